@@ -1,0 +1,53 @@
+# The two flavours in which a library of ours is compiled, and the function that declares one.
+#
+#   desk    what runs at the desk (server, tests): -O2 from the build type, RTTI, fmt as a library
+#   agent   what goes into the static agent: -Os, no RTTI, fmt header-only without locales
+#
+# flamewire_library(NAME [AGENT] [DESK] SOURCES ... [LINK ...] [DESK_LINK ...] [AGENT_LINK ...])
+#   declares flamewire_NAME (desk) and/or flamewire_NAME_agent. LINK names other libraries of ours without
+#   prefix; each flavour links the same flavour. DESK_LINK / AGENT_LINK are foreign targets.
+include_guard(GLOBAL)
+
+add_library(flamewire_options INTERFACE)
+target_include_directories(flamewire_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
+target_compile_options(flamewire_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wold-style-cast -Wcast-align -Wformat=2 -Wnull-dereference
+  $<$<BOOL:${FLAMEWIRE_WERROR}>:-Werror>
+  # g++ 12 reports impossible paths inside its own headers with these three (std::string, std::expected).
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-maybe-uninitialized;-Wno-null-dereference>)
+target_compile_definitions(flamewire_options INTERFACE
+  FLAMEWIRE_VERSION="${FLAMEWIRE_VERSION}" ASIO_STANDALONE ASIO_NO_DEPRECATED)
+
+add_library(flamewire_desk_options INTERFACE)
+target_link_libraries(flamewire_desk_options INTERFACE flamewire_options)
+if(FLAMEWIRE_SANITIZE)
+  target_compile_options(flamewire_desk_options INTERFACE -fsanitize=${FLAMEWIRE_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(flamewire_desk_options INTERFACE -fsanitize=${FLAMEWIRE_SANITIZE})
+endif()
+
+add_library(flamewire_agent_options INTERFACE)
+target_link_libraries(flamewire_agent_options INTERFACE flamewire_options)
+target_compile_options(flamewire_agent_options INTERFACE
+  -Os -ffunction-sections -fdata-sections -fno-pie -fno-rtti -fno-asynchronous-unwind-tables -fexceptions)
+target_compile_definitions(flamewire_agent_options INTERFACE
+  FMT_HEADER_ONLY=1 "FMT_STATIC_THOUSANDS_SEPARATOR=','" ASIO_NO_TYPEID)
+
+function(flamewire_library name)
+  cmake_parse_arguments(ARG "AGENT;DESK" "" "SOURCES;LINK;DESK_LINK;AGENT_LINK" ${ARGN})
+  if(ARG_DESK)
+    add_library(flamewire_${name} STATIC ${ARG_SOURCES})
+    target_link_libraries(flamewire_${name} PUBLIC flamewire_desk_options ${ARG_DESK_LINK})
+    foreach(other IN LISTS ARG_LINK)
+      target_link_libraries(flamewire_${name} PUBLIC flamewire_${other})
+    endforeach()
+  endif()
+  if(ARG_AGENT AND FLAMEWIRE_AGENT)
+    add_library(flamewire_${name}_agent STATIC ${ARG_SOURCES})
+    target_link_libraries(flamewire_${name}_agent PUBLIC flamewire_agent_options ${ARG_AGENT_LINK})
+    foreach(other IN LISTS ARG_LINK)
+      target_link_libraries(flamewire_${name}_agent PUBLIC flamewire_${other}_agent)
+    endforeach()
+  endif()
+endfunction()

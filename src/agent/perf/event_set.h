@@ -1,0 +1,62 @@
+// All perf events and rings of one recording: opens them on the targets, drains the rings in time order, tells what was lost.
+// DESIGN in one paragraph: on each CPU one sample ring and one small sideband ring (mmap2, comm, task), each owned by a dummy event of our
+// own; every (thread x CPU) event is redirected into them and inherited by children. A thread that was opened and inherited both
+// is counted once (owners, see owners.h). Not thread-safe: one thread owns it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/perf/capabilities.h"
+#include "agent/perf/event_spec.h"
+#include "agent/perf/record.h"
+#include "base/result.h"
+
+namespace flamewire::agent {
+
+struct EventSetOptions {
+    EventChoice choice;
+    std::vector<std::uint32_t> pids;  // processes: all their threads, and children born later
+    bool enable_on_exec = false;      // start counting when the (single) target calls exec
+    bool start_disabled = false;      // enable() starts it
+    std::uint32_t ring_pages = 0;     // of a sample ring; 0: by frequency and memory limits
+    bool force_one_page = false;      // tests: smallest rings
+};
+
+// Kernel's own numbers, for accounting. All since open().
+struct EventSetCounts {
+    std::uint64_t samples_read = 0;       // sample records taken from rings, duplicates included
+    std::uint64_t samples_duplicate = 0;  // of these, left out by owner
+    std::uint64_t samples_lost = 0;       // PERF_FORMAT_LOST over all events where the kernel has it, else of LOST records
+    std::uint64_t late_records = 0;
+    std::uint64_t ring_bytes = 0;
+};
+
+class EventSet {
+public:
+    // permission / not_found / busy with a sentence and remedy. A pid that is gone: not_found.
+    static Result<std::unique_ptr<EventSet>> open(const EventSetOptions& options, const Capabilities& capabilities);
+    virtual ~EventSet() = default;
+
+    virtual Result<bool> enable() = 0;
+    virtual Result<bool> disable() = 0;
+
+    // Waits for a watermark or `timeout`, whichever comes first; also wakes when `wake_fd` (>= 0) is readable.
+    virtual void wait(std::chrono::milliseconds timeout, int wake_fd) = 0;
+    // Hands out, merged by time over all rings, what is ready now. With `final`, everything that is left.
+    virtual void drain(RecordSink& sink, bool final) = 0;
+
+    // Index into EventSetOptions::choice.events of a sample's id.
+    [[nodiscard]] virtual std::uint32_t event_of(std::uint64_t id) const = 0;
+    [[nodiscard]] virtual EventSetCounts counts() = 0;
+    // True when no thread of any target is left (by EXIT records and /proc).
+    [[nodiscard]] virtual bool targets_gone() const = 0;
+    // Things worth saying that came up after opening (rings halved, threads skipped).
+    virtual std::vector<wire::Notice> take_notices() = 0;
+};
+
+}  // namespace flamewire::agent

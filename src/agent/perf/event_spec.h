@@ -1,0 +1,47 @@
+// What to sample, as a person says it and as the kernel wants it. Pure: text and a view of sysfs in, specs out.
+// The grammar is perf's: `cycles`, `cpu-clock:u`, `r01c2`, `cpu_core/cycles/`, `cpu/event=0x3c,umask=0x1/`, each with an optional `@HZ`;
+// several are separated by commas outside of slashes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace flamewire::agent {
+
+// One kernel event that stands behind a spec; a hybrid CPU has one a core PMU.
+struct EventPart {
+    std::string pmu;          // "cpu_core"; empty: the generic PMU
+    std::uint32_t type = 0;   // perf_event_attr.type
+    std::uint64_t config = 0, config1 = 0, config2 = 0;
+    std::vector<std::uint32_t> cpus;  // the PMU's cpumask; empty: all CPUs
+};
+
+struct EventSpec {
+    std::string name;  // as asked for, without @HZ: what people see
+    std::string unit;  // "cycles", "ns", "faults", "events", …
+    std::vector<EventPart> parts;
+    bool exclude_user = false, exclude_kernel = false;
+    std::optional<std::uint32_t> frequency_hz;  // its own @HZ
+};
+
+// Answers what the target's sysfs says: the content of a file below /sys, or not_found. Tests give a fake tree.
+using SysfsReader = std::function<Result<std::string>(const std::string& relative_path)>;
+// Names in a directory below /sys.
+using SysfsLister = std::function<Result<std::vector<std::string>>(const std::string& relative_path)>;
+
+struct Sysfs {
+    SysfsReader read;
+    SysfsLister list;
+};
+Sysfs real_sysfs();
+
+// invalid with one sentence that names the bad part and what is known instead.
+Result<std::vector<EventSpec>> parse_events(std::string_view list, const Sysfs& sysfs);
+
+}  // namespace flamewire::agent

@@ -1,0 +1,75 @@
+// One parsed perf record: a view into the ring (or into a copy of a wrapped record), valid only during the call that hands it
+// out. Source: linux/perf_event.h, enum perf_event_type; decoding follows the attribute's sample_type in parse order.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace flamewire::agent {
+
+struct SampleRecord {
+    std::uint64_t id = 0;  // PERF_SAMPLE_IDENTIFIER: of the event that we opened, also for inherited ones
+    std::uint64_t ip = 0;
+    std::uint32_t pid = 0, tid = 0;
+    std::uint64_t time_ns = 0;
+    std::uint32_t cpu = 0;
+    std::uint64_t period = 0;
+    bool user_mode = false;                    // where the CPU was interrupted (misc cpumode)
+    std::span<const std::uint64_t> callchain;  // raw, with PERF_CONTEXT_* markers, innermost first
+};
+
+struct Mmap2Record {
+    std::uint32_t pid = 0, tid = 0;
+    std::uint64_t time_ns = 0;
+    std::uint64_t start = 0, length = 0, page_offset = 0;
+    std::uint32_t protection = 0, flags = 0;
+    Bytes build_id;  // either build_id …
+    std::uint32_t device_major = 0, device_minor = 0;  // … or device and inode
+    std::uint64_t inode = 0, inode_generation = 0;
+    std::string_view path;
+};
+
+struct CommRecord {
+    std::uint32_t pid = 0, tid = 0;
+    std::uint64_t time_ns = 0;
+    bool exec = false;
+    std::string_view comm;
+};
+
+// FORK and EXIT. A new thread has pid == parent_pid.
+struct TaskRecord {
+    bool exit = false;
+    std::uint32_t pid = 0, parent_pid = 0, tid = 0, parent_tid = 0;
+    std::uint64_t time_ns = 0;
+};
+
+struct LostRecord {
+    std::uint64_t id = 0, count = 0;
+    std::uint64_t time_ns = 0;
+    std::uint32_t cpu = 0;
+    bool sideband = false;  // lost from the ring of process and map records
+};
+
+struct ThrottleRecord {
+    bool unthrottle = false;
+    std::uint64_t id = 0;
+    std::uint64_t time_ns = 0;
+};
+
+using Record = std::variant<SampleRecord, Mmap2Record, CommRecord, TaskRecord, LostRecord, ThrottleRecord>;
+
+// Receives records in time order. Calls happen on the thread that drains.
+class RecordSink {
+public:
+    virtual void on_record(const Record& record) = 0;
+
+protected:
+    ~RecordSink() = default;
+};
+
+}  // namespace flamewire::agent

@@ -1,0 +1,103 @@
+// Who is who on the target: processes (pid, start time, exec generation), threads, address spaces, modules. Fed by records in time
+// order, backfilled from /proc lazily and rate-limited. Answers (pid, ip) -> module and ELF address for the folder. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/perf/record.h"
+#include "base/result.h"
+#include "wire/batch.h"
+
+namespace flamewire::agent {
+
+// Handles into the table; valid for the life of the table, never reused. 0 is none.
+using ProcessHandle = std::uint32_t;
+using ThreadHandle = std::uint32_t;
+using ModuleHandle = std::uint32_t;
+
+struct ModuleInfo {
+    wire::ModuleKind kind = wire::ModuleKind::file;
+    std::string path;      // as the target sees it
+    std::string build_id;  // raw
+    std::uint64_t device = 0, inode = 0, size = 0;
+    std::int64_t mtime_ns = 0;
+};
+
+struct ProcessInfo {
+    std::uint32_t pid = 0, ns_pid = 0, parent_pid = 0;
+    std::uint64_t start_time_ns = 0;
+    std::uint32_t exec_generation = 0;
+    std::string comm, exe, command_line, cgroup, container_id;
+};
+
+struct ThreadInfo {
+    ProcessHandle process = 0;
+    std::uint32_t tid = 0;
+    std::string comm;
+};
+
+struct ResolvedAddress {
+    ModuleHandle module = 0;     // 0: in no known mapping, address is the raw one
+    std::uint64_t address = 0;   // ELF virtual address; kernel: relative to _text
+};
+
+// A name that exists only here: function of the kernel or the vDSO.
+struct TargetSymbol {
+    ModuleHandle module = 0;
+    std::uint64_t address = 0, size = 0;
+    std::string name;
+};
+
+struct ProcessTableOptions {
+    std::string proc_root = "/proc";  // tests give a fake tree
+    std::string sys_root = "/sys";
+};
+
+class ProcessTable {
+public:
+    explicit ProcessTable(ProcessTableOptions options = {});
+    ~ProcessTable();
+    ProcessTable(const ProcessTable&) = delete;
+    ProcessTable& operator=(const ProcessTable&) = delete;
+
+    // Reads /proc of a target before sampling starts.
+    void attach(std::uint32_t pid);
+
+    // Everything but samples, in time order. Returns the lifecycle event that it meant, if any.
+    struct LifecycleEvent {
+        wire::LifecycleKind kind;
+        std::uint64_t time_ns;
+        ThreadHandle thread;
+    };
+    std::optional<LifecycleEvent> on_record(const Record& record);
+
+    // The thread of a sample, made on first sight.
+    ThreadHandle thread_of(std::uint32_t pid, std::uint32_t tid, std::uint64_t time_ns);
+    // Changes whenever answers of resolve() for this process may have changed: part of every cache key.
+    [[nodiscard]] std::uint64_t generation(ProcessHandle process) const;
+    ResolvedAddress resolve(ProcessHandle process, std::uint64_t user_address);
+    ResolvedAddress resolve_kernel(std::uint64_t address);
+
+    [[nodiscard]] const ThreadInfo& thread(ThreadHandle handle) const;
+    [[nodiscard]] const ProcessInfo& process(ProcessHandle handle) const;
+    [[nodiscard]] const ModuleInfo& module(ModuleHandle handle) const;
+
+    // Losses that the table knows of (processes gone before their maps could be read, lost map records), since the last call.
+    std::vector<wire::Loss> take_losses();
+    std::vector<wire::Notice> take_notices();
+
+    // Names for kernel addresses (relative to _text) by one pass over kallsyms without keeping it; the vDSO's whole symbol table.
+    std::vector<TargetSymbol> kernel_symbols(std::vector<std::uint64_t> addresses);
+    std::vector<TargetSymbol> vdso_symbols(ModuleHandle vdso);
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace flamewire::agent

@@ -1,0 +1,61 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace flamewire {
+
+Result<UniqueFd> open_read(const std::string& path) {
+    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd) return fail_errno("open " + path, errno);
+    return fd;
+}
+
+Result<std::string> read_file(const std::string& path, std::size_t limit) {
+    constexpr std::size_t chunk = 64 * 1024;
+    UniqueFd fd = TRY(open_read(path));
+    std::string content;
+    for (;;) {
+        const std::size_t used = content.size();
+        if (used > limit) return fail(ErrorCode::too_large, path + " is larger than the limit for such a file");
+        content.resize(used + chunk);
+        const ssize_t got = ::read(fd.get(), content.data() + used, chunk);
+        if (got < 0 && errno == EINTR) {
+            content.resize(used);
+            continue;
+        }
+        if (got < 0) return fail_errno("read " + path, errno);
+        content.resize(used + static_cast<std::size_t>(got));
+        if (got == 0) return content;
+    }
+}
+
+Result<std::string> read_range(int fd, std::uint64_t offset, std::size_t size) {
+    std::string content(size, '\0');
+    std::size_t done = 0;
+    while (done < size) {
+        const ssize_t got = ::pread(fd, content.data() + done, size - done, static_cast<off_t>(offset + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail_errno("read", errno);
+        if (got == 0) break;
+        done += static_cast<std::size_t>(got);
+    }
+    content.resize(done);
+    return content;
+}
+
+Result<std::size_t> write_all(int fd, Bytes bytes) {
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+        const ssize_t put = ::write(fd, bytes.data() + done, bytes.size() - done);
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return fail_errno("write", errno);
+        done += static_cast<std::size_t>(put);
+    }
+    return done;
+}
+
+}  // namespace flamewire

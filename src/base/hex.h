@@ -1,0 +1,17 @@
+// Bytes as lowercase hex (build-ids, recording ids) and back.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.h"
+
+namespace flamewire {
+
+std::string to_hex(Bytes bytes);
+inline std::string to_hex(std::string_view bytes) { return to_hex(as_bytes_view(bytes)); }
+// The bytes, as a string; nothing when `hex` has an odd length or a character that is no hex digit.
+std::optional<std::string> from_hex(std::string_view hex);
+
+}  // namespace flamewire

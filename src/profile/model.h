@@ -1,0 +1,54 @@
+// The words in which a profile is stored and asked for. Everything is weighted stacks over time.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace flamewire::profile {
+
+// Dense indexes into a Store's tables. Unlike ids on the wire they live as long as the store. 0 is reserved: "", no module, root.
+using StringId = std::uint32_t;
+using ModuleId = std::uint32_t;
+using LocationId = std::uint32_t;
+using StackId = std::uint32_t;   // node of the address trie
+using ThreadId = std::uint32_t;
+using ProcessId = std::uint32_t;
+using EventId = std::uint32_t;
+using FunctionId = std::uint32_t;  // interned (name, module, kind); see Function
+using NodeId = std::uint32_t;      // node of the function trie
+
+enum class FrameKind : std::uint8_t { user, kernel, jit, inlined, unknown };
+
+// What a frame shows. An unresolved address has the name "[module+0xoffset]", kind unknown.
+struct Function {
+    StringId name = 0;
+    StringId module = 0;  // file name of the module, without directories
+    FrameKind kind = FrameKind::unknown;
+    StringId file = 0;    // of its declaration or first line seen; 0 when not known
+    std::uint32_t line = 0;
+};
+
+// Every view takes one. Times are CLOCK_MONOTONIC ns of the target, end exclusive; a row belongs to a range by the start of its bucket.
+struct Filter {
+    std::optional<EventId> event;
+    std::uint64_t start_ns = 0;
+    std::uint64_t end_ns = std::numeric_limits<std::uint64_t>::max();
+    std::vector<std::uint32_t> pids;  // empty: all
+    std::vector<std::uint32_t> tids;  // empty: all
+};
+
+struct Weight {
+    std::uint64_t samples = 0;
+    std::uint64_t weight = 0;  // in the event's unit
+    Weight& operator+=(const Weight& other) {
+        samples += other.samples;
+        weight += other.weight;
+        return *this;
+    }
+    bool operator==(const Weight&) const = default;
+};
+
+}  // namespace flamewire::profile

@@ -1,0 +1,76 @@
+// Questions to a store. Pure: a store and a filter in, a value out. One pass over the rows in range, then over the touched nodes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profile/model.h"
+#include "profile/store.h"
+
+namespace flamewire::profile {
+
+// A call tree in columns: node 0 is the root, parents before children, siblings by descending total weight. Function-level nodes
+// (inlined frames included); merged by (function, inlined or not).
+struct CallTree {
+    struct Node {
+        std::uint32_t parent = 0;
+        FunctionId function = 0;  // into functions
+        Weight self, total;
+        std::uint32_t pruned_children = 0;  // children left out because they were below the limit; their weight is in total
+    };
+    std::vector<Node> nodes;
+    std::vector<Function> functions;  // those of the nodes, [0] is the root's
+    Weight total;                     // equals nodes[0].total
+    std::uint64_t newest_ns = 0;      // end of the newest bucket among the counted rows; 0 without any
+};
+
+struct TreeOptions {
+    double min_share = 0.0;  // subtrees below this share of the (zoomed) root's weight are pruned
+    // Names of a path from the outermost frame: only the subtree below it, re-rooted (zoom into pruned parts). Empty: all.
+    std::vector<std::string> path;
+    std::size_t max_nodes = 0;  // 0: no limit; else the smallest subtrees go first
+};
+
+CallTree call_tree(const Store& store, const Filter& filter, const TreeOptions& options = {});
+
+// self: the function was innermost. total: it was anywhere on the stack, counted once per sample (recursion).
+struct FunctionRow {
+    Function function;
+    Weight self, total;
+};
+std::vector<FunctionRow> functions(const Store& store, const Filter& filter);  // by self weight, descending
+
+struct ThreadRow {
+    ThreadId thread = 0;
+    Weight weight;
+    struct Top {
+        Function function;
+        Weight self;
+    };
+    std::vector<Top> top;  // up to five functions by self weight
+};
+std::vector<ThreadRow> thread_summary(const Store& store, const Filter& filter);  // by weight, descending
+
+// Lines of one source file with their weights. self: innermost frame at this line; total: any frame of the stack at it, once per sample.
+struct LineRow {
+    std::uint32_t line = 0;
+    Weight self, total;
+};
+std::vector<LineRow> line_heat(const Store& store, const Filter& filter, std::string_view file);
+
+// Source files that frames name, with self and total weight, by self descending.
+struct FileRow {
+    StringId file = 0;
+    Weight self, total;
+};
+std::vector<FileRow> source_files(const Store& store, const Filter& filter);
+
+// Weight of samples whose innermost frame is unknown, for the status bar.
+Weight unresolved(const Store& store, const Filter& filter);
+
+// Samples per equal slice of [start, end), for sparklines and the time strip.
+std::vector<Weight> histogram(const Store& store, const Filter& filter, std::size_t slices);
+
+}  // namespace flamewire::profile

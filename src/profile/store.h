@@ -1,0 +1,112 @@
+// All that is kept in memory of one session: tables, the two tries, the rows. Batches go in, symbolized frames go in,
+// queries (query.h) read. Not thread-safe: the owner serializes writers and lets readers share (a shared mutex).
+//
+// Rows refer to the address trie (one node per distinct address path). The function trie is derived: each address node maps to the
+// node of its innermost frame, inlined frames expanded. When symbols get better the function trie is rebuilt.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "profile/model.h"
+#include "symbol/symbolizer.h"
+#include "wire/batch.h"
+
+namespace flamewire::profile {
+
+struct Module {
+    symbol::ModuleIdentity identity;
+    std::string name;  // file name without directories
+};
+
+struct Process {
+    wire::Process wire;  // ids inside are not used: the texts are below
+    std::string comm, exe, command_line, cgroup, container_id;
+};
+
+struct Thread {
+    ProcessId process = 0;
+    std::uint32_t pid = 0, tid = 0;
+    std::string comm;  // the last one
+};
+
+struct Event {
+    std::string name, unit;
+    std::uint32_t frequency_hz = 0;
+    std::uint64_t period = 0;
+};
+
+// A loss of the session, summed over batches by (reason, event).
+struct LossTotal {
+    wire::LossReason reason = wire::LossReason::unknown;
+    EventId event = 0;
+    std::uint64_t count = 0, first_ns = 0, last_ns = 0;
+};
+
+// Addresses of one module that have no frames yet or older ones than the module's symbols could give now.
+struct PendingModule {
+    ModuleId module = 0;
+    std::vector<LocationId> locations;
+    std::vector<symbol::Address> addresses;
+};
+
+struct StoreLimits {
+    std::size_t max_rows = 500'000;  // above it the oldest rows are coarsened, then dropped with a loss
+};
+
+class Store {
+public:
+    explicit Store(StoreLimits limits = {});
+    ~Store();
+    Store(Store&&) noexcept;
+    Store& operator=(Store&&) noexcept;
+
+    // Takes one batch. invalid when a reference points nowhere: then nothing of the batch is applied. Batches come in order of seq;
+    // the caller has dropped duplicates.
+    Result<bool> apply(const wire::Batch& batch);
+
+    // Locations that want frames. Each is given out once per symbol generation.
+    std::vector<PendingModule> take_pending();
+    // Frames for locations of take_pending().
+    void set_frames(const PendingModule& pending, const symbol::Resolved& resolved);
+    // All frames of these modules (empty: of all) want to be resolved anew: symbols got better.
+    void forget_frames(std::span<const ModuleId> modules);
+    // Addresses of kernel-like modules that neither the wire's symbols nor set_frames() could name, for asking the agent.
+    [[nodiscard]] std::size_t unresolved_kernel_locations() const;
+
+    // Rises with every change that a query could see.
+    [[nodiscard]] std::uint64_t version() const;
+    [[nodiscard]] std::size_t row_count() const;
+    // Bytes of rows and tries together.
+    [[nodiscard]] std::size_t memory_bytes() const;
+
+    [[nodiscard]] std::span<const Module> modules() const;      // [0] reserved, as in all tables
+    [[nodiscard]] std::span<const Process> processes() const;
+    [[nodiscard]] std::span<const Thread> threads() const;
+    [[nodiscard]] std::span<const Event> events() const;
+    [[nodiscard]] std::span<const LossTotal> losses() const;
+    [[nodiscard]] const std::vector<wire::Notice>& notices() const;
+    [[nodiscard]] const std::optional<wire::Recording>& recording() const;
+    [[nodiscard]] const std::optional<wire::AgentStats>& agent_stats() const;
+    [[nodiscard]] const std::optional<wire::End>& end() const;
+    [[nodiscard]] std::string_view string(StringId id) const;
+
+    // First and end of the time that rows cover (bucket edges); both 0 without rows.
+    [[nodiscard]] std::uint64_t first_ns() const;
+    [[nodiscard]] std::uint64_t end_ns() const;
+    [[nodiscard]] Weight total(EventId event) const;  // 0: samples of all events, weight 0
+
+    struct Tables;
+    [[nodiscard]] const Tables& tables() const { return *tables_; }  // for query.cc
+
+private:
+    std::unique_ptr<Tables> tables_;
+};
+
+}  // namespace flamewire::profile

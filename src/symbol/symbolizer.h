@@ -1,0 +1,94 @@
+// Addresses to frames. The one entry to everything in src/symbol: finds a module's file, checks its build-id, builds
+// the index lazily and answers batches of lookups. Thread-safe: modules are independent, lookups of one module are serialized.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace flamewire::symbol {
+
+enum class ModuleKind : std::uint8_t { file, kernel, vdso, jit };
+
+// Which ELF file is meant. Equal build-ids are the same module whatever the path.
+struct ModuleIdentity {
+    ModuleKind kind = ModuleKind::file;
+    std::string path;       // as the target sees it
+    std::string build_id;   // raw bytes; empty when unknown
+    std::string boot_id;    // of the target, for the kernel: the live /proc/kallsyms serves only the same boot
+    std::uint64_t size = 0; // of the file on the target; 0 when unknown (the only check without a build-id)
+};
+
+struct Address {
+    std::uint64_t vaddr = 0;      // ELF virtual address; of the kernel relative to _text
+    bool return_address = false;  // then vaddr - 1 is looked up
+};
+
+// One source-level frame. `function` is demangled. line 0 and file empty: not known.
+struct SourceFrame {
+    std::uint32_t function = 0;  // index into Resolved::strings; 0 is the empty string
+    std::uint32_t file = 0;      // index into Resolved::strings
+    std::uint32_t line = 0;
+    bool inlined = false;        // this frame was inlined into the next one
+};
+
+// Frames of address i are frames[first[i]] … frames[first[i + 1] - 1], innermost first. No frames: nothing is known of the address.
+struct Resolved {
+    std::vector<std::uint32_t> first;  // size: addresses + 1
+    std::vector<SourceFrame> frames;
+    std::vector<std::string> strings;  // [0] is empty
+};
+
+// From worst to best: a better file that is found later replaces a worse one.
+enum class Quality : std::uint8_t { none, dynamic_symbols, symbols, debug_info };
+
+// What is known of a module's symbols, for people: which file, how good, why not better.
+struct ModuleReport {
+    Quality quality = Quality::none;
+    std::string file;                // used; empty when none
+    std::string debug_file;          // separate debug info, when used
+    std::string problem;             // one sentence ("build-id mismatch: …"); empty when all is well
+    std::string remedy;              // what to configure; may be empty
+    std::vector<std::string> tried;  // places looked at, in order
+};
+
+struct PathMap {
+    std::string from, to;
+};
+
+struct Config {
+    std::vector<std::string> binaries;  // --binary: unstripped files, matched by build-id, else by file name
+    std::string sysroot;
+    std::vector<PathMap> path_maps;
+    std::vector<std::string> debug_directories = {"/usr/lib/debug"};
+    bool inlines = true;
+};
+
+class Symbolizer {
+public:
+    explicit Symbolizer(Config config);
+    ~Symbolizer();
+    Symbolizer(const Symbolizer&) = delete;
+    Symbolizer& operator=(const Symbolizer&) = delete;
+
+    // Forgets what was found under the old configuration. Results of earlier resolve() calls stay valid values.
+    void set_config(Config config);
+    [[nodiscard]] Config config() const;
+    // Rises whenever answers may have become better. A caller that has older answers asks again.
+    [[nodiscard]] std::uint64_t generation() const;
+
+    // Answers in the order of `addresses`. Never fails: what is not known has no frames.
+    Resolved resolve(const ModuleIdentity& module, std::span<const Address> addresses);
+    ModuleReport report(const ModuleIdentity& module);
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace flamewire::symbol

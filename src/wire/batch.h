@@ -1,0 +1,216 @@
+// One batch as values, and its protobuf form. docs/wire.proto is the schema and says what every field means; this
+// header says it once more only where the C++ form differs: columns are rows here, deltas are absolute values.
+// Pure: bytes in, values out. The agent encodes, the server decodes; no reference is resolved here, but decode
+// guarantees that columns had one length and that numbers fit their types.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace flamewire::wire {
+
+inline constexpr std::uint32_t default_bucket_ns = 10'000'000;
+
+using RecordingId = std::array<std::uint8_t, 16>;
+
+// Index into one of an epoch's tables; 0 is reserved (empty, none, root).
+using Id = std::uint32_t;
+
+struct Recording {
+    std::string target;
+    std::vector<std::uint32_t> pids;
+    std::string host, arch, kernel_release, agent_version, boot_id;
+    std::uint32_t frequency_hz = 0;
+    std::uint64_t period = 0;
+    std::uint32_t effective_frequency_hz = 0;
+    std::string unwind;
+    bool kernel = false;
+    std::uint32_t interval_ms = 0;
+    std::uint64_t start_ns = 0;
+    std::uint32_t page_size = 0;
+    std::uint32_t cpus = 0;
+    bool operator==(const Recording&) const = default;
+};
+
+enum class ModuleKind : std::uint8_t { file, kernel, vdso, jit };
+
+struct Module {
+    ModuleKind kind = ModuleKind::file;
+    Id path = 0;
+    std::string build_id;  // raw bytes
+    std::uint64_t device = 0, inode = 0, size = 0;
+    std::int64_t mtime_ns = 0;
+    bool operator==(const Module&) const = default;
+};
+
+namespace location_flag {
+inline constexpr std::uint32_t return_address = 1;
+inline constexpr std::uint32_t kernel_mode = 2;
+}  // namespace location_flag
+
+struct Location {
+    Id module = 0;
+    std::uint64_t address = 0;
+    std::uint32_t flags = 0;
+    Id name = 0, file = 0;
+    std::uint32_t line = 0;
+    bool operator==(const Location&) const = default;
+};
+
+struct StackNode {
+    Id parent = 0;
+    Id location = 0;
+    bool operator==(const StackNode&) const = default;
+};
+
+struct Process {
+    std::uint32_t pid = 0, ns_pid = 0, parent_pid = 0;
+    std::uint64_t start_time_ns = 0;
+    std::uint32_t exec_generation = 0;
+    Id comm = 0, exe = 0, command_line = 0, cgroup = 0, container_id = 0;
+    bool operator==(const Process&) const = default;
+};
+
+struct Thread {
+    Id process = 0;
+    std::uint32_t tid = 0;
+    Id comm = 0;
+    bool operator==(const Thread&) const = default;
+};
+
+struct Event {
+    Id name = 0, unit = 0;
+    std::uint32_t frequency_hz = 0;
+    std::uint64_t period = 0;
+    bool operator==(const Event&) const = default;
+};
+
+struct Row {
+    std::uint64_t bucket = 0;  // time / Batch::bucket_ns
+    Id event = 0;
+    Id thread = 0;
+    std::uint32_t cpu = 0;
+    Id stack = 0;
+    std::uint32_t count = 0;
+    std::uint64_t weight = 0;  // in the event's unit
+    bool operator==(const Row&) const = default;
+};
+
+enum class LifecycleKind : std::uint8_t { fork, exec, exit, comm };
+
+struct Lifecycle {
+    LifecycleKind kind = LifecycleKind::fork;
+    std::uint64_t time_ns = 0;
+    Id thread = 0;
+    Id comm = 0;
+    bool operator==(const Lifecycle&) const = default;
+};
+
+enum class LossReason : std::uint8_t {
+    unknown,
+    ring_full,
+    throttled,
+    spool_full,
+    queue_full,
+    stack_truncated,
+    maps_lost,
+    unknown_process,
+    time_coarsened,
+};
+
+struct Loss {
+    LossReason reason = LossReason::unknown;
+    std::uint64_t count = 0;
+    std::uint64_t first_ns = 0, last_ns = 0;
+    Id event = 0;
+    std::uint32_t cpu_plus_1 = 0;
+    bool operator==(const Loss&) const = default;
+};
+
+struct Symbol {
+    Id module = 0;
+    std::uint64_t address = 0, size = 0;
+    Id name = 0;
+    bool operator==(const Symbol&) const = default;
+};
+
+struct Notice {
+    std::string code, text, remedy;
+    bool operator==(const Notice&) const = default;
+};
+
+struct AgentStats {
+    std::uint64_t cpu_ns = 0, rss_bytes = 0, ring_bytes = 0;
+    std::uint64_t samples_read = 0, samples_duplicate = 0, samples_lost = 0;
+    std::uint32_t queue_batches = 0;
+    std::uint64_t spool_bytes = 0;
+    std::uint32_t late_records = 0;
+    bool operator==(const AgentStats&) const = default;
+};
+
+struct End {
+    std::string reason;
+    std::int32_t exit_code = 0;
+    bool operator==(const End&) const = default;
+};
+
+struct Batch {
+    RecordingId recording_id{};
+    std::uint32_t epoch = 1;
+    std::uint64_t seq = 0;
+    std::uint64_t first_seq = 0;
+    std::uint64_t monotonic_ns = 0;
+    std::int64_t realtime_ns = 0;
+    std::optional<Recording> recording;
+
+    // Table entries that this batch adds; entry i has id base + i, and base is at least 1.
+    Id string_base = 1, module_base = 1, location_base = 1, stack_base = 1, process_base = 1, thread_base = 1,
+       event_base = 1;
+    std::vector<std::string> strings;
+    std::vector<Module> modules;
+    std::vector<Location> locations;
+    std::vector<StackNode> stacks;
+    std::vector<Process> processes;
+    std::vector<Thread> threads;
+    std::vector<Event> events;
+
+    std::uint32_t bucket_ns = default_bucket_ns;
+    std::vector<Row> rows;
+    std::vector<Lifecycle> lifecycle;
+    std::vector<Loss> losses;
+    std::vector<Symbol> symbols;
+    std::vector<Notice> notices;
+    std::optional<AgentStats> agent;
+    std::optional<End> end;
+    bool operator==(const Batch&) const = default;
+};
+
+// Period of each event id (index 0 unused), the base of the weight column. Both ends keep it per epoch from Batch::events.
+using EventPeriods = std::vector<std::uint64_t>;
+
+// Adds the periods of `batch.events` at their ids; entries seen before stay as they are.
+void learn_periods(const Batch& batch, EventPeriods& periods);
+
+// Protobuf bytes. Sorts batch.rows into wire order. `periods` must cover every event of the rows.
+std::string encode(Batch& batch, const EventPeriods& periods);
+
+// invalid: not a batch, or columns of different lengths, or a row of an event without period. `periods` holds the epoch's events before
+// this batch and learns from it; the caller clears it at a new epoch (peek_header tells).
+Result<Batch> decode(Bytes bytes, EventPeriods& periods);
+
+// The few fields that routing needs, without decoding the rest.
+struct BatchHeader {
+    RecordingId recording_id{};
+    std::uint32_t epoch = 0;
+    std::uint64_t seq = 0;
+    std::uint64_t first_seq = 0;
+};
+Result<BatchHeader> peek_header(Bytes bytes);
+
+}  // namespace flamewire::wire
