@@ -14,6 +14,10 @@
 
 namespace flamewire::elf {
 
+// Values of the gABI that callers compare with.
+inline constexpr std::uint32_t segment_load = 1;        // PT_LOAD
+inline constexpr std::uint32_t segment_executable = 1;  // PF_X in Segment::flags
+
 // Reads `size` bytes at `offset`; a shorter answer means the end of the file.
 using ByteSource = std::function<Result<std::string>(std::uint64_t offset, std::size_t size)>;
 ByteSource source_of_fd(int fd);          // does not own fd
@@ -34,13 +38,16 @@ struct Header {
     bool is_64 = true;
     bool big_endian = false;
     std::uint16_t type = 0, machine = 0;
-    std::uint64_t section_offset = 0;
-    std::uint16_t section_entry_size = 0, section_count = 0, section_names = 0;
+    std::uint64_t section_offset = 0;      // 0 when the file has no section headers
+    std::uint16_t section_entry_size = 0;
+    std::uint16_t section_count = 0;       // as in the header: 0 also stands for "see section 0"
+    std::uint16_t section_names = 0;       // index of .shstrtab; 0xffff stands for "see section 0"
     std::vector<Segment> segments;
 };
 
-// invalid: not an ELF file, or headers that do not fit it.
+// invalid: not an ELF file, or headers that do not fit it. One read for usual files.
 Result<Header> read_header(const ByteSource& source);
+// All sections with their names; empty for a file without section headers. invalid: headers that do not fit the file.
 Result<std::vector<Section>> read_sections(const ByteSource& source, const Header& header);
 
 // The GNU build-id from the PT_NOTE segments (or, without any, the note sections); empty when there is none.
