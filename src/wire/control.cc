@@ -1,0 +1,302 @@
+#include "wire/control.h"
+
+#include <rapidjson/encodings.h>
+#include <rapidjson/memorystream.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+
+#include <cstring>
+
+#include "base/hex.h"
+
+namespace flamewire::wire {
+namespace {
+
+using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
+
+constexpr std::size_t max_name_bytes = 128;  // of a command or its id
+
+// RapidJSON's iterative parser has no stack to overflow, but what it builds is walked by code that recurses.
+bool nests_too_deeply(std::string_view json) {
+    std::size_t depth = 0;
+    bool in_string = false;
+    for (std::size_t i = 0; i < json.size(); ++i) {
+        const char c = json[i];
+        if (in_string) {
+            if (c == '\\') ++i;
+            if (c == '"') in_string = false;
+        } else if (c == '"') {
+            in_string = true;
+        } else if (c == '{' || c == '[') {
+            if (++depth > max_json_depth) return true;
+        } else if ((c == '}' || c == ']') && depth > 0) {
+            --depth;
+        }
+    }
+    return false;
+}
+
+const rapidjson::Value* member(const rapidjson::Value& object, const char* name) {
+    const auto found = object.FindMember(name);
+    return found == object.MemberEnd() ? nullptr : &found->value;
+}
+
+const rapidjson::Value* object_member(const rapidjson::Value& object, const char* name) {
+    const rapidjson::Value* value = member(object, name);
+    return value != nullptr && value->IsObject() ? value : nullptr;
+}
+
+std::optional<RecordingId> parse_recording_id(const rapidjson::Value& value) {
+    if (!value.IsString()) return std::nullopt;
+    const std::optional<std::string> raw = from_hex({value.GetString(), value.GetStringLength()});
+    RecordingId id{};
+    if (!raw || raw->size() != id.size()) return std::nullopt;
+    std::memcpy(id.data(), raw->data(), id.size());
+    return id;
+}
+
+void put_text(Writer& writer, std::string_view text) {
+    const std::string valid = valid_utf8(text);
+    writer.String(valid.data(), static_cast<rapidjson::SizeType>(valid.size()));
+}
+void put(Writer& writer, const char* name, std::string_view text) {
+    writer.Key(name);
+    put_text(writer, text);
+}
+void put(Writer& writer, const char* name, std::uint64_t number) {
+    writer.Key(name);
+    writer.Uint64(number);
+}
+void put(Writer& writer, const char* name, const std::vector<std::string>& texts) {
+    writer.Key(name);
+    writer.StartArray();
+    for (const std::string& text : texts) put_text(writer, text);
+    writer.EndArray();
+}
+void put(Writer& writer, const char* name, const RecordingId& id) {
+    writer.Key(name);
+    put_text(writer, to_hex(std::as_bytes(std::span(id))));
+}
+
+std::string text_of(const rapidjson::StringBuffer& buffer) { return {buffer.GetString(), buffer.GetSize()}; }
+
+std::uint32_t number32_member(const rapidjson::Value& object, const char* name) {
+    const std::uint64_t number = number_member(object, name);
+    return number <= 0xFFFF'FFFFU ? static_cast<std::uint32_t>(number) : 0;
+}
+
+Hello::Platform parse_platform(const rapidjson::Value& from) {
+    Hello::Platform platform;
+    platform.arch = text_member(from, "arch");
+    platform.endian = text_member(from, "endian");
+    platform.kernel = text_member(from, "kernel");
+    platform.hostname = text_member(from, "hostname");
+    platform.page_size = number32_member(from, "page_size");
+    platform.cpus = number32_member(from, "cpus");
+    platform.boot_id = text_member(from, "boot_id");
+    const rapidjson::Value* paranoid = member(from, "perf_event_paranoid");
+    if (paranoid != nullptr && paranoid->IsInt()) platform.perf_event_paranoid = paranoid->GetInt();
+    platform.pmus = texts_member(from, "pmus");
+    platform.clock = text_member(from, "clock");
+    return platform;
+}
+
+void put_platform(Writer& writer, const Hello::Platform& platform) {
+    writer.Key("platform");
+    writer.StartObject();
+    put(writer, "arch", platform.arch);
+    put(writer, "endian", platform.endian);
+    put(writer, "kernel", platform.kernel);
+    put(writer, "hostname", platform.hostname);
+    put(writer, "page_size", std::uint64_t{platform.page_size});
+    put(writer, "cpus", std::uint64_t{platform.cpus});
+    put(writer, "boot_id", platform.boot_id);
+    writer.Key("perf_event_paranoid");
+    writer.Int(platform.perf_event_paranoid);
+    put(writer, "pmus", platform.pmus);
+    put(writer, "clock", platform.clock);
+    writer.EndObject();
+}
+
+}  // namespace
+
+Result<rapidjson::Document> parse_object(std::string_view json) {
+    if (json.size() > max_json_bytes) return fail(ErrorCode::too_large, "a JSON message is too long");
+    if (nests_too_deeply(json)) return fail(ErrorCode::invalid, "a JSON message nests too deeply");
+    rapidjson::Document document;
+    document.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag>(json.data(), json.size());
+    if (document.HasParseError())
+        return fail(ErrorCode::invalid, "not JSON, wrong at byte " + std::to_string(document.GetErrorOffset()));
+    if (!document.IsObject()) return fail(ErrorCode::invalid, "a JSON message must be an object");
+    return document;
+}
+
+std::string text_member(const rapidjson::Value& object, const char* name) {
+    const rapidjson::Value* value = member(object, name);
+    if (value == nullptr || !value->IsString()) return {};
+    return {value->GetString(), value->GetStringLength()};
+}
+
+std::uint64_t number_member(const rapidjson::Value& object, const char* name, std::uint64_t otherwise) {
+    const rapidjson::Value* value = member(object, name);
+    return value != nullptr && value->IsUint64() ? value->GetUint64() : otherwise;
+}
+
+std::vector<std::string> texts_member(const rapidjson::Value& object, const char* name) {
+    std::vector<std::string> texts;
+    const rapidjson::Value* value = member(object, name);
+    if (value == nullptr || !value->IsArray()) return texts;
+    for (const rapidjson::Value& text : value->GetArray())
+        if (text.IsString()) texts.emplace_back(text.GetString(), text.GetStringLength());
+    return texts;
+}
+
+std::string valid_utf8(std::string_view text) {
+    std::string out;
+    out.reserve(text.size());
+    rapidjson::StringBuffer character;
+    for (std::size_t i = 0; i < text.size();) {
+        rapidjson::MemoryStream rest(text.data() + i, text.size() - i);
+        character.Clear();
+        std::size_t length = 1;
+        if (static_cast<unsigned char>(text[i]) >= 0x80) {
+            const bool valid = rapidjson::UTF8<>::Validate(rest, character);
+            length = valid ? rest.Tell() : 0;
+        }
+        if (length == 0) out += "\xEF\xBF\xBD";
+        out.append(text, i, length);
+        i += length == 0 ? 1 : length;
+    }
+    return out;
+}
+
+Result<Command> parse_command(std::string_view json) {
+    rapidjson::Document document = TRY(parse_object(json));
+    Command command;
+    command.id = text_member(document, "id");
+    command.name = text_member(document, "cmd");
+    if (command.id.empty() || command.id.size() > max_name_bytes)
+        return fail(ErrorCode::invalid, "a command needs an \"id\"");
+    if (command.name.empty() || command.name.size() > max_name_bytes)
+        return fail(ErrorCode::invalid, "a command needs a \"cmd\"");
+    const rapidjson::Value* args = member(document, "args");
+    if (args == nullptr || args->IsNull()) {
+        command.args.SetObject();
+        return command;
+    }
+    if (!args->IsObject()) return fail(ErrorCode::invalid, "\"args\" of a command must be an object");
+    command.args.CopyFrom(*args, command.args.GetAllocator());
+    return command;
+}
+
+std::string encode_command(std::string_view id, std::string_view name, const rapidjson::Value& args) {
+    rapidjson::StringBuffer buffer;
+    Writer writer(buffer);
+    writer.StartObject();
+    put(writer, "id", id);
+    put(writer, "cmd", name);
+    writer.Key("args");
+    args.Accept(writer);
+    writer.EndObject();
+    return text_of(buffer);
+}
+
+std::string encode_error_reply(std::string_view id, std::string_view text) {
+    rapidjson::StringBuffer buffer;
+    Writer writer(buffer);
+    writer.StartObject();
+    put(writer, "id", id);
+    writer.Key("ok");
+    writer.Bool(false);
+    put(writer, "error", text);
+    writer.EndObject();
+    return text_of(buffer);
+}
+
+Result<Ack> parse_ack(std::string_view json) {
+    const rapidjson::Document document = TRY(parse_object(json));
+    const rapidjson::Value* seq = member(document, "seq");
+    if (seq == nullptr || !seq->IsUint64()) return fail(ErrorCode::invalid, "an acknowledgement needs a \"seq\"");
+    Ack ack{std::nullopt, seq->GetUint64()};
+    const rapidjson::Value* recording = member(document, "recording");
+    if (recording == nullptr || recording->IsNull()) return ack;
+    ack.recording = parse_recording_id(*recording);
+    if (!ack.recording) return fail(ErrorCode::invalid, "a recording id is 32 hex digits");
+    return ack;
+}
+
+std::string encode_ack(const Ack& ack) {
+    rapidjson::StringBuffer buffer;
+    Writer writer(buffer);
+    writer.StartObject();
+    if (ack.recording) {
+        put(writer, "recording", *ack.recording);
+    } else {
+        writer.Key("recording");
+        writer.Null();
+    }
+    put(writer, "seq", ack.seq);
+    writer.EndObject();
+    return text_of(buffer);
+}
+
+Result<Hello> parse_hello(std::string_view json) {
+    const rapidjson::Document document = TRY(parse_object(json));
+    const rapidjson::Value* version = member(document, "version");
+    if (text_member(document, "type") != "hello" || version == nullptr || !version->IsUint())
+        return fail(ErrorCode::invalid, "not a hello");
+    Hello hello;
+    hello.version = version->GetUint();
+    hello.agent = text_member(document, "agent");
+    hello.agent_version = text_member(document, "agent_version");
+    hello.agent_id = text_member(document, "agent_id");
+    if (const rapidjson::Value* platform = object_member(document, "platform")) hello.platform = parse_platform(*platform);
+    if (const rapidjson::Value* capabilities = object_member(document, "capabilities")) {
+        hello.capabilities.record_events = texts_member(*capabilities, "record_events");
+        hello.capabilities.stat_only_events = texts_member(*capabilities, "stat_only_events");
+        hello.capabilities.callgraph_method = text_member(*capabilities, "callgraph_method");
+        hello.capabilities.unwind_modes = texts_member(*capabilities, "unwind_modes");
+    }
+    if (const std::string state = text_member(document, "state"); !state.empty()) hello.state = state;
+    if (const rapidjson::Value* kept = object_member(document, "recording")) {
+        const rapidjson::Value* id = member(*kept, "id");
+        const std::optional<RecordingId> raw = id == nullptr ? std::nullopt : parse_recording_id(*id);
+        if (!raw) return fail(ErrorCode::invalid, "the recording of a hello needs an id of 32 hex digits");
+        hello.recording = Hello::Kept{*raw, number_member(*kept, "first_unacknowledged"), number_member(*kept, "last_seq")};
+    }
+    return hello;
+}
+
+std::string encode_hello(const Hello& hello) {
+    rapidjson::StringBuffer buffer;
+    Writer writer(buffer);
+    writer.StartObject();
+    put(writer, "type", "hello");
+    put(writer, "version", std::uint64_t{hello.version});
+    put(writer, "agent", hello.agent);
+    put(writer, "agent_version", hello.agent_version);
+    put(writer, "agent_id", hello.agent_id);
+    put_platform(writer, hello.platform);
+    writer.Key("capabilities");
+    writer.StartObject();
+    put(writer, "record_events", hello.capabilities.record_events);
+    put(writer, "stat_only_events", hello.capabilities.stat_only_events);
+    put(writer, "callgraph_method", hello.capabilities.callgraph_method);
+    put(writer, "unwind_modes", hello.capabilities.unwind_modes);
+    writer.EndObject();
+    put(writer, "state", hello.state);
+    writer.Key("recording");
+    if (hello.recording) {
+        writer.StartObject();
+        put(writer, "id", hello.recording->id);
+        put(writer, "first_unacknowledged", hello.recording->first_unacknowledged);
+        put(writer, "last_seq", hello.recording->last_seq);
+        writer.EndObject();
+    } else {
+        writer.Null();
+    }
+    writer.EndObject();
+    return text_of(buffer);
+}
+
+}  // namespace flamewire::wire

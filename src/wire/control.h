@@ -8,20 +8,33 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "wire/batch.h"
 
 namespace flamewire::wire {
 
-// Parses any JSON object of the link; invalid unless it is one object of at most 64 levels.
+inline constexpr std::size_t max_json_bytes = std::size_t{4} << 20;
+inline constexpr std::size_t max_json_depth = 64;
+
+// Parses any JSON object of the link; invalid unless it is one object in valid UTF-8 of at most 64 levels; too_large over max_json_bytes.
 Result<rapidjson::Document> parse_object(std::string_view json);
+
+// The member, or a default when it is absent or of another type. `object` must be an object.
+std::string text_member(const rapidjson::Value& object, const char* name);
+std::uint64_t number_member(const rapidjson::Value& object, const char* name, std::uint64_t otherwise = 0);
+std::vector<std::string> texts_member(const rapidjson::Value& object, const char* name);
+
+// `text` with every byte that is not part of valid UTF-8 replaced by U+FFFD: names from the target may be any bytes, JSON may not.
+std::string valid_utf8(std::string_view text);
 
 // server -> agent. `args` is an object, {} when absent.
 struct Command {
     std::string id, name;
     rapidjson::Document args;
 };
+// invalid: no JSON object, no "id" or "cmd" text of 1 to 128 bytes, or "args" that is no object.
 Result<Command> parse_command(std::string_view json);
 std::string encode_command(std::string_view id, std::string_view name, const rapidjson::Value& args);
 
@@ -36,5 +49,37 @@ struct Ack {
 };
 Result<Ack> parse_ack(std::string_view json);
 std::string encode_ack(const Ack& ack);
+
+// agent -> server, flag 3: the first frame of every connection.
+struct Hello {
+    std::uint32_t version = 1;  // of the protocol
+    std::string agent = "flamewire";
+    std::string agent_version;
+    std::string agent_id;  // the same for one agent at every connect
+    struct Platform {
+        std::string arch, endian, kernel, hostname;
+        std::uint32_t page_size = 0, cpus = 0;
+        std::string boot_id;
+        std::int32_t perf_event_paranoid = 0;
+        std::vector<std::string> pmus;
+        std::string clock = "monotonic";
+    } platform;
+    struct Capabilities {
+        std::vector<std::string> record_events, stat_only_events;
+        std::string callgraph_method = "fp";
+        std::vector<std::string> unwind_modes;
+    } capabilities;
+    std::string state = "idle";  // "idle", "profiling" or "paused"
+    // The recording that the agent has batches of, running or not yet acknowledged to its end.
+    struct Kept {
+        RecordingId id{};
+        std::uint64_t first_unacknowledged = 0;  // the oldest batch in the spool; last_seq + 1 when all are acknowledged
+        std::uint64_t last_seq = 0;              // the newest batch made; 0 before the first
+    };
+    std::optional<Kept> recording;
+};
+// invalid unless "type" is "hello" and the version is a number; anything else that is missing or odd has its default.
+Result<Hello> parse_hello(std::string_view json);
+std::string encode_hello(const Hello& hello);
 
 }  // namespace flamewire::wire

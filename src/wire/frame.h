@@ -34,7 +34,7 @@ struct Frame {
     std::string payload;
 };
 
-// Header and payload as bytes for a socket.
+// Header and payload as bytes for a socket. The payload must have less than 4 GiB.
 std::string encode_frame(Flag flag, std::string_view payload);
 
 struct FrameHeader {
@@ -44,7 +44,8 @@ struct FrameHeader {
 FrameHeader decode_header(std::span<const std::byte, header_bytes> bytes);
 
 // Turns a byte stream into frames. feed() any pieces; next() until it gives nothing. too_large once a header
-// announces more than `max_payload`: the stream cannot be trusted after that and stays failed.
+// announces more than `max_payload`: the stream cannot be trusted after that and stays failed. Memory grows only with what was
+// fed and not yet taken, never with what a header announces.
 class FrameDecoder {
 public:
     explicit FrameDecoder(std::uint32_t max_payload) : max_payload_(max_payload) {}
@@ -55,14 +56,19 @@ private:
     std::uint32_t max_payload_;
     std::string buffer_;
     std::size_t start_ = 0;
+    bool failed_ = false;
 };
 
 // One independent zstd frame, level 1, content size in its header.
 std::string compress(std::string_view bytes);
-// too_large when the content size says more than `limit` (checked before allocation), invalid when damaged or when it states no size.
+// too_large when the content size says more than `limit` (checked before allocation), invalid when damaged, when it states no size, or when
+// anything follows the one frame.
 Result<std::string> decompress(Bytes bytes, std::size_t limit = max_payload_from_agent);
 
+// A batch as the frame that is shorter: compressed, or raw where compression gains nothing.
+Frame batch_frame(std::string batch);
 // The batch bytes of a frame with flag batch or batch_zstd.
 Result<std::string> batch_bytes(const Frame& frame);
+Result<std::string> batch_bytes(Flag flag, Bytes payload);
 
 }  // namespace flamewire::wire
