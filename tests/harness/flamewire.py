@@ -1,0 +1,365 @@
+"""Starts the real programs for tests: servers, agents, workloads, a TCP relay that can cut the link; HTTP with every JSON answer
+checked against docs/openapi.yaml. Python's standard library, PyYAML and jsonschema only."""
+
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import select
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.parse
+
+import jsonschema
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("FLAMEWIRE_BIN", ROOT / "build" / "bin"))
+TESTS_BIN = pathlib.Path(os.environ.get("FLAMEWIRE_TESTS_BIN", BIN))
+
+
+def wait_until(condition, seconds=20.0, what="the condition"):
+    """Polls until condition() is true and returns its value."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {seconds} s for {what}")
+        time.sleep(0.05)
+
+
+def _nullable_to_null(node):
+    """OpenAPI 3.0 says `nullable: true` where JSON Schema says type [.., null]."""
+    if isinstance(node, dict):
+        node = {key: _nullable_to_null(value) for key, value in node.items()}
+        if node.pop("nullable", False) and "type" in node:
+            node["type"] = [node["type"], "null"]
+        return node
+    if isinstance(node, list):
+        return [_nullable_to_null(value) for value in node]
+    return node
+
+
+class Contract:
+    """docs/openapi.yaml as a checker of real answers."""
+
+    def __init__(self):
+        self.document = _nullable_to_null(yaml.safe_load((ROOT / "docs" / "openapi.yaml").read_text()))
+        self.paths = [(re.compile("^" + re.sub(r"\{[^}]+\}", "[^/]+", path) + "$"), path) for path in self.document["paths"]]
+        self.checked = set()
+
+    def schema(self, name):
+        return {"$ref": f"#/components/schemas/{name}", "components": self.document["components"]}
+
+    def check(self, method, path, status, content_type, body):
+        template = next((template for pattern, template in self.paths if pattern.match(path)), None)
+        if template is None:
+            if status < 400:
+                raise AssertionError(f"{path} answers {status} but is not described")
+            template_responses = {"default": {"$ref": "#/components/responses/Error"}}
+        else:
+            operation = self.document["paths"][template].get(method.lower())
+            template_responses = operation["responses"] if operation else {"default": {"$ref": "#/components/responses/Error"}}
+        response = template_responses.get(str(status)) or template_responses.get("default")
+        if response is None and status >= 400:
+            response = {"$ref": "#/components/responses/Error"}
+        assert response is not None, f"{method} {path}: status {status} is not described"
+        if "$ref" in response:
+            response = self.document["components"]["responses"][response["$ref"].rsplit("/", 1)[1]]
+        content = response.get("content", {}).get(content_type)
+        assert content is not None, f"{method} {path}: content type {content_type} is not described for {status}"
+        if content_type == "application/json":
+            jsonschema.validate(body, {**content["schema"], "components": self.document["components"]})
+        self.checked.add((method, template, status))
+
+
+CONTRACT = Contract()
+
+
+class HttpError(Exception):
+    def __init__(self, status, body):
+        super().__init__(f"{status}: {body}")
+        self.status = status
+        self.error = body.get("error", {}) if isinstance(body, dict) else {}
+
+
+class Process:
+    """A child with its output kept in files."""
+
+    def __init__(self, name, command, directory, **options):
+        self.name = name
+        self.out_path = pathlib.Path(directory) / f"{name}.out"
+        self.err_path = pathlib.Path(directory) / f"{name}.err"
+        with open(self.out_path, "ab") as out, open(self.err_path, "ab") as err:
+            self.process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=out, stderr=err, **options)
+        self.pid = self.process.pid
+
+    @property
+    def out(self):
+        return self.out_path.read_text(errors="replace")
+
+    @property
+    def err(self):
+        return self.err_path.read_text(errors="replace")
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def wait(self, seconds=30):
+        return self.process.wait(seconds)
+
+    def signal(self, number):
+        if self.alive():
+            self.process.send_signal(number)
+
+    def stop(self, number=signal.SIGTERM, seconds=15):
+        self.signal(number)
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"{self.name} did not end within {seconds} s of signal {number}; its log:\n{self.err[-2000:]}") from None
+
+
+class Server(Process):
+    def __init__(self, directory, *arguments, port=0, http_port=0, name="server", data_dir=None):
+        self.data_dir = pathlib.Path(data_dir) if data_dir else pathlib.Path(directory) / "data"
+        command = [BIN / "flamewire-server", "--port", port, "--http-port", http_port, "--data-dir", self.data_dir, *([] if "--source-dir" in arguments else ["--source-dir", ROOT]),
+                   *arguments]
+        before = 0
+        if (pathlib.Path(directory) / f"{name}.out").exists():
+            before = (pathlib.Path(directory) / f"{name}.out").stat().st_size
+        super().__init__(name, command, directory, cwd=ROOT)
+
+        def ports():
+            if not self.alive():
+                raise AssertionError(f"the server ended: {self.err}")
+            text = self.out[before:]
+            agent = re.search(r"^agent-port: (\d+)$", text, re.M)
+            page = re.search(r"^page: (http://\S+)$", text, re.M)
+            return agent and page and (int(agent[1]), page[1])
+
+        self.port, self.page = wait_until(ports, 20, "the server's ports")
+        self.http_port = urllib.parse.urlparse(self.page).port
+
+    def request(self, method, path, body=None, headers=None, check=True, timeout=60, **parameters):
+        """(status, content type, decoded body); JSON answers are validated against the contract."""
+        target = path
+        query = {key: value for key, value in parameters.items() if value is not None}
+        if query:
+            target += "?" + urllib.parse.urlencode(query)
+        connection = http.client.HTTPConnection("127.0.0.1", self.http_port, timeout=timeout)
+        try:
+            data = json.dumps(body).encode() if body is not None and not isinstance(body, bytes) else body
+            connection.request(method, target, body=data, headers={"Content-Type": "application/json", **(headers or {})} if data is not None else headers or {})
+            response = connection.getresponse()
+            raw = response.read()
+        finally:
+            connection.close()
+        content_type = (response.getheader("Content-Type") or "").split(";")[0]
+        decoded = json.loads(raw) if content_type == "application/json" else raw
+        if check and path.startswith("/api/"):
+            CONTRACT.check(method, path, response.status, content_type, decoded)
+        return response.status, content_type, decoded
+
+    def get(self, path, **parameters):
+        status, _, body = self.request("GET", path, **parameters)
+        if status != 200:
+            raise HttpError(status, body)
+        return body
+
+    def post(self, path, body=None, **parameters):
+        status, _, answer = self.request("POST", path, body=body if body is not None else {}, **parameters)
+        if status != 200:
+            raise HttpError(status, answer)
+        return answer
+
+    def command(self, cmd, agent=None, **args):
+        return self.post("/api/agent/command", {"cmd": cmd, "args": args}, agent=agent)
+
+    def sessions(self):
+        return self.get("/api/sessions")["sessions"]
+
+    def session(self, session_id):
+        return self.get(f"/api/sessions/{session_id}")
+
+    def only_session(self):
+        sessions = self.sessions()
+        assert len(sessions) == 1, [session["id"] for session in sessions]
+        return self.session(sessions[0]["id"])
+
+    @contextlib.contextmanager
+    def stream(self, **parameters):
+        """Server-sent events as an iterator of (event, data); data is decoded JSON."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.http_port, timeout=30)
+        query = "?" + urllib.parse.urlencode(parameters) if parameters else ""
+        connection.request("GET", "/api/stream" + query, headers={"Accept": "text/event-stream"})
+        response = connection.getresponse()
+        assert response.status == 200 and response.getheader("Content-Type").startswith("text/event-stream")
+
+        def events():
+            name, data = None, []
+            for raw in response:
+                line = raw.decode().rstrip("\n").rstrip("\r")
+                if line.startswith("event: "):
+                    name = line[7:]
+                elif line.startswith("data: "):
+                    data.append(line[6:])
+                elif line == "" and name:
+                    yield name, json.loads("\n".join(data))
+                    name, data = None, []
+
+        try:
+            yield events()
+        finally:
+            connection.close()
+
+
+class Agent(Process):
+    def __init__(self, directory, *arguments, name="agent", **options):
+        super().__init__(name, [BIN / "flamewire-agent", *arguments], directory, **options)
+
+
+def workload(directory, name, *arguments, **options):
+    return Process(f"{name}-workload", [TESTS_BIN / f"{name}-workload", *arguments], directory, **options)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Relay:
+    """A TCP relay on loopback between agent and server: cut() ends all connections at once, block() refuses new ones."""
+
+    def __init__(self, target_port):
+        self.target_port = target_port
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listener.bind(("127.0.0.1", 0))
+        self.listener.listen(16)
+        self.port = self.listener.getsockname()[1]
+        self.pairs = []
+        self.blocked = False
+        self.closed = False
+        self.bytes_up = 0
+        self.cuts = 0
+        self.lock = threading.Lock()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while not self.closed:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            if self.blocked:
+                client.close()
+                continue
+            try:
+                server = socket.create_connection(("127.0.0.1", self.target_port), timeout=5)
+            except OSError:
+                client.close()
+                continue
+            server.settimeout(None)
+            with self.lock:
+                self.pairs.append((client, server))
+            threading.Thread(target=self._pump, args=(client, server), daemon=True).start()
+
+    def _pump(self, client, server):
+        sockets = [client, server]
+        try:
+            while True:
+                for source in select.select(sockets, [], [], 1.0)[0]:
+                    data = source.recv(65536)
+                    if not data:
+                        return
+                    if source is client:
+                        self.bytes_up += len(data)
+                    (server if source is client else client).sendall(data)
+        except (OSError, ValueError):
+            return
+        finally:
+            for sock in sockets:
+                with contextlib.suppress(OSError):
+                    sock.close()
+
+    def cut(self):
+        self.cuts += 1
+        with self.lock:
+            pairs, self.pairs = self.pairs, []
+        for pair in pairs:
+            for sock in pair:
+                with contextlib.suppress(OSError):
+                    sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        self.closed = True
+        self.cut()
+        self.listener.close()
+
+
+class Tree:
+    """/api/flamegraph with names in place of indexes."""
+
+    def __init__(self, answer):
+        nodes = answer["nodes"]
+        self.answer = answer
+        self.parent = nodes["parent"]
+        self.names = [answer["names"][index] for index in nodes["name"]]
+        self.modules = [answer["modules"][index] for index in nodes["module"]]
+        self.kind = nodes["kind"]
+        self.total = nodes["total"]
+        self.self_weight = nodes["self"]
+        self.samples = nodes["samples"]
+        self.weight = answer["total"]["weight"]
+
+    def shares(self):
+        """name -> share of the total in which it is on the stack (outermost occurrence, so recursion counts once)."""
+        shares = {}
+        for node in range(1, len(self.names)):
+            up, seen = self.parent[node], False
+            while up:
+                if self.names[up] == self.names[node]:
+                    seen = True
+                    break
+                up = self.parent[up]
+            if not seen:
+                shares[self.names[node]] = shares.get(self.names[node], 0) + self.total[node] / self.weight
+        return shares
+
+    def self_shares(self):
+        shares = {}
+        for node in range(1, len(self.names)):
+            shares[self.names[node]] = shares.get(self.names[node], 0) + self.self_weight[node] / self.weight
+        return shares
+
+
+def share_of(shares, part):
+    """Sum of the shares whose name contains `part`."""
+    return sum(share for name, share in shares.items() if part in name)
+
+
+def lost(session):
+    return sum(loss["count"] for loss in session.get("losses", []) if loss["lost"])
+
+
+@contextlib.contextmanager
+def ended(*processes):
+    """Whatever happens, these processes are ended."""
+    try:
+        yield
+    finally:
+        for process in processes:
+            if process is not None and process.alive():
+                process.process.kill()
+                process.process.wait()

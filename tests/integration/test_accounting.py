@@ -1,0 +1,130 @@
+"""Exact accounting: what the kernel sampled is what is shown plus what is stated as lost, whatever happens to link, server or rings."""
+import random
+import signal
+import time
+
+import flamewire
+from flamewire import Relay, wait_until
+
+
+def kernel_samples(server):
+    """(taken from the rings without duplicates, lost in the kernel) as the agent's last batch says."""
+    stats = server.get("/api/agents")["agents"][0]["stats"]
+    return stats["samples_read"] - stats["samples_duplicate"], stats["samples_lost"]
+
+
+def check_books(server, session_id=None):
+    session = server.session(session_id) if session_id else server.only_session()
+    read, lost_in_kernel = kernel_samples(server)
+    assert session["samples"] + flamewire.lost(session) == read + lost_in_kernel, (session["samples"], session["losses"], read, lost_in_kernel)
+    return session
+
+
+def test_a_hundred_cuts_and_server_kills(start):
+    """Random link cuts and kill -9 of the server while recording: one session, nothing lost, nothing twice, replay equal."""
+    randomness = random.Random(20)
+    port, http_port = flamewire.free_port(), flamewire.free_port()
+    server = start.server(port=port, http_port=http_port)
+    relay = Relay(port)
+    program = start.workload("shares", 600, 2)
+    agent = start.agent("--server", "127.0.0.1", "--port", relay.port, "--pid", program.pid, "--frequency", 999, "--interval", 50)
+    wait_until(lambda: server.sessions(), 20, "a session")
+    kills = 0
+    for turn in range(100):
+        time.sleep(randomness.uniform(0.02, 0.25))
+        if turn % 10 == 9:
+            server.process.kill()
+            server.process.wait()
+            relay.cut()
+            kills += 1
+            server = start.server(port=port, http_port=http_port)
+        else:
+            relay.cut()
+        # The agent's backoff would make a hundred cuts last an hour: wait for its return only every fifth time.
+        if turn % 5 == 4:
+            wait_until(lambda: server.get("/api/status")["agent_connected"], 45, "the agent's return")
+    wait_until(lambda: server.get("/api/status")["agent_connected"], 45, "the agent's return")
+    assert kills == 10
+    time.sleep(1)
+    program.stop()
+    wait_until(lambda: server.only_session()["state"] == "ended", 45, "the end of the session")
+    session = check_books(server)
+    assert session["lost"] == 0, session["losses"]
+    assert session["samples"] > 1000
+    live = server.get("/api/flamegraph", min_share=0)
+    assert agent.stop() == 0
+    server.stop()
+    replayed = start.server(port=port, http_port=http_port)
+    again = replayed.only_session()
+    assert again["samples"] == session["samples"] and again["batches"] == session["batches"]
+    other = replayed.get("/api/flamegraph", min_share=0, session=again["id"])
+    assert other["total"] == live["total"]
+    relay.close()
+
+
+def test_stopped_agent_with_one_page_rings(start):
+    """SIGSTOP of the agent for 2 s with one-page rings: the kernel overflows them, and every lost sample is stated."""
+    server = start.server()
+    program = start.workload("shares", 60, 2)
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999, "--ring-pages", 1)
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 20, "samples")
+    agent.signal(signal.SIGSTOP)
+    time.sleep(2)
+    agent.signal(signal.SIGCONT)
+    time.sleep(1)
+    program.stop()
+    wait_until(lambda: server.only_session()["state"] == "ended", 20, "the end of the session")
+    session = check_books(server)
+    ring = [loss for loss in session["losses"] if loss["reason"] == "ring_full"]
+    # 2 s of two busy threads at 999 Hz do not fit into a page each.
+    assert sum(loss["count"] for loss in ring) > 1000, session["losses"]
+    agent.stop()
+
+
+def test_server_away_longer_than_the_spool(start):
+    """The spool's bound is reached: the oldest is coarsened, then dropped, and the loss is stated exactly."""
+    port, http_port = flamewire.free_port(), flamewire.free_port()
+    server = start.server(port=port, http_port=http_port)
+    relay = Relay(port)
+    program = start.workload("bench", 60, 2)
+    agent = start.agent("--server", "127.0.0.1", "--port", relay.port, "--pid", program.pid, "--frequency", 4999, "--spool", 100_000, "--interval", 50)
+    wait_until(lambda: server.sessions(), 20, "a session")
+    time.sleep(1)
+    relay.blocked = True
+    relay.cut()
+    time.sleep(8)
+    relay.blocked = False
+    wait_until(lambda: server.get("/api/status")["agent_connected"], 45, "the agent's return")
+    time.sleep(1)
+    program.stop()
+    wait_until(lambda: server.only_session()["state"] == "ended", 45, "the end of the session")
+    session = check_books(server)
+    assert any(loss["reason"] == "spool_full" for loss in session["losses"]), session["losses"]
+    agent.stop()
+    relay.close()
+
+
+def test_three_agents_at_once(start):
+    """Each agent has its own session; one that is killed leaves the others untouched."""
+    server = start.server()
+    programs = [start.workload("shares", 60) for _ in range(3)]
+    agents = [start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 199, name=f"agent{number}")
+              for number, program in enumerate(programs)]
+    sessions = wait_until(lambda: len(server.sessions()) == 3 and server.sessions(), 20, "three sessions")
+    ids = {str(pid): session["id"] for session in sessions for pid in session["pids"]}
+    status, _, body = server.request("GET", "/api/flamegraph")
+    assert status == 409 and body["error"]["code"] == "several_sessions" and sorted(body["error"]["sessions"]) == sorted(ids.values())
+    time.sleep(1)
+    agents[0].process.kill()
+    agents[0].process.wait()
+    first = ids[str(programs[0].pid)]
+    wait_until(lambda: server.session(first)["state"] == "waiting", 15, "the killed agent's session to wait")
+    before = {pid: server.session(ids[str(programs[pid].pid)])["samples"] for pid in (1, 2)}
+    time.sleep(2)
+    for number in (1, 2):
+        session = server.session(ids[str(programs[number].pid)])
+        assert session["state"] == "live" and session["samples"] > before[number] + 100 and session["lost"] == 0
+        tree = flamewire.Tree(server.get("/api/flamegraph", session=session["id"], min_share=0))
+        assert abs(flamewire.share_of(tree.shares(), "burn_40") - 0.4) < 0.08
+    for agent in agents[1:]:
+        assert agent.stop() == 0

@@ -1,0 +1,175 @@
+"""The agent as a person uses it: modes, targets, exit codes, one sentence for each mistake."""
+import os
+import pty
+import subprocess
+import time
+
+import pytest
+from flamewire import BIN, TESTS_BIN, Tree, share_of, wait_until
+
+AGENT = BIN / "flamewire-agent"
+
+
+def run(*arguments, **options):
+    return subprocess.run([str(AGENT), *map(str, arguments)], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, **options)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--server", "127.0.0.1", "--listen"],
+        ["--output", "x.flw"],
+        ["--server", "127.0.0.1", "--port", "0x"],
+        ["--server", "127.0.0.1", "--port", "70000"],
+        ["--server", "127.0.0.1", "--pid", "abc"],
+        ["--server", "127.0.0.1", "--pid", "-3"],
+        ["--server", "127.0.0.1", "--frequency", "0"],
+        ["--server", "127.0.0.1", "--frequency", "99", "--count", "1000"],
+        ["--server", "127.0.0.1", "--events", "no-such-event"],
+        ["--server", "127.0.0.1", "--events", "cycles:q"],
+        ["--server", "127.0.0.1", "--unwind", "magic"],
+        ["--server", "127.0.0.1", "--interval", "-1"],
+        ["--server", "127.0.0.1", "--no-such-option"],
+        ["--server", "127.0.0.1", "--pid", "1", "--name", "x"],
+        ["--output", "-", "--", "true"],
+        ["--output", "x.flw", "--"],
+    ],
+    ids=lambda arguments: " ".join(arguments) or "nothing",
+)
+def test_usage_errors(arguments, tmp_path):
+    outcome = run(*arguments, cwd=tmp_path)
+    assert outcome.returncode == 2, outcome
+    assert outcome.stdout == ""
+    assert len(outcome.stderr.strip().splitlines()) == 1, outcome.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_output_to_a_terminal_is_refused():
+    master, terminal = pty.openpty()
+    outcome = subprocess.run([AGENT, "--output", "-", "--pid", str(os.getpid())], stdout=terminal, stderr=subprocess.PIPE, text=True, timeout=30)
+    os.close(master)
+    os.close(terminal)
+    assert outcome.returncode == 2 and "terminal" in outcome.stderr
+
+
+def test_help_and_version():
+    usage = run("--help")
+    assert usage.returncode == 0
+    for option in ("--server", "--listen", "--bind", "--output", "--port", "--pid", "--name", "--delay", "--frequency", "--count", "--duration", "--rounds",
+                   "--interval", "--events", "--unwind", "--no-kernel", "--help", "--version"):
+        assert option in usage.stdout, option
+    version = run("--version")
+    assert version.returncode == 0 and (BIN.parent.parent / "VERSION").read_text().strip() in version.stdout or "0." in version.stdout
+    assert os.uname().machine in version.stdout
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_exit_code_of_the_command(tmp_path, code):
+    outcome = run("--output", tmp_path / "out.flw", "--", "sh", "-c", f"exit {code}")
+    assert outcome.returncode == code, outcome.stderr
+
+
+def test_signal_of_the_command(tmp_path):
+    assert run("--output", tmp_path / "out.flw", "--", "sh", "-c", "kill -TERM $$").returncode == 128 + 15
+
+
+def test_command_that_does_not_exist(tmp_path):
+    outcome = run("--output", tmp_path / "out.flw", "--", "/no/such/program")
+    assert outcome.returncode == 127 and "/no/such/program" in outcome.stderr and "No such file" in outcome.stderr
+
+
+def test_output_file_is_a_session(start, tmp_path):
+    """--output writes a file that the server lists and replays, kernel names of the addresses seen included."""
+    outcome = run("--output", tmp_path / "run.flw", "--frequency", 999, "--", TESTS_BIN / "shares-workload", 2)
+    assert outcome.returncode == 0, outcome.stderr
+    sessions = tmp_path / "data" / "sessions"
+    sessions.mkdir(parents=True)
+    os.rename(tmp_path / "run.flw", sessions / "run.flw")
+    server = start.server("--binary", TESTS_BIN / "shares-workload")
+    session = server.only_session()
+    assert session["state"] == "ended" and session["samples"] > 1000
+    tree = Tree(server.get("/api/flamegraph", min_share=0))
+    assert abs(share_of(tree.shares(), "burn_40") - 0.4) < 0.05
+
+
+def test_output_to_a_pipe(start, tmp_path):
+    program = start.workload("shares", 20)
+    outcome = subprocess.run([AGENT, "--output", "-", "--pid", str(program.pid), "--duration", "1", "--rounds", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30)
+    assert outcome.returncode == 0 and outcome.stdout.startswith(b"FLMWIRE\n"), outcome.stderr
+    sessions = tmp_path / "data" / "sessions"
+    sessions.mkdir(parents=True)
+    (sessions / "pipe.flw").write_bytes(outcome.stdout)
+    session = start.server().only_session()
+    assert 1800 <= session["duration_ms"] <= 3000 and session["samples"] > 100
+
+
+def test_name_waits_for_the_process(start):
+    server = start.server()
+    start.agent("--server", "127.0.0.1", "--port", server.port, "--name", "shares-workload", "--frequency", 499)
+    time.sleep(1)
+    assert not server.sessions()
+    program = start.workload("shares", 20)
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 100, 20, "samples")
+    assert server.only_session()["pids"] == [program.pid]
+
+
+def test_listening_agent_and_commands(start):
+    """The server connects out; the whole life of a recording by commands."""
+    import flamewire
+    port = flamewire.free_port()
+    agent = start.agent("--listen", "--port", port)
+    server = start.server()
+    program = start.workload("shares", 60, 2)
+    answer = server.post("/api/agent/connect", {"host": "127.0.0.1", "port": port})
+    assert answer["ok"] and answer["hello"]["agent"] == "flamewire"
+    assert server.command("ping")["ok"]
+    status = server.command("status")
+    assert status["state"] == "idle" and status["agent_version"]
+    listed = server.command("list_processes")["processes"]
+    mine = next(process for process in listed if process["pid"] == program.pid)
+    assert mine["comm"] == "shares-workload" and mine["cpu"] > 50 and mine["user"] == "root" and "shares-workload" in mine["cmdline"]
+    verified = server.command("verify_pid", pid=program.pid)
+    assert verified["exists"] and verified["info"]["comm"] == "shares-workload"
+    begin = time.monotonic()
+    probed = server.command("reprobe", pid=program.pid)
+    assert time.monotonic() - begin < 2 and "cpu-clock" in probed["record_events"]
+    assert server.command("stop")["error"] == "not profiling"
+    started = server.command("start", pid=program.pid, frequency=499, duration=3)
+    assert started["ok"] and started["pid"] == program.pid and started["frequency"] == 499 and started["duration"] == 3
+    assert "already profiling" in server.command("start", pid=program.pid)["error"]
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 300, 20, "samples")
+    assert server.command("pause")["ok"]
+    wait_until(lambda: server.only_session()["state"] == "paused", 5, "pause")
+    time.sleep(0.7)
+    paused_at = server.only_session()["samples"]
+    time.sleep(1)
+    assert server.only_session()["samples"] == paused_at
+    assert server.command("resume")["ok"]
+    wait_until(lambda: server.only_session()["samples"] > paused_at + 200, 10, "samples after resume")
+    configured = server.command("configure", frequency=1999)
+    assert configured["ok"] and configured["frequency"] <= 1999
+    before = server.only_session()["samples"]
+    time.sleep(2)
+    assert server.only_session()["samples"] - before > 4000  # two threads: more than 999 Hz each could give
+    stopped = server.post("/api/stop")
+    assert stopped["stopped"]
+    wait_until(lambda: server.only_session()["state"] == "ended", 10, "the end")
+    assert server.command("status")["state"] == "idle"
+    assert server.only_session()["lost"] == 0
+    # A second recording is a second session.
+    assert server.command("start", pid=program.pid)["ok"]
+    wait_until(lambda: len(server.sessions()) == 2, 10, "a second session")
+    program.stop()
+    wait_until(lambda: all(session["state"] == "ended" for session in server.sessions()), 10, "the end with the target")
+    assert agent.alive() and server.command("status")["state"] == "idle"
+    assert agent.stop() == 0
+
+
+def test_delay(start, tmp_path):
+    """--delay leaves the first second out."""
+    server = start.server()
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--delay", 1000, "--", TESTS_BIN / "shares-workload", 2)
+    assert agent.wait() == 0
+    wait_until(lambda: server.sessions() and server.only_session()["state"] == "ended", 20, "the end")
+    assert 850 < server.only_session()["samples"] < 1150

@@ -1,0 +1,136 @@
+"""Every sample under the right name: short threads, fork and exec, libraries that come and go, namespaces, deleted files."""
+import os
+import shutil
+import subprocess
+import time
+
+import pytest
+from flamewire import BIN, TESTS_BIN, HttpError, Tree, share_of, wait_until
+
+UNKNOWN = 4
+
+
+def session_ended(server):
+    wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended", 30, "the end of the session")
+    return server.only_session()
+
+
+def unknown_share(tree, prefix=""):
+    weight = sum(own for own, kind, module in zip(tree.self_weight, tree.kind, tree.modules) if kind == UNKNOWN and module.startswith(prefix))
+    return weight / tree.weight
+
+
+def test_five_hundred_threads_of_a_millisecond(start):
+    server = start.server()
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 4999, "--", TESTS_BIN / "threads-workload", "short", 500)
+    assert agent.wait() == 0
+    session = session_ended(server)
+    tree = Tree(server.get("/api/flamegraph", min_share=0))
+    # 500 ms of CPU in short_lived at 4,999 Hz (or what the kernel allowed), each sample with its caller chain.
+    rate = session["events"][0]["frequency_hz"]
+    assert share_of(tree.shares(), "short_lived") > 0.8
+    expected = 0.5 * rate
+    samples = sum(tree.samples[node] for node, name in enumerate(tree.names) if "short_lived" in name)
+    assert abs(samples - expected) < 0.1 * expected, (samples, expected)
+    assert unknown_share(tree) < 0.01
+    threads = server.get("/api/thread-summary")["threads"]
+    assert len(threads) > 400
+    assert {thread["comm"] for thread in threads} == {"threads-workloa"}
+
+
+def test_fork_and_exec(start):
+    server = start.server()
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--",
+                        TESTS_BIN / "threads-workload", "exec", TESTS_BIN / "shares-workload", 1)
+    assert agent.wait() == 0
+    session_ended(server)
+    tree = Tree(server.get("/api/flamegraph", min_share=0))
+    shares = tree.shares()
+    assert share_of(shares, "before_exec") > 0.1
+    assert share_of(shares, "burn_40") > 0.2
+    for node, name in enumerate(tree.names):
+        if "before_exec" in name:
+            assert tree.modules[node] == "threads-workload"
+        if "burn_" in name and "before" not in name and tree.kind[node] != 3:
+            assert tree.modules[node] == "shares-workload"
+    comms = {thread["comm"] for thread in server.get("/api/thread-summary")["threads"]}
+    assert "shares-workload" in comms and "threads-workloa" in comms
+    assert unknown_share(tree) < 0.01
+
+
+def test_a_thousand_dlopens(start):
+    """dlopen on one CPU, call on another: the maps must be known before the samples in them."""
+    server = start.server()
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--",
+                        TESTS_BIN / "threads-workload", "dlopen", 1000, TESTS_BIN / "plugin-workload.so")
+    assert agent.wait(60) == 0, agent.err
+    session_ended(server)
+    tree = Tree(server.get("/api/flamegraph", min_share=0))
+    assert share_of(tree.self_shares(), "plugin_work") > 0.3
+    unknown = [(name, weight) for name, weight, kind in zip(tree.names, tree.self_weight, tree.kind) if kind == UNKNOWN and weight]
+    assert not unknown, unknown
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and chroot need root; CI runs as root")
+def test_namespaces_other_root_and_deleted_binary(start, tmp_path):
+    """A target in its own pid and mount namespace with another root, whose binary was deleted after the start."""
+    root = tmp_path / "root"
+    libraries = subprocess.run(["ldd", TESTS_BIN / "shares-workload"], check=True, capture_output=True, text=True).stdout
+    files = [word for line in libraries.splitlines() for word in line.split() if word.startswith("/")]
+    for file in files:
+        target = root / file.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, target)
+    (root / "app").mkdir()
+    (root / "proc").mkdir()
+    shutil.copy(TESTS_BIN / "shares-workload", root / "app" / "inside")
+    launcher = start.process("unshare", ["unshare", "--fork", "--pid", "--mount", "--kill-child", "chroot", root, "/app/inside", "30"])
+    target = wait_until(lambda: subprocess.run(["pgrep", "-P", str(launcher.pid)], capture_output=True, text=True).stdout.split(), 10, "the target")[0]
+    wait_until(lambda: os.readlink(f"/proc/{target}/exe").endswith("/app/inside"), 10, "the exec")
+    (root / "app" / "inside").unlink()
+
+    server = start.server("--binary", TESTS_BIN / "shares-workload")
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", target, "--frequency", 999)
+    wait_until(lambda: server.sessions(), 20, "a session")
+    time.sleep(3)
+    listed = server.command("list_processes")
+    entry = next(process for process in listed["processes"] if process["pid"] == int(target))
+    assert entry["ns_pid"] == 1 and entry["comm"] == "inside"
+    tree = Tree(server.get("/api/flamegraph", min_share=0))
+    assert share_of(tree.shares(), "burn_40") > 0.3
+    assert unknown_share(tree) < 0.01
+    module = next(module for module in server.only_session()["modules"] if module["path"].startswith("/app/inside"))
+    assert module["build_id"], module
+    assert agent.stop() == 0
+
+
+def test_a_pid_that_is_gone(start):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    agent = start.agent("--output", start.directory / "never.flw", "--pid", gone.pid)
+    assert agent.wait() == 1
+    message = agent.err.strip().splitlines()[-1]
+    assert str(gone.pid) in message and ("not found" in message or "no process" in message or "gone" in message), agent.err
+    assert not (start.directory / "never.flw").exists()
+    server = start.server()
+    start.agent("--server", "127.0.0.1", "--port", server.port, name="idle")
+    wait_until(lambda: server.get("/api/status")["agent_connected"], 10, "the agent")
+    reply = server.command("start", pid=gone.pid)
+    assert reply["ok"] is False and f"process {gone.pid} not found" in reply["error"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else; CI runs as root")
+def test_another_users_process_is_refused_with_a_sentence(start, tmp_path):
+    os.chmod(tmp_path, 0o755)
+    for parent in tmp_path.parents:
+        if str(parent).startswith("/tmp/") and parent.stat().st_uid == os.geteuid():
+            os.chmod(parent, 0o755)
+    program = start.workload("shares", 30)
+    agent_copy = tmp_path / "flamewire-agent"
+    shutil.copy(BIN / "flamewire-agent", agent_copy)
+    agent_copy.chmod(0o755)
+    outcome = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", agent_copy, "--output", "-", "--pid", str(program.pid)],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=30, cwd="/")
+    assert outcome.returncode == 1
+    message = outcome.stderr
+    assert str(program.pid) in message and "cap_perfmon" in message, message

@@ -1,0 +1,196 @@
+"""Garbage at each door: refused with an error, nothing else disturbed."""
+import json
+import os
+import random
+import socket
+import struct
+import time
+
+from flamewire import HttpError, wait_until
+
+
+def frame(flag, payload):
+    return struct.pack("!IB", len(payload), flag) + payload
+
+
+def live_server(start):
+    server = start.server()
+    program = start.workload("shares", 60)
+    start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 199)
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 50, 20, "samples")
+    return server
+
+
+def still_well(server):
+    before = server.only_session()["samples"]
+    wait_until(lambda: server.only_session()["samples"] > before, 10, "the recording to go on")
+    assert server.alive()
+
+
+def closed_by_peer(connection, seconds=10):
+    connection.settimeout(seconds)
+    try:
+        while connection.recv(65536):
+            pass
+        return True
+    except ConnectionError:
+        return True
+    except TimeoutError:
+        return False
+
+
+def test_agent_port(start):
+    server = live_server(start)
+    randomness = random.Random(1)
+    hello = frame(3, json.dumps({"type": "hello", "version": 1, "agent": "flamewire", "agent_version": "0", "platform": {}}).encode())
+    doors = {
+        "random bytes": randomness.randbytes(4096),
+        "http": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        "a huge length": struct.pack("!IB", 0xFFFFFFFF, 6),
+        "hello that is no JSON": frame(3, b"{{{{"),
+        "hello nested 100,000 deep": frame(3, b"[" * 100_000),
+        "batch before hello": frame(5, b"\x0a\x10" + bytes(16)),
+        "batch of random bytes": hello + frame(5, randomness.randbytes(500)),
+        "zstd that is none": hello + frame(6, randomness.randbytes(500)),
+        "zstd that claims 2 GiB": hello + frame(6, bytes.fromhex("28b52ffda000000080") + randomness.randbytes(40)),
+    }
+    for name, data in doors.items():
+        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+            connection.sendall(data)
+            assert closed_by_peer(connection), name
+    # A frame that stops in the middle holds its connection only.
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        connection.sendall(struct.pack("!IB", 1000, 3) + b"{")
+        time.sleep(0.3)
+        still_well(server)
+    # Unknown flags are skipped: an agent from the future may talk to us.
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        connection.sendall(hello + frame(99, b"whatever"))
+        time.sleep(0.3)
+        connection.settimeout(2)
+        assert connection.recv(65536)[4] == 8  # the acknowledgement of the hello
+    still_well(server)
+    assert len(server.sessions()) == 1
+
+
+def test_http(start):
+    server = live_server(start)
+    for data in (b"\x00\xff\x00\xff" * 64, b"GET " + b"/x" * 100_000 + b" HTTP/1.1\r\n\r\n", b"POST /api/agent/command HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 999999999\r\n\r\n{"):
+        with socket.create_connection(("127.0.0.1", server.http_port)) as connection:
+            connection.sendall(data)
+            connection.settimeout(5)
+            try:
+                answer = connection.recv(4096)
+            except (TimeoutError, ConnectionError):
+                answer = b""
+            assert b" 200 " not in answer
+    for path, parameters, expected in (
+        ("/api/flamegraph", {"event": "no-such-event"}, (400, 404)),
+        ("/api/flamegraph", {"session": "../../etc"}, (400, 404)),
+        ("/api/flamegraph", {"start": "abc"}, (400,)),
+        ("/api/flamegraph", {"tid": "1,x"}, (400,)),
+        ("/api/flamegraph", {"min_share": "nan"}, (400,)),
+        ("/api/timeline", {"slices": "-4"}, (400,)),
+        ("/api/source", {}, (400,)),
+        ("/api/source", {"file": "/etc/passwd"}, (403, 404)),
+        ("/api/source", {"file": "../../../../etc/passwd"}, (403, 404)),
+        ("/api/sessions/..%2f..%2fetc", {}, (400, 404)),
+        ("/api/thread-view", {}, (400,)),
+        ("/api/nothing", {}, (404,)),
+    ):
+        status, _, body = server.request("GET", path, **parameters)
+        assert status in expected, (path, parameters, status, body)
+        assert body["error"]["message"]
+    assert server.request("PUT", "/api/config", body={})[0] == 405
+    for body in (b"", b"[]", b"{", b"[" * 50_000, json.dumps({"cmd": "start", "args": 7}).encode(), json.dumps({"cmd": "rm -rf"}).encode(), json.dumps({"extra": 1, "cmd": "ping"}).encode()):
+        status, _, answer = server.request("POST", "/api/agent/command", body=body)
+        assert status == 400, (body[:40], status, answer)
+    # Another site must not command us, and a name that points here must not read us.
+    assert server.request("POST", "/api/stop", body={}, headers={"Origin": "http://evil.example"})[0] == 403
+    assert server.request("GET", "/api/stop", headers={"Origin": "http://evil.example"})[0] == 403
+    assert server.request("GET", "/api/status", headers={"Host": "evil.example"})[0] == 403
+    still_well(server)
+
+
+def test_session_files(start):
+    server = start.server()
+    program = start.workload("shares", 20)
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 499)
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 300, 20, "samples")
+    agent.stop()
+    session = server.only_session()
+    server.stop()
+    directory = server.data_dir / "sessions"
+    good = next(directory.glob("*/stream.flw"))
+    content = good.read_bytes()
+    randomness = random.Random(2)
+    for name, data in {"empty": b"", "noise": randomness.randbytes(10_000), "magic-only": content[:8], "torn": content[: len(content) // 2],
+                       "damaged": content[:300] + randomness.randbytes(200) + content[500:]}.items():
+        (directory / name).mkdir()
+        (directory / name / "stream.flw").write_bytes(data)
+    server = start.server(name="server-again", data_dir=server.data_dir)
+    listed = {entry["id"]: entry for entry in server.sessions()}
+    assert listed[session["id"]]["samples"] == session["samples"]
+    for name in ("empty", "noise", "magic-only", "damaged"):
+        try:
+            answer = server.get("/api/flamegraph", session=name)
+            assert name == "damaged" and answer["total"]["samples"] <= session["samples"]
+        except HttpError as error:
+            assert error.status in (400, 404, 422, 500) and error.error["message"]
+    torn = server.get("/api/flamegraph", session="torn")
+    assert 0 < torn["total"]["samples"] < session["samples"]
+    assert server.get("/api/flamegraph", session=session["id"])["total"]["samples"] == session["samples"]
+    program.stop()
+
+
+def test_command_json_at_the_agent(start):
+    """A hostile server: the agent refuses, stays, and serves the next one."""
+    import flamewire
+    port = flamewire.free_port()
+    agent = start.agent("--listen", "--port", port)
+
+    def connect():
+        def attempt():
+            try:
+                return socket.create_connection(("127.0.0.1", port), timeout=5)
+            except OSError:
+                return None
+        connection = wait_until(attempt, 10, "the listening agent")
+        header = b""
+        while len(header) < 5:
+            header += connection.recv(5 - len(header))
+        length, flag = struct.unpack("!IB", header)
+        hello = b""
+        while len(hello) < length:
+            hello += connection.recv(length - len(hello))
+        assert flag == 3 and json.loads(hello)["type"] == "hello"
+        connection.sendall(frame(8, json.dumps({"recording": None, "seq": 0}).encode()))
+        return connection
+
+    def reply(connection):
+        header = b""
+        while len(header) < 5:
+            piece = connection.recv(5 - len(header))
+            assert piece, "closed"
+            header += piece
+        length, _ = struct.unpack("!IB", header)
+        payload = b""
+        while len(payload) < length:
+            payload += connection.recv(length - len(payload))
+        return json.loads(payload)
+
+    for data in (b"\xff" * 64, struct.pack("!IB", 1 << 30, 2), frame(8, b"[" * 9999), os.urandom(2000)):
+        with connect() as connection:
+            connection.sendall(data)
+            time.sleep(0.2)
+        assert agent.alive()
+    with connect() as connection:
+        for command in ({"id": "1", "cmd": "no-such"}, {"id": "2", "cmd": "start"}, {"id": "3", "cmd": "start", "args": {"pid": "x"}},
+                        {"id": "4", "cmd": "start", "args": {"pid": -1}}, {"id": "5", "cmd": "start", "args": {"pid": 1 << 40}},
+                        {"id": "6", "cmd": "configure", "args": {"frequency": 10**12}}, {"id": "7", "cmd": "stop"}):
+            connection.sendall(frame(2, json.dumps(command).encode()))
+            answer = reply(connection)
+            assert answer["id"] == command["id"] and answer["ok"] is False and answer["error"], answer
+        connection.sendall(frame(2, json.dumps({"id": "8", "cmd": "ping"}).encode()))
+        assert reply(connection) == {"id": "8", "ok": True}
+    assert agent.stop() == 0

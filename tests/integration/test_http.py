@@ -1,0 +1,175 @@
+"""Every HTTP answer on live data and on a replayed session; the harness validates each against docs/openapi.yaml."""
+import re
+import time
+import xml.etree.ElementTree
+
+import pytest
+from flamewire import CONTRACT, HttpError, Tree, share_of, wait_until
+
+
+def views(server, session, **parameters):
+    graph = server.get("/api/flamegraph", session=session, min_share=0, **parameters)
+    functions = server.get("/api/functions", session=session, **parameters)
+    threads = server.get("/api/thread-summary", session=session, **parameters)
+    timeline = server.get("/api/timeline", session=session, slices=50, **parameters)
+    return graph, functions, threads, timeline
+
+
+def check_views(server, session):
+    graph, functions, threads, timeline = views(server, session)
+    total = graph["total"]["samples"]
+    assert total == threads["total_samples"] == functions["total"]["samples"] == sum(timeline["samples"]) > 0
+    assert sum(thread["samples"] for thread in threads["threads"]) == total
+    assert sum(function["self_samples"] for function in functions["functions"]) == total
+    assert sum(graph["nodes"]["self_samples"]) == total
+    tree = Tree(graph)
+    for node in range(1, len(tree.names)):
+        assert tree.parent[node] < node
+    by_name = {}
+    for function in functions["functions"]:
+        by_name[function["name"]] = by_name.get(function["name"], 0) + function["total"] / graph["total"]["weight"]
+    for name, share in tree.shares().items():
+        assert abs(by_name[name] - share) < 1e-6, name
+    # Filters: each thread alone adds up to all; two halves of the time do too.
+    tids = [thread["tid"] for thread in threads["threads"]]
+    assert sum(server.get("/api/flamegraph", session=session, tid=tid)["total"]["samples"] for tid in tids) == total
+    assert server.get("/api/flamegraph", session=session, tid=",".join(map(str, tids)))["total"]["samples"] == total
+    duration = server.session(session)["duration_ms"]
+    middle = duration / 2 // 10 * 10
+    assert sum(server.get("/api/flamegraph", session=session, start=begin, end=end)["total"]["samples"] for begin, end in ((0, middle), (middle, duration + 1000))) == total
+    pid = server.session(session)["pids"][0]
+    assert server.get("/api/functions", session=session, pid=pid)["total"]["samples"] == total
+    assert server.get("/api/functions", session=session, pid=pid + 1)["total"]["samples"] == 0
+    one = server.get("/api/thread-view", session=session, tid=tids[0])
+    assert one["flamegraph"]["total"]["samples"] == one["functions"]["total"]["samples"] == threads["threads"][0]["samples"]
+    return total
+
+
+def test_live_and_replayed(start):
+    server = start.server()
+    assert server.get("/api/status")["agent_connected"] is False
+    with pytest.raises(HttpError) as nothing:
+        server.get("/api/flamegraph")
+    assert nothing.value.status == 404 and nothing.value.error["code"] == "no_data"
+    with pytest.raises(HttpError) as nobody:
+        server.command("ping")
+    assert nobody.value.status == 409 and nobody.value.error["code"] == "no_agent"
+    program = start.workload("demo", 60)
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999)
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 2000, 20, "samples")
+    seen = {}
+    with server.stream() as events:
+        for name, data in events:
+            seen.setdefault(name, data)
+            if {"status", "agent", "data_version"} <= set(seen):
+                break
+    assert seen["data_version"]["total_samples"] > 0
+    assert server.command("pause")["ok"]
+    time.sleep(0.7)
+    session = server.only_session()["id"]
+    total = check_views(server, session)
+    tree = Tree(server.get("/api/flamegraph", min_share=0))
+    shares = tree.shares()
+    workers = share_of(shares, "simulate_round")
+    assert abs(share_of(shares, "stage_weather") / workers - 0.30) < 0.04 and abs(share_of(shares, "stage_render") / workers - 0.25) < 0.04
+
+    # Zoom by path gives the subtree, pruning keeps the sums.
+    answer = server.get("/api/flamegraph", min_share=0.02)
+    pruned = Tree(answer)
+    assert len(pruned.names) < len(tree.names) and pruned.total[0] == tree.total[0]
+    node = next(index for index, name in enumerate(tree.names) if "stage_traffic" in name)
+    path, up = [], node
+    while up:
+        path.insert(0, tree.names[up])
+        up = tree.parent[up]
+    zoomed = Tree(server.get("/api/flamegraph", min_share=0, path="\x1f".join(path)))
+    assert zoomed.total[0] == tree.total[node]
+
+    svg = server.get("/api/export/flamegraph")
+    assert xml.etree.ElementTree.fromstring(svg).tag.endswith("svg") and b"stage_traffic" in svg
+    collapsed = server.get(f"/api/export/session/{session}", format="collapsed").decode()
+    assert sum(int(line.rsplit(" ", 1)[1]) for line in collapsed.splitlines()) == total
+    assert re.search(r"^city-1;.*stage_weather.* \d+$", collapsed, re.M)
+    exported = server.get(f"/api/export/session/{session}", format="json")
+    assert exported
+
+    assert agent.stop() == 0
+    wait_until(lambda: server.session(session)["state"] == "ended", 10, "the end")
+    live = server.get("/api/flamegraph", session=session, min_share=0)
+    server.stop()
+    again = start.server(name="again", data_dir=server.data_dir)
+    assert again.only_session()["id"] == session
+    assert check_views(again, session) == total
+    replayed = again.get("/api/flamegraph", session=session, min_share=0)
+    assert replayed["names"] == live["names"] and replayed["nodes"] == live["nodes"]
+    assert again.request("DELETE", f"/api/sessions/{session}")[2] == {"ok": True, "session_id": session}
+    assert not again.sessions() and again.request("DELETE", f"/api/sessions/{session}")[0] == 404
+    program.stop()
+
+
+def test_a_live_session_is_not_deleted(start):
+    server = start.server()
+    program = start.workload("shares", 30)
+    start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid)
+    session = wait_until(lambda: server.sessions(), 20, "a session")[0]["id"]
+    assert server.request("DELETE", f"/api/sessions/{session}")[0] == 409
+
+
+def test_better_symbols_arrive_late(start, tmp_path):
+    """A stripped program shows addresses; the unstripped file given later names the running session."""
+    import shutil
+    import subprocess
+    from flamewire import TESTS_BIN
+    stripped = tmp_path / "stripped" / "shares-workload"
+    stripped.parent.mkdir()
+    subprocess.run(["strip", "-o", stripped, TESTS_BIN / "shares-workload"], check=True)
+    server = start.server()
+    program = start.process("stripped", [stripped, "60"])
+    start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 499)
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 20, "samples")
+    names = Tree(server.get("/api/flamegraph", min_share=0)).names
+    assert any(name.startswith("[shares-workload+0x") for name in names) and not any("burn_" in name for name in names)
+    module = next(module for module in server.only_session()["modules"] if module["name"] == "shares-workload")
+    assert module["quality"] in ("none", "dynamic_symbols") and module["remedy"]
+
+    wrong = tmp_path / "wrong" / "shares-workload"
+    wrong.parent.mkdir()
+    shutil.copy(TESTS_BIN / "lines-workload", wrong)
+    notes = server.request("PATCH", "/api/config", body={"binary": str(wrong)})[2]["notes"]
+    assert any("build-id" in note for note in notes), notes
+
+    answer = server.request("PATCH", "/api/config", body={"binary": str(TESTS_BIN / "shares-workload")})
+    assert answer[0] == 200, answer
+    wait_until(lambda: any("burn_40" in name for name in Tree(server.get("/api/flamegraph", min_share=0)).names), 10, "names")
+    tree = Tree(server.get("/api/flamegraph", min_share=0))
+    assert abs(share_of(tree.shares(), "burn_40") - 0.4) < 0.06
+    assert not any(name.startswith("[shares-workload+0x") for name, weight in zip(tree.names, tree.self_weight) if weight > 0.01 * tree.weight)
+
+
+def test_source_lookup(start, tmp_path):
+    """Not found: the places tried and a ready --path-map; with it, found. Nothing outside the roots."""
+    (tmp_path / "empty").mkdir()
+    from flamewire import ROOT, TESTS_BIN
+    server = start.server("--source-dir", tmp_path / "empty")
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", TESTS_BIN / "lines-workload", 2)
+    assert agent.wait() == 0
+    wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended", 20, "the end")
+    file = server.get("/api/source-files")["files"][0]["file"]
+    with pytest.raises(HttpError) as missing:
+        server.get("/api/source", file=file)
+    error = missing.value.error
+    assert missing.value.status == 404 and error["tried"] and "--path-map" in error["suggestion"], error
+    root = file.removesuffix("/tests/workloads/lines.cc")
+    answer = server.request("PATCH", "/api/config", body={"path_map": [f"{root}={ROOT}"]})
+    assert answer[0] == 200
+    source = server.get("/api/source", file=file)
+    assert source["resolved"].endswith("tests/workloads/lines.cc") and source["hottest"]
+    with pytest.raises(HttpError):
+        server.get("/api/source", file="/etc/hostname")
+
+
+def test_every_described_get_was_checked():
+    """Runs last in this file: every GET of the contract answered 200 at least once above."""
+    described = {path for path, operations in CONTRACT.document["paths"].items() if "get" in operations} - {"/api/stream", "/api/stop", "/api/config"}
+    answered = {path for method, path, status in CONTRACT.checked if method == "GET" and status == 200}
+    assert described - answered - {"/api/source", "/api/agents"} == set(), described - answered

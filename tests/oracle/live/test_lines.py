@@ -1,0 +1,45 @@
+"""Hot lines: those marked HOT in tests/workloads/lines.cc, also in an inlined function and in templates."""
+import time
+
+import flamewire
+from flamewire import Tree, wait_until
+
+SOURCE = flamewire.ROOT / "tests" / "workloads" / "lines.cc"
+
+
+def test_hot_lines(start):
+    text = SOURCE.read_text().splitlines()
+    hot = {number for number, line in enumerate(text, 1) if "// HOT" in line}
+    assert len(hot) == 3
+    loops = {number - 1 for number in hot}  # the `for` above a hot line: its increment and test belong to the loop too
+
+    program = start.workload("lines", 20)
+    server = start.server()
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999)
+    wait_until(lambda: server.sessions(), 20, "a session")
+    time.sleep(5)
+    agent.stop()
+
+    files = server.get("/api/source-files")["files"]
+    assert files[0]["file"].endswith("tests/workloads/lines.cc"), files[:3]
+    source = server.get("/api/source", file=files[0]["file"])
+    assert source["resolved"] == str(SOURCE)
+    lines = {line["line"]: line for line in source["lines"]}
+    assert [lines[number]["source"] for number in range(1, len(text) + 1)] == text
+    by_self = sorted(lines.values(), key=lambda line: -line["weight"])
+    assert {line["line"] for line in by_self[:3]} == hot, by_self[:5]
+    marked = sum(lines[number]["percent"] for number in hot | loops)
+    assert marked > 95, marked
+    assert source["hottest"] in hot
+    # The call line of the inlined function carries its weight in total, not in self.
+    call = next(number for number, line in enumerate(text, 1) if "x = inlined_function(x)" in line)
+    inlined = next(number for number, line in enumerate(text, 1) if "// HOT inlined" in line)
+    assert lines[call]["total"] >= 0.95 * lines[inlined]["weight"] > 0
+    assert lines[call]["weight"] < 0.05 * lines[call]["total"]
+
+    tree = Tree(server.get("/api/flamegraph", min_share=0))
+    inlined_nodes = [index for index, name in enumerate(tree.names) if "inlined_function" in name]
+    assert inlined_nodes and all(tree.kind[index] == 3 for index in inlined_nodes)
+    assert all("caller_of_inlined" in tree.names[tree.parent[index]] for index in inlined_nodes)
+    assert {name for name in tree.names if "template_function<" in name} and any("<7>" in name for name in tree.names) and any("<31>" in name for name in tree.names)
+    program.stop()

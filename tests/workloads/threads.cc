@@ -1,0 +1,115 @@
+// Threads, processes and libraries that come and go, for attribution tests. Usage: threads-workload MODE [ARG...]
+//   short COUNT             COUNT threads, one after another, that burn 1 ms each in short_lived()
+//   loop SECONDS            creates threads in a loop for SECONDS, two at a time, each burning 5 ms in looped(); prints its CPU time in ns
+//   exec PROGRAM ARGS...    forks; the child burns 300 ms in before_exec(), then execs PROGRAM
+//   dlopen COUNT LIBRARY    COUNT times: dlopen LIBRARY on CPU 0, call its plugin_work() on the last CPU, dlclose
+//   spin SECONDS            burns in spinning()
+#include <dlfcn.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "cpu_budget.h"
+
+namespace {
+
+std::atomic<std::uint64_t> result{1};
+
+[[gnu::noinline]] void short_lived() { result += workload::burn_cpu(1'000'000, result); }
+[[gnu::noinline]] void looped() { result += workload::burn_cpu(5'000'000, result); }
+[[gnu::noinline]] void before_exec() { result += workload::burn_cpu(300'000'000, result); }
+[[gnu::noinline]] void spinning() { result += workload::burn_cpu(10'000'000, result); }
+
+double now_seconds() {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+void pin_to(int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(static_cast<std::size_t>(cpu), &set);
+    (void)::sched_setaffinity(0, sizeof set, &set);
+}
+
+int run_dlopen(int count, const char* library) {
+    std::atomic<void (*)()> work{nullptr};
+    std::atomic<bool> done{false};
+    std::thread caller([&] {
+        pin_to(static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)) - 1);
+        while (!done)
+            if (void (*function)() = work.load()) {
+                function();
+                work = nullptr;
+            }
+    });
+    pin_to(0);
+    for (int i = 0; i < count; ++i) {
+        void* handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
+        if (handle == nullptr) {
+            std::fprintf(stderr, "%s\n", ::dlerror());
+            std::_Exit(1);
+        }
+        void* symbol = ::dlsym(handle, "plugin_work");
+        void (*function)() = nullptr;
+        std::memcpy(&function, &symbol, sizeof function);
+        work = function;
+        while (work.load() != nullptr) ::sched_yield();
+        ::dlclose(handle);
+    }
+    done = true;
+    caller.join();
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string_view mode = argc > 1 ? argv[1] : "";
+    if (mode == "short" && argc > 2) {
+        for (int i = std::atoi(argv[2]); i > 0; --i) std::thread(short_lived).join();
+        return 0;
+    }
+    if (mode == "loop" && argc > 2) {
+        const double end = now_seconds() + std::atof(argv[2]);
+        while (now_seconds() < end) {
+            std::thread first(looped);
+            std::thread second(looped);
+            first.join();
+            second.join();
+        }
+        timespec cpu{};
+        ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+        std::printf("%lld\n", static_cast<long long>(cpu.tv_sec) * 1'000'000'000LL + cpu.tv_nsec);
+        return 0;
+    }
+    if (mode == "exec" && argc > 2) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            before_exec();
+            ::execv(argv[2], argv + 2);
+            std::perror("execv");
+            std::_Exit(127);
+        }
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        return WEXITSTATUS(status);
+    }
+    if (mode == "dlopen" && argc > 3) return run_dlopen(std::atoi(argv[2]), argv[3]);
+    if (mode == "spin" && argc > 2) {
+        const double end = now_seconds() + std::atof(argv[2]);
+        while (now_seconds() < end) spinning();
+        return 0;
+    }
+    std::fprintf(stderr, "usage: see the top of threads.cc\n");
+    return 2;
+}
