@@ -1,0 +1,55 @@
+// A made-up program with the shape of real ones, as batches: a call graph whose hot paths are shared, many call sites a
+// function, inlined frames, several threads that each have their own entry point. The same seed gives the same batches.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "profile/store.h"
+#include "wire/batch.h"
+
+namespace flamewire::bench {
+
+struct ProgramShape {
+    std::size_t functions = 6'000;
+    std::size_t modules = 12;
+    std::size_t stacks = 100'000;  // distinct, that rows end at
+    std::uint32_t threads = 50, events = 4, cpus = 8;
+    std::size_t mean_depth = 18;
+    std::uint64_t seed = 1;
+};
+
+class Program {
+public:
+    explicit Program(const ProgramShape& shape);
+
+    // The first batch: all tables, no rows.
+    [[nodiscard]] const wire::Batch& tables() const { return tables_; }
+    // A batch of `rows` rows in the 250 ms from start_ns on.
+    wire::Batch rows(std::uint64_t seq, std::uint64_t start_ns, std::size_t rows);
+    [[nodiscard]] std::size_t nodes() const { return tables_.stacks.size(); }
+    [[nodiscard]] std::size_t locations() const { return tables_.locations.size(); }
+    [[nodiscard]] double mean_leaf_depth() const;
+
+private:
+    struct Site {
+        std::uint32_t location = 0, callee = 0;
+    };
+    void make_call_graph();
+    void make_stacks();
+    wire::Id stack_child(wire::Id parent, wire::Id location);
+
+    ProgramShape shape_;
+    std::mt19937_64 random_;
+    wire::Batch tables_;
+    std::vector<std::vector<Site>> sites_;         // by function
+    std::vector<std::uint32_t> leaf_locations_;    // first of four addresses in the function itself
+    std::vector<wire::Id> leaves_;
+    std::vector<std::uint32_t> depth_{0};
+};
+
+// What a symbolizer would answer: a third of the addresses have an inlined frame, names are as long as C++ names are.
+symbol::Resolved answer(const profile::PendingModule& pending, std::uint32_t version);
+
+}  // namespace flamewire::bench

@@ -1,0 +1,207 @@
+"""`./dev bench [NAME...] [--write]`: measures Flamewire, against a peer in the same run where there is one.
+
+CPU time is what `perf stat -e task-clock` counts (rusage under-reports on some virtual machines). With --write the tables replace
+those in docs/measurements.md."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
+
+import flamewire  # noqa: E402
+from flamewire import BIN, ROOT, Agent, Relay, Server, wait_until, workload  # noqa: E402
+
+SECONDS = 10
+PERF = "perf"
+RESULTS = []  # (figure, value, unit, bar, peer)
+
+
+def result(figure, value, bar, unit="", peer=""):
+    RESULTS.append((figure, value, unit, bar, peer))
+    met = "" if bar is None else ("  met" if value <= bar else "  MISSED")
+    print(f"{figure}: {value:.4g} {unit}" + (f" (bar {bar:g})" if bar is not None else "") + (f"; {peer}" if peer else "") + met, flush=True)
+
+
+class TaskClock:
+    """Runs a command under `perf stat -e task-clock`; cpu_ms after it ended."""
+
+    def __init__(self, directory, name, command):
+        self.report = pathlib.Path(directory) / f"{name}.stat"
+        self.process = flamewire.Process(name, [PERF, "stat", "-x,", "-e", "task-clock", "-o", self.report, "--", *command], directory)
+
+    def child(self):
+        return int(wait_until(lambda: subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True).stdout.split(), 10, "the child")[0])
+
+    def cpu_ms(self):
+        self.process.wait(120)
+        for line in self.report.read_text().splitlines():
+            fields = line.split(",")
+            if len(fields) > 2 and fields[2].startswith("task-clock"):
+                return float(fields[0])
+        raise RuntimeError(f"no task-clock in {self.report}")
+
+
+def rss_without_rings(pid):
+    """(RSS without the mapped perf rings, rings), bytes, from /proc/PID/smaps."""
+    total = rings = 0
+    ring = False
+    for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        if re.match(r"^[0-9a-f]+-[0-9a-f]+ ", line):
+            ring = "[perf_event]" in line
+        elif line.startswith("Rss:"):
+            size = int(line.split()[1]) * 1024
+            total += size
+            rings += size if ring else 0
+    return total - rings, rings
+
+
+def perf_peer(directory, pid, seconds):
+    """(samples, CPU ms of record, CPU ms of script, bytes of the text after zstd -1)."""
+    data = pathlib.Path(directory) / "perf.data"
+    record = TaskClock(directory, "perf-record", [PERF, "record", "-q", "-e", "cpu-clock", "-F", "999", "-g", "-p", str(pid), "-o", data, "--", "sleep", str(seconds)]).cpu_ms()
+    text = pathlib.Path(directory) / "perf.txt"
+    script = TaskClock(directory, "perf-script", ["sh", "-c", f"exec {PERF} script --no-inline -F comm,tid,pid,time,period,event,ip,sym,symoff,dso -i {data} > {text}"]).cpu_ms()
+    samples = sum(1 for line in text.open() if line.strip() and not line.startswith(("\t", " ")))
+    subprocess.run(["zstd", "-q", "-1", "-f", text, "-o", f"{text}.zst"], check=True)
+    return samples, record, script, pathlib.Path(f"{text}.zst").stat().st_size
+
+
+def agent_run(directory, server, pid, seconds, name):
+    """One recording of `seconds`, start-up included: (session, CPU ms, bytes on the wire, RSS, ring bytes)."""
+    relay = Relay(server.port)
+    known = {session["id"] for session in server.sessions()}
+    clock = TaskClock(directory, name, [BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", str(relay.port), "--pid", str(pid),
+                                        "--frequency", "999", "--events", "cpu-clock"])
+    agent = clock.child()
+    time.sleep(seconds - 0.2)
+    rss, rings = rss_without_rings(agent)
+    time.sleep(0.2)
+    os.kill(agent, 15)
+    cpu = clock.cpu_ms()
+    identity = next(session["id"] for session in server.sessions() if session["id"] not in known)
+    relay.close()
+    return server.session(identity), cpu, relay.bytes_up, rss, rings
+
+
+def compare_agent(directory, label, pid, seconds, with_bars):
+    server = Server(directory, name=f"server-{label}", data_dir=pathlib.Path(directory) / f"data-{label}")
+    with flamewire.ended(server):
+        session, cpu, sent, rss, rings = agent_run(directory, server, pid, seconds, f"agent-{label}")
+        samples, record, script, text = perf_peer(directory, pid, seconds)
+        per_sample = 1000 * cpu / session["samples"]
+        peer = 1000 * (record + script) / samples
+        result(f"agent CPU per sample, {label}: ratio to perf record + perf script", per_sample / peer, 0.25 if with_bars else None, "x",
+               f"{per_sample:.2f} us of {session['samples']} samples against {peer:.2f} us (record {1000 * record / samples:.2f}, script {1000 * script / samples:.2f})")
+        result(f"bytes on the wire per sample, {label}", sent / session["samples"], 3 if with_bars else None, "B", f"perf script text, zstd -1: {text / samples:.1f} B")
+        result(f"samples lost, {label}", flamewire.lost(session), 0 if with_bars else None)
+        if with_bars:
+            result("agent RSS while profiling, rings excluded", rss / 2**20, 8, "MiB", f"rings {rings / 2**20:.1f} MiB beside")
+        server.stop()
+
+
+def bench_agent(directory):
+    program = workload(directory, "bench", SECONDS * 4)
+    with flamewire.ended(program):
+        time.sleep(0.5)
+        compare_agent(directory, "bench workload", program.pid, SECONDS, True)
+    size = (BIN / "flamewire-agent").stat().st_size
+    result("agent, static and stripped", size / 1e6, 2.0, "MB")
+
+
+def bench_compiler(directory):
+    """The same two figures on a real compiler run: cc1plus, again and again, of one of our own files."""
+    source = ROOT / "src" / "wire" / "control.cc"
+    cc1plus = subprocess.run(["g++", "-print-prog-name=cc1plus"], check=True, capture_output=True, text=True).stdout.strip()
+    preprocessed = pathlib.Path(directory) / "unit.ii"
+    subprocess.run(["g++", "-std=c++23", "-DASIO_STANDALONE", f"-I{ROOT / 'src'}", "-E", source, "-o", preprocessed], check=True)
+    program = flamewire.Process("compiler", ["sh", "-c", f"while :; do {cc1plus} -quiet -O2 -std=c++23 {preprocessed} -o /dev/null & {cc1plus} -quiet -O2 -std=c++23 {preprocessed} -o /dev/null; wait; done"], directory)
+    with flamewire.ended(program):
+        time.sleep(0.2)
+        compare_agent(directory, "cc1plus", program.pid, SECONDS, False)
+        subprocess.run(["pkill", "-P", str(program.pid)])
+
+
+def bench_latency(directory):
+    """Age of the newest sample in the flame graph that a client fetched on each notification, on receipt."""
+    server = Server(directory, name="server-latency", data_dir=pathlib.Path(directory) / "data-latency")
+    program = workload(directory, "demo", 40)
+    agent = Agent(directory, "--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999)
+    ages = []
+    with flamewire.ended(agent, program, server):
+        wait_until(lambda: server.sessions(), 20, "a session")
+        end = time.monotonic() + 20
+        with server.stream() as events:
+            for name, _ in events:
+                if time.monotonic() > end:
+                    break
+                if name == "data_version":
+                    newest = server.request("GET", "/api/flamegraph", check=False)[2]["newest_ns"]
+                    # newest_ns is the end of a 10 ms bucket; its beginning is surely not newer than the sample.
+                    ages.append((time.clock_gettime_ns(time.CLOCK_MONOTONIC) - newest) / 1e6 + 10)
+    ages.sort()
+    result("newest sample shown, age on receipt, p50", statistics.median(ages), 400, "ms", f"{len(ages)} updates")
+    result("newest sample shown, age on receipt, p99", ages[int(len(ages) * 0.99)], 1000, "ms")
+
+
+def bench_program(directory, program, *arguments):
+    """A bench program of ours that prints a JSON line a figure."""
+    del directory
+    outcome = subprocess.run([BIN / program, *arguments], check=True, capture_output=True, text=True)
+    for line in outcome.stdout.splitlines():
+        if line.startswith("{"):
+            entry = json.loads(line)
+            result(entry["figure"], entry["value"], entry.get("bar"), entry.get("unit", ""), entry.get("peer", ""))
+
+
+def bench_profile(directory):
+    bench_program(directory, "bench_profile")
+
+
+def bench_pipeline(directory):
+    bench_program(directory, "bench_pipeline")
+
+
+def bench_symbols(directory):
+    outcome = subprocess.run([sys.executable, ROOT / "tests" / "bench" / "symbol" / "run.py", BIN / "flamewire-server", directory], check=True, capture_output=True, text=True)
+    for line in outcome.stdout.splitlines():
+        if line.startswith("{"):
+            entry = json.loads(line)
+            result(entry["figure"], entry["value"], entry.get("bar"), entry.get("unit", ""), entry.get("peer", ""))
+
+
+BENCHES = {"agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "profile": bench_profile, "pipeline": bench_pipeline, "symbols": bench_symbols}
+
+
+def write_document():
+    path = ROOT / "docs" / "measurements.md"
+    rows = ["| figure | value | bar | peer, same run |", "|---|---|---|---|"]
+    rows += [f"| {figure} | {value:.3g} {unit} | {'' if bar is None else f'≤ {bar:g} {unit}'} | {peer} |" for figure, value, unit, bar, peer in RESULTS]
+    text = path.read_text()
+    text = re.sub(r"(<!-- figures -->\n).*?(<!-- end -->)", lambda match: match[1] + "\n".join(rows) + "\n" + match[2], text, flags=re.S)
+    path.write_text(text)
+
+
+def main():
+    names = [name for name in sys.argv[1:] if not name.startswith("-")] or list(BENCHES)
+    unknown = [name for name in names if name not in BENCHES]
+    if unknown:
+        sys.exit(f"bench: no such bench: {', '.join(unknown)}; there are: {', '.join(BENCHES)}")
+    for name in names:
+        directory = tempfile.mkdtemp(prefix="flamewire-bench.")
+        try:
+            BENCHES[name](directory)
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+    if "--write" in sys.argv:
+        write_document()
+
+
+main()
