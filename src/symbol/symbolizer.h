@@ -66,7 +66,8 @@ struct Config {
     std::string sysroot;
     std::vector<PathMap> path_maps;
     std::vector<std::string> debug_directories = {"/usr/lib/debug"};
-    bool inlines = true;
+    bool inlines = true;   // else one frame an address: the function that the linker knows, at the line of its outermost call
+    bool demangle = true;  // else names as the linker has them, for comparing with other tools
 };
 
 class Symbolizer {

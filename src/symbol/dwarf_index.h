@@ -1,0 +1,61 @@
+// Address to inline frames by DWARF. When opened it knows which unit covers which addresses; lines, functions and inlined
+// functions of a unit are read when an address of it is first asked for, names when a frame first shows them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "symbol/line_table.h"
+#include "symbol/object_file.h"
+#include "symbol/scope_tree.h"
+#include "symbol/string_pool.h"
+
+namespace flamewire::symbol {
+
+struct IndexedFrame {
+    std::uint32_t function = 0, file = 0;  // in the string pool; 0 is unknown
+    std::uint32_t line = 0;
+    bool inlined = false;
+};
+
+enum class Names : std::uint8_t { readable, linkage };
+
+class DwarfIndex {
+public:
+    // `file` and `strings` must outlive the index. Without usable DWARF it answers nothing.
+    DwarfIndex(ObjectFile& file, StringPool& strings, Names names);
+
+    // Appends the frames at `vaddr`, innermost first; none when no unit covers it. A covered address outside of any
+    // function gives one frame without a name.
+    void find(std::uint64_t vaddr, std::vector<IndexedFrame>& frames);
+
+private:
+    struct IndexedUnit {
+        Unit unit;
+        std::optional<LineTable> lines;
+        std::optional<ScopeTree> scopes;
+    };
+
+    void read_units();
+    void read_unit(Unit unit, std::vector<Interval>& ranges);
+    const LineTable& lines(IndexedUnit& unit);
+    const ScopeTree& scopes(IndexedUnit& unit);
+    std::uint32_t name_of(DieRef die);
+
+    ObjectFile& file_;
+    StringPool& strings_;
+    Names names_;
+    Dwarf* dwarf_;
+    DwarfSections sections_;
+    std::vector<IndexedUnit> units_;
+    IntervalMap units_by_address_;
+    std::unordered_map<std::uint64_t, std::uint32_t> name_cache_;  // by DIE offset * 2 + alternate
+    // Of the unit scanned last: units often share one table.
+    Abbreviations abbreviations_;
+    std::optional<std::uint64_t> abbreviations_offset_;
+    UnitFormat abbreviations_format_;
+};
+
+}  // namespace flamewire::symbol

@@ -1,0 +1,98 @@
+#include "symbol/module.h"
+
+#include <elf.h>
+
+#include "symbol/demangle.h"
+#include "symbol/kernel.h"
+#include "symbol/vdso.h"
+
+namespace flamewire::symbol {
+
+Module::Module(const ModuleIdentity& identity, const Config& config) : inlines_(config.inlines), demangle_(config.demangle) {
+    switch (identity.kind) {
+        case ModuleKind::file: open_files(identity, config); break;
+        case ModuleKind::kernel: open_kernel(identity, config); break;
+        case ModuleKind::vdso: open_vdso(identity); break;
+        case ModuleKind::jit: break;  // such code has names of its own in the recording, and no file
+    }
+    symbol_names_.resize(symbols_.size());
+}
+
+void Module::open_files(const ModuleIdentity& identity, const Config& config) {
+    files_ = locate(identity, config);
+    index(config);
+}
+
+// A vmlinux of the same build has lines; without one, this machine's kernel names itself.
+void Module::open_kernel(const ModuleIdentity& identity, const Config& config) {
+    files_ = locate(identity, config);
+    if (files_.main || files_.debug) {
+        index(config);
+        base_ = symbols_.kernel_text().value_or(0);
+        return;
+    }
+    files_.report.tried.emplace_back("/proc/kallsyms");
+    Result<SymbolTable> running = running_kernel_symbols(identity.boot_id);
+    if (running) {
+        symbols_ = std::move(*running);
+        files_.report.quality = Quality::symbols;
+        files_.report.file = "/proc/kallsyms";
+        files_.report.problem.clear();
+        files_.report.remedy.clear();
+        return;
+    }
+    files_.report.problem = "no kernel symbols: " + running.error().message;
+    files_.report.remedy = running.error().code == ErrorCode::permission
+                               ? "run the server with `sysctl -w kernel.kptr_restrict=0`, or as root"
+                               : "give the target's own vmlinux with --binary FILE";
+}
+
+void Module::open_vdso(const ModuleIdentity& identity) {
+    files_.report.tried.emplace_back("[vdso] of this machine");
+    Result<ObjectFile> own = own_vdso(identity.build_id);
+    if (!own) {
+        files_.report.problem = "no symbols for the vDSO: " + own.error().message;
+        return;
+    }
+    files_.report.quality = own->quality();
+    files_.report.file = "[vdso]";
+    symbols_ = SymbolTable::of_elf(own->elf(), own->header().machine);
+}
+
+void Module::index(const Config& config) {
+    // The debug file has the full symbol table, which the module itself was stripped of.
+    ObjectFile* symbols = files_.debug ? &*files_.debug : files_.main ? &*files_.main : nullptr;
+    if (symbols == nullptr) return;
+    if (symbols->header().machine == EM_ARM) address_mask_ = ~std::uint64_t{1};
+    symbols_ = SymbolTable::of_elf(symbols->elf(), symbols->header().machine);
+    if (symbols_.size() == 0 && files_.main) symbols_ = SymbolTable::of_elf(files_.main->elf(), files_.main->header().machine);
+    if (symbols->quality() == Quality::debug_info)
+        dwarf_ = std::make_unique<DwarfIndex>(*symbols, strings_, config.demangle ? Names::readable : Names::linkage);
+}
+
+std::uint32_t Module::symbol_name(std::uint64_t vaddr) {
+    const std::uint32_t symbol = symbols_.find(vaddr);
+    if (symbol == SymbolTable::none) return 0;
+    std::optional<std::uint32_t>& name = symbol_names_[symbol];
+    if (!name) name = strings_.intern(demangle_ ? demangle(symbols_.name(symbol)) : std::string(symbols_.name(symbol)));
+    return *name;
+}
+
+void Module::find(const Address& address, std::vector<IndexedFrame>& frames) {
+    std::uint64_t vaddr = (address.vaddr + base_) & address_mask_;
+    // A return address may be the first byte of another line, scope or function: the call is before it.
+    if (address.return_address) --vaddr;
+    const std::size_t first = frames.size();
+    if (dwarf_) dwarf_->find(vaddr, frames);
+    // The linker's name of the function that was really called tells clones and parts (.cold, .isra.0) apart.
+    const std::uint32_t name = symbol_name(vaddr);
+    if (frames.size() > first) {
+        if (name != 0) frames.back().function = name;
+        if (!inlines_) frames.erase(frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end() - 1);
+    } else if (name != 0) {
+        frames.push_back({name, 0, 0, false});
+    }
+    if (frames.size() == first + 1 && frames[first].function == 0 && frames[first].file == 0) frames.pop_back();
+}
+
+}  // namespace flamewire::symbol

@@ -1,0 +1,45 @@
+// One module with all that was found for it: the files, the symbol table, the DWARF index. Not thread-safe; its owner serializes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "symbol/dwarf_index.h"
+#include "symbol/locate.h"
+#include "symbol/string_pool.h"
+#include "symbol/symbol_table.h"
+#include "symbol/symbolizer.h"
+
+namespace flamewire::symbol {
+
+class Module {
+public:
+    // Looks for files and opens them; a module without any answers nothing, and its report says why.
+    Module(const ModuleIdentity& identity, const Config& config);
+
+    // Appends the frames of `address`, innermost first.
+    void find(const Address& address, std::vector<IndexedFrame>& frames);
+
+    [[nodiscard]] const StringPool& strings() const { return strings_; }
+    [[nodiscard]] const ModuleReport& report() const { return files_.report; }
+
+private:
+    void open_files(const ModuleIdentity& identity, const Config& config);
+    void open_kernel(const ModuleIdentity& identity, const Config& config);
+    void open_vdso(const ModuleIdentity& identity);
+    void index(const Config& config);
+    std::uint32_t symbol_name(std::uint64_t vaddr);
+
+    StringPool strings_;
+    ModuleFiles files_;
+    SymbolTable symbols_;
+    std::vector<std::optional<std::uint32_t>> symbol_names_;  // by symbol: its name in the string pool, once asked for
+    std::unique_ptr<DwarfIndex> dwarf_;
+    std::uint64_t base_ = 0;  // ELF address of what addresses are relative to: a vmlinux's _text, else 0
+    std::uint64_t address_mask_ = ~std::uint64_t{0};  // clears the Thumb bit
+    bool inlines_, demangle_;
+};
+
+}  // namespace flamewire::symbol

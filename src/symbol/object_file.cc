@@ -1,0 +1,93 @@
+#include "symbol/object_file.h"
+
+#include <gelf.h>
+
+#include "base/file.h"
+
+namespace flamewire::symbol {
+namespace {
+
+// Calls visit(section, header, name) for each section until it returns true.
+template <class Visit>
+void each_section(Elf* elf, Visit visit) {
+    std::size_t names = 0;
+    if (elf_getshdrstrndx(elf, &names) != 0) return;
+    Elf_Scn* section = nullptr;
+    while ((section = elf_nextscn(elf, section)) != nullptr) {
+        GElf_Shdr header;
+        if (gelf_getshdr(section, &header) == nullptr) continue;
+        const char* name = elf_strptr(elf, names, header.sh_name);
+        if (visit(section, header, std::string_view(name == nullptr ? "" : name))) return;
+    }
+}
+
+}  // namespace
+
+Result<ObjectFile> ObjectFile::open(const std::string& path) {
+    elf_version(EV_CURRENT);
+    ObjectFile file;
+    file.fd_ = TRY(open_read(path));
+    file.header_ = TRY(elf::read_header(elf::source_of_fd(file.fd_.get())));
+    file.elf_.reset(elf_begin(file.fd_.get(), ELF_C_READ, nullptr));
+    if (!file.elf_ || elf_kind(file.elf_.get()) != ELF_K_ELF) return fail(ErrorCode::invalid, path + " cannot be read as ELF");
+    return file;
+}
+
+Result<ObjectFile> ObjectFile::of_image(std::string image) {
+    elf_version(EV_CURRENT);
+    ObjectFile file;
+    file.image_ = std::make_unique<std::string>(std::move(image));
+    file.header_ = TRY(elf::read_header(elf::source_of_bytes(as_bytes_view(*file.image_))));
+    file.elf_.reset(elf_memory(file.image_->data(), file.image_->size()));
+    if (!file.elf_) return fail(ErrorCode::invalid, "the image cannot be read as ELF");
+    return file;
+}
+
+Dwarf* ObjectFile::dwarf() {
+    if (!dwarf_tried_ && quality() == Quality::debug_info) dwarf_.reset(dwarf_begin_elf(elf_.get(), DWARF_C_READ, nullptr));
+    dwarf_tried_ = true;
+    return dwarf_.get();
+}
+
+Bytes ObjectFile::section(std::string_view name) const {
+    Bytes bytes;
+    each_section(elf_.get(), [&](Elf_Scn* section, const GElf_Shdr& header, std::string_view section_name) {
+        if (section_name != name || header.sh_type == SHT_NOBITS) return false;
+        if ((header.sh_flags & SHF_COMPRESSED) != 0 && elf_compress(section, 0, 0) < 0) return true;
+        if (const Elf_Data* data = elf_rawdata(section, nullptr); data != nullptr && data->d_buf != nullptr)
+            bytes = Bytes(static_cast<const std::byte*>(data->d_buf), data->d_size);
+        return true;
+    });
+    return bytes;
+}
+
+Result<std::string> ObjectFile::build_id() const {
+    return elf::read_build_id(image_ ? elf::source_of_bytes(as_bytes_view(*image_)) : elf::source_of_fd(fd_.get()), header_);
+}
+
+Quality ObjectFile::quality() const {
+    Quality best = Quality::none;
+    each_section(elf_.get(), [&](Elf_Scn*, const GElf_Shdr& header, std::string_view name) {
+        if (header.sh_type == SHT_NOBITS) return false;
+        if (name == ".debug_info" || name == ".zdebug_info")
+            best = Quality::debug_info;
+        else if (header.sh_type == SHT_SYMTAB)
+            best = std::max(best, Quality::symbols);
+        else if (header.sh_type == SHT_DYNSYM)
+            best = std::max(best, Quality::dynamic_symbols);
+        return false;
+    });
+    return best;
+}
+
+bool ObjectFile::is_code(std::uint64_t vaddr) const {
+    bool any = false;
+    for (const elf::Segment& segment : header_.segments) {
+        if (segment.type != elf::segment_load || (segment.flags & elf::segment_executable) == 0) continue;
+        any = true;
+        if (vaddr >= segment.vaddr && vaddr - segment.vaddr < segment.memory_size) return true;
+    }
+    return !any;  // relocatable files have no segments
+}
+
+}  // namespace flamewire::symbol

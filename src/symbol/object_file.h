@@ -1,0 +1,58 @@
+// One ELF file opened for symbols: libelf and libdw handles with one owner. Bytes are read, never mapped: a file that is
+// overwritten while we look at it gives wrong names at worst, not a SIGBUS. Not thread-safe, like libdw itself.
+#pragma once
+
+#include <elfutils/libdw.h>
+#include <libelf.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/fd.h"
+#include "base/result.h"
+#include "elf/elf_file.h"
+#include "symbol/symbolizer.h"
+
+namespace flamewire::symbol {
+
+class ObjectFile {
+public:
+    // invalid: not an ELF file that libelf can read.
+    static Result<ObjectFile> open(const std::string& path);
+    // An ELF image in memory (the vDSO); keeps the bytes.
+    static Result<ObjectFile> of_image(std::string image);
+
+    [[nodiscard]] Elf* elf() const { return elf_.get(); }
+    // Opened on first use; nullptr when there is no usable DWARF.
+    [[nodiscard]] Dwarf* dwarf();
+    [[nodiscard]] const elf::Header& header() const { return header_; }
+    // Contents of a section, decompressed if need be; empty when absent. Valid as long as this object.
+    [[nodiscard]] Bytes section(std::string_view name) const;
+    // Empty when there is none.
+    [[nodiscard]] Result<std::string> build_id() const;
+    // By the sections that are there.
+    [[nodiscard]] Quality quality() const;
+    // Whether code can stand at `vaddr`. Functions that the linker dropped keep DWARF with addresses where none can be.
+    [[nodiscard]] bool is_code(std::uint64_t vaddr) const;
+
+private:
+    struct Closer {
+        void operator()(Elf* elf) const { elf_end(elf); }
+        void operator()(Dwarf* dwarf) const { dwarf_end(dwarf); }
+    };
+
+    ObjectFile() = default;
+
+    // Order matters: libdw's handle goes first, then libelf's, then what they read from.
+    UniqueFd fd_;
+    std::unique_ptr<std::string> image_;
+    std::unique_ptr<Elf, Closer> elf_;
+    std::unique_ptr<Dwarf, Closer> dwarf_;
+    bool dwarf_tried_ = false;
+    elf::Header header_;
+};
+
+}  // namespace flamewire::symbol

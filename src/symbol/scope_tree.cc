@@ -1,0 +1,197 @@
+#include "symbol/scope_tree.h"
+
+#include <dwarf.h>
+
+#include <limits>
+#include <optional>
+
+namespace flamewire::symbol {
+namespace {
+
+// Deeper nesting than any compiler writes, and a bound on memory.
+constexpr std::size_t max_depth = 1u << 16;
+// libdw ends on a malformed list, but a list can be repeated by many DIEs.
+constexpr std::size_t max_intervals = 1u << 24;
+
+// An attribute value of one of the kinds that scopes need.
+struct Value {
+    enum Kind : std::uint8_t { absent, address, address_index, constant, unit_reference, reference, alternate, other } kind = absent;
+    std::uint64_t number = 0;
+};
+
+Value read_value(DwarfCursor& in, const AttributeSpec& attribute, const UnitFormat& format) {
+    const int size = fixed_form_size(attribute.form, format);
+    const auto fixed = [&] { return size > 8 ? 0 : in.fixed(static_cast<std::size_t>(size)); };
+    switch (attribute.form) {
+        case DW_FORM_addr: return {Value::address, fixed()};
+        case DW_FORM_addrx1:
+        case DW_FORM_addrx2:
+        case DW_FORM_addrx3:
+        case DW_FORM_addrx4: return {Value::address_index, fixed()};
+        case DW_FORM_addrx:
+        case DW_FORM_GNU_addr_index: return {Value::address_index, in.uleb()};
+        case DW_FORM_data1:
+        case DW_FORM_data2:
+        case DW_FORM_data4:
+        case DW_FORM_data8: return {Value::constant, fixed()};
+        case DW_FORM_udata: return {Value::constant, in.uleb()};
+        case DW_FORM_sdata: return {Value::constant, static_cast<std::uint64_t>(in.sleb())};
+        case DW_FORM_implicit_const: return {Value::constant, static_cast<std::uint64_t>(attribute.implicit)};
+        case DW_FORM_ref1:
+        case DW_FORM_ref2:
+        case DW_FORM_ref4:
+        case DW_FORM_ref8: return {Value::unit_reference, fixed()};
+        case DW_FORM_ref_udata: return {Value::unit_reference, in.uleb()};
+        case DW_FORM_ref_addr: return {Value::reference, fixed()};
+        case DW_FORM_GNU_ref_alt:
+        case DW_FORM_ref_sup4:
+        case DW_FORM_ref_sup8: return {Value::alternate, fixed()};
+        default: skip_form(in, attribute.form, format); return {Value::other, 0};
+    }
+}
+
+// The attributes of one function or inlined function.
+struct FunctionDie {
+    Value low, high, origin, call_file, call_line;
+    bool has_ranges = false, has_linkage_name = false;
+};
+
+class ScopeScan {
+public:
+    ScopeScan(const ObjectFile& file, const DwarfSections& sections, const Unit& unit, const Abbreviations& abbreviations)
+        : file_(file), sections_(sections), unit_(unit), abbreviations_(abbreviations) {
+        Dwarf_Attribute attribute;
+        Dwarf_Word base = 0;
+        Dwarf_Die die = unit.die;
+        if ((dwarf_attr(&die, DW_AT_addr_base, &attribute) != nullptr || dwarf_attr(&die, DW_AT_GNU_addr_base, &attribute) != nullptr) &&
+            dwarf_formudata(&attribute, &base) == 0)
+            address_base_ = base;
+    }
+
+    ScopeTree run() {
+        const Bytes bytes(static_cast<const std::byte*>(unit_.die.addr), static_cast<std::size_t>(unit_.end - unit_.die_offset));
+        DwarfCursor in(bytes, unit_.format.big_endian);
+        std::vector<std::uint32_t> around;  // by depth: the innermost scope
+        while (in.ok() && in.remaining() > 0 && intervals_.size() < max_intervals) {
+            const std::size_t position = in.position();
+            const std::uint64_t code = in.uleb();
+            if (code == 0) {
+                if (around.empty()) break;
+                around.pop_back();
+                continue;
+            }
+            const Abbreviation* abbreviation = abbreviations_.find(code);
+            if (abbreviation == nullptr) break;
+            const std::uint32_t parent = around.empty() ? IntervalMap::none : around.back();
+            const std::uint32_t scope = read_die(in, *abbreviation, position, parent);
+            if (!abbreviation->has_children) continue;
+            if (around.size() == max_depth) break;
+            around.push_back(scope);
+        }
+        tree_.by_address = IntervalMap(std::move(intervals_));
+        return std::move(tree_);
+    }
+
+private:
+    // Moves over one DIE; the result is the scope of its children.
+    std::uint32_t read_die(DwarfCursor& in, const Abbreviation& abbreviation, std::size_t position, std::uint32_t parent) {
+        const bool function = abbreviation.tag == DW_TAG_subprogram;
+        if (!function && abbreviation.tag != DW_TAG_inlined_subroutine) {
+            if (abbreviation.has_fixed_size)
+                in.skip(abbreviation.fixed_size);
+            else
+                for (const AttributeSpec& attribute : abbreviations_.attributes(abbreviation)) skip_form(in, attribute.form, unit_.format);
+            return parent;
+        }
+        FunctionDie die;
+        for (const AttributeSpec& attribute : abbreviations_.attributes(abbreviation)) read_attribute(in, attribute, die);
+        if (!in.ok()) return parent;
+        const auto scope = static_cast<std::uint32_t>(tree_.scopes.size());
+        const std::size_t before = intervals_.size();
+        add_intervals(die, position, scope);
+        if (intervals_.size() == before) return parent;
+        tree_.scopes.push_back(make_scope(die, position, function ? IntervalMap::none : parent, !function));
+        return scope;
+    }
+
+    void read_attribute(DwarfCursor& in, const AttributeSpec& attribute, FunctionDie& die) const {
+        switch (attribute.name) {
+            case DW_AT_low_pc: die.low = read_value(in, attribute, unit_.format); return;
+            case DW_AT_high_pc: die.high = read_value(in, attribute, unit_.format); return;
+            case DW_AT_call_file: die.call_file = read_value(in, attribute, unit_.format); return;
+            case DW_AT_call_line: die.call_line = read_value(in, attribute, unit_.format); return;
+            case DW_AT_abstract_origin:
+            case DW_AT_specification: die.origin = read_value(in, attribute, unit_.format); return;
+            case DW_AT_ranges: die.has_ranges = true; break;
+            case DW_AT_linkage_name:
+            case DW_AT_MIPS_linkage_name: die.has_linkage_name = true; break;
+            default: break;
+        }
+        skip_form(in, attribute.form, unit_.format);
+    }
+
+    void add_intervals(const FunctionDie& die, std::size_t position, std::uint32_t scope) {
+        if (die.has_ranges) return add_range_list(position, scope);
+        const std::optional<std::uint64_t> low = address_of(die.low);
+        if (!low || !file_.is_code(*low)) return;
+        std::optional<std::uint64_t> high = address_of(die.high);
+        if (die.high.kind == Value::constant) high = *low + die.high.number;
+        if (high && *high > *low) intervals_.push_back({*low, *high, scope});
+    }
+
+    void add_range_list(std::size_t position, std::uint32_t scope) {
+        Dwarf_Die die{};  // libdw finds the abbreviation by itself
+        die.addr = static_cast<char*>(unit_.die.addr) + position;
+        die.cu = unit_.die.cu;
+        Dwarf_Addr base = 0, start = 0, end = 0;
+        std::ptrdiff_t next = 0;
+        while ((next = dwarf_ranges(&die, next, &base, &start, &end)) > 0 && intervals_.size() < max_intervals)
+            if (start < end && file_.is_code(start)) intervals_.push_back({start, end, scope});
+    }
+
+    [[nodiscard]] std::optional<std::uint64_t> address_of(const Value& value) const {
+        if (value.kind == Value::address) return value.number;
+        const std::uint64_t size = unit_.format.address_size;
+        if (value.kind != Value::address_index || address_base_ > sections_.addresses.size() ||
+            value.number >= (sections_.addresses.size() - address_base_) / size)
+            return std::nullopt;
+        DwarfCursor in(sections_.addresses.subspan(static_cast<std::size_t>(address_base_ + value.number * size)), unit_.format.big_endian);
+        return in.fixed(static_cast<std::size_t>(size));
+    }
+
+    [[nodiscard]] Scope make_scope(const FunctionDie& die, std::size_t position, std::uint32_t parent, bool inlined) const {
+        Scope scope;
+        scope.named_by = {unit_.die_offset + position, false};
+        if (!die.has_linkage_name) {  // then many instances share one origin, and so one look-up of the name
+            if (die.origin.kind == Value::unit_reference) scope.named_by = {unit_.offset + die.origin.number, false};
+            if (die.origin.kind == Value::reference) scope.named_by = {die.origin.number, false};
+            if (die.origin.kind == Value::alternate) scope.named_by = {die.origin.number, true};
+        }
+        scope.parent = parent;
+        scope.inlined = inlined;
+        const auto small = [](const Value& value) {
+            return value.kind == Value::constant && value.number <= std::numeric_limits<std::uint32_t>::max()
+                       ? static_cast<std::uint32_t>(value.number)
+                       : 0;
+        };
+        scope.call_file = small(die.call_file);
+        scope.call_line = small(die.call_line);
+        return scope;
+    }
+
+    const ObjectFile& file_;
+    const DwarfSections& sections_;
+    const Unit& unit_;
+    const Abbreviations& abbreviations_;
+    std::uint64_t address_base_ = 0;
+    ScopeTree tree_;
+    std::vector<Interval> intervals_;  // of the scopes, as found
+};
+
+}  // namespace
+
+ScopeTree scan_scopes(const ObjectFile& file, const DwarfSections& sections, const Unit& unit, const Abbreviations& abbreviations) {
+    return ScopeScan(file, sections, unit, abbreviations).run();
+}
+
+}  // namespace flamewire::symbol

@@ -1,0 +1,107 @@
+#include "symbol/symbol_table.h"
+
+#include <gelf.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace flamewire::symbol {
+namespace {
+
+struct SectionEnd {
+    std::uint64_t end = 0;
+    bool code = false;
+};
+
+// By section index: where it ends, and whether it holds code.
+std::vector<SectionEnd> section_ends(Elf* elf) {
+    std::vector<SectionEnd> ends(1);
+    Elf_Scn* section = nullptr;
+    while ((section = elf_nextscn(elf, section)) != nullptr) {
+        GElf_Shdr header;
+        SectionEnd end;
+        if (gelf_getshdr(section, &header) != nullptr) {
+            end.code = (header.sh_flags & SHF_ALLOC) != 0 && (header.sh_flags & SHF_EXECINSTR) != 0;
+            end.end = header.sh_addr + header.sh_size;
+        }
+        ends.push_back(end);
+    }
+    return ends;
+}
+
+Elf_Scn* section_of_type(Elf* elf, std::uint32_t type, GElf_Shdr& header) {
+    Elf_Scn* section = nullptr;
+    while ((section = elf_nextscn(elf, section)) != nullptr)
+        if (gelf_getshdr(section, &header) != nullptr && header.sh_type == type) return section;
+    return nullptr;
+}
+
+bool may_name_code(unsigned char info) {
+    const int type = GELF_ST_TYPE(info);
+    return type == STT_FUNC || type == STT_NOTYPE || type == STT_OBJECT || type == STT_GNU_IFUNC;
+}
+
+// $a $t $d $x, alone or followed by a dot or (RISC-V) an ISA string: marks of code and data, not functions.
+bool is_mapping_symbol(std::string_view name, std::uint16_t machine) {
+    if (machine != EM_ARM && machine != EM_AARCH64 && machine != EM_RISCV) return false;
+    if (name.size() < 2 || name[0] != '$' || std::strchr("atdx", name[1]) == nullptr) return false;
+    return name.size() == 2 || name[2] == '.' || (machine == EM_RISCV && name.starts_with("$xrv"));
+}
+
+}  // namespace
+
+SymbolTable SymbolTable::of_elf(Elf* elf, std::uint16_t machine) {
+    SymbolTable table;
+    GElf_Shdr header;
+    Elf_Scn* section = section_of_type(elf, SHT_SYMTAB, header);
+    if (section == nullptr) section = section_of_type(elf, SHT_DYNSYM, header);
+    Elf_Data* data = section == nullptr ? nullptr : elf_getdata(section, nullptr);
+    if (data == nullptr || header.sh_entsize == 0) return table;
+    const std::vector<SectionEnd> ends = section_ends(elf);
+    const std::size_t count = std::min<std::size_t>(data->d_size / header.sh_entsize, std::numeric_limits<int>::max());
+    for (std::size_t i = 1; i < count; ++i) {
+        GElf_Sym symbol;
+        if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
+        // An index beyond 0xff00 stands in another table; files with so many sections are not linked programs.
+        if (!may_name_code(symbol.st_info) || symbol.st_shndx >= ends.size() || !ends[symbol.st_shndx].code) continue;
+        const char* name = elf_strptr(elf, header.sh_link, symbol.st_name);
+        if (name == nullptr || *name == '\0' || is_mapping_symbol(name, machine)) continue;
+        const bool thumb = machine == EM_ARM && GELF_ST_TYPE(symbol.st_info) == STT_FUNC;
+        table.add(symbol.st_value & ~std::uint64_t{thumb ? 1u : 0u}, symbol.st_size, ends[symbol.st_shndx].end, name);
+    }
+    table.sort();
+    return table;
+}
+
+void SymbolTable::add(std::uint64_t address, std::uint64_t size, std::uint64_t limit, std::string_view name) {
+    const std::uint64_t last = std::numeric_limits<std::uint64_t>::max();
+    const std::uint64_t end = size == 0 ? limit : (size > last - address ? last : address + size);
+    symbols_.push_back({address, size, end, names_.size(), static_cast<std::uint32_t>(name.size())});
+    names_ += name;
+    if (name == "_text") kernel_text_ = address;
+}
+
+void SymbolTable::sort() {
+    std::stable_sort(symbols_.begin(), symbols_.end(), [](const Symbol& a, const Symbol& b) {
+        return a.address != b.address ? a.address < b.address : a.size < b.size;
+    });
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < symbols_.size(); ++i)
+        if (i + 1 == symbols_.size() || symbols_[i + 1].address != symbols_[i].address) symbols_[kept++] = symbols_[i];
+    symbols_.resize(kept);
+}
+
+std::uint32_t SymbolTable::find(std::uint64_t address) const {
+    const auto after = std::upper_bound(symbols_.begin(), symbols_.end(), address,
+                                        [](std::uint64_t value, const Symbol& symbol) { return value < symbol.address; });
+    if (after == symbols_.begin() || address >= std::prev(after)->end) return none;
+    return static_cast<std::uint32_t>(after - symbols_.begin() - 1);
+}
+
+std::string_view SymbolTable::name(std::uint32_t index) const {
+    const Symbol& symbol = symbols_[index];
+    return std::string_view(names_).substr(static_cast<std::size_t>(symbol.name_offset), symbol.name_size);
+}
+
+}  // namespace flamewire::symbol
