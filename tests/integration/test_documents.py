@@ -1,0 +1,103 @@
+"""Every command that README and getting-started show is executed: shell blocks run as they stand, from a copy of nothing but the build."""
+import os
+import pathlib
+import re
+import shlex
+import signal
+import subprocess
+import time
+import urllib.request
+
+import pytest
+from flamewire import BIN, ROOT, free_port, wait_until
+
+PAGES = ["README.md", "docs/getting-started.md"]
+# Daemons run until somebody ends them; the rest must end by itself with success.
+DAEMON = re.compile(r"^(\./dev demo|build/bin/flamewire-server\b|build/bin/flamewire-agent --(server|listen)\b)")
+
+
+def commands(page):
+    """(block number, line) of all commands in the page's shell blocks, in order."""
+    found = []
+    for number, block in enumerate(re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)):
+        found += [(number, line) for line in block.splitlines() if line.strip() and not line.startswith("#")]
+    return found
+
+
+def test_pages_show_commands():
+    shown = [line for page in PAGES for _, line in commands(page)]
+    assert "./dev demo" in shown and "./dev test" in shown
+    assert (ROOT / ".ci" / "run").read_text().count("./dev test") == 1  # that one is what runs this test
+
+
+def test_getting_started(tmp_path):
+    """The page from top to bottom as one session, in a directory that looks like the clone after ./dev build."""
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "bin").symlink_to(BIN)
+    environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "home")}
+    shell = subprocess.Popen(["bash"], stdin=subprocess.PIPE)  # for --name bash
+    daemons = []
+    try:
+        last_server = None
+        for _, line in commands("docs/getting-started.md"):
+            if line == "./dev build":
+                continue  # done: this build is what is tested
+            if DAEMON.match(line):
+                words = shlex.split(line)
+                if "flamewire-server" in words[0]:
+                    for process, _ in daemons:  # a second server on the page follows the end of the first
+                        process.send_signal(signal.SIGTERM)
+                        assert process.wait(20) == 0
+                    daemons.clear()
+                log = open(tmp_path / f"daemon{len(daemons)}.log", "w+b")
+                process = subprocess.Popen(words, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                daemons.append((process, log))
+                if "flamewire-server" in words[0]:
+                    last_server = wait_until(lambda path=log.name: re.search(r"^page: (http://\S+)$", pathlib.Path(path).read_text(), re.M), 20, "the page's address")[1]
+                    assert b"<title>" in urllib.request.urlopen(last_server).read()
+                time.sleep(1)
+                assert process.poll() is None, (line, pathlib.Path(log.name).read_text())
+            else:
+                outcome = subprocess.run(["bash", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+                assert outcome.returncode == 0, (line, outcome.stderr)
+        listed = urllib.request.urlopen(last_server.rstrip("/") + "/api/sessions").read()
+        assert b'"total":1' in listed
+    finally:
+        for process, log in daemons:
+            process.kill()
+            process.wait()
+            log.close()
+        shell.kill()
+        shell.wait()
+
+
+def test_demo(tmp_path):
+    """./dev demo as README says it: a printed URL with a live profile, and Ctrl-C ends everything."""
+    environment = {**os.environ, "DEMO_HTTP_PORT": str(free_port()), "TMPDIR": str(tmp_path)}
+    log = tmp_path / "demo.log"
+    with open(log, "wb") as output:
+        demo = subprocess.Popen(["./dev", "demo"], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+    try:
+        url = wait_until(lambda: re.search(r"A live profile of a sample workload: (http://\S+)", log.read_text()), 300, "the URL")[1]
+
+        def profile():
+            answer = urllib.request.urlopen(url.rstrip("/") + "/api/flamegraph").read()
+            return b"stage_traffic" in answer and b"stage_weather" in answer
+
+        wait_until(profile, 20, "the workload in the flame graph")
+        os.killpg(demo.pid, signal.SIGINT)
+        assert demo.wait(20) == 0, log.read_text()
+        left = subprocess.run(["pgrep", "-g", str(demo.pid)], capture_output=True, text=True).stdout.split()
+        assert not left
+        assert not list(tmp_path.glob("flamewire-demo.*"))
+    finally:
+        if demo.poll() is None:
+            os.killpg(demo.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("page", ["README.md", *[str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").glob("*.md"))], "CONTRIBUTING.md"])
+def test_links_lead_somewhere(page):
+    text = (ROOT / page).read_text()
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        if not target.startswith(("http://", "https://")):
+            assert (ROOT / page).parent.joinpath(target).exists(), (page, target)

@@ -1,0 +1,59 @@
+#include "base/file.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <string>
+
+#include "base/clock.h"
+
+using namespace flamewire;
+
+namespace {
+
+struct TemporaryFile {
+    std::string path = "/tmp/flamewire-file-test-XXXXXX";
+    UniqueFd fd{::mkstemp(path.data())};
+    ~TemporaryFile() { ::unlink(path.c_str()); }
+};
+
+}  // namespace
+
+TEST_CASE("files are read whole, in ranges, and within a limit") {
+    TemporaryFile file;
+    const std::string content(200'000, 'x');
+    REQUIRE(write_all(file.fd.get(), as_bytes_view(content)).value() == content.size());
+    CHECK(read_file(file.path).value() == content);
+    CHECK(read_file(file.path, 100'000).error().code == ErrorCode::too_large);
+    CHECK(read_range(file.fd.get(), 199'990, 100).value() == std::string(10, 'x'));
+    CHECK(read_range(file.fd.get(), 500'000, 100).value().empty());
+}
+
+TEST_CASE("files of /proc have no size and are read all the same") {
+    CHECK(read_file("/proc/self/status").value().find("Pid:") != std::string::npos);
+}
+
+TEST_CASE("a missing file says which") {
+    const auto missing = read_file("/no/such/file");
+    REQUIRE_FALSE(missing.has_value());
+    CHECK(missing.error().message == "open /no/such/file: No such file or directory");
+    CHECK(missing.error().code == ErrorCode::not_found);
+}
+
+TEST_CASE("a descriptor has one owner") {
+    UniqueFd first(::dup(0));
+    const int number = first.get();
+    UniqueFd second = std::move(first);
+    CHECK(second.get() == number);
+    CHECK_FALSE(first);  // NOLINT(bugprone-use-after-move): what a moved-from descriptor is, is the test
+    second.reset();
+    CHECK(::close(number) == -1);
+}
+
+TEST_CASE("clocks run") {
+    const std::uint64_t before = monotonic_ns();
+    CHECK(monotonic_ns() >= before);
+    CHECK(realtime_ns() > 1'500'000'000'000'000'000);
+    CHECK(process_cpu_ns() > 0);
+}
