@@ -53,7 +53,10 @@ static Result<int> half_of(int value) {
     return value / 2;
 }
 
-static Result<int> quarter_of(int value) { return TRY(half_of(TRY(half_of(value)))); }
+static Result<int> quarter_of(int value) {
+    const int half = TRY(half_of(value));
+    return TRY(half_of(half));
+}
 
 TEST_CASE("TRY returns the first error") {
     CHECK(quarter_of(12).value() == 3);
