@@ -129,6 +129,7 @@ enum class LossReason : std::uint8_t {
     maps_lost,
     unknown_process,
     time_coarsened,
+    other_server,
 };
 
 struct Loss {

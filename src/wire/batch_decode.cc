@@ -322,7 +322,7 @@ Loss read_loss(pbf_reader in) {
         switch (in.tag_and_type()) {
             case varint(f::reason): {
                 const std::uint64_t reason = in.get_uint64();
-                loss.reason = reason <= static_cast<std::uint64_t>(LossReason::time_coarsened)
+                loss.reason = reason <= static_cast<std::uint64_t>(LossReason::other_server)
                                   ? static_cast<LossReason>(reason)
                                   : LossReason::unknown;
                 break;
