@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
@@ -12,14 +14,20 @@
 namespace flamewire::agent {
 
 struct ProcessEntry {
-    std::uint32_t pid = 0, ns_pid = 0;
+    std::uint32_t pid = 0;
+    std::uint32_t ns_pid = 0;     // in the innermost pid namespace; 0 when there is only ours
     std::string user, comm, command_line, container_id;
     double cpu_percent = 0;
 };
 
-// By CPU % descending, at most `limit`, kernel threads and ourselves left out. Sleeps for `interval` between two looks.
+// By CPU % (of one CPU: four busy threads make 400) descending, at most `limit`; kernel threads, zombies and ourselves left out. Sleeps for
+// `interval` between two looks. `user` is the effective one, as a number when /etc/passwd does not name it.
 std::vector<ProcessEntry> list_processes(std::chrono::milliseconds interval, std::size_t limit,
-                                         const std::string& proc_root = "/proc");
+                                         const std::string& proc_root = "/proc",
+                                         const std::string& passwd_path = "/etc/passwd");
+
+// uid -> name of passwd(5) text. Ours: getpwuid loads plugins of the machine's libc, which a static binary must not.
+std::unordered_map<std::uint32_t, std::string> parse_passwd(std::string_view text);
 
 struct ProcessIdentity {
     std::string comm, command_line;
@@ -27,7 +35,7 @@ struct ProcessIdentity {
 // not_found when there is no such process.
 Result<ProcessIdentity> identify_process(std::uint32_t pid, const std::string& proc_root = "/proc");
 
-// Pids whose comm (or executable's file name) equals `name`, ourselves left out.
+// Pids, ascending, whose comm or executable's file name equals `name`; kernel threads, zombies and ourselves left out.
 std::vector<std::uint32_t> find_by_name(const std::string& name, const std::string& proc_root = "/proc");
 
 }  // namespace flamewire::agent

@@ -1,0 +1,182 @@
+#include "agent/process/process_table.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <bit>
+#include <limits>
+
+#include "agent/process/kallsyms.h"
+#include "agent/process/proc_text.h"
+#include "agent/process/process_info.h"
+#include "agent/process/table_state.h"
+#include "agent/process/vdso.h"
+
+namespace flamewire::agent {
+namespace {
+
+// Beyond these counts the table looks for processes and threads whose end it missed.
+constexpr std::size_t usual_processes = 8192, usual_threads = 32'768;
+constexpr std::size_t max_kernel_notes_bytes = 64 * 1024;
+constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+
+const ThreadInfo forgotten_thread;
+const ProcessInfo forgotten_process;
+
+std::uint64_t system_page_size() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
+
+}  // namespace
+
+std::uint64_t boottime_ns() {
+    timespec now{};
+    ::clock_gettime(CLOCK_BOOTTIME, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+ProcessTable::State::State(ProcessTableOptions options_in)
+    : options(std::move(options_in)),
+      modules(options.proc_root, system_page_size()),
+      sweep_at_processes(usual_processes),
+      sweep_at_threads(usual_threads) {}
+
+ProcessTable::ProcessTable(ProcessTableOptions options) : state_(std::make_unique<State>(std::move(options))) {}
+ProcessTable::~ProcessTable() = default;
+
+void ProcessTable::attach(std::uint32_t pid) {
+    const auto stat = read_stat(state_->options.proc_root, pid);
+    if (!stat) return;
+    ProcessState* known = state_->registry.by_pid(pid);
+    if (known != nullptr && known->info.start_time_ns != ticks_to_ns(stat->start_ticks)) {
+        known->ended_ns = 0;
+        state_->registry.end_process(*known);
+    }
+    ProcessState& process = state_->ensure_process(pid, state_->options.monotonic_clock());
+    state_->read_maps(process);
+    state_->list_threads(process);
+}
+
+std::optional<ProcessTable::LifecycleEvent> ProcessTable::on_record(const Record& record) {
+    std::optional<LifecycleEvent> event;
+    if (const auto* mmap2 = std::get_if<Mmap2Record>(&record))
+        state_->on_mmap2(*mmap2);
+    else if (const auto* comm = std::get_if<CommRecord>(&record))
+        event = state_->on_comm(*comm);
+    else if (const auto* task = std::get_if<TaskRecord>(&record))
+        event = state_->on_task(*task);
+    else if (const auto* lost = std::get_if<LostRecord>(&record))
+        state_->on_lost(*lost);
+    state_->sweep();
+    return event;
+}
+
+ThreadHandle ProcessTable::thread_of(std::uint32_t pid, std::uint32_t tid, std::uint64_t time_ns) {
+    ProcessRegistry& registry = state_->registry;
+    const ThreadHandle known = registry.thread_by_tid(tid);
+    if (known != 0) {
+        ProcessState* process = registry.by_handle(registry.thread(known)->info.process);
+        const bool usual = process != nullptr && process->info.pid == pid && !process->suspect && !process->ended &&
+                           time_ns < process->retry_ns;
+        if (usual) return known;
+    }
+    ProcessState* process = &state_->ensure_process(pid, time_ns);
+    if (process->suspect) {
+        state_->refresh(*process);
+        process = &state_->ensure_process(pid, time_ns);
+    }
+    if (time_ns >= process->retry_ns) {
+        process->retry_ns = never;
+        process->space.forget_answers();
+    }
+    const ThreadHandle thread = state_->ensure_thread(*process, tid);
+    return thread;
+}
+
+std::uint64_t ProcessTable::generation(ProcessHandle handle) const {
+    const ProcessState* process = state_->registry.by_handle(handle);
+    return process == nullptr ? 0 : process->space.generation();
+}
+
+bool ProcessTable::maps_known(ProcessHandle handle) const {
+    const ProcessState* process = state_->registry.by_handle(handle);
+    return process != nullptr && (process->maps_known || !process->space.map().mappings().empty());
+}
+
+ResolvedAddress ProcessTable::resolve(ProcessHandle handle, std::uint64_t address) {
+    ProcessState* process = state_->registry.by_handle(handle);
+    if (process == nullptr) return {0, address};
+    const Mapping* mapping = process->space.find(address);
+    if (mapping == nullptr && state_->backfill(*process, address)) mapping = process->space.find(address);
+    if (mapping == nullptr) {
+        process->space.note_unknown_answer();
+        return {0, address};
+    }
+    if (mapping->module == 0) return {0, address};
+    const std::uint64_t offset = mapping->file_offset + (address - mapping->start);
+    return {mapping->module, state_->modules.address_of(mapping->module, offset)};
+}
+
+void ProcessTable::State::read_kernel_base() {
+    kernel_read = true;
+    kernel_text = read_kernel_text(options.proc_root).value_or(0);
+    kernel_hidden = kernel_text == 0;
+    std::string build_id;
+    if (kernel_hidden) {
+        // Without a base our addresses are this boot's own: no build-id, so that nobody looks them up in a vmlinux.
+        notices.push_back({"kernel-names-hidden",
+                           "Kernel names are hidden (kernel.kptr_restrict): kernel frames are shown as raw addresses",
+                           "sysctl -w kernel.kptr_restrict=0, or setcap cap_perfmon,cap_sys_ptrace,cap_syslog+ep flamewire-agent"});
+    } else if (const auto notes = read_head(options.sys_root + "/kernel/notes", max_kernel_notes_bytes)) {
+        build_id = elf::build_id_of_notes(as_bytes_view(*notes), std::endian::native == std::endian::big);
+    }
+    kernel_module = modules.kernel(build_id);
+}
+
+ResolvedAddress ProcessTable::resolve_kernel(std::uint64_t address) {
+    if (!state_->kernel_read) state_->read_kernel_base();
+    return {state_->kernel_module, address - state_->kernel_text};
+}
+
+const ThreadInfo& ProcessTable::thread(ThreadHandle handle) const {
+    const ThreadState* thread = state_->registry.thread(handle);
+    return thread == nullptr ? forgotten_thread : thread->info;
+}
+
+const ProcessInfo& ProcessTable::process(ProcessHandle handle) const {
+    const ProcessState* process = state_->registry.by_handle(handle);
+    return process == nullptr ? forgotten_process : process->info;
+}
+
+const ModuleInfo& ProcessTable::module(ModuleHandle handle) const { return state_->modules.info(handle); }
+
+std::vector<wire::Loss> ProcessTable::take_losses() { return std::exchange(state_->losses, {}); }
+
+std::vector<wire::Notice> ProcessTable::take_notices() {
+    std::vector<wire::Notice> notices = std::exchange(state_->notices, {});
+    for (wire::Notice& notice : state_->modules.take_notices()) notices.push_back(std::move(notice));
+    return notices;
+}
+
+std::vector<TargetSymbol> ProcessTable::kernel_symbols(std::vector<std::uint64_t> addresses) {
+    if (!state_->kernel_read) state_->read_kernel_base();
+    std::vector<TargetSymbol> symbols;
+    if (state_->kernel_hidden) return symbols;
+    for (std::uint64_t& address : addresses) address += state_->kernel_text;
+    auto functions = find_kernel_functions(state_->options.proc_root, std::move(addresses));
+    if (!functions) return symbols;
+    for (KernelFunction& function : *functions)
+        symbols.push_back({state_->kernel_module, function.address - state_->kernel_text, function.size, std::move(function.name)});
+    return symbols;
+}
+
+std::vector<TargetSymbol> ProcessTable::vdso_symbols(ModuleHandle vdso) {
+    std::vector<TargetSymbol> symbols;
+    const Bytes image = state_->modules.vdso_image(vdso);
+    if (image.empty()) return symbols;
+    auto functions = vdso_functions(image);
+    if (!functions) return symbols;
+    for (VdsoSymbol& function : *functions)
+        symbols.push_back({vdso, function.address, function.size, std::move(function.name)});
+    return symbols;
+}
+
+}  // namespace flamewire::agent

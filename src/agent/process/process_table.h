@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "agent/perf/record.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "wire/batch.h"
 
 namespace flamewire::agent {
 
-// Handles into the table; valid for the life of the table, never reused. 0 is none.
+// Handles into the table, never reused. 0 is none. Processes and threads that ended are remembered for a while (the last 1,024 and 8,192 of
+// them); after that their handle stands for an empty record. Modules are never forgotten.
 using ProcessHandle = std::uint32_t;
 using ThreadHandle = std::uint32_t;
 using ModuleHandle = std::uint32_t;
@@ -53,9 +55,15 @@ struct TargetSymbol {
     std::string name;
 };
 
+// CLOCK_BOOTTIME.
+std::uint64_t boottime_ns();
+
 struct ProcessTableOptions {
     std::string proc_root = "/proc";  // tests give a fake tree
     std::string sys_root = "/sys";
+    // Clock of the records, and time since boot, in which /proc says when a process began.
+    std::uint64_t (*monotonic_clock)() = monotonic_ns;
+    std::uint64_t (*boot_clock)() = boottime_ns;
 };
 
 class ProcessTable {
@@ -65,7 +73,8 @@ public:
     ProcessTable(const ProcessTable&) = delete;
     ProcessTable& operator=(const ProcessTable&) = delete;
 
-    // Reads /proc of a target before sampling starts.
+    // Reads /proc of a target: identity, maps, threads. Call it once its events are open, so that no mapping falls between. A process
+    // that is gone leaves no trace.
     void attach(std::uint32_t pid);
 
     // Everything but samples, in time order. Returns the lifecycle event that it meant, if any.
@@ -76,10 +85,14 @@ public:
     };
     std::optional<LifecycleEvent> on_record(const Record& record);
 
-    // The thread of a sample, made on first sight.
+    // The thread of a sample, made on first sight. Also where a process whose records were lost is read anew.
     ThreadHandle thread_of(std::uint32_t pid, std::uint32_t tid, std::uint64_t time_ns);
-    // Changes whenever answers of resolve() for this process may have changed: part of every cache key.
+    // Names the content of an address space: changes whenever answers of resolve() for this process may have changed, and is equal only for
+    // processes whose answers are equal (a fork that changed nothing yet). All that a cache key needs besides addresses.
     [[nodiscard]] std::uint64_t generation(ProcessHandle process) const;
+    // False: its mappings could not be learned, so user addresses mean nothing.
+    [[nodiscard]] bool maps_known(ProcessHandle process) const;
+    // May read /proc/PID/maps, and then change the generation.
     ResolvedAddress resolve(ProcessHandle process, std::uint64_t user_address);
     ResolvedAddress resolve_kernel(std::uint64_t address);
 
@@ -87,11 +100,12 @@ public:
     [[nodiscard]] const ProcessInfo& process(ProcessHandle handle) const;
     [[nodiscard]] const ModuleInfo& module(ModuleHandle handle) const;
 
-    // Losses that the table knows of (processes gone before their maps could be read, lost map records), since the last call.
+    // Lost process and map records since the last call. (Lost samples are the caller's to count: it knows the events.)
     std::vector<wire::Loss> take_losses();
     std::vector<wire::Notice> take_notices();
 
-    // Names for kernel addresses (relative to _text) by one pass over kallsyms without keeping it; the vDSO's whole symbol table.
+    // Names for kernel addresses (relative to _text) by one pass over kallsyms (40-60 ms) without keeping it; empty when they are hidden.
+    // vdso_symbols: the vDSO's whole symbol table.
     std::vector<TargetSymbol> kernel_symbols(std::vector<std::uint64_t> addresses);
     std::vector<TargetSymbol> vdso_symbols(ModuleHandle vdso);
 

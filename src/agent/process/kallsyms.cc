@@ -1,0 +1,103 @@
+#include "agent/process/kallsyms.h"
+
+#include <algorithm>
+
+#include "agent/process/proc_text.h"
+
+namespace flamewire::agent {
+namespace {
+
+// No kernel function is larger; beyond it an address has no name (memory of a module that is gone, a trampoline).
+constexpr std::uint64_t max_function_bytes = 1 << 20;
+
+// Aliases at one address: a global name before a local one, then the one with fewer underscores in front.
+bool better_alias(char type, std::string_view name, char old_type, std::string_view old_name) {
+    const bool global = type == 'T';
+    if (global != (old_type == 'T')) return global;
+    return name.find_first_not_of('_') < old_name.find_first_not_of('_');
+}
+
+}  // namespace
+
+std::optional<KallsymsEntry> parse_kallsyms_line(std::string_view line) {
+    KallsymsEntry entry;
+    const auto address = take_number(line, 16);
+    if (!address || !take_char(line, ' ') || line.empty()) return std::nullopt;
+    entry.address = *address;
+    entry.type = line.front();
+    line.remove_prefix(1);
+    entry.name = take_field(line);
+    if (entry.name.empty()) return std::nullopt;
+    std::string_view module = take_field(line);
+    if (module.size() > 2 && module.front() == '[' && module.back() == ']')
+        entry.module = module.substr(1, module.size() - 2);
+    return entry;
+}
+
+std::optional<std::uint64_t> read_kernel_text(const std::string& proc_root) {
+    // Small reads: the kernel formats as many lines as fit.
+    auto lines = LineReader::open(proc_root + "/kallsyms", 4096);
+    if (!lines) return std::nullopt;
+    for (std::string_view line; lines->next(line);) {
+        const auto entry = parse_kallsyms_line(line);
+        if (entry && entry->name == "_text" && entry->module.empty()) return entry->address;
+    }
+    return std::nullopt;
+}
+
+FunctionSearch::FunctionSearch(std::vector<std::uint64_t> addresses) : wanted_(std::move(addresses)) {
+    std::sort(wanted_.begin(), wanted_.end());
+    wanted_.erase(std::unique(wanted_.begin(), wanted_.end()), wanted_.end());
+    gaps_.resize(wanted_.size() + 1);
+}
+
+void FunctionSearch::offer(const KallsymsEntry& entry) {
+    if (!entry.is_code()) return;
+    const auto above = std::lower_bound(wanted_.begin(), wanted_.end(), entry.address);
+    Gap& gap = gaps_[static_cast<std::size_t>(above - wanted_.begin())];
+    const bool empty = gap.type == 0;
+    if (empty || entry.address < gap.first) gap.first = entry.address;
+    if (above == wanted_.end()) {  // only an end for the last function
+        gap.type = 'T';
+        return;
+    }
+    if (!empty && entry.address < gap.last) return;
+    if (!empty && entry.address == gap.last && !better_alias(entry.type, entry.name, gap.type, gap.name)) return;
+    gap.last = entry.address;
+    gap.type = entry.type;
+    gap.name.assign(entry.name);
+    gap.module.assign(entry.module);
+}
+
+std::vector<KernelFunction> FunctionSearch::functions() const {
+    // Where the first symbol above each gap's own stands.
+    std::vector<std::uint64_t> end_of(gaps_.size(), ~std::uint64_t{0});
+    for (std::size_t i = gaps_.size() - 1; i-- > 0;)
+        end_of[i] = gaps_[i + 1].type != 0 ? gaps_[i + 1].first : end_of[i + 1];
+    std::vector<KernelFunction> found;
+    std::size_t holder = gaps_.size();  // the gap whose last symbol is the nearest below
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+        if (gaps_[i].type != 0) holder = i;
+        if (holder == gaps_.size()) continue;
+        const Gap& gap = gaps_[holder];
+        if (wanted_[i] - gap.last >= max_function_bytes) continue;
+        if (!found.empty() && found.back().address == gap.last) continue;
+        const std::uint64_t size = std::min(max_function_bytes, end_of[holder] - gap.last);
+        std::string name = gap.name;
+        if (!gap.module.empty()) name += " [" + gap.module + "]";
+        found.push_back({gap.last, size, std::move(name)});
+    }
+    return found;
+}
+
+Result<std::vector<KernelFunction>> find_kernel_functions(const std::string& proc_root,
+                                                          std::vector<std::uint64_t> addresses) {
+    FunctionSearch search(std::move(addresses));
+    LineReader lines = TRY(LineReader::open(proc_root + "/kallsyms", 32 * 1024));
+    for (std::string_view line; lines.next(line);)
+        if (const auto entry = parse_kallsyms_line(line)) search.offer(*entry);
+    if (lines.failed()) return fail_errno("read " + proc_root + "/kallsyms", lines.errno_value());
+    return search.functions();
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,34 @@
+// One line of /proc/PID/maps. Source of the format: proc(5) and the kernel's fs/proc/task_mmu.c, show_map_vma.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace flamewire::agent {
+
+struct MapsEntry {
+    std::uint64_t start = 0, end = 0, file_offset = 0;
+    bool executable = false;
+    std::uint64_t inode = 0;
+    std::uint32_t device_major = 0, device_minor = 0;
+    std::string path;      // without " (deleted)"
+    bool deleted = false;
+};
+
+// Nothing when the line is none of /proc/PID/maps, or its range is empty.
+std::optional<MapsEntry> parse_maps_line(std::string_view line);
+
+// What stands behind the name that the kernel gives a mapping, in maps and in MMAP2 records.
+enum class MappingName {
+    file,       // an absolute path; memfds too
+    vdso,       // [vdso]
+    anonymous,  // no name, //anon, [heap], SysV shared memory, /dev/zero, …
+};
+MappingName classify_mapping(std::string_view path);
+
+// Takes the kernel's " (deleted)" off the end of a path; true when it was there.
+bool strip_deleted(std::string& path);
+
+}  // namespace flamewire::agent

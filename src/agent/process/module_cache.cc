@@ -1,0 +1,252 @@
+#include "agent/process/module_cache.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <cerrno>
+
+#include "agent/process/proc_text.h"
+#include "agent/process/vdso.h"
+
+namespace flamewire::agent {
+namespace {
+
+constexpr std::size_t max_modules = 65'536;
+constexpr std::size_t max_notices = 16;  // more would hide each other
+
+const ModuleInfo unknown_module;
+
+// 64-bit finalizer (MurmurHash3's constants).
+std::uint64_t mix(std::uint64_t value) {
+    value ^= value >> 33;
+    value *= 0xff51afd7ed558ccdULL;
+    return value ^ (value >> 33);
+}
+
+std::vector<elf::Segment> load_segments(const elf::Header& header, bool executable) {
+    std::vector<elf::Segment> segments;
+    for (const elf::Segment& segment : header.segments)
+        if (segment.type == elf::segment_load && ((segment.flags & elf::segment_executable) != 0) == executable)
+            segments.push_back(segment);
+    return segments;
+}
+
+}  // namespace
+
+// A file that may be the mapped one.
+struct ModuleCache::Candidate {
+    FileKey key;
+    ModuleHandle known = 0;  // we read this very file before; the fields below are empty then
+    bool is_elf = false;
+    std::string build_id;
+    std::vector<elf::Segment> executable, others;
+};
+
+std::size_t ModuleCache::FileKeyHash::operator()(const FileKey& key) const {
+    return static_cast<std::size_t>(
+        mix(key.inode ^ mix(key.device ^ mix(key.size ^ mix(static_cast<std::uint64_t>(key.mtime_ns))))));
+}
+
+ModuleCache::ModuleCache(std::string proc_root, std::uint64_t page_size)
+    : proc_root_(std::move(proc_root)), page_size_(page_size) {}
+
+ModuleHandle ModuleCache::add(State state) {
+    if (modules_.size() >= max_modules) return 0;
+    modules_.push_back(std::move(state));
+    return static_cast<ModuleHandle>(modules_.size());
+}
+
+Result<ModuleCache::Candidate> ModuleCache::look_at(const std::string& path, bool follow_link) const {
+    // Only regular files: to open a device acts on it, to open a FIFO waits for its other end.
+    struct stat status {};
+    const int looked = follow_link ? ::stat(path.c_str(), &status) : ::lstat(path.c_str(), &status);
+    if (looked != 0) return fail_errno("open " + path, errno);
+    if (!S_ISREG(status.st_mode)) return fail(ErrorCode::invalid, path + " is no regular file");
+    Candidate candidate;
+    candidate.key = {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
+                     std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+    if (const auto known = by_file_.find(candidate.key); known != by_file_.end()) {
+        candidate.known = known->second;
+        return candidate;
+    }
+    const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow_link ? 0 : O_NOFOLLOW)));
+    if (!fd) return fail_errno("open " + path, errno);
+    const elf::ByteSource source = elf::source_of_fd(fd.get());
+    const auto header = elf::read_header(source);
+    if (!header) return candidate;
+    candidate.is_elf = true;
+    if (auto build_id = elf::read_build_id(source, *header)) candidate.build_id = *std::move(build_id);
+    candidate.executable = load_segments(*header, true);
+    candidate.others = load_segments(*header, false);
+    return candidate;
+}
+
+Result<ModuleCache::Candidate> ModuleCache::find_candidate(const MappedFile& mapped) const {
+    // The kernel's own link to the mapped file: right whatever happened to names. Needs CAP_CHECKPOINT_RESTORE.
+    auto direct = look_at(proc_path(proc_root_, mapped.pid, fmt::format("map_files/{:x}-{:x}", mapped.start, mapped.end)), true);
+    if (direct || mapped.deleted) return direct;
+
+    // By name, as the process sees it, or its parent (it may be gone), or we. A name may have got another file since.
+    struct Way {
+        std::string path;
+        bool own_view;  // of a process that surely sees this name as the target did
+    };
+    const Way ways[] = {{proc_path(proc_root_, mapped.pid, "root") + mapped.path, true},
+                        {proc_path(proc_root_, mapped.parent_pid, "root") + mapped.path, true},
+                        {mapped.path, false}};
+    Error first_error;
+    for (const Way& way : ways) {
+        auto found = look_at(way.path, false);
+        if (!found) {
+            if (&way == &ways[0]) first_error = std::move(found).error();
+            continue;
+        }
+        const std::string& build_id = found->known != 0 ? info(found->known).build_id : found->build_id;
+        const bool same_inode = mapped.inode == found->key.inode;
+        // btrfs and overlayfs show other device numbers in maps than in stat; there the inode may differ as well.
+        const bool replaced = mapped.inode != 0 && !same_inode && mapped.device == found->key.device;
+        const bool right = !mapped.build_id.empty() ? build_id == mapped.build_id
+                                                    : !replaced && (way.own_view || same_inode);
+        if (right) return found;
+        first_error = {ErrorCode::not_found, 0, way.path + " is another file by now"};
+    }
+    if (direct.error().code == ErrorCode::permission) return direct;
+    return std::unexpected(std::move(first_error));
+}
+
+ModuleHandle ModuleCache::of_file(const MappedFile& mapped) {
+    if (!mapped.build_id.empty()) {
+        const auto known = by_build_id_.find(mapped.build_id);
+        if (known != by_build_id_.end()) {
+            const State& state = modules_[known->second - 1];
+            if (state.readable || state.offsets_given) return known->second;
+        }
+    }
+    auto candidate = find_candidate(mapped);
+    return candidate ? of_candidate(mapped, *std::move(candidate)) : of_unreadable(mapped, candidate.error());
+}
+
+ModuleHandle ModuleCache::of_candidate(const MappedFile& mapped, Candidate candidate) {
+    if (candidate.known != 0) return candidate.known;
+    if (!candidate.is_elf && (mapped.deleted || mapped.path.starts_with("/memfd:"))) return 0;
+    const std::string& build_id = mapped.build_id.empty() ? candidate.build_id : mapped.build_id;
+    State state;
+    state.info = {wire::ModuleKind::file, mapped.path, build_id, candidate.key.device, candidate.key.inode,
+                  candidate.key.size,     candidate.key.mtime_ns};
+    state.executable = std::move(candidate.executable);
+    state.others = std::move(candidate.others);
+    state.readable = candidate.is_elf;
+
+    ModuleHandle handle = 0;
+    const auto known = build_id.empty() ? by_build_id_.end() : by_build_id_.find(build_id);
+    if (known != by_build_id_.end()) {
+        handle = known->second;
+        State& old = modules_[handle - 1];
+        if (!old.readable && !old.offsets_given) old = std::move(state);
+    } else {
+        handle = add(std::move(state));
+        if (!build_id.empty() && handle != 0) by_build_id_.emplace(build_id, handle);
+    }
+    if (by_file_.size() > max_modules) by_file_.clear();
+    by_file_.emplace(candidate.key, handle);
+    return handle;
+}
+
+ModuleHandle ModuleCache::of_unreadable(const MappedFile& mapped, const Error& error) {
+    auto& index = mapped.build_id.empty() ? unreadable_by_path_ : by_build_id_;
+    const std::string key = mapped.build_id.empty()
+                                ? fmt::format("{}:{}:{}", mapped.device, mapped.inode, mapped.path)
+                                : mapped.build_id;
+    if (const auto known = index.find(key); known != index.end()) return known->second;
+    State state;
+    state.info.path = mapped.path;
+    state.info.build_id = mapped.build_id;
+    state.info.device = mapped.device;
+    state.info.inode = mapped.inode;
+    const ModuleHandle handle = add(std::move(state));
+    if (handle != 0) {
+        index.emplace(key, handle);
+        give_notice(mapped, error);
+    }
+    return handle;
+}
+
+void ModuleCache::give_notice(const MappedFile& mapped, const Error& error) {
+    if (notices_given_ >= max_notices) return;
+    ++notices_given_;
+    std::string remedy;
+    if (error.code == ErrorCode::permission) remedy = "setcap cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore+ep flamewire-agent";
+    notices_.push_back({"module-unreadable",
+                        fmt::format("{} cannot be read ({}): its addresses are shown as file offsets", mapped.path,
+                                    error.message),
+                        std::move(remedy)});
+}
+
+ModuleHandle ModuleCache::of_vdso(std::uint32_t pid, std::uint64_t start, std::uint64_t end) {
+    if (!own_vdso_read_) {
+        own_vdso_read_ = true;
+        own_vdso_ = own_vdso_image().value_or(std::string());
+    }
+    // One image for each word size and kernel; addresses tell the word size.
+    const bool same_word_size = (start >> 32 != 0) == (sizeof(void*) == 8);
+    std::string image;
+    if (same_word_size && own_vdso_.size() == end - start)
+        image = own_vdso_;
+    else
+        image = read_vdso_image(proc_root_, pid, start, end).value_or(std::string());
+
+    State state;
+    state.info.kind = wire::ModuleKind::vdso;
+    state.info.path = "[vdso]";
+    state.info.size = image.size();
+    const elf::ByteSource source = elf::source_of_bytes(as_bytes_view(image));
+    if (const auto header = elf::read_header(source)) {
+        state.info.build_id = elf::read_build_id(source, *header).value_or(std::string());
+        state.executable = load_segments(*header, true);
+        state.readable = true;
+    }
+    state.image = std::move(image);
+    const std::string key = fmt::format("[vdso]{}{}", state.image.size(), state.info.build_id);
+    if (const auto known = by_build_id_.find(key); known != by_build_id_.end()) return known->second;
+    const ModuleHandle handle = add(std::move(state));
+    if (handle != 0) by_build_id_.emplace(key, handle);
+    return handle;
+}
+
+ModuleHandle ModuleCache::kernel(const std::string& build_id) {
+    if (kernel_ == 0) {
+        State state;
+        state.info.kind = wire::ModuleKind::kernel;
+        state.info.path = "[kernel]";
+        state.info.build_id = build_id;
+        kernel_ = add(std::move(state));
+    }
+    return kernel_;
+}
+
+std::uint64_t ModuleCache::address_of(ModuleHandle module, std::uint64_t file_offset) {
+    if (module == 0 || module > modules_.size()) return file_offset;
+    State& state = modules_[module - 1];
+    if (state.readable) {
+        if (const auto address = elf::vaddr_of_offset(state.executable, file_offset, page_size_)) return *address;
+        if (const auto address = elf::vaddr_of_offset(state.others, file_offset, page_size_)) return *address;
+    } else {
+        state.offsets_given = true;
+    }
+    return file_offset;
+}
+
+const ModuleInfo& ModuleCache::info(ModuleHandle module) const {
+    return module == 0 || module > modules_.size() ? unknown_module : modules_[module - 1].info;
+}
+
+Bytes ModuleCache::vdso_image(ModuleHandle module) const {
+    if (module == 0 || module > modules_.size()) return {};
+    return as_bytes_view(modules_[module - 1].image);
+}
+
+std::vector<wire::Notice> ModuleCache::take_notices() { return std::exchange(notices_, {}); }
+
+}  // namespace flamewire::agent

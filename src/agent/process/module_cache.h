@@ -1,0 +1,87 @@
+// Module files by identity: build-id, else (device, inode, size, mtime); never by path alone. Knows each one's executable segments, so that
+// an address is the ELF file's own. Files of others are read with pread through /proc, a few KiB each, and only once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "agent/process/maps.h"
+#include "agent/process/process_table.h"
+#include "elf/elf_file.h"
+
+namespace flamewire::agent {
+
+// One mapping of a file as a record or /proc/PID/maps describes it.
+struct MappedFile {
+    std::uint32_t pid = 0;
+    std::uint32_t parent_pid = 0;    // its /proc entry may still lead to the file when pid is gone
+    std::uint64_t start = 0, end = 0;
+    std::string path;                // without " (deleted)"
+    bool deleted = false;
+    std::string build_id;            // of the record; empty: unknown
+    std::uint64_t device = 0, inode = 0;  // makedev form; 0: unknown
+};
+
+class ModuleCache {
+public:
+    ModuleCache(std::string proc_root, std::uint64_t page_size);
+
+    // The module behind the mapping; 0 when it is anonymous memory after all (a memfd or a deleted file that is no ELF file).
+    ModuleHandle of_file(const MappedFile& mapped);
+    ModuleHandle of_vdso(std::uint32_t pid, std::uint64_t start, std::uint64_t end);
+    // The one kernel; made on the first call.
+    ModuleHandle kernel(const std::string& build_id);
+
+    // ELF virtual address of a file offset. A module whose file could not be read has the offset as its address, for ever.
+    std::uint64_t address_of(ModuleHandle module, std::uint64_t file_offset);
+
+    // An empty one for a handle that we never gave.
+    [[nodiscard]] const ModuleInfo& info(ModuleHandle module) const;
+    // The image of a vDSO module; empty for every other.
+    [[nodiscard]] Bytes vdso_image(ModuleHandle module) const;
+
+    std::vector<wire::Notice> take_notices();
+
+private:
+    struct State {
+        ModuleInfo info;
+        std::vector<elf::Segment> executable, others;  // its PT_LOADs
+        bool readable = false;               // the segments are known
+        bool offsets_given = false;          // an address was given out as a file offset: it stays so
+        std::string image;                   // of a vDSO
+    };
+    struct FileKey {
+        std::uint64_t device = 0, inode = 0, size = 0;
+        std::int64_t mtime_ns = 0;
+        bool operator==(const FileKey&) const = default;
+    };
+    struct FileKeyHash {
+        std::size_t operator()(const FileKey& key) const;
+    };
+    struct Candidate;
+
+    ModuleHandle add(State state);
+    // The file behind the mapping, by the ways that still lead to it, best first.
+    Result<Candidate> find_candidate(const MappedFile& mapped) const;
+    Result<Candidate> look_at(const std::string& path, bool follow_link) const;
+    ModuleHandle of_candidate(const MappedFile& mapped, Candidate candidate);
+    ModuleHandle of_unreadable(const MappedFile& mapped, const Error& error);
+    void give_notice(const MappedFile& mapped, const Error& error);
+
+    std::string proc_root_;
+    std::uint64_t page_size_;
+    std::vector<State> modules_;  // handle - 1
+    std::unordered_map<std::string, ModuleHandle> by_build_id_;
+    std::unordered_map<FileKey, ModuleHandle, FileKeyHash> by_file_;
+    std::unordered_map<std::string, ModuleHandle> unreadable_by_path_;
+    ModuleHandle kernel_ = 0;
+    std::string own_vdso_;
+    bool own_vdso_read_ = false;
+    std::vector<wire::Notice> notices_;
+    std::size_t notices_given_ = 0;
+};
+
+}  // namespace flamewire::agent

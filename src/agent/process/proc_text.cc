@@ -1,0 +1,138 @@
+#include "agent/process/proc_text.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "base/file.h"
+
+namespace flamewire::agent {
+
+Result<LineReader> LineReader::open(const std::string& path, std::size_t buffer_bytes) {
+    return LineReader(TRY(open_read(path)), buffer_bytes);
+}
+
+// Moves what is left to the front and reads behind it. False when nothing came.
+bool LineReader::fill() {
+    if (at_end_) return false;
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+    ssize_t got = 0;
+    do got = ::read(fd_.get(), buffer_.data() + end_, buffer_.size() - end_);
+    while (got < 0 && errno == EINTR);
+    if (got <= 0) {
+        at_end_ = true;
+        if (got < 0) errno_value_ = errno;
+        return false;
+    }
+    end_ += static_cast<std::size_t>(got);
+    return true;
+}
+
+bool LineReader::skip_rest_of_line() {
+    for (;;) {
+        const std::string_view held(buffer_.data() + begin_, end_ - begin_);
+        const std::size_t newline = held.find('\n');
+        if (newline != std::string_view::npos) {
+            begin_ += newline + 1;
+            return true;
+        }
+        begin_ = end_;
+        if (!fill()) return false;
+    }
+}
+
+bool LineReader::next(std::string_view& line) {
+    if (cut_) {
+        cut_ = false;
+        if (!skip_rest_of_line()) return false;
+    }
+    std::size_t searched = 0;
+    for (;;) {
+        const std::string_view held(buffer_.data() + begin_, end_ - begin_);
+        const std::size_t newline = held.find('\n', searched);
+        if (newline != std::string_view::npos) {
+            line = held.substr(0, newline);
+            begin_ += newline + 1;
+            return true;
+        }
+        searched = held.size();
+        if (held.size() == buffer_.size()) {  // begin_ is 0 here
+            line = held;
+            cut_ = true;
+            begin_ = end_;
+            return true;
+        }
+        if (!fill()) {
+            if (begin_ == end_) return false;
+            line = std::string_view(buffer_.data() + begin_, end_ - begin_);
+            begin_ = end_;
+            return true;
+        }
+    }
+}
+
+std::optional<std::uint64_t> take_number(std::string_view& text, int base) {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+    if (error != std::errc{}) return std::nullopt;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    return value;
+}
+
+std::string_view take_field(std::string_view& text) {
+    const std::size_t begin = text.find_first_not_of(" \t");
+    if (begin == std::string_view::npos) {
+        text = {};
+        return {};
+    }
+    text.remove_prefix(begin);
+    const std::string_view field = text.substr(0, text.find_first_of(" \t"));
+    text.remove_prefix(field.size());
+    return field;
+}
+
+bool take_char(std::string_view& text, char expected) {
+    if (text.empty() || text.front() != expected) return false;
+    text.remove_prefix(1);
+    return true;
+}
+
+Result<std::string> read_head(const std::string& path, std::size_t limit) {
+    const UniqueFd fd = TRY(open_read(path));
+    std::string head(limit, '\0');
+    std::size_t used = 0;
+    while (used < limit) {
+        const ssize_t got = ::read(fd.get(), head.data() + used, limit - used);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail_errno("read " + path, errno);
+        if (got == 0) break;
+        used += static_cast<std::size_t>(got);
+    }
+    head.resize(used);
+    head.shrink_to_fit();
+    return head;
+}
+
+Result<std::string> read_link(const std::string& path) {
+    std::string target(4096, '\0');
+    const ssize_t got = ::readlink(path.c_str(), target.data(), target.size());
+    if (got < 0) return fail_errno("readlink " + path, errno);
+    target.resize(static_cast<std::size_t>(got));
+    target.shrink_to_fit();
+    return target;
+}
+
+std::string proc_path(const std::string& root, std::uint32_t pid, std::string_view name) {
+    std::string path = root;
+    path += '/';
+    path += std::to_string(pid);
+    if (!name.empty()) path += '/';
+    path += name;
+    return path;
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,194 @@
+// What records do not tell is read from /proc: processes that were there before us, and address spaces after lost records.
+#include <dirent.h>
+#include <fmt/format.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <limits>
+
+#include "agent/process/maps.h"
+#include "agent/process/proc_text.h"
+#include "agent/process/process_info.h"
+#include "agent/process/table_state.h"
+
+namespace flamewire::agent {
+namespace {
+
+constexpr std::uint32_t idle_pid = 0;
+constexpr std::uint32_t exited_pid = 0xffff'ffff;  // perf's pid and tid of a task that has left its pid behind
+// A sample may follow the EXIT record of its own thread by the length of do_exit, never by this much.
+constexpr std::uint64_t exit_tail_ns = 1'000'000'000;
+// Of the start times that a record and /proc give one process (ticks, and clocks read one after the other).
+constexpr std::uint64_t start_tolerance_ns = 100'000'000;
+// A path has up to 4,096 bytes, an escaped newline takes four.
+constexpr std::size_t maps_buffer_bytes = 20 * 1024;
+constexpr std::size_t max_listed_threads = 65'536;
+
+bool same_start(std::uint64_t a, std::uint64_t b) { return (a > b ? a - b : b - a) <= start_tolerance_ns; }
+
+}  // namespace
+
+ProcessState& ProcessTable::State::ensure_process(std::uint32_t pid, std::uint64_t time_ns) {
+    ProcessState* known = registry.by_pid(pid);
+    if (known != nullptr && !(known->ended && time_ns > known->ended_ns + exit_tail_ns)) return *known;
+
+    ProcessInfo info;
+    info.pid = pid;
+    const bool has_entry = pid != idle_pid && pid != exited_pid;
+    const std::uint64_t now = options.monotonic_clock();
+    const auto stat = has_entry ? read_stat(options.proc_root, pid) : fail(ErrorCode::not_found, "no entry in /proc");
+    const bool alive = stat && stat->state != 'Z' && stat->state != 'X';
+    if (stat) {
+        if (alive && known != nullptr && same_start(known->info.start_time_ns, ticks_to_ns(stat->start_ticks))) {
+            known->ended = false;  // its leader had ended, others live
+            return *known;
+        }
+        info = read_process_info(options.proc_root, pid, *stat);
+    } else {
+        info.comm = pid == idle_pid ? "swapper" : pid == exited_pid ? "[exited]" : "[unknown]";
+    }
+    ProcessState& process = registry.add_process(std::move(info));
+    process.info_read_ns = alive ? now : 0;
+    process.barren = !alive;
+    return process;
+}
+
+ThreadHandle ProcessTable::State::ensure_thread(ProcessState& process, std::uint32_t tid) {
+    const ThreadHandle known = registry.thread_by_tid(tid);
+    if (known != 0 && registry.thread(known)->info.process == process.handle) return known;
+    registry.end_thread(known);  // another process's: we missed its end
+    std::string comm;
+    if (tid != process.info.pid && process.info_read_ns != 0)
+        comm = read_thread_comm(options.proc_root, process.info.pid, tid);
+    const ThreadHandle handle = registry.add_thread(process, tid, comm);
+    if (process.ended) registry.end_thread(handle);
+    return handle;
+}
+
+void ProcessTable::State::list_threads(ProcessState& process) {
+    DIR* directory = ::opendir(proc_path(options.proc_root, process.info.pid, "task").c_str());
+    if (directory == nullptr) return;
+    std::size_t count = 0;
+    while (const dirent* entry = ::readdir(directory)) {
+        std::string_view name = entry->d_name;
+        const auto tid = take_number(name, 10);
+        if (!tid || !name.empty() || ++count > max_listed_threads) continue;
+        ensure_thread(process, static_cast<std::uint32_t>(*tid));
+    }
+    ::closedir(directory);
+}
+
+bool ProcessTable::State::read_maps(ProcessState& process) {
+    const std::uint64_t started = options.monotonic_clock();
+    auto lines = LineReader::open(proc_path(options.proc_root, process.info.pid, "maps"), maps_buffer_bytes);
+    AddressSpace map;
+    std::size_t count = 0;
+    std::string_view line;
+    while (lines && lines->next(line)) {
+        auto entry = parse_maps_line(line);
+        if (!entry) continue;
+        ++count;
+        if (!entry->executable) continue;
+        Mapping mapping{entry->start, entry->end, entry->file_offset, 0};
+        // Most of it is what we know: spares looking at the file again.
+        const Mapping* known = process.suspect ? nullptr : process.space.find(entry->start);
+        if (known != nullptr && known->start == entry->start && known->end == entry->end && known->module != 0 &&
+            modules.info(known->module).path == entry->path &&
+            (known->file_offset == entry->file_offset || entry->path == "[vdso]"))
+            mapping.module = known->module;
+        else
+            mapping.module = module_of({process.info.pid, process.info.parent_pid, entry->start, entry->end,
+                                        std::move(entry->path), entry->deleted, {},
+                                        makedev(entry->device_major, entry->device_minor), entry->inode});
+        if (modules.info(mapping.module).kind == wire::ModuleKind::vdso) mapping.file_offset = 0;
+        map.insert(mapping);
+    }
+    const int error = !lines ? lines.error().errno_value : lines->errno_value();
+    if (error == EACCES || error == EPERM) {
+        process.maps_forbidden = true;
+        if (!std::exchange(forbidden_notice_given, true))
+            notices.push_back({"maps-unreadable",
+                               fmt::format("The memory map of process {} ({}) may not be read: its frames stay without names",
+                                           process.info.pid, process.info.comm),
+                               "run flamewire-agent as the same user or as root, or setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent"});
+    }
+    // An exiting process shows no mapping; a failed read shows some.
+    if (count == 0 || error != 0) return false;
+    const bool changed = process.space.replace(std::move(map));
+    process.maps_known = true;
+    process.maps_read_ns = started;
+    process.suspect = false;
+    return changed;
+}
+
+bool ProcessTable::State::backfill(ProcessState& process, std::uint64_t address) {
+    // No mapping reaches the first page or the kernel's half.
+    if (address < 4096 || address >> 63 != 0) return false;
+    if (process.ended || process.barren || process.maps_forbidden) return false;
+    const std::uint64_t now = options.monotonic_clock();
+    if (!process.budget.take(now)) {
+        process.retry_ns = process.budget.next_ns();
+        return false;
+    }
+    const auto stat = read_stat(options.proc_root, process.info.pid);
+    const bool same = stat && same_start(ticks_to_ns(stat->start_ticks), process.info.start_time_ns);
+    const bool changed = same && read_maps(process);
+    process.barren = process.space.find(address) == nullptr;
+    if (process.barren)
+        process.budget.found_nothing();
+    else
+        process.budget.found_something();
+    return changed;
+}
+
+void ProcessTable::State::refresh(ProcessState& process) {
+    if (process.ended || !process.budget.take(options.monotonic_clock())) return;
+    process.suspect = false;
+    process.barren = false;
+    const std::uint64_t now = options.monotonic_clock();
+    const auto stat = read_stat(options.proc_root, process.info.pid);
+    if (!stat) return;  // gone: what we know is all that there will be
+    if (!same_start(ticks_to_ns(stat->start_ticks), process.info.start_time_ns)) {
+        process.ended_ns = 0;  // long ago: ensure_process looks anew
+        registry.end_process(process);
+        return;
+    }
+    const std::string exe = read_exe(options.proc_root, process.info.pid);
+    if (!exe.empty() && !process.info.exe.empty() && exe != process.info.exe) {
+        ProcessState& next = begin_exec(process, stat->comm, false);
+        next.info.exe = exe;
+        next.exe_pending = false;
+        next.info_read_ns = now;
+        next.suspect = true;  // no shortcut by the old map
+        read_maps(next);
+        next.suspect = false;
+        return;
+    }
+    if (process.info.exe.empty()) process.info.exe = exe;
+    process.suspect = true;
+    read_maps(process);
+    process.suspect = false;
+}
+
+void ProcessTable::State::sweep() {
+    constexpr std::size_t growth = 2;
+    if (registry.process_count() <= sweep_at_processes && registry.thread_count() <= sweep_at_threads) return;
+    for (const ProcessHandle handle : registry.live()) {
+        ProcessState* process = registry.by_handle(handle);
+        const std::uint32_t pid = process->info.pid;
+        if (pid == idle_pid || pid == exited_pid) continue;
+        if (::access(proc_path(options.proc_root, pid, "stat").c_str(), F_OK) != 0) {
+            process->ended_ns = options.monotonic_clock();
+            registry.end_process(*process);
+            continue;
+        }
+        for (const ThreadHandle thread : std::vector<ThreadHandle>(process->threads)) {
+            const std::string task = "task/" + std::to_string(registry.thread(thread)->info.tid);
+            if (::access(proc_path(options.proc_root, pid, task).c_str(), F_OK) != 0) registry.end_thread(thread);
+        }
+    }
+    sweep_at_processes = std::max(sweep_at_processes, registry.process_count() * growth);
+    sweep_at_threads = std::max(sweep_at_threads, registry.thread_count() * growth);
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,57 @@
+// What /proc tells of one process besides its maps: stat, status, cmdline, exe, cgroup. The parsers are pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "agent/process/process_table.h"
+#include "base/result.h"
+
+namespace flamewire::agent {
+
+// /proc/PID/stat, proc(5). Times are in ticks of sysconf(_SC_CLK_TCK).
+struct ProcStat {
+    std::string comm;
+    char state = '?';
+    std::uint32_t parent_pid = 0;
+    std::uint64_t flags = 0, user_ticks = 0, system_ticks = 0;
+    std::uint64_t start_ticks = 0;  // since boot
+    [[nodiscard]] bool kernel_thread() const { return (flags & 0x0020'0000) != 0; }  // PF_KTHREAD
+};
+std::optional<ProcStat> parse_stat(std::string_view text);
+
+// /proc/PID/status, the two lines that stat lacks.
+struct ProcStatus {
+    std::uint32_t effective_uid = 0;
+    std::uint32_t namespace_pid = 0;  // in the innermost pid namespace; 0 when there is only ours
+};
+ProcStatus parse_status(std::string_view text);
+
+// /proc/PID/cgroup: the path (of the unified hierarchy if it says anything) and the container's id in any of them.
+struct Cgroup {
+    std::string path, container_id;
+};
+Cgroup parse_cgroup(std::string_view text);
+// The innermost 64-digit hex id in a cgroup path: docker, containerd, podman, CRI-O, kubepods. Empty: no container.
+std::string_view container_id_of(std::string_view cgroup_path);
+
+// NUL-separated arguments as one line, control characters replaced, cut at 1,024 bytes.
+std::string command_line_text(std::string_view raw);
+
+std::uint64_t ticks_to_ns(std::uint64_t ticks);
+
+Result<ProcStat> read_stat(const std::string& proc_root, std::uint32_t pid);
+ProcStatus read_status(const std::string& proc_root, std::uint32_t pid);
+Cgroup read_cgroup(const std::string& proc_root, std::uint32_t pid);
+std::string read_command_line(const std::string& proc_root, std::uint32_t pid);
+// Where /proc/PID/exe points, without " (deleted)"; empty when it may not be read.
+std::string read_exe(const std::string& proc_root, std::uint32_t pid);
+// Name of a thread; empty when it is gone.
+std::string read_thread_comm(const std::string& proc_root, std::uint32_t pid, std::uint32_t tid);
+
+// All of the above; what cannot be read is empty. exec_generation is 0.
+ProcessInfo read_process_info(const std::string& proc_root, std::uint32_t pid, const ProcStat& stat);
+
+}  // namespace flamewire::agent

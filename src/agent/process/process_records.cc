@@ -1,0 +1,179 @@
+// Records in time order -> processes, threads, address spaces. /proc may be ahead of the records: what it showed at time T is not
+// undone by a record older than T.
+#include <sys/mman.h>
+#include <sys/sysmacros.h>
+
+#include "agent/process/process_info.h"
+#include "agent/process/table_state.h"
+
+namespace flamewire::agent {
+namespace {
+
+// /proc/PID/stat counts ticks since boot: a start time taken from a record is rounded the same way.
+std::uint64_t start_time_of(std::uint64_t record_ns, const ProcessTableOptions& options) {
+    const std::uint64_t tick_ns = ticks_to_ns(1);
+    const std::uint64_t since_boot = record_ns + (options.boot_clock() - options.monotonic_clock());
+    return since_boot / tick_ns * tick_ns;
+}
+
+}  // namespace
+
+std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_task(const TaskRecord& record) {
+    return record.exit ? on_exit(record) : on_fork(record);
+}
+
+std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_fork(const TaskRecord& record) {
+    const auto born = [&](ThreadHandle thread) { return LifecycleEvent{wire::LifecycleKind::fork, record.time_ns, thread}; };
+    if (ProcessState* known = registry.by_pid(record.pid); known != nullptr && record.pid != record.parent_pid) {
+        if (known->info_read_ns > record.time_ns) {  // found in /proc after its birth, before we came to this record
+            known->info.parent_pid = record.parent_pid;
+            return born(ensure_thread(*known, record.tid));
+        }
+        known->ended_ns = record.time_ns;
+        registry.end_process(*known);  // we missed its end: the pid has a new owner
+    }
+    ProcessState& parent = ensure_process(record.parent_pid, record.time_ns);
+    const ThreadHandle parent_thread = ensure_thread(parent, record.parent_tid);
+    const std::string comm = registry.thread(parent_thread)->info.comm;
+    if (record.pid == record.parent_pid) {
+        const ThreadHandle known = registry.thread_by_tid(record.tid);
+        if (known != 0 && registry.thread(known)->info.process == parent.handle && parent.info_read_ns > record.time_ns)
+            return born(known);
+        registry.end_thread(known);  // we missed its end: the tid has a new owner
+        return born(registry.add_thread(parent, record.tid, comm));
+    }
+    if (!parent.maps_known && !parent.maps_forbidden && !parent.barren) read_maps(parent);
+
+    ProcessInfo info = parent.info;
+    info.pid = record.pid;
+    info.parent_pid = record.parent_pid;
+    info.start_time_ns = start_time_of(record.time_ns, options);
+    info.exec_generation = 0;
+    info.comm = comm;
+    // Only a process in a pid namespace has another number there; /proc alone knows it.
+    if (parent.info.ns_pid != 0) info.ns_pid = read_status(options.proc_root, record.pid).namespace_pid;
+    ProcessState& child = registry.add_process(std::move(info));
+    child.space = parent.space;
+    child.maps_known = parent.maps_known;
+    child.suspect = parent.suspect;
+    child.maps_forbidden = parent.maps_forbidden;
+    child.exe_pending = parent.exe_pending;
+    return born(registry.add_thread(child, record.tid, comm));
+}
+
+std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_exit(const TaskRecord& record) {
+    ProcessState* process = registry.by_pid(record.pid);
+    if (process == nullptr || process->ended || process->info_read_ns > record.time_ns) return std::nullopt;
+    const ThreadHandle thread = ensure_thread(*process, record.tid);
+    registry.end_thread(thread);
+    // Threads that we never saw may live on, but hardly once the leader has ended; should they, ensure_process finds them again.
+    const ThreadState* leader = registry.thread(registry.thread_by_tid(record.pid));
+    if (process->threads.empty() && leader != nullptr && leader->ended && leader->info.process == process->handle) {
+        process->ended_ns = record.time_ns;
+        registry.end_process(*process);
+    }
+    return LifecycleEvent{wire::LifecycleKind::exit, record.time_ns, thread};
+}
+
+ProcessState& ProcessTable::State::begin_exec(ProcessState& old, std::string_view comm, bool maps_read) {
+    ProcessInfo info = old.info;
+    ++info.exec_generation;
+    info.comm = std::string(comm);
+    info.exe.clear();
+    info.command_line = read_command_line(options.proc_root, info.pid);
+    if (info.command_line.empty()) info.command_line = info.comm;
+    // A container runtime moves its child to another namespace and cgroup between fork and exec.
+    const ProcStatus status = read_status(options.proc_root, info.pid);
+    if (status.namespace_pid != 0 && status.namespace_pid != info.ns_pid) {
+        info.ns_pid = status.namespace_pid;
+        Cgroup cgroup = read_cgroup(options.proc_root, info.pid);
+        info.cgroup = std::move(cgroup.path);
+        info.container_id = std::move(cgroup.container_id);
+    }
+    registry.end_process(old);
+    ProcessState& process = registry.add_process(std::move(info));
+    process.maps_known = true;  // empty now; every mapping from here on is a record
+    if (maps_read) {
+        process.space = old.space;
+        process.maps_read_ns = old.maps_read_ns;
+        process.info.exe = read_exe(options.proc_root, process.info.pid);
+    }
+    process.exe_pending = process.info.exe.empty();
+    return process;
+}
+
+std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_exec(const CommRecord& record) {
+    const auto event = [&](ThreadHandle thread) { return LifecycleEvent{wire::LifecycleKind::exec, record.time_ns, thread}; };
+    ProcessState& old = ensure_process(record.pid, record.time_ns);
+    // /proc told of the new program already.
+    if (old.info_read_ns > record.time_ns) return event(ensure_thread(old, record.tid));
+    old.ended_ns = record.time_ns;
+    ProcessState& process = begin_exec(old, record.comm, old.maps_read_ns > record.time_ns);
+    return event(registry.add_thread(process, record.tid, record.comm));
+}
+
+std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_comm(const CommRecord& record) {
+    if (record.exec) return on_exec(record);
+    ProcessState& process = ensure_process(record.pid, record.time_ns);
+    const ThreadHandle handle = ensure_thread(process, record.tid);
+    if (process.info_read_ns > record.time_ns) return std::nullopt;
+    ThreadState* thread = registry.thread(handle);
+    if (thread == nullptr || thread->info.comm == record.comm) return std::nullopt;
+    thread->info.comm = std::string(record.comm);
+    if (record.tid == record.pid) process.info.comm = thread->info.comm;
+    return LifecycleEvent{wire::LifecycleKind::comm, record.time_ns, handle};
+}
+
+ModuleHandle ProcessTable::State::module_of(const MappedFile& mapped) {
+    switch (classify_mapping(mapped.path)) {
+        case MappingName::file: return modules.of_file(mapped);
+        case MappingName::vdso: return modules.of_vdso(mapped.pid, mapped.start, mapped.end);
+        case MappingName::anonymous: break;
+    }
+    return 0;
+}
+
+void ProcessTable::State::on_mmap2(const Mmap2Record& record) {
+    if (record.length == 0 || record.start + record.length < record.start) return;
+    ProcessState& process = ensure_process(record.pid, record.time_ns);
+    if (process.ended || record.time_ns < process.maps_read_ns) return;
+    const std::uint64_t end = record.start + record.length;
+    process.barren = false;
+    if ((record.protection & PROT_EXEC) == 0) {
+        process.space.erase(record.start, end);
+        return;
+    }
+    MappedFile mapped;
+    mapped.pid = record.pid;
+    mapped.parent_pid = process.info.parent_pid;
+    mapped.start = record.start;
+    mapped.end = end;
+    mapped.path = std::string(record.path);
+    mapped.deleted = strip_deleted(mapped.path);
+    mapped.build_id = std::string(as_text(record.build_id));
+    if (record.build_id.empty()) {
+        mapped.device = makedev(record.device_major, record.device_minor);
+        mapped.inode = record.inode;
+    }
+    const ModuleHandle module = module_of(mapped);
+    const bool is_vdso = modules.info(module).kind == wire::ModuleKind::vdso;
+    process.space.insert({record.start, end, is_vdso ? 0 : record.page_offset, module});
+    // The kernel maps the program itself before its loader.
+    if (process.exe_pending && module != 0 && !is_vdso) {
+        process.info.exe = mapped.path;
+        process.exe_pending = false;
+    }
+}
+
+void ProcessTable::State::on_lost(const LostRecord& record) {
+    if (!record.sideband) return;
+    registry.mark_all_suspect();
+    wire::Loss loss;
+    loss.reason = wire::LossReason::maps_lost;
+    loss.count = record.count;
+    loss.first_ns = loss.last_ns = record.time_ns;
+    loss.cpu_plus_1 = record.cpu + 1;
+    losses.push_back(loss);
+}
+
+}  // namespace flamewire::agent

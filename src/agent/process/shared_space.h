@@ -1,0 +1,73 @@
+// An address space as processes share it: fork copies nothing until one side changes. Each distinct content has a generation number that no
+// other content has, so (generation, address) is all that a cache needs for a key.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "agent/process/address_space.h"
+
+namespace flamewire::agent {
+
+class SharedSpace {
+public:
+    explicit SharedSpace(std::uint64_t& counter) : counter_(&counter), body_(std::make_shared<Body>(counter)) {}
+
+    [[nodiscard]] std::uint64_t generation() const { return body_->generation; }
+    [[nodiscard]] const AddressSpace& map() const { return body_->map; }
+    [[nodiscard]] const Mapping* find(std::uint64_t address) const { return body_->map.find(address); }
+
+    // Somebody was told that an address is in no mapping: a mapping that appears makes that answer wrong.
+    void note_unknown_answer() { body_->answered_unknown = true; }
+
+    // True when something changed.
+    bool insert(const Mapping& mapping) {
+        unshare();
+        const AddressSpace::Change change = body_->map.insert(mapping);
+        if (change == AddressSpace::Change::replaced || (change == AddressSpace::Change::added && body_->answered_unknown))
+            renew();
+        return change != AddressSpace::Change::none;
+    }
+    bool erase(std::uint64_t start, std::uint64_t end) {
+        unshare();
+        const bool changed = body_->map.erase(start, end);
+        if (changed) renew();
+        return changed;
+    }
+    // True when `map` differs from what was known.
+    bool replace(AddressSpace map) {
+        if (map == body_->map) return false;
+        body_ = std::make_shared<Body>(*counter_);
+        body_->map = std::move(map);
+        return true;
+    }
+    // Makes every cached answer ask again.
+    void forget_answers() {
+        unshare();
+        renew();
+    }
+
+private:
+    struct Body {
+        explicit Body(std::uint64_t& counter) : generation(++counter) {}
+        AddressSpace map;
+        std::uint64_t generation;
+        bool answered_unknown = false;
+    };
+
+    void renew() {
+        body_->generation = ++*counter_;
+        body_->answered_unknown = false;
+    }
+    void unshare() {
+        if (body_.use_count() == 1) return;
+        auto copy = std::make_shared<Body>(*counter_);
+        copy->map = body_->map;
+        body_ = std::move(copy);
+    }
+
+    std::uint64_t* counter_;
+    std::shared_ptr<Body> body_;
+};
+
+}  // namespace flamewire::agent

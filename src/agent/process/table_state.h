@@ -1,0 +1,65 @@
+// Inside of ProcessTable, shared by the files that implement it: records (process_records.cc), /proc (process_backfill.cc), and
+// questions (process_table.cc).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/process/module_cache.h"
+#include "agent/process/process_registry.h"
+#include "agent/process/process_table.h"
+
+namespace flamewire::agent {
+
+struct ProcessTable::State {
+    explicit State(ProcessTableOptions options);
+
+    // process_records.cc
+    std::optional<LifecycleEvent> on_task(const TaskRecord& record);
+    std::optional<LifecycleEvent> on_comm(const CommRecord& record);
+    void on_mmap2(const Mmap2Record& record);
+    void on_lost(const LostRecord& record);
+
+    // process_backfill.cc
+    // The process of a pid, read from /proc on first sight; one that is gone stays without name and maps.
+    ProcessState& ensure_process(std::uint32_t pid, std::uint64_t time_ns);
+    ThreadHandle ensure_thread(ProcessState& process, std::uint32_t tid);
+    void list_threads(ProcessState& process);
+    // False when the maps say nothing (process gone, kernel thread, no permission); then what was known stays.
+    bool read_maps(ProcessState& process);
+    // Tries to explain an address that is in no known mapping. True when the maps changed.
+    bool backfill(ProcessState& process, std::uint64_t address);
+    // After lost records: is this still the same process, with the same program and mappings?
+    void refresh(ProcessState& process);
+    // Finds what ended unseen, once there is a lot of everything. Only between records: it ends processes that callers may hold.
+    void sweep();
+
+    // process_records.cc and process_backfill.cc
+    std::optional<LifecycleEvent> on_fork(const TaskRecord& record);
+    std::optional<LifecycleEvent> on_exit(const TaskRecord& record);
+    std::optional<LifecycleEvent> on_exec(const CommRecord& record);
+    // The same pid with a new program; `maps_read` says that the known maps are the new program's already.
+    ProcessState& begin_exec(ProcessState& old, std::string_view comm, bool maps_read);
+    ModuleHandle module_of(const MappedFile& mapped);
+
+    // process_table.cc
+    void read_kernel_base();
+
+    ProcessTableOptions options;
+    ProcessRegistry registry;
+    ModuleCache modules;
+
+    std::vector<wire::Loss> losses;
+    std::vector<wire::Notice> notices;
+    bool forbidden_notice_given = false;
+
+    bool kernel_read = false;
+    bool kernel_hidden = false;
+    std::uint64_t kernel_text = 0;  // address of _text; 0: hidden
+    ModuleHandle kernel_module = 0;
+
+    std::size_t sweep_at_processes, sweep_at_threads;
+};
+
+}  // namespace flamewire::agent
