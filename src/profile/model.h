@@ -33,11 +33,11 @@ struct Function {
 
 // Every view takes one. Times are CLOCK_MONOTONIC ns of the target, end exclusive; a row belongs to a range by the start of its bucket.
 struct Filter {
-    std::optional<EventId> event;
+    std::optional<EventId> event = std::nullopt;
     std::uint64_t start_ns = 0;
     std::uint64_t end_ns = std::numeric_limits<std::uint64_t>::max();
-    std::vector<std::uint32_t> pids;  // empty: all
-    std::vector<std::uint32_t> tids;  // empty: all
+    std::vector<std::uint32_t> pids = {};  // empty: all
+    std::vector<std::uint32_t> tids = {};  // empty: all
 };
 
 struct Weight {

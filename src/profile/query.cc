@@ -1,0 +1,188 @@
+// The queries that list things: functions, threads, lines, files, slices of time.
+#include "profile/query.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "profile/accumulate.h"
+
+namespace flamewire::profile {
+
+namespace {
+
+constexpr std::uint32_t no_slot = std::numeric_limits<std::uint32_t>::max();
+
+struct SlotSums {
+    std::vector<Weight> self, total;  // by slot
+    Weight all;
+};
+
+// Sums the frames of all matching stacks by slot_of(frame), a number below `slots` or no_slot: self where the frame is
+// innermost, total once a stack however often the slot is on it. A walk over the touched stacks, depth first, that
+// knows which slots are active on the path from the root.
+template <class SlotOf>
+SlotSums sum_frames(const Store::Tables& tables, const Filter& filter, std::size_t slots, SlotOf slot_of) {
+    const TouchedTree tree = touched_stacks(tables, select(tables, filter));
+    SlotSums sums{std::vector<Weight>(slots), std::vector<Weight>(slots), tree.total[0]};
+    std::vector<std::uint32_t> active(slots);
+    const auto frames = [&](std::uint32_t node) { return tables.frames_of(tables.stacks.label(tree.node[node])); };
+    const auto enter = [&](std::uint32_t node) {
+        const std::span<const LocationFrame> list = frames(node);
+        if (const std::uint32_t slot = slot_of(list.front()); slot != no_slot) sums.self[slot] += tree.self[node];
+        for (const LocationFrame& frame : list)
+            if (const std::uint32_t slot = slot_of(frame); slot != no_slot && active[slot]++ == 0)
+                sums.total[slot] += tree.total[node];
+    };
+    const auto leave = [&](std::uint32_t node) {
+        for (const LocationFrame& frame : frames(node))
+            if (const std::uint32_t slot = slot_of(frame); slot != no_slot) --active[slot];
+    };
+    std::uint32_t node = tree.first_child[0];
+    while (node != 0) {
+        enter(node);
+        if (tree.first_child[node] != 0) {
+            node = tree.first_child[node];
+            continue;
+        }
+        while (node != 0) {
+            leave(node);
+            if (tree.next_sibling[node] != 0) {
+                node = tree.next_sibling[node];
+                break;
+            }
+            node = tree.parent[node];
+        }
+    }
+    return sums;
+}
+
+bool is_zero(const Weight& weight) { return weight == Weight{}; }
+
+// Heaviest self first, then heaviest total; equals keep their order.
+template <class Row>
+void sort_by_self(std::vector<Row>& rows, const Measure& measure) {
+    std::ranges::stable_sort(rows, [&](const Row& a, const Row& b) {
+        const std::uint64_t self_a = measure(a.self);
+        const std::uint64_t self_b = measure(b.self);
+        return self_a != self_b ? self_a > self_b : measure(a.total) > measure(b.total);
+    });
+}
+
+}  // namespace
+
+std::vector<FunctionRow> functions(const Store& store, const Filter& filter) {
+    const Store::Tables& tables = store.tables();
+    const SlotSums sums = sum_frames(tables, filter, tables.functions.size(), [&](const LocationFrame& frame) {
+        return tables.functions.group(frame.function);
+    });
+    std::vector<FunctionRow> rows;
+    for (FunctionId group = 1; group < tables.functions.size(); ++group)
+        if (!is_zero(sums.total[group]))
+            rows.push_back({tables.functions.shown(group), sums.self[group], sums.total[group]});
+    sort_by_self(rows, Measure(sums.all));
+    return rows;
+}
+
+std::vector<ThreadRow> thread_summary(const Store& store, const Filter& filter) {
+    constexpr std::size_t most = 5;
+    const Store::Tables& tables = store.tables();
+    const Selection selection = select(tables, filter);
+    PairSums by_function;  // (thread, function group)
+    std::vector<Weight> by_thread(tables.threads.size());
+    Weight all;
+    tables.rows.for_each(selection.rows, [&](const RowChunk&, const Row& row) {
+        const Weight weight{row.count, selection.weighed ? row.weight : 0};
+        by_thread[row.lane.thread] += weight;
+        all += weight;
+        if (row.stack == 0) return;
+        const LocationFrame& leaf = tables.frames_of(tables.stacks.label(row.stack)).front();
+        by_function.add(row.lane.thread, tables.functions.group(leaf.function), weight);
+    });
+
+    const Measure measure(all);
+    std::vector<PairSums::Entry> entries(by_function.entries().begin(), by_function.entries().end());
+    std::ranges::stable_sort(entries, [&](const PairSums::Entry& a, const PairSums::Entry& b) {
+        return a.first != b.first ? a.first < b.first : measure(a.sum) > measure(b.sum);
+    });
+    std::vector<ThreadRow> rows;
+    auto entry = entries.begin();
+    for (ThreadId thread = 0; thread < by_thread.size(); ++thread) {
+        ThreadRow row{thread, by_thread[thread], {}};
+        for (; entry != entries.end() && entry->first == thread; ++entry)
+            if (row.top.size() < most) row.top.push_back({tables.functions.shown(entry->second), entry->sum});
+        if (!is_zero(row.weight)) rows.push_back(std::move(row));
+    }
+    std::ranges::stable_sort(rows, std::ranges::greater(), [&](const ThreadRow& row) { return measure(row.weight); });
+    return rows;
+}
+
+std::vector<LineRow> line_heat(const Store& store, const Filter& filter, std::string_view file) {
+    const Store::Tables& tables = store.tables();
+    const StringId id = tables.strings.find(file);
+    if (id == 0) return {};
+    std::vector<std::uint32_t> lines;
+    for (const LocationFrame& frame : tables.frames)
+        if (frame.file == id && frame.line != 0) lines.push_back(frame.line);
+    std::ranges::sort(lines);
+    lines.erase(std::ranges::unique(lines).begin(), lines.end());
+    const SlotSums sums = sum_frames(tables, filter, lines.size(), [&](const LocationFrame& frame) {
+        if (frame.file != id || frame.line == 0) return no_slot;
+        return narrow32(static_cast<std::size_t>(std::ranges::lower_bound(lines, frame.line) - lines.begin()));
+    });
+    std::vector<LineRow> rows;
+    for (std::size_t slot = 0; slot < lines.size(); ++slot)
+        if (!is_zero(sums.total[slot])) rows.push_back({lines[slot], sums.self[slot], sums.total[slot]});
+    return rows;
+}
+
+std::vector<FileRow> source_files(const Store& store, const Filter& filter) {
+    const Store::Tables& tables = store.tables();
+    std::vector<StringId> files;
+    std::vector<std::uint32_t> slot(tables.strings.size(), no_slot);
+    for (const LocationFrame& frame : tables.frames) {
+        if (frame.file == 0 || slot[frame.file] != no_slot) continue;
+        slot[frame.file] = narrow32(files.size());
+        files.push_back(frame.file);
+    }
+    const SlotSums sums =
+        sum_frames(tables, filter, files.size(), [&](const LocationFrame& frame) { return slot[frame.file]; });
+    std::vector<FileRow> rows;
+    for (std::size_t i = 0; i < files.size(); ++i)
+        if (!is_zero(sums.total[i])) rows.push_back({files[i], sums.self[i], sums.total[i]});
+    sort_by_self(rows, Measure(sums.all));
+    return rows;
+}
+
+Weight unresolved(const Store& store, const Filter& filter) {
+    const Store::Tables& tables = store.tables();
+    const Selection selection = select(tables, filter);
+    Weight sum;
+    tables.rows.for_each(selection.rows, [&](const RowChunk&, const Row& row) {
+        if (row.stack != 0) {
+            const LocationFrame& leaf = tables.frames_of(tables.stacks.label(row.stack)).front();
+            if (tables.functions[leaf.function].kind != FrameKind::unknown) return;
+        }
+        sum += {row.count, selection.weighed ? row.weight : 0};
+    });
+    return sum;
+}
+
+std::vector<Weight> histogram(const Store& store, const Filter& filter, std::size_t slices) {
+    constexpr std::size_t most_slices = 1'000'000;
+    constexpr std::uint64_t open_end = std::numeric_limits<std::uint64_t>::max();
+    __extension__ using Wide = unsigned __int128;
+    const Store::Tables& tables = store.tables();
+    std::vector<Weight> sums(std::min(slices, most_slices));
+    const std::uint64_t start_ns = filter.start_ns == 0 ? store.first_ns() : filter.start_ns;
+    const std::uint64_t end_ns = filter.end_ns == open_end ? store.end_ns() : filter.end_ns;
+    if (sums.empty() || end_ns <= start_ns) return sums;
+    const Selection selection = select(tables, filter);
+    tables.rows.for_each(selection.rows, [&](const RowChunk& chunk, const Row& row) {
+        const std::uint64_t time_ns = row.bucket * chunk.bucket_ns;
+        const Wide slice = static_cast<Wide>(time_ns - start_ns) * sums.size() / (end_ns - start_ns);
+        sums[static_cast<std::size_t>(slice)] += {row.count, selection.weighed ? row.weight : 0};
+    });
+    return sums;
+}
+
+}  // namespace flamewire::profile

@@ -47,6 +47,19 @@ struct LossTotal {
     wire::LossReason reason = wire::LossReason::unknown;
     EventId event = 0;
     std::uint64_t count = 0, first_ns = 0, last_ns = 0;
+    // Not stated by the target: this store's own row limit. Reason time_coarsened: shown, in less detail than recorded;
+    // reason unknown: dropped, no longer shown (a session file has them still).
+    bool by_store = false;
+};
+
+// A stretch of time whose rows have one level of detail.
+struct Coverage {
+    std::uint64_t start_ns = 0, end_ns = 0;
+    std::uint64_t bucket_ns = 0;  // widest bucket in it; 0 when dropped
+    bool whole = true;            // as it arrived
+    bool cpu_folded = false, thread_folded = false;
+    bool dropped = false;         // no rows of it are left
+    bool operator==(const Coverage&) const = default;
 };
 
 // Addresses of one module that have no frames yet or older ones than the module's symbols could give now.
@@ -68,7 +81,7 @@ public:
     Store& operator=(Store&&) noexcept;
 
     // Takes one batch. invalid when a reference points nowhere: then nothing of the batch is applied. Batches come in order of seq;
-    // the caller has dropped duplicates.
+    // the caller has dropped duplicates. The answer is true when a query could see a difference.
     Result<bool> apply(const wire::Batch& batch);
 
     // Locations that want frames. Each is given out once per symbol generation.
@@ -100,7 +113,9 @@ public:
     // First and end of the time that rows cover (bucket edges); both 0 without rows.
     [[nodiscard]] std::uint64_t first_ns() const;
     [[nodiscard]] std::uint64_t end_ns() const;
-    [[nodiscard]] Weight total(EventId event) const;  // 0: samples of all events, weight 0
+    [[nodiscard]] Weight total(EventId event) const;  // of the rows that are left; event 0: samples of all events, weight 0
+    // What max_rows has done to the time range, oldest first: dropped, coarse and whole stretches, each merged with its like.
+    [[nodiscard]] std::vector<Coverage> coverage() const;
 
     struct Tables;
     [[nodiscard]] const Tables& tables() const { return *tables_; }  // for query.cc

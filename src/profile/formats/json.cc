@@ -1,0 +1,169 @@
+#include "profile/formats/json.h"
+
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+
+#include <vector>
+
+#include "profile/formats/text.h"
+#include "profile/query.h"
+
+namespace flamewire::profile {
+
+namespace {
+
+using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
+
+void put_text(Writer& out, std::string_view text) {
+    const std::string valid = valid_utf8(text);
+    out.String(valid.data(), static_cast<rapidjson::SizeType>(valid.size()));
+}
+
+void put(Writer& out, const char* key, std::string_view text) {
+    out.Key(key);
+    put_text(out, text);
+}
+
+void put(Writer& out, const char* key, std::uint64_t number) {
+    out.Key(key);
+    out.Uint64(number);
+}
+
+void put_function(Writer& out, const Store& store, const Function& function) {
+    put(out, "name", store.string(function.name));
+    if (function.module != 0) put(out, "module", store.string(function.module));
+    put(out, "kind", kind_name(function.kind));
+}
+
+void put_recording(Writer& out, const wire::Recording& recording) {
+    put(out, "target", recording.target);
+    put(out, "host", recording.host);
+    put(out, "arch", recording.arch);
+    put(out, "kernel", recording.kernel_release);
+    put(out, "agent_version", recording.agent_version);
+    put(out, "unwind", recording.unwind);
+    put(out, "frequency_hz", std::uint64_t{recording.frequency_hz});
+    put(out, "period", recording.period);
+}
+
+void put_metadata(Writer& out, const Store& store) {
+    out.Key("metadata");
+    out.StartObject();
+    if (store.recording()) put_recording(out, *store.recording());
+    put(out, "start_ns", store.first_ns());
+    put(out, "end_ns", store.end_ns());
+    put(out, "samples", store.total(0).samples);
+    out.Key("losses");
+    out.StartArray();
+    for (const LossTotal& loss : store.losses()) {
+        out.StartObject();
+        put(out, "reason", static_cast<std::uint64_t>(loss.reason));
+        put(out, "count", loss.count);
+        if (loss.event != 0) put(out, "event", store.events()[loss.event].name);
+        out.Key("by_store");
+        out.Bool(loss.by_store);
+        out.EndObject();
+    }
+    out.EndArray();
+    out.EndObject();
+}
+
+void put_functions(Writer& out, const Store& store, const Filter& filter) {
+    out.Key("functions");
+    out.StartArray();
+    for (const FunctionRow& row : functions(store, filter)) {
+        out.StartObject();
+        put_function(out, store, row.function);
+        if (row.function.file != 0) put(out, "file", store.string(row.function.file));
+        if (row.function.line != 0) put(out, "line", std::uint64_t{row.function.line});
+        put(out, "self_samples", row.self.samples);
+        put(out, "self_weight", row.self.weight);
+        put(out, "samples", row.total.samples);
+        put(out, "weight", row.total.weight);
+        out.EndObject();
+    }
+    out.EndArray();
+}
+
+// Nested objects, written from a list of children and a stack of our own: the depth of the profile is not the depth
+// of our call stack.
+void put_flame_graph(Writer& out, const Store& store, const CallTree& tree) {
+    // The children of a node stand together (breadth first), so two numbers name them all.
+    std::vector<std::uint32_t> first_child(tree.nodes.size()), child_end(tree.nodes.size());
+    for (std::uint32_t i = 1; i < tree.nodes.size(); ++i) {
+        const std::uint32_t parent = tree.nodes[i].parent;
+        if (child_end[parent] == 0) first_child[parent] = i;
+        child_end[parent] = i + 1;
+    }
+    const auto open = [&](std::uint32_t i) {
+        const CallTree::Node& node = tree.nodes[i];
+        out.StartObject();
+        if (i == 0)
+            put(out, "name", "root");
+        else
+            put_function(out, store, tree.functions[node.function]);
+        put(out, "value", node.total.samples);
+        put(out, "weight", node.total.weight);
+        put(out, "self", node.self.samples);
+        put(out, "self_weight", node.self.weight);
+        out.Key("children");
+        out.StartArray();
+    };
+    std::vector<std::uint32_t> path{0};  // open objects
+    std::vector<std::uint32_t> next = first_child;
+    open(0);
+    while (!path.empty()) {
+        const std::uint32_t node = path.back();
+        if (next[node] < child_end[node]) {
+            const std::uint32_t child = next[node]++;
+            open(child);
+            path.push_back(child);
+        } else {
+            out.EndArray();
+            out.EndObject();
+            path.pop_back();
+        }
+    }
+}
+
+}  // namespace
+
+std::string_view kind_name(FrameKind kind) {
+    switch (kind) {
+        case FrameKind::user: return "user";
+        case FrameKind::kernel: return "kernel";
+        case FrameKind::jit: return "jit";
+        case FrameKind::inlined: return "inlined";
+        case FrameKind::unknown: break;
+    }
+    return "unknown";
+}
+
+std::string json(const Store& store, const Filter& filter) {
+    rapidjson::StringBuffer buffer;
+    Writer out(buffer);
+    out.StartObject();
+    put_metadata(out, store);
+    out.Key("events");
+    out.StartArray();
+    for (EventId event = 1; event < store.events().size(); ++event) {
+        if (filter.event && *filter.event != event) continue;
+        Filter one = filter;
+        one.event = event;
+        const CallTree tree = call_tree(store, one);
+        out.StartObject();
+        put(out, "name", store.events()[event].name);
+        put(out, "unit", store.events()[event].unit);
+        put(out, "samples", tree.total.samples);
+        put(out, "weight", tree.total.weight);
+        put_functions(out, store, one);
+        out.Key("flamegraph");
+        put_flame_graph(out, store, tree);
+        out.EndObject();
+    }
+    out.EndArray();
+    out.EndObject();
+    return {buffer.GetString(), buffer.GetSize()};
+}
+
+}  // namespace flamewire::profile

@@ -76,7 +76,7 @@ void run() {
     print("locations", static_cast<double>(program.locations()));
     ::malloc_trim(0);
     const double heap_before = heap_bytes();
-    profile::Store store({.max_rows = row_count});
+    profile::Store store({.max_rows = row_count + row_count / 8});
 
     double apply_ms = milliseconds([&] { (void)store.apply(program.tables()); });
     print("apply all tables, ms", apply_ms);

@@ -59,9 +59,7 @@ void Program::make_call_graph() {
 }
 
 wire::Id Program::stack_child(wire::Id parent, wire::Id location) {
-    static std::unordered_map<std::uint64_t, wire::Id> known;
-    if (tables_.stacks.empty()) known.clear();
-    const auto [entry, added] = known.try_emplace((static_cast<std::uint64_t>(parent) << 32) | location, 0);
+    const auto [entry, added] = children_.try_emplace((static_cast<std::uint64_t>(parent) << 32) | location, 0);
     if (added) {
         tables_.stacks.push_back({parent, location});
         depth_.push_back(depth_[parent] + 1);

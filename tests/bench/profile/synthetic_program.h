@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <random>
+#include <unordered_map>
 #include <vector>
 
 #include "profile/store.h"
@@ -47,6 +48,7 @@ private:
     std::vector<std::uint32_t> leaf_locations_;    // first of four addresses in the function itself
     std::vector<wire::Id> leaves_;
     std::vector<std::uint32_t> depth_{0};
+    std::unordered_map<std::uint64_t, wire::Id> children_;  // (parent, location) -> stack
 };
 
 // What a symbolizer would answer: a third of the addresses have an inlined frame, names are as long as C++ names are.

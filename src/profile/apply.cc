@@ -1,0 +1,266 @@
+// A batch into the tables. First everything is checked, then everything is applied: a batch of a broken or hostile
+// agent changes nothing.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "profile/coarsen.h"
+#include "profile/tables.h"
+
+namespace flamewire::profile {
+
+namespace {
+
+// Far above what kernels and unwinders record; bounds every walk from a leaf to the root.
+constexpr std::uint32_t max_stack_depth = std::numeric_limits<std::uint16_t>::max();
+// Room above every time, so that the end of a coarse bucket is still a number: 292 years of uptime.
+constexpr std::uint64_t max_time_ns = std::numeric_limits<std::uint64_t>::max() / 2;
+constexpr std::size_t max_notices = 1'000;
+
+// Ids below these exist once the batch is applied.
+struct Bounds {
+    std::size_t strings = 0, modules = 0, locations = 0, stacks = 0, processes = 0, threads = 0, events = 0;
+};
+
+std::unexpected<Error> bad(std::string_view what) {
+    return fail(ErrorCode::invalid, fmt::format("the batch is inconsistent: {}", what));
+}
+
+// Size of a table after a batch that adds `added` entries from `base` on.
+Result<std::size_t> size_after(std::string_view table, std::size_t size, wire::Id base, std::size_t added) {
+    if (added == 0) return size;
+    if (base == 0 || base > size) return bad(fmt::format("{} start at id {}, but {} is next", table, base, size));
+    if (added > std::numeric_limits<wire::Id>::max() - base) return bad(fmt::format("too many {}", table));
+    return std::max(size, base + added);
+}
+
+Result<Bounds> bounds_after(const wire::Batch& batch, const EpochMaps& maps) {
+    Bounds bounds;
+    bounds.strings = TRY(size_after("strings", maps.strings.size(), batch.string_base, batch.strings.size()));
+    bounds.modules = TRY(size_after("modules", maps.modules.size(), batch.module_base, batch.modules.size()));
+    bounds.locations = TRY(size_after("locations", maps.locations.size(), batch.location_base, batch.locations.size()));
+    bounds.stacks = TRY(size_after("stacks", maps.stacks.size(), batch.stack_base, batch.stacks.size()));
+    bounds.processes = TRY(size_after("processes", maps.processes.size(), batch.process_base, batch.processes.size()));
+    bounds.threads = TRY(size_after("threads", maps.threads.size(), batch.thread_base, batch.threads.size()));
+    bounds.events = TRY(size_after("events", maps.events.size(), batch.event_base, batch.events.size()));
+    return bounds;
+}
+
+Result<bool> check_entries(const wire::Batch& batch, const Bounds& bounds) {
+    for (const wire::Module& module : batch.modules)
+        if (module.path >= bounds.strings) return bad("a module's path");
+    for (const wire::Location& location : batch.locations)
+        if (location.module >= bounds.modules || location.name >= bounds.strings || location.file >= bounds.strings)
+            return bad("a location's module, name or file");
+    for (const wire::Process& process : batch.processes)
+        for (const wire::Id text :
+             {process.comm, process.exe, process.command_line, process.cgroup, process.container_id})
+            if (text >= bounds.strings) return bad("a process's text");
+    for (const wire::Thread& thread : batch.threads)
+        if (thread.process >= bounds.processes || thread.comm >= bounds.strings)
+            return bad("a thread's process or name");
+    for (const wire::Event& event : batch.events)
+        if (event.name == 0 || event.name >= bounds.strings || event.unit >= bounds.strings)
+            return bad("an event's name or unit");
+    return true;
+}
+
+// Parents before children, and no stack deeper than the limit.
+Result<bool> check_stacks(const wire::Batch& batch, const EpochMaps& maps, const Bounds& bounds,
+                          std::span<const std::uint16_t> known_depth) {
+    const std::size_t known = maps.stacks.size();
+    std::vector<std::uint16_t> added;
+    added.reserve(bounds.stacks - known);
+    for (std::size_t i = 0; i < batch.stacks.size(); ++i) {
+        const wire::StackNode& node = batch.stacks[i];
+        const std::size_t id = batch.stack_base + i;
+        if (id < known) continue;
+        if (node.parent >= id) return bad("a stack node comes before its parent");
+        if (node.location == 0 || node.location >= bounds.locations) return bad("a stack node's location");
+        const std::uint32_t depth =
+            (node.parent < known ? known_depth[maps.stacks[node.parent]] : added[node.parent - known]) + 1U;
+        if (depth > max_stack_depth) return bad("a stack is too deep");
+        added.push_back(static_cast<std::uint16_t>(depth));
+    }
+    return true;
+}
+
+Result<bool> check_rows(const wire::Batch& batch, const Bounds& bounds) {
+    if (!batch.rows.empty() && (batch.bucket_ns == 0 || batch.bucket_ns > max_time_ns)) return bad("the bucket width");
+    for (const wire::Row& row : batch.rows) {
+        if (row.event == 0 || row.event >= bounds.events) return bad("a row's event");
+        if (row.thread >= bounds.threads) return bad("a row's thread");
+        if (row.stack >= bounds.stacks) return bad("a row's stack");
+        if (row.bucket >= max_time_ns / batch.bucket_ns) return bad("a row's time");
+    }
+    return true;
+}
+
+Result<bool> check_rest(const wire::Batch& batch, const Bounds& bounds) {
+    for (const wire::Lifecycle& entry : batch.lifecycle)
+        if (entry.thread >= bounds.threads || entry.comm >= bounds.strings) return bad("a lifecycle event's thread");
+    for (const wire::Loss& loss : batch.losses)
+        if (loss.event >= bounds.events) return bad("a loss's event");
+    for (const wire::Symbol& symbol : batch.symbols)
+        if (symbol.module == 0 || symbol.module >= bounds.modules || symbol.name >= bounds.strings)
+            return bad("a symbol's module or name");
+    return true;
+}
+
+}  // namespace
+
+Result<bool> Store::Tables::validate(const wire::Batch& batch, const EpochMaps& maps) const {
+    const Bounds bounds = TRY(bounds_after(batch, maps));
+    TRY(check_entries(batch, bounds));
+    TRY(check_stacks(batch, maps, bounds, stack_depth));
+    TRY(check_rows(batch, bounds));
+    return check_rest(batch, bounds);
+}
+
+bool Store::Tables::apply(const wire::Batch& batch) {
+    const std::size_t threads_before = threads.size();
+    apply_tables(batch);
+    apply_symbols(batch);
+    const bool state_changed = apply_state(batch);
+    apply_rows(batch);
+    enforce_limits();
+    const bool changed = state_changed || !batch.rows.empty() || !batch.symbols.empty() || !batch.lifecycle.empty() ||
+                         !batch.events.empty() || threads.size() != threads_before;
+    if (changed) ++version;
+    return changed;
+}
+
+// Appends the own ids of the entries that are new in this epoch.
+template <class Entry, class Intern>
+static void extend_map(std::vector<std::uint32_t>& map, wire::Id base, const std::vector<Entry>& entries,
+                       Intern intern) {
+    for (std::size_t i = entries.empty() ? 0 : map.size() - base; i < entries.size(); ++i)
+        map.push_back(intern(entries[i]));
+}
+
+void Store::Tables::apply_tables(const wire::Batch& batch) {
+    EpochMaps& maps = epoch;
+    extend_map(maps.strings, batch.string_base, batch.strings,
+               [&](const std::string& text) { return strings.intern(text); });
+    if (batch.recording) {
+        recording = batch.recording;
+        for (Module& module : modules)
+            if (module.identity.kind == symbol::ModuleKind::kernel) module.identity.boot_id = recording->boot_id;
+    }
+    extend_map(maps.modules, batch.module_base, batch.modules,
+               [&](const wire::Module& module) { return intern_module(module, strings[maps.strings[module.path]]); });
+    extend_map(maps.locations, batch.location_base, batch.locations, [&](const wire::Location& entry) {
+        Location location;
+        location.address = entry.address;
+        location.module = maps.modules[entry.module];
+        location.name = maps.strings[entry.name];
+        location.file = maps.strings[entry.file];
+        location.line = entry.line;
+        location.flags = static_cast<std::uint8_t>(entry.flags);
+        return intern_location(location);
+    });
+    extend_map(maps.stacks, batch.stack_base, batch.stacks, [&](const wire::StackNode& node) {
+        return intern_stack(maps.stacks[node.parent], maps.locations[node.location]);
+    });
+    extend_map(maps.processes, batch.process_base, batch.processes,
+               [&](const wire::Process& process) { return intern_process(process, maps.strings); });
+    extend_map(maps.threads, batch.thread_base, batch.threads, [&](const wire::Thread& thread) {
+        return intern_thread(maps.processes[thread.process], thread.tid, strings[maps.strings[thread.comm]]);
+    });
+    extend_map(maps.events, batch.event_base, batch.events, [&](const wire::Event& event) {
+        return intern_event(strings[maps.strings[event.name]], strings[maps.strings[event.unit]], event);
+    });
+}
+
+void Store::Tables::apply_symbols(const wire::Batch& batch) {
+    std::unordered_map<ModuleId, std::vector<SymbolInterval>> added;
+    for (const wire::Symbol& symbol : batch.symbols)
+        added[epoch.modules[symbol.module]].push_back({symbol.address, symbol.size, epoch.strings[symbol.name]});
+    std::vector<std::uint8_t> renamed(modules.size());
+    bool any = false;
+    for (auto& [module, intervals] : added)
+        if (module_symbols[module].add(std::move(intervals))) renamed[module] = any = true;
+    if (!any) return;
+    std::vector<std::uint8_t> changed(locations.size());
+    any = false;
+    for (LocationId id = 1; id < locations.size(); ++id) {
+        if (renamed[locations[id].module] == 0 || locations[id].by_symbolizer) continue;
+        const LocationFrame frame = frame_from_wire(locations[id]);
+        if (replace_frames(id, {&frame, 1})) changed[id] = any = true;
+    }
+    if (any) remap_nodes(changed);
+}
+
+void Store::Tables::apply_rows(const wire::Batch& batch) {
+    for (const wire::Row& row : batch.rows) {
+        const Lane lane{epoch.events[row.event], epoch.threads[row.thread], row.cpu};
+        rows.append(batch.bucket_ns, {row.bucket, lane, epoch.stacks[row.stack], row.count, row.weight});
+        event_totals[lane.event] += {row.count, row.weight};
+    }
+}
+
+bool Store::Tables::apply_state(const wire::Batch& batch) {
+    for (const wire::Lifecycle& entry : batch.lifecycle) {
+        const ThreadId id = epoch.threads[entry.thread];
+        if (id == 0 || entry.comm == 0) continue;
+        if (entry.kind != wire::LifecycleKind::comm && entry.kind != wire::LifecycleKind::exec) continue;
+        Thread& thread = threads[id];
+        thread.comm = strings[epoch.strings[entry.comm]];
+        if (thread.tid == thread.pid) processes[thread.process].comm = thread.comm;
+    }
+    for (const wire::Loss& loss : batch.losses)
+        add_loss({loss.reason, epoch.events[loss.event], loss.count, loss.first_ns, loss.last_ns, false});
+    for (const wire::Notice& notice : batch.notices)
+        if (notices.size() < max_notices && std::ranges::find(notices, notice) == notices.end())
+            notices.push_back(notice);
+    if (batch.agent) agent_stats = batch.agent;
+    if (batch.end) end = batch.end;
+    return batch.recording || batch.agent || batch.end || !batch.losses.empty() || !batch.notices.empty();
+}
+
+void Store::Tables::add_loss(const LossTotal& loss) {
+    if (loss.count == 0) return;
+    const std::uint64_t key = (static_cast<std::uint64_t>(loss.event) << 16) |
+                              (static_cast<std::uint64_t>(loss.reason) << 8) | (loss.by_store ? 1U : 0U);
+    const auto [entry, added] = loss_index.try_emplace(key, losses.size());
+    if (added) {
+        losses.push_back(loss);
+        return;
+    }
+    LossTotal& total = losses[entry->second];
+    total.count += loss.count;
+    if (loss.first_ns != 0) total.first_ns = total.first_ns == 0 ? loss.first_ns : std::min(total.first_ns, loss.first_ns);
+    total.last_ns = std::max(total.last_ns, loss.last_ns);
+}
+
+void Store::Tables::enforce_limits() {
+    const auto weights_by_event = [](const RowChunk& chunk) {
+        std::unordered_map<EventId, Weight> weights;
+        for (std::size_t row = 0; row < chunk.size(); ++row)
+            weights[chunk.lanes[chunk.lane[row]].event] += row_weight(chunk, row);
+        return weights;
+    };
+    const CoarsenHooks hooks{
+        .fold_thread = [&](ThreadId thread) { return intern_thread(threads[thread].process, 0, "[threads]"); },
+        .coarsened =
+            [&](const RowChunk& chunk) {
+                for (const auto& [event, weight] : weights_by_event(chunk))
+                    add_loss({wire::LossReason::time_coarsened, event, weight.samples, chunk.first_ns(), chunk.end_ns(), true});
+            },
+        .dropped =
+            [&](const RowChunk& chunk) {
+                for (const auto& [event, weight] : weights_by_event(chunk)) {
+                    add_loss({wire::LossReason::unknown, event, weight.samples, chunk.first_ns(), chunk.end_ns(), true});
+                    event_totals[event].samples -= weight.samples;
+                    event_totals[event].weight -= weight.weight;
+                }
+                if (dropped_end_ns == 0) dropped_first_ns = chunk.first_ns();
+                dropped_first_ns = std::min(dropped_first_ns, chunk.first_ns());
+                dropped_end_ns = std::max(dropped_end_ns, chunk.end_ns());
+            },
+    };
+    enforce_row_limit(rows, limits.max_rows, hooks);
+}
+
+}  // namespace flamewire::profile

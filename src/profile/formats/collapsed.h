@@ -1,0 +1,23 @@
+// Folded stacks, one line each: "comm;outermost;…;innermost count". What flamegraph.pl, speedscope and many others read.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "profile/model.h"
+#include "profile/store.h"
+
+namespace flamewire::profile {
+
+struct CollapsedOptions {
+    bool weights = false;  // the number is the weight in the event's unit, not the samples
+    // Deep stacks times many leaves can be a lot of text. Stacks beyond this become one line a thread name,
+    // "comm;[export limit]", so that the sum still is the sum.
+    std::size_t max_bytes = std::size_t{512} << 20;
+};
+
+// Lines are sorted and unique. Without an event in the filter, when several events have rows, each line starts with
+// its event's name. In names, ';' becomes ':' and line breaks become spaces. Names are bytes as they were recorded.
+std::string collapsed(const Store& store, const Filter& filter, const CollapsedOptions& options = {});
+
+}  // namespace flamewire::profile

@@ -1,0 +1,17 @@
+// A complete profile as one JSON document, for scripts: what was recorded, and for each event its functions and its
+// flame graph. docs/profile.md describes the fields.
+#pragma once
+
+#include <string>
+
+#include "profile/model.h"
+#include "profile/store.h"
+
+namespace flamewire::profile {
+
+std::string json(const Store& store, const Filter& filter);
+
+// The word for a kind in exports and answers: "user", "kernel", "jit", "inlined", "unknown".
+std::string_view kind_name(FrameKind kind);
+
+}  // namespace flamewire::profile

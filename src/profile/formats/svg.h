@@ -1,0 +1,20 @@
+// A flame graph as one self-contained SVG picture: no script, no font, no style from elsewhere. Root at the bottom;
+// the tooltip of a frame says its full name and share.
+#pragma once
+
+#include <string>
+
+#include "profile/model.h"
+#include "profile/store.h"
+
+namespace flamewire::profile {
+
+struct SvgOptions {
+    std::string title = "Flame graph";
+    double width_px = 1200;
+    double least_px = 1;  // narrower frames are left out; their width stays empty above their parent
+};
+
+std::string svg(const Store& store, const Filter& filter, const SvgOptions& options = {});
+
+}  // namespace flamewire::profile

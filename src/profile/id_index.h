@@ -1,0 +1,86 @@
+// A hash index that stores ids only: the keys stay in the columns of the table that it indexes, so an entry costs four
+// bytes a slot. Id 0 marks a free slot; every table of the store reserves it. The hash is seeded per process, so that
+// an agent cannot choose keys that all collide.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+namespace flamewire::profile {
+
+// Tables have far fewer than 2^32 entries: each entry was at least a byte on the wire.
+constexpr std::uint32_t narrow32(std::size_t value) { return static_cast<std::uint32_t>(value); }
+
+// push_back for the big columns: grows by a quarter instead of doubling, so that at most a fifth of a column is unused.
+template <class T>
+void append_tight(std::vector<T>& column, const T& value) {
+    if (column.size() == column.capacity()) {
+        const T copy = value;
+        column.reserve(column.size() + column.size() / 4 + 16);
+        column.push_back(copy);
+    } else {
+        column.push_back(value);
+    }
+}
+
+std::uint64_t hash_seed();
+std::uint64_t hash_text(std::string_view text);
+
+// The two halves of a 128-bit product, folded: every bit of the inputs reaches every bit of the hash.
+inline std::uint64_t hash_mix(std::uint64_t a, std::uint64_t b) {
+    __extension__ using Wide = unsigned __int128;
+    const Wide product = static_cast<Wide>(a ^ 0x9e3779b97f4a7c15U) * (b ^ 0xe7037ed1a0b428dbU);
+    return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+}
+
+class IdIndex {
+public:
+    // The id whose entry satisfies `equal(id)`, or 0.
+    template <class Equal>
+    [[nodiscard]] std::uint32_t find(std::uint64_t hash, Equal equal) const {
+        if (slots_.empty()) return 0;
+        const std::size_t mask = slots_.size() - 1;
+        for (std::size_t slot = hash & mask;; slot = (slot + 1) & mask) {
+            const std::uint32_t id = slots_[slot];
+            if (id == 0 || equal(id)) return id;
+        }
+    }
+
+    // Adds an id that find() did not find. `hash_of(id)` gives the hash of any id inserted before.
+    template <class HashOf>
+    void insert(std::uint64_t hash, std::uint32_t id, HashOf hash_of) {
+        if ((used_ + 1) * 4 > slots_.size() * 3) grow(hash_of);
+        place(hash, id);
+        ++used_;
+    }
+
+    void clear() {
+        slots_ = {};
+        used_ = 0;
+    }
+    [[nodiscard]] std::size_t memory_bytes() const { return slots_.capacity() * sizeof(std::uint32_t); }
+
+private:
+    template <class HashOf>
+    void grow(HashOf hash_of) {
+        std::vector<std::uint32_t> old(slots_.empty() ? 16 : slots_.size() * 2);
+        old.swap(slots_);
+        for (const std::uint32_t id : old)
+            if (id != 0) place(hash_of(id), id);
+    }
+
+    void place(std::uint64_t hash, std::uint32_t id) {
+        const std::size_t mask = slots_.size() - 1;
+        std::size_t slot = hash & mask;
+        while (slots_[slot] != 0) slot = (slot + 1) & mask;
+        slots_[slot] = id;
+    }
+
+    std::vector<std::uint32_t> slots_;  // a power of two, at most three quarters full
+    std::size_t used_ = 0;
+};
+
+}  // namespace flamewire::profile

@@ -1,0 +1,31 @@
+#include "profile/symbol_intervals.h"
+
+#include <algorithm>
+
+namespace flamewire::profile {
+
+bool SymbolIntervals::add(std::vector<SymbolInterval> added) {
+    const auto before = [](const SymbolInterval& a, const SymbolInterval& b) { return a.start < b.start; };
+    // Newest first among equals, so that unique() below keeps the newest.
+    std::reverse(added.begin(), added.end());
+    std::stable_sort(added.begin(), added.end(), before);
+    std::vector<SymbolInterval> merged;
+    merged.reserve(added.size() + intervals_.size());
+    std::merge(added.begin(), added.end(), intervals_.begin(), intervals_.end(), std::back_inserter(merged), before);
+    const auto same_start = [](const SymbolInterval& a, const SymbolInterval& b) { return a.start == b.start; };
+    merged.erase(std::unique(merged.begin(), merged.end(), same_start), merged.end());
+    if (merged == intervals_) return false;
+    merged.shrink_to_fit();
+    intervals_ = std::move(merged);
+    return true;
+}
+
+StringId SymbolIntervals::find(std::uint64_t address) const {
+    const auto after = std::upper_bound(intervals_.begin(), intervals_.end(), address,
+                                        [](std::uint64_t value, const SymbolInterval& s) { return value < s.start; });
+    if (after == intervals_.begin()) return 0;
+    const SymbolInterval& symbol = *(after - 1);
+    return symbol.size == 0 || address - symbol.start < symbol.size ? symbol.name : 0;
+}
+
+}  // namespace flamewire::profile

@@ -1,0 +1,146 @@
+// Inside of a Store: every table that batches fill, the frames of locations, and the two tries. For src/profile only.
+//
+//   wire id --epoch--> Location --frames--> Function          rows --stack--> address trie --node_of_stack--> function trie
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "profile/functions.h"
+#include "profile/id_index.h"
+#include "profile/rows.h"
+#include "profile/store.h"
+#include "profile/string_table.h"
+#include "profile/symbol_intervals.h"
+#include "profile/trie.h"
+
+namespace flamewire::profile {
+
+// Who may still say what a location is.
+enum class FrameState : std::uint8_t {
+    named,     // the wire named it, nobody is asked
+    wanted,    // take_pending() will give it out
+    asked,     // given out, no answer yet
+    resolved,  // the symbolizer answered, and has frames
+    unknown,   // the symbolizer answered: nothing
+};
+
+struct Location {
+    std::uint64_t address = 0;
+    ModuleId module = 0;
+    StringId name = 0, file = 0;
+    std::uint32_t line = 0;
+    std::uint8_t flags = 0;
+    FrameState state = FrameState::named;
+    bool by_symbolizer = false;     // its frames are the symbolizer's; else from the wire or a placeholder
+    std::uint16_t frame_count = 0;  // never 0 but for location 0: what has no name shows its address
+    std::uint32_t first_frame = 0;  // into Tables::frames, innermost first
+};
+
+struct LocationFrame {
+    FunctionId function = 0;
+    StringId file = 0;
+    std::uint32_t line = 0;
+    bool operator==(const LocationFrame&) const = default;
+};
+
+// The identity of a module beyond symbol::ModuleIdentity; not compared when there is a build-id.
+struct FileIdentity {
+    std::uint64_t device = 0, inode = 0;
+    std::int64_t mtime_ns = 0;
+    bool operator==(const FileIdentity&) const = default;
+};
+
+// The ids of the current epoch -> own ids. [0] is 0 in all.
+struct EpochMaps {
+    wire::RecordingId recording_id{};
+    std::uint32_t epoch = 0;
+    std::vector<std::uint32_t> strings{0}, modules{0}, locations{0}, stacks{0}, processes{0}, threads{0}, events{0};
+};
+
+struct Store::Tables {
+    explicit Tables(StoreLimits store_limits);
+
+    StoreLimits limits;
+    EpochMaps epoch;
+    StringTable strings;
+
+    std::vector<Module> modules{1};
+    std::vector<FileIdentity> module_files{1};
+    std::vector<SymbolIntervals> module_symbols{1};
+    IdIndex module_index;
+
+    std::vector<Location> locations{1};
+    IdIndex location_index;
+    std::vector<LocationId> wanted;     // locations in state wanted, once each
+    std::vector<LocationFrame> frames;  // may hold unused ones until the next rebuild
+    FunctionTable functions;
+
+    Trie stacks;                               // labels: LocationId
+    std::vector<std::uint16_t> stack_depth{0};
+    std::vector<NodeId> node_of_stack{0};      // the node of the innermost frame
+    Trie nodes;                                // labels: FunctionId; may hold unused ones until the next rebuild
+    std::size_t nodes_at_rebuild = 0, frames_at_rebuild = 0;
+
+    std::vector<Process> processes{1};
+    IdIndex process_index;
+    std::vector<Thread> threads{1};
+    IdIndex thread_index;
+    std::vector<Event> events{1};
+    std::vector<StringId> event_names{0};
+    IdIndex event_index;
+
+    RowTable rows;
+    std::vector<Weight> event_totals{1};
+    std::uint64_t dropped_first_ns = 0, dropped_end_ns = 0;  // equal: nothing was dropped
+
+    std::vector<LossTotal> losses;
+    std::unordered_map<std::uint64_t, std::size_t> loss_index;
+    std::vector<wire::Notice> notices;
+    std::optional<wire::Recording> recording;
+    std::optional<wire::AgentStats> agent_stats;
+    std::optional<wire::End> end;
+    std::uint64_t version = 0;
+
+    // intern.cc: an entry that may be known already -> its id.
+    ModuleId intern_module(const wire::Module& module, std::string_view path);
+    LocationId intern_location(const Location& location);
+    StackId intern_stack(StackId parent, LocationId location);
+    ProcessId intern_process(const wire::Process& process, std::span<const std::uint32_t> strings_of_epoch);
+    ThreadId intern_thread(ProcessId process, std::uint32_t tid, std::string_view comm);
+    EventId intern_event(std::string_view name, std::string_view unit, const wire::Event& event);
+
+    // frames.cc
+    [[nodiscard]] std::span<const LocationFrame> frames_of(LocationId location) const {
+        const Location& entry = locations[location];
+        return std::span(frames).subspan(entry.first_frame, entry.frame_count);
+    }
+    // What the wire alone says of a location: its name, a symbol that covers it, or its address.
+    LocationFrame frame_from_wire(const Location& location);
+    bool replace_frames(LocationId location, std::span<const LocationFrame> with);  // true when they differ
+    FunctionId intern_function(std::string_view name, const Location& location, bool inlined, StringId file,
+                               std::uint32_t line);
+    NodeId extend_node(NodeId parent, LocationId location);
+    // Renews the function trie below the stacks of changed locations (by id: not 0).
+    void remap_nodes(std::span<const std::uint8_t> changed);
+    void rebuild_nodes();
+
+    // apply.cc
+    [[nodiscard]] Result<bool> validate(const wire::Batch& batch, const EpochMaps& maps) const;
+    bool apply(const wire::Batch& batch);  // of a batch that is valid in the current epoch
+    void apply_tables(const wire::Batch& batch);
+    void apply_symbols(const wire::Batch& batch);
+    void apply_rows(const wire::Batch& batch);
+    bool apply_state(const wire::Batch& batch);
+    void enforce_limits();
+    void add_loss(const LossTotal& loss);
+
+    [[nodiscard]] std::size_t memory_bytes() const;
+};
+
+}  // namespace flamewire::profile
