@@ -49,8 +49,7 @@ int fixed_form_size(std::uint32_t form, const UnitFormat& format) {
     }
 }
 
-void skip_form(DwarfCursor& in, std::uint32_t form, const UnitFormat& format) {
-    if (const int size = fixed_form_size(form, format); size >= 0) return in.skip(static_cast<std::uint64_t>(size));
+void skip_variable_form(DwarfCursor& in, std::uint32_t form, const UnitFormat& format) {
     switch (form) {
         case DW_FORM_string: return in.skip_string();
         case DW_FORM_udata:
@@ -71,7 +70,8 @@ void skip_form(DwarfCursor& in, std::uint32_t form, const UnitFormat& format) {
             const std::uint64_t actual = in.uleb();
             // A chain of indirections has no meaning, and could be as deep as the section is long.
             if (actual == DW_FORM_indirect || actual == DW_FORM_implicit_const || actual > 0xffff) return in.fail();
-            return skip_form(in, static_cast<std::uint32_t>(actual), format);
+            const auto form_here = static_cast<std::uint32_t>(actual);
+            return skip_value(in, {0, form_here, fixed_form_size(form_here, format), 0}, format);
         }
         default: return in.fail();
     }
@@ -93,10 +93,10 @@ Abbreviations::Abbreviations(Bytes bytes, const UnitFormat& format) {
             attribute.form = static_cast<std::uint32_t>(in.uleb());
             if (attribute.form == DW_FORM_implicit_const) attribute.implicit = in.sleb();
             if (!in.ok() || (attribute.name == 0 && attribute.form == 0)) break;
+            attribute.fixed_size = fixed_form_size(attribute.form, format);
             attributes_.push_back(attribute);
-            const int size = fixed_form_size(attribute.form, format);
-            entry.has_fixed_size = entry.has_fixed_size && size >= 0;
-            if (size >= 0) entry.fixed_size += static_cast<std::uint32_t>(size);
+            entry.has_fixed_size = entry.has_fixed_size && attribute.fixed_size >= 0;
+            if (attribute.fixed_size >= 0) entry.fixed_size += static_cast<std::uint32_t>(attribute.fixed_size);
         }
         if (!in.ok()) break;
         entry.attribute_count = static_cast<std::uint32_t>(attributes_.size()) - entry.first_attribute;

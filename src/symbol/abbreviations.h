@@ -22,7 +22,8 @@ struct UnitFormat {
 
 struct AttributeSpec {
     std::uint32_t name = 0, form = 0;
-    std::int64_t implicit = 0;  // the value of DW_FORM_implicit_const
+    std::int32_t fixed_size = -1;  // as fixed_form_size() says
+    std::int64_t implicit = 0;     // the value of DW_FORM_implicit_const
 };
 
 struct Abbreviation {
@@ -51,8 +52,15 @@ private:
     std::vector<AttributeSpec> attributes_;
 };
 
-// Moves over one attribute value; fails the cursor when the form is unknown.
-void skip_form(DwarfCursor& in, std::uint32_t form, const UnitFormat& format);
+// Moves over one value of a form without fixed size; fails the cursor when the form is unknown.
+void skip_variable_form(DwarfCursor& in, std::uint32_t form, const UnitFormat& format);
+// Moves over one attribute value.
+inline void skip_value(DwarfCursor& in, const AttributeSpec& attribute, const UnitFormat& format) {
+    if (attribute.fixed_size >= 0)
+        in.skip(static_cast<std::uint64_t>(attribute.fixed_size));
+    else
+        skip_variable_form(in, attribute.form, format);
+}
 // The size of values of this form, or -1 when it varies or the form is unknown.
 int fixed_form_size(std::uint32_t form, const UnitFormat& format);
 

@@ -70,12 +70,20 @@ void Module::index(const Config& config) {
         dwarf_ = std::make_unique<DwarfIndex>(*symbols, strings_, config.demangle ? Names::readable : Names::linkage);
 }
 
-std::uint32_t Module::symbol_name(std::uint64_t vaddr) {
-    const std::uint32_t symbol = symbols_.find(vaddr);
-    if (symbol == SymbolTable::none) return 0;
+std::uint32_t Module::symbol_name(std::uint32_t symbol) {
     std::optional<std::uint32_t>& name = symbol_names_[symbol];
     if (!name) name = strings_.intern(demangle_ ? demangle(symbols_.name(symbol)) : std::string(symbols_.name(symbol)));
     return *name;
+}
+
+// What the symbol table knows about the outermost of the frames from `first` on: the linker's name of the function that was
+// really called, which tells clones and parts (.cold, .isra.0) apart; and the bare file name of a local one without debug info.
+void Module::add_symbol(std::uint64_t vaddr, std::size_t first, std::vector<IndexedFrame>& frames) {
+    const std::uint32_t symbol = symbols_.find(vaddr);
+    if (symbol == SymbolTable::none) return;
+    if (frames.size() == first) frames.emplace_back();
+    frames.back().function = symbol_name(symbol);
+    if (frames.back().file == 0) frames.back().file = strings_.intern(symbols_.file(symbol));
 }
 
 void Module::find(const Address& address, std::vector<IndexedFrame>& frames) {
@@ -84,14 +92,9 @@ void Module::find(const Address& address, std::vector<IndexedFrame>& frames) {
     if (address.return_address) --vaddr;
     const std::size_t first = frames.size();
     if (dwarf_) dwarf_->find(vaddr, frames);
-    // The linker's name of the function that was really called tells clones and parts (.cold, .isra.0) apart.
-    const std::uint32_t name = symbol_name(vaddr);
-    if (frames.size() > first) {
-        if (name != 0) frames.back().function = name;
-        if (!inlines_) frames.erase(frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end() - 1);
-    } else if (name != 0) {
-        frames.push_back({name, 0, 0, false});
-    }
+    add_symbol(vaddr, first, frames);
+    if (frames.size() == first) return;
+    if (!inlines_) frames.erase(frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end() - 1);
     if (frames.size() == first + 1 && frames[first].function == 0 && frames[first].file == 0) frames.pop_back();
 }
 

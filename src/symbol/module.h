@@ -30,7 +30,8 @@ private:
     void open_kernel(const ModuleIdentity& identity, const Config& config);
     void open_vdso(const ModuleIdentity& identity);
     void index(const Config& config);
-    std::uint32_t symbol_name(std::uint64_t vaddr);
+    std::uint32_t symbol_name(std::uint32_t symbol);
+    void add_symbol(std::uint64_t vaddr, std::size_t first, std::vector<IndexedFrame>& frames);
 
     StringPool strings_;
     ModuleFiles files_;

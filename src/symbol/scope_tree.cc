@@ -20,8 +20,7 @@ struct Value {
 };
 
 Value read_value(DwarfCursor& in, const AttributeSpec& attribute, const UnitFormat& format) {
-    const int size = fixed_form_size(attribute.form, format);
-    const auto fixed = [&] { return size > 8 ? 0 : in.fixed(static_cast<std::size_t>(size)); };
+    const auto fixed = [&] { return in.fixed(static_cast<std::size_t>(attribute.fixed_size)); };
     switch (attribute.form) {
         case DW_FORM_addr: return {Value::address, fixed()};
         case DW_FORM_addrx1:
@@ -46,7 +45,7 @@ Value read_value(DwarfCursor& in, const AttributeSpec& attribute, const UnitForm
         case DW_FORM_GNU_ref_alt:
         case DW_FORM_ref_sup4:
         case DW_FORM_ref_sup8: return {Value::alternate, fixed()};
-        default: skip_form(in, attribute.form, format); return {Value::other, 0};
+        default: skip_value(in, attribute, format); return {Value::other, 0};
     }
 }
 
@@ -100,7 +99,7 @@ private:
             if (abbreviation.has_fixed_size)
                 in.skip(abbreviation.fixed_size);
             else
-                for (const AttributeSpec& attribute : abbreviations_.attributes(abbreviation)) skip_form(in, attribute.form, unit_.format);
+                for (const AttributeSpec& attribute : abbreviations_.attributes(abbreviation)) skip_value(in, attribute, unit_.format);
             return parent;
         }
         FunctionDie die;
@@ -127,7 +126,7 @@ private:
             case DW_AT_MIPS_linkage_name: die.has_linkage_name = true; break;
             default: break;
         }
-        skip_form(in, attribute.form, unit_.format);
+        skip_value(in, attribute, unit_.format);
     }
 
     void add_intervals(const FunctionDie& die, std::size_t position, std::uint32_t scope) {

@@ -63,21 +63,25 @@ SymbolTable SymbolTable::of_elf(Elf* elf, std::uint16_t machine) {
     for (std::size_t i = 1; i < count; ++i) {
         GElf_Sym symbol;
         if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
+        if (GELF_ST_TYPE(symbol.st_info) == STT_FILE)
+            if (const char* file = elf_strptr(elf, header.sh_link, symbol.st_name); file != nullptr) table.begin_file(file);
         // An index beyond 0xff00 stands in another table; files with so many sections are not linked programs.
         if (!may_name_code(symbol.st_info) || symbol.st_shndx >= ends.size() || !ends[symbol.st_shndx].code) continue;
         const char* name = elf_strptr(elf, header.sh_link, symbol.st_name);
         if (name == nullptr || *name == '\0' || is_mapping_symbol(name, machine)) continue;
         const bool thumb = machine == EM_ARM && GELF_ST_TYPE(symbol.st_info) == STT_FUNC;
-        table.add(symbol.st_value & ~std::uint64_t{thumb ? 1u : 0u}, symbol.st_size, ends[symbol.st_shndx].end, name);
+        table.add(symbol.st_value & ~std::uint64_t{thumb ? 1u : 0u}, symbol.st_size, ends[symbol.st_shndx].end, name,
+                  GELF_ST_BIND(symbol.st_info) == STB_LOCAL);
     }
     table.sort();
     return table;
 }
 
-void SymbolTable::add(std::uint64_t address, std::uint64_t size, std::uint64_t limit, std::string_view name) {
+void SymbolTable::add(std::uint64_t address, std::uint64_t size, std::uint64_t limit, std::string_view name, bool local) {
     const std::uint64_t last = std::numeric_limits<std::uint64_t>::max();
     const std::uint64_t end = size == 0 ? limit : (size > last - address ? last : address + size);
-    symbols_.push_back({address, size, end, names_.size(), static_cast<std::uint32_t>(name.size())});
+    const std::size_t file = local ? files_.size() - 1 : 0;
+    symbols_.push_back({address, size, end, names_.size(), static_cast<std::uint32_t>(name.size()), static_cast<std::uint32_t>(file)});
     names_ += name;
     if (name == "_text") kernel_text_ = address;
 }

@@ -20,8 +20,10 @@ public:
     // RISC-V ($a, $t, $d, $x) are left out; the Thumb bit of Arm function addresses is cleared.
     static SymbolTable of_elf(Elf* elf, std::uint16_t machine);
 
-    // A symbol without size reaches to the next one, or to `limit` (the end of its section).
-    void add(std::uint64_t address, std::uint64_t size, std::uint64_t limit, std::string_view name);
+    // A symbol without size reaches to the next one, or to `limit` (the end of its section). A local one is of the file named last.
+    void add(std::uint64_t address, std::uint64_t size, std::uint64_t limit, std::string_view name, bool local = false);
+    // Local symbols that are added from now on are of the source file `name` (STT_FILE: a bare name).
+    void begin_file(std::string_view name) { files_.emplace_back(name); }
     // Call once after the last add().
     void sort();
 
@@ -31,6 +33,8 @@ public:
     [[nodiscard]] std::optional<std::uint64_t> kernel_text() const { return kernel_text_; }
     // As in the file, mangled.
     [[nodiscard]] std::string_view name(std::uint32_t index) const;
+    // The source file of a local symbol; empty when unknown.
+    [[nodiscard]] std::string_view file(std::uint32_t index) const { return files_[symbols_[index].file]; }
     [[nodiscard]] std::size_t size() const { return symbols_.size(); }
 
 private:
@@ -38,10 +42,12 @@ private:
         std::uint64_t address = 0, size = 0, end = 0;
         std::uint64_t name_offset = 0;
         std::uint32_t name_size = 0;
+        std::uint32_t file = 0;  // index into files_
     };
 
     std::vector<Symbol> symbols_;
     std::string names_;
+    std::vector<std::string> files_ = {""};
     std::optional<std::uint64_t> kernel_text_;
 };
 
