@@ -1,0 +1,85 @@
+// The tables of one epoch: strings, modules, locations, stack nodes, processes, threads, events. Each entry gets the next id of its table
+// and goes out once, with the next batch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "agent/pipeline/id_table.h"
+#include "agent/process/process_table.h"
+#include "wire/batch.h"
+
+namespace flamewire::agent {
+
+class Dictionary {
+public:
+    explicit Dictionary(ProcessTable& processes) : processes_(processes) {}
+
+    wire::Id string(std::string_view text);  // 0 for the empty one
+    wire::Id module(ModuleHandle handle);
+    wire::Id address(ResolvedAddress resolved, std::uint32_t flags);
+    wire::Id name(std::string_view function);  // a name location
+    wire::Id stack(wire::Id parent, wire::Id location);
+    wire::Id process(ProcessHandle handle);
+    wire::Id thread(ThreadHandle handle);
+    wire::Id event(wire::Event event, std::string_view name, std::string_view unit);
+
+    // Moves what is new into the tables of `batch`. Processes and threads are described as they are now, not as they were
+    // on first sight: a comm or exe often follows the fork within microseconds.
+    void flush(wire::Batch& batch);
+    // Memory of the tables.
+    [[nodiscard]] std::size_t bytes() const;
+    // A new epoch.
+    void clear();
+
+private:
+    struct LocationKey {
+        std::uint64_t address = 0;
+        wire::Id module = 0;
+        std::uint32_t flags = 0;
+        bool operator==(const LocationKey&) const = default;
+        [[nodiscard]] std::uint64_t hash() const;
+    };
+    struct NodeKey {
+        wire::Id parent = 0, location = 0;
+        bool operator==(const NodeKey&) const = default;
+        [[nodiscard]] std::uint64_t hash() const;
+    };
+    struct HandleKey {
+        std::uint32_t handle = 0;
+        bool operator==(const HandleKey&) const = default;
+        [[nodiscard]] std::uint64_t hash() const;
+    };
+    // Next free id of each table.
+    struct Bases {
+        wire::Id string = 1, module = 1, location = 1, stack = 1, process = 1, thread = 1, event = 1;
+    };
+    template <class T>
+    struct Pending {
+        std::uint32_t handle = 0;
+        T info;  // as of first sight, should it be forgotten by now
+    };
+
+    wire::Process describe(const ProcessInfo& info);
+
+    ProcessTable& processes_;
+    Bases next_;
+    Bases sent_;  // next_ at the last flush
+
+    std::unordered_map<std::string, wire::Id> strings_;
+    std::size_t string_bytes_ = 0;
+    IdTable<HandleKey> modules_, processes_seen_, threads_;
+    IdTable<LocationKey> locations_;
+    IdTable<NodeKey> stacks_;
+    std::unordered_map<wire::Id, wire::Id> names_;  // string -> name location
+
+    wire::Batch fresh_;  // its tables hold what no batch has carried yet
+    std::vector<Pending<ProcessInfo>> fresh_processes_;
+    std::vector<Pending<ThreadInfo>> fresh_threads_;
+    std::vector<wire::Id> fresh_thread_processes_;
+};
+
+}  // namespace flamewire::agent
