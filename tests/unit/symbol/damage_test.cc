@@ -1,0 +1,68 @@
+// Damaged files: whatever stands in the debug sections, a lookup ends, and ends within bounds (the sanitizer builds watch).
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "base/file.h"
+#include "fixture.h"
+#include "elf/elf_file.h"
+#include "symbol/symbolizer.h"
+
+namespace flamewire::symbol {
+namespace {
+
+void ask_everywhere(const std::string& path, std::uint64_t around) {
+    ModuleIdentity module;
+    module.path = path;
+    std::vector<Address> addresses;
+    for (std::uint64_t offset = 0; offset < 2048; offset += 16) addresses.push_back({around - 1024 + offset, offset % 32 == 0});
+    Symbolizer symbolizer(Config{});
+    const Resolved resolved = symbolizer.resolve(module, addresses);
+    REQUIRE(resolved.first.size() == addresses.size() + 1);
+    for (const SourceFrame& frame : resolved.frames) {
+        REQUIRE(frame.function < resolved.strings.size());
+        REQUIRE(frame.file < resolved.strings.size());
+    }
+}
+
+void write(const std::string& path, const std::string& content) { std::ofstream(path, std::ios::binary | std::ios::trunc) << content; }
+
+TEST_CASE("bytes of the debug sections replaced at random") {
+    const ScratchFolder folder;
+    for (const std::string build : {"full", "dwarf4"}) {
+        const std::string good = read_file(fixture(build)).value();
+        const std::uint64_t around = addresses_of(fixture(build)).at("plain");
+        auto file = elf::read_header(elf::source_of_bytes(as_bytes_view(good)));
+        const auto sections = elf::read_sections(elf::source_of_bytes(as_bytes_view(good)), file.value()).value();
+        std::mt19937 random(7);
+        for (const elf::Section& section : sections) {
+            if (!section.name.starts_with(".debug_") && section.name != ".symtab" && section.name != ".strtab") continue;
+            REQUIRE(section.offset + section.size <= good.size());
+            for (int round = 0; round < 12; ++round) {
+                std::string bad = good;
+                const std::size_t hits = round < 6 ? 1 : 40;
+                for (std::size_t i = 0; i < hits; ++i) {
+                    // Early bytes are headers: hit them more often.
+                    const std::uint64_t reach = i % 2 == 0 ? std::min<std::uint64_t>(section.size, 64) : section.size;
+                    bad[static_cast<std::size_t>(section.offset + random() % reach)] = static_cast<char>(random());
+                }
+                write(folder.path() + "/program", bad);
+                ask_everywhere(folder.path() + "/program", around);
+            }
+        }
+    }
+}
+
+TEST_CASE("a file cut short") {
+    const ScratchFolder folder;
+    const std::string good = read_file(fixture("full")).value();
+    const std::uint64_t around = addresses_of(fixture("full")).at("plain");
+    for (std::size_t size = 0; size < good.size(); size += good.size() / 40) {
+        write(folder.path() + "/program", good.substr(0, size));
+        ask_everywhere(folder.path() + "/program", around);
+    }
+}
+
+}  // namespace
+}  // namespace flamewire::symbol

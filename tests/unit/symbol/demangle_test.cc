@@ -1,0 +1,77 @@
+#include "symbol/demangle.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+namespace flamewire::symbol {
+namespace {
+
+TEST_CASE("C++, Rust and D names, and names of none") {
+    CHECK(demangle("_ZNSt6vectorIiSaIiEE9push_backEOi") == "std::vector<int, std::allocator<int> >::push_back(int&&)");
+    CHECK(demangle("_ZN3foo3barEi.isra.0") == "foo::bar(int) [clone .isra.0]");
+    CHECK(demangle("_ZN3foo3barEi.cold") == "foo::bar(int) [clone .cold]");
+    CHECK(demangle("_ZN4core3ptr5write17h651fe53ec860e780E") == "core::ptr::write");
+    CHECK(demangle("_RNvC6_123foo3bar") == "123foo::bar");
+    CHECK(demangle("_D4test3fooFiZv") == "test.foo(int)");
+    CHECK(demangle("main") == "main");
+    CHECK(demangle("_start") == "_start");
+    CHECK(demangle("_Z") == "_Z");
+    CHECK(demangle("_ZN") == "_ZN");
+    CHECK(demangle("") == "");
+}
+
+TEST_CASE("malformed and endless names end") {
+    CHECK(demangle("_Z" + std::string(100000, 'P')).size() == 100002);
+    CHECK_FALSE(demangle("_Z" + std::string(60000, 'P') + "i").empty());
+    CHECK_FALSE(demangle("_ZN" + std::string(50000, '1')).empty());
+    CHECK_FALSE(demangle("_RNv" + std::string(50000, 'N')).empty());
+}
+
+// Columns: style, options, mangled, expected with parameters, expected without.
+std::vector<std::vector<std::string>> rows_of(const std::string& path) {
+    std::vector<std::vector<std::string>> rows;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+        std::vector<std::string> columns(1);
+        for (const char c : line)
+            if (c == '\t')
+                columns.emplace_back();
+            else
+                columns.back() += c;
+        rows.push_back(columns);
+    }
+    return rows;
+}
+
+// Rows that ask for what demangle() does: automatic style, with parameters.
+bool applies(const std::vector<std::string>& row) {
+    if (row.size() < 4) return false;
+    const bool plain = row[1].empty() || row[1] == "--format=" + row[0] || row[1] == "--format=" + row[0] + " --no-params";
+    const bool style = row[0] == "auto" || row[0] == "rust" || (row[0] == "gnu-v3" && row[2].find("17h") == std::string::npos);
+    return plain && style && (row[2].starts_with("_Z") || row[2].starts_with("_R"));
+}
+
+TEST_CASE("libiberty's own expectations") {
+    const char* set = std::getenv("FLAMEWIRE_CORPUS");
+    const std::string corpus = set != nullptr ? set : std::string(PROJECT_DIR) + "/../shared/corpus";
+    const auto cpp = rows_of(corpus + "/demangle/libiberty-demangle-expected.tsv");
+    const auto rust = rows_of(corpus + "/demangle/libiberty-rust-demangle-expected.tsv");
+    if (cpp.empty() || rust.empty()) {
+        WARN("no corpus at " << corpus << ": libiberty's expectations are NOT tested (set FLAMEWIRE_CORPUS)");
+        return;
+    }
+    std::size_t checked = 0;
+    for (const auto* rows : {&cpp, &rust})
+        for (const auto& row : *rows) {
+            if (!applies(row)) continue;
+            CHECK(demangle(row[2]) == row[3]);
+            ++checked;
+        }
+    CHECK(checked > 200);
+}
+
+}  // namespace
+}  // namespace flamewire::symbol
