@@ -18,6 +18,7 @@ struct LinkOptions {
     std::string host;        // to dial; with listen: the address to bind
     std::uint16_t port = 9999;
     std::size_t spool_bytes = std::size_t{8} << 20;
+    std::uint32_t retry_ms = 1000;  // pause before dialling again; doubles with every failure up to 30 times this, with jitter
 };
 
 class Link {
@@ -50,6 +51,7 @@ public:
     struct Status {
         bool connected = false;            // and the hello was answered
         std::string peer;                  // "127.0.0.1:9999"
+        std::uint16_t listen_port = 0;     // where it listens, also when the port asked for was 0
         std::uint32_t queue_batches = 0;   // handed over, not yet in the spool
         std::uint64_t spool_bytes = 0;
         std::uint64_t acknowledged_seq = 0;  // of the newest recording

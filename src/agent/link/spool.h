@@ -23,6 +23,7 @@ struct SpooledBatch {
     std::string frame;  // header and payload, ready for the socket
     bool sent = false;  // at least once
     std::uint64_t samples = 0;   // sum of the rows' counts
+    std::uint64_t lost = 0;      // sum of the losses that mean missing samples
     std::uint32_t level = 0;     // how often its rows were coarsened
     bool bare = false;           // neither rows nor anything that refers to tables or fills them
 };
@@ -51,6 +52,8 @@ public:
     [[nodiscard]] std::uint64_t acknowledged_seq() const { return acknowledged_seq_; }
     // Samples in the rows of everything kept.
     [[nodiscard]] std::uint64_t samples() const;
+    // Everything kept, oldest first; what next() gave has `sent` set.
+    [[nodiscard]] const std::deque<SpooledBatch>& batches() const { return batches_; }
 
 private:
     struct Epoch {

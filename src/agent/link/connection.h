@@ -1,0 +1,70 @@
+// One TCP connection to a server: frames in, bytes out. All on the link thread. Knows nothing of recordings; link.cc does.
+#pragma once
+
+#include <array>
+#include <asio/ip/tcp.hpp>
+#include <asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "wire/batch.h"
+#include "wire/frame.h"
+
+namespace flamewire::agent {
+
+class Connection : public std::enable_shared_from_this<Connection> {
+public:
+    struct Callbacks {
+        // A whole frame.
+        std::function<void(wire::Frame)> frame;
+        // Everything was written: there is room for more. May call write().
+        std::function<void()> writable;
+        // Over: why, in words. Nothing is called after it, and nothing after close().
+        std::function<void(std::string)> closed;
+    };
+
+    explicit Connection(asio::ip::tcp::socket socket);
+    // Sets keepalive and no-delay and begins to read.
+    void start(Callbacks callbacks);
+    // A hello was sent: its answer must come within `answer_ms` …
+    void expect_answer(std::uint32_t answer_ms);
+    // … and came.
+    void answered() { deadline_.cancel(); }
+
+    // Puts bytes behind those that wait. Cheap to call often; more than max_waiting_bytes closes the connection.
+    void write(std::string_view bytes);
+    // Bytes that wait behind those under way.
+    [[nodiscard]] std::size_t waiting_bytes() const { return waiting_.size(); }
+    [[nodiscard]] bool writing() const { return writing_; }
+    void close();
+    // Closes and reports why.
+    void fail_with(const std::string& reason);
+
+    [[nodiscard]] const std::string& peer() const { return peer_; }
+    [[nodiscard]] std::uint64_t sent_bytes() const { return sent_bytes_; }
+
+    // What the link remembers of this connection.
+    std::optional<wire::RecordingId> recording;        // that the last hello named, or that began here
+    bool ready = false;                                // the hello was answered
+
+private:
+    void read();
+    void on_read(std::size_t size);
+    void write_waiting();
+
+    asio::ip::tcp::socket socket_;
+    asio::steady_timer deadline_;
+    Callbacks callbacks_;
+    wire::FrameDecoder decoder_{wire::max_payload_to_agent};
+    std::array<std::byte, 4096> incoming_;
+    std::string waiting_, under_way_;  // swapped, so that both keep their memory
+    bool writing_ = false, open_ = true;
+    std::string peer_;
+    std::uint64_t sent_bytes_ = 0;
+};
+
+}  // namespace flamewire::agent

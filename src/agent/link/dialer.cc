@@ -1,0 +1,92 @@
+#include "agent/link/dialer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "base/clock.h"
+
+namespace flamewire::agent {
+namespace {
+
+constexpr std::uint32_t longest_pause = 30;  // in first pauses: 1 s -> 30 s
+constexpr std::chrono::seconds connect_limit{10};
+
+}  // namespace
+
+Dialer::Dialer(asio::io_context& io, std::string host, std::uint16_t port, std::uint32_t retry_ms, Connected connected)
+    : io_(io), host_(std::move(host)), port_(port), first_pause_ms_(retry_ms), pause_ms_(retry_ms), connected_(std::move(connected)),
+      socket_(io), timer_(io),
+      // Boards that lose one server must not come back in step: clock and pid differ enough.
+      random_(static_cast<std::uint32_t>(monotonic_ns() / 1000 ^ static_cast<std::uint64_t>(::getpid()) << 16)) {}
+
+void Dialer::dial() {
+    if (stopped_) return;
+    last_error_ = "it has no address";
+    resolution_.emplace(io_, host_, port_, [this](Result<Endpoints> found) {
+        if (!found) return failed(found.error().message);
+        endpoints_ = std::move(*found);
+        next_endpoint_ = 0;
+        try_next_endpoint();
+    });
+}
+
+void Dialer::try_next_endpoint() {
+    if (stopped_) return;
+    if (next_endpoint_ == endpoints_.size()) return failed(last_error_);
+    const asio::ip::tcp::endpoint endpoint = endpoints_[next_endpoint_++];
+    socket_ = asio::ip::tcp::socket(io_);
+    timer_.expires_after(connect_limit);
+    timer_.async_wait([this](asio::error_code error) {
+        asio::error_code ignored;
+        if (!error) socket_.close(ignored);  // ends the attempt as "operation aborted"
+    });
+    socket_.async_connect(endpoint, [this](asio::error_code error) {
+        timer_.cancel();
+        if (stopped_) return;
+        if (!error) return connected_(std::move(socket_));
+        last_error_ = error == asio::error::operation_aborted ? "no answer within 10 seconds" : error.message();
+        try_next_endpoint();
+    });
+}
+
+void Dialer::succeeded() {
+    pause_ms_ = first_pause_ms_;
+    said_ = false;
+}
+
+void Dialer::again(bool useful, const std::string& reason) {
+    if (useful) succeeded();
+    failed(reason);
+}
+
+void Dialer::failed(const std::string& reason) {
+    if (stopped_) return;
+    if (!said_)
+        std::fprintf(stderr, "flamewire-agent: no server at %s:%u (%s); trying again until there is one\n", host_.c_str(),
+                     unsigned{port_}, reason.c_str());
+    said_ = true;
+    timer_.expires_after(std::chrono::milliseconds(next_pause_ms()));
+    timer_.async_wait([this](asio::error_code error) {
+        if (!error) dial();
+    });
+}
+
+// Half to all of the pause, then the pause doubles.
+std::uint32_t Dialer::next_pause_ms() {
+    const std::uint32_t pause = pause_ms_ / 2 + static_cast<std::uint32_t>(random_() % (pause_ms_ / 2 + 1));
+    pause_ms_ = std::min(pause_ms_ * 2, first_pause_ms_ * longest_pause);
+    return pause;
+}
+
+void Dialer::stop() {
+    stopped_ = true;
+    resolution_.reset();
+    timer_.cancel();
+    asio::error_code ignored;
+    socket_.close(ignored);
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,52 @@
+// Dials a host again and again until told to stop: resolve, connect to each address, pause (doubling, with jitter), again.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "agent/link/resolve.h"
+
+namespace flamewire::agent {
+
+class Dialer {
+public:
+    using Connected = std::function<void(asio::ip::tcp::socket)>;
+
+    // `connected` gets each socket; the next dial waits until again() is called. Failures are said on stderr, once a series.
+    Dialer(asio::io_context& io, std::string host, std::uint16_t port, std::uint32_t retry_ms, Connected connected);
+
+    void dial();
+    // The last connection is over. `useful`: the server had answered, so the pauses begin anew.
+    void again(bool useful, const std::string& reason);
+    // The server answered.
+    void succeeded();
+    void stop();
+
+private:
+    void try_next_endpoint();
+    void failed(const std::string& reason);
+    [[nodiscard]] std::uint32_t next_pause_ms();
+
+    asio::io_context& io_;
+    std::string host_;
+    std::uint16_t port_;
+    std::uint32_t first_pause_ms_, pause_ms_;
+    Connected connected_;
+    std::optional<Resolution> resolution_;
+    Endpoints endpoints_;
+    std::size_t next_endpoint_ = 0;
+    std::string last_error_;
+    asio::ip::tcp::socket socket_;
+    asio::steady_timer timer_;
+    std::minstd_rand random_;
+    bool said_ = false, stopped_ = false;
+};
+
+}  // namespace flamewire::agent
