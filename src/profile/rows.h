@@ -130,7 +130,7 @@ void RowTable::select(const RowFilter& filter, Visit visit) const {
     std::vector<std::uint8_t> wanted;
     for (const RowChunk& chunk : chunks_) {
         const OffsetRange range = offset_range(chunk, filter.start_ns, filter.end_ns);
-        if (chunk.last_offset < range.low || chunk.first_offset >= range.high) continue;
+        if (range.low >= range.high || chunk.last_offset < range.low || chunk.first_offset >= range.high) continue;
         wanted.clear();
         bool any = false;
         for (const Lane& lane : chunk.lanes) {

@@ -85,7 +85,7 @@ std::string tooltip(const Store& store, const CallTree& tree, const CallTree::No
 
 std::string svg(const Store& store, const Filter& filter, const SvgOptions& options) {
     const double width_px = std::clamp(options.width_px, 100.0, 100'000.0);
-    const CallTree tree = call_tree(store, filter, {.min_share = options.least_px / width_px, .path = {}, .max_nodes = 0});
+    const CallTree tree = call_tree(store, filter, {.min_share = options.least_px / (width_px - 2 * margin_px)});
     const Measure measure(tree.total);
     const std::vector<Box> boxes = place(tree, measure, width_px);
     const std::uint32_t depth = std::ranges::max(boxes, {}, &Box::depth).depth;

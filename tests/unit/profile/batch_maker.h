@@ -1,0 +1,64 @@
+// Builds batches the way an agent does: keeps the tables of an epoch, gives out ids, and take() hands over what is new.
+// Beside it what tests of the store share: a symbolizer that knows what it is told, and trees as text.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "profile/query.h"
+#include "profile/store.h"
+#include "wire/batch.h"
+
+namespace flamewire::profile {
+
+class BatchMaker {
+public:
+    BatchMaker() { batch_.recording_id = {7}; }
+
+    wire::Id string(const std::string& text);
+    wire::Id module(const std::string& path, const std::string& build_id = "",
+                    wire::ModuleKind kind = wire::ModuleKind::file);
+    wire::Id add(const wire::Module& module);
+    wire::Id location(wire::Id module, std::uint64_t address, std::uint32_t flags = 0);
+    wire::Id named(const std::string& name, wire::Id module = 0, std::uint32_t flags = 0, const std::string& file = "",
+                   std::uint32_t line = 0);
+    wire::Id stack(const std::vector<wire::Id>& outermost_first);
+    wire::Id process(std::uint32_t pid, std::uint64_t start_time_ns = 1, std::uint32_t exec_generation = 0,
+                     const std::string& comm = "app");
+    wire::Id thread(wire::Id process, std::uint32_t tid, const std::string& comm = "app");
+    wire::Id event(const std::string& name, const std::string& unit, std::uint64_t period = 1);
+    void row(std::uint64_t bucket, wire::Id event, wire::Id thread, wire::Id stack, std::uint32_t count = 1,
+             std::uint64_t weight = 0, std::uint32_t cpu = 0);
+
+    wire::Batch& batch() { return batch_; }
+    // The batch so far; the next one continues the epoch.
+    wire::Batch take();
+    // As take(), and the next batch begins an epoch with empty tables.
+    wire::Batch take_and_end_epoch();
+
+private:
+    wire::Batch batch_;
+    std::map<std::string, wire::Id> strings_;
+    std::map<std::pair<wire::Id, wire::Id>, wire::Id> stacks_;
+};
+
+struct KnownFrame {
+    std::string function, file;
+    std::uint32_t line = 0;
+    bool inlined = false;
+};
+// By the address that is looked up (a return address is looked up at address - 1); innermost frame first.
+using KnownFrames = std::map<std::uint64_t, std::vector<KnownFrame>>;
+
+symbol::Resolved answer(const PendingModule& pending, const KnownFrames& known);
+// take_pending() and set_frames() for all of it; returns the number of addresses asked for.
+std::size_t symbolize(Store& store, const KnownFrames& known);
+
+// "name self/total" a line in samples, children indented, ~ before inlined and ? before unknown names.
+std::string show(const Store& store, const CallTree& tree);
+// "name self/total;…" in the order of the table.
+std::string show(const Store& store, const std::vector<FunctionRow>& rows);
+
+}  // namespace flamewire::profile
