@@ -27,6 +27,9 @@ public:
     // `file` and `strings` must outlive the index. Without usable DWARF it answers nothing.
     DwarfIndex(ObjectFile& file, StringPool& strings, Names names);
 
+    // Whether there is anything to answer from: units that hold code.
+    [[nodiscard]] bool usable() const { return !units_.empty(); }
+
     // Appends the frames at `vaddr`, innermost first; none when no unit covers it. A covered address outside of any
     // function gives one frame without a name.
     void find(std::uint64_t vaddr, std::vector<IndexedFrame>& frames);

@@ -66,8 +66,13 @@ void Module::index(const Config& config) {
     if (symbols->header().machine == EM_ARM) address_mask_ = ~std::uint64_t{1};
     symbols_ = SymbolTable::of_elf(symbols->elf(), symbols->header().machine);
     if (symbols_.size() == 0 && files_.main) symbols_ = SymbolTable::of_elf(files_.main->elf(), files_.main->header().machine);
-    if (symbols->quality() == Quality::debug_info)
-        dwarf_ = std::make_unique<DwarfIndex>(*symbols, strings_, config.demangle ? Names::readable : Names::linkage);
+    if (symbols->quality() != Quality::debug_info) return;
+    dwarf_ = std::make_unique<DwarfIndex>(*symbols, strings_, config.demangle ? Names::readable : Names::linkage);
+    if (dwarf_->usable()) return;
+    ModuleReport& report = files_.report;
+    report.quality = symbols_.size() == 0 ? Quality::none : Quality::symbols;
+    report.problem = "the debug info of " + (files_.debug ? report.debug_file : report.file) + " is damaged or of an unknown kind";
+    report.remedy = "build it with -g, DWARF 4 or 5, and give the unstripped file with --binary FILE";
 }
 
 std::uint32_t Module::symbol_name(std::uint32_t symbol) {

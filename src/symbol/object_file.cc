@@ -3,9 +3,12 @@
 #include <gelf.h>
 
 #include "base/file.h"
+#include "symbol/zstd_sections.h"
 
 namespace flamewire::symbol {
 namespace {
+
+constexpr std::size_t largest_image = std::size_t{4} << 30;
 
 // Calls visit(section, header, name) for each section until it returns true.
 template <class Visit>
@@ -30,6 +33,10 @@ Result<ObjectFile> ObjectFile::open(const std::string& path) {
     file.header_ = TRY(elf::read_header(elf::source_of_fd(file.fd_.get())));
     file.elf_.reset(elf_begin(file.fd_.get(), ELF_C_READ, nullptr));
     if (!file.elf_ || elf_kind(file.elf_.get()) != ELF_K_ELF) return fail(ErrorCode::invalid, path + " cannot be read as ELF");
+    if (has_zstd_sections(file.elf_.get())) {
+        file.image_ = std::make_unique<std::string>(TRY(read_file(path, largest_image)));
+        file.elf_.reset(TRY(open_decompressed(*file.image_)));
+    }
     return file;
 }
 

@@ -30,7 +30,7 @@ void write(const std::string& path, const std::string& content) { std::ofstream(
 
 TEST_CASE("bytes of the debug sections replaced at random") {
     const ScratchFolder folder;
-    for (const std::string build : {"full", "dwarf4"}) {
+    for (const std::string build : {"full", "dwarf4", "zstd"}) {
         const std::string good = read_file(fixture(build)).value();
         const std::uint64_t around = addresses_of(fixture(build)).at("plain");
         auto file = elf::read_header(elf::source_of_bytes(as_bytes_view(good)));

@@ -88,7 +88,7 @@ std::string at(const std::string& function, const std::string& mark, bool inline
 using Strings = std::vector<std::string>;
 
 TEST_CASE("functions, inlined functions and lines of a known program, in each kind of DWARF") {
-    for (const std::string build : {"full", "dwarf4", "compressed", "anonymous", "another"}) {
+    for (const std::string build : {"full", "dwarf4", "compressed", "zstd", "anonymous", "another"}) {
         CAPTURE(build);
         ModuleIdentity module;
         module.path = fixture(build);
@@ -143,6 +143,18 @@ TEST_CASE("a stripped file gives names of nothing, its debug file beside gives a
     CHECK(frames_at(symbolizer, module, {addresses.at("plain"), true}) == Strings{at("shop::pay(int)", "plain")});
     CHECK(symbolizer.report(module).debug_file == folder.path() + "/bin/.debug/program.debug");
     CHECK(symbolizer.report(module).quality == Quality::debug_info);
+}
+
+TEST_CASE("debug info that cannot be read leaves the names, and is said") {
+    ModuleIdentity module;
+    module.path = fixture("broken");
+    Symbolizer symbolizer(Config{});
+    // A global function, so the symbol table does not say of which file it is.
+    CHECK(frames_at(symbolizer, module, {addresses_of(fixture("full")).at("plain"), true}, "") == Strings{"shop::pay(int)@0"});
+    const ModuleReport report = symbolizer.report(module);
+    CHECK(report.quality == Quality::symbols);
+    CHECK(report.problem == "the debug info of " + module.path + " is damaged or of an unknown kind");
+    CHECK_FALSE(report.remedy.empty());
 }
 
 TEST_CASE("many addresses share their strings, and unknown ones have no frames") {
