@@ -1,0 +1,58 @@
+#include "agent/process/kallsyms.h"
+
+#include <catch2/catch.hpp>
+
+#include "fake_proc.h"
+
+using namespace flamewire::agent;
+using flamewire::agent::test::FakeProc;
+
+TEST_CASE("a line of kallsyms") {
+    const auto core = parse_kallsyms_line("ffffffff81000040 T startup_64");
+    REQUIRE(core);
+    CHECK(core->address == 0xffffffff81000040);
+    CHECK(core->is_code());
+    CHECK(core->name == "startup_64");
+    CHECK(core->module.empty());
+    const auto module = parse_kallsyms_line("ffffffffc0001000 t ext4_fill\t[ext4]");
+    CHECK(module->name == "ext4_fill");
+    CHECK(module->module == "ext4");
+    CHECK_FALSE(parse_kallsyms_line("ffffffff82000000 D data")->is_code());
+    for (const char* line : {"", "zz T x", "ffffffff81000040", "ffffffff81000040 ", "ffffffff81000040 T", "ffffffff81000040 T "})
+        CHECK_FALSE(parse_kallsyms_line(line));
+}
+
+TEST_CASE("_text is found, hidden or absent") {
+    FakeProc proc;
+    CHECK_FALSE(read_kernel_text(proc.root()));
+    proc.write("proc/kallsyms", "0000000000000000 A fixed_percpu_data\nffffffff81000000 T _stext\nffffffff81000000 T _text\n");
+    CHECK(read_kernel_text(proc.root()) == 0xffffffff81000000);
+    proc.write("proc/kallsyms", "0000000000000000 A fixed_percpu_data\n0000000000000000 T _text\n");
+    CHECK(read_kernel_text(proc.root()) == 0u);
+    proc.write("proc/kallsyms", "0000000000001000 T other\n0000000000001000 t _text\t[odd]\n");
+    CHECK_FALSE(read_kernel_text(proc.root()));
+}
+
+TEST_CASE("functions that hold addresses, by one pass in any order") {
+    FakeProc proc;
+    proc.write("proc/kallsyms",
+               "0000000000002000 t beta\n"
+               "0000000000001000 t __alpha_alias\n"
+               "0000000000001000 T alpha\n"
+               "0000000000001800 d not_code\n"
+               "0000000000003000 T gamma\n"
+               "0000000000002000 t __beta_alias\n"
+               "0000000000900000 t mod_last\t[mod]\n"
+               "0000000000800000 t mod_first\t[mod]\n"
+               "garbage\n");
+    const auto found = find_kernel_functions(proc.root(), {0x2fff, 0x1001, 0x1fff, 0x2000, 0x800010, 0xfff, 0x900001, 0x700000});
+    REQUIRE(found);
+    REQUIRE(found->size() == 4);
+    CHECK((*found)[0] == KernelFunction{0x1000, 0x1000, "alpha"});
+    CHECK((*found)[1] == KernelFunction{0x2000, 0x1000, "beta"});
+    CHECK((*found)[2] == KernelFunction{0x800000, 0x100000, "mod_first [mod]"});
+    // Nothing follows, so it is as long as a function may be at most; 0x700000 is too far from gamma, 0xfff below all.
+    CHECK((*found)[3] == KernelFunction{0x900000, 0x100000, "mod_last [mod]"});
+    CHECK(find_kernel_functions(proc.root(), {})->empty());
+    CHECK_FALSE(find_kernel_functions(proc.root() + "/none", {1}));
+}

@@ -1,0 +1,200 @@
+#include "agent/process/module_cache.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "fake_proc.h"
+
+using namespace flamewire;
+using namespace flamewire::agent;
+using flamewire::agent::test::FakeProc;
+using flamewire::agent::test::Load;
+using flamewire::agent::test::make_elf;
+
+namespace {
+
+MappedFile mapped(std::uint32_t pid, std::string path) {
+    MappedFile file;
+    file.pid = pid;
+    file.start = 0x10000;
+    file.end = 0x20000;
+    file.path = std::move(path);
+    return file;
+}
+
+}  // namespace
+
+TEST_CASE("file offsets become the file's own addresses") {
+    FakeProc proc;
+    // As lld lays files out: one file page holds the end of one segment and the start of the next, each at its own page.
+    proc.write("root/lld", make_elf({{0, 0, 0x5f0, false}, {0x5f0, 0x15f0, 0x900, true}, {0xef0, 0x2ef0, 0x300, true}, {0x21f0, 0x51f0, 0x100, false}}, "lld-build-id"));
+    proc.link("proc/42/root", proc.path("root"));
+    ModuleCache modules(proc.root(), 4096);
+    const ModuleHandle lld = modules.of_file(mapped(42, "/lld"));
+    REQUIRE(lld != 0);
+    CHECK(modules.info(lld).path == "/lld");
+    CHECK(modules.info(lld).build_id == "lld-build-id");
+    CHECK(modules.address_of(lld, 0x5f0) == 0x15f0);
+    CHECK(modules.address_of(lld, 0xeef) == 0x1eef);
+    CHECK(modules.address_of(lld, 0xef0) == 0x2ef0);   // one mapping, the next segment
+    CHECK(modules.address_of(lld, 0x11ef) == 0x31ef);
+    CHECK(modules.address_of(lld, 0x2200) == 0x5200);  // data that was made executable later
+    CHECK(modules.address_of(lld, 0x9999999) == 0x9999999);
+}
+
+TEST_CASE("pages of 64 KiB") {
+    FakeProc proc;
+    proc.write("root/arm", make_elf({{0, 0, 0x800, false}, {0x1'0800, 0x21'0800, 0x400, true}}, "arm"));
+    proc.link("proc/42/root", proc.path("root"));
+    ModuleCache modules(proc.root(), 65536);
+    const ModuleHandle arm = modules.of_file(mapped(42, "/arm"));
+    CHECK(modules.address_of(arm, 0x1'0900) == 0x21'0900);
+    CHECK(modules.address_of(arm, 0x1'0010) == 0x21'0010);  // same page, before p_offset
+}
+
+TEST_CASE("one build-id is one module, whatever its names") {
+    FakeProc proc;
+    proc.write("root/a", make_elf({{0, 0x400000, 0x1000}}, "same"));
+    proc.write("root/b", make_elf({{0, 0x400000, 0x1000}}, "same"));
+    proc.write("root/c", make_elf({{0, 0x400000, 0x1000}}, ""));
+    proc.write("root/d", make_elf({{0, 0x400000, 0x1000}}, ""));
+    proc.link("proc/42/root", proc.path("root"));
+    ModuleCache modules(proc.root(), 4096);
+    const ModuleHandle a = modules.of_file(mapped(42, "/a"));
+    CHECK(modules.of_file(mapped(42, "/b")) == a);
+    CHECK(modules.of_file(mapped(42, "/a")) == a);
+    // Without build-id: device, inode, size, mtime.
+    const ModuleHandle c = modules.of_file(mapped(42, "/c"));
+    CHECK(modules.of_file(mapped(42, "/c")) == c);
+    CHECK(modules.of_file(mapped(42, "/d")) != c);
+    CHECK(modules.info(c).inode == proc.inode("root/c"));
+    CHECK(modules.info(c).build_id.empty());
+    CHECK(modules.take_notices().empty());
+}
+
+TEST_CASE("a build-id in the record spares the file") {
+    FakeProc proc;
+    proc.write("root/a", make_elf({{0, 0x400000, 0x1000}}, "known"));
+    proc.link("proc/42/root", proc.path("root"));
+    ModuleCache modules(proc.root(), 4096);
+    const ModuleHandle a = modules.of_file(mapped(42, "/a"));
+    MappedFile gone = mapped(77, "/elsewhere");  // a process that is gone, in a namespace that we cannot see
+    gone.build_id = "known";
+    CHECK(modules.of_file(gone) == a);
+    CHECK(modules.address_of(a, 0x10) == 0x400010);
+}
+
+TEST_CASE("map_files leads to a deleted file, a name does not") {
+    FakeProc proc;
+    proc.write("hidden", make_elf({{0, 0x400000, 0x1000}}, "old"));
+    proc.write("root/app", make_elf({{0, 0x900000, 0x1000}}, "new"));
+    proc.link("proc/42/root", proc.path("root"));
+    proc.link("proc/42/map_files/10000-20000", proc.path("hidden"));
+    ModuleCache modules(proc.root(), 4096);
+    MappedFile app = mapped(42, "/app");
+    app.deleted = true;
+    const ModuleHandle old = modules.of_file(app);
+    CHECK(modules.info(old).build_id == "old");
+    CHECK(modules.address_of(old, 0x10) == 0x400010);
+
+    // Without that link there is nothing to read: the file of the same name is another one.
+    app.start = 0x30000;
+    app.end = 0x40000;
+    app.inode = 5;
+    const ModuleHandle lost = modules.of_file(app);
+    CHECK(lost != old);
+    CHECK(modules.info(lost).build_id.empty());
+    CHECK(modules.address_of(lost, 0x10) == 0x10);
+    CHECK(modules.of_file(app) == lost);
+    const auto notices = modules.take_notices();
+    REQUIRE(notices.size() == 1);
+    CHECK(notices[0].code == "module-unreadable");
+    CHECK(notices[0].text.find("/app") != std::string::npos);
+}
+
+TEST_CASE("a name that has got another file is refused") {
+    FakeProc proc;
+    proc.write("root/app", make_elf({{0, 0x900000, 0x1000}}, "new"));
+    proc.link("proc/42/root", proc.path("root"));
+    struct stat status {};
+    REQUIRE(::stat(proc.path("root/app").c_str(), &status) == 0);
+    ModuleCache modules(proc.root(), 4096);
+
+    MappedFile by_id = mapped(42, "/app");
+    by_id.build_id = "old";
+    CHECK(modules.address_of(modules.of_file(by_id), 0x10) == 0x10);
+
+    MappedFile by_inode = mapped(42, "/app");
+    by_inode.device = status.st_dev;
+    by_inode.inode = status.st_ino + 1;
+    CHECK(modules.info(modules.of_file(by_inode)).build_id.empty());
+
+    // btrfs, overlayfs: maps and stat name different devices for one file. That alone is no refusal.
+    MappedFile other_device = mapped(42, "/app");
+    other_device.device = status.st_dev + 1;
+    other_device.inode = status.st_ino + 1;
+    CHECK(modules.info(modules.of_file(other_device)).build_id == "new");
+}
+
+TEST_CASE("a process that is gone: its parent's root, then our own, if it is that file") {
+    FakeProc proc;
+    proc.write("root/app", make_elf({{0, 0x400000, 0x1000}}, "x"));
+    proc.link("proc/7/root", proc.path("root"));
+    ModuleCache modules(proc.root(), 4096);
+    MappedFile child = mapped(42, "/app");
+    child.parent_pid = 7;
+    CHECK(modules.info(modules.of_file(child)).build_id == "x");
+
+    proc.write("own", make_elf({{0, 0x400000, 0x1000}}, "y"));
+    MappedFile own = mapped(43, proc.path("own"));
+    CHECK(modules.info(modules.of_file(own)).build_id.empty());  // could be any file of that name
+    own.inode = proc.inode("own");
+    own.device = 99;
+    CHECK(modules.info(modules.of_file(own)).build_id == "y");
+}
+
+TEST_CASE("an address given as file offset stays one") {
+    FakeProc proc;
+    ModuleCache modules(proc.root(), 4096);
+    MappedFile file = mapped(42, "/late");
+    file.build_id = "late";
+    const ModuleHandle late = modules.of_file(file);
+    proc.write("root/late", make_elf({{0, 0x400000, 0x1000}}, "late"));
+    proc.link("proc/42/root", proc.path("root"));
+    SECTION("read before anybody asked") {
+        CHECK(modules.of_file(file) == late);
+        CHECK(modules.address_of(late, 0x10) == 0x400010);
+    }
+    SECTION("read too late") {
+        CHECK(modules.address_of(late, 0x10) == 0x10);
+        CHECK(modules.of_file(file) == late);
+        CHECK(modules.address_of(late, 0x10) == 0x10);
+    }
+}
+
+TEST_CASE("what is no ELF file") {
+    FakeProc proc;
+    proc.write("root/data", std::string(5000, 'x'));
+    proc.write("hidden", std::string(5000, 'j'));
+    proc.link("proc/42/root", proc.path("root"));
+    proc.link("proc/42/map_files/10000-20000", proc.path("hidden"));
+    ModuleCache modules(proc.root(), 4096);
+    CHECK(modules.of_file(mapped(42, "/memfd:jit")) == 0);  // code that a program made
+
+    MappedFile data = mapped(42, "/data");
+    data.start = 0x30000;
+    const ModuleHandle named = modules.of_file(data);
+    CHECK(modules.info(named).path == "/data");
+    CHECK(modules.address_of(named, 0x123) == 0x123);
+
+    // A FIFO must not make us wait, a link must not lead out of the target's root.
+    REQUIRE(::mkfifo(proc.path("root/fifo").c_str(), 0600) == 0);
+    proc.link("root/link", "/bin/sh");
+    MappedFile odd = mapped(42, "/fifo");
+    odd.start = 0x30000;
+    CHECK(modules.info(modules.of_file(odd)).build_id.empty());
+    odd.path = "/link";
+    CHECK(modules.info(modules.of_file(odd)).build_id.empty());
+}

@@ -1,0 +1,454 @@
+// Records against a fake /proc: every race between the two that is known.
+#include "agent/process/process_table.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "fake_proc.h"
+
+using namespace flamewire;
+using namespace flamewire::agent;
+using flamewire::agent::test::FakeProc;
+using flamewire::agent::test::make_elf;
+
+namespace {
+
+constexpr std::uint64_t second = 1'000'000'000;
+std::uint64_t fake_now = 0;
+std::uint64_t fake_clock() { return fake_now; }
+
+struct Target {
+    FakeProc proc;
+    ProcessTable table;
+
+    Target() : table(options()) {
+        fake_now = 100 * second;
+        // At file offset 0x1000 stands address 0x401000.
+        proc.write("root/bin/tool", make_elf({{0, 0x400000, 0x9000}}, "tool-id"));
+        proc.write("root/lib/one.so", make_elf({{0, 0, 0x9000}}, "one-id"));
+        proc.write("root/lib/two.so", make_elf({{0, 0, 0x9000}}, "two-id"));
+    }
+    ProcessTableOptions options() {
+        ProcessTableOptions options;
+        options.proc_root = proc.root();
+        options.sys_root = proc.path("sys");
+        options.monotonic_clock = fake_clock;
+        options.boot_clock = fake_clock;
+        return options;
+    }
+    // pid started at 50 s, maps the tool at 0x10000.
+    void live(std::uint32_t pid, std::string_view comm = "tool", std::uint64_t start_ticks = 5000) {
+        proc.add_process(pid, comm, start_ticks);
+        proc.link("proc/" + std::to_string(pid) + "/root", proc.path("root"));
+        proc.write_maps(pid, "10000-18000 r-xp 00001000 00:00 0 /bin/tool\n");
+    }
+    std::optional<ProcessTable::LifecycleEvent> mmap(std::uint32_t pid, std::uint64_t start, std::string_view path, std::uint64_t at,
+                                                     std::uint64_t offset = 0) {
+        Mmap2Record record;
+        record.pid = record.tid = pid;
+        record.time_ns = at;
+        record.start = start;
+        record.length = 0x8000;
+        record.page_offset = offset;
+        record.protection = PROT_READ | PROT_EXEC;
+        record.path = path;
+        return table.on_record(record);
+    }
+    std::optional<ProcessTable::LifecycleEvent> comm(std::uint32_t pid, std::uint32_t tid, std::string_view name, std::uint64_t at, bool exec = false) {
+        return table.on_record(CommRecord{pid, tid, at, exec, name});
+    }
+    std::optional<ProcessTable::LifecycleEvent> task(bool exit, std::uint32_t pid, std::uint32_t parent, std::uint32_t tid, std::uint32_t parent_tid,
+                                                     std::uint64_t at) {
+        return table.on_record(TaskRecord{exit, pid, parent, tid, parent_tid, at});
+    }
+    void lost(std::uint64_t at) {
+        LostRecord record;
+        record.count = 3;
+        record.time_ns = at;
+        record.cpu = 1;
+        record.sideband = true;
+        table.on_record(record);
+    }
+    ProcessHandle process_of(std::uint32_t pid, std::uint64_t at) { return table.thread(table.thread_of(pid, pid, at)).process; }
+    // "path+address" of what an address resolves to.
+    std::string at(ProcessHandle process, std::uint64_t address) {
+        const ResolvedAddress resolved = table.resolve(process, address);
+        return table.module(resolved.module).path + "+" + std::to_string(resolved.address);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("attach: identity, threads, maps") {
+    Target target;
+    target.live(42);
+    target.proc.write("proc/42/task/43/comm", "worker\n");
+    target.table.attach(42);
+    const ProcessHandle process = target.process_of(42, fake_now);
+    CHECK(target.table.process(process).comm == "tool");
+    CHECK(target.table.process(process).start_time_ns == 50 * second);
+    CHECK(target.table.thread(target.table.thread_of(42, 43, fake_now)).comm == "worker");
+    CHECK(target.at(process, 0x10010) == "/bin/tool+" + std::to_string(0x401010));
+    CHECK(target.table.module(target.table.resolve(process, 0x10010).module).build_id == "tool-id");
+    target.table.attach(4242);  // no such process: no trace
+}
+
+TEST_CASE("mappings older than the last look into /proc are in it already") {
+    Target target;
+    target.live(42);
+    target.table.attach(42);
+    const ProcessHandle process = target.process_of(42, fake_now);
+    // Mapped, unmapped and replaced by the tool before the look: an old record must not bring it back.
+    target.mmap(42, 0x10000, "/lib/one.so", 99 * second);
+    CHECK(target.at(process, 0x10010) == "/bin/tool+" + std::to_string(0x401010));
+    target.mmap(42, 0x10000, "/lib/one.so", 101 * second);
+    CHECK(target.at(process, 0x10010) == "/lib/one.so+" + std::to_string(0x10));
+}
+
+TEST_CASE("a mapping over the attach race is found in /proc, and a garbage address is looked up once") {
+    Target target;
+    target.live(42);
+    target.table.attach(42);
+    const ProcessHandle process = target.process_of(42, fake_now);
+    target.proc.write_maps(42, "10000-18000 r-xp 00001000 00:00 0 /bin/tool\n30000-38000 r-xp 00000000 00:00 0 /lib/one.so\n");
+    CHECK(target.at(process, 0x30020) == "/lib/one.so+" + std::to_string(0x20));
+    CHECK(target.at(process, 0x70000) == "+" + std::to_string(0x70000));
+
+    // Barren: maps are not read again until something changes, however often it is asked and however long it takes.
+    target.proc.write_maps(42, "70000-78000 r-xp 00000000 00:00 0 /lib/two.so\n");
+    fake_now += 100 * second;
+    CHECK(target.at(process, 0x70000) == "+" + std::to_string(0x70000));
+    const std::uint64_t generation = target.table.generation(process);
+    target.mmap(42, 0x90000, "/lib/one.so", fake_now);
+    CHECK(target.table.generation(process) != generation);  // an unknown answer was given: it deserves another look
+    CHECK(target.at(process, 0x70000) == "/lib/two.so+0");
+}
+
+TEST_CASE("looks into /proc are rationed, and unknown answers asked again when there is ration") {
+    Target target;
+    target.live(42);
+    target.table.attach(42);
+    const ProcessHandle process = target.process_of(42, fake_now);
+    std::string maps = "10000-18000 r-xp 00001000 00:00 0 /bin/tool\n";
+    int found = 0;
+    for (int i = 1; i <= 20; ++i) {
+        const std::string start = std::to_string(i) + "00000";  // "100000" … "2000000", read as hex
+        maps += start + "-" + std::to_string(i) + "01000 r-xp 00000000 00:00 0 /lib/one.so\n";
+        target.proc.write_maps(42, maps);
+        if (target.table.resolve(process, std::stoull(start, nullptr, 16)).module != 0) ++found;
+    }
+    CHECK(found == 8);  // the burst
+    const std::uint64_t generation = target.table.generation(process);
+    CHECK(target.process_of(42, fake_now) == process);
+    CHECK(target.table.generation(process) == generation);
+    fake_now += second;
+    CHECK(target.process_of(42, fake_now) == process);
+    CHECK(target.table.generation(process) != generation);
+    CHECK(target.table.resolve(process, 0x2000000).module != 0);
+}
+
+TEST_CASE("threads that live for a moment get their names from records alone") {
+    Target target;
+    target.live(42);
+    target.table.attach(42);
+    target.comm(42, 42, "main", 101 * second);
+    target.task(false, 42, 42, 43, 42, 102 * second);
+    const auto named = target.comm(42, 43, "worker", 103 * second);
+    REQUIRE(named);
+    CHECK(named->kind == wire::LifecycleKind::comm);
+    const auto born = target.task(false, 42, 42, 44, 43, 104 * second);
+    REQUIRE(born);
+    CHECK(born->kind == wire::LifecycleKind::fork);
+    const ThreadHandle thread = target.table.thread_of(42, 44, 105 * second);
+    CHECK(thread == born->thread);
+    CHECK(target.table.thread(thread).comm == "worker");  // its creator's
+    CHECK(target.table.thread(thread).process == target.process_of(42, 105 * second));
+    const auto ended = target.task(true, 42, 42, 44, 43, 106 * second);
+    REQUIRE(ended);
+    CHECK(ended->thread == thread);
+    // A sample may come after the exit; a new thread of that number is another.
+    CHECK(target.table.thread_of(42, 44, 106 * second + 1) == thread);
+    const auto again = target.task(false, 42, 42, 44, 42, 107 * second);
+    CHECK(again->thread != thread);
+    CHECK(target.table.thread(again->thread).comm == "main");
+    CHECK_FALSE(target.comm(42, 43, "worker", 108 * second));  // nothing changed
+}
+
+TEST_CASE("a forked process is right without /proc") {
+    Target target;
+    target.live(42);
+    target.table.attach(42);
+    const ProcessHandle parent = target.process_of(42, fake_now);
+    const auto born = target.task(false, 77, 42, 77, 42, 102 * second);
+    REQUIRE(born);
+    const ProcessHandle child = target.process_of(77, 103 * second);
+    CHECK(target.table.thread(born->thread).process == child);
+    CHECK(target.table.process(child).parent_pid == 42);
+    CHECK(target.table.process(child).start_time_ns == 102 * second);
+    CHECK(target.table.process(child).exe == "/bin/tool");
+    CHECK(target.table.process(child).comm == "tool");
+    CHECK(target.table.maps_known(child));
+    // The same answers, so the same cache entries …
+    CHECK(target.table.generation(child) == target.table.generation(parent));
+    CHECK(target.at(child, 0x10010) == "/bin/tool+" + std::to_string(0x401010));
+    // … until one of them changes.
+    target.mmap(77, 0x50000, "/lib/one.so", 104 * second);
+    CHECK(target.at(child, 0x50000) == "/lib/one.so+0");
+    CHECK(target.at(parent, 0x50000) == "+" + std::to_string(0x50000));
+    CHECK(target.table.generation(child) != target.table.generation(parent));
+}
+
+TEST_CASE("fork and exec: another process with another program, from records alone") {
+    Target target;
+    target.live(42);
+    target.table.attach(42);
+    target.task(false, 77, 42, 77, 42, 102 * second);
+    const ProcessHandle before = target.process_of(77, 102 * second);
+    const auto exec = target.comm(77, 77, "one", 103 * second, true);
+    REQUIRE(exec);
+    CHECK(exec->kind == wire::LifecycleKind::exec);
+    const ProcessHandle after = target.process_of(77, 104 * second);
+    CHECK(after != before);
+    CHECK(target.table.process(after).exec_generation == 1);
+    CHECK(target.table.process(after).comm == "one");
+    CHECK(target.table.process(after).command_line == "one");
+    CHECK(target.table.process(after).exe.empty());
+    CHECK(target.at(after, 0x10010) == "+" + std::to_string(0x10010));  // nothing is left of the old maps
+    target.proc.link("proc/42/root", target.proc.path("root"));           // the parent's view leads to the file
+    target.mmap(77, 0x20000, "/lib/one.so", 104 * second);
+    target.mmap(77, 0x60000, "/lib/two.so", 104 * second + 1);
+    CHECK(target.table.process(after).exe == "/lib/one.so");  // the first image is the program
+    CHECK(target.at(after, 0x20010) == "/lib/one.so+" + std::to_string(0x10));
+    CHECK(target.at(before, 0x10010) == "/bin/tool+" + std::to_string(0x401010));  // late samples of the old one
+}
+
+TEST_CASE("exec that /proc showed before its record came") {
+    Target target;
+    target.live(42);
+    target.table.attach(42);  // at 100 s, after the exec at 99 s
+    const ProcessHandle process = target.process_of(42, fake_now);
+    target.comm(42, 42, "tool", 99 * second, true);
+    CHECK(target.process_of(42, fake_now) == process);
+    CHECK(target.table.process(process).exec_generation == 0);
+    CHECK(target.at(process, 0x10010) == "/bin/tool+" + std::to_string(0x401010));
+}
+
+TEST_CASE("maps that were read after an exec survive its record") {
+    Target target;
+    target.live(42);
+    target.table.attach(42);
+    const ProcessHandle old = target.process_of(42, fake_now);
+    // The exec happens at 110 s; at 120 s an unknown address makes us look, and only then its record comes.
+    fake_now = 120 * second;
+    target.proc.write_maps(42, "30000-38000 r-xp 00000000 00:00 0 /lib/one.so\n");
+    CHECK(target.at(old, 0x30000) == "/lib/one.so+0");
+    target.comm(42, 42, "new", 110 * second, true);
+    const ProcessHandle process = target.process_of(42, 121 * second);
+    CHECK(process != old);
+    target.mmap(42, 0x30000, "/lib/two.so", 111 * second);  // older than the look: ignored
+    CHECK(target.at(process, 0x30000) == "/lib/one.so+0");
+}
+
+TEST_CASE("a reused pid is another process") {
+    Target target;
+    target.live(42);
+    target.table.attach(42);
+    const ProcessHandle first = target.process_of(42, fake_now);
+    SECTION("with its exit seen") { target.task(true, 42, 1, 42, 1, 101 * second); }
+    SECTION("with its exit lost") {}
+    target.task(false, 42, 7, 42, 7, 102 * second);
+    const ProcessHandle second_one = target.process_of(42, 103 * second);
+    CHECK(second_one != first);
+    CHECK(target.table.process(second_one).start_time_ns == 102 * second);
+    CHECK(target.table.process(second_one).parent_pid == 7);
+}
+
+TEST_CASE("records of a pid's former owner do not touch the new one") {
+    Target target;
+    target.live(42);
+    target.table.attach(42);  // at 100 s
+    const ProcessHandle process = target.process_of(42, fake_now);
+    CHECK_FALSE(target.task(true, 42, 1, 42, 1, 99 * second));
+    CHECK_FALSE(target.comm(42, 42, "old", 98 * second));
+    CHECK(target.table.process(process).comm == "tool");
+    // And its own birth, read after we had found it in /proc, changes nothing either.
+    target.task(false, 42, 7, 42, 7, 97 * second);
+    CHECK(target.process_of(42, 101 * second) == process);
+}
+
+TEST_CASE("lost records make every address space suspect") {
+    Target target;
+    target.live(42);
+    target.table.attach(42);
+    const ProcessHandle process = target.process_of(42, fake_now);
+    target.lost(101 * second);
+    const auto losses = target.table.take_losses();
+    REQUIRE(losses.size() == 1);
+    CHECK(losses[0].reason == wire::LossReason::maps_lost);
+    CHECK(losses[0].count == 3);
+    CHECK(losses[0].cpu_plus_1 == 2);
+    CHECK(target.table.take_losses().empty());
+    fake_now = 102 * second;
+    SECTION("same program, other maps") {
+        target.proc.write_maps(42, "10000-18000 r-xp 00000000 00:00 0 /lib/one.so\n");
+        CHECK(target.process_of(42, fake_now) == process);
+        CHECK(target.at(process, 0x10010) == "/lib/one.so+" + std::to_string(0x10));
+    }
+    SECTION("an exec was lost") {
+        target.proc.add_process(42, "other", 5000, "/lib/two.so");
+        target.proc.write_maps(42, "10000-18000 r-xp 00000000 00:00 0 /lib/two.so\n");
+        const ProcessHandle next = target.process_of(42, fake_now);
+        CHECK(next != process);
+        CHECK(target.table.process(next).exec_generation == 1);
+        CHECK(target.table.process(next).comm == "other");
+        CHECK(target.table.process(next).exe == "/lib/two.so");
+        CHECK(target.at(next, 0x10000) == "/lib/two.so+0");
+    }
+    SECTION("exit and birth were lost") {
+        target.live(42, "new", 10150);
+        const ProcessHandle next = target.process_of(42, fake_now);
+        CHECK(next != process);
+        CHECK(target.table.process(next).start_time_ns == 101'500'000'000);
+        CHECK(target.table.process(next).exec_generation == 0);
+    }
+    SECTION("it is gone: what we know stays") {
+        target.proc.remove("proc/42");
+        CHECK(target.process_of(42, fake_now) == process);
+        CHECK(target.at(process, 0x10010) == "/bin/tool+" + std::to_string(0x401010));
+    }
+}
+
+TEST_CASE("a process that is gone and was never seen") {
+    Target target;
+    const ProcessHandle process = target.process_of(4242, fake_now);
+    CHECK(target.table.process(process).pid == 4242);
+    CHECK(target.table.process(process).comm == "[unknown]");
+    CHECK_FALSE(target.table.maps_known(process));
+    CHECK(target.table.resolve(process, 0x1000).module == 0);
+    CHECK(target.process_of(4242, fake_now) == process);
+    CHECK(target.table.process(target.process_of(0, fake_now)).comm == "swapper");
+    CHECK(target.table.process(target.process_of(0xffff'ffff, fake_now)).comm == "[exited]");
+}
+
+TEST_CASE("a process in namespaces, with its binary deleted") {
+    Target target;
+    const std::string id(64, 'e');
+    target.live(42);
+    target.proc.write("proc/42/status", "Uid:\t0\t0\t0\t0\nNStgid:\t42\t1\n");
+    target.proc.write("proc/42/cgroup", "0::/system.slice/docker-" + id + ".scope\n");
+    target.proc.write("gone", make_elf({{0, 0x700000, 0x9000}}, "gone-id"));
+    target.proc.link("proc/42/map_files/10000-18000", target.proc.path("gone"));
+    target.proc.write_maps(42, "10000-18000 r-xp 00001000 00:00 0 /app/server (deleted)\n");
+    target.table.attach(42);
+    const ProcessHandle process = target.process_of(42, fake_now);
+    CHECK(target.table.process(process).ns_pid == 1);
+    CHECK(target.table.process(process).container_id == id);
+    CHECK(target.at(process, 0x10010) == "/app/server+" + std::to_string(0x701010));
+    // Its children have a number there too.
+    target.proc.write("proc/77/status", "NStgid:\t77\t9\n");
+    target.task(false, 77, 42, 77, 42, 101 * second);
+    CHECK(target.table.process(target.process_of(77, 101 * second)).ns_pid == 9);
+    CHECK(target.table.process(target.process_of(77, 101 * second)).container_id == id);
+}
+
+TEST_CASE("anonymous code keeps its raw address, whatever its offset says") {
+    Target target;
+    target.live(42);
+    target.table.attach(42);
+    const ProcessHandle process = target.process_of(42, fake_now);
+    target.mmap(42, 0x50000, "//anon", 101 * second, 0x50000);
+    CHECK(target.table.resolve(process, 0x50123).module == 0);
+    CHECK(target.table.resolve(process, 0x50123).address == 0x50123);
+}
+
+TEST_CASE("a process whose maps may not be read says so once") {
+    Target target;
+    target.live(42);
+    ::chmod(target.proc.path("").c_str(), 0755);
+    ::chmod(target.proc.path("proc/42/maps").c_str(), 0);
+    // Root may read everything.
+    const bool was_root = ::geteuid() == 0;
+    if (was_root) REQUIRE(::seteuid(65534) == 0);
+    target.table.attach(42);
+    const ProcessHandle process = target.process_of(42, fake_now);
+    (void)target.table.resolve(process, 0x10010);
+    if (was_root) REQUIRE(::seteuid(0) == 0);
+    CHECK_FALSE(target.table.maps_known(process));
+    CHECK(target.table.process(process).comm == "tool");
+    const auto notices = target.table.take_notices();
+    REQUIRE(notices.size() == 1);
+    CHECK(notices[0].code == "maps-unreadable");
+}
+
+TEST_CASE("kernel addresses are relative to _text") {
+    Target target;
+    target.proc.write("proc/kallsyms",
+                      "ffffffff81000000 T _text\nffffffff81000100 T do_work\nffffffff81000200 t next\nffffffffc0000000 t entry\t[mod]\n");
+    std::string note("\x04\0\0\0\x03\0\0\0\x03\0\0\0GNU\0abc\0", 20);
+    target.proc.write("sys/kernel/notes", note);
+    const ResolvedAddress resolved = target.table.resolve_kernel(0xffffffff81000150);
+    CHECK(resolved.address == 0x150);
+    CHECK(target.table.module(resolved.module).kind == wire::ModuleKind::kernel);
+    CHECK(target.table.module(resolved.module).path == "[kernel]");
+    CHECK(target.table.module(resolved.module).build_id == "abc");
+    const auto symbols = target.table.kernel_symbols({0x150, target.table.resolve_kernel(0xffffffffc0000010).address});
+    REQUIRE(symbols.size() == 2);
+    CHECK(symbols[0].module == resolved.module);
+    CHECK(symbols[0].address == 0x100);
+    CHECK(symbols[0].size == 0x100);
+    CHECK(symbols[0].name == "do_work");
+    CHECK(symbols[1].name == "entry [mod]");
+    CHECK(target.table.take_notices().empty());
+}
+
+TEST_CASE("kernel names that are hidden are said to be, once") {
+    Target target;
+    target.proc.write("proc/kallsyms", "0000000000000000 T _text\n0000000000000000 T do_work\n");
+    target.proc.write("sys/kernel/notes", std::string("\x04\0\0\0\x03\0\0\0\x03\0\0\0GNU\0abc\0", 20));
+    const ResolvedAddress resolved = target.table.resolve_kernel(0xffffffff81000150);
+    CHECK(resolved.address == 0xffffffff81000150);
+    CHECK(target.table.module(resolved.module).build_id.empty());
+    (void)target.table.resolve_kernel(0xffffffff81000250);
+    const auto notices = target.table.take_notices();
+    REQUIRE(notices.size() == 1);
+    CHECK(notices[0].code == "kernel-names-hidden");
+    CHECK(notices[0].remedy.find("kptr_restrict") != std::string::npos);
+    CHECK(target.table.kernel_symbols({resolved.address}).empty());
+}
+
+TEST_CASE("what ended long ago is forgotten, what lives is not") {
+    Target target;
+    target.live(42);
+    target.table.attach(42);
+    const ThreadHandle main_thread = target.table.thread_of(42, 42, fake_now);
+    const auto first = target.task(false, 42, 42, 1000, 42, 101 * second);
+    target.task(true, 42, 42, 1000, 42, 101 * second);
+    for (std::uint32_t i = 1; i <= 20'000; ++i) {
+        target.task(false, 42, 42, 1000 + i, 42, 102 * second + i);
+        target.task(true, 42, 42, 1000 + i, 42, 102 * second + i);
+    }
+    CHECK(target.table.thread(first->thread).process == 0);
+    CHECK(target.table.thread(main_thread).tid == 42);
+    for (std::uint32_t i = 1; i <= 5000; ++i) {
+        target.task(false, 50'000 + i, 42, 50'000 + i, 42, 103 * second + i);
+        target.task(true, 50'000 + i, 42, 50'000 + i, 42, 103 * second + i);
+    }
+    CHECK(target.table.process(target.table.thread(main_thread).process).pid == 42);
+    CHECK(target.process_of(42, 104 * second) == target.table.thread(main_thread).process);
+}
+
+TEST_CASE("records that make no sense do no harm") {
+    Target target;
+    target.mmap(42, ~std::uint64_t{0} - 0x100, "/x", fake_now);
+    target.mmap(0xffff'ffff, 0x1000, "", fake_now);
+    target.task(true, 1, 2, 3, 4, fake_now);
+    target.task(false, 0xffff'ffff, 0xffff'ffff, 0xffff'ffff, 0xffff'ffff, fake_now);
+    target.comm(5, 6, "", fake_now, true);
+    CHECK(target.table.thread(12345).process == 0);
+    CHECK(target.table.process(12345).pid == 0);
+    CHECK(target.table.generation(12345) == 0);
+    CHECK(target.table.resolve(12345, 7).address == 7);
+}
