@@ -1,0 +1,34 @@
+// Debian's Chromium through playwright-core, without anything that would talk to the outside.
+import { chromium } from 'playwright-core';
+
+export const CHROMIUM = process.env.FLAMEWIRE_CHROMIUM ?? '/usr/bin/chromium';
+
+export async function launch() {
+  return chromium.launch({
+    executablePath: CHROMIUM,
+    args: [
+      '--headless=new', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+      '--disable-component-update', '--disable-sync',
+    ],
+  });
+}
+
+// A page that fails the test on any error of its own, on a violated content policy, and on a request to elsewhere.
+export async function openPage(browser, address, { theme = 'dark', width = 1440, height = 900, ratio = 1, context: given } = {}) {
+  const context = given ?? (await browser.newContext({ colorScheme: theme, viewport: { width, height }, deviceScaleFactor: ratio }));
+  const page = await context.newPage();
+  const problems = [];
+  page.on('pageerror', (error) => problems.push(`error in the page: ${error.stack ?? error}`));
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !/Failed to load resource|ERR_CONNECTION/.test(message.text())) problems.push(`console: ${message.text()}`);
+  });
+  page.on('request', (request) => {
+    if (!request.url().startsWith(new URL(address).origin) && !request.url().startsWith('data:')) problems.push(`request to ${request.url()}`);
+  });
+  await page.goto(address);
+  return { page, context, problems };
+}
+
+export const frames = (page) => page.evaluate(() => window.__flamewire.frames());
+export const inspect = (page) => page.evaluate(() => window.__flamewire.state());
+export const settled = (page) => page.waitForFunction(() => window.__flamewire?.settled());

@@ -1,0 +1,349 @@
+// A server for tests of the page alone: made-up profiles of any size, and states that are hard to bring about with a real agent.
+// It answers as docs/openapi.yaml says. startMock({...}) returns its address, and a handle that changes what it serves.
+import { createServer } from 'node:http';
+import { readFile } from 'node:fs/promises';
+import { extname, join } from 'node:path';
+
+const types = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
+const SEPARATOR = '\u001f';
+
+// The same numbers at every run.
+function random(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+// A call tree with about `size` nodes and stacks of up to `depth` frames; node 0 is the root, parents stand before children.
+export function makeGraph({ size, depth = 40, seed = 1, session, dataVersion = 1, scale = 1 }) {
+  const next = random(seed);
+  const words = ['parse', 'route', 'update', 'visit', 'render', 'diffuse', 'settle', 'hash', 'merge', 'encode', 'walk', 'lookup'];
+  const names = ['all'];
+  for (let i = 1; i < Math.max(20, size / 8); i++)
+    names.push(`city::${words[i % words.length]}_${words[(i * 7) % words.length]}${i > 140 ? i : ''}(World&, unsigned long)`);
+  const modules = ['', 'city-demo', 'libc.so.6', 'libstdc++.so.6', '[kernel]', 'jit.map'];
+  const files = ['', '/build/city/traffic.cc', '/build/city/weather.cc', '/build/city/render.cc'];
+  const n = { parent: [0], name: [0], module: [0], kind: [0], file: [0], line: [0], self: [0], total: [0], samples: [0], self_samples: [0], pruned: [0] };
+  const level = [0];
+  while (n.parent.length < size) {
+    const recent = n.parent.length > 4 && next() < 0.8 ? Math.floor(n.parent.length * (0.6 + 0.4 * next())) : Math.floor(next() * n.parent.length);
+    const parent = Math.min(n.parent.length - 1, recent);
+    if (level[parent] >= depth) continue;
+    const kind = [0, 0, 0, 3, 3, 1, 2, 4][Math.floor(next() * 8)];
+    n.parent.push(parent);
+    n.name.push(1 + Math.floor(next() * (names.length - 1)));
+    n.module.push(kind === 1 ? 4 : kind === 2 ? 5 : 1 + Math.floor(next() * 3));
+    n.kind.push(kind);
+    n.file.push(kind === 1 ? 0 : 1 + Math.floor(next() * 3));
+    n.line.push(1 + Math.floor(next() * 120));
+    n.self.push(Math.floor(next() ** 4 * 2e7 * scale));
+    n.total.push(0);
+    n.samples.push(0);
+    n.self_samples.push(0);
+    n.pruned.push(0);
+    level.push(level[parent] + 1);
+  }
+  sumUp(n);
+  return {
+    session, event: 'cycles', unit: 'ns', data_version: dataVersion, total: { samples: n.samples[0], weight: n.total[0] },
+    newest_ns: 1e9, names, modules, files, nodes: n,
+  };
+}
+
+function sumUp(n) {
+  for (let i = 0; i < n.parent.length; i++) {
+    n.self_samples[i] = Math.ceil(n.self[i] / 1e6);
+    n.total[i] = n.self[i];
+    n.samples[i] = n.self_samples[i];
+  }
+  for (let i = n.parent.length - 1; i > 0; i--) {
+    n.total[n.parent[i]] += n.total[i];
+    n.samples[n.parent[i]] += n.samples[i];
+  }
+}
+
+// Leaves subtrees below `share` of the root out, as the server does; with a path only the subtree there, as node 0.
+export function prune(graph, share, path = []) {
+  const n = graph.nodes;
+  let root = 0;
+  for (const name of path) {
+    let next = -1;
+    for (let i = root + 1; i < n.parent.length && next < 0; i++) if (n.parent[i] === root && graph.names[n.name[i]] === name) next = i;
+    if (next < 0) return null;
+    root = next;
+  }
+  const keep = new Map([[root, 0]]);
+  const out = Object.fromEntries(Object.keys(n).map((column) => [column, []]));
+  const copy = (i, parent) => {
+    for (const column of Object.keys(n)) out[column].push(column === 'parent' ? parent : column === 'pruned' ? 0 : n[column][i]);
+  };
+  copy(root, 0);
+  for (let i = root + 1; i < n.parent.length; i++) {
+    const parent = keep.get(n.parent[i]);
+    if (parent === undefined || i === root) continue;
+    if (n.total[i] < share * n.total[root]) out.pruned[parent]++;
+    else {
+      keep.set(i, out.parent.length);
+      copy(i, parent);
+    }
+  }
+  return { ...graph, total: { samples: out.samples[0], weight: out.total[0] }, nodes: out };
+}
+
+const sourceText = `// Traffic of the city.
+#include <vector>
+
+namespace city {
+
+double visit_quadrant(World& world, double x, double y, double size, int depth) {
+    double sum = 0;
+    for (std::size_t i = depth; i < world.cars.size(); i += 97)
+        sum += distance(world.cars[i], {x, y, 0, 0});
+    if (depth == 0) return sum;
+    const double half = size / 2;
+    return sum + visit_quadrant(world, x + half, y, half, depth - 1) * 0.5;
+}
+
+void move_car(World& world, Car& car) {
+    car.x = std::fmod(car.x + car.speed * 0.01 + 1, 1.0);
+    car.speed += visit_quadrant(world, car.x, car.y, 1, 12) * 1e-9;  /* the deep part */
+    log("moved a car");
+}
+
+}  // namespace city
+`.split('\n');
+
+export async function startMock({ dist, size = 900, live = true, agent = true, notices = true, pruneShare = 0.0005, hz = 4 }) {
+  const id = '20261120-220000-city-demo-1a2b3c4d';
+  const started = new Date(Date.now() - 42_000).toISOString();
+  const state = { version: 1, samples: 48_211, live, agent, paused: false, failing: '', deleted: new Set(), pathMap: [], requests: [] };
+  const graphs = new Map();
+  const graph = () => {
+    const key = `${size}/${state.version}`;
+    if (!graphs.has(key)) {
+      graphs.clear();
+      graphs.set(key, makeGraph({ size, depth: 60, seed: 7, session: id, dataVersion: state.version, scale: 1 + state.version / 50 }));
+    }
+    return graphs.get(key);
+  };
+  const losses = [
+    { reason: 'ring_full', count: 118, lost: true, event: 'cycles', first_ms: 1200, last_ms: 5400 },
+    { reason: 'throttled', count: 9, lost: true, event: 'cycles' },
+    { reason: 'stack_truncated', count: 41, lost: false },
+  ];
+  const session = (n = 0, ended = !state.live) => ({
+    id: n ? `${id}-${n}` : id, state: ended || n ? 'ended' : state.paused ? 'paused' : 'live', target: n ? `nginx (${4000 + n})` : 'city-demo (4711)',
+    agent: '127.0.0.1:50412', host: 'board-7', arch: 'x86_64', kernel_release: '6.1.0-28-amd64', agent_version: '0.1.0',
+    started: n ? new Date(Date.now() - n * 86_400_000).toISOString() : started, duration_ms: n ? 61_000 * n : 42_000, start_ns: 1e9,
+    samples: n ? 12_000 * n : state.samples, lost: n ? 0 : 127, unresolved_percent: 2.4,
+    events: [
+      { name: 'cycles', unit: 'ns', samples: state.samples, weight: 4.8e10, frequency_hz: 999, period: 0 },
+      { name: 'page-faults', unit: 'faults', samples: 320, weight: 320, frequency_hz: 0, period: 1 },
+    ],
+    pids: [4711], size_bytes: 1_200_345 * (n + 1), batches: 168, frequency_hz: 999, unwind: 'fp', end_reason: ended || n ? 'stopped' : '',
+    data_version: state.version,
+  });
+  const detail = (n, ended) => ({
+    ...session(n, ended),
+    losses,
+    notices: notices
+      ? [
+          { code: 'paranoid', text: 'Only user code is sampled: perf_event_paranoid is 2 on this target.', remedy: 'sysctl -w kernel.perf_event_paranoid=1' },
+          { code: 'frequency_clamped', text: 'The kernel allows 999 Hz at most; 4000 Hz were asked for.', remedy: 'sysctl -w kernel.perf_event_max_sample_rate=4000' },
+        ]
+      : [],
+    modules: [
+      { name: 'city-demo', path: '/usr/bin/city-demo', kind: 'file', build_id: 'ab12', quality: 'debug_info', file: '/srv/city-demo', problem: '', remedy: '', tried: [] },
+      { name: 'libc.so.6', path: '/lib/libc.so.6', kind: 'file', build_id: 'cd34', quality: 'dynamic_symbols', file: '/lib/libc.so.6', problem: 'No debug info', remedy: 'apt-get install libc6-dbg', tried: [] },
+    ],
+    retention: { whole_from_ms: 0, rows: 4000, coarse_rows: 0, memory_bytes: 200_000 },
+  });
+  const agentState = () => (!state.live ? 'idle' : state.paused ? 'paused' : 'profiling');
+  const agentInfo = () => ({
+    id: 'a1', address: '127.0.0.1:50412', connected: state.agent, direction: 'incoming', state: agentState(), session: state.live ? id : '',
+    target: state.live ? 'city-demo (4711)' : '',
+    hello: { type: 'hello', platform: { hostname: 'board-7', arch: 'x86_64', kernel: '6.1.0-28-amd64' }, capabilities: { record_events: ['cycles', 'instructions', 'cache-misses', 'page-faults'] } },
+    stats: { cpu_percent: 1.3, rss_bytes: 5_400_000, ring_bytes: 1_060_000, samples_read: state.samples, samples_lost: 127, samples_duplicate: 3, queue_batches: 0, spool_bytes: 0 },
+    clock_offset_ms: 3, latency_ms: 18.2,
+  });
+  const statusBody = () => ({
+    status: 'ok', version: '0.1.0', agent_connected: state.agent, agent_addr: state.agent ? '127.0.0.1:50412' : null, agents: state.agent ? 1 : 0,
+    live_sessions: state.live ? [id] : [], total_samples: state.samples, chunk_count: 168, lost_samples: 127, data_version: state.version, uptime_s: 100,
+    agent_port: 9999, agent_bind: '127.0.0.1', http_url: 'http://127.0.0.1:8080/', target_command: 'flamewire-agent --server 127.0.0.1 --port 9999', data_dir: '/var/lib/flamewire',
+  });
+  const failure = (code, message, extra = {}) => ({ error: { code, message, ...extra } });
+  const streams = new Set();
+  const emit = (name, data) => {
+    for (const stream of streams) stream.write(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+  };
+  const news = () => ({ session: id, data_version: state.version, total_samples: state.samples, chunk_count: 168, event_types: ['cycles'], newest_ns: 1e9 });
+
+  function functionsOf(g) {
+    const rows = new Map();
+    g.nodes.name.forEach((name, i) => {
+      if (i === 0) return;
+      const row = rows.get(name) ?? {
+        name: g.names[name], module: g.modules[g.nodes.module[i]], kind: ['user', 'kernel', 'jit', 'inlined', 'unknown'][g.nodes.kind[i]],
+        file: g.files[g.nodes.file[i]], line: g.nodes.line[i], self: 0, total: 0, self_samples: 0, total_samples: 0,
+      };
+      row.self += g.nodes.self[i];
+      row.total = Math.max(row.total, g.nodes.total[i]);
+      rows.set(name, row);
+    });
+    const all = g.nodes.total[0];
+    return [...rows.values()]
+      .map((r) => ({ ...r, self_samples: Math.ceil(r.self / 1e6), total_samples: Math.ceil(r.total / 1e6), self_percent: (100 * r.self) / all, total_percent: (100 * r.total) / all }))
+      .sort((a, b) => b.self - a.self);
+  }
+
+  // A route's answer: a value, or [status, value].
+  function answer(method, path, params, body) {
+    const view = { session: id, event: 'cycles', unit: 'ns', data_version: state.version };
+    if (state.failing && path.includes(state.failing)) return [500, failure('internal', 'The disk is full, so the session could not be read.')];
+    if (path === '/api/status') return statusBody();
+    if (path === '/api/agents') return { agents: state.agent ? [agentInfo()] : [] };
+    if (path === '/api/sessions') {
+      const list = [0, 1, 2, 3].filter((n) => (n > 0 || state.samples > 0) && !state.deleted.has(n ? `${id}-${n}` : id)).map((n) => session(n));
+      const kept = size > 0 ? list : [];
+      return { sessions: kept, total: kept.length, offset: 0, limit: 100 };
+    }
+    const one = /^\/api\/sessions\/(.+)$/.exec(path);
+    if (one) {
+      const n = Number(/-(\d)$/.exec(one[1])?.[1] ?? 0);
+      if (method === 'DELETE') {
+        state.deleted.add(one[1]);
+        emit('sessions', {});
+        return { ok: true, session_id: one[1] };
+      }
+      return state.deleted.has(one[1]) || !one[1].startsWith(id) ? [404, failure('not_found', 'There is no such session.')] : detail(n);
+    }
+    if (path === '/api/flamegraph') {
+      if (state.samples === 0) return [404, failure('no_data', 'No samples yet.')];
+      const zoom = params.get('path');
+      return prune(graph(), pruneShare, zoom ? zoom.split(SEPARATOR) : []) ?? [404, failure('no_data', 'No such path.')];
+    }
+    if (path === '/api/functions') return { ...view, total: graph().total, functions: functionsOf(graph()) };
+    if (path === '/api/timeline') {
+      const slices = Number(params.get('slices') ?? 200);
+      const next = random(3);
+      const samples = Array.from({ length: slices }, (_, i) => Math.round((60 + 50 * Math.sin(i / 17) + 25 * next()) * (i > 210 && i < 236 ? 0.1 : 1)));
+      return { ...view, start_ms: 0, slice_ms: 42_000 / slices, samples, weight: samples.map((s) => s * 1e6) };
+    }
+    if (path === '/api/thread-summary') {
+      const threads = Array.from({ length: 9 }, (_, i) => ({
+        tid: 4711 + i, pid: 4711, comm: ['city-1', 'city-2', 'logger', 'city-io'][i % 4], samples: 20_000 >> i, weight: 2e10 / 2 ** i, percent: 50 / 2 ** i,
+        top_function: 'city::visit_quadrant',
+        top_functions: [
+          { name: 'city::visit_quadrant', samples: 100, weight: 1e8, percent: 41 },
+          { name: 'void city::diffuse<64>(std::vector<double>&)', samples: 70, weight: 7e7, percent: 28 },
+          { name: '__sin_fma', samples: 20, weight: 2e7, percent: 9 },
+        ],
+      }));
+      return { ...view, total_samples: 48_211, total_weight: 4.8e10, threads };
+    }
+    if (path === '/api/source-files') {
+      const files = graph().files.slice(1).map((file, i) => ({ file, self: 1e9, total: 2e9, self_percent: 40 / (i + 1), total_percent: 60 / (i + 1) }));
+      return { session: id, event: 'cycles', files };
+    }
+    if (path === '/api/source') {
+      const file = params.get('file');
+      if (file.endsWith('weather.cc') && state.pathMap.length === 0) {
+        return [404, failure('not_found', 'None of the places where this file could be has it.', {
+          tried: ['/build/city/weather.cc', '/srv/sysroot/build/city/weather.cc', './weather.cc'], suggestion: '--path-map /build/city=/home/me/city',
+        })];
+      }
+      const heat = { 8: 12.5, 9: 31.2, 12: 4.1, 16: 1.3, 17: 0.4 };
+      const lines = sourceText.map((source, i) => {
+        const percent = heat[i + 1] ?? 0;
+        return { line: i + 1, source, samples: Math.round(percent * 480), weight: percent * 4.8e8, total: percent * 6e8, total_samples: Math.round(percent * 600), percent, total_percent: percent * 1.25 };
+      });
+      return { file, resolved: `/home/me/city/${file.split('/').at(-1)}`, ...view, total: graph().total, lines, first_line: 1, line_count: lines.length, hottest: 9, note: '', data_version: undefined };
+    }
+    if (path === '/api/config') {
+      if (method === 'PATCH' && body.path_map) state.pathMap = body.path_map;
+      return { binaries: [], source_dir: '.', path_map: state.pathMap, sysroot: '', inline: true };
+    }
+    if (path === '/api/stop') {
+      state.live = false;
+      emit('agent', agentInfo());
+      emit('sessions', {});
+      return { stopped: true, session: id };
+    }
+    if (path === '/api/agent/command') {
+      const reply = { id: 'c1', ok: true };
+      if (body.cmd === 'list_processes') {
+        const names = ['city-demo', 'postgres', 'nginx', 'node', 'systemd', 'sshd', 'dbus-daemon', 'python3'];
+        reply.processes = Array.from({ length: 60 }, (_, i) => ({
+          pid: 4711 + i * 13, ns_pid: i % 5 === 2 ? 7 : 4711 + i * 13, user: ['root', 'postgres', 'www-data'][i % 3], comm: names[i % names.length],
+          cmdline: `/usr/bin/${names[i % names.length]} --config /etc/${names[i % names.length]}.conf`, cpu: i === 0 ? 197.4 : 40 / (i + 1), container: i % 5 === 2 ? '9f86d081884c7d65' : '',
+        }));
+      } else if (body.cmd === 'start') state.live = true;
+      else if (body.cmd === 'pause') state.paused = true;
+      else if (body.cmd === 'resume') state.paused = false;
+      emit('agent', agentInfo());
+      emit('sessions', {});
+      return reply;
+    }
+    return [404, failure('not_found', `There is no ${path}.`)];
+  }
+
+  const server = createServer(async (request, response) => {
+    const url = new URL(request.url, 'http://mock');
+    if (url.pathname === '/api/stream') {
+      response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+      response.write(`event: status\ndata: ${JSON.stringify(statusBody())}\n\n`);
+      if (state.live) response.write(`event: data_version\ndata: ${JSON.stringify(news())}\n\n`);
+      streams.add(response);
+      request.on('close', () => streams.delete(response));
+      return;
+    }
+    if (url.pathname.startsWith('/api/')) {
+      const chunks = [];
+      for await (const chunk of request) chunks.push(chunk);
+      const body = chunks.length > 0 ? JSON.parse(Buffer.concat(chunks).toString()) : {};
+      state.requests.push(`${request.method} ${url.pathname}${url.search}`);
+      const result = answer(request.method, decodeURIComponent(url.pathname), url.searchParams, body);
+      const [code, value] = Array.isArray(result) ? result : [200, result];
+      response.writeHead(code, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(value));
+      return;
+    }
+    const name = url.pathname === '/' ? '/index.html' : url.pathname;
+    try {
+      const bytes = await readFile(join(dist, name));
+      response.writeHead(200, { 'content-type': types[extname(name)] ?? 'text/plain', 'content-security-policy': "default-src 'self'" });
+      response.end(bytes);
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  const listen = (port) => new Promise((resolve) => server.listen(port, '127.0.0.1', resolve));
+  await listen(0);
+  const port = server.address().port;
+  const timer = setInterval(() => {
+    if (!state.live || state.paused || state.samples === 0) return;
+    state.version++;
+    state.samples += 250;
+    emit('data_version', news());
+  }, 1000 / hz);
+  const close = async () => {
+    for (const stream of streams) stream.destroy();
+    server.closeAllConnections?.();
+    await new Promise((resolve) => server.close(resolve));
+  };
+  return {
+    url: `http://127.0.0.1:${port}/`,
+    id,
+    state,
+    emit,
+    streams: () => streams.size,
+    disconnect: close,
+    reconnect: () => listen(port),
+    stop: async () => {
+      clearInterval(timer);
+      await close();
+    },
+  };
+}

@@ -1,0 +1,121 @@
+// The HTTP side of the server, one function an endpoint. Nothing else in the UI calls fetch.
+import type {
+  Agent,
+  CommandName,
+  Config,
+  ConfigPatch,
+  ErrorBody,
+  FlameGraph,
+  Functions,
+  Reply,
+  Session,
+  SessionList,
+  Source,
+  SourceFiles,
+  Status,
+  ThreadSummary,
+  Timeline,
+  ViewParams,
+} from './types';
+
+// The separator of function names in the `path` parameter.
+export const PATH_SEPARATOR = '\u001f';
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly body: ErrorBody,
+  ) {
+    super(body.message);
+    this.name = 'ApiError';
+  }
+  get code(): string {
+    return this.body.code;
+  }
+}
+
+type Param = string | number | boolean | null | undefined | readonly number[];
+
+export function query(params: Record<string, Param>): string {
+  const out = new URLSearchParams();
+  for (const [name, value] of Object.entries(params)) {
+    if (value === null || value === undefined || value === '') continue;
+    if (Array.isArray(value)) {
+      if (value.length > 0) out.set(name, value.join(','));
+    } else {
+      out.set(name, String(value));
+    }
+  }
+  const text = out.toString();
+  return text ? `?${text}` : '';
+}
+
+async function call<T>(path: string, init: RequestInit = {}): Promise<T> {
+  let response: Response;
+  try {
+    response = await fetch(path, { cache: 'no-store', ...init });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error;
+    throw new ApiError(0, { code: 'unreachable', message: 'The server does not answer.' });
+  }
+  const text = await response.text();
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    throw new ApiError(response.status, { code: 'internal', message: `The server answered ${response.status} without JSON.` });
+  }
+  if (!response.ok) {
+    const error = (body as { error?: ErrorBody } | null)?.error;
+    throw new ApiError(response.status, error ?? { code: 'internal', message: `The server answered ${response.status}.` });
+  }
+  return body as T;
+}
+
+function send<T>(method: string, path: string, body?: unknown): Promise<T> {
+  return call<T>(path, {
+    method,
+    headers: body === undefined ? {} : { 'content-type': 'application/json' },
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
+}
+
+const view = (v: ViewParams): Record<string, Param> => ({
+  session: v.session,
+  event: v.event,
+  start: v.start,
+  end: v.end,
+  pid: v.pid,
+  tid: v.tid,
+});
+
+export const api = {
+  status: (signal?: AbortSignal) => call<Status>('/api/status', { signal }),
+  agents: (signal?: AbortSignal) => call<{ agents: Agent[] }>('/api/agents', { signal }),
+  sessions: (signal?: AbortSignal, q = '', limit = 200) => call<SessionList>(`/api/sessions${query({ q, limit })}`, { signal }),
+  session: (id: string, signal?: AbortSignal) => call<Session>(`/api/sessions/${encodeURIComponent(id)}`, { signal }),
+  deleteSession: (id: string) => send<{ ok: boolean }>('DELETE', `/api/sessions/${encodeURIComponent(id)}`),
+  flamegraph: (v: ViewParams, path: readonly string[], signal?: AbortSignal) =>
+    call<FlameGraph>(`/api/flamegraph${query({ ...view(v), path: path.join(PATH_SEPARATOR) })}`, { signal }),
+  functions: (v: ViewParams, signal?: AbortSignal) => call<Functions>(`/api/functions${query(view(v))}`, { signal }),
+  threads: (v: ViewParams, signal?: AbortSignal) => call<ThreadSummary>(`/api/thread-summary${query(view(v))}`, { signal }),
+  timeline: (v: ViewParams, slices: number, signal?: AbortSignal) =>
+    call<Timeline>(`/api/timeline${query({ ...view(v), slices })}`, { signal }),
+  sourceFiles: (v: ViewParams, signal?: AbortSignal) => call<SourceFiles>(`/api/source-files${query(view(v))}`, { signal }),
+  source: (v: ViewParams, file: string, signal?: AbortSignal) =>
+    call<Source>(`/api/source${query({ ...view(v), file })}`, { signal }),
+  config: (signal?: AbortSignal) => call<Config>('/api/config', { signal }),
+  patchConfig: (patch: ConfigPatch) => send<Config>('PATCH', '/api/config', patch),
+  connectAgent: (host: string, port: number) =>
+    send<{ ok: boolean; addr: string; agent: string }>('POST', '/api/agent/connect', { host, port }),
+  command: (agent: string, cmd: CommandName, args: Record<string, unknown> = {}, timeout = 30) =>
+    send<Reply>('POST', `/api/agent/command${query({ agent })}`, { cmd, args, timeout }),
+  stop: (agent: string) => send<{ stopped: boolean; reason?: string; session?: string }>('POST', `/api/stop${query({ agent })}`),
+};
+
+// Addresses that the browser downloads by itself.
+export const download = {
+  svg: (v: ViewParams) => `/api/export/flamegraph${query(view(v))}`,
+  session: (id: string, format: 'collapsed' | 'json', v: ViewParams = {}) =>
+    `/api/export/session/${encodeURIComponent(id)}${query({ ...view({ ...v, session: undefined }), format })}`,
+};

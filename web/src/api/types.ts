@@ -1,0 +1,81 @@
+// Names for what the server sends. The shapes come from docs/openapi.yaml through types.gen.ts (`npm run types`).
+import type { components, paths } from './types.gen';
+
+type Schemas = components['schemas'];
+export type Status = Schemas['Status'];
+export type Session = Schemas['Session'];
+export type EventInfo = Schemas['EventInfo'];
+export type Loss = Schemas['Loss'];
+export type Notice = Schemas['Notice'];
+export type Module = Schemas['Module'];
+export type Agent = Schemas['Agent'];
+export type FlameGraph = Schemas['FlameGraph'];
+export type Functions = Schemas['Functions'];
+export type FunctionRow = Functions['functions'][number];
+export type ThreadSummary = Schemas['ThreadSummary'];
+export type ThreadRow = ThreadSummary['threads'][number];
+export type Timeline = Schemas['Timeline'];
+export type Source = Schemas['Source'];
+export type SourceLine = Schemas['SourceLine'];
+export type Config = Schemas['Config'];
+export type Kind = Schemas['Kind'];
+export type ErrorBody = Schemas['Error']['error'];
+
+type Get<P extends keyof paths> = paths[P] extends { get: { responses: { 200: { content: { 'application/json': infer T } } } } }
+  ? T
+  : never;
+export type SessionList = Get<'/api/sessions'>;
+export type SourceFiles = Get<'/api/source-files'>;
+export type SourceFile = SourceFiles['files'][number];
+
+export type ConfigPatch = NonNullable<paths['/api/config']['patch']['requestBody']>['content']['application/json'];
+export type CommandName = NonNullable<
+  paths['/api/agent/command']['post']['requestBody']
+>['content']['application/json']['cmd'];
+
+// What a view asks for; every field is optional.
+export interface ViewParams {
+  session?: string;
+  event?: string;
+  start?: number | null;
+  end?: number | null;
+  pid?: readonly number[];
+  tid?: readonly number[];
+}
+
+// An agent's reply to a command, verbatim; what a command adds stands in the interfaces below.
+export interface Reply {
+  id: string;
+  ok: boolean;
+  error?: string;
+  [field: string]: unknown;
+}
+
+export interface ProcessInfo {
+  pid: number;
+  ns_pid?: number;
+  user?: string;
+  comm: string;
+  cmdline: string;
+  cpu: number;
+  container?: string;
+}
+
+// Events of /api/stream by name.
+export interface StreamEvents {
+  status: Status;
+  event_types: { session: string; event_types: string[] };
+  data_version: {
+    session: string;
+    data_version: number;
+    total_samples: number;
+    chunk_count: number;
+    event_types: string[];
+    newest_ns: number;
+  };
+  agent: Agent;
+  loss: { session: string; losses: Loss[]; lost: number };
+  sessions: Record<string, never>;
+}
+export type StreamName = keyof StreamEvents;
+export const streamNames: readonly StreamName[] = ['status', 'event_types', 'data_version', 'agent', 'loss', 'sessions'];

@@ -1,0 +1,69 @@
+// The page: header, notices, time strip, tabs with the chosen view, status bar.
+import { streamState } from '../store/live';
+import { currentId, session, sessionError, sessionList } from '../store/session';
+import { openTab, tab } from '../store/view';
+import { Button } from './Button';
+import { Dialogs } from './Dialogs';
+import { FlameView } from './FlameView';
+import { FunctionsView } from './FunctionsView';
+import { Header } from './Header';
+import { Failure, Message } from './Message';
+import { Notices } from './Notices';
+import { SessionsView } from './SessionsView';
+import { SourceView } from './SourceView';
+import { StartScreen } from './StartScreen';
+import { StatusBar } from './StatusBar';
+import { Tabs } from './Tabs';
+import { ThreadsView } from './ThreadsView';
+import { TimeStrip } from './TimeStrip';
+import { Toasts } from './Toasts';
+
+function View() {
+  if (tab.value === 'sessions') return <SessionsView />;
+  if (!currentId.value) {
+    if (!sessionList.data.value && streamState.value !== 'lost') return <Message title="Connecting to the server" busy />;
+    return <StartScreen />;
+  }
+  if (!session.value && sessionError.value) {
+    return (
+      <Failure error={sessionError.value}>
+        <Button title="All sessions" onClick={() => openTab('sessions')}>
+          All sessions
+        </Button>
+      </Failure>
+    );
+  }
+  switch (tab.value) {
+    case 'functions':
+      return <FunctionsView />;
+    case 'source':
+      return <SourceView />;
+    case 'threads':
+      return <ThreadsView />;
+    default:
+      return <FlameView />;
+  }
+}
+
+export function App() {
+  const hasSession = currentId.value !== '';
+  return (
+    <div class="page">
+      <Header />
+      {streamState.value === 'lost' && (
+        <div class="offline" role="alert">
+          <span class="dot" /> The server does not answer. Trying again; what is shown is the last that came.
+        </div>
+      )}
+      <Notices />
+      {hasSession && tab.value !== 'sessions' && <TimeStrip />}
+      <Tabs />
+      <main class="main" role="tabpanel" aria-labelledby={`tab-${tab.value}`}>
+        <View />
+      </main>
+      <StatusBar />
+      <Dialogs />
+      <Toasts />
+    </div>
+  );
+}

@@ -1,0 +1,32 @@
+// A button with an icon, a text, or both; without text its title is its name.
+import type { ComponentChildren } from 'preact';
+import { Icon, type IconName } from './Icon';
+
+interface Props {
+  icon?: IconName;
+  title: string;
+  onClick: () => void;
+  children?: ComponentChildren;
+  kind?: 'plain' | 'primary' | 'danger' | 'ghost';
+  pressed?: boolean;
+  disabled?: boolean;
+  id?: string;
+}
+
+export function Button({ icon, title, onClick, children, kind = 'plain', pressed, disabled, id }: Props) {
+  return (
+    <button
+      type="button"
+      id={id}
+      class={`button button-${kind} ${children ? '' : 'button-icon'}`}
+      title={title}
+      aria-label={children ? undefined : title}
+      aria-pressed={pressed}
+      disabled={disabled}
+      onClick={onClick}
+    >
+      {icon && <Icon name={icon} />}
+      {children && <span>{children}</span>}
+    </button>
+  );
+}

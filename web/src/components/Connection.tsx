@@ -1,0 +1,66 @@
+// How the page, the server and the agents are connected, in one word; the rest on demand.
+import type { Agent } from '../api/types';
+import { agents, connectedAgents, status, streamState } from '../store/live';
+import { duration } from '../text/format';
+import { CopyLine } from './CopyLine';
+import { Popover } from './Popover';
+
+const states: Record<Agent['state'], string> = { idle: 'idle', profiling: 'recording', paused: 'paused', away: 'away' };
+
+function summary(): { tone: string; text: string } {
+  if (streamState.value === 'lost') return { tone: 'bad', text: 'Reconnecting' };
+  if (streamState.value === 'connecting') return { tone: 'wait', text: 'Connecting' };
+  const count = connectedAgents.value.length;
+  if (count === 0) return { tone: 'wait', text: 'No agent' };
+  return { tone: 'good', text: count === 1 ? 'Connected' : `${count} agents` };
+}
+
+function AgentEntry({ agent }: { agent: Agent }) {
+  const platform = (agent.hello as { platform?: { hostname?: string; arch?: string; kernel?: string } }).platform ?? {};
+  return (
+    <li>
+      <div class="loss-head">
+        <strong>{platform.hostname || agent.address}</strong>
+        <span class="faint">{agent.connected ? states[agent.state] : 'away'}</span>
+      </div>
+      <div class="faint">
+        {[platform.arch, platform.kernel, agent.address].filter(Boolean).join(' · ')}
+        {agent.target && ` · ${agent.target}`}
+        {agent.latency_ms !== null && ` · ${duration(Math.max(0, agent.latency_ms))}`}
+      </div>
+    </li>
+  );
+}
+
+export function Connection() {
+  const { tone, text } = summary();
+  return (
+    <Popover
+      id="connection"
+      class={`connection connection-${tone}`}
+      panelClass="pop-wide"
+      align="end"
+      title="Connection to the server and its agents"
+      label={
+        <>
+          <span class="dot" />
+          <span role="status">{text}</span>
+        </>
+      }
+    >
+      {() => (
+        <div class="pop-body">
+          <h4>Agents</h4>
+          {streamState.value === 'lost' && <p class="is-lossy">The server does not answer. What you see is the last that came; it goes on by itself when the server is back.</p>}
+          {agents.value.length === 0 ? <p class="faint">No agent is connected.</p> : <ul class="loss-list">{agents.value.map((agent) => <AgentEntry key={agent.id} agent={agent} />)}</ul>}
+          {status.value && (
+            <>
+              <h4>On a target</h4>
+              <CopyLine text={status.value.target_command} />
+            </>
+          )}
+        </div>
+      )}
+    </Popover>
+  );
+}

@@ -1,0 +1,107 @@
+// The flame graph's tab: search, what it found, the way to the zoomed frame, and the picture.
+import { download } from '../api/client';
+import { flame, frozen } from '../store/data';
+import { matches, pattern, setSearch, tree, walk, walkedMatch, zoomTarget } from '../store/flame';
+import { filter, isLive } from '../store/session';
+import { isFiltered, search, setView, view, zoom } from '../store/view';
+import { count, percent, weight } from '../text/format';
+import { Breadcrumbs } from './Breadcrumbs';
+import { Button } from './Button';
+import { FlameCanvas } from './FlameCanvas';
+import { Icon } from './Icon';
+import { Legend } from './Legend';
+import { Failure, Message } from './Message';
+import { SearchBox } from './SearchBox';
+
+function Matched() {
+  const found = matches.value;
+  const shown = tree.value;
+  if (!found || !shown) return null;
+  const root = zoomTarget.value.node;
+  const share = shown.total[root]! > 0 ? found.weight / shown.total[root]! : 0;
+  const place = walkedMatch.value;
+  return (
+    <div class="matched" role="status" id="matched">
+      <strong>{percent(share)}</strong> matched
+      <span class="faint">
+        {place >= 0 ? `${place + 1} / ` : ''}
+        {count(found.nodes.length)} {found.nodes.length === 1 ? 'frame' : 'frames'}
+      </span>
+      <Button icon="left" kind="ghost" title="Previous match (Shift+N)" disabled={found.nodes.length === 0} onClick={() => walk(-1)} />
+      <Button icon="right" kind="ghost" title="Next match (N)" disabled={found.nodes.length === 0} onClick={() => walk(1)} />
+    </div>
+  );
+}
+
+function Toolbar() {
+  const v = view.value;
+  return (
+    <div class="toolbar">
+      <SearchBox value={search.value} placeholder="Search frames by regular expression" error={pattern.value?.error} onInput={setSearch} onStep={walk} />
+      <Matched />
+      <span class="spacer" />
+      <Legend />
+      <div class="button-group">
+        <Button
+          icon="flip"
+          title={v.upright ? 'Put the root on top' : 'Put the root at the bottom'}
+          pressed={v.upright}
+          onClick={() => setView({ upright: !v.upright }, 'replace')}
+        />
+        <Button
+          icon="sort"
+          title={v.byWeight ? 'Order siblings by name' : 'Order siblings by weight'}
+          pressed={v.byWeight}
+          onClick={() => setView({ byWeight: !v.byWeight }, 'replace')}
+        />
+        {isLive.value && (
+          <Button
+            icon="freeze"
+            title={frozen.value ? 'Follow new data again (F)' : 'Freeze what is shown (F)'}
+            pressed={frozen.value}
+            onClick={() => (frozen.value = !frozen.value)}
+          />
+        )}
+        <a class="button button-plain button-icon" href={download.svg(filter.value)} download title="Download as SVG" aria-label="Download as SVG">
+          <Icon name="download" />
+        </a>
+      </div>
+    </div>
+  );
+}
+
+export function FlameView() {
+  const shown = tree.value;
+  const error = flame.error.value;
+  if (!shown || shown.total[0] === 0) {
+    if (error) return <Failure error={error} />;
+    if (flame.loading.value) return <Message title="Loading the profile" busy />;
+    return (
+      <Message title={isFiltered.value ? 'No samples match the filter' : 'No samples yet'}>
+        <p>
+          {isFiltered.value
+            ? 'Clear the time range or the thread filter to see more.'
+            : isLive.value
+              ? 'The graph appears with the first samples. A process that sleeps has none to show.'
+              : 'Nothing was sampled in this recording.'}
+        </p>
+      </Message>
+    );
+  }
+  const target = zoomTarget.value;
+  return (
+    <section class={`view flame-view ${flame.loading.value ? 'is-stale' : ''}`}>
+      <Toolbar />
+      <div class="subbar">
+        <Breadcrumbs path={zoom.value} />
+        {target.found < zoom.value.length && <span class="note">The zoomed frame has no samples here; its nearest caller is shown.</span>}
+        <span class="spacer" />
+        <span class="faint" id="flame-total">
+          {weight(shown.total[target.node]!, shown.unit)} · {count(shown.samples[target.node]!)} samples
+          {target.node > 0 && ` · ${percent(shown.total[target.node]! / shown.total[0]!)} of all`}
+        </span>
+      </div>
+      <FlameCanvas shown={shown} />
+    </section>
+  );
+}

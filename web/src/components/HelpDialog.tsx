@@ -1,0 +1,78 @@
+// Keys and gestures.
+import { Modal } from './Modal';
+
+const groups: { title: string; keys: [string, string][] }[] = [
+  {
+    title: 'Everywhere',
+    keys: [
+      ['1 – 5', 'Flame graph, functions, source, threads, sessions'],
+      ['/', 'Search or filter'],
+      ['P', 'Choose a process to profile'],
+      ['F', 'Freeze or follow live data'],
+      ['T', 'Dark or light'],
+      ['?', 'This help'],
+    ],
+  },
+  {
+    title: 'Flame graph',
+    keys: [
+      ['Click, Space', 'Zoom into a frame'],
+      ['Esc, Backspace', 'Zoom out one frame'],
+      ['Double click, Enter', 'Open the source'],
+      ['Arrows', 'Walk to callee, caller, siblings'],
+      ['N, Shift+N', 'Next and previous match'],
+      ['Home', 'Back to the root'],
+    ],
+  },
+  {
+    title: 'Functions',
+    keys: [
+      ['Up, Down', 'Choose a function; it is also the search of the flame graph'],
+      ['Enter', 'Show in the flame graph'],
+      ['S, double click', 'Open the source'],
+    ],
+  },
+  {
+    title: 'Source',
+    keys: [
+      ['H', 'Hottest line'],
+      ['J, K', 'Next and previous hot line'],
+    ],
+  },
+  {
+    title: 'Time strip',
+    keys: [
+      ['Drag', 'Show only this range of time'],
+      ['Double click', 'Show all times'],
+    ],
+  },
+];
+
+export function HelpDialog() {
+  return (
+    <Modal title="Keys and gestures" class="help-dialog">
+      <div class="help">
+        {groups.map((group) => (
+          <section key={group.title}>
+            <h3>{group.title}</h3>
+            <dl>
+              {group.keys.map(([keys, meaning]) => (
+                <div key={keys}>
+                  <dt>
+                    {keys.split(', ').map((name, i) => (
+                      <>
+                        {i > 0 && ' '}
+                        <kbd key={name}>{name}</kbd>
+                      </>
+                    ))}
+                  </dt>
+                  <dd>{meaning}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+    </Modal>
+  );
+}

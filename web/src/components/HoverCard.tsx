@@ -1,0 +1,92 @@
+// What a frame is and weighs, beside the pointer.
+import type { Signal } from '@preact/signals';
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import { kindLabels, kinds } from '../flame/colour';
+import { BoxType } from '../flame/layout';
+import type { Hit } from '../flame/pane';
+import type { FlameTree } from '../flame/tree';
+import { count, percent, weight } from '../text/format';
+
+interface Props {
+  hit: Signal<Hit | null>;
+  tree: FlameTree;
+}
+
+const CURSOR_GAP = 14;
+
+function Place({ tree, node }: { tree: FlameTree; node: number }) {
+  const file = tree.files[tree.file[node]!] ?? '';
+  if (!file) return null;
+  const line = tree.line[node]!;
+  return <div class="card-place">{line > 0 ? `${file}:${line}` : file}</div>;
+}
+
+function Frame({ tree, node }: { tree: FlameTree; node: number }) {
+  const all = tree.total[0]!;
+  const total = tree.total[node]!;
+  const self = tree.self[node]!;
+  const parent = tree.total[tree.parent[node]!]!;
+  const kind = kinds[tree.kind[node]!] ?? 'unknown';
+  return (
+    <>
+      <div class="card-name">{tree.names[tree.name[node]!]}</div>
+      {node > 0 && (
+        <div class="card-module">
+          <span class={`kind kind-${kind}`}>{kindLabels[kind]}</span> {tree.modules[tree.module[node]!]}
+        </div>
+      )}
+      <Place tree={tree} node={node} />
+      <table class="card-numbers">
+        <tbody>
+          <tr>
+            <th>Total</th>
+            <td>{weight(total, tree.unit)}</td>
+            <td class="strong">{percent(total / all, 2)}</td>
+            <td>{count(tree.samples[node]!)} samples</td>
+          </tr>
+          <tr>
+            <th>Self</th>
+            <td>{weight(self, tree.unit)}</td>
+            <td class="strong">{percent(self / all, 2)}</td>
+            <td>{count(tree.selfSamples[node]!)} samples</td>
+          </tr>
+        </tbody>
+      </table>
+      {node > 0 && <div class="card-parent">{percent(total / parent, 1)} of its caller</div>}
+    </>
+  );
+}
+
+function Rest({ tree, hit }: { tree: FlameTree; hit: Hit }) {
+  const caller = tree.names[tree.name[hit.node]!];
+  if (hit.type === BoxType.small) return <div class="card-note">Frames too narrow to draw, called by {caller}. Click to zoom in.</div>;
+  const share = percent(tree.hidden[hit.node]! / tree.total[0]!, 2);
+  return (
+    <div class="card-note">
+      {count(tree.pruned[hit.node]!)} small callees of {caller}, {share} together, are not loaded. Click to fetch them.
+    </div>
+  );
+}
+
+export function HoverCard({ hit, tree }: Props) {
+  const card = useRef<HTMLDivElement>(null);
+  const at = hit.value;
+  useLayoutEffect(() => {
+    const element = card.current;
+    const bounds = element?.parentElement?.getBoundingClientRect();
+    if (!element || !bounds || !at) return;
+    const width = element.offsetWidth;
+    const height = element.offsetHeight;
+    let left = at.x + CURSOR_GAP;
+    if (left + width > bounds.width - 8) left = Math.max(8, at.x - width - CURSOR_GAP);
+    let top = at.y + CURSOR_GAP;
+    if (top + height > bounds.height - 4) top = Math.max(4, at.y - height - CURSOR_GAP);
+    element.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
+  });
+  if (!at || at.node >= tree.size) return null;
+  return (
+    <div class="card" ref={card} role="tooltip" id="frame-card">
+      {at.type === BoxType.frame ? <Frame tree={tree} node={at.node} /> : <Rest tree={tree} hit={at} />}
+    </div>
+  );
+}

@@ -1,0 +1,64 @@
+// Which session is shown, and a way to the others that matter now.
+import { currentId, liveSessions, session, sessions } from '../store/session';
+import { openSession, openTab } from '../store/view';
+import { clock } from '../text/format';
+import { Icon } from './Icon';
+import { Popover } from './Popover';
+import { StateBadge } from './StateBadge';
+
+const RECENT = 8;
+
+export function SessionMenu() {
+  const shown = session.value;
+  const live = liveSessions.value;
+  const recent = sessions.value.filter((entry) => entry.state === 'ended').slice(0, RECENT);
+  if (!shown && sessions.value.length === 0) return null;
+  return (
+    <Popover
+      id="session-menu"
+      class="picker"
+      panelClass="session-panel"
+      title={shown ? `Session ${shown.id}` : 'Choose a session'}
+      label={
+        <>
+          {shown ? <StateBadge state={shown.state} /> : <Icon name="record" />}
+          <strong class="ellipsis">{shown ? shown.target || shown.id : 'Choose a session'}</strong>
+          {shown?.host && <span class="faint ellipsis wide-only">{shown.host}</span>}
+          <Icon name="down" />
+        </>
+      }
+    >
+      {(close) => (
+        <ul class="menu">
+          {[...live, ...recent].map((entry) => (
+            <li key={entry.id}>
+              <button
+                type="button"
+                aria-current={entry.id === currentId.value ? 'true' : undefined}
+                onClick={() => {
+                  openSession(entry.id);
+                  close();
+                }}
+              >
+                <StateBadge state={entry.state} />
+                <span class="ellipsis">{entry.target || entry.id}</span>
+                <span class="faint">{clock(entry.started)}</span>
+              </button>
+            </li>
+          ))}
+          <li class="menu-last">
+            <button
+              type="button"
+              onClick={() => {
+                openTab('sessions');
+                close();
+              }}
+            >
+              All sessions
+            </button>
+          </li>
+        </ul>
+      )}
+    </Popover>
+  );
+}

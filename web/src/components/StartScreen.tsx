@@ -1,0 +1,103 @@
+// The first screen: how to connect a target, what to profile on one that is connected, and what was recorded before.
+import { useState } from 'preact/hooks';
+import type { Agent } from '../api/types';
+import { connectAgent } from '../store/actions';
+import { connectedAgents, status } from '../store/live';
+import { sessions } from '../store/session';
+import { dialog } from '../store/ui';
+import { openSession } from '../store/view';
+import { clock, count, duration } from '../text/format';
+import { Button } from './Button';
+import { CopyLine } from './CopyLine';
+
+function ConnectOut() {
+  const [address, setAddress] = useState('');
+  const [busy, setBusy] = useState(false);
+  const match = /^\s*(\[[^\]]+\]|[^\s:]+)(?::(\d{1,5}))?\s*$/.exec(address);
+  const go = async () => {
+    if (!match) return;
+    setBusy(true);
+    await connectAgent(match[1]!.replace(/^\[|\]$/g, ''), Number(match[2] ?? 9999));
+    setBusy(false);
+  };
+  return (
+    <form
+      class="fix"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void go();
+      }}
+    >
+      <label>
+        Or reach an agent that runs with <code>--listen</code>
+        <input class="field mono" type="text" placeholder="board.local:9999" spellcheck={false} value={address} onInput={(event) => setAddress(event.currentTarget.value)} />
+      </label>
+      <Button title="Connect to this agent" disabled={!match || busy} onClick={() => void go()}>
+        {busy ? 'Connecting' : 'Connect'}
+      </Button>
+    </form>
+  );
+}
+
+function Ready({ agent }: { agent: Agent }) {
+  const platform = (agent.hello as { platform?: { hostname?: string; arch?: string; kernel?: string } }).platform ?? {};
+  return (
+    <li class="start-agent">
+      <div>
+        <strong>{platform.hostname || agent.address}</strong>
+        <div class="faint">{[platform.arch, platform.kernel].filter(Boolean).join(' · ')}</div>
+      </div>
+      <Button icon="record" kind="primary" title="Choose a process to profile" onClick={() => (dialog.value = { kind: 'process', agent: agent.id })}>
+        Choose a process
+      </Button>
+    </li>
+  );
+}
+
+export function StartScreen() {
+  const ready = connectedAgents.value;
+  const recent = sessions.value.slice(0, 6);
+  return (
+    <div class="start">
+      <div class="start-card">
+        {ready.length > 0 ? (
+          <>
+            <h1>What shall be profiled?</h1>
+            <ul class="start-agents">
+              {ready.map((agent) => (
+                <Ready key={agent.id} agent={agent} />
+              ))}
+            </ul>
+          </>
+        ) : (
+          <>
+            <h1>Connect a target</h1>
+            <p>Run this line on the machine or board that you want to look into. It needs nothing else installed there.</p>
+            {status.value ? <CopyLine text={status.value.target_command} /> : <p class="faint">Waiting for the server…</p>}
+            <p class="start-wait">
+              <span class="dot" /> Waiting for an agent
+            </p>
+            <ConnectOut />
+          </>
+        )}
+      </div>
+      {recent.length > 0 && (
+        <div class="start-card">
+          <h2>Recent sessions</h2>
+          <ul class="menu">
+            {recent.map((entry) => (
+              <li key={entry.id}>
+                <button type="button" onClick={() => openSession(entry.id)}>
+                  <span class="ellipsis strong">{entry.target || entry.id}</span>
+                  <span class="faint">
+                    {clock(entry.started)} · {duration(entry.duration_ms)} · {count(entry.samples)} samples
+                  </span>
+                </button>
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,48 @@
+// The views of a session.
+import { sessions } from '../store/session';
+import { tabs, type Tab } from '../store/url';
+import { openTab, tab } from '../store/view';
+
+export const tabNames: Record<Tab, string> = {
+  flame: 'Flame graph',
+  functions: 'Functions',
+  source: 'Source',
+  threads: 'Threads',
+  sessions: 'Sessions',
+};
+
+function move(event: KeyboardEvent, at: number): void {
+  const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
+  if (step === 0) return;
+  const next = tabs[(at + step + tabs.length) % tabs.length]!;
+  openTab(next);
+  document.getElementById(`tab-${next}`)?.focus();
+  event.preventDefault();
+}
+
+export function Tabs() {
+  return (
+    <div class="tabs" role="tablist" aria-label="Views">
+      {tabs.map((name, i) => {
+        const active = tab.value === name;
+        return (
+          <button
+            key={name}
+            id={`tab-${name}`}
+            type="button"
+            role="tab"
+            class="tab"
+            aria-selected={active}
+            tabIndex={active ? 0 : -1}
+            title={`${tabNames[name]} (${i + 1})`}
+            onClick={() => openTab(name)}
+            onKeyDown={(event) => move(event, i)}
+          >
+            {tabNames[name]}
+            {name === 'sessions' && sessions.value.length > 0 && <span class="tab-count">{sessions.value.length}</span>}
+          </button>
+        );
+      })}
+    </div>
+  );
+}

@@ -1,0 +1,110 @@
+// Threads with their share and hottest functions; the chosen ones filter every other view.
+import { computed } from '@preact/signals';
+import type { ThreadRow } from '../api/types';
+import { threads } from '../store/data';
+import { setView, view } from '../store/view';
+import { count, percent, weight } from '../text/format';
+import { Button } from './Button';
+import { Failure, Message } from './Message';
+import { Share } from './Share';
+import { VirtualRows } from './VirtualRows';
+
+const ROW_HEIGHT = 32;
+const chosen = computed(() => new Set(view.value.tids));
+
+function toggle(tid: number): void {
+  const next = new Set(chosen.value);
+  if (!next.delete(tid)) next.add(tid);
+  setView({ tids: [...next].sort((a, b) => a - b) }, 'replace');
+}
+
+function Row({ row, unit }: { row: ThreadRow; unit: string }) {
+  const on = chosen.value.has(row.tid);
+  return (
+    <div class={`row thread-row ${on ? 'row-selected' : ''}`} role="row" onClick={() => toggle(row.tid)} onDblClick={() => setView({ tab: 'flame', tids: [row.tid] })}>
+      <span class="cell" role="cell">
+        <input
+          type="checkbox"
+          checked={on}
+          aria-label={`Filter by thread ${row.comm} ${row.tid}`}
+          onClick={(event) => event.stopPropagation()}
+          onChange={() => toggle(row.tid)}
+        />
+      </span>
+      <span class="cell ellipsis strong" role="cell" title={row.comm}>
+        {row.comm}
+      </span>
+      <span class="cell cell-number mono" role="cell">
+        {row.tid}
+      </span>
+      <span class="cell cell-number mono faint" role="cell">
+        {row.pid}
+      </span>
+      <span class="cell" role="cell">
+        <Share value={row.percent / 100} />
+      </span>
+      <span class="cell cell-number" role="cell" title={weight(row.weight, unit)}>
+        {count(row.samples)}
+      </span>
+      <span class="cell thread-top" role="cell">
+        {row.top_functions.slice(0, 4).map((top) => (
+          <span key={top.name} class="top-function" title={`${top.name}: ${percent(top.percent / 100)} of this thread`}>
+            <span class="top-function-bar" style={{ width: `${Math.min(100, top.percent)}%` }} />
+            <span class="ellipsis">{top.name}</span>
+            <span class="faint">{percent(top.percent / 100, 0)}</span>
+          </span>
+        ))}
+      </span>
+    </div>
+  );
+}
+
+export function ThreadsView() {
+  const data = threads.data.value;
+  const error = threads.error.value;
+  if (!data || data.threads.length === 0) {
+    if (error && !data) return <Failure error={error} />;
+    if (threads.loading.value) return <Message title="Loading the threads" busy />;
+    return <Message title="No samples yet" />;
+  }
+  const list = data.threads;
+  return (
+    <section class={`view ${threads.loading.value ? 'is-stale' : ''}`}>
+      <div class="toolbar">
+        <span class="faint" role="status">
+          {count(list.length)} {list.length === 1 ? 'thread' : 'threads'}
+          {chosen.value.size > 0 && `, ${chosen.value.size} chosen`}
+        </span>
+        <span class="spacer" />
+        {chosen.value.size > 0 && (
+          <>
+            <Button icon="flame" title="Show the chosen threads in the flame graph" onClick={() => setView({ tab: 'flame' })}>
+              Show in flame graph
+            </Button>
+            <Button title="Show all threads again" onClick={() => setView({ tids: [] }, 'replace')}>
+              Clear
+            </Button>
+          </>
+        )}
+      </div>
+      <VirtualRows
+        class="threads"
+        label="Threads"
+        count={list.length}
+        rowHeight={ROW_HEIGHT}
+        head={
+          <div class="row row-head thread-row" role="row">
+            <span role="columnheader" class="cell" />
+            <span role="columnheader" class="cell">Thread</span>
+            <span role="columnheader" class="cell cell-number">TID</span>
+            <span role="columnheader" class="cell cell-number">PID</span>
+            <span role="columnheader" class="cell">Share</span>
+            <span role="columnheader" class="cell cell-number">Samples</span>
+            <span role="columnheader" class="cell">Hottest functions</span>
+          </div>
+        }
+        render={(index) => <Row key={`${list[index]!.pid}/${list[index]!.tid}`} row={list[index]!} unit={data.unit} />}
+      />
+    </section>
+  );
+}

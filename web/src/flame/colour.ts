@@ -1,0 +1,51 @@
+// Colours of frames. The kinds differ in hue and in lightness, so that they can be told apart with any colour vision (after Okabe
+// and Ito); a name's shade varies a little so that neighbours stand apart.
+import type { Kind } from '../api/types';
+import type { Theme } from '../store/theme';
+
+export const kinds: readonly Kind[] = ['user', 'kernel', 'jit', 'inlined', 'unknown'];
+export const kindLabels: Record<Kind, string> = {
+  user: 'User',
+  kernel: 'Kernel',
+  jit: 'JIT',
+  inlined: 'Inlined',
+  unknown: 'Unknown',
+};
+
+interface Hue {
+  hue: number;
+  saturation: number;
+  light: number; // lightness in the light theme
+  dark: number; // and in the dark one
+  spread: number; // of the hue
+}
+
+const hues: Record<Kind, Hue> = {
+  user: { hue: 29, saturation: 88, light: 68, dark: 62, spread: 9 },
+  kernel: { hue: 205, saturation: 62, light: 68, dark: 60, spread: 8 },
+  jit: { hue: 325, saturation: 48, light: 74, dark: 66, spread: 6 },
+  inlined: { hue: 49, saturation: 82, light: 76, dark: 70, spread: 5 },
+  unknown: { hue: 220, saturation: 7, light: 76, dark: 58, spread: 0 },
+};
+
+const SHADES = 7;
+
+export function shadeOf(name: string): number {
+  let hash = 2166136261;
+  for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 16777619);
+  return (hash >>> 0) % SHADES;
+}
+
+export function frameColour(kind: Kind, shade: number, theme: Theme): string {
+  const { hue, saturation, light, dark, spread } = hues[kind];
+  const step = (shade % SHADES) / (SHADES - 1) - 0.5;
+  const lightness = (theme === 'dark' ? dark : light) + step * 9;
+  return `hsl(${(hue + step * spread).toFixed(1)} ${theme === 'dark' ? saturation * 0.86 : saturation}% ${lightness.toFixed(1)}%)`;
+}
+
+// One colour a kind and shade, so that drawing makes no strings.
+export function palette(theme: Theme): string[][] {
+  return kinds.map((kind) => Array.from({ length: SHADES }, (_, shade) => frameColour(kind, shade, theme)));
+}
+
+export const legendColour = (kind: Kind, theme: Theme): string => frameColour(kind, (SHADES - 1) / 2, theme);

@@ -1,0 +1,208 @@
+// Draws boxes on a canvas. Knows colours and text, nothing of input or data.
+import type { Theme } from '../store/theme';
+import { palette, shadeOf } from './colour';
+import { BoxType, type Boxes } from './layout';
+import type { FlameTree } from './tree';
+
+export const ROW = 20; // CSS pixels a level
+const GAP = 1;
+const PAD = 5;
+const TEXT_FROM = 22; // narrower boxes carry no name
+const FONT = '12px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
+const DIMMED = 0.22;
+
+export interface Look {
+  theme: Theme;
+  matches: Uint8Array | null; // by node; null: no search
+  current: number; // the match or frame that is walked to, -1: none
+  hovered: number;
+  zoomed: number; // frames above it are its ancestors and stand back
+}
+
+interface Ink {
+  text: string;
+  outline: string;
+  hover: string;
+  small: string;
+  hatch: string;
+  edge: string;
+}
+
+const inks: Record<Theme, Ink> = {
+  dark: {
+    text: '#14110d', outline: '#ffffff', hover: 'rgba(255,255,255,0.28)', small: 'rgba(224,170,110,0.30)',
+    hatch: 'rgba(200,208,220,0.40)', edge: 'rgba(20,24,30,0.55)',
+  },
+  light: {
+    text: '#1b1815', outline: '#10151c', hover: 'rgba(255,255,255,0.42)', small: 'rgba(190,120,50,0.30)',
+    hatch: 'rgba(70,80,95,0.42)', edge: 'rgba(60,50,40,0.30)',
+  },
+};
+
+export class Painter {
+  private readonly context: CanvasRenderingContext2D;
+  private colours = palette('dark');
+  private theme: Theme = 'dark';
+  private ratio = 1;
+  private names: readonly string[] = [];
+  private widths = new Float32Array(0); // of names, measured once
+  private shades = new Uint8Array(0);
+  private letter = 6.5;
+  private pattern: CanvasPattern | null = null;
+
+  constructor(private readonly canvas: HTMLCanvasElement) {
+    const context = canvas.getContext('2d', { alpha: true });
+    if (!context) throw new Error('this browser has no 2D canvas');
+    this.context = context;
+  }
+
+  // Sharp on any screen: the backing store has the screen's pixels.
+  resize(width: number, height: number, ratio: number): void {
+    this.ratio = ratio;
+    const w = Math.max(1, Math.round(width * ratio));
+    const h = Math.max(1, Math.round(height * ratio));
+    if (this.canvas.width !== w || this.canvas.height !== h) {
+      this.canvas.width = w;
+      this.canvas.height = h;
+      this.pattern = null;
+    }
+  }
+
+  setNames(names: readonly string[]): void {
+    if (names === this.names) return;
+    this.names = names;
+    this.widths = new Float32Array(names.length).fill(-1);
+    this.shades = Uint8Array.from(names, shadeOf);
+  }
+
+  // `rowTop` maps a depth to the y of its row in CSS pixels.
+  draw(tree: FlameTree, boxes: Boxes, look: Look, rowTop: (depth: number) => number): void {
+    const c = this.context;
+    const ratio = this.ratio;
+    if (look.theme !== this.theme) {
+      this.theme = look.theme;
+      this.colours = palette(look.theme);
+      this.pattern = null;
+    }
+    const ink = inks[look.theme];
+    c.setTransform(1, 0, 0, 1, 0, 0);
+    c.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    c.font = FONT;
+    c.textBaseline = 'middle';
+    this.letter = c.measureText('abcdefghijklmnop').width / 16;
+
+    // Edges on whole screen pixels, so that neighbours never blur into each other.
+    const snap = (value: number) => Math.round(value * ratio);
+    const zoomDepth = tree.depth[look.zoomed] ?? 0;
+    for (let i = 0; i < boxes.count; i++) {
+      const node = boxes.node[i]!;
+      const depth = boxes.depth[i]!;
+      const left = snap(boxes.x[i]!);
+      const right = snap(boxes.x[i]! + boxes.width[i]!);
+      const top = snap(rowTop(depth));
+      const height = snap(ROW - GAP);
+      const gap = right - left > 3 * ratio ? Math.max(1, Math.round(ratio)) : 0;
+      const width = Math.max(1, right - left - gap);
+      const type = boxes.type[i];
+      if (type !== BoxType.frame) {
+        c.globalAlpha = look.matches ? 0.5 : 1;
+        c.fillStyle = type === BoxType.pruned ? this.hatch(ink) : ink.small;
+        c.fillRect(left, top, width, height);
+        continue;
+      }
+      const dim = look.matches !== null && look.matches[node] === 0;
+      const ancestor = depth < zoomDepth;
+      c.globalAlpha = dim ? DIMMED : ancestor ? 0.55 : 1;
+      c.fillStyle = node === 0 ? this.rootColour() : this.colours[tree.kind[node]!]![this.shades[tree.name[node]!]!]!;
+      c.fillRect(left, top, width, height);
+      if (tree.kind[node] === 3 && width > 8 * ratio) {
+        c.fillStyle = ink.edge;
+        c.fillRect(left, top, Math.round(3 * ratio), height);
+      }
+      if (node === look.hovered) {
+        c.globalAlpha = 1;
+        c.fillStyle = ink.hover;
+        c.fillRect(left, top, width, height);
+      }
+      if (node === look.current) {
+        c.globalAlpha = 1;
+        c.strokeStyle = ink.outline;
+        c.lineWidth = 2 * ratio;
+        c.strokeRect(left + ratio, top + ratio, Math.max(1, width - 2 * ratio), height - 2 * ratio);
+      }
+    }
+    c.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.drawNames(tree, boxes, look, rowTop, ink, zoomDepth);
+    c.globalAlpha = 1;
+  }
+
+  private drawNames(
+    tree: FlameTree,
+    boxes: Boxes,
+    look: Look,
+    rowTop: (depth: number) => number,
+    ink: Ink,
+    zoomDepth: number,
+  ): void {
+    const c = this.context;
+    const faint = look.theme === 'dark' ? '#98a2b0' : '#6a7380';
+    for (let i = 0; i < boxes.count; i++) {
+      if (boxes.type[i] !== BoxType.frame || boxes.width[i]! < TEXT_FROM) continue;
+      const node = boxes.node[i]!;
+      const dim = look.matches !== null && look.matches[node] === 0;
+      const ancestor = boxes.depth[i]! < zoomDepth;
+      const text = this.fit(tree.name[node]!, boxes.width[i]! - 2 * PAD);
+      if (!text) continue;
+      c.globalAlpha = dim || node === 0 ? 1 : ancestor ? 0.85 : 1;
+      c.fillStyle = dim || node === 0 ? (node === 0 && !dim ? this.rootText() : faint) : ink.text;
+      c.fillText(text, boxes.x[i]! + PAD, rowTop(boxes.depth[i]!) + (ROW - GAP) / 2 + 0.5);
+    }
+  }
+
+  private rootColour(): string {
+    return this.theme === 'dark' ? '#2b323d' : '#d5dae1';
+  }
+  private rootText(): string {
+    return this.theme === 'dark' ? '#d7dde5' : '#20262e';
+  }
+
+  // As much of the name as fits; long C++ names lose their end, where arguments stand.
+  private fit(name: number, room: number): string {
+    const text = this.names[name] ?? '';
+    let width = this.widths[name]!;
+    if (width < 0) {
+      // Measuring megabytes of template arguments is slow and pointless.
+      width = text.length > 400 ? Infinity : this.context.measureText(text).width;
+      this.widths[name] = width;
+    }
+    if (width <= room) return text;
+    let letters = Math.floor(room / this.letter) - 1;
+    if (letters < 2) return '';
+    let cut = `${text.slice(0, letters)}…`;
+    while (letters > 2 && this.context.measureText(cut).width > room) {
+      letters = Math.max(2, letters - Math.ceil(letters * 0.06));
+      cut = `${text.slice(0, letters)}…`;
+    }
+    return cut;
+  }
+
+  private hatch(ink: Ink): CanvasPattern | string {
+    if (this.pattern) return this.pattern;
+    const size = Math.round(6 * this.ratio);
+    const tile = document.createElement('canvas');
+    tile.width = size;
+    tile.height = size;
+    const t = tile.getContext('2d');
+    if (!t) return ink.small;
+    t.strokeStyle = ink.hatch;
+    t.lineWidth = Math.max(1, this.ratio);
+    for (const shift of [-size, 0, size]) {
+      t.beginPath();
+      t.moveTo(shift, size);
+      t.lineTo(shift + size, 0);
+      t.stroke();
+    }
+    this.pattern = this.context.createPattern(tile, 'repeat');
+    return this.pattern ?? ink.small;
+  }
+}

@@ -1,0 +1,141 @@
+// A flame graph's answer as typed arrays, ready to be laid out: every frame has a start on the axis of weight, children follow
+// each other from their parent's start, and what is left of the parent behind them is its own weight.
+import type { FlameGraph } from '../api/types';
+
+export type SiblingOrder = 'name' | 'weight';
+
+export interface FlameTree {
+  readonly size: number;
+  readonly unit: string;
+  readonly names: readonly string[];
+  readonly modules: readonly string[];
+  readonly files: readonly string[];
+  readonly parent: Int32Array;
+  readonly name: Int32Array;
+  readonly module: Int32Array;
+  readonly kind: Uint8Array;
+  readonly file: Int32Array;
+  readonly line: Int32Array;
+  readonly self: Float64Array;
+  readonly total: Float64Array;
+  readonly samples: Float64Array;
+  readonly selfSamples: Float64Array;
+  readonly pruned: Int32Array; // children that the answer leaves out
+  readonly hidden: Float64Array; // their weight
+  readonly depth: Uint16Array;
+  readonly height: Uint16Array; // levels below
+  readonly start: Float64Array;
+  readonly firstChild: Int32Array; // -1: none
+  readonly nextSibling: Int32Array;
+}
+
+const MAX_DEPTH = 65535;
+
+export const emptyTree: FlameTree = buildTree(
+  {
+    session: '', event: '', unit: '', data_version: 0, total: { samples: 0, weight: 0 }, newest_ns: 0,
+    names: ['all'], modules: [''], files: [''],
+    nodes: {
+      parent: [0], name: [0], module: [0], kind: [0], file: [0], line: [0], self: [0], total: [0], samples: [0], self_samples: [0], pruned: [0],
+    },
+  },
+  'name',
+);
+
+// The place of every name in sorted order.
+function ranks(names: readonly string[]): Int32Array {
+  const order = names.map((_, i) => i).sort((a, b) => (names[a]! < names[b]! ? -1 : names[a]! > names[b]! ? 1 : a - b));
+  const rank = new Int32Array(names.length);
+  order.forEach((name, place) => (rank[name] = place));
+  return rank;
+}
+
+// All nodes in the order in which siblings shall stand. By name the picture keeps its shape while weights change.
+function siblingOrder(name: Int32Array, nameCount: number, rank: Int32Array): Int32Array {
+  const place = new Int32Array(nameCount + 1);
+  for (let node = 0; node < name.length; node++) place[rank[name[node]!]! + 1]!++;
+  for (let i = 0; i < nameCount; i++) place[i + 1]! += place[i]!;
+  const order = new Int32Array(name.length);
+  for (let node = 0; node < name.length; node++) order[place[rank[name[node]!]!]!++] = node;
+  return order;
+}
+
+export function buildTree(graph: FlameGraph, order: SiblingOrder): FlameTree {
+  const nodes = graph.nodes;
+  const size = nodes.parent.length;
+  const parent = Int32Array.from(nodes.parent);
+  const name = Int32Array.from(nodes.name);
+  const total = Float64Array.from(nodes.total);
+  const self = Float64Array.from(nodes.self);
+  const depth = new Uint16Array(size);
+  const height = new Uint16Array(size);
+  const hidden = new Float64Array(size);
+  const start = new Float64Array(size);
+  const firstChild = new Int32Array(size).fill(-1);
+  const nextSibling = new Int32Array(size).fill(-1);
+
+  for (let node = 1; node < size; node++) depth[node] = Math.min(MAX_DEPTH, depth[parent[node]!]! + 1);
+  for (let node = size - 1; node > 0; node--) {
+    const up = parent[node]!;
+    height[up] = Math.max(height[up]!, Math.min(MAX_DEPTH, height[node]! + 1));
+  }
+
+  // Threaded from the last sibling to the first, so that each list ends up in order.
+  const byName = order === 'name' ? siblingOrder(name, graph.names.length, ranks(graph.names)) : null;
+  for (let i = size - 1; i >= 0; i--) {
+    const node = byName ? byName[i]! : i;
+    if (node === 0) continue;
+    const up = parent[node]!;
+    nextSibling[node] = firstChild[up]!;
+    firstChild[up] = node;
+  }
+
+  for (let node = 0; node < size; node++) {
+    let at = start[node]!;
+    for (let child = firstChild[node]!; child >= 0; child = nextSibling[child]!) {
+      start[child] = at;
+      at += total[child]!;
+    }
+    const rest = start[node]! + total[node]! - self[node]! - at;
+    hidden[node] = nodes.pruned[node]! > 0 ? Math.max(0, rest) : 0;
+  }
+
+  return {
+    size, unit: graph.unit, names: graph.names, modules: graph.modules, files: graph.files,
+    parent, name, module: Int32Array.from(nodes.module), kind: Uint8Array.from(nodes.kind),
+    file: Int32Array.from(nodes.file), line: Int32Array.from(nodes.line), self, total,
+    samples: Float64Array.from(nodes.samples), selfSamples: Float64Array.from(nodes.self_samples),
+    pruned: Int32Array.from(nodes.pruned), hidden, depth, height, start, firstChild, nextSibling,
+  };
+}
+
+// Function names from the outermost frame to `node`; empty for the root.
+export function pathOf(tree: FlameTree, node: number): string[] {
+  const path: string[] = [];
+  for (let at = node; at > 0; at = tree.parent[at]!) path.push(tree.names[tree.name[at]!]!);
+  return path.reverse();
+}
+
+// The node at the end of `path`, or the last one on the way that the tree has. Of equal names the largest counts.
+export function nodeAt(tree: FlameTree, path: readonly string[]): { node: number; found: number } {
+  let node = 0;
+  let found = 0;
+  for (const wanted of path) {
+    let best = -1;
+    for (let child = tree.firstChild[node]!; child >= 0; child = tree.nextSibling[child]!) {
+      if (tree.names[tree.name[child]!] === wanted && (best < 0 || tree.total[child]! > tree.total[best]!)) best = child;
+    }
+    if (best < 0) break;
+    node = best;
+    found++;
+  }
+  return { node, found };
+}
+
+export function largestChild(tree: FlameTree, node: number): number {
+  let best = -1;
+  for (let child = tree.firstChild[node]!; child >= 0; child = tree.nextSibling[child]!) {
+    if (best < 0 || tree.total[child]! > tree.total[best]!) best = child;
+  }
+  return best;
+}

@@ -1,0 +1,32 @@
+// What the page shows, for tests: the frames that are really on the canvas and the state behind them.
+import { flame } from './store/data';
+import { matches, pane, tree, zoomTarget } from './store/flame';
+import { streamState } from './store/live';
+import { currentId, session } from './store/session';
+import { theme } from './store/theme';
+import { view, zoom } from './store/view';
+
+export function exposeForTests(): void {
+  const inspector = {
+    frames: () => pane.value?.frames() ?? [],
+    settled: () => pane.value !== null && !pane.value.animating() && !flame.loading.value && tree.value !== null,
+    zoomPath: () => zoom.value,
+    matchedShare: () => {
+      const shown = tree.value;
+      const found = matches.value;
+      return shown && found ? found.weight / shown.total[zoomTarget.value.node]! : null;
+    },
+    state: () => ({
+      view: view.value,
+      session: currentId.value,
+      sessionState: session.value?.state ?? null,
+      stream: streamState.value,
+      theme: theme.value,
+      dataVersion: flame.data.value?.base.data_version ?? 0,
+      newestNs: flame.data.value?.base.newest_ns ?? 0,
+      nodes: tree.value?.size ?? 0,
+      total: tree.value?.total[0] ?? 0,
+    }),
+  };
+  Object.defineProperty(window, '__flamewire', { value: inspector });
+}

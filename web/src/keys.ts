@@ -1,0 +1,46 @@
+// Keys that work anywhere on the page, unless something is being typed or a dialog is open.
+import { frozen } from './store/data';
+import { walk, zoomOut } from './store/flame';
+import { connectedAgents } from './store/live';
+import { isLive } from './store/session';
+import { toggleTheme } from './store/theme';
+import { dialog } from './store/ui';
+import { tabs } from './store/url';
+import { openTab, tab } from './store/view';
+
+function typing(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.matches('input:not([type=checkbox]), textarea, select');
+}
+
+function focusSearch(): boolean {
+  const field = document.querySelector<HTMLInputElement>('dialog[open] [data-search], .main [data-search]');
+  field?.focus();
+  field?.select();
+  return field !== null;
+}
+
+function onKey(event: KeyboardEvent): void {
+  if (event.defaultPrevented || event.altKey) return;
+  if ((event.ctrlKey || event.metaKey) && event.key === 'f') {
+    if (focusSearch()) event.preventDefault();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || typing(event.target) || dialog.value.kind !== 'none') return;
+  const flame = tab.value === 'flame';
+  const byNumber = tabs[Number(event.key) - 1];
+  if (byNumber) openTab(byNumber);
+  else if (event.key === '/') focusSearch();
+  else if (event.key === '?') dialog.value = { kind: 'help' };
+  else if (event.key === 't') toggleTheme();
+  else if (event.key === 'f' && isLive.value) frozen.value = !frozen.value;
+  else if (event.key === 'p' && connectedAgents.value[0]) dialog.value = { kind: 'process', agent: connectedAgents.value[0].id };
+  else if (flame && (event.key === 'Escape' || event.key === 'Backspace')) zoomOut();
+  else if (flame && event.key === 'n') walk(1);
+  else if (flame && event.key === 'N') walk(-1);
+  else return;
+  event.preventDefault();
+}
+
+export function listenForKeys(): void {
+  addEventListener('keydown', onKey);
+}

@@ -1,0 +1,93 @@
+// What a person can make the server do. Errors become a message; the caller only needs to know whether it worked.
+import { api, ApiError } from '../api/client';
+import type { CommandName, Config, ConfigPatch, ProcessInfo, Reply, Session } from '../api/types';
+import { refreshAll } from './data';
+import { refreshOverview, sessionListVersion } from './live';
+import { currentId, follow, followAgent } from './session';
+import { toast } from './ui';
+import { setView, view } from './view';
+
+async function attempt<T>(what: string, work: () => Promise<T>): Promise<T | null> {
+  try {
+    return await work();
+  } catch (error) {
+    toast(`${what}: ${error instanceof ApiError ? error.message : String(error)}`, 'error');
+    return null;
+  }
+}
+
+async function command(agent: string, cmd: CommandName, args: Record<string, unknown> = {}): Promise<Reply> {
+  const reply = await api.command(agent, cmd, args);
+  if (!reply.ok) throw new ApiError(200, { code: 'agent', message: reply.error ?? 'the agent refused' });
+  return reply;
+}
+
+const processes = (reply: Reply): ProcessInfo[] => {
+  const list: unknown = reply['processes'];
+  if (!Array.isArray(list)) return [];
+  return list.filter((p): p is ProcessInfo => typeof p === 'object' && p !== null && typeof (p as ProcessInfo).pid === 'number');
+};
+
+export async function listProcesses(agent: string): Promise<ProcessInfo[]> {
+  return processes(await command(agent, 'list_processes'));
+}
+
+export interface StartOptions {
+  pid: number;
+  frequency: number;
+  events: readonly string[];
+}
+
+export async function startProfiling(agent: string, options: StartOptions): Promise<boolean> {
+  const args: Record<string, unknown> = { pid: options.pid, frequency: options.frequency };
+  if (options.events.length > 0) args['events'] = options.events;
+  const reply = await attempt('Cannot start', () => command(agent, 'start', args));
+  if (!reply) return false;
+  // Show what was asked for, as soon as the server knows its session.
+  followAgent(agent);
+  setView({ tab: 'flame', session: '', event: '', pids: [], tids: [], start: null, end: null, zoom: [], file: '', line: 0 });
+  sessionListVersion.value += 1;
+  void refreshOverview();
+  return true;
+}
+
+export async function stopProfiling(agent: string): Promise<void> {
+  const answer = await attempt('Cannot stop', () => api.stop(agent));
+  if (answer && !answer.stopped) toast(answer.reason ?? 'Nothing is being recorded', 'info');
+  sessionListVersion.value += 1;
+  void refreshOverview();
+}
+
+export async function setPaused(agent: string, paused: boolean): Promise<void> {
+  await attempt(paused ? 'Cannot pause' : 'Cannot resume', () => command(agent, paused ? 'pause' : 'resume'));
+  sessionListVersion.value += 1;
+  void refreshOverview();
+}
+
+export async function connectAgent(host: string, port: number): Promise<boolean> {
+  const answer = await attempt(`Cannot connect to ${host}:${port}`, () => api.connectAgent(host, port));
+  if (answer) toast(`Connected to ${answer.addr}`);
+  void refreshOverview();
+  return answer !== null;
+}
+
+export async function deleteSession(session: Session): Promise<void> {
+  const done = await attempt('Cannot delete', () => api.deleteSession(session.id));
+  if (!done) return;
+  toast(`Deleted ${session.target || session.id}`);
+  if (currentId.value === session.id) {
+    follow('');
+    if (view.value.session) setView({ session: '', zoom: [], file: '', line: 0 }, 'replace');
+  }
+  sessionListVersion.value += 1;
+}
+
+export const readConfig = () => attempt('Cannot read the configuration', () => api.config());
+
+export async function changeConfig(patch: ConfigPatch): Promise<Config | null> {
+  const config = await attempt('Cannot change the configuration', () => api.patchConfig(patch));
+  if (!config) return null;
+  for (const note of config.notes ?? []) toast(note);
+  refreshAll();
+  return config;
+}

@@ -1,0 +1,119 @@
+// What each tab shows, fetched only while that tab is looked at.
+import { computed, signal } from '@preact/signals';
+import { api, ApiError } from '../api/client';
+import type { FlameGraph } from '../api/types';
+import { graft, hasPrunedBelow } from '../flame/graft';
+import { resyncs } from './live';
+import { createQuery } from './query';
+import { currentId, currentVersion, filter } from './session';
+import { tab, view, zoom } from './view';
+
+// A frozen view stays as it is while data stream in.
+export const frozen = signal(false);
+let heldVersion = 0;
+const version = () => {
+  const live = currentVersion.value;
+  if (!frozen.value) heldVersion = live;
+  return `${heldVersion}/${resyncs.value}`;
+};
+
+const filterKey = computed(() => JSON.stringify(filter.value));
+const scope = () => currentId.value;
+const keyFor = (...names: string[]) => (currentId.value && names.includes(tab.value) ? filterKey.value : null);
+// A session without samples yet answers no_data: that is an empty view, not an error.
+const orEmpty = <T>(answer: Promise<T>): Promise<T | null> =>
+  answer.catch((error: unknown) => {
+    if (error instanceof ApiError && error.code === 'no_data') return null;
+    throw error;
+  });
+
+export interface FlameData {
+  key: string; // of the filter that `base` answers
+  resync: number;
+  base: FlameGraph;
+  shown: FlameGraph; // base with the zoomed subtree in full
+}
+
+export const flame = createQuery<FlameData | null>({
+  key: () => {
+    const key = keyFor('flame');
+    return key && `${key}${JSON.stringify(zoom.value)}`;
+  },
+  version,
+  scope,
+  // A zoom fetches only the subtree, and only when the tree at hand lacks parts of it.
+  fetch: async (abort, previous) => {
+    const params = filter.peek();
+    const key = filterKey.peek();
+    const path = zoom.peek();
+    const resync = resyncs.peek();
+    const fresh =
+      previous?.key === key && previous.resync === resync && previous.base.data_version >= currentVersion.peek();
+    const base = fresh ? previous.base : await orEmpty(api.flamegraph(params, [], abort));
+    if (!base) return null;
+    if (path.length === 0 || !hasPrunedBelow(base, path)) return { key, resync, base, shown: base };
+    const detail = await orEmpty(api.flamegraph(params, path, abort)).catch((error: unknown) => {
+      if (error instanceof ApiError && error.status === 404) return null;
+      throw error;
+    });
+    return { key, resync, base, shown: detail ? graft(base, path, detail) : base };
+  },
+  intervalMs: 200,
+});
+
+export const functions = createQuery({
+  key: () => keyFor('functions'),
+  version,
+  scope,
+  fetch: (abort) => orEmpty(api.functions(filter.peek(), abort)),
+  intervalMs: 500,
+});
+
+export const threads = createQuery({
+  key: () => {
+    if (!currentId.value || tab.value !== 'threads') return null;
+    // The table chooses threads, so it shows them all, whatever is chosen.
+    return JSON.stringify({ ...filter.value, tid: [] });
+  },
+  version,
+  scope,
+  fetch: (abort) => orEmpty(api.threads({ ...filter.peek(), tid: [] }, abort)),
+  intervalMs: 500,
+});
+
+export const sourceFiles = createQuery({
+  key: () => keyFor('source'),
+  version,
+  scope,
+  fetch: (abort) => orEmpty(api.sourceFiles(filter.peek(), abort)),
+  intervalMs: 1000,
+});
+
+export const sourceFile = computed(() => view.value.file || sourceFiles.data.value?.files[0]?.file || '');
+
+export const source = createQuery({
+  key: () => {
+    const key = keyFor('source');
+    return key && sourceFile.value ? `${key}${sourceFile.value}` : null;
+  },
+  version,
+  scope: () => `${currentId.value}/${sourceFile.value}`,
+  fetch: (abort) => api.source(filter.peek(), sourceFile.peek(), abort),
+  intervalMs: 700,
+});
+
+export const TIMELINE_SLICES = 400;
+
+export const timeline = createQuery({
+  // The strip shows the whole session: it is where a range is chosen.
+  key: () =>
+    currentId.value && tab.value !== 'sessions' ? JSON.stringify({ ...filter.value, start: null, end: null }) : null,
+  version,
+  scope,
+  fetch: (abort) => orEmpty(api.timeline({ ...filter.peek(), start: null, end: null }, TIMELINE_SLICES, abort)),
+  intervalMs: 500,
+});
+
+export function refreshAll(): void {
+  resyncs.value += 1;
+}

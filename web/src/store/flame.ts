@@ -1,0 +1,54 @@
+// The flame graph's derived state: the tree as laid out, what the search finds in it, and the pane that draws it.
+import { computed, signal } from '@preact/signals';
+import type { FlamePane } from '../flame/pane';
+import { compilePattern, findMatches } from '../flame/search';
+import { buildTree, nodeAt } from '../flame/tree';
+import { flame } from './data';
+import { search, setView, view, zoom } from './view';
+
+const byWeight = computed(() => view.value.byWeight);
+
+export const tree = computed(() => {
+  const graph = flame.data.value?.shown;
+  return graph && graph.nodes.parent.length > 0 ? buildTree(graph, byWeight.value ? 'weight' : 'name') : null;
+});
+
+export const zoomTarget = computed(() => {
+  const shown = tree.value;
+  return shown ? nodeAt(shown, zoom.value) : { node: 0, found: 0 };
+});
+
+export const pattern = computed(() => compilePattern(search.value));
+
+export const matches = computed(() => {
+  const shown = tree.value;
+  const wanted = pattern.value;
+  return shown && wanted ? findMatches(shown, wanted, zoomTarget.value.node) : null;
+});
+
+export const pane = signal<FlamePane | null>(null);
+
+export function zoomTo(path: readonly string[]): void {
+  setView({ zoom: path });
+}
+
+export function zoomOut(): void {
+  if (zoom.value.length > 0) setView({ zoom: zoom.value.slice(0, -1) });
+}
+
+// Steps through the matches; the place is kept by number, so that it survives new data.
+const walked = signal(-1);
+export const walkedMatch = computed(() => (matches.value && walked.value >= 0 ? walked.value % matches.value.nodes.length : -1));
+
+export function walk(step: 1 | -1): void {
+  const found = matches.value;
+  if (!found || found.nodes.length === 0) return;
+  const count = found.nodes.length;
+  walked.value = walked.value < 0 ? (step > 0 ? 0 : count - 1) : (walked.value + step + count) % count;
+  pane.value?.reveal(found.nodes[walked.value]!);
+}
+
+export function setSearch(text: string): void {
+  walked.value = -1;
+  setView({ search: text }, 'replace');
+}

@@ -1,0 +1,84 @@
+// What the server says about itself and its agents, fed by the event stream.
+import { computed, signal } from '@preact/signals';
+import { api } from '../api/client';
+import { Stream, type StreamState } from '../api/stream';
+import type { Agent, Loss, Status } from '../api/types';
+import { Rate } from '../text/rate';
+
+export const streamState = signal<StreamState>('connecting');
+export const status = signal<Status | null>(null);
+export const agents = signal<readonly Agent[]>([]);
+// By session: the newest data version and what came with it.
+export const versions = signal<ReadonlyMap<string, number>>(new Map());
+export const losses = signal<ReadonlyMap<string, readonly Loss[]>>(new Map());
+export const rates = signal<ReadonlyMap<string, number>>(new Map());
+export const liveSamples = signal<ReadonlyMap<string, number>>(new Map());
+// Grows when something may have been missed, and when the list of sessions changed.
+export const resyncs = signal(0);
+export const sessionListVersion = signal(0);
+
+export const connectedAgents = computed(() => agents.value.filter((agent) => agent.connected));
+
+const meters = new Map<string, Rate>();
+const withEntry = <V>(map: ReadonlyMap<string, V>, key: string, value: V) => new Map(map).set(key, value);
+
+function upsertAgent(agent: Agent): void {
+  const rest = agents.value.filter((a) => a.id !== agent.id);
+  agents.value = [...rest, agent].sort((a, b) => a.id.localeCompare(b.id));
+}
+
+export async function refreshOverview(): Promise<void> {
+  try {
+    const [newStatus, list] = await Promise.all([api.status(), api.agents()]);
+    status.value = newStatus;
+    agents.value = [...list.agents].sort((a, b) => a.id.localeCompare(b.id));
+  } catch {
+    // The stream's state says that the server is away, and its return calls this again.
+  }
+}
+
+export function startStream(): Stream {
+  const stream = new Stream('/api/stream', {
+    state: (state) => (streamState.value = state),
+    resync: () => {
+      resyncs.value += 1;
+      sessionListVersion.value += 1;
+      void refreshOverview();
+    },
+    event: (name, data) => {
+      switch (name) {
+        case 'status':
+          status.value = data as Status;
+          break;
+        case 'agent':
+          upsertAgent(data as Agent);
+          break;
+        case 'sessions':
+          sessionListVersion.value += 1;
+          break;
+        case 'loss': {
+          const loss = data as { session: string; losses: Loss[] };
+          losses.value = withEntry(losses.value, loss.session, loss.losses);
+          break;
+        }
+        case 'data_version': {
+          const news = data as { session: string; data_version: number; total_samples: number };
+          const meter = meters.get(news.session) ?? new Rate(3000);
+          meters.set(news.session, meter);
+          meter.add(performance.now(), news.total_samples);
+          rates.value = withEntry(rates.value, news.session, meter.perSecond(performance.now()));
+          liveSamples.value = withEntry(liveSamples.value, news.session, news.total_samples);
+          versions.value = withEntry(versions.value, news.session, news.data_version);
+          break;
+        }
+      }
+    },
+  });
+  stream.start();
+  // Without news the rate falls to zero by itself.
+  setInterval(() => {
+    const now = performance.now();
+    rates.value = new Map([...meters].map(([session, meter]) => [session, meter.perSecond(now)]));
+  }, 1000);
+  return stream;
+}

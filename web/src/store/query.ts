@@ -1,0 +1,112 @@
+// A question that is asked again when its data changed: at most one request in flight, never more often than an interval, none
+// while nobody looks. Old data stays until new data is there, so a live view never blinks.
+import { effect, signal, type ReadonlySignal, type Signal } from '@preact/signals';
+import { ApiError } from '../api/client';
+
+export interface Query<T> {
+  data: ReadonlySignal<T | null>;
+  error: ReadonlySignal<ApiError | null>;
+  loading: ReadonlySignal<boolean>; // a request for another key than the data's is under way
+  refresh(): void;
+}
+
+interface Options<T> {
+  // What is asked, as text; null: nothing to ask now (hidden, no session), the data stays.
+  key: () => string | null;
+  // Grows when the answer may have changed.
+  version?: () => unknown;
+  // Data of another scope (another session) is dropped at once instead of shown until the answer comes.
+  scope?: () => string;
+  // Called untracked. `previous` is the answer to the same scope, for partial refreshes.
+  fetch: (signal: AbortSignal, previous: T | null) => Promise<T>;
+  intervalMs?: number;
+}
+
+export const pageVisible: Signal<boolean> = signal(document.visibilityState !== 'hidden');
+document.addEventListener('visibilitychange', () => (pageVisible.value = document.visibilityState !== 'hidden'));
+
+const failed = (error: unknown) =>
+  error instanceof ApiError ? error : new ApiError(0, { code: 'internal', message: String(error) });
+
+export function createQuery<T>(options: Options<T>): Query<T> {
+  const data = signal<T | null>(null);
+  const error = signal<ApiError | null>(null);
+  const loading = signal(false);
+  const force = signal(0);
+  let wanted: string | null = null;
+  let shown: string | null = null;
+  let shownVersion: unknown;
+  let wantedVersion: unknown;
+  let scope = '';
+  let flight: AbortController | null = null;
+  let flightKey: string | null = null;
+  let timer = 0;
+  let lastStart = -Infinity;
+  let lastCost = 0;
+
+  const plan = (delay: number) => {
+    if (timer || flight) return;
+    timer = window.setTimeout(() => {
+      timer = 0;
+      void run();
+    }, delay);
+  };
+
+  async function run(): Promise<void> {
+    if (wanted === null) return;
+    const key = wanted;
+    const version = wantedVersion;
+    const controller = new AbortController();
+    flight = controller;
+    flightKey = key;
+    lastStart = performance.now();
+    try {
+      const answer = await options.fetch(controller.signal, data.peek());
+      if (controller.signal.aborted) return;
+      data.value = answer;
+      error.value = null;
+    } catch (reason) {
+      if (controller.signal.aborted) return;
+      error.value = failed(reason);
+    } finally {
+      if (flight === controller) flight = null;
+    }
+    if (controller.signal.aborted) return;
+    lastCost = performance.now() - lastStart;
+    shown = key;
+    shownVersion = version;
+    loading.value = false;
+    if (wanted !== null && (wanted !== shown || wantedVersion !== shownVersion)) plan(wait());
+  }
+
+  // A slow answer (a large profile, a slow link) slows its own refreshing.
+  const wait = () => Math.max(0, lastStart + Math.max(options.intervalMs ?? 200, lastCost * 1.5) - performance.now());
+
+  effect(() => {
+    const key = pageVisible.value ? options.key() : null;
+    const version = `${String(options.version?.())}/${force.value}`;
+    const nextScope = options.scope?.() ?? '';
+    wanted = key;
+    wantedVersion = version;
+    if (nextScope !== scope) {
+      scope = nextScope;
+      data.value = null;
+      error.value = null;
+      shown = null;
+    }
+    if (key === null) return;
+    if (key !== shown) {
+      loading.value = true;
+      if (flight && flightKey === key) return;
+      flight?.abort();
+      flight = null;
+      clearTimeout(timer);
+      timer = 0;
+      plan(0);
+    } else if (version !== shownVersion) {
+      plan(wait());
+    }
+  });
+
+  return { data, error, loading, refresh: () => void (force.value += 1) };
+}

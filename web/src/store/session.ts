@@ -1,0 +1,87 @@
+// Which session is shown: the one in the address, else the live one that this tab follows.
+import { computed, effect, signal } from '@preact/signals';
+import { api } from '../api/client';
+import type { EventInfo, Session, ViewParams } from '../api/types';
+import { agents, connectedAgents, resyncs, sessionListVersion, versions } from './live';
+import { createQuery } from './query';
+import { view } from './view';
+
+export const sessionList = createQuery({
+  key: () => 'sessions',
+  version: () => `${sessionListVersion.value}`,
+  fetch: (abort) => api.sessions(abort),
+  intervalMs: 300,
+});
+
+export const sessions = computed<readonly Session[]>(() => sessionList.data.value?.sessions ?? []);
+export const liveSessions = computed(() => sessions.value.filter((session) => session.state !== 'ended'));
+
+// A session followed live stays in view when it ends, also after a reload.
+const FOLLOWED = 'flamewire-followed';
+const followed = signal(sessionStorage.getItem(FOLLOWED) ?? '');
+effect(() => {
+  const list = sessionList.data.value;
+  if (view.value.session || !list) return;
+  const current = list.sessions.find((session) => session.id === followed.value);
+  if (current && current.state !== 'ended') return;
+  const next = liveSessions.value[0]?.id ?? current?.id ?? '';
+  followed.value = next;
+  sessionStorage.setItem(FOLLOWED, next);
+});
+
+export function follow(id: string): void {
+  followed.value = id;
+  sessionStorage.setItem(FOLLOWED, id);
+}
+
+// The next session of this agent is the one that the person just asked for.
+const awaited = signal<{ agent: string; previous: string } | null>(null);
+export function followAgent(id: string): void {
+  awaited.value = { agent: id, previous: agents.peek().find((agent) => agent.id === id)?.session ?? '' };
+}
+effect(() => {
+  const waiting = awaited.value;
+  if (!waiting) return;
+  const session = agents.value.find((agent) => agent.id === waiting.agent)?.session ?? '';
+  if (!session || session === waiting.previous) return;
+  awaited.value = null;
+  follow(session);
+});
+
+export const currentId = computed(() => view.value.session || followed.value);
+export const currentVersion = computed(() => versions.value.get(currentId.value) ?? 0);
+
+const detail = createQuery<Session>({
+  key: () => currentId.value || null,
+  version: () => `${currentVersion.value}/${sessionListVersion.value}/${resyncs.value}`,
+  scope: () => currentId.value,
+  fetch: (abort) => api.session(currentId.peek(), abort),
+  intervalMs: 1000,
+});
+
+// The full description of what is shown; the list's shorter one until it has come.
+export const session = computed<Session | null>(
+  () => detail.data.value ?? sessions.value.find((entry) => entry.id === currentId.value) ?? null,
+);
+export const sessionError = detail.error;
+
+export const isLive = computed(() => {
+  const shown = session.value;
+  return shown !== null && shown.state !== 'ended';
+});
+
+export const agentOfSession = computed(
+  () => connectedAgents.value.find((agent) => agent.session !== '' && agent.session === currentId.value) ?? null,
+);
+
+// A base name in the address (`cycles`) finds the session's own spelling.
+export const event = computed<EventInfo | null>(() => {
+  const events = session.value?.events ?? [];
+  const wanted = view.value.event;
+  return (wanted ? events.find((e) => e.name === wanted) : undefined) ?? events[0] ?? null;
+});
+
+export const filter = computed<ViewParams>(() => {
+  const v = view.value;
+  return { session: currentId.value, event: v.event, pid: v.pids, tid: v.tids, start: v.start, end: v.end };
+});

@@ -1,0 +1,23 @@
+// Dark or light: the system's choice unless the person chose.
+import { computed, effect, signal } from '@preact/signals';
+
+export type Theme = 'dark' | 'light';
+const STORAGE = 'flamewire-theme';
+const stored = localStorage.getItem(STORAGE);
+const chosen = signal<Theme | null>(stored === 'dark' || stored === 'light' ? stored : null);
+const query = matchMedia('(prefers-color-scheme: light)');
+const system = signal<Theme>(query.matches ? 'light' : 'dark');
+query.addEventListener('change', () => (system.value = query.matches ? 'light' : 'dark'));
+
+export const theme = computed<Theme>(() => chosen.value ?? system.value);
+
+effect(() => {
+  document.documentElement.dataset.theme = theme.value;
+});
+
+export function toggleTheme(): void {
+  const next = theme.value === 'dark' ? 'light' : 'dark';
+  chosen.value = next === system.value ? null : next;
+  if (chosen.value) localStorage.setItem(STORAGE, chosen.value);
+  else localStorage.removeItem(STORAGE);
+}

@@ -1,0 +1,108 @@
+// The view state and its form in the address: `#flame?event=cycles&tid=12`. Defaults are left out, so a plain address is the
+// default view. Pure; view.ts keeps it in step with the browser's history.
+
+export const tabs = ['flame', 'functions', 'source', 'threads', 'sessions'] as const;
+export type Tab = (typeof tabs)[number];
+export type SortKey = 'self' | 'total' | 'name' | 'module';
+
+export interface ViewState {
+  tab: Tab;
+  session: string; // empty: follow what is live
+  event: string; // empty: the session's first
+  pids: readonly number[];
+  tids: readonly number[];
+  start: number | null; // ms since the session's start
+  end: number | null;
+  zoom: readonly string[]; // function names from the outermost frame
+  search: string; // regular expression over frames
+  filter: string; // regular expression over the functions table
+  sort: SortKey;
+  ascending: boolean;
+  file: string; // source: as the debug info names it
+  line: number; // 0: the hottest
+  upright: boolean; // flame graph with the root at the bottom
+  byWeight: boolean; // siblings by weight instead of by name
+}
+
+export const defaultView: ViewState = {
+  tab: 'flame',
+  session: '',
+  event: '',
+  pids: [],
+  tids: [],
+  start: null,
+  end: null,
+  zoom: [],
+  search: '',
+  filter: '',
+  sort: 'self',
+  ascending: false,
+  file: '',
+  line: 0,
+  upright: false,
+  byWeight: false,
+};
+
+const ZOOM_SEPARATOR = '\u001f';
+
+function numbers(text: string | null): number[] {
+  if (!text) return [];
+  return text
+    .split(',')
+    .map(Number)
+    .filter((n) => Number.isInteger(n) && n >= 0);
+}
+
+function time(text: string | null): number | null {
+  const value = text === null || text === '' ? NaN : Number(text);
+  return Number.isFinite(value) && value >= 0 ? value : null;
+}
+
+export function parseHash(hash: string): ViewState {
+  const text = hash.replace(/^#/, '');
+  const mark = text.indexOf('?');
+  const name = mark < 0 ? text : text.slice(0, mark);
+  const params = new URLSearchParams(mark < 0 ? '' : text.slice(mark + 1));
+  const tab = tabs.find((t) => t === name) ?? defaultView.tab;
+  const sort = params.get('sort');
+  return {
+    tab,
+    session: params.get('session') ?? '',
+    event: params.get('event') ?? '',
+    pids: numbers(params.get('pid')),
+    tids: numbers(params.get('tid')),
+    start: time(params.get('start')),
+    end: time(params.get('end')),
+    zoom: params.get('zoom')?.split(ZOOM_SEPARATOR) ?? [],
+    search: params.get('search') ?? '',
+    filter: params.get('filter') ?? '',
+    sort: sort === 'total' || sort === 'name' || sort === 'module' ? sort : 'self',
+    ascending: params.get('order') === 'asc',
+    file: params.get('file') ?? '',
+    line: numbers(params.get('line'))[0] ?? 0,
+    upright: params.get('root') === 'bottom',
+    byWeight: params.get('siblings') === 'weight',
+  };
+}
+
+export function formatHash(view: ViewState): string {
+  const params = new URLSearchParams();
+  const put = (name: string, value: string) => value && params.set(name, value);
+  put('session', view.session);
+  put('event', view.event);
+  put('pid', view.pids.join(','));
+  put('tid', view.tids.join(','));
+  put('start', view.start === null ? '' : String(view.start));
+  put('end', view.end === null ? '' : String(view.end));
+  if (view.zoom.length > 0) params.set('zoom', view.zoom.join(ZOOM_SEPARATOR));
+  put('search', view.search);
+  put('filter', view.filter);
+  put('sort', view.sort === 'self' ? '' : view.sort);
+  put('order', view.ascending ? 'asc' : '');
+  put('file', view.file);
+  put('line', view.line > 0 ? String(view.line) : '');
+  put('root', view.upright ? 'bottom' : '');
+  put('siblings', view.byWeight ? 'weight' : '');
+  const text = params.toString();
+  return `#${view.tab}${text ? `?${text}` : ''}`;
+}

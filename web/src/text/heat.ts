@@ -1,0 +1,18 @@
+// Hot lines of a source file: those worth a step when walking through it.
+import type { SourceLine } from '../api/types';
+
+const WORTH_OF_HOTTEST = 0.05;
+
+// Line numbers in order of the file: every line with at least a twentieth of the hottest line's own weight.
+export function hotLines(lines: readonly SourceLine[]): number[] {
+  const most = lines.reduce((max, line) => Math.max(max, line.weight), 0);
+  if (most === 0) return [];
+  return lines.filter((line) => line.weight >= most * WORTH_OF_HOTTEST).map((line) => line.line);
+}
+
+// The next hot line after (before) `from`, around the ends.
+export function nextHot(lines: readonly number[], from: number, direction: 1 | -1): number {
+  if (lines.length === 0) return 0;
+  if (direction > 0) return lines.find((line) => line > from) ?? lines[0]!;
+  return lines.findLast((line) => line < from) ?? lines.at(-1)!;
+}

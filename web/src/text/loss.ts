@@ -1,0 +1,34 @@
+// Words for the reasons why samples are missing or show less.
+import type { Loss } from '../api/types';
+
+export const lossWords: Record<Loss['reason'], { name: string; why: string }> = {
+  unknown: { name: 'Unknown', why: 'The reason was not recorded.' },
+  ring_full: { name: 'Kernel buffer full', why: 'The agent could not read fast enough. Lower the frequency or allow larger buffers.' },
+  throttled: { name: 'Throttled by the kernel', why: 'The kernel limits how much time sampling may take. Lower the frequency.' },
+  spool_full: { name: 'Agent’s memory full', why: 'The server was away for longer than the agent can keep samples.' },
+  queue_full: { name: 'Agent overloaded', why: 'Samples came in faster than they could be worked off.' },
+  stack_truncated: { name: 'Stack cut', why: 'Outer callers are missing. Raise kernel.perf_event_max_stack on the target.' },
+  maps_lost: { name: 'Mappings missed', why: 'Records of loaded files were lost, so some addresses could not be named.' },
+  unknown_process: { name: 'Process gone', why: 'The process ended before its mappings could be read.' },
+  time_coarsened: { name: 'Time coarsened', why: 'Older samples were put into wider slices of time to save memory.' },
+  other_server: { name: 'Kept elsewhere', why: 'Another server has this part of the recording.' },
+  memory_limit: { name: 'Dropped from memory', why: 'The limit of samples in memory was reached; they are still on disk.' },
+};
+
+export interface LossSum {
+  reason: Loss['reason'];
+  count: number;
+  lost: boolean;
+}
+
+// One entry a reason, the worst first; what is not shown at all stands before what only lost detail.
+export function sumLosses(losses: readonly Loss[]): LossSum[] {
+  const sums = new Map<string, LossSum>();
+  for (const loss of losses) {
+    const key = `${loss.reason}/${loss.lost}`;
+    const sum = sums.get(key) ?? { reason: loss.reason, count: 0, lost: loss.lost };
+    sum.count += loss.count;
+    sums.set(key, sum);
+  }
+  return [...sums.values()].sort((a, b) => Number(b.lost) - Number(a.lost) || b.count - a.count);
+}

@@ -1,0 +1,7 @@
+// Finds the command in a remedy, so that it can be copied without the words around it.
+const command = /`([^`]+)`|\b((?:sudo )?(?:sysctl|setcap|echo|mount|chmod) [^;,]*[^;,.\s])/;
+
+export function commandIn(remedy: string): string {
+  const match = command.exec(remedy);
+  return (match?.[1] ?? match?.[2] ?? remedy).trim();
+}

@@ -1,0 +1,178 @@
+// Trees, layout, search and grafting, with values worked out by hand.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { frameColour, kinds, shadeOf } from '../src/flame/colour';
+import { graft, hasPrunedBelow, nodesAlong } from '../src/flame/graft';
+import { boxAt, BoxType, layOut, newBoxes, type Boxes } from '../src/flame/layout';
+import { compilePattern, escapePattern, findMatches } from '../src/flame/search';
+import { buildTree, largestChild, nodeAt, pathOf, type FlameTree } from '../src/flame/tree';
+import { graphOf } from './graph';
+
+const sample = () => graphOf({ main: 10, 'main;b': 20, 'main;b;leaf': 30, 'main;a': 25, idle: 15 });
+const named = (tree: FlameTree, name: string) => tree.name.findIndex((id) => tree.names[id] === name);
+
+function boxesOf(tree: FlameTree, from = 0, to = tree.total[0]!, width = 100, firstRow = 0, lastRow = 100): Record<string, [number, number, number]> {
+  const boxes = layOut(tree, { from, to, width, firstRow, lastRow }, newBoxes(1));
+  const out: Record<string, [number, number, number]> = {};
+  for (let i = 0; i < boxes.count; i++) {
+    const kind = boxes.type[i] === BoxType.pruned ? 'pruned ' : boxes.type[i] === BoxType.small ? 'small ' : '';
+    out[kind + tree.names[tree.name[boxes.node[i]!]!]] = [boxes.depth[i]!, boxes.x[i]!, boxes.width[i]!];
+  }
+  return out;
+}
+
+test('siblings stand by name, own weight at the end', () => {
+  // all 100 = idle 15 + main 85; main = a 25 + b 50 + own 10; b = leaf 30 + own 20.
+  assert.deepEqual(boxesOf(buildTree(sample(), 'name')), {
+    all: [0, 0, 100], idle: [1, 0, 15], main: [1, 15, 85], a: [2, 15, 25], b: [2, 40, 50], leaf: [3, 40, 30],
+  });
+});
+
+test('siblings by weight, the largest first', () => {
+  assert.deepEqual(boxesOf(buildTree(sample(), 'weight')), {
+    all: [0, 0, 100], main: [1, 0, 85], b: [2, 0, 50], leaf: [3, 0, 30], a: [2, 50, 25], idle: [1, 85, 15],
+  });
+});
+
+test('a zoomed window is scaled and cut at its edges', () => {
+  const tree = buildTree(sample(), 'name');
+  // The window is b: 40..90 of the weight on 200 pixels, so 4 pixels a unit.
+  assert.deepEqual(boxesOf(tree, 40, 90, 200), { all: [0, 0, 200], main: [1, 0, 200], b: [2, 0, 200], leaf: [3, 0, 120] });
+});
+
+test('rows out of view are left out', () => {
+  assert.deepEqual(Object.keys(boxesOf(buildTree(sample(), 'name'), 0, 100, 100, 2, 2)).sort(), ['a', 'b']);
+});
+
+test('weight that was left out stands before the own weight', () => {
+  const tree = buildTree(graphOf({ main: 10, 'main;big': 60 }, { main: { weight: 30, count: 7 } }), 'name');
+  assert.equal(tree.hidden[named(tree, 'main')], 30);
+  assert.deepEqual(boxesOf(tree)['pruned main'], [2, 60, 30]);
+});
+
+test('frames under half a pixel are drawn as one', () => {
+  const stacks: Record<string, number> = { main: 900 };
+  for (let i = 0; i < 100; i++) stacks[`main;f${String(i).padStart(3, '0')}`] = 1;
+  const shown = boxesOf(buildTree(graphOf(stacks), 'name'), 0, 1000, 100);
+  assert.deepEqual(Object.keys(shown), ['all', 'main', 'small main']);
+  assert.deepEqual(shown['small main'], [2, 0, 10]);
+});
+
+test('points find their box', () => {
+  const tree = buildTree(sample(), 'name');
+  const boxes: Boxes = layOut(tree, { from: 0, to: 100, width: 100, firstRow: 0, lastRow: 9 }, newBoxes());
+  const at = (depth: number, x: number) => {
+    const box = boxAt(boxes, depth, x);
+    return box < 0 ? null : tree.names[tree.name[boxes.node[box]!]!];
+  };
+  assert.equal(at(2, 39.9), 'a');
+  assert.equal(at(2, 40), 'b');
+  assert.equal(at(3, 71), null);
+  assert.equal(at(2, 99), null);
+});
+
+test('paths lead to nodes and back', () => {
+  const tree = buildTree(sample(), 'name');
+  const leaf = named(tree, 'leaf');
+  assert.deepEqual(pathOf(tree, leaf), ['main', 'b', 'leaf']);
+  assert.deepEqual(nodeAt(tree, ['main', 'b', 'leaf']), { node: leaf, found: 3 });
+  assert.deepEqual(nodeAt(tree, ['main', 'gone', 'leaf']), { node: named(tree, 'main'), found: 1 });
+  assert.equal(largestChild(tree, named(tree, 'main')), named(tree, 'b'));
+  assert.deepEqual(pathOf(tree, 0), []);
+});
+
+test('a stack 5,000 deep is no problem', () => {
+  const path = Array.from({ length: 5000 }, (_, i) => `f${i % 50}`);
+  const graph = graphOf({});
+  const names = [...new Set(path)];
+  graph.names = ['all', ...names];
+  const n = graph.nodes;
+  path.forEach((name, i) => {
+    n.parent.push(i);
+    n.name.push(1 + names.indexOf(name));
+    for (const column of ['module', 'kind', 'file', 'line', 'self', 'self_samples', 'pruned'] as const) n[column].push(0);
+    n.total.push(8);
+    n.samples.push(8);
+  });
+  n.total[0] = 8;
+  n.self[5000] = 8;
+  const tree = buildTree(graph, 'name');
+  assert.equal(tree.height[0], 5000);
+  const boxes = layOut(tree, { from: 0, to: 8, width: 100, firstRow: 4990, lastRow: 5100 }, newBoxes());
+  assert.equal(boxes.count, 11);
+  assert.equal(findMatches(tree, compilePattern('f49$')!).weight, 8);
+});
+
+test('the matched share counts each stack once', () => {
+  const tree = buildTree(graphOf({ 'main;rec;rec;rec': 30, 'main;rec;leaf': 10, 'main;other': 40, 'rec;x': 20 }), 'name');
+  const found = findMatches(tree, compilePattern('^rec$')!);
+  assert.equal(found.weight, 60); // 40 below main, 20 at the root, however often rec repeats
+  assert.equal(found.nodes.length, 4);
+  // Below main only what is there counts; below a frame that matches, everything does.
+  assert.equal(findMatches(tree, compilePattern('^rec$')!, nodeAt(tree, ['main']).node).weight, 40);
+  assert.equal(findMatches(tree, compilePattern('^leaf$')!, nodeAt(tree, ['main']).node).weight, 10);
+  assert.equal(findMatches(tree, compilePattern('^rec$')!, nodeAt(tree, ['main', 'rec', 'leaf']).node).weight, 10);
+});
+
+test('matches come in the order of the picture', () => {
+  const tree = buildTree(graphOf({ 'z;hit1': 5, 'a;hit3': 1, 'm;hit2': 9 }), 'name');
+  const found = findMatches(tree, compilePattern('hit')!);
+  assert.deepEqual([...found.nodes].map((node) => tree.names[tree.name[node]!]), ['hit3', 'hit2', 'hit1']);
+});
+
+test('patterns: small letters match both cases, wrong ones are plain text', () => {
+  assert.ok(compilePattern('visit')!.test('VisitQuadrant'));
+  assert.ok(!compilePattern('Visit')!.test('visit_quadrant'));
+  const broken = compilePattern('vector<int>(')!;
+  assert.notEqual(broken.error, '');
+  assert.ok(broken.test('f(std::vector<int>(3))'));
+  assert.ok(!broken.test('vector<int>'));
+  assert.equal(compilePattern(''), null);
+  const name = 'operator()(int[3], a*b)$';
+  assert.ok(new RegExp(`^${escapePattern(name)}$`).test(name));
+});
+
+test('pruned parts below a path are found', () => {
+  const graph = graphOf({ 'main;a': 50, 'main;b': 30 }, { 'main;b': { weight: 5, count: 2 } });
+  assert.ok(hasPrunedBelow(graph, []));
+  assert.ok(hasPrunedBelow(graph, ['main', 'b']));
+  assert.ok(!hasPrunedBelow(graph, ['main', 'a']));
+  assert.ok(hasPrunedBelow(graph, ['main', 'missing']));
+  assert.equal(nodesAlong(graph, ['main', 'b']).length, 2);
+});
+
+test('a fetched subtree replaces what was left out, and newer weight goes up', () => {
+  const base = graphOf({ main: 5, 'main;a': 50, 'main;b': 30 }, { 'main;b': { weight: 15, count: 2 } });
+  const detail = graphOf({ '': 32, small1: 10, small2: 8 }); // 50 now, 45 before
+  detail.names[0] = 'b';
+  const tree = buildTree(graft(base, ['main', 'b'], detail), 'name');
+  const total = (...path: string[]) => {
+    const at = nodeAt(tree, path);
+    return at.found === path.length ? tree.total[at.node] : null;
+  };
+  assert.equal(total('main', 'b'), 50);
+  assert.equal(total('main', 'b', 'small1'), 10);
+  assert.equal(total('main', 'b', 'small2'), 8);
+  assert.equal(total('main'), 105);
+  assert.equal(total(), 105);
+  assert.equal(total('main', 'a'), 50);
+  assert.equal(tree.hidden[nodeAt(tree, ['main', 'b']).node], 0);
+});
+
+test('a path that was left out altogether is put in', () => {
+  const base = graphOf({ 'main;a': 90 }, { main: { weight: 10, count: 3 } });
+  const detail = graphOf({ '': 1, deep: 2 });
+  detail.names[0] = 'c2';
+  const tree = buildTree(graft(base, ['main', 'c1', 'c2'], detail), 'name');
+  assert.equal(tree.total[nodeAt(tree, ['main', 'c1']).node], 3);
+  assert.equal(tree.total[nodeAt(tree, ['main', 'c1', 'c2', 'deep']).node], 2);
+  assert.equal(tree.total[nodeAt(tree, ['main']).node], 100);
+  assert.equal(tree.hidden[nodeAt(tree, ['main']).node], 7);
+});
+
+test('kinds differ in colour, names in shade', () => {
+  for (const theme of ['dark', 'light'] as const) assert.equal(new Set(kinds.map((kind) => frameColour(kind, 3, theme))).size, kinds.length);
+  const shades = new Set(Array.from({ length: 200 }, (_, i) => shadeOf(`function_${i}`)));
+  assert.equal(shades.size, 7);
+  assert.equal(shadeOf('main'), shadeOf('main'));
+});

@@ -1,0 +1,31 @@
+// Bundles the tests with esbuild and runs them with Node's own test runner.
+import { build } from 'esbuild';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const here = dirname(fileURLToPath(import.meta.url));
+// Below node_modules, so that packages are found from there.
+const cache = join(here, '../node_modules/.cache');
+mkdirSync(cache, { recursive: true });
+const out = mkdtempSync(join(cache, 'tests-'));
+try {
+  const tests = readdirSync(here).filter((name) => name.endsWith('.test.ts'));
+  await build({
+    entryPoints: tests.map((name) => join(here, name)),
+    outdir: out,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node18',
+    packages: 'external',
+    logLevel: 'warning',
+  });
+  const files = tests.map((name) => join(out, name.replace(/\.ts$/, '.mjs')));
+  const { status } = spawnSync(process.execPath, ['--test', ...files], { stdio: 'inherit' });
+  process.exitCode = status ?? 1;
+} finally {
+  rmSync(out, { recursive: true, force: true });
+}

@@ -1,0 +1,136 @@
+// Numbers, times, addresses and the other pure functions.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Loss, SourceLine } from '../src/api/types';
+import { query } from '../src/api/client';
+import { defaultView, formatHash, parseHash } from '../src/store/url';
+import { axisTime, bytes, count, duration, percent, short, splitPath, ticks, weight } from '../src/text/format';
+import { hotLines, nextHot } from '../src/text/heat';
+import { commentStarts, highlightLine } from '../src/text/highlight';
+import { sumLosses } from '../src/text/loss';
+import { Rate } from '../src/text/rate';
+import { commandIn } from '../src/text/remedy';
+import { bars, brush } from '../src/text/strip';
+
+test('numbers', () => {
+  assert.equal(count(1234567), '1,234,567');
+  assert.equal(short(999), '999');
+  assert.equal(short(1234), '1.23 k');
+  assert.equal(short(45_600_000), '45.6 M');
+  assert.equal(short(999_600), '1.00 M');
+  assert.equal(percent(0.1234), '12.3 %');
+  assert.equal(percent(0), '0.0 %');
+  assert.equal(percent(0.0001), '<0.1 %');
+  assert.equal(percent(0.0001, 2), '0.01 %');
+  assert.equal(bytes(512), '512 B');
+  assert.equal(bytes(5_400_000), '5.15 MiB');
+});
+
+test('times', () => {
+  assert.equal(duration(0.25), '250 µs');
+  assert.equal(duration(18.2), '18.2 ms');
+  assert.equal(duration(1500), '1.50 s');
+  assert.equal(duration(125_000), '2 min 05 s');
+  assert.equal(duration(3_900_000), '1 h 05 min');
+  assert.equal(weight(2.5e9, 'ns'), '2.50 s');
+  assert.equal(weight(1234, 'cycles'), '1.23 k cycles');
+  assert.deepEqual([0, 250, 5000, 2500, 65_000, 3_725_000].map(axisTime), ['0', '250 ms', '5 s', '2.5 s', '1:05', '1:02:05']);
+  assert.deepEqual(ticks(0, 42_000, 10), [0, 5000, 10_000, 15_000, 20_000, 25_000, 30_000, 35_000, 40_000]);
+  assert.deepEqual(ticks(5, 5, 10), []);
+});
+
+test('paths of files', () => {
+  assert.deepEqual(splitPath('/build/city/traffic.cc'), { folder: '/build/city/', file: 'traffic.cc' });
+  assert.deepEqual(splitPath('traffic.cc'), { folder: '', file: 'traffic.cc' });
+});
+
+test('the address holds the view, and defaults leave it empty', () => {
+  assert.equal(formatHash(defaultView), '#flame');
+  assert.deepEqual(parseHash(''), defaultView);
+  const view = {
+    ...defaultView, tab: 'source' as const, session: '2026 a&b', event: 'cpu_core/cycles/', pids: [4], tids: [7, 8], start: 0, end: 1200.5,
+    zoom: ['main', 'operator()(int, char)', 'a;b'], search: '^x|y$', filter: 'z+', sort: 'name' as const, ascending: true, file: '/src/ü.cc', line: 12,
+    upright: true, byWeight: true,
+  };
+  assert.deepEqual(parseHash(formatHash(view)), view);
+});
+
+test('addresses that people mangled give a usable view', () => {
+  const view = parseHash('#nonsense?tid=7,x,-3&start=abc&end=&line=1.5&sort=bad');
+  assert.equal(view.tab, 'flame');
+  assert.deepEqual(view.tids, [7]);
+  assert.equal(view.start, null);
+  assert.equal(view.end, null);
+  assert.equal(view.line, 0);
+  assert.equal(view.sort, 'self');
+});
+
+test('query strings leave out what is not set', () => {
+  assert.equal(query({}), '');
+  assert.equal(query({ a: '', b: null, c: undefined, d: [] }), '');
+  assert.equal(query({ start: 0, tid: [1, 2], event: 'a b' }), '?start=0&tid=1%2C2&event=a+b');
+});
+
+test('rates over a window', () => {
+  const rate = new Rate(3000);
+  assert.equal(rate.perSecond(0), 0);
+  for (let i = 0; i <= 10; i++) rate.add(i * 500, i * 50);
+  assert.equal(rate.perSecond(5000), 100);
+  assert.equal(rate.perSecond(9000), 0);
+  rate.add(9000, 10); // a new recording starts from below
+  assert.equal(rate.perSecond(9000), 0);
+});
+
+test('bars of the time strip stand for equal times', () => {
+  const { heights, most } = bars([1, 1, 4, 0, 2], 3);
+  assert.deepEqual([...heights], [0.5, 1, 0.5]);
+  assert.equal(most, 4);
+  assert.equal(bars([], 10).heights.length, 0);
+  assert.deepEqual([...bars([2, 4], 100).heights], [0.5, 1]);
+});
+
+test('brushing gives whole milliseconds inside the strip', () => {
+  assert.deepEqual(brush(100, 300, 1000, 0, 10_000), { start: 1000, end: 3000 });
+  assert.deepEqual(brush(300, 100, 1000, 0, 10_000), { start: 1000, end: 3000 });
+  assert.deepEqual(brush(-50, 2000, 1000, 0, 10_000), { start: 0, end: 10_000 });
+  assert.equal(brush(100, 102, 1000, 0, 10_000), null);
+});
+
+test('losses are added up by reason, lost ones first', () => {
+  const loss = (reason: Loss['reason'], number: number, lost: boolean): Loss => ({ reason, count: number, lost });
+  assert.deepEqual(sumLosses([loss('stack_truncated', 90, false), loss('ring_full', 5, true), loss('throttled', 7, true), loss('ring_full', 6, true)]), [
+    { reason: 'ring_full', count: 11, lost: true },
+    { reason: 'throttled', count: 7, lost: true },
+    { reason: 'stack_truncated', count: 90, lost: false },
+  ]);
+});
+
+test('commands are found in remedies', () => {
+  assert.equal(commandIn('sysctl -w kernel.perf_event_paranoid=1'), 'sysctl -w kernel.perf_event_paranoid=1');
+  assert.equal(commandIn('Run `setcap cap_perfmon+ep ./flamewire-agent` once.'), 'setcap cap_perfmon+ep ./flamewire-agent');
+  assert.equal(commandIn('on the target: sysctl -w kernel.kptr_restrict=0, then start anew'), 'sysctl -w kernel.kptr_restrict=0');
+  assert.equal(commandIn('Use a newer kernel'), 'Use a newer kernel');
+});
+
+test('hot lines, around the ends', () => {
+  const line = (number: number, own: number) => ({ line: number, weight: own }) as SourceLine;
+  const hot = hotLines([line(1, 0), line(4, 100), line(9, 4), line(12, 5), line(20, 60)]);
+  assert.deepEqual(hot, [4, 12, 20]);
+  assert.equal(nextHot(hot, 4, 1), 12);
+  assert.equal(nextHot(hot, 20, 1), 4);
+  assert.equal(nextHot(hot, 4, -1), 20);
+  assert.equal(nextHot(hot, 13, -1), 12);
+  assert.equal(nextHot([], 4, 1), 0);
+});
+
+test('source colours lose no character', () => {
+  const lines = ['#include <x> // y', 'int a = 0x1F; /* one', 'two */ char* s = "a\\"b"; // end', "auto c = 'x', big = 1'000;", 'a / b * c', ''];
+  const starts = commentStarts(lines);
+  assert.deepEqual(starts, [false, false, true, false, false, false]);
+  lines.forEach((line, i) => assert.equal(highlightLine(line, starts[i]!).tokens.map((token) => token.text).join(''), line));
+  const kinds = (line: string, inside = false) => highlightLine(line, inside).tokens.map((token) => `${token.kind}:${token.text}`);
+  assert.deepEqual(kinds('return x + 42; // why'), ['word:return', 'plain: x + ', 'number:42', 'plain:; ', 'comment:// why']);
+  assert.deepEqual(kinds('b */ if'), ['plain:b */ ', 'word:if']);
+  assert.deepEqual(kinds('b */ if', true), ['comment:b */', 'plain: ', 'word:if']);
+  assert.deepEqual(kinds('"// no comment"'), ['string:"// no comment"']);
+});
