@@ -1,13 +1,22 @@
 // Against the real /proc: our own process, where the dynamic loader and nm know the right answers.
 #include <dlfcn.h>
 #include <link.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/auxv.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 
+#include <cstdlib>
+
+#include "agent/process/maps.h"
+#include "agent/process/proc_text.h"
+#include "agent/process/process_info.h"
 #include "agent/process/process_list.h"
 #include "agent/process/process_table.h"
 #include "agent/process/vdso.h"
@@ -118,4 +127,106 @@ TEST_CASE("a child in its own directory shows up in the list and by name") {
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
     CHECK_FALSE(identify_process(pid));
+}
+
+namespace {
+
+// Copies itself elsewhere, enters its own mount and pid namespaces and another root, runs from there, and loses its file.
+pid_t start_hidden_process(const std::string& directory) {
+    ::mkdir((directory + "/bin").c_str(), 0755);
+    const std::string copy = directory + "/bin/hidden";
+    if (std::system(("cp /proc/" + std::to_string(::getpid()) + "/exe " + copy).c_str()) != 0) return -1;
+    for (const char* below : {"/lib", "/lib64", "/usr"}) {
+        struct stat status {};
+        if (::stat(below, &status) == 0) ::mkdir((directory + below).c_str(), 0755);
+    }
+    const pid_t outer = ::fork();
+    if (outer != 0) return outer;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::unshare(CLONE_NEWNS | CLONE_NEWPID) != 0) ::_exit(77);
+    // What is mounted from here on must stay in here.
+    if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) ::_exit(77);
+    for (const char* below : {"/lib", "/lib64", "/usr"}) {
+        struct stat status {};
+        if (::stat(below, &status) == 0 && ::mount(below, (directory + below).c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) ::_exit(77);
+    }
+    const pid_t inner = ::fork();
+    if (inner == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (::chroot(directory.c_str()) != 0 || ::chdir("/") != 0) ::_exit(77);
+        ::execl("/bin/hidden", "hidden", "[.wait]", nullptr);
+        ::_exit(77);
+    }
+    int status = 0;
+    ::waitpid(inner, &status, 0);
+    ::_exit(77);
+}
+
+// The process that start_hidden_process ran, by its comm below `outer`.
+std::uint32_t find_hidden(pid_t outer) {
+    for (const std::uint32_t pid : find_by_name("hidden")) {
+        const auto stat = read_stat("/proc", pid);
+        if (stat && stat->parent_pid == static_cast<std::uint32_t>(outer)) return pid;
+    }
+    return 0;
+}
+
+}  // namespace
+
+TEST_CASE("waits to be looked at", "[.wait]") { ::sleep(30); }
+
+TEST_CASE("a process with its own mounts, pids and root, its binary deleted") {
+    std::string directory = "/tmp/flamewire-hidden-XXXXXX";
+    REQUIRE(::mkdtemp(directory.data()) != nullptr);
+    const pid_t outer = start_hidden_process(directory);
+    REQUIRE(outer > 0);
+    std::uint32_t pid = 0;
+    for (int attempt = 0; attempt < 500 && pid == 0 && ::waitpid(outer, nullptr, WNOHANG) == 0; ++attempt) {
+        ::usleep(10'000);
+        pid = find_hidden(outer);
+    }
+    if (pid == 0) {
+        WARN("namespaces are not ours to make here: nothing was tested");
+    } else {
+        ::usleep(300'000);  // its loader maps the libraries
+        REQUIRE(::unlink((directory + "/bin/hidden").c_str()) == 0);
+        ProcessTable table;
+        table.attach(pid);
+        const ProcessHandle process = table.thread(table.thread_of(pid, pid, monotonic_ns())).process;
+        CHECK(table.process(process).comm == "hidden");
+        CHECK(table.process(process).ns_pid == 1);
+        CHECK(table.process(process).command_line == "hidden [.wait]");
+        // The same program as ours: each of our own addresses, moved by the difference of the two load addresses.
+        ProcessTable own;
+        const auto own_pid = static_cast<std::uint32_t>(::getpid());
+        own.attach(own_pid);
+        const ProcessHandle self = own.thread(own.thread_of(own_pid, own_pid, monotonic_ns())).process;
+        const auto code = reinterpret_cast<std::uintptr_t>(&find_hidden);
+        const ResolvedAddress expected = own.resolve(self, code);
+        std::uint64_t begin = 0;
+        auto lines = LineReader::open("/proc/" + std::to_string(pid) + "/maps", 16384);
+        for (std::string_view line; lines && lines->next(line);) {
+            const auto entry = parse_maps_line(line);
+            if (entry && entry->executable && entry->path.ends_with("/bin/hidden")) {
+                CHECK(entry->deleted);
+                begin = entry->start - entry->file_offset;
+                break;
+            }
+        }
+        REQUIRE(begin != 0);
+        std::uint64_t own_begin = 0;
+        auto own_lines = LineReader::open("/proc/self/maps", 16384);
+        for (std::string_view line; own_lines && own_lines->next(line) && own_begin == 0;)
+            if (const auto entry = parse_maps_line(line)) own_begin = entry->start;
+        const ResolvedAddress resolved = table.resolve(process, begin + (code - own_begin));
+        CHECK(resolved.module != 0);
+        CHECK(resolved.address == expected.address);
+        CHECK(table.module(resolved.module).build_id == own.module(expected.module).build_id);
+        CHECK(table.module(resolved.module).path.ends_with("/bin/hidden"));
+        CHECK(table.take_notices().empty());
+    }
+    ::kill(outer, SIGKILL);
+    ::waitpid(outer, nullptr, 0);
+    if (pid != 0) ::kill(static_cast<pid_t>(pid), SIGKILL);
+    (void)!std::system(("rm -rf --one-file-system " + directory).c_str());
 }
