@@ -58,8 +58,9 @@ void Dialer::succeeded() {
 }
 
 void Dialer::again(bool useful, const std::string& reason) {
-    if (useful) succeeded();
-    failed(reason);
+    if (!useful) return failed(reason);
+    succeeded();
+    pause();
 }
 
 void Dialer::failed(const std::string& reason) {
@@ -68,6 +69,11 @@ void Dialer::failed(const std::string& reason) {
         std::fprintf(stderr, "flamewire-agent: no server at %s:%u (%s); trying again until there is one\n", host_.c_str(),
                      unsigned{port_}, reason.c_str());
     said_ = true;
+    pause();
+}
+
+void Dialer::pause() {
+    if (stopped_) return;
     timer_.expires_after(std::chrono::milliseconds(next_pause_ms()));
     timer_.async_wait([this](asio::error_code error) {
         if (!error) dial();

@@ -23,7 +23,7 @@ public:
     Dialer(asio::io_context& io, std::string host, std::uint16_t port, std::uint32_t retry_ms, Connected connected);
 
     void dial();
-    // The last connection is over. `useful`: the server had answered, so the pauses begin anew.
+    // The last connection is over. `useful`: the server had answered, so the pauses begin anew, and its owner has said why it ended.
     void again(bool useful, const std::string& reason);
     // The server answered.
     void succeeded();
@@ -32,6 +32,7 @@ public:
 private:
     void try_next_endpoint();
     void failed(const std::string& reason);
+    void pause();
     [[nodiscard]] std::uint32_t next_pause_ms();
 
     asio::io_context& io_;

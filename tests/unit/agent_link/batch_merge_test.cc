@@ -1,0 +1,100 @@
+#include "agent/link/batch_merge.h"
+
+#include <catch2/catch.hpp>
+
+using namespace flamewire;
+using namespace flamewire::agent;
+using wire::Batch;
+using wire::Loss;
+using wire::LossReason;
+using wire::Row;
+
+namespace {
+
+Batch batch_of(std::uint64_t seq, std::vector<Row> rows) {
+    Batch batch;
+    batch.recording_id[0] = 1;
+    batch.epoch = 3;
+    batch.seq = seq;
+    batch.monotonic_ns = seq * 1000;
+    batch.rows = std::move(rows);
+    return batch;
+}
+
+Row row(std::uint64_t bucket, wire::Id event, std::uint32_t count) {
+    return {.bucket = bucket, .event = event, .thread = 1, .cpu = 0, .stack = 1, .count = count, .weight = count};
+}
+
+}  // namespace
+
+TEST_CASE("merging widens buckets, joins tables and says what became coarser") {
+    Batch older = batch_of(5, {row(101, 1, 2), row(103, 1, 3)});
+    older.string_base = 7;
+    older.strings = {"a", "b"};
+    older.losses = {{LossReason::ring_full, 4, 10, 20, 1, 1}};
+    Batch newer = batch_of(6, {row(104, 2, 1)});
+    newer.string_base = 9;
+    newer.strings = {"c"};
+    newer.losses = {{LossReason::ring_full, 1, 5, 15, 1, 1}, {LossReason::throttled, 9, 1, 1, 0, 0}};
+    newer.end = wire::End{"stopped", 0};
+    REQUIRE(can_merge(older, newer));
+
+    const Batch merged = merge(older, newer, 40'000'000);
+    CHECK(merged.first_seq == 5);
+    CHECK(merged.seq == 6);
+    CHECK(merged.monotonic_ns == 6000);
+    CHECK(merged.string_base == 7);
+    CHECK(merged.strings == std::vector<std::string>{"a", "b", "c"});
+    CHECK(merged.bucket_ns == 40'000'000);
+    // 101 / 4 = 25, 103 / 4 = 25, 104 / 4 = 26.
+    CHECK(merged.rows == std::vector<Row>{row(25, 1, 2), row(25, 1, 3), row(26, 2, 1)});
+    CHECK(merged.end == wire::End{"stopped", 0});
+    CHECK(merged.losses == std::vector<Loss>{{LossReason::ring_full, 5, 5, 20, 1, 1},
+                                             {LossReason::throttled, 9, 1, 1, 0, 0},
+                                             {LossReason::time_coarsened, 5, 1'000'000'000, 1'039'999'999, 1, 0},
+                                             {LossReason::time_coarsened, 1, 1'040'000'000, 1'079'999'999, 2, 0}});
+    CHECK(samples_in(merged) == 6);
+    CHECK(lost_in(merged) == 5);
+
+    // Again with a third: the coarsened samples are counted once.
+    const Batch all = merge(merged, batch_of(7, {row(108, 1, 10)}), 160'000'000);
+    CHECK(all.first_seq == 5);
+    CHECK(all.seq == 7);
+    std::uint64_t coarsened = 0;
+    for (const Loss& loss : all.losses)
+        if (loss.reason == LossReason::time_coarsened) coarsened += loss.count;
+    CHECK(coarsened == 16);
+}
+
+TEST_CASE("tables with a hole and different epochs are not merged, bare batches are") {
+    Batch older = batch_of(1, {row(1, 1, 1)}), newer = batch_of(2, {row(1, 1, 1)});
+    older.locations.resize(3);
+    older.location_base = 10;
+    newer.locations.resize(1);
+    newer.location_base = 14;
+    CHECK_FALSE(can_merge(older, newer));
+    newer.location_base = 13;
+    CHECK(can_merge(older, newer));
+    newer.epoch = 4;
+    CHECK_FALSE(can_merge(older, newer));
+
+    rows_to_losses(older, LossReason::spool_full);
+    CHECK_FALSE(is_bare(older));
+    drop_tables(older);
+    CHECK(is_bare(older));
+    CHECK(can_merge(older, newer));
+    const Batch merged = merge(older, newer, wire::default_bucket_ns);
+    CHECK(merged.epoch == 4);
+    CHECK(merged.location_base == 13);
+    CHECK(samples_in(merged) == 1);
+    CHECK(lost_in(merged) == 1);
+}
+
+TEST_CASE("rows become one loss an event, with the time that they covered") {
+    Batch batch = batch_of(1, {row(3, 1, 2), row(9, 1, 5), row(4, 2, 1)});
+    batch.losses = {{LossReason::time_coarsened, 8, 0, 1, 1, 0}};
+    rows_to_losses(batch, LossReason::spool_full);
+    CHECK(batch.rows.empty());
+    CHECK(batch.losses == std::vector<Loss>{{LossReason::spool_full, 7, 30'000'000, 99'999'999, 1, 0},
+                                            {LossReason::spool_full, 1, 40'000'000, 49'999'999, 2, 0}});
+}
