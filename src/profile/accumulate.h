@@ -44,7 +44,7 @@ private:
 
 // The part of a trie that the rows of a selection touch, with its sums: [0] is the root, parents before children.
 struct TouchedTree {
-    std::vector<std::uint32_t> node;  // in the trie
+    std::vector<std::uint32_t> node;                               // in the trie
     std::vector<std::uint32_t> parent, first_child, next_sibling;  // in this tree; 0: none
     std::vector<Weight> self, total;
     std::uint64_t newest_ns = 0;  // end of the newest bucket

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
-// The node that a path of names leads to; of several (equal names in different modules) the heaviest; `none` without any.
+// The node that a path of names leads to; of several (equal names in different modules) the heaviest; `none` without
+// any.
 std::uint32_t find_path(const Store::Tables& tables, const TouchedTree& tree, const std::vector<std::string>& path,
                         const Measure& measure) {
     std::vector<std::uint32_t> matches{0};
@@ -27,8 +28,8 @@ std::uint32_t find_path(const Store::Tables& tables, const TouchedTree& tree, co
     return std::ranges::max(matches, {}, [&](std::uint32_t node) { return measure(tree.total[node]); });
 }
 
-// Which nodes stay. A child is never heavier than its parent and has a larger index, so keeping the first of an order by
-// (weight descending, index) keeps every parent of what it keeps.
+// Which nodes stay. A child is never heavier than its parent and has a larger index, so keeping the first of an order
+// by (weight descending, index) keeps every parent of what it keeps.
 class Pruning {
 public:
     Pruning(const TouchedTree& tree, std::uint32_t root, const TreeOptions& options, const Measure& measure)
@@ -63,7 +64,7 @@ private:
     const TouchedTree& tree_;
     Measure measure_;
     double least_ = 0;
-    std::uint64_t last_weight_ = 0;  // the lightest node that stays …
+    std::uint64_t last_weight_ = 0;   // the lightest node that stays …
     std::uint32_t last_node_ = none;  // … and its index
 };
 

@@ -28,8 +28,8 @@ std::size_t protected_from(const RowTable& rows, std::size_t max_rows) {
 std::optional<Group> next_group(const RowTable& rows, std::size_t max_rows) {
     const std::span<const RowChunk> chunks = rows.chunks().first(protected_from(rows, max_rows));
     for (std::uint8_t level = 0; level + 1U < coarse_levels.size(); ++level) {
-        const auto first = std::find_if(chunks.begin(), chunks.end(),
-                                        [&](const RowChunk& chunk) { return chunk.level == level; });
+        const auto first =
+            std::find_if(chunks.begin(), chunks.end(), [&](const RowChunk& chunk) { return chunk.level == level; });
         if (first == chunks.end()) continue;
         auto last = first;
         std::size_t size = 0;

@@ -31,8 +31,9 @@ inline constexpr std::array<CoarseLevel, 7> coarse_levels = {{
 inline constexpr std::size_t protected_share = 4;
 
 struct CoarsenHooks {
-    std::function<ThreadId(ThreadId)> fold_thread;            // the thread that stands for all of its process
-    std::function<void(const RowChunk&)> coarsened, dropped;  // told once of every chunk that leaves level 0, or the table
+    std::function<ThreadId(ThreadId)> fold_thread;  // the thread that stands for all of its process
+    std::function<void(const RowChunk&)> coarsened,
+        dropped;  // told once of every chunk that leaves level 0, or the table
 };
 
 // Rows of a chunk for tables of at most `max_rows`: small enough that giving way is gradual.

@@ -1,5 +1,6 @@
 // Interned functions. Two frames are of the same function when name, module and kind are equal. The inlined and the
-// outlined form of one function are two entries (a call tree tells them apart) of one group (a table of functions does not).
+// outlined form of one function are two entries (a call tree tells them apart) of one group (a table of functions does
+// not).
 #pragma once
 
 #include <cstddef>

@@ -14,10 +14,14 @@ std::string_view base_name(std::string_view path) {
 
 symbol::ModuleKind symbol_kind(wire::ModuleKind kind) {
     switch (kind) {
-        case wire::ModuleKind::kernel: return symbol::ModuleKind::kernel;
-        case wire::ModuleKind::vdso: return symbol::ModuleKind::vdso;
-        case wire::ModuleKind::jit: return symbol::ModuleKind::jit;
-        case wire::ModuleKind::file: break;
+        case wire::ModuleKind::kernel:
+            return symbol::ModuleKind::kernel;
+        case wire::ModuleKind::vdso:
+            return symbol::ModuleKind::vdso;
+        case wire::ModuleKind::jit:
+            return symbol::ModuleKind::jit;
+        case wire::ModuleKind::file:
+            break;
     }
     return symbol::ModuleKind::file;
 }
@@ -64,9 +68,7 @@ ModuleId Store::Tables::intern_module(const wire::Module& module, std::string_vi
     symbol::ModuleIdentity identity{symbol_kind(module.kind), std::string(path), module.build_id, {}, module.size};
     const FileIdentity file{module.device, module.inode, module.mtime_ns};
     const std::uint64_t hash = module_hash(identity, file);
-    const auto equal = [&](ModuleId id) {
-        return same_module(identity, file, modules[id].identity, module_files[id]);
-    };
+    const auto equal = [&](ModuleId id) { return same_module(identity, file, modules[id].identity, module_files[id]); };
     if (const ModuleId known = module_index.find(hash, equal)) return known;
     if (identity.kind == symbol::ModuleKind::kernel && recording) identity.boot_id = recording->boot_id;
     const ModuleId id = narrow32(modules.size());

@@ -9,11 +9,12 @@
 
 namespace flamewire::profile {
 
-// Dense indexes into a Store's tables. Unlike ids on the wire they live as long as the store. 0 is reserved: "", no module, root.
+// Dense indexes into a Store's tables. Unlike ids on the wire they live as long as the store. 0 is reserved: "", no
+// module, root.
 using StringId = std::uint32_t;
 using ModuleId = std::uint32_t;
 using LocationId = std::uint32_t;
-using StackId = std::uint32_t;   // node of the address trie
+using StackId = std::uint32_t;  // node of the address trie
 using ThreadId = std::uint32_t;
 using ProcessId = std::uint32_t;
 using EventId = std::uint32_t;
@@ -27,11 +28,12 @@ struct Function {
     StringId name = 0;
     StringId module = 0;  // file name of the module, without directories
     FrameKind kind = FrameKind::unknown;
-    StringId file = 0;    // of its declaration or first line seen; 0 when not known
+    StringId file = 0;  // of its declaration or first line seen; 0 when not known
     std::uint32_t line = 0;
 };
 
-// Every view takes one. Times are CLOCK_MONOTONIC ns of the target, end exclusive; a row belongs to a range by the start of its bucket.
+// Every view takes one. Times are CLOCK_MONOTONIC ns of the target, end exclusive; a row belongs to a range by the
+// start of its bucket.
 struct Filter {
     std::optional<EventId> event = std::nullopt;
     std::uint64_t start_ns = 0;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
+#include <utility>
 
 #include "profile/accumulate.h"
 
@@ -58,14 +60,11 @@ SlotSums sum_frames(const Store::Tables& tables, const Filter& filter, std::size
 
 bool is_zero(const Weight& weight) { return weight == Weight{}; }
 
-// Heaviest self first, then heaviest total; equals keep their order.
-template <class Row>
-void sort_by_self(std::vector<Row>& rows, const Measure& measure) {
-    std::ranges::stable_sort(rows, [&](const Row& a, const Row& b) {
-        const std::uint64_t self_a = measure(a.self);
-        const std::uint64_t self_b = measure(b.self);
-        return self_a != self_b ? self_a > self_b : measure(a.total) > measure(b.total);
-    });
+// Heaviest self first, then heaviest total, then by id_of(row), so that equals do not change places between answers.
+template <class Row, class IdOf>
+void sort_by_self(std::vector<Row>& rows, const Measure& measure, IdOf id_of) {
+    const auto key = [&](const Row& row) { return std::tuple(~measure(row.self), ~measure(row.total), id_of(row)); };
+    std::ranges::sort(rows, {}, key);
 }
 
 }  // namespace
@@ -79,7 +78,8 @@ std::vector<FunctionRow> functions(const Store& store, const Filter& filter) {
     for (FunctionId group = 1; group < tables.functions.size(); ++group)
         if (!is_zero(sums.total[group]))
             rows.push_back({tables.functions.shown(group), sums.self[group], sums.total[group]});
-    sort_by_self(rows, Measure(sums.all));
+    sort_by_self(rows, Measure(sums.all),
+                 [](const FunctionRow& row) { return std::pair(row.function.name, row.function.module); });
     return rows;
 }
 
@@ -101,8 +101,8 @@ std::vector<ThreadRow> thread_summary(const Store& store, const Filter& filter) 
 
     const Measure measure(all);
     std::vector<PairSums::Entry> entries(by_function.entries().begin(), by_function.entries().end());
-    std::ranges::stable_sort(entries, [&](const PairSums::Entry& a, const PairSums::Entry& b) {
-        return a.first != b.first ? a.first < b.first : measure(a.sum) > measure(b.sum);
+    std::ranges::sort(entries, {}, [&](const PairSums::Entry& entry) {
+        return std::tuple(entry.first, ~measure(entry.sum), entry.second);
     });
     std::vector<ThreadRow> rows;
     auto entry = entries.begin();
@@ -112,7 +112,7 @@ std::vector<ThreadRow> thread_summary(const Store& store, const Filter& filter) 
             if (row.top.size() < most) row.top.push_back({tables.functions.shown(entry->second), entry->sum});
         if (!is_zero(row.weight)) rows.push_back(std::move(row));
     }
-    std::ranges::stable_sort(rows, std::ranges::greater(), [&](const ThreadRow& row) { return measure(row.weight); });
+    std::ranges::sort(rows, {}, [&](const ThreadRow& row) { return std::pair(~measure(row.weight), row.thread); });
     return rows;
 }
 
@@ -149,7 +149,7 @@ std::vector<FileRow> source_files(const Store& store, const Filter& filter) {
     std::vector<FileRow> rows;
     for (std::size_t i = 0; i < files.size(); ++i)
         if (!is_zero(sums.total[i])) rows.push_back({files[i], sums.self[i], sums.total[i]});
-    sort_by_self(rows, Measure(sums.all));
+    sort_by_self(rows, Measure(sums.all), [](const FileRow& row) { return row.file; });
     return rows;
 }
 

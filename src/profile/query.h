@@ -1,4 +1,5 @@
-// Questions to a store. Pure: a store and a filter in, a value out. One pass over the rows in range, then over the touched nodes.
+// Questions to a store. Pure: a store and a filter in, a value out. One pass over the rows in range, then over the
+// touched nodes.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,15 @@
 
 namespace flamewire::profile {
 
-// A call tree in columns: node 0 is the root, parents before children, siblings by descending total weight. Function-level nodes
-// (inlined frames included); merged by (function, inlined or not).
+// A call tree in columns: node 0 is the root, parents before children, siblings by descending total weight.
+// Function-level nodes (inlined frames included); merged by (function, inlined or not).
 struct CallTree {
     struct Node {
         std::uint32_t parent = 0;
         FunctionId function = 0;  // into functions
         Weight self, total;
-        std::uint32_t pruned_children = 0;  // children left out because they were below the limit; their weight is in total
+        std::uint32_t pruned_children =
+            0;  // children left out because they were below the limit; their weight is in total
     };
     std::vector<Node> nodes;
     std::vector<Function> functions;  // those of the nodes, [0] is the root's
@@ -28,7 +30,8 @@ struct CallTree {
 
 struct TreeOptions {
     double min_share = 0.0;  // subtrees below this share of the (zoomed) root's weight are pruned
-    // Names of a path from the outermost frame: only the subtree below it, re-rooted (zoom into pruned parts). Empty: all.
+    // Names of a path from the outermost frame: only the subtree below it, re-rooted (zoom into pruned parts). Empty:
+    // all.
     std::vector<std::string> path = {};
     std::size_t max_nodes = 0;  // 0: no limit; else the smallest subtrees go first
 };
@@ -53,7 +56,8 @@ struct ThreadRow {
 };
 std::vector<ThreadRow> thread_summary(const Store& store, const Filter& filter);  // by weight, descending
 
-// Lines of one source file with their weights. self: innermost frame at this line; total: any frame of the stack at it, once per sample.
+// Lines of one source file with their weights. self: innermost frame at this line; total: any frame of the stack at it,
+// once per sample.
 struct LineRow {
     std::uint32_t line = 0;
     Weight self, total;

@@ -59,7 +59,9 @@ struct RowChunk {
 
     [[nodiscard]] std::size_t size() const { return stack.size(); }
     [[nodiscard]] std::uint64_t first_ns() const { return (base_bucket + first_offset) * bucket_ns; }
-    [[nodiscard]] std::uint64_t last_ns() const { return (base_bucket + last_offset) * bucket_ns; }  // start of the last bucket
+    [[nodiscard]] std::uint64_t last_ns() const {
+        return (base_bucket + last_offset) * bucket_ns;
+    }  // start of the last bucket
     [[nodiscard]] std::uint64_t end_ns() const { return last_ns() + bucket_ns; }
     [[nodiscard]] std::size_t memory_bytes() const;
     void shrink();
@@ -152,8 +154,9 @@ void RowTable::select(const RowFilter& filter, Visit visit) const {
 // Count and weight of a row, wherever they are.
 inline Weight row_weight(const RowChunk& chunk, std::size_t row) {
     if (chunk.count[row] != RowChunk::wide_mark) return {chunk.count[row], chunk.weight[row]};
-    const auto wide = std::lower_bound(chunk.wide.begin(), chunk.wide.end(), row,
-                                       [](const RowChunk::Wide& entry, std::size_t index) { return entry.row < index; });
+    const auto wide =
+        std::lower_bound(chunk.wide.begin(), chunk.wide.end(), row,
+                         [](const RowChunk::Wide& entry, std::size_t index) { return entry.row < index; });
     return {wide->count, wide->weight};
 }
 

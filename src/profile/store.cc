@@ -24,12 +24,12 @@ Result<bool> Store::apply(const wire::Batch& batch) {
     if (same_recording && t.epoch.epoch != 0 && batch.epoch < t.epoch.epoch)
         return fail(ErrorCode::invalid, "the batch is of an epoch that has ended");
     if (same_recording && batch.epoch == t.epoch.epoch) {
-        TRY(t.validate(batch, t.epoch));
+        (void)TRY(t.validate(batch, t.epoch));
     } else {
         EpochMaps fresh;
         fresh.recording_id = batch.recording_id;
         fresh.epoch = batch.epoch;
-        TRY(t.validate(batch, fresh));
+        (void)TRY(t.validate(batch, fresh));
         t.epoch = std::move(fresh);
     }
     return t.apply(batch);
@@ -48,8 +48,7 @@ std::vector<PendingModule> Store::take_pending() {
         }
         PendingModule& module = pending[slot[location.module] - 1];
         module.locations.push_back(id);
-        module.addresses.push_back(
-            {location.address, (location.flags & wire::location_flag::return_address) != 0});
+        module.addresses.push_back({location.address, (location.flags & wire::location_flag::return_address) != 0});
     }
     t.wanted.clear();
     t.wanted.shrink_to_fit();
@@ -68,8 +67,9 @@ static std::vector<LocationFrame> own_frames(Store::Tables& t, LocationId id, co
         if (frame.function >= resolved.strings.size() || frame.file >= resolved.strings.size()) return {};
         if (files[frame.file] == 0) files[frame.file] = t.strings.intern(resolved.strings[frame.file]);
         const StringId file = files[frame.file];
-        own.push_back({t.intern_function(resolved.strings[frame.function], t.locations[id], frame.inlined, file, frame.line),
-                       file, frame.line});
+        own.push_back(
+            {t.intern_function(resolved.strings[frame.function], t.locations[id], frame.inlined, file, frame.line),
+             file, frame.line});
     }
     return own;
 }
@@ -104,7 +104,8 @@ void Store::forget_frames(std::span<const ModuleId> modules) {
         if (module < forgotten.size()) forgotten[module] = 1;
     for (LocationId id = 1; id < t.locations.size(); ++id) {
         Location& location = t.locations[id];
-        if (forgotten[location.module] == 0 || location.state == FrameState::named || location.state == FrameState::wanted)
+        if (forgotten[location.module] == 0 || location.state == FrameState::named ||
+            location.state == FrameState::wanted)
             continue;
         location.state = FrameState::wanted;
         t.wanted.push_back(id);
@@ -161,8 +162,8 @@ std::vector<Coverage> Store::coverage() const {
         stretches.push_back({tables_->dropped_first_ns, tables_->dropped_end_ns, 0, false, false, false, true});
     for (const RowChunk& chunk : tables_->rows.chunks()) {
         const CoarseLevel& level = coarse_levels[chunk.level];
-        Coverage next{chunk.first_ns(), chunk.end_ns(), chunk.bucket_ns, chunk.level == 0,
-                      level.cpu_folded, level.thread_folded, false};
+        Coverage next{chunk.first_ns(),    chunk.end_ns(), chunk.bucket_ns, chunk.level == 0, level.cpu_folded,
+                      level.thread_folded, false};
         Coverage* const last = stretches.empty() ? nullptr : &stretches.back();
         if (last != nullptr && !last->dropped && last->bucket_ns == next.bucket_ns && last->whole == next.whole &&
             last->cpu_folded == next.cpu_folded && last->thread_folded == next.thread_folded) {
@@ -181,7 +182,8 @@ std::size_t Store::Tables::memory_bytes() const {
                       nodes.memory_bytes() + module_index.memory_bytes() + location_index.memory_bytes() +
                       process_index.memory_bytes() + thread_index.memory_bytes() + event_index.memory_bytes();
     sum += bytes(modules) + bytes(module_files) + bytes(module_symbols) + bytes(locations) + bytes(wanted) +
-           bytes(frames) + bytes(stack_depth) + bytes(node_of_stack) + bytes(processes) + bytes(threads) + bytes(events);
+           bytes(frames) + bytes(stack_depth) + bytes(node_of_stack) + bytes(processes) + bytes(threads) +
+           bytes(events);
     for (const SymbolIntervals& symbols : module_symbols) sum += symbols.memory_bytes();
     for (const auto* map : {&epoch.strings, &epoch.modules, &epoch.locations, &epoch.stacks, &epoch.processes,
                             &epoch.threads, &epoch.events})

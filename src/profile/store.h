@@ -1,8 +1,9 @@
 // All that is kept in memory of one session: tables, the two tries, the rows. Batches go in, symbolized frames go in,
 // queries (query.h) read. Not thread-safe: the owner serializes writers and lets readers share (a shared mutex).
 //
-// Rows refer to the address trie (one node per distinct address path). The function trie is derived: each address node maps to the
-// node of its innermost frame, inlined frames expanded. When symbols get better the function trie is rebuilt.
+// Rows refer to the address trie (one node per distinct address path). The function trie is derived: each address node
+// maps to the node of its innermost frame, inlined frames expanded. When symbols get better the function trie is
+// rebuilt.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +59,7 @@ struct Coverage {
     std::uint64_t bucket_ns = 0;  // widest bucket in it; 0 when dropped
     bool whole = true;            // as it arrived
     bool cpu_folded = false, thread_folded = false;
-    bool dropped = false;         // no rows of it are left
+    bool dropped = false;  // no rows of it are left
     bool operator==(const Coverage&) const = default;
 };
 
@@ -80,8 +81,8 @@ public:
     Store(Store&&) noexcept;
     Store& operator=(Store&&) noexcept;
 
-    // Takes one batch. invalid when a reference points nowhere: then nothing of the batch is applied. Batches come in order of seq;
-    // the caller has dropped duplicates. The answer is true when a query could see a difference.
+    // Takes one batch. invalid when a reference points nowhere: then nothing of the batch is applied. Batches come in
+    // order of seq; the caller has dropped duplicates. The answer is true when a query could see a difference.
     Result<bool> apply(const wire::Batch& batch);
 
     // Locations that want frames. Each is given out once per symbol generation.
@@ -90,7 +91,8 @@ public:
     void set_frames(const PendingModule& pending, const symbol::Resolved& resolved);
     // All frames of these modules (empty: of all) want to be resolved anew: symbols got better.
     void forget_frames(std::span<const ModuleId> modules);
-    // Addresses of kernel-like modules that neither the wire's symbols nor set_frames() could name, for asking the agent.
+    // Addresses of kernel-like modules that neither the wire's symbols nor set_frames() could name, for asking the
+    // agent.
     [[nodiscard]] std::size_t unresolved_kernel_locations() const;
 
     // Rises with every change that a query could see.
@@ -99,7 +101,7 @@ public:
     // Bytes of rows and tries together.
     [[nodiscard]] std::size_t memory_bytes() const;
 
-    [[nodiscard]] std::span<const Module> modules() const;      // [0] reserved, as in all tables
+    [[nodiscard]] std::span<const Module> modules() const;  // [0] reserved, as in all tables
     [[nodiscard]] std::span<const Process> processes() const;
     [[nodiscard]] std::span<const Thread> threads() const;
     [[nodiscard]] std::span<const Event> events() const;
@@ -113,8 +115,10 @@ public:
     // First and end of the time that rows cover (bucket edges); both 0 without rows.
     [[nodiscard]] std::uint64_t first_ns() const;
     [[nodiscard]] std::uint64_t end_ns() const;
-    [[nodiscard]] Weight total(EventId event) const;  // of the rows that are left; event 0: samples of all events, weight 0
-    // What max_rows has done to the time range, oldest first: dropped, coarse and whole stretches, each merged with its like.
+    [[nodiscard]] Weight total(
+        EventId event) const;  // of the rows that are left; event 0: samples of all events, weight 0
+    // What max_rows has done to the time range, oldest first: dropped, coarse and whole stretches, each merged with its
+    // like.
     [[nodiscard]] std::vector<Coverage> coverage() const;
 
     struct Tables;

@@ -1,17 +1,20 @@
 #include "profile/symbol_intervals.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <ranges>
 
 namespace flamewire::profile {
 
-bool SymbolIntervals::add(std::vector<SymbolInterval> added) {
+bool SymbolIntervals::add(std::span<const SymbolInterval> added) {
     const auto before = [](const SymbolInterval& a, const SymbolInterval& b) { return a.start < b.start; };
-    // Newest first among equals, so that unique() below keeps the newest.
-    std::reverse(added.begin(), added.end());
-    std::stable_sort(added.begin(), added.end(), before);
+    std::map<std::uint64_t, SymbolInterval> latest;
+    for (const SymbolInterval& symbol : added) latest[symbol.start] = symbol;
     std::vector<SymbolInterval> merged;
-    merged.reserve(added.size() + intervals_.size());
-    std::merge(added.begin(), added.end(), intervals_.begin(), intervals_.end(), std::back_inserter(merged), before);
+    merged.reserve(latest.size() + intervals_.size());
+    // The new ones come first among equals, and the first of equals stays.
+    std::ranges::merge(latest | std::views::values, intervals_, std::back_inserter(merged), before);
     const auto same_start = [](const SymbolInterval& a, const SymbolInterval& b) { return a.start == b.start; };
     merged.erase(std::unique(merged.begin(), merged.end(), same_start), merged.end());
     if (merged == intervals_) return false;

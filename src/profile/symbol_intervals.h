@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "profile/model.h"
@@ -18,7 +19,7 @@ struct SymbolInterval {
 class SymbolIntervals {
 public:
     // Merges `added` in; of two with one start the later counts. Says whether any answer of find() may have changed.
-    bool add(std::vector<SymbolInterval> added);
+    bool add(std::span<const SymbolInterval> added);
     // The name that covers `address`, or 0.
     [[nodiscard]] StringId find(std::uint64_t address) const;
     [[nodiscard]] bool empty() const { return intervals_.empty(); }

@@ -1,6 +1,7 @@
 // Inside of a Store: every table that batches fill, the frames of locations, and the two tries. For src/profile only.
 //
-//   wire id --epoch--> Location --frames--> Function          rows --stack--> address trie --node_of_stack--> function trie
+//   wire id --epoch--> Location --frames--> Function          rows --stack--> address trie --node_of_stack--> function
+//   trie
 #pragma once
 
 #include <cstdint>
@@ -81,10 +82,10 @@ struct Store::Tables {
     std::vector<LocationFrame> frames;  // may hold unused ones until the next rebuild
     FunctionTable functions;
 
-    Trie stacks;                               // labels: LocationId
+    Trie stacks;  // labels: LocationId
     std::vector<std::uint16_t> stack_depth{0};
-    std::vector<NodeId> node_of_stack{0};      // the node of the innermost frame
-    Trie nodes;                                // labels: FunctionId; may hold unused ones until the next rebuild
+    std::vector<NodeId> node_of_stack{0};  // the node of the innermost frame
+    Trie nodes;                            // labels: FunctionId; may hold unused ones until the next rebuild
     std::size_t nodes_at_rebuild = 0, frames_at_rebuild = 0;
 
     std::vector<Process> processes{1};

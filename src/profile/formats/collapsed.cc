@@ -81,7 +81,8 @@ std::string collapsed(const Store& store, const Filter& filter, const CollapsedO
     const Store::Tables& tables = store.tables();
     std::vector<EventId> events;
     for (EventId event = 1; event < tables.events.size(); ++event)
-        if ((!filter.event || *filter.event == event) && tables.event_totals[event].samples != 0) events.push_back(event);
+        if ((!filter.event || *filter.event == event) && tables.event_totals[event].samples != 0)
+            events.push_back(event);
     const bool prefixed = !filter.event && events.size() > 1;
     std::vector<Line> lines;
     std::size_t bytes = 0;

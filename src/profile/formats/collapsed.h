@@ -1,4 +1,5 @@
-// Folded stacks, one line each: "comm;outermost;…;innermost count". What flamegraph.pl, speedscope and many others read.
+// Folded stacks, one line each: "comm;outermost;…;innermost count". What flamegraph.pl, speedscope and many others
+// read.
 #pragma once
 
 #include <cstddef>

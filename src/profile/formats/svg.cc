@@ -26,11 +26,16 @@ std::string colour(const Function& function, std::string_view name) {
     };
     const Base base = [&]() -> Base {
         switch (function.kind) {
-            case FrameKind::kernel: return {18, 85};
-            case FrameKind::jit: return {170, 50};
-            case FrameKind::inlined: return {90, 35};
-            case FrameKind::user: return {130, 45};
-            case FrameKind::unknown: break;
+            case FrameKind::kernel:
+                return {18, 85};
+            case FrameKind::jit:
+                return {170, 50};
+            case FrameKind::inlined:
+                return {90, 35};
+            case FrameKind::user:
+                return {130, 45};
+            case FrameKind::unknown:
+                break;
         }
         return {0, 0};
     }();
@@ -92,7 +97,8 @@ std::string svg(const Store& store, const Filter& filter, const SvgOptions& opti
     const double height_px = header_px + (depth + 1) * row_px + margin_px;
     std::string out = fmt::format(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
+        "{1:.0f}\" "
         "font-family=\"Verdana, sans-serif\" font-size=\"12\">\n"
         "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
         "<text x=\"{2:.1f}\" y=\"22\" text-anchor=\"middle\" font-size=\"15\">{3}</text>\n",
@@ -106,10 +112,11 @@ std::string svg(const Store& store, const Filter& filter, const SvgOptions& opti
         fmt::format_to(std::back_inserter(out),
                        "<g><title>{}</title><rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\" "
                        "fill=\"{}\" rx=\"1\"/>",
-                       tooltip(store, tree, node, name, measure), box.x, y, box.width, row_px - 1, colour(function, name));
+                       tooltip(store, tree, node, name, measure), box.x, y, box.width, row_px - 1,
+                       colour(function, name));
         if (const std::string text = label(name, box.width); !text.empty())
-            fmt::format_to(std::back_inserter(out), "<text x=\"{:.2f}\" y=\"{:.1f}\">{}</text>", box.x + text_padding_px,
-                           y + row_px - 5, text);
+            fmt::format_to(std::back_inserter(out), "<text x=\"{:.2f}\" y=\"{:.1f}\">{}</text>",
+                           box.x + text_padding_px, y + row_px - 5, text);
         out += "</g>\n";
     }
     out += "</svg>\n";

@@ -26,15 +26,22 @@ std::size_t sequence_length(std::string_view text) {
 
 std::string_view xml_entity(std::string_view character) {
     switch (character[0]) {
-        case '&': return "&amp;";
-        case '<': return "&lt;";
-        case '>': return "&gt;";
-        case '"': return "&quot;";
-        case '\'': return "&#39;";
+        case '&':
+            return "&amp;";
+        case '<':
+            return "&lt;";
+        case '>':
+            return "&gt;";
+        case '"':
+            return "&quot;";
+        case '\'':
+            return "&#39;";
         case '\t':
         case '\n':
-        case '\r': return " ";
-        default: break;
+        case '\r':
+            return " ";
+        default:
+            break;
     }
     const bool control = static_cast<unsigned char>(character[0]) < 0x20 || character == "\x7f";
     const bool no_character = character == "\xef\xbf\xbe" || character == "\xef\xbf\xbf";

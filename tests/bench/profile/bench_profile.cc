@@ -43,7 +43,8 @@ double milliseconds(const std::function<void()>& work) {
 }
 
 void symbolize(profile::Store& store, std::uint32_t version) {
-    for (const profile::PendingModule& pending : store.take_pending()) store.set_frames(pending, answer(pending, version));
+    for (const profile::PendingModule& pending : store.take_pending())
+        store.set_frames(pending, answer(pending, version));
 }
 
 // Every call of `work` gets a new filter: a random part of the time, and a random thread when `by_thread`.
@@ -98,9 +99,10 @@ void run() {
                [&](const Filter& filter) { return profile::call_tree(store, filter).nodes.size(); });
     time_query("call tree, random time range, all threads, all nodes", store, false, 0,
                [&](const Filter& filter) { return profile::call_tree(store, filter).nodes.size(); });
-    time_query("call tree, random time range, all threads, min share 0.1 %", store, false, 0, [&](const Filter& filter) {
-        return profile::call_tree(store, filter, {.min_share = 0.001, .path = {}, .max_nodes = 0}).nodes.size();
-    });
+    time_query(
+        "call tree, random time range, all threads, min share 0.1 %", store, false, 0, [&](const Filter& filter) {
+            return profile::call_tree(store, filter, {.min_share = 0.001, .path = {}, .max_nodes = 0}).nodes.size();
+        });
     time_query("functions, random time range, all threads", store, false, 0,
                [&](const Filter& filter) { return profile::functions(store, filter).size(); });
     time_query("thread summary, random time range", store, false, 0,
@@ -118,8 +120,7 @@ void run() {
     // A step of live symbolization: some locations of one module change.
     store.forget_frames(std::vector<profile::ModuleId>{3});
     std::vector<profile::PendingModule> pending = store.take_pending();
-    print("new frames for one module, ms",
-          milliseconds([&] { store.set_frames(pending[0], answer(pending[0], 2)); }));
+    print("new frames for one module, ms", milliseconds([&] { store.set_frames(pending[0], answer(pending[0], 2)); }));
     print("500,000 rows allowed instead of 1 M: coarsening, ms", [&] {
         profile::Store small({.max_rows = 500'000});
         (void)small.apply(program.tables());

@@ -133,12 +133,11 @@ symbol::Resolved answer(const profile::PendingModule& pending, std::uint32_t ver
         const auto line = static_cast<std::uint32_t>(address.vaddr % function_bytes);
         const std::uint32_t file = string(fmt::format("/src/program/part{}/file{}.cc", function / 300, function / 20));
         if ((address.vaddr / 8 + function) % 3 == 0)
-            resolved.frames.push_back({string(fmt::format("std::vector<part::Item{}>::operator[]", function % 97)), file,
-                                       line, true});
-        resolved.frames.push_back(
-            {string(fmt::format("part{}::Component{}::method_{}_{}(int, std::string const&)", function / 300,
-                                function / 20, function, version)),
-             file, line + 1, false});
+            resolved.frames.push_back(
+                {string(fmt::format("std::vector<part::Item{}>::operator[]", function % 97)), file, line, true});
+        resolved.frames.push_back({string(fmt::format("part{}::Component{}::method_{}_{}(int, std::string const&)",
+                                                      function / 300, function / 20, function, version)),
+                                   file, line + 1, false});
         resolved.first.push_back(static_cast<std::uint32_t>(resolved.frames.size()));
     }
     return resolved;

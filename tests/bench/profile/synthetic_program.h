@@ -44,8 +44,8 @@ private:
     ProgramShape shape_;
     std::mt19937_64 random_;
     wire::Batch tables_;
-    std::vector<std::vector<Site>> sites_;         // by function
-    std::vector<std::uint32_t> leaf_locations_;    // first of four addresses in the function itself
+    std::vector<std::vector<Site>> sites_;       // by function
+    std::vector<std::uint32_t> leaf_locations_;  // first of four addresses in the function itself
     std::vector<wire::Id> leaves_;
     std::vector<std::uint32_t> depth_{0};
     std::unordered_map<std::uint64_t, wire::Id> children_;  // (parent, location) -> stack

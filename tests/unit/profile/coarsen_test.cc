@@ -23,8 +23,8 @@ TEST_CASE("old rows are coarsened, sums stay exact, the newest stay whole") {
     Weight before_10_s;
     for (std::uint64_t bucket = 0; bucket < 2'000; ++bucket) {
         const Weight weight{1 + bucket % 3, 100 + bucket};
-        maker.row(bucket, event, threads[bucket % 2], stacks[bucket / 2 % 2], static_cast<std::uint32_t>(weight.samples),
-                  weight.weight, static_cast<std::uint32_t>(bucket % 4));
+        maker.row(bucket, event, threads[bucket % 2], stacks[bucket / 2 % 2],
+                  static_cast<std::uint32_t>(weight.samples), weight.weight, static_cast<std::uint32_t>(bucket % 4));
         applied += weight;
         if (bucket < 1'000) before_10_s += weight;
         REQUIRE(store.apply(maker.take()));

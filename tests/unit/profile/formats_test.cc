@@ -1,6 +1,5 @@
 // Exports: exact text for small stores, well-formedness by readers that are not ours for nasty ones.
 #include <catch2/catch.hpp>
-
 #include <rapidjson/document.h>
 #include <rapidjson/encodings.h>
 #include <unistd.h>
@@ -64,13 +63,18 @@ TEST_CASE("folded stacks beyond the size limit are summed") {
 TEST_CASE("bytes become valid UTF-8") {
     CHECK(valid_utf8("plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x94\xa5") == "plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x94\xa5");
     const std::string r = "\xef\xbf\xbd";
-    CHECK(valid_utf8("a\xff" "b") == "a" + r + "b");
-    CHECK(valid_utf8("\xc3") == r);                       // cut
-    CHECK(valid_utf8("\xc0\xaf") == r + r);               // overlong
-    CHECK(valid_utf8("\xed\xa0\x80") == r + r + r);       // surrogate
+    CHECK(valid_utf8("a\xff"
+                     "b") == "a" + r + "b");
+    CHECK(valid_utf8("\xc3") == r);                          // cut
+    CHECK(valid_utf8("\xc0\xaf") == r + r);                  // overlong
+    CHECK(valid_utf8("\xed\xa0\x80") == r + r + r);          // surrogate
     CHECK(valid_utf8("\xf4\x90\x80\x80") == r + r + r + r);  // beyond U+10FFFF
     CHECK(xml_text("a<b> & \"c\" 'd'\n\x01") == "a&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39; " + r);
-    CHECK(first_characters("\xc3\xa4" "bc", 2) == "\xc3\xa4" "b");
+    CHECK(first_characters("\xc3\xa4"
+                           "bc",
+                           2) ==
+          "\xc3\xa4"
+          "b");
     CHECK(first_characters("ab", 5) == "ab");
 }
 
@@ -133,7 +137,8 @@ TEST_CASE("stacks 2,000 deep and nasty names make valid documents") {
     const std::string path =
         std::filesystem::temp_directory_path() / ("flamewire-" + std::to_string(::getpid()) + ".svg");
     std::ofstream(path) << picture;
-    CHECK(std::system(("python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' " + path).c_str()) == 0);
+    CHECK(std::system(
+              ("python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' " + path).c_str()) == 0);
     std::filesystem::remove(path);
 }
 
@@ -141,10 +146,12 @@ TEST_CASE("an SVG has a box a frame, side by side, with text that fits") {
     const std::string picture = svg(small_store(), {.event = 1}, {.width_px = 1220});
     // 1200 px for 60 cycles: get (libb) 600, get (liba) 400, operator<< 200.
     CHECK(picture.find("<title>all, 6 samples, 100.00%</title><rect x=\"10.00\"") != std::string::npos);
-    CHECK(picture.find("<title>get [libb.so], 3 samples, 50.00%</title><rect x=\"10.00\" y=\"34.0\" width=\"600.00\"") !=
-          std::string::npos);
-    CHECK(picture.find("<title>get [liba.so], 2 samples, 33.33%</title><rect x=\"610.00\" y=\"34.0\" width=\"400.00\"") !=
-          std::string::npos);
+    CHECK(
+        picture.find("<title>get [libb.so], 3 samples, 50.00%</title><rect x=\"10.00\" y=\"34.0\" width=\"600.00\"") !=
+        std::string::npos);
+    CHECK(
+        picture.find("<title>get [liba.so], 2 samples, 33.33%</title><rect x=\"610.00\" y=\"34.0\" width=\"400.00\"") !=
+        std::string::npos);
     CHECK(picture.find("<rect x=\"1010.00\" y=\"34.0\" width=\"200.00\"") != std::string::npos);
     CHECK(picture.find(">operator&lt;&lt;(std::ostream&amp;;..</text>") != std::string::npos);
     CHECK(svg(Store(), {}).find("</svg>") != std::string::npos);

@@ -27,8 +27,9 @@ TEST_CASE("what nobody can name shows its address") {
     const wire::Id thread = maker.thread(maker.process(5), 6);
     const wire::Id app = maker.module("/usr/bin/app", "id");
     const wire::Id kernel = maker.module("[kernel]", "kernel-id", wire::ModuleKind::kernel);
-    maker.row(1, event, thread,
-              maker.stack({maker.location(app, 0x1234), maker.location(0, 0x7f0012345678), maker.location(kernel, 0xabc)}));
+    maker.row(
+        1, event, thread,
+        maker.stack({maker.location(app, 0x1234), maker.location(0, 0x7f0012345678), maker.location(kernel, 0xabc)}));
     Store store;
     REQUIRE(store.apply(maker.take()));
     const std::string unknown =

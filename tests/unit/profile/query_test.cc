@@ -113,7 +113,8 @@ TEST_CASE("pruned weight stays in the total, and zoom finds what was pruned") {
           "root 0/9\n"
           "  main 0/9 -1\n"
           "    work 2/5 -1\n");
-    CHECK(show(scene.store, call_tree(scene.store, filter, {.min_share = 0.1, .path = {"main", "leaf"}})) == "leaf 4/4\n");
+    CHECK(show(scene.store, call_tree(scene.store, filter, {.min_share = 0.1, .path = {"main", "leaf"}})) ==
+          "leaf 4/4\n");
     CHECK(show(scene.store, call_tree(scene.store, filter, {.max_nodes = 4})) == show(scene.store, tree));
     CHECK(show(scene.store, call_tree(scene.store, filter, {.max_nodes = 1})) == "root 0/9 -1\n");
     CHECK(call_tree(scene.store, filter, {.max_nodes = 5}).nodes.size() == 5);
@@ -248,8 +249,7 @@ TEST_CASE("a sample without a stack is weight of the root, and unresolved") {
 TEST_CASE("a histogram slices the range evenly") {
     const Scene scene;
     const Filter filter{.event = scene.cycles, .start_ns = 10'000'000, .end_ns = 60'000'000};
-    CHECK(histogram(scene.store, filter, 5) ==
-          std::vector<Weight>{{3, 30}, {2, 50}, {0, 0}, {0, 0}, {4, 7}});
+    CHECK(histogram(scene.store, filter, 5) == std::vector<Weight>{{3, 30}, {2, 50}, {0, 0}, {0, 0}, {4, 7}});
     CHECK(histogram(scene.store, filter, 2) == std::vector<Weight>{{5, 80}, {4, 7}});
     CHECK(histogram(scene.store, {.event = scene.cycles}, 1) == std::vector<Weight>{{9, 87}});
     CHECK(histogram(scene.store, filter, 0).empty());

@@ -1,4 +1,5 @@
-// A store against a model that keeps every sample in a list: random programs, epochs, symbols that come and change, filters.
+// A store against a model that keeps every sample in a list: random programs, epochs, symbols that come and change,
+// filters.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -85,7 +86,8 @@ std::map<Path, std::pair<Weight, Weight>> tree_of_store(const Store& store, cons
             REQUIRE(node.parent < i);
             paths[i] = paths[node.parent];
             const Function& function = tree.functions[node.function];
-            paths[i].push_back((function.kind == FrameKind::inlined ? "~" : "") + std::string(store.string(function.name)));
+            paths[i].push_back((function.kind == FrameKind::inlined ? "~" : "") +
+                               std::string(store.string(function.name)));
         }
         CHECK(out.try_emplace(paths[i], node.self, node.total).second);
     }
@@ -233,7 +235,8 @@ private:
             const auto address = static_cast<std::uint64_t>(pick(address_count));
             std::vector<KnownFrame> frames;
             for (int depth = pick(3); depth >= 0; --depth)
-                frames.push_back({"f" + std::to_string(pick(12)), "all.cc", 1 + static_cast<std::uint32_t>(pick(9)), true});
+                frames.push_back(
+                    {"f" + std::to_string(pick(12)), "all.cc", 1 + static_cast<std::uint32_t>(pick(9)), true});
             frames.back().inlined = false;
             if (pick(8) == 0)
                 model_.known.erase(address);
