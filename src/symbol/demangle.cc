@@ -19,6 +19,8 @@ bool looks_like_d(std::string_view name) {
 }  // namespace
 
 std::string demangle(std::string_view name) {
+    constexpr std::string_view stub = "@plt";
+    if (name.ends_with(stub)) return demangle(name.substr(0, name.size() - stub.size())).append(stub);
     std::string plain(name);
     if (name.size() > longest_name || name.size() < 3 || (name[0] != '_' && name[0] != '.')) return plain;
     const std::unique_ptr<char, decltype(&std::free)> readable(

@@ -6,7 +6,7 @@
 
 namespace flamewire::symbol {
 
-// The readable name, or `name` itself when it is not mangled or is malformed.
+// The readable name, or `name` itself when it is not mangled or is malformed. The @plt of a call stub stays.
 std::string demangle(std::string_view name);
 
 }  // namespace flamewire::symbol

@@ -4,6 +4,7 @@
 
 #include "symbol/demangle.h"
 #include "symbol/kernel.h"
+#include "symbol/plt.h"
 #include "symbol/vdso.h"
 
 namespace flamewire::symbol {
@@ -66,6 +67,10 @@ void Module::index(const Config& config) {
     if (symbols->header().machine == EM_ARM) address_mask_ = ~std::uint64_t{1};
     symbols_ = SymbolTable::of_elf(symbols->elf(), symbols->header().machine);
     if (symbols_.size() == 0 && files_.main) symbols_ = SymbolTable::of_elf(files_.main->elf(), files_.main->header().machine);
+    if (files_.main) {  // a debug file has no code
+        add_plt_symbols(files_.main->elf(), files_.main->header().machine, symbols_);
+        symbols_.sort();
+    }
     if (symbols->quality() != Quality::debug_info) return;
     dwarf_ = std::make_unique<DwarfIndex>(*symbols, strings_, config.demangle ? Names::readable : Names::linkage);
     if (dwarf_->usable()) return;

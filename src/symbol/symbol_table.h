@@ -24,7 +24,7 @@ public:
     void add(std::uint64_t address, std::uint64_t size, std::uint64_t limit, std::string_view name, bool local = false);
     // Local symbols that are added from now on are of the source file `name` (STT_FILE: a bare name).
     void begin_file(std::string_view name) { files_.emplace_back(name); }
-    // Call once after the last add().
+    // Call after the last add().
     void sort();
 
     // The symbol that covers `address`, or none.

@@ -16,6 +16,8 @@ TEST_CASE("C++, Rust and D names, and names of none") {
     CHECK(demangle("_ZN4core3ptr5write17h651fe53ec860e780E") == "core::ptr::write");
     CHECK(demangle("_RNvC6_123foo3bar") == "123foo::bar");
     CHECK(demangle("_D4test3fooFiZv") == "test.foo(int)");
+    CHECK(demangle("_ZNSt6thread4joinEv@plt") == "std::thread::join()@plt");
+    CHECK(demangle("@plt") == "@plt");
     CHECK(demangle("main") == "main");
     CHECK(demangle("_start") == "_start");
     CHECK(demangle("_Z") == "_Z");

@@ -10,6 +10,8 @@ namespace flamewire::symbol {
 
 inline std::string fixture(const std::string& build) { return std::string(FIXTURE_DIR) + "/" + build + "/program"; }
 
+// What a shell command prints.
+std::string output_of(const std::string& command);
 // What the program printed: mark -> return address.
 std::map<std::string, std::uint64_t> addresses_of(const std::string& program);
 // The line of "MARK name" in the fixture's source.

@@ -1,8 +1,10 @@
 #include "symbol/symbol_table.h"
 
 #include <catch2/catch.hpp>
+#include <sstream>
 
 #include "fixture.h"
+#include "symbol/plt.h"
 
 namespace flamewire::symbol {
 namespace {
@@ -62,6 +64,31 @@ TEST_CASE("the symbols of a real file") {
     CHECK(name_at(table, addresses.at("plain") - 1) == "_ZN4shop3payEi");
     CHECK(name_at(table, addresses.at("c-function") - 1) == "c_function");
     CHECK_FALSE(table.kernel_text());
+}
+
+TEST_CASE("call stubs have the names that the disassembler gives them, also in a stripped file") {
+    const std::string listing = output_of("objdump -d --no-show-raw-insn -j .plt -j .plt.sec -j .plt.got " + fixture("full") + " 2>/dev/null");
+    for (const std::string build : {"full", "stripped"}) {
+        auto file = ObjectFile::open(fixture(build));
+        REQUIRE(file);
+        SymbolTable table;
+        add_plt_symbols(file->elf(), file->header().machine, table);
+        table.sort();
+        std::istringstream lines(listing);
+        std::size_t stubs = 0;
+        for (std::string line; std::getline(lines, line);) {  // "0000000000401040 <printf@plt>:"
+            const std::size_t open = line.find(" <"), close = line.find("@plt>:");
+            if (open == std::string::npos || close == std::string::npos) continue;
+            const std::string name = line.substr(open + 2, close - open - 2) + "@plt";
+            const std::uint64_t address = std::stoull(line, nullptr, 16);
+            if (name.starts_with("*ABS*")) continue;
+            CHECK(name_at(table, address) == name);
+            CHECK(name_at(table, address + 5) == name);
+            ++stubs;
+        }
+        CHECK(stubs >= 2);
+        CHECK(table.size() == stubs);
+    }
 }
 
 }  // namespace

@@ -16,7 +16,6 @@
 #include "fixture.h"
 
 namespace flamewire::symbol {
-namespace {
 
 std::string output_of(const std::string& command) {
     const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), &pclose);
@@ -25,8 +24,6 @@ std::string output_of(const std::string& command) {
     while (pipe && std::fgets(part.data(), part.size(), pipe.get()) != nullptr) text += part.data();
     return text;
 }
-
-}  // namespace
 
 std::map<std::string, std::uint64_t> addresses_of(const std::string& program) {
     std::map<std::string, std::uint64_t> addresses;
