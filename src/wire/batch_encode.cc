@@ -199,7 +199,7 @@ constexpr std::uint64_t max_weight = std::numeric_limits<std::int64_t>::max();
 void normalize(std::vector<Row>& rows) {
     std::erase_if(rows, [](const Row& row) { return row.count == 0; });
     const auto key = [](const Row& row) { return std::tie(row.event, row.thread, row.cpu, row.stack, row.bucket); };
-    std::sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return key(a) < key(b); });
+    std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return key(a) < key(b); });
     std::size_t kept = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
         Row& last = rows[kept == 0 ? 0 : kept - 1];
