@@ -1,0 +1,18 @@
+# Included by CMakeLists.txt of this folder. Everything of the program but main is a library, also for the desk: its tests and fuzz targets.
+flamewire_library(agent_session AGENT DESK
+  SOURCES commands.cc event_table.cc hello.cc json.cc launch.cc log.cc machine.cc options.cc output.cc recorder.cc recorder_round.cc
+          session.cc session_control.cc worker.cc
+  LINK base wire agent_perf agent_process agent_pipeline agent_link)
+
+if(FLAMEWIRE_AGENT)
+  find_package(Threads REQUIRED)
+  add_executable(flamewire-agent main.cc zstd_strategies.cc)
+  target_link_libraries(flamewire-agent PRIVATE flamewire_agent_session_agent Threads::Threads)
+  # --eh-frame-hdr: g++ leaves it out of static programs, and then nobody can unwind this one (exceptions included) quickly.
+  target_link_options(flamewire-agent PRIVATE -static -no-pie -Wl,--gc-sections -Wl,--eh-frame-hdr -Wl,--build-id)
+  # What people copy to a target is stripped; its symbols stay beside it under the same build-id.
+  add_custom_command(TARGET flamewire-agent POST_BUILD
+    COMMAND ${CMAKE_OBJCOPY} --only-keep-debug $<TARGET_FILE:flamewire-agent> $<TARGET_FILE:flamewire-agent>.debug
+    COMMAND ${CMAKE_OBJCOPY} --strip-all --add-gnu-debuglink=$<TARGET_FILE:flamewire-agent>.debug $<TARGET_FILE:flamewire-agent>
+    VERBATIM)
+endif()

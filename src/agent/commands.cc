@@ -1,0 +1,307 @@
+// One function a command; arguments are read by Arguments, which turns each wrong one into a sentence.
+#include "agent/commands.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/hello.h"
+#include "agent/json.h"
+#include "base/hex.h"
+
+namespace flamewire::agent {
+
+namespace {
+
+std::unexpected<Error> refuse(std::string sentence) { return fail(ErrorCode::invalid, std::move(sentence)); }
+
+// Typed access to a command's args. Absent and null are the same.
+class Arguments {
+public:
+    explicit Arguments(const rapidjson::Value& args) : args_(args) {}
+
+    [[nodiscard]] const rapidjson::Value* find(const char* name) const {
+        if (!args_.IsObject()) return nullptr;
+        const auto member = args_.FindMember(name);
+        return member == args_.MemberEnd() || member->value.IsNull() ? nullptr : &member->value;
+    }
+
+    template <class T>
+    Result<std::optional<T>> number(const char* name, std::uint64_t lowest, std::uint64_t highest) const {
+        const rapidjson::Value* value = find(name);
+        if (value == nullptr) return std::optional<T>{};
+        return std::optional<T>(static_cast<T>(TRY(number_of(name, *value, lowest, highest))));
+    }
+
+    static Result<std::uint64_t> number_of(const char* name, const rapidjson::Value& value, std::uint64_t lowest,
+                                           std::uint64_t highest) {
+        if (!value.IsUint64() || value.GetUint64() < lowest || value.GetUint64() > highest)
+            return refuse(fmt::format("{} must be a whole number from {} to {}", name, lowest, highest));
+        return value.GetUint64();
+    }
+
+    Result<std::optional<std::string>> text(const char* name) const {
+        const rapidjson::Value* value = find(name);
+        if (value == nullptr) return std::optional<std::string>{};
+        if (!value->IsString()) return refuse(fmt::format("{} must be a string", name));
+        return std::optional<std::string>(std::string(value->GetString(), value->GetStringLength()));
+    }
+
+    Result<std::optional<bool>> flag(const char* name) const {
+        const rapidjson::Value* value = find(name);
+        if (value == nullptr) return std::optional<bool>{};
+        if (!value->IsBool()) return refuse(fmt::format("{} must be true or false", name));
+        return std::optional<bool>(value->GetBool());
+    }
+
+    // "pid" alone, or "pids".
+    Result<std::vector<std::uint32_t>> pids() const {
+        std::vector<std::uint32_t> found;
+        if (const rapidjson::Value* list = find("pids")) {
+            if (!list->IsArray() || list->Size() > limits::max_pids)
+                return refuse(fmt::format("pids must be a list of at most {} process ids", limits::max_pids));
+            for (const rapidjson::Value& value : list->GetArray()) {
+                const auto pid = static_cast<std::uint32_t>(TRY(number_of("pids", value, 1, limits::max_pid)));
+                if (std::ranges::find(found, pid) == found.end()) found.push_back(pid);
+            }
+        }
+        const std::optional<std::uint32_t> single = TRY(number<std::uint32_t>("pid", 1, limits::max_pid));
+        if (single && std::ranges::find(found, *single) == found.end()) found.insert(found.begin(), *single);
+        return found;
+    }
+
+    // A list of events, or one string in the grammar of --events.
+    Result<std::optional<std::string>> events() const {
+        const rapidjson::Value* value = find("events");
+        if (value == nullptr) return std::optional<std::string>{};
+        if (value->IsString()) return text("events");
+        if (!value->IsArray()) return refuse("events must be a list of event names");
+        std::string joined;
+        for (const rapidjson::Value& event : value->GetArray()) {
+            if (!event.IsString() || event.GetStringLength() == 0)
+                return refuse("events must be a list of event names");
+            if (!joined.empty()) joined += ',';
+            joined.append(event.GetString(), event.GetStringLength());
+        }
+        return std::optional<std::string>(std::move(joined));
+    }
+
+private:
+    const rapidjson::Value& args_;
+};
+
+Result<SettingsChange> read_change(const Arguments& args) {
+    SettingsChange change;
+    change.frequency_hz = TRY(args.number<std::uint32_t>("frequency", 1, limits::max_frequency_hz));
+    change.period = TRY(args.number<std::uint64_t>("count", 1, limits::max_period));
+    if (change.frequency_hz && change.period) return refuse("frequency and count exclude each other");
+    change.duration_s = TRY(args.number<std::uint32_t>("duration", 1, limits::max_duration_s));
+    change.interval_ms = TRY(args.number<std::uint32_t>("interval", limits::min_interval_ms, limits::max_interval_ms));
+    change.events = TRY(args.events());
+    change.kernel = TRY(args.flag("kernel"));
+    change.unwind = TRY(args.text("unwind"));
+    if (!change.unwind) change.unwind = TRY(args.text("callgraph"));
+    if (change.unwind && change.unwind->empty()) change.unwind.reset();
+    if (change.unwind) TRY(check_unwind(*change.unwind));
+    return change;
+}
+
+Result<std::uint32_t> required_pid(const Arguments& args) {
+    const std::optional<std::uint32_t> pid = TRY(args.number<std::uint32_t>("pid", 1, limits::max_pid));
+    if (!pid) return refuse("pid required");
+    return *pid;
+}
+
+class Reply : public JsonObject {
+public:
+    explicit Reply(const wire::Command& command) { text("id", command.id).flag("ok", true); }
+};
+
+void put_notices(JsonObject& reply, const std::vector<wire::Notice>& notices) {
+    reply.array("notices");
+    for (const wire::Notice& notice : notices)
+        reply.element().text("code", notice.code).text("text", notice.text).text("remedy", notice.remedy).end_object();
+    reply.end_array();
+}
+
+void put_settings(JsonObject& reply, const Settings& settings) {
+    reply.number("frequency", settings.period != 0 ? 0 : settings.frequency_hz)
+        .number("count", settings.period)
+        .number("duration", settings.duration_s)
+        .number("interval", settings.interval_ms)
+        .text("callgraph", settings.unwind)
+        .text("unwind", settings.unwind)
+        .text("mode", "continuous");
+}
+
+void put_running(JsonObject& reply, const Running& running) {
+    reply.number("pid", running.pids.empty() ? 0 : running.pids.front()).numbers("pids", running.pids);
+    reply.text("target", running.target).text("recording", to_hex(std::as_bytes(std::span(running.recording_id))));
+    put_settings(reply, running.settings);
+    reply.number("effective_frequency", running.effective_frequency_hz)
+        .texts("events", running.events)
+        .flag("kernel", running.kernel);
+    put_notices(reply, running.notices);
+}
+
+Result<std::string> status(const wire::Command& command, const Machine& machine, Control& control) {
+    const StatusReport report = control.status();
+    const Capabilities capabilities = control.capabilities();
+    Reply reply(command);
+    reply.text("state", state_name(report.state));
+    if (report.running) {
+        put_running(reply, *report.running);
+    } else {
+        reply.null("pid");
+        put_settings(reply, report.settings);
+        reply.texts("events", capabilities.sampling_events);
+    }
+    if (!report.waiting_for.empty()) reply.text("waiting_for", report.waiting_for);
+    reply.text("agent_version", FLAMEWIRE_VERSION);
+    put_platform(reply, machine, capabilities);
+    put_capabilities(reply.object("capabilities"), capabilities);
+    reply.end_object();
+    const Accounting& counts = report.accounting;
+    reply.number("samples_read", counts.samples_read)
+        .number("samples_duplicate", counts.samples_duplicate)
+        .number("samples_lost", counts.samples_lost)
+        .number("samples_dropped", counts.samples_dropped)
+        .number("batches", counts.batches)
+        .number("spool_bytes", report.spool_bytes)
+        .text("link", report.link);
+    return reply.finish();
+}
+
+Result<std::string> list_processes(const wire::Command& command, Control& control) {
+    Reply reply(command);
+    reply.array("processes");
+    for (const ProcessEntry& process : control.list_processes()) {
+        reply.element().number("pid", process.pid).number("ns_pid", process.ns_pid).text("user", process.user);
+        reply.text("comm", process.comm).text("cmdline", process.command_line).tenths("cpu", process.cpu_percent);
+        reply.text("container", process.container_id).end_object();
+    }
+    reply.end_array();
+    return reply.finish();
+}
+
+Result<std::string> verify_pid(const wire::Command& command, Control& control) {
+    const std::uint32_t pid = TRY(required_pid(Arguments(command.args)));
+    const ProcessCheck check = control.verify_pid(pid);
+    Reply reply(command);
+    reply.flag("exists", check.exists).number("pid", pid);
+    reply.object("info").text("comm", check.identity.comm).text("cmdline", check.identity.command_line).end_object();
+    reply.flag("permitted", check.exists && !check.refused);
+    if (check.refused)
+        reply.text("problem", check.refused->message);
+    else
+        reply.null("problem");
+    return reply.finish();
+}
+
+Result<std::string> reprobe(const wire::Command& command, Control& control) {
+    const std::optional<std::uint32_t> pid =
+        TRY(Arguments(command.args).number<std::uint32_t>("pid", 1, limits::max_pid));
+    if (control.status().state != State::idle) return refuse("cannot reprobe while profiling — stop first");
+    if (pid && !control.verify_pid(*pid).exists) return refuse(fmt::format("process {} not found", *pid));
+    const Capabilities capabilities = TRY(control.reprobe());
+    Reply reply(command);
+    put_capabilities(reply, capabilities);
+    return reply.finish();
+}
+
+Result<std::string> start(const wire::Command& command, Control& control) {
+    const State state = control.status().state;
+    if (state == State::profiling) return refuse("already profiling");
+    if (state == State::paused) return refuse("already profiling (paused — use resume or stop)");
+    const Arguments args(command.args);
+    StartRequest request;
+    request.pids = TRY(args.pids());
+    request.name = TRY(args.text("name")).value_or("");
+    if (!request.pids.empty() && !request.name.empty()) return refuse("pid and name exclude each other");
+    if (request.pids.empty() && request.name.empty()) return refuse("pid required");
+    request.change = TRY(read_change(args));
+    const Running running = TRY(control.start(request));
+    Reply reply(command);
+    put_running(reply, running);
+    return reply.finish();
+}
+
+Result<std::string> running_reply(const wire::Command& command, Result<Running> result) {
+    const Running running = TRY(std::move(result));
+    Reply reply(command);
+    put_running(reply, running);
+    return reply.finish();
+}
+
+Result<std::string> configure(const wire::Command& command, Control& control) {
+    const SettingsChange change = TRY(read_change(Arguments(command.args)));
+    const std::optional<Running> running = TRY(control.configure(change));
+    Reply reply(command);
+    if (running) {
+        put_running(reply, *running);
+        reply.text("applied", "now");
+    } else {
+        const Settings settings = control.status().settings;
+        put_settings(reply, settings);
+        reply.text("event_list", settings.events).flag("kernel", settings.kernel).text("applied", "at the next start");
+    }
+    return reply.finish();
+}
+
+Result<std::string> dispatch(const wire::Command& command, const Machine& machine, Control& control) {
+    if (command.name == "ping") return Reply(command).finish();
+    if (command.name == "status") return status(command, machine, control);
+    if (command.name == "list_processes") return list_processes(command, control);
+    if (command.name == "verify_pid") return verify_pid(command, control);
+    if (command.name == "reprobe") return reprobe(command, control);
+    if (command.name == "start") return start(command, control);
+    if (command.name == "stop") return running_reply(command, control.stop());
+    if (command.name == "pause") return running_reply(command, control.pause());
+    if (command.name == "resume") return running_reply(command, control.resume());
+    if (command.name == "configure") return configure(command, control);
+    if (command.name == "resolve_kernel") {
+        TRY(control.resolve_kernel());
+        return Reply(command).finish();
+    }
+    return refuse(fmt::format("unknown command: {}", command.name));
+}
+
+}  // namespace
+
+std::string_view state_name(State state) {
+    switch (state) {
+        case State::idle:
+            return "idle";
+        case State::profiling:
+            return "profiling";
+        case State::paused:
+            return "paused";
+    }
+    return "idle";
+}
+
+Settings changed(Settings settings, const SettingsChange& change) {
+    if (change.frequency_hz) {
+        settings.frequency_hz = *change.frequency_hz;
+        settings.period = 0;
+    }
+    if (change.period) settings.period = *change.period;
+    if (change.duration_s) settings.duration_s = *change.duration_s;
+    if (change.interval_ms) settings.interval_ms = *change.interval_ms;
+    if (change.events) settings.events = *change.events;
+    if (change.unwind) settings.unwind = *change.unwind;
+    if (change.kernel) settings.kernel = *change.kernel;
+    return settings;
+}
+
+bool is_slow(std::string_view command) {
+    return command == "list_processes" || command == "reprobe" || command == "verify_pid";
+}
+
+std::string handle_command(const wire::Command& command, const Machine& machine, Control& control) {
+    Result<std::string> reply = dispatch(command, machine, control);
+    if (reply) return *std::move(reply);
+    return wire::encode_error_reply(command.id, reply.error().message);
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,100 @@
+// Commands of the server: JSON in, calls on a Control, JSON out. No state, no threads, no kernel here, so that every
+// reply and every refusal can be tested against a Control that only remembers. docs/agent.md lists the fields.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/machine.h"
+#include "agent/options.h"
+#include "agent/perf/capabilities.h"
+#include "agent/process/process_list.h"
+#include "base/result.h"
+#include "wire/batch.h"
+#include "wire/control.h"
+
+namespace flamewire::agent {
+
+enum class State { idle, profiling, paused };
+std::string_view state_name(State state);
+
+// What `start` and `configure` may change; what is absent stays.
+struct SettingsChange {
+    std::optional<std::uint32_t> frequency_hz;
+    std::optional<std::uint64_t> period;
+    std::optional<std::uint32_t> duration_s, interval_ms;
+    std::optional<std::string> events, unwind;
+    std::optional<bool> kernel;
+};
+Settings changed(Settings settings, const SettingsChange& change);
+
+struct StartRequest {
+    std::vector<std::uint32_t> pids;  // empty: by name
+    std::string name;
+    SettingsChange change;
+};
+
+// A recording as it really runs.
+struct Running {
+    std::string target;
+    wire::RecordingId recording_id{};
+    std::vector<std::uint32_t> pids;
+    Settings settings;                // as asked for
+    std::vector<std::string> events;  // names after fallbacks
+    std::uint32_t effective_frequency_hz = 0;
+    bool kernel = false;                // kernel frames are recorded
+    std::vector<wire::Notice> notices;  // of opening: fallbacks and clamps
+};
+
+struct Accounting {
+    std::uint64_t samples_read = 0, samples_duplicate = 0, samples_lost = 0;
+    std::uint64_t rows_samples = 0;     // sum of the counts of all rows handed over
+    std::uint64_t samples_dropped = 0;  // after the rings: stated as losses
+    std::uint64_t batches = 0;
+};
+
+struct StatusReport {
+    State state = State::idle;
+    std::optional<Running> running;
+    Settings settings;        // for the next start
+    std::string waiting_for;  // --name: the process that has not appeared yet
+    Accounting accounting;    // of the running or the last recording
+    std::string link;         // the server's address; empty: not connected
+    std::uint64_t spool_bytes = 0;
+};
+
+struct ProcessCheck {
+    bool exists = false;
+    ProcessIdentity identity;
+    std::optional<Error> refused;  // why it cannot be sampled
+};
+
+// What commands do. stop, pause, … fail with `busy` and the sentence of the reply ("not profiling").
+class Control {
+public:
+    virtual ~Control() = default;
+    virtual StatusReport status() = 0;
+    virtual Capabilities capabilities() = 0;
+    virtual Result<Running> start(const StartRequest& request) = 0;
+    virtual Result<Running> stop() = 0;
+    virtual Result<Running> pause() = 0;
+    virtual Result<Running> resume() = 0;
+    // The recording as it runs now, or nothing when idle: then it is for the next start.
+    virtual Result<std::optional<Running>> configure(const SettingsChange& change) = 0;
+    virtual Result<bool> resolve_kernel() = 0;
+    // These three may take up to a second and are called beside everything else: thread-safe.
+    virtual std::vector<ProcessEntry> list_processes() = 0;
+    virtual ProcessCheck verify_pid(std::uint32_t pid) = 0;
+    virtual Result<Capabilities> reprobe() = 0;
+};
+
+// True for commands that must not hold up others: run handle_command for them on a thread of its own.
+bool is_slow(std::string_view command);
+
+// The reply, one JSON object with the command's id.
+std::string handle_command(const wire::Command& command, const Machine& machine, Control& control);
+
+}  // namespace flamewire::agent

@@ -1,0 +1,22 @@
+// What this agent is and can, as the values of its hello (without its recording) and as members of its replies.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "agent/json.h"
+#include "agent/machine.h"
+#include "agent/perf/capabilities.h"
+#include "wire/control.h"
+
+namespace flamewire::agent {
+
+wire::Hello make_hello(std::string_view agent_id, const Machine& machine, const Capabilities& capabilities,
+                       std::string_view state);
+
+// "platform": {…}
+void put_platform(JsonObject& object, const Machine& machine, const Capabilities& capabilities);
+// record_events, stat_only_events, callgraph_method, … as members of the open object.
+void put_capabilities(JsonObject& object, const Capabilities& capabilities);
+
+}  // namespace flamewire::agent

@@ -1,0 +1,44 @@
+// `-- CMD ARGS`: a child that is forked first, waits while events are opened on it, and then becomes the command, so
+// that sampling starts at its exec. Fork it before threads, signal masks and limits of the agent's own are set: the
+// command inherits none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace flamewire::agent {
+
+class LaunchedCommand {
+public:
+    // `argv` is not empty.
+    static Result<LaunchedCommand> prepare(const std::vector<std::string>& argv);
+    LaunchedCommand(LaunchedCommand&& other) noexcept;
+    LaunchedCommand& operator=(LaunchedCommand&&) = delete;
+    LaunchedCommand(const LaunchedCommand&) = delete;
+    LaunchedCommand& operator=(const LaunchedCommand&) = delete;
+    // A child that never became the command ends with us.
+    ~LaunchedCommand();
+
+    [[nodiscard]] std::uint32_t pid() const { return static_cast<std::uint32_t>(pid_); }
+    // Lets the child exec. The error of a failed exec carries its errno ("cannot run 'x': No such file or directory").
+    Result<bool> exec();
+    // Its exit code once it has ended: what it returned, or 128 + signal.
+    std::optional<int> poll_exit();
+    void signal(int number) const;
+
+private:
+    LaunchedCommand(int pid, std::string name, UniqueFd go, UniqueFd failure)
+        : pid_(pid), name_(std::move(name)), go_(std::move(go)), failure_(std::move(failure)) {}
+    int pid_ = -1;
+    std::string name_;
+    UniqueFd go_;       // one byte: exec now; closed: end
+    UniqueFd failure_;  // close-on-exec in the child: its errno, or end of file when exec worked
+    std::optional<int> exit_code_;
+};
+
+}  // namespace flamewire::agent

@@ -1,0 +1,26 @@
+// One write(2) a line.
+#include "agent/log.h"
+
+#include <unistd.h>
+
+#include <atomic>
+
+#include "base/file.h"
+
+namespace flamewire::agent {
+
+namespace {
+std::atomic<bool> verbose{false};
+}  // namespace
+
+void set_verbose(bool on) { verbose = on; }
+bool is_verbose() { return verbose; }
+
+void log_line(std::string_view text) {
+    std::string line = "flamewire-agent: ";
+    line += text;
+    line += '\n';
+    (void)write_all(STDERR_FILENO, as_bytes_view(line));
+}
+
+}  // namespace flamewire::agent

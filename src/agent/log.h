@@ -1,0 +1,28 @@
+// The agent's words to the person who started it: one line each on stderr, written at once so that lines of threads
+// never mix.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+namespace flamewire::agent {
+
+// With --verbose, detail() lines appear too. Set once at start.
+void set_verbose(bool on);
+[[nodiscard]] bool is_verbose();
+
+void log_line(std::string_view text);
+
+template <class... Args>
+void log(fmt::format_string<Args...> format, Args&&... args) {
+    log_line(fmt::format(format, std::forward<Args>(args)...));
+}
+
+template <class... Args>
+void detail(fmt::format_string<Args...> format, Args&&... args) {
+    if (is_verbose()) log_line(fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,108 @@
+// uname, /proc, getrandom and the three limits; nothing here is per sample.
+#include "agent/machine.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/file.h"
+
+namespace flamewire::agent {
+
+const char* build_architecture() {
+#if defined(__x86_64__)
+    return "x86_64";
+#elif defined(__aarch64__)
+    return std::endian::native == std::endian::little ? "aarch64" : "aarch64_be";
+#elif defined(__arm__)
+    return std::endian::native == std::endian::little ? "armv7l" : "armv7b";
+#elif defined(__s390x__)
+    return "s390x";
+#elif defined(__riscv)
+    return "riscv64";
+#else
+    return "unknown";
+#endif
+}
+
+Machine describe_machine() {
+    Machine machine;
+    utsname names{};
+    if (::uname(&names) == 0) {
+        machine.host = names.nodename;
+        machine.arch = names.machine;
+        machine.kernel_release = names.release;
+    }
+    if (auto id = read_file("/proc/sys/kernel/random/boot_id", 256)) {
+        machine.boot_id = std::move(*id);
+        while (!machine.boot_id.empty() && machine.boot_id.back() == '\n') machine.boot_id.pop_back();
+    }
+    machine.page_size = static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE));
+    machine.cpus = static_cast<std::uint32_t>(::sysconf(_SC_NPROCESSORS_ONLN));
+    machine.little_endian = std::endian::native == std::endian::little;
+    return machine;
+}
+
+void fill_random(void* bytes, std::size_t size) {
+    std::size_t done = 0;
+    while (done < size) {
+        const ssize_t got = ::getrandom(static_cast<char*>(bytes) + done, size - done, 0);
+        if (got > 0) {
+            done += static_cast<std::size_t>(got);
+            continue;
+        }
+        if (got < 0 && errno == EINTR) continue;
+        // A kernel without getrandom: the ids must differ between runs of one machine, no more.
+        const std::uint64_t seed = monotonic_ns() ^ static_cast<std::uint64_t>(realtime_ns()) ^
+                                   (static_cast<std::uint64_t>(::getpid()) << 32U) ^ done;
+        const std::size_t piece = size - done < sizeof(seed) ? size - done : sizeof(seed);
+        std::memcpy(static_cast<char*>(bytes) + done, &seed, piece);
+        done += piece;
+    }
+}
+
+ResidentMemory::ResidentMemory()
+    : fd_(::open("/proc/self/statm", O_RDONLY | O_CLOEXEC)),
+      page_size_(static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))) {}
+
+ResidentMemory::~ResidentMemory() {
+    if (fd_ >= 0) ::close(fd_);
+}
+
+std::uint64_t ResidentMemory::bytes() const {
+    std::array<char, 128> text{};
+    const ssize_t got = fd_ < 0 ? -1 : ::pread(fd_, text.data(), text.size(), 0);
+    if (got <= 0) return 0;
+    const char* const end = text.data() + got;
+    const char* space = static_cast<const char*>(std::memchr(text.data(), ' ', static_cast<std::size_t>(got)));
+    std::uint64_t pages = 0;  // the second number of the line
+    if (space != nullptr) std::from_chars(space + 1, end, pages);
+    return pages * page_size_;
+}
+
+void be_polite() {
+    constexpr int polite = 5;
+    errno = 0;
+    const int now = ::getpriority(PRIO_PROCESS, 0);
+    if (errno == 0 && now < polite) (void)::setpriority(PRIO_PROCESS, 0, polite);
+    rlimit files{};
+    if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+        files.rlim_cur = files.rlim_max;
+        (void)::setrlimit(RLIMIT_NOFILE, &files);
+    }
+    struct sigaction ignore{};
+    ignore.sa_handler = SIG_IGN;
+    (void)::sigaction(SIGPIPE, &ignore, nullptr);
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,77 @@
+// flamewire-agent: reads the command line, forks the command to launch before anything of ours can leak into it, then
+// lives in Session.
+#include <fmt/format.h>
+#include <netdb.h>
+#include <nss.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/launch.h"
+#include "agent/log.h"
+#include "agent/machine.h"
+#include "agent/options.h"
+#include "agent/session.h"
+#include "base/file.h"
+
+// The default prints the demangled type of an escaped exception: 60 KB of demangler in a static program, for a message
+// that nobody can act on.
+namespace __gnu_cxx {
+void __verbose_terminate_handler() { std::abort(); }
+}  // namespace __gnu_cxx
+
+namespace {
+
+using namespace flamewire;
+using namespace flamewire::agent;
+
+void print(const std::string& text) { (void)write_all(STDOUT_FILENO, as_bytes_view(text)); }
+
+// The signals that end the agent, and the end of the launched command, as something to poll.
+UniqueFd signals_as_file() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, number);
+    ::sigprocmask(SIG_BLOCK, &set, nullptr);
+    return UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+int run(int argc, char** argv) {
+    const std::vector<std::string> words(argv, argv + argc);
+    auto line = parse_command_line(words, ::isatty(STDOUT_FILENO) == 1);
+    if (!line) {
+        log_line(line.error().message);
+        return 2;
+    }
+    if (line->request != Request::run) {
+        print(line->request == Request::help ? help_text() : version_text());
+        return 0;
+    }
+    set_verbose(line->options.verbose);
+    std::optional<LaunchedCommand> command;
+    if (!line->options.command.empty()) {
+        auto prepared = LaunchedCommand::prepare(line->options.command);
+        if (!prepared) {
+            log_line(prepared.error().message);
+            return 1;
+        }
+        command.emplace(*std::move(prepared));
+    }
+    be_polite();
+    Session session(std::move(line->options), command ? &*command : nullptr, signals_as_file());
+    return session.run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    // A static glibc would load the machine's own NSS modules for host names; the two that it has built in are enough.
+    __nss_configure_lookup("hosts", "files dns");
+    return run(argc, argv);
+}

@@ -1,0 +1,341 @@
+// getopt_long does the splitting; every rule about values and combinations is here, one sentence each.
+#include "agent/options.h"
+
+#include <fmt/format.h>
+#include <getopt.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "agent/machine.h"
+#include "wire/session_file.h"
+
+namespace flamewire::agent {
+
+namespace {
+
+std::unexpected<Error> usage(std::string sentence) { return fail(ErrorCode::invalid, std::move(sentence)); }
+
+enum Option : int {
+    opt_listen = 256,
+    opt_server,
+    opt_output,
+    opt_port,
+    opt_bind,
+    opt_force,
+    opt_pid,
+    opt_name,
+    opt_delay,
+    opt_frequency,
+    opt_count,
+    opt_duration,
+    opt_rounds,
+    opt_interval,
+    opt_events,
+    opt_unwind,
+    opt_no_kernel,
+    opt_spool,
+    opt_ring_pages,
+    opt_verbose,
+    opt_help,
+    opt_version,
+};
+
+const option long_options[] = {
+    {"listen", no_argument, nullptr, opt_listen},
+    {"server", required_argument, nullptr, opt_server},
+    {"output", required_argument, nullptr, opt_output},
+    {"port", required_argument, nullptr, opt_port},
+    {"bind", required_argument, nullptr, opt_bind},
+    {"force", no_argument, nullptr, opt_force},
+    {"pid", required_argument, nullptr, opt_pid},
+    {"name", required_argument, nullptr, opt_name},
+    {"delay", required_argument, nullptr, opt_delay},
+    {"frequency", required_argument, nullptr, opt_frequency},
+    {"count", required_argument, nullptr, opt_count},
+    {"duration", required_argument, nullptr, opt_duration},
+    {"rounds", required_argument, nullptr, opt_rounds},
+    {"interval", required_argument, nullptr, opt_interval},
+    {"events", required_argument, nullptr, opt_events},
+    {"unwind", required_argument, nullptr, opt_unwind},
+    {"no-kernel", no_argument, nullptr, opt_no_kernel},
+    {"spool", required_argument, nullptr, opt_spool},
+    {"ring-pages", required_argument, nullptr, opt_ring_pages},
+    {"verbose", no_argument, nullptr, opt_verbose},
+    {"help", no_argument, nullptr, opt_help},
+    {"version", no_argument, nullptr, opt_version},
+    {nullptr, 0, nullptr, 0},
+};
+
+// Which options were given, for the rules between them.
+struct Given {
+    bool listen = false, server = false, output = false, bind = false, frequency = false, count = false, delay = false;
+};
+
+// A number of bytes with an optional K, M or G (powers of 1,024).
+Result<std::uint64_t> parse_bytes(std::string_view what, std::string_view text, std::uint64_t lowest,
+                                  std::uint64_t highest) {
+    unsigned shift = 0;
+    if (!text.empty()) {
+        const char suffix = text.back();
+        shift = suffix == 'K' || suffix == 'k'   ? 10
+                : suffix == 'M' || suffix == 'm' ? 20
+                : suffix == 'G' || suffix == 'g' ? 30
+                                                 : 0;
+    }
+    const std::string_view digits = shift == 0 ? text : text.substr(0, text.size() - 1);
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc{} || end != digits.data() + digits.size() || value > highest >> shift ||
+        value << shift < lowest)
+        return usage(fmt::format("{} must be {} to {} bytes (K, M and G are understood), not '{}'", what, lowest,
+                                 highest, text));
+    return value << shift;
+}
+
+Result<std::vector<std::uint32_t>> parse_pids(std::string_view text) {
+    std::vector<std::uint32_t> pids;
+    for (std::size_t start = 0; start <= text.size();) {
+        const std::size_t end = std::min(text.find(',', start), text.size());
+        const auto pid =
+            static_cast<std::uint32_t>(TRY(parse_number("--pid", text.substr(start, end - start), 1, limits::max_pid)));
+        if (std::ranges::find(pids, pid) == pids.end()) pids.push_back(pid);
+        if (pids.size() > limits::max_pids)
+            return usage(fmt::format("--pid takes at most {} processes", limits::max_pids));
+        start = end + 1;
+    }
+    return pids;
+}
+
+Result<bool> apply_settings(int code, std::string_view value, Settings& settings, Options& options, Given& given) {
+    switch (code) {
+        case opt_frequency:
+            settings.frequency_hz =
+                static_cast<std::uint32_t>(TRY(parse_number("--frequency", value, 1, limits::max_frequency_hz)));
+            given.frequency = true;
+            break;
+        case opt_count:
+            settings.period = TRY(parse_number("--count", value, 1, limits::max_period));
+            given.count = true;
+            break;
+        case opt_duration:
+            settings.duration_s =
+                static_cast<std::uint32_t>(TRY(parse_number("--duration", value, 1, limits::max_duration_s)));
+            options.duration_given = true;
+            break;
+        case opt_rounds:
+            options.rounds = static_cast<std::uint32_t>(TRY(parse_number("--rounds", value, 1, limits::max_rounds)));
+            options.duration_given = true;
+            break;
+        case opt_interval:
+            settings.interval_ms = static_cast<std::uint32_t>(
+                TRY(parse_number("--interval", value, limits::min_interval_ms, limits::max_interval_ms)));
+            break;
+        case opt_events:
+            if (value.empty()) return usage("--events needs at least one event, for example --events cpu-clock");
+            settings.events = value;
+            break;
+        case opt_unwind:
+            settings.unwind = TRY(check_unwind(value));
+            break;
+        case opt_no_kernel:
+            settings.kernel = false;
+            break;
+        default:
+            break;
+    }
+    return true;
+}
+
+Result<bool> apply(int code, std::string_view value, Options& options, Given& given) {
+    switch (code) {
+        case opt_listen:
+            given.listen = true;
+            options.mode = Mode::listen;
+            break;
+        case opt_server:
+            if (value.empty()) return usage("--server needs the host that flamewire-server runs on");
+            if (std::ranges::count(value, ':') == 1)
+                return usage(fmt::format("--server takes a host without port: --server {} --port {}",
+                                         value.substr(0, value.find(':')), value.substr(value.find(':') + 1)));
+            given.server = true;
+            options.mode = Mode::server;
+            options.host = value;
+            break;
+        case opt_output:
+            if (value.empty()) return usage("--output needs a file name, or - for standard output");
+            given.output = true;
+            options.mode = Mode::output;
+            options.output = value;
+            break;
+        case opt_port:
+            options.port = static_cast<std::uint16_t>(TRY(parse_number("--port", value, 1, 65'535)));
+            break;
+        case opt_bind:
+            if (value.empty()) return usage("--bind needs an address, for example --bind 0.0.0.0");
+            given.bind = true;
+            options.host = value;
+            break;
+        case opt_force:
+            options.force = true;
+            break;
+        case opt_pid:
+            options.pids = TRY(parse_pids(value));
+            break;
+        case opt_name:
+            if (value.empty()) return usage("--name needs the name of a process");
+            options.name = value;
+            break;
+        case opt_delay:
+            options.delay_ms = static_cast<std::uint32_t>(TRY(parse_number("--delay", value, 0, limits::max_delay_ms)));
+            given.delay = true;
+            break;
+        case opt_spool:
+            options.spool_bytes = static_cast<std::size_t>(
+                TRY(parse_bytes("--spool", value, limits::min_spool_bytes, limits::max_spool_bytes)));
+            break;
+        case opt_ring_pages:
+            options.ring_pages =
+                static_cast<std::uint32_t>(TRY(parse_number("--ring-pages", value, 1, limits::max_ring_pages)));
+            if ((options.ring_pages & (options.ring_pages - 1)) != 0)
+                return usage(fmt::format("--ring-pages must be a power of two, not {}", options.ring_pages));
+            break;
+        case opt_verbose:
+            options.verbose = true;
+            break;
+        default:
+            return apply_settings(code, value, options.settings, options, given);
+    }
+    return true;
+}
+
+Result<bool> check_combination(const Options& options, const Given& given, bool stdout_is_terminal) {
+    const int modes = int{given.listen} + int{given.server} + int{given.output};
+    if (modes == 0)
+        return usage("say where samples go: --server HOST, --listen or --output FILE (--help lists all options)");
+    if (modes > 1) return usage("--server, --listen and --output exclude each other");
+    const int targets = int{!options.pids.empty()} + int{!options.name.empty()} + int{!options.command.empty()};
+    if (targets > 1) return usage("--pid, --name and -- CMD exclude each other");
+    if (given.frequency && given.count) return usage("--frequency and --count exclude each other");
+    if (given.bind && !given.listen) return usage("--bind needs --listen");
+    if (given.delay && options.command.empty()) return usage("--delay needs a command to launch: -- CMD");
+    if (options.force && !given.output) return usage("--force needs --output FILE");
+    if (!given.output) return true;
+    if (targets == 0) return usage("--output needs a target: --pid PID, --name COMM or -- CMD");
+    if (options.output == "-" && !options.command.empty())
+        return usage("--output - cannot be used with -- CMD, whose own output would mix with the session; give a file");
+    if (options.output == "-" && stdout_is_terminal)
+        return usage("--output - writes a binary session to a terminal; redirect it or give a file");
+    return true;
+}
+
+}  // namespace
+
+Result<std::uint64_t> parse_number(std::string_view what, std::string_view text, std::uint64_t lowest,
+                                   std::uint64_t highest) {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size() || text.empty() || value < lowest || value > highest)
+        return usage(fmt::format("{} must be a whole number from {} to {}, not '{}'", what, lowest, highest, text));
+    return value;
+}
+
+Result<std::string> check_unwind(std::string_view mode) {
+    if (mode == "fp") return std::string(mode);
+    if (mode == "auto" || mode == "dwarf" || mode == "lbr")
+        return usage(
+            fmt::format("unwinding by {} is not available in this version; available: fp (frame pointers)", mode));
+    return usage(fmt::format("unknown unwind mode '{}'; available: fp (frame pointers)", mode));
+}
+
+Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bool stdout_is_terminal) {
+    std::vector<char*> argv;
+    argv.reserve(words.size() + 1);
+    for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));  // getopt only reads
+    argv.push_back(nullptr);
+    const int argc = static_cast<int>(words.size());
+
+    CommandLine line;
+    Given given;
+    ::optind = 0;  // glibc: start anew
+    ::opterr = 0;
+    for (;;) {
+        // '+': stop at the first word that is no option; ':': tell a missing argument from an unknown option.
+        const int code = ::getopt_long(argc, argv.data(), "+:hV", long_options, nullptr);
+        if (code < 0) break;
+        const char* word = ::optind > 0 && ::optind <= argc ? argv[static_cast<std::size_t>(::optind) - 1] : "";
+        if (code == ':') return usage(fmt::format("{} needs a value (--help lists all options)", word));
+        if (code == '?') {
+            const bool known_without_value = ::optopt >= opt_listen;
+            return usage(known_without_value ? fmt::format("{} takes no value", word)
+                                             : fmt::format("unknown option {} (--help lists all options)", word));
+        }
+        if (code == opt_help || code == 'h') return CommandLine{Request::help, {}};
+        if (code == opt_version || code == 'V') return CommandLine{Request::version, {}};
+        TRY(apply(code, ::optarg != nullptr ? ::optarg : "", line.options, given));
+    }
+    const auto first = static_cast<std::size_t>(::optind);
+    const bool separated = first > 0 && first <= words.size() && words[first - 1] == "--";
+    if (first < words.size() && !separated)
+        return usage(fmt::format("unexpected word '{}'; a command to launch stands after --", words[first]));
+    if (separated && first == words.size()) return usage("no command after --");
+    line.options.command.assign(words.begin() + static_cast<std::ptrdiff_t>(std::min(first, words.size())),
+                                words.end());
+    if (given.listen && !given.bind) line.options.host = "127.0.0.1";
+    TRY(check_combination(line.options, given, stdout_is_terminal));
+    return line;
+}
+
+std::string help_text() {
+    return R"(flamewire-agent: samples processes on this machine and streams what they do
+
+Usage:
+  flamewire-agent --server HOST [TARGET] [OPTIONS]     dial the server, reconnect for ever
+  flamewire-agent --listen [TARGET] [OPTIONS]          wait for the server to connect
+  flamewire-agent --output FILE TARGET [OPTIONS]       write a session file (- is standard output)
+
+Where samples go (one of)
+  --server HOST       host of flamewire-server; dialled again with 1 to 30 s pauses whenever it is away
+  --listen            accept one server at a time on --bind and --port
+  --output FILE       write one session file and end; - refuses a terminal and -- CMD
+  --port PORT         TCP port of --server and --listen (9999)
+  --bind ADDR         address of --listen (127.0.0.1; 0.0.0.0 is every network: anyone who reaches it can profile)
+  --force             let --output replace an existing file
+
+Target (at most one; --server and --listen wait for commands without it)
+  --pid PID[,PID...]  processes with all their threads, and children born later
+  --name COMM         processes of this name; waits until one appears
+  -- CMD ARGS...      launch CMD and sample it from its exec on; the agent ends with it and returns its exit code
+  --delay MS          start sampling CMD this long after its exec
+
+Sampling
+  --frequency HZ      samples a second and thread (99)
+  --count N           a sample every N events, instead of a frequency
+  --events LIST       perf's names, comma separated: cycles, cpu-clock:u, r01c2, cpu_core/cycles/, each with
+                      optional @HZ (cycles, or cpu-clock where no hardware counter works)
+  --unwind MODE       how stacks are found: fp, by frame pointers (fp)
+  --no-kernel         user space only
+  --interval MS       between batches (250)
+
+Length (--output; --server and --listen accept and report it, and sample until told to stop)
+  --duration S        of a round (8; -- CMD without it: until CMD ends)
+  --rounds N          rounds of --duration (1)
+
+Other
+  --spool BYTES       kept in memory while the server is away, with K, M or G (8M)
+  --ring-pages N      pages of a sample ring, a power of two; for tests and odd machines (by frequency)
+  --verbose           say more, and account for every sample at the end
+  -h, --help          this text
+  -V, --version       version, architecture, features
+
+Exit codes: 0 done; 1 cannot do it (one sentence says why); 2 wrong usage; with -- CMD its own code, 128 + signal
+when a signal ended it, 126 or 127 when it cannot be run.
+)";
+}
+
+std::string version_text() {
+    return fmt::format("flamewire-agent {} {}\nunwind: fp\nwire protocol: {}\nsession file: {}\n", FLAMEWIRE_VERSION,
+                       build_architecture(), wire_protocol_version, wire::session_version);
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,86 @@
+// The agent's command line. Pure: words in, options or one sentence out; nothing is opened or looked up here.
+// docs/agent.md is the reference for people, help_text() the same in short.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace flamewire::agent {
+
+enum class Mode { listen, server, output };
+
+// How to sample; also what `start` and `configure` change.
+struct Settings {
+    std::string events;               // perf's grammar, comma separated; empty: the default event
+    std::uint32_t frequency_hz = 99;  // used when period is 0
+    std::uint64_t period = 0;
+    std::uint32_t duration_s = 8;
+    std::uint32_t interval_ms = 250;
+    std::string unwind = "fp";
+    bool kernel = true;
+    bool operator==(const Settings&) const = default;
+};
+
+namespace limits {
+inline constexpr std::uint32_t max_frequency_hz = 100'000;
+inline constexpr std::uint64_t max_period = std::uint64_t{1} << 62;  // the kernel refuses periods with the top bit set
+inline constexpr std::uint32_t max_duration_s = 31 * 86'400;
+inline constexpr std::uint32_t max_rounds = 1'000'000;
+// Shorter batches cost more than they tell, longer ones make the page feel dead.
+inline constexpr std::uint32_t min_interval_ms = 10, max_interval_ms = 10'000;
+inline constexpr std::uint32_t max_delay_ms = 3'600'000;
+inline constexpr std::uint64_t min_spool_bytes = 64U << 10, max_spool_bytes = std::uint64_t{1} << 30;
+inline constexpr std::uint32_t max_ring_pages = 16'384;
+inline constexpr std::uint32_t max_pid = 4'194'304;  // PID_MAX_LIMIT of 64-bit kernels
+inline constexpr std::size_t max_pids = 256;
+}  // namespace limits
+
+struct Options {
+    Mode mode = Mode::listen;
+    std::string host;  // --server: to dial; --listen: the address to bind
+    std::uint16_t port = 9999;
+    std::string output;  // --output: a path, or "-"
+    bool force = false;  // an existing output file is replaced
+
+    // At most one of the three.
+    std::vector<std::uint32_t> pids;
+    std::string name;
+    std::vector<std::string> command;
+
+    Settings settings;
+    bool duration_given = false;
+    std::uint32_t rounds = 1;
+    std::uint32_t delay_ms = 0;
+    std::size_t spool_bytes = std::size_t{8} << 20;
+    std::uint32_t ring_pages = 0;  // 0: by frequency and memory limits
+    bool verbose = false;
+
+    [[nodiscard]] bool has_target() const { return !pids.empty() || !name.empty() || !command.empty(); }
+};
+
+enum class Request { run, help, version };
+
+struct CommandLine {
+    Request request = Request::run;
+    Options options;
+};
+
+// invalid with the sentence to print; the caller exits with 2. Not reentrant (getopt).
+Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bool stdout_is_terminal);
+
+// A positive whole number between `lowest` and `highest`; the sentence names `what`.
+Result<std::uint64_t> parse_number(std::string_view what, std::string_view text, std::uint64_t lowest,
+                                   std::uint64_t highest);
+
+// fp, or a sentence that says which modes there are.
+Result<std::string> check_unwind(std::string_view mode);
+
+std::string help_text();
+std::string version_text();
+
+}  // namespace flamewire::agent

@@ -1,0 +1,305 @@
+// Opening, the sampler thread's loop and its end. What a round does with records and batches is in recorder_round.cc.
+#include "agent/recorder.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "agent/event_table.h"
+#include "agent/log.h"
+#include "base/clock.h"
+
+namespace flamewire::agent {
+
+namespace {
+
+// Rings are drained at least this often, so that new processes are looked at while they live (DESIGN: a tick of 50-100
+// ms).
+constexpr std::uint64_t tick_ns = 100'000'000;
+// How long the last batch waits for room on its way to the link thread.
+constexpr std::uint64_t last_batch_patience_ns = 2'000'000'000;
+
+constexpr std::uint64_t ns_per_ms = 1'000'000;
+
+}  // namespace
+
+Recorder::Recorder(RecordingPlan plan, const Machine& machine, BatchSink& sink, std::function<void()> on_end)
+    : plan_(std::move(plan)), machine_(machine), sink_(sink), on_end_(std::move(on_end)) {
+    fill_random(id_.data(), id_.size());
+    members_.insert(plan_.pids.begin(), plan_.pids.end());
+}
+
+Result<std::unique_ptr<Recorder>> Recorder::open(RecordingPlan plan, const Capabilities& capabilities,
+                                                 const Machine& machine, BatchSink& sink,
+                                                 std::function<void()> on_end) {
+    std::unique_ptr<Recorder> recorder(new Recorder(std::move(plan), machine, sink, std::move(on_end)));
+    recorder->wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!recorder->wake_) return fail_errno("make an eventfd", errno);
+    // The thread that opens an event set owns it.
+    std::unique_lock lock(recorder->mutex_);
+    recorder->thread_ = std::thread([self = recorder.get(), &capabilities] { self->run(capabilities); });
+    recorder->task_done_.wait(lock, [&] { return recorder->opened_.has_value(); });
+    TRY(*recorder->opened_);
+    lock.unlock();
+    return recorder;
+}
+
+Recorder::~Recorder() { stop("agent ends", 0); }
+
+Result<bool> Recorder::open_events(const Capabilities& capabilities) {
+    const Settings& settings = plan_.settings;
+    choice_ = TRY(choose_events(plan_.events, settings.frequency_hz, settings.period, settings.kernel, capabilities));
+    EventSetOptions options;
+    options.choice = choice_;
+    options.pids = plan_.pids;
+    options.enable_on_exec = plan_.launched && plan_.delay_ms == 0;
+    options.start_disabled = plan_.launched && plan_.delay_ms != 0;
+    options.ring_pages = plan_.ring_pages;
+    events_ = TRY(EventSet::open(options, capabilities));
+    // A launched child is still us before its exec: what it will be comes in records.
+    if (!plan_.launched)
+        for (const std::uint32_t pid : plan_.pids) processes_.attach(pid);
+    start_folding(capabilities.max_stack);
+    return true;
+}
+
+wire::Recording Recorder::describe() const {
+    wire::Recording recording;
+    recording.target = plan_.target;
+    recording.pids = plan_.pids;
+    recording.host = machine_.host;
+    recording.arch = machine_.arch;
+    recording.kernel_release = machine_.kernel_release;
+    recording.agent_version = FLAMEWIRE_VERSION;
+    recording.boot_id = machine_.boot_id;
+    recording.frequency_hz = plan_.settings.period != 0 ? 0 : plan_.settings.frequency_hz;
+    recording.period = plan_.settings.period;
+    recording.effective_frequency_hz = choice_.period != 0 ? 0 : choice_.frequency_hz;
+    recording.unwind = plan_.settings.unwind;
+    recording.kernel = choice_.kernel;
+    recording.interval_ms = plan_.settings.interval_ms;
+    recording.start_ns = start_ns_;
+    recording.page_size = machine_.page_size;
+    recording.cpus = machine_.cpus;
+    return recording;
+}
+
+Running Recorder::describe_running() const {
+    Running running;
+    running.target = plan_.target;
+    running.recording_id = id_;
+    running.pids = plan_.pids;
+    running.settings = plan_.settings;
+    for (const EventSpec& event : choice_.events) running.events.push_back(event.name);
+    running.effective_frequency_hz = choice_.period != 0 ? 0 : choice_.frequency_hz;
+    running.kernel = choice_.kernel;
+    running.notices = choice_.notices;
+    return running;
+}
+
+void Recorder::start_folding(std::uint32_t max_stack) {
+    start_ns_ = last_flush_ns_ = monotonic_ns();
+    // The first batch goes out at the first tick, so that the recording shows up at once.
+    next_flush_ns_ = start_ns_ + std::min(plan_.settings.interval_ms * ns_per_ms, tick_ns);
+    FolderOptions options;
+    options.recording_id = id_;
+    options.max_stack = max_stack;
+    options.recording = describe();
+    EventTable table = make_event_table(choice_);
+    options.events = std::move(table.events);
+    options.event_names = std::move(table.names);
+    options.event_units = std::move(table.units);
+    folder_ = std::make_unique<Folder>(std::move(options), processes_);
+    {
+        const std::lock_guard lock(mutex_);
+        running_ = describe_running();
+    }
+    say(choice_.notices);
+}
+
+void Recorder::run(const Capabilities& capabilities) {
+    Result<bool> opened = open_events(capabilities);
+    if (opened) opened = sink_.begin(id_);
+    const bool works = opened.has_value();
+    if (!works) events_.reset();
+    {
+        const std::lock_guard lock(mutex_);
+        opened_ = std::move(opened);
+        task_done_.notify_all();
+    }
+    if (works) loop();
+}
+
+void Recorder::loop() {
+    for (;;) {
+        events_->wait(next_timeout(), wake_.get());
+        std::uint64_t ignored = 0;
+        (void)!::read(wake_.get(), &ignored, sizeof(ignored));
+        run_task();
+        events_->drain(*this, false);
+        const std::uint64_t now = monotonic_ns();
+        if (enable_at_ns_ && now >= *enable_at_ns_) {
+            enable_at_ns_.reset();
+            if (auto enabled = events_->enable(); !enabled) log("cannot start sampling: {}", enabled.error().message);
+        }
+        if (now >= next_flush_ns_ || pending_samples_ >= max_pending_samples) flush();
+        {
+            const std::lock_guard lock(mutex_);
+            // A launched command's end is told by its parent, who has the exit code.
+            if (!stop_wanted_ && !plan_.launched && events_->targets_gone()) {
+                stop_wanted_ = true;
+                end_reason_ = "target exited";
+            }
+            if (sink_error_) stop_wanted_ = true;
+            if (stop_wanted_) break;
+        }
+    }
+    finish();
+}
+
+std::chrono::milliseconds Recorder::next_timeout() const {
+    const std::uint64_t now = monotonic_ns();
+    std::uint64_t until = std::min(next_flush_ns_, now + tick_ns);
+    if (enable_at_ns_) until = std::min(until, *enable_at_ns_);
+    // Rounded up: waking a moment early would mean another round for nothing.
+    return std::chrono::milliseconds(until <= now ? 0 : (until - now + ns_per_ms - 1) / ns_per_ms);
+}
+
+void Recorder::run_task() {
+    std::function<Result<bool>()>* task = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        task = task_;
+    }
+    if (task == nullptr) return;
+    Result<bool> result = (*task)();
+    const std::lock_guard lock(mutex_);
+    task_ = nullptr;
+    task_result_ = std::move(result);
+    task_done_.notify_all();
+}
+
+Result<bool> Recorder::on_sampler(std::function<Result<bool>()> task) {
+    std::unique_lock lock(mutex_);
+    if (finished_ || stop_wanted_) return fail(ErrorCode::closed, "the recording has ended");
+    task_ = &task;
+    task_result_.reset();
+    const std::uint64_t one = 1;
+    (void)!::write(wake_.get(), &one, sizeof(one));
+    task_done_.wait(lock, [&] { return task_result_.has_value() || finished_; });
+    task_ = nullptr;
+    if (!task_result_) return fail(ErrorCode::closed, "the recording has ended");
+    return *task_result_;
+}
+
+void Recorder::finish() {
+    (void)events_->disable();
+    events_->drain(*this, true);
+    if (sink_.names_kernel_at_end() || names_wanted_) add_kernel_names();
+    const std::uint64_t now = monotonic_ns();
+    gather(now);
+
+    Held last{folder_->close_batch(), folder_->periods()};
+    last.batch.agent = own_cost();
+    {
+        const std::lock_guard lock(mutex_);
+        last.batch.end = wire::End{end_reason_, end_code_};
+    }
+    held_.push_back(std::move(last));
+    const std::uint64_t deadline = now + last_batch_patience_ns;
+    while (!push_held() && !sink_error_ && monotonic_ns() < deadline) ::usleep(2000);
+    if (!held_.empty() && !sink_error_) log("the link took no more batches; the end of the recording is missing");
+    publish();
+    // Rings and tables go now, on the thread that owns them: an idle agent is small.
+    events_.reset();
+    folder_.reset();
+    {
+        const std::lock_guard lock(mutex_);
+        finished_ = true;
+        task_done_.notify_all();
+    }
+    if (on_end_) on_end_();
+}
+
+Result<bool> Recorder::pause() {
+    return on_sampler([this]() -> Result<bool> {
+        TRY(events_->disable());
+        paused_ = true;
+        return true;
+    });
+}
+
+Result<bool> Recorder::resume() {
+    return on_sampler([this]() -> Result<bool> {
+        TRY(events_->enable());
+        paused_ = false;
+        return true;
+    });
+}
+
+Result<bool> Recorder::change(Settings settings, std::vector<EventSpec> events, const Capabilities& capabilities) {
+    return on_sampler(
+        [&]() -> Result<bool> { return replace_events(std::move(settings), std::move(events), capabilities); });
+}
+
+void Recorder::resolve_kernel() {
+    (void)on_sampler([this]() -> Result<bool> {
+        names_wanted_ = true;
+        return true;
+    });
+}
+
+void Recorder::begin_delay() {
+    if (plan_.delay_ms == 0) return;
+    (void)on_sampler([this]() -> Result<bool> {
+        enable_at_ns_ = monotonic_ns() + plan_.delay_ms * ns_per_ms;
+        return true;
+    });
+}
+
+void Recorder::stop(std::string reason, std::int32_t exit_code) {
+    if (!thread_.joinable()) return;
+    {
+        const std::lock_guard lock(mutex_);
+        if (!stop_wanted_) {
+            stop_wanted_ = true;
+            end_reason_ = std::move(reason);
+            end_code_ = exit_code;
+        }
+    }
+    const std::uint64_t one = 1;
+    (void)!::write(wake_.get(), &one, sizeof(one));
+    thread_.join();
+}
+
+std::optional<Ended> Recorder::ended() const {
+    const std::lock_guard lock(mutex_);
+    if (!finished_) return std::nullopt;
+    return Ended{end_reason_, sink_error_};
+}
+
+Running Recorder::running() const {
+    const std::lock_guard lock(mutex_);
+    return running_;
+}
+
+Accounting Recorder::accounting() const {
+    const std::lock_guard lock(mutex_);
+    return accounting_;
+}
+
+std::string Recorder::account_line() const {
+    const std::lock_guard lock(mutex_);
+    const Accounting& a = accounting_;
+    const bool exact =
+        a.samples_read - a.samples_duplicate == a.rows_samples + a.samples_dropped && a.samples_lost == lost_stated_;
+    return fmt::format("samples read {} - duplicates {} = in rows {} + dropped {}; lost in the kernel {} = stated {}{}",
+                       a.samples_read, a.samples_duplicate, a.rows_samples, a.samples_dropped, a.samples_lost,
+                       lost_stated_, exact ? "" : " (THEY DIFFER)");
+}
+
+}  // namespace flamewire::agent

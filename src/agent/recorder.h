@@ -1,0 +1,165 @@
+// One recording: opens the events, and on a thread of its own (the sampler) drains the rings, folds, and hands a batch
+// to the sink every interval, until it is stopped or its target is gone. Every sample that the kernel wrote ends as a
+// row or as a stated loss.
+//
+// Calls come from one other thread (the session's). pause, resume and change run on the sampler thread between two
+// rounds, so nothing here is shared but the snapshot.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "agent/batch_sink.h"
+#include "agent/commands.h"
+#include "agent/machine.h"
+#include "agent/perf/event_set.h"
+#include "agent/pipeline/folder.h"
+#include "agent/process/process_table.h"
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace flamewire::agent {
+
+struct RecordingPlan {
+    std::string target;  // in words: "pid 4242 (demo)"
+    std::vector<std::uint32_t> pids;
+    Settings settings;
+    std::vector<EventSpec> events;  // settings.events, parsed
+    // The one pid is a child that waits to exec: its events start there, or delay_ms after begin_delay(). Its owner
+    // says when it ended.
+    bool launched = false;
+    std::uint32_t delay_ms = 0;
+    std::uint32_t ring_pages = 0;
+};
+
+// How a recording ended.
+struct Ended {
+    std::string reason;
+    std::optional<Error> error;  // the sink refused for good
+};
+
+class Recorder final : private RecordSink {
+public:
+    // `on_end` is called on the sampler thread when the recording ended by itself. Errors: those of choose_events,
+    // EventSet::open, sink.begin.
+    static Result<std::unique_ptr<Recorder>> open(RecordingPlan plan, const Capabilities& capabilities,
+                                                  const Machine& machine, BatchSink& sink,
+                                                  std::function<void()> on_end);
+    ~Recorder();
+    Recorder(const Recorder&) = delete;
+    Recorder& operator=(const Recorder&) = delete;
+
+    // Each answers once it is done. `closed` when the recording has ended.
+    Result<bool> pause();
+    Result<bool> resume();
+    // New events, frequency or interval inside the same recording. On an error the old ones go on.
+    Result<bool> change(Settings settings, std::vector<EventSpec> events, const Capabilities& capabilities);
+    // The next batch carries names of the kernel addresses seen so far.
+    void resolve_kernel();
+    // The next batch begins with empty tables. From any thread; returns at once.
+    void begin_epoch() { epoch_wanted_ = true; }
+    // The launched command was told to exec: --delay counts from now.
+    void begin_delay();
+    // Takes what is left, sends the last batch with its reason and waits for the sampler thread. Does nothing when it
+    // has ended.
+    void stop(std::string reason, std::int32_t exit_code);
+
+    // From any thread.
+    [[nodiscard]] std::optional<Ended> ended() const;
+    [[nodiscard]] bool paused() const { return paused_; }
+    [[nodiscard]] Running running() const;
+    [[nodiscard]] Accounting accounting() const;
+    // The newest effective kernel numbers and what became of them, in one line.
+    [[nodiscard]] std::string account_line() const;
+
+private:
+    // A batch that the sink had no room for, with the periods that it is encoded against.
+    struct Held {
+        wire::Batch batch;
+        wire::EventPeriods periods;
+    };
+
+    // Rows of one batch are at most as many as samples went into it; a batch is closed early, or its rows are given up,
+    // at this.
+    static constexpr std::uint64_t max_pending_samples = wire::max_batch_rows / 2;
+
+    Recorder(RecordingPlan plan, const Machine& machine, BatchSink& sink, std::function<void()> on_end);
+    Result<bool> open_events(const Capabilities& capabilities);
+    void start_folding(std::uint32_t max_stack);
+    [[nodiscard]] wire::Recording describe() const;
+    [[nodiscard]] Running describe_running() const;
+
+    void run(const Capabilities& capabilities);
+    void loop();
+    void run_task();
+    Result<bool> on_sampler(std::function<Result<bool>()> task);
+    [[nodiscard]] std::chrono::milliseconds next_timeout() const;
+    void finish();
+
+    void on_record(const Record& record) override;
+    Result<bool> replace_events(Settings settings, std::vector<EventSpec> events, const Capabilities& capabilities);
+    [[nodiscard]] std::vector<std::uint32_t> living_members() const;
+    void follow_task(const TaskRecord& task);
+
+    void flush();
+    // Hands over what waits, oldest first; true when nothing is left.
+    bool push_held();
+    void gather(std::uint64_t now_ns);
+    [[nodiscard]] wire::AgentStats own_cost() const;
+    void add_kernel_names();
+    void say(std::vector<wire::Notice> notices);
+    void publish();
+
+    RecordingPlan plan_;
+    Machine machine_;
+    BatchSink& sink_;
+    std::function<void()> on_end_;
+    ResidentMemory memory_;
+    wire::RecordingId id_{};
+    UniqueFd wake_;
+
+    // Of the sampler thread from here on, once it runs.
+    std::unique_ptr<EventSet> events_;
+    ProcessTable processes_;
+    std::unique_ptr<Folder> folder_;
+    EventChoice choice_;
+    std::set<std::uint32_t> members_;     // the target's processes: those named and their children
+    EventSetCounts closed_counts_;        // of event sets that were replaced
+    EventSetCounts counts_;               // of all, at the last round
+    std::uint64_t lost_told_ = 0;         // of counts_.samples_lost, already in a batch as a loss
+    std::uint64_t sideband_from_ns_ = 0;  // older records of processes and maps were seen in the event set before
+    std::uint64_t start_ns_ = 0, last_flush_ns_ = 0, next_flush_ns_ = 0, next_names_ns_ = 0;
+    std::optional<std::uint64_t> enable_at_ns_;
+    bool something_new_ = false;         // since the last batch
+    std::uint64_t pending_samples_ = 0;  // in the folder
+    bool names_wanted_ = false;
+    std::deque<Held> held_;
+    std::optional<Error> sink_error_;
+    std::atomic<bool> paused_{false}, epoch_wanted_{false};
+
+    mutable std::mutex mutex_;
+    std::condition_variable task_done_;
+    std::optional<Result<bool>> opened_;
+    std::function<Result<bool>()>* task_ = nullptr;  // to run on the sampler thread, one at a time
+    std::optional<Result<bool>> task_result_;
+    bool stop_wanted_ = false, finished_ = false;
+    std::string end_reason_;
+    std::int32_t end_code_ = 0;
+    Running running_;
+    Accounting accounting_;
+    std::uint64_t lost_stated_ = 0;
+
+    std::thread thread_;  // last: it uses everything above
+};
+
+}  // namespace flamewire::agent

@@ -1,0 +1,224 @@
+// What one round of the sampler does: records into the folder, the folder into batches, batches to the sink, with the
+// books kept.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <variant>
+
+#include "agent/event_table.h"
+#include "agent/log.h"
+#include "agent/recorder.h"
+#include "base/clock.h"
+
+namespace flamewire::agent {
+
+namespace {
+
+// When nothing happens on the target, the server still hears this often that we live.
+constexpr std::uint64_t heartbeat_ns = 1'000'000'000;
+// A pass over the kernel's symbols costs 30-60 ms of CPU: at most one in this time, whatever is asked.
+constexpr std::uint64_t names_pause_ns = 10'000'000'000;
+constexpr std::uint64_t ns_per_ms = 1'000'000;
+
+std::uint64_t time_of(const Record& record) {
+    return std::visit([](const auto& one) { return one.time_ns; }, record);
+}
+
+EventSetCounts operator+(const EventSetCounts& a, const EventSetCounts& b) {
+    // ring_bytes is a state, not a count.
+    return {a.samples_read + b.samples_read, a.samples_duplicate + b.samples_duplicate, a.samples_lost + b.samples_lost,
+            a.late_records + b.late_records, b.ring_bytes};
+}
+
+std::uint64_t samples_in(const wire::Batch& batch) {
+    std::uint64_t samples = 0;
+    for (const wire::Row& row : batch.rows) samples += row.count;
+    return samples;
+}
+
+}  // namespace
+
+void Recorder::on_record(const Record& record) {
+    something_new_ = true;
+    if (const auto* sample = std::get_if<SampleRecord>(&record)) {
+        folder_->add_sample(*sample, events_->event_of(sample->id));
+        ++pending_samples_;
+        return;
+    }
+    if (const auto* throttle = std::get_if<ThrottleRecord>(&record)) {
+        if (!throttle->unthrottle)
+            folder_->add_loss({wire::LossReason::throttled, 1, throttle->time_ns, throttle->time_ns,
+                               events_->event_of(throttle->id) + 1, 0});
+        return;
+    }
+    // How much was lost is in the event set's counts; the process table needs the record to distrust its maps.
+    const bool lost = std::holds_alternative<LostRecord>(record);
+    if (!lost && time_of(record) < sideband_from_ns_) return;
+    if (const auto* task = std::get_if<TaskRecord>(&record)) follow_task(*task);
+    if (const auto event = processes_.on_record(record)) folder_->add_lifecycle(*event);
+}
+
+void Recorder::follow_task(const TaskRecord& task) {
+    if (task.exit) {
+        if (task.pid == task.tid) members_.erase(task.pid);
+    } else if (task.pid != task.parent_pid && members_.contains(task.parent_pid)) {
+        members_.insert(task.pid);
+    }
+}
+
+std::vector<std::uint32_t> Recorder::living_members() const {
+    std::vector<std::uint32_t> living;
+    // A leader that has exited before its other threads is out of members_ but may be among the pids that were named.
+    std::set<std::uint32_t> candidates = members_;
+    candidates.insert(plan_.pids.begin(), plan_.pids.end());
+    for (const std::uint32_t pid : candidates)
+        if (identify_process(pid)) living.push_back(pid);
+    return living;
+}
+
+Result<bool> Recorder::replace_events(Settings settings, std::vector<EventSpec> events,
+                                      const Capabilities& capabilities) {
+    const Settings& old = plan_.settings;
+    const bool same_events = settings.events == old.events && settings.frequency_hz == old.frequency_hz &&
+                             settings.period == old.period && settings.kernel == old.kernel;
+    if (!same_events) {
+        EventSetOptions options;
+        options.choice =
+            TRY(choose_events(events, settings.frequency_hz, settings.period, settings.kernel, capabilities));
+        options.pids = living_members();
+        options.start_disabled = true;
+        options.ring_pages = plan_.ring_pages;
+        std::unique_ptr<EventSet> replacement = TRY(EventSet::open(options, capabilities));
+        // The new set is open and silent: the old one stops, the new one starts, so no sample is in both.
+        (void)events_->disable();
+        const std::uint64_t switched_ns = monotonic_ns();
+        const bool counting = !paused_ && !enable_at_ns_;
+        if (counting) TRY(replacement->enable());
+        events_->drain(*this, true);
+        closed_counts_ = closed_counts_ + events_->counts();
+        sideband_from_ns_ = switched_ns;
+        events_ = std::move(replacement);
+        choice_ = std::move(options.choice);
+    }
+    plan_.settings = std::move(settings);
+    plan_.events = std::move(events);
+    next_flush_ns_ = std::min(next_flush_ns_, monotonic_ns() + plan_.settings.interval_ms * ns_per_ms);
+    if (!same_events) {
+        EventTable table = make_event_table(choice_);
+        folder_->change_events(describe(), std::move(table.events), std::move(table.names), std::move(table.units));
+        say(choice_.notices);
+    }
+    const std::lock_guard lock(mutex_);
+    running_ = describe_running();
+    return true;
+}
+
+void Recorder::flush() {
+    const std::uint64_t now = monotonic_ns();
+    next_flush_ns_ = now + plan_.settings.interval_ms * ns_per_ms;
+    if (names_wanted_ && now >= next_names_ns_) add_kernel_names();
+    gather(now);
+    if (epoch_wanted_.exchange(false)) folder_->begin_epoch();
+    const bool room = push_held();
+    const bool too_many = pending_samples_ >= max_pending_samples;
+    const bool due = something_new_ || now - last_flush_ns_ >= heartbeat_ns;
+    if ((room && due) || too_many) {
+        Held next{folder_->close_batch(), folder_->periods()};
+        pending_samples_ = 0;
+        something_new_ = false;
+        next.batch.agent = own_cost();
+        if (!room) {
+            // The link has not moved for half a million samples: tables must arrive, these rows need not.
+            const std::uint64_t given_up = samples_in(next.batch);
+            next.batch.rows.clear();
+            next.batch.losses.push_back({wire::LossReason::queue_full, given_up, last_flush_ns_, now, 0, 0});
+            const std::lock_guard lock(mutex_);
+            accounting_.samples_dropped += given_up;
+        }
+        last_flush_ns_ = now;
+        held_.push_back(std::move(next));
+        (void)push_held();
+    }
+    publish();
+}
+
+bool Recorder::push_held() {
+    while (!held_.empty() && !sink_error_) {
+        Held& oldest = held_.front();
+        const std::uint64_t samples = samples_in(oldest.batch);
+        Result<bool> taken = sink_.push(oldest.batch, oldest.periods);
+        if (!taken) {
+            sink_error_ = std::move(taken).error();
+            return false;
+        }
+        if (!*taken) return false;
+        held_.pop_front();
+        const std::lock_guard lock(mutex_);
+        accounting_.rows_samples += samples;
+        ++accounting_.batches;
+    }
+    return held_.empty();
+}
+
+void Recorder::gather(std::uint64_t now_ns) {
+    counts_ = closed_counts_ + events_->counts();
+    const auto add = [&](const wire::Loss& loss) {
+        folder_->add_loss(loss);
+        something_new_ = true;
+    };
+    if (counts_.samples_lost > lost_told_) {
+        add({wire::LossReason::ring_full, counts_.samples_lost - lost_told_, last_flush_ns_, now_ns, 0, 0});
+        lost_told_ = counts_.samples_lost;
+    }
+    for (const wire::Loss& loss : processes_.take_losses()) add(loss);
+    say(events_->take_notices());
+    say(processes_.take_notices());
+}
+
+wire::AgentStats Recorder::own_cost() const {
+    const BatchSink::Backlog backlog = sink_.backlog();
+    wire::AgentStats stats;
+    stats.cpu_ns = process_cpu_ns();
+    stats.rss_bytes = memory_.bytes();
+    stats.ring_bytes = counts_.ring_bytes;
+    stats.samples_read = counts_.samples_read;
+    stats.samples_duplicate = counts_.samples_duplicate;
+    stats.samples_lost = counts_.samples_lost;
+    stats.late_records = static_cast<std::uint32_t>(std::min<std::uint64_t>(counts_.late_records, UINT32_MAX));
+    stats.queue_batches = backlog.queue_batches + static_cast<std::uint32_t>(held_.size());
+    stats.spool_bytes = backlog.spool_bytes;
+    return stats;
+}
+
+void Recorder::add_kernel_names() {
+    names_wanted_ = false;
+    next_names_ns_ = monotonic_ns() + names_pause_ns;
+    std::vector<std::uint64_t> addresses = folder_->unnamed_kernel_addresses();
+    if (addresses.empty()) return;
+    const std::vector<TargetSymbol> symbols = processes_.kernel_symbols(std::move(addresses));
+    if (symbols.empty()) return;
+    folder_->add_symbols(symbols);
+    something_new_ = true;
+}
+
+void Recorder::say(std::vector<wire::Notice> notices) {
+    for (wire::Notice& notice : notices) {
+        if (notice.remedy.empty())
+            log_line(notice.text);
+        else
+            log("{} (remedy: {})", notice.text, notice.remedy);
+        folder_->add_notice(std::move(notice));
+        something_new_ = true;
+    }
+}
+
+void Recorder::publish() {
+    const std::lock_guard lock(mutex_);
+    accounting_.samples_read = counts_.samples_read;
+    accounting_.samples_duplicate = counts_.samples_duplicate;
+    accounting_.samples_lost = counts_.samples_lost;
+    lost_stated_ = lost_told_;
+}
+
+}  // namespace flamewire::agent

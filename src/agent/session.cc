@@ -1,0 +1,311 @@
+// The loop and the ends of things. Commands are in session_control.cc.
+#include "agent/session.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+#include "agent/hello.h"
+#include "agent/log.h"
+#include "base/clock.h"
+#include "base/hex.h"
+
+namespace flamewire::agent {
+
+namespace {
+
+constexpr std::uint64_t ns_per_s = 1'000'000'000;
+// How often --name looks for its process, and how often a daemon looks whether the link came or went.
+constexpr std::uint64_t look_ns = 200'000'000, link_check_ns = ns_per_s;
+// How long the end waits for acknowledgements: little after a signal, longer when a launched command is simply done.
+constexpr std::uint32_t flush_after_signal_ms = 2'000, flush_after_command_ms = 10'000;
+constexpr std::size_t worker_capacity = 16;
+
+std::string joined(const std::vector<std::string>& words) {
+    std::string text;
+    for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+    return text;
+}
+
+}  // namespace
+
+Session::Session(Options options, LaunchedCommand* command, UniqueFd signals)
+    : options_(std::move(options)),
+      command_(command),
+      signals_(std::move(signals)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      settings_(options_.settings),
+      worker_(worker_capacity) {
+    std::array<std::uint8_t, 8> id{};
+    fill_random(id.data(), id.size());
+    agent_id_ = to_hex(std::as_bytes(std::span(id)));
+}
+
+Session::~Session() {
+    worker_.stop();
+    if (link_) link_->stop();
+}
+
+std::shared_ptr<Recorder> Session::recorder() const {
+    const std::lock_guard lock(mutex_);
+    return recorder_;
+}
+
+void Session::quit(int exit_code) {
+    if (!exit_code_) exit_code_ = exit_code;
+}
+
+void Session::fail_with(const Error& error) {
+    log_line(error.message);
+    quit(1);
+}
+
+int Session::run() {
+    auto events = parse_events(settings_.events.empty() ? "cycles" : settings_.events, sysfs_);
+    if (!events) {
+        log("--events: {}", events.error().message);
+        return events.error().code == ErrorCode::invalid ? 2 : 1;
+    }
+    first_events_ = *std::move(events);
+    if (options_.mode == Mode::output) {
+        file_.emplace(options_.output, options_.force);
+        if (auto possible = file_->check(); !possible) {
+            log_line(possible.error().message);
+            return 1;
+        }
+    }
+    {
+        // With a target, only what it needs is tried: probing spins for up to 50 ms.
+        Capabilities found = options_.has_target() ? read_capabilities(sysfs_) : probe_capabilities(sysfs_);
+        const std::lock_guard lock(mutex_);
+        capabilities_ = std::move(found);
+    }
+    if (options_.mode != Mode::output)
+        if (auto linked = start_link(); !linked) {
+            fail_with(linked.error());
+            return 1;
+        }
+    if (auto started = start_target(); !started) {
+        fail_with(started.error());
+        // As shells say it: 127 not found, 126 found but not to be run.
+        if (command_gone_) exit_code_ = started.error().errno_value == ENOENT ? 127 : 126;
+    }
+    while (!exit_code_) {
+        wait();
+        handle_signals();
+        check_recording();
+        check_clock();
+        if (waiting_for_name_) look_for_name();
+        handle_commands();
+        check_link();
+    }
+    finish();
+    return *exit_code_;
+}
+
+Result<bool> Session::start_link() {
+    LinkOptions link;
+    link.listen = options_.mode == Mode::listen;
+    link.host = options_.host;
+    link.port = options_.port;
+    link.spool_bytes = options_.spool_bytes;
+    Link::Callbacks callbacks;
+    callbacks.hello = [this] { return hello(); };
+    callbacks.command = [this](wire::Command command) { take_command(std::move(command)); };
+    callbacks.new_epoch_wanted = [this] {
+        if (const std::shared_ptr<Recorder> last = recorder()) last->begin_epoch();
+    };
+    link_ = TRY(Link::start(link, std::move(callbacks)));
+    link_ready_ = link_.get();
+    link_sink_.emplace(*link_);
+    if (link.listen)
+        log("listening on {} port {}", link.host, link.port);
+    else
+        log("dialling {} port {}", link.host, link.port);
+    if (!options_.has_target()) log_line("waiting for commands");
+    return true;
+}
+
+wire::Hello Session::hello() {
+    const std::shared_ptr<Recorder> last = recorder();
+    std::string_view state = "idle";
+    if (last && !last->ended()) state = last->paused() ? "paused" : "profiling";
+    Capabilities known = capabilities();
+    if (known.sampling_events.empty() && last) known.sampling_events = last->running().events;
+    return make_hello(agent_id_, machine_, known, state);
+}
+
+Result<bool> Session::start_target() {
+    if (command_ != nullptr) return start_command();
+    if (!options_.name.empty()) {
+        waiting_for_name_ = true;
+        look_for_name();
+        if (waiting_for_name_) {
+            log("waiting for a process named {}", options_.name);
+            const std::lock_guard lock(mutex_);
+            waiting_for_ = options_.name;
+        }
+        return true;
+    }
+    if (options_.pids.empty()) return true;
+    if (auto problem = problem_of(options_.pids)) return std::unexpected(*std::move(problem));
+    TRY(record(options_.pids, settings_, first_events_, {}));
+    return true;
+}
+
+Result<bool> Session::start_command() {
+    TRY(record({command_->pid()}, settings_, first_events_, joined(options_.command)));
+    auto running = command_->exec();
+    if (!running) {
+        command_gone_ = true;
+        recorder()->stop("the command cannot be run", 127);
+        {
+            const std::lock_guard lock(mutex_);
+            recording_ = false;
+        }
+        if (file_) file_->discard();
+        return std::unexpected(std::move(running).error());
+    }
+    recorder()->begin_delay();
+    return true;
+}
+
+void Session::look_for_name() {
+    const std::uint64_t now = monotonic_ns();
+    if (now < next_look_ns_) return;
+    next_look_ns_ = now + look_ns;
+    std::vector<std::uint32_t> pids = find_by_name(options_.name);
+    if (pids.empty()) return;
+    if (pids.size() > limits::max_pids) pids.resize(limits::max_pids);
+    auto started = record(std::move(pids), settings_, first_events_, {});
+    // It may have gone again at once: then wait for the next one.
+    if (!started && started.error().code == ErrorCode::not_found) return;
+    waiting_for_name_ = false;
+    {
+        const std::lock_guard lock(mutex_);
+        waiting_for_.clear();
+    }
+    if (!started) fail_with(started.error());
+}
+
+void Session::wait() {
+    const std::uint64_t now = monotonic_ns();
+    std::uint64_t until = now + 3600 * ns_per_s;
+    if (waiting_for_name_) until = std::min(until, next_look_ns_);
+    if (output_ends_ns_) until = std::min(until, *output_ends_ns_);
+    if (link_) until = std::min(until, now + link_check_ns);
+    std::array<pollfd, 2> fds{pollfd{signals_.get(), POLLIN, 0}, pollfd{wake_.get(), POLLIN, 0}};
+    (void)::poll(fds.data(), fds.size(), until <= now ? 0 : static_cast<int>((until - now + 999'999) / 1'000'000));
+    std::uint64_t ignored = 0;
+    (void)!::read(wake_.get(), &ignored, sizeof(ignored));
+}
+
+void Session::handle_signals() {
+    signalfd_siginfo info{};
+    while (::read(signals_.get(), &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
+        if (info.ssi_signo == SIGCHLD) continue;
+        if (signalled_) {
+            log_line("second signal: ending at once");
+            ::_exit(128 + static_cast<int>(info.ssi_signo));
+        }
+        signalled_ = true;
+        end_recording("agent ends", 0);
+        // From the terminal the command got the signal itself; from a kill only we did.
+        const bool from_terminal = info.ssi_code > 0;
+        if (command_ != nullptr && !command_->poll_exit()) {
+            if (!from_terminal) command_->signal(static_cast<int>(info.ssi_signo));
+        } else {
+            quit(0);
+        }
+    }
+    if (command_ == nullptr || exit_code_) return;
+    if (const std::optional<int> code = command_->poll_exit()) {
+        end_recording("target exited", *code);
+        quit(*code);
+    }
+}
+
+void Session::check_recording() {
+    const std::shared_ptr<Recorder> current = recorder();
+    if (!recording_ || !current) return;
+    const std::optional<Ended> ended = current->ended();
+    if (!ended) return;
+    end_recording({}, 0);
+    if (ended->error) {
+        fail_with(*ended->error);
+    } else if (options_.mode == Mode::output && command_ == nullptr) {
+        quit(0);
+    } else if (command_ == nullptr) {
+        log_line("waiting for commands");
+    }
+}
+
+void Session::check_clock() {
+    if (!output_ends_ns_ || monotonic_ns() < *output_ends_ns_) return;
+    output_ends_ns_.reset();
+    end_recording("duration reached", 0);
+    if (command_ == nullptr)
+        quit(0);
+    else
+        log_line("the command goes on; the agent waits for its end");
+}
+
+void Session::check_link() {
+    if (!link_) return;
+    const Link::Status status = link_->status();
+    const std::string peer = status.connected ? (status.peer.empty() ? "the server" : status.peer) : std::string();
+    if (peer == peer_) return;
+    if (peer.empty())
+        log("lost the connection to {}; what is sampled meanwhile is kept", peer_);
+    else
+        log("connected to {}", peer);
+    peer_ = peer;
+}
+
+// Ends the running recording, by `reason` unless it has ended itself, and says what became of it.
+void Session::end_recording(std::string reason, std::int32_t exit_code) {
+    const std::shared_ptr<Recorder> current = recorder();
+    if (!recording_ || !current) return;
+    current->stop(std::move(reason), exit_code);
+    {
+        const std::lock_guard lock(mutex_);
+        recording_ = false;
+    }
+    output_ends_ns_.reset();
+    if (const auto ended = current->ended()) say_end(*current, *ended);
+}
+
+void Session::say_end(const Recorder& recorder, const Ended& ended) const {
+    const Accounting counts = recorder.accounting();
+    const std::string size = file_ && options_.output != "-"
+                                 ? fmt::format(", {} bytes in {}", file_->size_bytes(), options_.output)
+                                 : std::string();
+    log("{}: {} samples, {} lost, {} batches{}", ended.error ? "stopped by an error" : ended.reason,
+        counts.rows_samples, counts.samples_lost + counts.samples_dropped, counts.batches, size);
+    detail("{}", recorder.account_line());
+    detail("{} ms of CPU, {} KiB resident", process_cpu_ns() / 1'000'000, ResidentMemory().bytes() / 1024);
+    if (counts.rows_samples == 0 && !ended.error) log_line("no sample: the target used no CPU while it was watched");
+}
+
+void Session::finish() {
+    end_recording("agent ends", 0);
+    worker_.stop();
+    if (!link_) return;
+    const Link::Status status = link_->status();
+    if (status.spool_bytes != 0 || status.queue_batches != 0) {
+        const std::uint32_t patience =
+            signalled_ || command_ == nullptr ? flush_after_signal_ms : flush_after_command_ms;
+        if (!link_->flush(patience))
+            log("the server has not taken {} bytes; they are lost", link_->status().spool_bytes);
+    }
+    link_->stop();
+}
+
+}  // namespace flamewire::agent

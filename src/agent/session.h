@@ -1,0 +1,105 @@
+// The agent's life: starts the link, starts recordings for the command line and for commands, watches signals, the
+// launched command and the clock, and ends cleanly. One thread (run); the link thread and the worker only read through
+// small locks.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/commands.h"
+#include "agent/launch.h"
+#include "agent/link/link.h"
+#include "agent/options.h"
+#include "agent/output.h"
+#include "agent/recorder.h"
+#include "agent/worker.h"
+#include "base/fd.h"
+
+namespace flamewire::agent {
+
+class Session final : private Control {
+public:
+    // `command` is the launched child of `-- CMD`, waiting to exec, or null. `signals` is a signalfd of SIGINT,
+    // SIGTERM, SIGHUP and SIGCHLD, which are blocked.
+    Session(Options options, LaunchedCommand* command, UniqueFd signals);
+    ~Session() override;
+
+    // To the end; the exit code of the program.
+    int run();
+
+private:
+    StatusReport status() override;
+    Capabilities capabilities() override;
+    Result<Running> start(const StartRequest& request) override;
+    Result<Running> stop() override;
+    Result<Running> pause() override;
+    Result<Running> resume() override;
+    Result<std::optional<Running>> configure(const SettingsChange& change) override;
+    Result<bool> resolve_kernel() override;
+    std::vector<ProcessEntry> list_processes() override;
+    ProcessCheck verify_pid(std::uint32_t pid) override;
+    Result<Capabilities> reprobe() override;
+
+    Result<bool> start_link();
+    wire::Hello hello();
+    void take_command(wire::Command command);
+    void handle_commands();
+
+    Result<bool> start_target();
+    Result<bool> start_command();
+    void look_for_name();
+    Result<Running> record(std::vector<std::uint32_t> pids, Settings settings, std::vector<EventSpec> events,
+                           std::string target);
+    void end_recording(std::string reason, std::int32_t exit_code);
+    void say_end(const Recorder& recorder, const Ended& ended) const;
+
+    void wait();
+    void handle_signals();
+    void check_recording();
+    void check_clock();
+    void check_link();
+    void finish();
+    void quit(int exit_code);
+    void fail_with(const Error& error);
+
+    [[nodiscard]] std::shared_ptr<Recorder> recorder() const;
+    [[nodiscard]] std::optional<Error> problem_of(const std::vector<std::uint32_t>& pids) const;
+
+    Options options_;
+    LaunchedCommand* command_;
+    UniqueFd signals_, wake_;
+    Machine machine_ = describe_machine();
+    Sysfs sysfs_ = real_sysfs();
+    std::string agent_id_;
+    Settings settings_;  // of the next start; of run()'s thread, read by the worker under mutex_
+    std::vector<EventSpec> first_events_;
+
+    std::optional<FileSink> file_;
+    std::unique_ptr<Link> link_;
+    std::atomic<Link*> link_ready_{nullptr};
+    std::optional<LinkSink> link_sink_;
+    std::string peer_;  // as last told
+
+    std::optional<std::uint64_t> output_ends_ns_;
+    bool waiting_for_name_ = false;
+    std::uint64_t next_look_ns_ = 0;
+    std::optional<int> exit_code_;
+    bool signalled_ = false;
+    bool command_gone_ = false;
+
+    mutable std::mutex mutex_;
+    std::shared_ptr<Recorder> recorder_;  // running, or the last one
+    bool recording_ = false;
+    Capabilities capabilities_;
+    std::deque<wire::Command> commands_;
+    std::string waiting_for_;
+
+    Worker worker_;  // last: its jobs use everything above
+};
+
+}  // namespace flamewire::agent

@@ -1,0 +1,263 @@
+// What commands do. Everything here but the three slow ones runs on the session's thread.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "agent/hello.h"
+#include "agent/log.h"
+#include "agent/session.h"
+#include "base/clock.h"
+
+namespace flamewire::agent {
+
+namespace {
+
+// Commands that wait for the session's thread; more are refused.
+constexpr std::size_t max_waiting_commands = 64;
+constexpr std::chrono::milliseconds process_look{500};
+constexpr std::size_t max_listed_processes = 200;
+
+std::string describe_target(const std::vector<std::uint32_t>& pids) {
+    std::string text = pids.size() == 1 ? "pid " : "pids ";
+    for (std::size_t i = 0; i < pids.size(); ++i) {
+        if (i == 8) {
+            text += fmt::format(" and {} more", pids.size() - i);
+            break;
+        }
+        if (i != 0) text += ", ";
+        text += fmt::format("{}", pids[i]);
+        if (const auto identity = identify_process(pids[i])) text += fmt::format(" ({})", identity->comm);
+    }
+    return text;
+}
+
+std::string describe_events(const Running& running) {
+    std::string text;
+    for (const std::string& event : running.events) text += (text.empty() ? "" : ", ") + event;
+    return text;
+}
+
+std::string describe_rate(const Running& running) {
+    if (running.settings.period != 0) return fmt::format("every {} events", running.settings.period);
+    if (running.effective_frequency_hz != running.settings.frequency_hz)
+        return fmt::format("{} Hz ({} asked for)", running.effective_frequency_hz, running.settings.frequency_hz);
+    return fmt::format("{} Hz", running.effective_frequency_hz);
+}
+
+}  // namespace
+
+void Session::take_command(wire::Command command) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (commands_.size() < max_waiting_commands) {
+            commands_.push_back(std::move(command));
+            const std::uint64_t one = 1;
+            (void)!::write(wake_.get(), &one, sizeof(one));
+            return;
+        }
+    }
+    if (Link* const link = link_ready_)
+        link->reply(wire::encode_error_reply(command.id, "too many commands are waiting"));
+}
+
+void Session::handle_commands() {
+    for (;;) {
+        wire::Command command;
+        {
+            const std::lock_guard lock(mutex_);
+            if (commands_.empty()) return;
+            command = std::move(commands_.front());
+            commands_.pop_front();
+        }
+        if (!is_slow(command.name)) {
+            link_->reply(handle_command(command, machine_, *this));
+            continue;
+        }
+        const std::string id = command.id;
+        auto job = std::make_shared<wire::Command>(std::move(command));  // std::function copies
+        const bool taken = worker_.submit([this, job] { link_->reply(handle_command(*job, machine_, *this)); });
+        if (!taken) link_->reply(wire::encode_error_reply(id, "too many commands are waiting"));
+    }
+}
+
+std::optional<Error> Session::problem_of(const std::vector<std::uint32_t>& pids) const {
+    const auto own = static_cast<std::uint32_t>(::getpid());
+    for (const std::uint32_t pid : pids) {
+        if (pid == own) return Error{ErrorCode::invalid, 0, fmt::format("process {} is the agent itself", pid)};
+        if (!identify_process(pid)) return Error{ErrorCode::not_found, 0, fmt::format("process {} not found", pid)};
+    }
+    return std::nullopt;
+}
+
+Result<Running> Session::record(std::vector<std::uint32_t> pids, Settings settings, std::vector<EventSpec> events,
+                                std::string target) {
+    RecordingPlan plan;
+    plan.target = target.empty() ? describe_target(pids) : std::move(target);
+    plan.pids = std::move(pids);
+    plan.settings = std::move(settings);
+    plan.events = std::move(events);
+    plan.launched = command_ != nullptr && plan.pids.size() == 1 && plan.pids.front() == command_->pid();
+    plan.delay_ms = options_.delay_ms;
+    plan.ring_pages = options_.ring_pages;
+    BatchSink* sink = nullptr;
+    if (file_) {
+        file_->set_hello(make_hello(agent_id_, machine_, capabilities(), "profiling"));
+        sink = &*file_;
+    } else {
+        sink = &*link_sink_;
+    }
+    auto opened = Recorder::open(std::move(plan), capabilities(), machine_, *sink, [this] {
+        const std::uint64_t one = 1;
+        (void)!::write(wake_.get(), &one, sizeof(one));
+    });
+    std::shared_ptr<Recorder> recorder = TRY(std::move(opened));
+    Running running = recorder->running();
+    {
+        const std::lock_guard lock(mutex_);
+        recorder_ = std::move(recorder);
+        recording_ = true;
+        waiting_for_.clear();
+    }
+    waiting_for_name_ = false;
+    const bool until_command_ends = command_ != nullptr && !options_.duration_given;
+    if (options_.mode == Mode::output && !until_command_ends)
+        output_ends_ns_ =
+            monotonic_ns() + std::uint64_t{options_.settings.duration_s} * options_.rounds * 1'000'000'000;
+    log("profiling {}: {}, {}, {}", running.target, describe_events(running), describe_rate(running),
+        running.kernel ? "user and kernel" : "user only");
+    return running;
+}
+
+StatusReport Session::status() {
+    StatusReport report;
+    std::shared_ptr<Recorder> last;
+    {
+        const std::lock_guard lock(mutex_);
+        last = recorder_;
+        report.settings = settings_;
+        report.waiting_for = waiting_for_;
+    }
+    if (last) {
+        report.accounting = last->accounting();
+        if (!last->ended()) {
+            report.state = last->paused() ? State::paused : State::profiling;
+            report.running = last->running();
+        }
+    }
+    if (Link* const link = link_ready_) {
+        const Link::Status now = link->status();
+        report.link = now.connected ? now.peer : std::string();
+        report.spool_bytes = now.spool_bytes;
+    }
+    return report;
+}
+
+Capabilities Session::capabilities() {
+    const std::lock_guard lock(mutex_);
+    return capabilities_;
+}
+
+Result<Running> Session::start(const StartRequest& request) {
+    check_recording();  // one that has just ended is no hindrance
+    std::vector<std::uint32_t> pids = request.pids;
+    if (pids.empty()) {
+        pids = find_by_name(request.name);
+        if (pids.empty()) return fail(ErrorCode::not_found, fmt::format("no process named {}", request.name));
+        if (pids.size() > limits::max_pids) pids.resize(limits::max_pids);
+    }
+    if (auto problem = problem_of(pids)) return std::unexpected(*std::move(problem));
+    const Settings settings = changed(settings_, request.change);
+    std::vector<EventSpec> events = TRY(parse_events(settings.events.empty() ? "cycles" : settings.events, sysfs_));
+    return record(std::move(pids), settings, std::move(events), {});
+}
+
+Result<Running> Session::stop() {
+    const std::shared_ptr<Recorder> current = recorder();
+    if (!recording_ || !current) return fail(ErrorCode::busy, "not profiling");
+    end_recording("stopped", 0);
+    return current->running();
+}
+
+Result<Running> Session::pause() {
+    const std::shared_ptr<Recorder> current = recorder();
+    if (!recording_ || !current) return fail(ErrorCode::busy, "not profiling");
+    if (current->paused()) return fail(ErrorCode::busy, "already paused");
+    TRY(current->pause());
+    log_line("paused");
+    return current->running();
+}
+
+Result<Running> Session::resume() {
+    const std::shared_ptr<Recorder> current = recorder();
+    if (!recording_ || !current || !current->paused()) return fail(ErrorCode::busy, "not paused");
+    TRY(current->resume());
+    log_line("resumed");
+    return current->running();
+}
+
+Result<std::optional<Running>> Session::configure(const SettingsChange& change) {
+    const std::shared_ptr<Recorder> current = recording_ ? recorder() : nullptr;
+    Settings settings = changed(current ? current->running().settings : settings_, change);
+    std::vector<EventSpec> events = TRY(parse_events(settings.events.empty() ? "cycles" : settings.events, sysfs_));
+    if (current) TRY(current->change(settings, std::move(events), capabilities()));
+    {
+        const std::lock_guard lock(mutex_);
+        settings_ = std::move(settings);
+    }
+    if (!current) return std::optional<Running>{};
+    const Running running = current->running();
+    log("now {}, {}", describe_events(running), describe_rate(running));
+    return std::optional<Running>(running);
+}
+
+Result<bool> Session::resolve_kernel() {
+    const std::shared_ptr<Recorder> current = recorder();
+    if (!recording_ || !current) return fail(ErrorCode::busy, "not profiling");
+    current->resolve_kernel();
+    return true;
+}
+
+std::vector<ProcessEntry> Session::list_processes() {
+    return agent::list_processes(process_look, max_listed_processes);
+}
+
+ProcessCheck Session::verify_pid(std::uint32_t pid) {
+    ProcessCheck check;
+    auto identity = identify_process(pid);
+    if (!identity) return check;
+    check.exists = true;
+    check.identity = *std::move(identity);
+    check.refused = problem_of({pid});
+    if (check.refused) return check;
+    // The one honest answer is to open the events that `start` would open.
+    const Capabilities known = capabilities();
+    Settings settings;
+    {
+        const std::lock_guard lock(mutex_);
+        settings = settings_;
+    }
+    const auto try_open = [&]() -> Result<bool> {
+        std::vector<EventSpec> events = TRY(parse_events(settings.events.empty() ? "cycles" : settings.events, sysfs_));
+        EventSetOptions options;
+        options.choice =
+            TRY(choose_events(std::move(events), settings.frequency_hz, settings.period, settings.kernel, known));
+        options.pids = {pid};
+        options.start_disabled = true;
+        options.ring_pages = 1;
+        TRY(EventSet::open(options, known));
+        return true;
+    };
+    if (auto opened = try_open(); !opened) check.refused = std::move(opened).error();
+    return check;
+}
+
+Result<Capabilities> Session::reprobe() {
+    Capabilities found = probe_capabilities(sysfs_);
+    const std::lock_guard lock(mutex_);
+    capabilities_ = found;
+    return found;
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,47 @@
+# What the agent promises about its file: static, small, stripped, its symbols beside it, and without the libraries that cost much and
+# give nothing (iostream, locale, regex, scanf).
+foreach(tool READELF NM)
+  if(NOT ${tool})
+    message(FATAL_ERROR "${tool} is missing (package binutils)")
+  endif()
+endforeach()
+
+execute_process(COMMAND ${READELF} -lW ${AGENT} OUTPUT_VARIABLE segments COMMAND_ERROR_IS_FATAL ANY)
+if(segments MATCHES "INTERP")
+  message(FATAL_ERROR "the agent asks for a dynamic loader")
+endif()
+if(NOT segments MATCHES "GNU_EH_FRAME")
+  message(FATAL_ERROR "the agent has no .eh_frame_hdr")
+endif()
+execute_process(COMMAND ${READELF} -dW ${AGENT} OUTPUT_VARIABLE dynamic COMMAND_ERROR_IS_FATAL ANY)
+if(dynamic MATCHES "NEEDED")
+  message(FATAL_ERROR "the agent needs shared libraries:\n${dynamic}")
+endif()
+execute_process(COMMAND ${READELF} -SW ${AGENT} OUTPUT_VARIABLE sections COMMAND_ERROR_IS_FATAL ANY)
+if(sections MATCHES "\\.symtab|\\.debug_info")
+  message(FATAL_ERROR "the agent is not stripped")
+endif()
+if(NOT sections MATCHES "\\.note\\.gnu\\.build-id")
+  message(FATAL_ERROR "the agent has no build-id")
+endif()
+
+file(SIZE ${AGENT} size)
+message(STATUS "${size} bytes")
+if(size GREATER 2000000)
+  message(FATAL_ERROR "the agent has ${size} bytes; 2,000,000 are allowed")
+endif()
+
+execute_process(COMMAND ${NM} -C ${AGENT}.debug OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+if(NOT symbols MATCHES "flamewire::agent::Recorder")
+  message(FATAL_ERROR "${AGENT}.debug has no symbols of ours")
+endif()
+foreach(forbidden
+    "std::basic_ostream<" "std::basic_istream<" "std::basic_filebuf<" "std::basic_ofstream<" "std::locale::" "std::__detail::_NFA<"
+    " [A-Za-z] (__isoc99_|__isoc23_)?v?sscanf" "fmt::v[0-9]+::detail::chrono_formatter" "d_demangle_callback")
+  if(symbols MATCHES "${forbidden}")
+    message(FATAL_ERROR "the agent contains ${CMAKE_MATCH_0}, which it must not")
+  endif()
+endforeach()
+
+execute_process(COMMAND ${AGENT} --version OUTPUT_VARIABLE version COMMAND_ERROR_IS_FATAL ANY)
+message(STATUS "${version}")

@@ -1,0 +1,233 @@
+// Replies and refusals of each command. Field names are those that servers of this protocol know.
+#include "agent/commands.h"
+
+#include <catch2/catch.hpp>
+
+#include "fake_control.h"
+
+using namespace flamewire;
+using namespace flamewire::agent;
+
+namespace {
+
+struct Agent {
+    FakeControl control;
+    Machine machine;
+
+    Agent() {
+        machine.host = "board";
+        machine.arch = "aarch64";
+        machine.kernel_release = "6.1.0";
+    }
+
+    rapidjson::Document ask(const std::string& name, const std::string& args = "{}") {
+        auto command = wire::parse_command(R"({"id":"0123456789ab","cmd":")" + name + R"(","args":)" + args + "}");
+        REQUIRE(command.has_value());
+        auto reply = wire::parse_object(handle_command(*command, machine, control));
+        REQUIRE(reply.has_value());
+        CHECK(wire::text_member(*reply, "id") == "0123456789ab");
+        return std::move(*reply);
+    }
+
+    std::string error(const std::string& name, const std::string& args = "{}") {
+        const rapidjson::Document reply = ask(name, args);
+        REQUIRE(reply["ok"].IsFalse());
+        return wire::text_member(reply, "error");
+    }
+
+    rapidjson::Document good(const std::string& name, const std::string& args = "{}") {
+        rapidjson::Document reply = ask(name, args);
+        INFO(wire::text_member(reply, "error"));
+        REQUIRE(reply["ok"].IsTrue());
+        return reply;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("ping and unknown commands") {
+    Agent agent;
+    CHECK(agent.good("ping").MemberCount() == 2);
+    CHECK(agent.error("frobnicate") == "unknown command: frobnicate");
+}
+
+TEST_CASE("status of an idle agent") {
+    Agent agent;
+    agent.control.report.waiting_for = "demo";
+    const auto reply = agent.good("status");
+    CHECK(wire::text_member(reply, "state") == "idle");
+    CHECK(reply["pid"].IsNull());
+    CHECK(reply["frequency"].GetUint() == 99);
+    CHECK(reply["duration"].GetUint() == 8);
+    CHECK(wire::text_member(reply, "agent_version") == FLAMEWIRE_VERSION);
+    CHECK(wire::text_member(reply["platform"], "arch") == "aarch64");
+    CHECK(wire::text_member(reply["platform"], "kernel") == "6.1.0");
+    CHECK(reply["platform"]["perf_event_paranoid"].GetInt() == 2);
+    CHECK(wire::texts_member(reply["capabilities"], "record_events") ==
+          std::vector<std::string>{"cpu-clock", "page-faults"});
+    CHECK(wire::texts_member(reply["capabilities"], "stat_only_events").empty());
+    CHECK(wire::text_member(reply["capabilities"], "callgraph_method") == "fp");
+    CHECK(wire::texts_member(reply, "events").size() == 2);
+    CHECK(wire::text_member(reply, "waiting_for") == "demo");
+}
+
+TEST_CASE("status while profiling") {
+    Agent agent;
+    agent.control.report.state = State::paused;
+    agent.control.report.running = agent.control.running_with({}, {42, 43});
+    agent.control.report.accounting.samples_read = 1000;
+    agent.control.report.accounting.samples_lost = 3;
+    const auto reply = agent.good("status");
+    CHECK(wire::text_member(reply, "state") == "paused");
+    CHECK(reply["pid"].GetUint() == 42);
+    CHECK(reply["pids"].Size() == 2);
+    CHECK(wire::text_member(reply, "target") == "pid 42 (demo)");
+    CHECK(wire::text_member(reply, "recording") == "ab000000000000000000000000000001");
+    CHECK(reply["samples_read"].GetUint64() == 1000);
+    CHECK(reply["samples_lost"].GetUint64() == 3);
+}
+
+TEST_CASE("start passes what it was given and tells what became of it") {
+    Agent agent;
+    const auto reply =
+        agent.good("start", R"({"pid":42,"frequency":4999,"duration":3,"events":["cpu-clock:u","page-faults"],
+                                               "kernel":false,"interval":100,"callgraph":"fp"})");
+    const StartRequest& request = agent.control.started;
+    CHECK(request.pids == std::vector<std::uint32_t>{42});
+    CHECK(request.change.frequency_hz == 4999U);
+    CHECK(request.change.duration_s == 3U);
+    CHECK(request.change.interval_ms == 100U);
+    CHECK(request.change.events == "cpu-clock:u,page-faults");
+    CHECK(request.change.kernel == false);
+    CHECK_FALSE(request.change.period.has_value());
+    CHECK(reply["pid"].GetUint() == 42);
+    CHECK(reply["frequency"].GetUint() == 4999);
+    CHECK(reply["effective_frequency"].GetUint() == 1000);
+    CHECK(reply["duration"].GetUint() == 3);
+    CHECK(wire::texts_member(reply, "events") == std::vector<std::string>{"cpu-clock"});
+    CHECK(wire::text_member(reply, "callgraph") == "fp");
+    CHECK(wire::text_member(reply, "mode") == "continuous");
+    REQUIRE(reply["notices"].Size() == 1);
+    CHECK(wire::text_member(reply["notices"][0], "remedy") == "sysctl -w a=1");
+}
+
+TEST_CASE("start by several pids and by name") {
+    Agent agent;
+    agent.good("start", R"({"pids":[7,8,7],"pid":9,"count":100000})");
+    CHECK(agent.control.started.pids == std::vector<std::uint32_t>{9, 7, 8});
+    CHECK(agent.control.started.change.period == 100'000U);
+    agent.good("start", R"({"name":"demo","unwind":null,"callgraph":""})");
+    CHECK(agent.control.started.name == "demo");
+    CHECK_FALSE(agent.control.started.change.unwind.has_value());
+}
+
+TEST_CASE("start refuses in words") {
+    Agent agent;
+    CHECK(agent.error("start") == "pid required");
+    CHECK(agent.error("start", R"({"pid":0})") == "pid must be a whole number from 1 to 4194304");
+    CHECK(agent.error("start", R"({"pid":"42"})") == "pid must be a whole number from 1 to 4194304");
+    CHECK(agent.error("start", R"({"pid":-1})") == "pid must be a whole number from 1 to 4194304");
+    CHECK(agent.error("start", R"({"pid":4.5})") == "pid must be a whole number from 1 to 4194304");
+    CHECK(agent.error("start", R"({"pids":{}})") == "pids must be a list of at most 256 process ids");
+    CHECK(agent.error("start", R"({"pid":1,"name":"x"})") == "pid and name exclude each other");
+    CHECK(agent.error("start", R"({"pid":1,"frequency":9,"count":9})") == "frequency and count exclude each other");
+    CHECK(agent.error("start", R"({"pid":1,"frequency":0})") == "frequency must be a whole number from 1 to 100000");
+    CHECK(agent.error("start", R"({"pid":1,"events":[1]})") == "events must be a list of event names");
+    CHECK(agent.error("start", R"({"pid":1,"events":7})") == "events must be a list of event names");
+    CHECK(agent.error("start", R"({"pid":1,"kernel":1})") == "kernel must be true or false");
+    CHECK_THAT(agent.error("start", R"({"pid":1,"unwind":"dwarf"})"), Catch::Contains("available: fp"));
+    CHECK(agent.control.calls.empty());
+
+    agent.control.refuse = Error{ErrorCode::not_found, 0, "process 1 not found"};
+    CHECK(agent.error("start", R"({"pid":1})") == "process 1 not found");
+    agent.control.report.state = State::profiling;
+    CHECK(agent.error("start", R"({"pid":1})") == "already profiling");
+    agent.control.report.state = State::paused;
+    CHECK(agent.error("start", R"({"pid":1})") == "already profiling (paused — use resume or stop)");
+    CHECK(agent.control.calls.size() == 1);
+}
+
+TEST_CASE("stop, pause, resume and resolve_kernel") {
+    Agent agent;
+    for (const char* name : {"stop", "pause", "resume", "resolve_kernel"}) {
+        agent.good(name);
+        CHECK(agent.control.calls.back() == name);
+    }
+    agent.control.refuse = Error{ErrorCode::busy, 0, "not profiling"};
+    for (const char* name : {"stop", "pause", "resume", "resolve_kernel"}) CHECK(agent.error(name) == "not profiling");
+}
+
+TEST_CASE("configure says what became effective and when") {
+    Agent agent;
+    const auto later =
+        agent.good("configure", R"({"frequency":499,"duration":5,"events":"page-faults","kernel":false})");
+    CHECK(later["frequency"].GetUint() == 499);
+    CHECK(later["duration"].GetUint() == 5);
+    CHECK(wire::text_member(later, "event_list") == "page-faults");
+    CHECK(later["kernel"].IsFalse());
+    CHECK(wire::text_member(later, "applied") == "at the next start");
+
+    agent.control.report.state = State::profiling;
+    const auto now = agent.good("configure", R"({"frequency":4999})");
+    CHECK(now["frequency"].GetUint() == 4999);
+    CHECK(now["effective_frequency"].GetUint() == 1000);
+    CHECK(wire::text_member(now, "applied") == "now");
+    CHECK(agent.good("configure", R"({"count":7})")["frequency"].GetUint() == 0);
+    CHECK(agent.control.report.settings.period == 7);
+    CHECK(agent.good("configure", R"({"frequency":10})")["count"].GetUint() == 0);
+}
+
+TEST_CASE("list_processes") {
+    Agent agent;
+    agent.control.processes = {{4242, 1, "alice", "de\xFFmo", "/app/demo --fast", "0123456789ab", 99.96},
+                               {7, 7, "root", "init", "", "", 0.04}};
+    const auto reply = agent.good("list_processes");
+    REQUIRE(reply["processes"].Size() == 2);
+    const auto& first = reply["processes"][0];
+    CHECK(first["pid"].GetUint() == 4242);
+    CHECK(first["ns_pid"].GetUint() == 1);
+    CHECK(wire::text_member(first, "user") == "alice");
+    CHECK(wire::text_member(first, "comm") == "de\xEF\xBF\xBDmo");  // no UTF-8, but still JSON
+    CHECK(wire::text_member(first, "cmdline") == "/app/demo --fast");
+    CHECK(wire::text_member(first, "container") == "0123456789ab");
+    CHECK(first["cpu"].GetDouble() == Approx(100.0));
+    CHECK(reply["processes"][1]["cpu"].GetDouble() == Approx(0.0));
+}
+
+TEST_CASE("verify_pid") {
+    Agent agent;
+    CHECK(agent.error("verify_pid") == "pid required");
+    auto reply = agent.good("verify_pid", R"({"pid":77})");
+    CHECK(agent.control.verified_pid == 77);
+    CHECK(reply["exists"].IsFalse());
+    CHECK(reply["permitted"].IsFalse());
+    CHECK(reply["pid"].GetUint() == 77);
+    agent.control.check.exists = true;
+    agent.control.check.identity = {"demo", "/app/demo"};
+    reply = agent.good("verify_pid", R"({"pid":77})");
+    CHECK(reply["exists"].IsTrue());
+    CHECK(reply["permitted"].IsTrue());
+    CHECK(reply["problem"].IsNull());
+    CHECK(wire::text_member(reply["info"], "comm") == "demo");
+    CHECK(wire::text_member(reply["info"], "cmdline") == "/app/demo");
+    agent.control.check.refused = Error{ErrorCode::permission, 13, "not yours"};
+    reply = agent.good("verify_pid", R"({"pid":77})");
+    CHECK(reply["permitted"].IsFalse());
+    CHECK(wire::text_member(reply, "problem") == "not yours");
+}
+
+TEST_CASE("reprobe") {
+    Agent agent;
+    auto reply = agent.good("reprobe");
+    CHECK(wire::texts_member(reply, "record_events") == std::vector<std::string>{"cpu-clock", "page-faults"});
+    CHECK(reply["pipe_mode"].IsTrue());
+    CHECK(agent.error("reprobe", R"({"pid":5})") == "process 5 not found");
+    agent.control.report.state = State::profiling;
+    CHECK(agent.error("reprobe") == "cannot reprobe while profiling — stop first");
+}
+
+TEST_CASE("slow commands are known as such") {
+    for (const char* name : {"list_processes", "reprobe", "verify_pid"}) CHECK(is_slow(name));
+    for (const char* name : {"ping", "status", "start", "stop", "pause", "resume", "configure", "resolve_kernel", "x"})
+        CHECK_FALSE(is_slow(name));
+}

@@ -1,0 +1,89 @@
+// A Control that remembers what it was asked and answers what the test says. Also under the fuzzer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/commands.h"
+
+namespace flamewire::agent {
+
+class FakeControl : public Control {
+public:
+    StatusReport report;
+    Capabilities known;
+    std::vector<ProcessEntry> processes;
+    ProcessCheck check;
+    std::optional<Error> refuse;  // what start, stop, … fail with
+    std::vector<std::string> calls;
+    StartRequest started;
+    SettingsChange change;
+    std::uint32_t verified_pid = 0;
+
+    FakeControl() {
+        known.paranoid = 2;
+        known.sampling_events = {"cpu-clock", "page-faults"};
+        known.unwind_modes = {"fp"};
+        known.pmus = {"software"};
+        known.max_sample_rate_hz = 100'000;
+    }
+
+    Running running_with(Settings settings, std::vector<std::uint32_t> pids) const {
+        Running running;
+        running.target = "pid 42 (demo)";
+        running.recording_id = {0xAB, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x01};
+        running.pids = std::move(pids);
+        running.effective_frequency_hz = settings.period != 0 ? 0 : std::min(settings.frequency_hz, 1000U);
+        running.settings = std::move(settings);
+        running.events = {"cpu-clock"};
+        running.kernel = true;
+        running.notices = {{"event-fallback", "cpu-clock instead of cycles", "sysctl -w a=1"}};
+        return running;
+    }
+
+    StatusReport status() override { return report; }
+    Capabilities capabilities() override { return known; }
+    Result<Running> start(const StartRequest& request) override {
+        calls.emplace_back("start");
+        started = request;
+        if (refuse) return std::unexpected(*refuse);
+        return running_with(changed(report.settings, request.change), request.pids);
+    }
+    Result<Running> stop() override { return answer("stop"); }
+    Result<Running> pause() override { return answer("pause"); }
+    Result<Running> resume() override { return answer("resume"); }
+    Result<std::optional<Running>> configure(const SettingsChange& wanted) override {
+        calls.emplace_back("configure");
+        change = wanted;
+        if (refuse) return std::unexpected(*refuse);
+        report.settings = changed(report.settings, wanted);
+        if (report.state == State::idle) return std::optional<Running>{};
+        return std::optional<Running>(running_with(report.settings, {42}));
+    }
+    Result<bool> resolve_kernel() override {
+        calls.emplace_back("resolve_kernel");
+        if (refuse) return std::unexpected(*refuse);
+        return true;
+    }
+    std::vector<ProcessEntry> list_processes() override {
+        calls.emplace_back("list_processes");
+        return processes;
+    }
+    ProcessCheck verify_pid(std::uint32_t pid) override {
+        verified_pid = pid;
+        return check;
+    }
+    Result<Capabilities> reprobe() override {
+        calls.emplace_back("reprobe");
+        return known;
+    }
+
+private:
+    Result<Running> answer(const char* name) {
+        calls.emplace_back(name);
+        if (refuse) return std::unexpected(*refuse);
+        return running_with(report.settings, {42});
+    }
+};
+
+}  // namespace flamewire::agent

@@ -1,0 +1,184 @@
+// Every rule of the command line: what is accepted and what it means, and the sentence of each refusal.
+#include "agent/options.h"
+
+#include <catch2/catch.hpp>
+
+#include <initializer_list>
+
+using namespace flamewire;
+using namespace flamewire::agent;
+
+namespace {
+
+Result<CommandLine> parse(std::initializer_list<const char*> arguments, bool terminal = false) {
+    std::vector<std::string> words{"flamewire-agent"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return parse_command_line(words, terminal);
+}
+
+Options accepted(std::initializer_list<const char*> arguments) {
+    auto line = parse(arguments);
+    INFO((line ? std::string() : line.error().message));
+    REQUIRE(line.has_value());
+    REQUIRE(line->request == Request::run);
+    return line->options;
+}
+
+std::string sentence(std::initializer_list<const char*> arguments, bool terminal = false) {
+    auto line = parse(arguments, terminal);
+    REQUIRE_FALSE(line.has_value());
+    CHECK(line.error().code == ErrorCode::invalid);
+    CHECK(line.error().message.find('\n') == std::string::npos);
+    return line.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("defaults of the three modes") {
+    const Options listen = accepted({"--listen"});
+    CHECK(listen.mode == Mode::listen);
+    CHECK(listen.host == "127.0.0.1");
+    CHECK(listen.port == 9999);
+    CHECK_FALSE(listen.has_target());
+    CHECK(listen.settings.frequency_hz == 99);
+    CHECK(listen.settings.period == 0);
+    CHECK(listen.settings.duration_s == 8);
+    CHECK(listen.rounds == 1);
+    CHECK(listen.settings.interval_ms == 250);
+    CHECK(listen.settings.unwind == "fp");
+    CHECK(listen.settings.kernel);
+    CHECK(listen.settings.events.empty());
+    CHECK(listen.spool_bytes == 8'388'608);
+
+    const Options server = accepted({"--server", "desk"});
+    CHECK(server.mode == Mode::server);
+    CHECK(server.host == "desk");
+
+    const Options output = accepted({"--output", "a.flw", "--pid", "7"});
+    CHECK(output.mode == Mode::output);
+    CHECK(output.output == "a.flw");
+    CHECK_FALSE(output.duration_given);
+}
+
+TEST_CASE("every option lands where it belongs") {
+    const Options o = accepted({"--listen",
+                                "--bind",
+                                "0.0.0.0",
+                                "--port",
+                                "1234",
+                                "--pid",
+                                "3,5,3",
+                                "--count",
+                                "1000",
+                                "--duration",
+                                "3",
+                                "--rounds",
+                                "4",
+                                "--interval",
+                                "50",
+                                "--events",
+                                "cpu-clock:u,page-faults",
+                                "--unwind",
+                                "fp",
+                                "--no-kernel",
+                                "--spool",
+                                "64K",
+                                "--ring-pages",
+                                "8",
+                                "--verbose"});
+    CHECK(o.host == "0.0.0.0");
+    CHECK(o.port == 1234);
+    CHECK(o.pids == std::vector<std::uint32_t>{3, 5});
+    CHECK(o.settings.period == 1000);
+    CHECK(o.settings.duration_s == 3);
+    CHECK(o.duration_given);
+    CHECK(o.rounds == 4);
+    CHECK(o.settings.interval_ms == 50);
+    CHECK(o.settings.events == "cpu-clock:u,page-faults");
+    CHECK_FALSE(o.settings.kernel);
+    CHECK(o.spool_bytes == 65'536);
+    CHECK(o.ring_pages == 8);
+    CHECK(o.verbose);
+    CHECK(accepted({"--server", "::1"}).host == "::1");
+    CHECK(accepted({"--server=h", "--name", "demo"}).name == "demo");
+    CHECK(accepted({"--server", "h", "--spool", "1G"}).spool_bytes == 1'073'741'824);
+}
+
+TEST_CASE("the command after -- is left alone") {
+    const Options o = accepted({"--output", "a", "--delay", "1500", "--", "ls", "--listen", "-x", "--"});
+    CHECK(o.command == std::vector<std::string>{"ls", "--listen", "-x", "--"});
+    CHECK(o.delay_ms == 1500);
+    CHECK(o.mode == Mode::output);
+}
+
+TEST_CASE("help and version win over everything after them") {
+    CHECK(parse({"--help"})->request == Request::help);
+    CHECK(parse({"-h", "--nonsense"})->request == Request::help);
+    CHECK(parse({"--version"})->request == Request::version);
+    for (const char* option :
+         {"--listen",    "--server",    "--output",     "--port",     "--bind",   "--force",    "--pid",    "--name",
+          "--delay",     "--frequency", "--count",      "--duration", "--rounds", "--interval", "--events", "--unwind",
+          "--no-kernel", "--spool",     "--ring-pages", "--verbose",  "--help",   "--version",  "-- CMD"})
+        CHECK(help_text().find(option) != std::string::npos);
+    CHECK(version_text().find(FLAMEWIRE_VERSION) != std::string::npos);
+}
+
+TEST_CASE("each wrong usage has its sentence") {
+    using Catch::Contains;
+    CHECK_THAT(sentence({}), Contains("say where samples go"));
+    CHECK(sentence({"--listen", "--server", "x"}) == "--server, --listen and --output exclude each other");
+    CHECK(sentence({"--listen", "--output", "x"}) == "--server, --listen and --output exclude each other");
+    CHECK(sentence({"--output", "x"}) == "--output needs a target: --pid PID, --name COMM or -- CMD");
+    CHECK_THAT(sentence({"--output", "-", "--", "ls"}), Contains("cannot be used with -- CMD"));
+    CHECK_THAT(sentence({"--output", "-", "--pid", "1"}, true), Contains("terminal"));
+    CHECK(parse({"--output", "x", "--pid", "1"}, true).has_value());
+    CHECK(sentence({"--listen", "--pid", "1", "--name", "x"}) == "--pid, --name and -- CMD exclude each other");
+    CHECK(sentence({"--listen", "--pid", "1", "--", "x"}) == "--pid, --name and -- CMD exclude each other");
+    CHECK(sentence({"--listen", "--frequency", "9", "--count", "9"}) == "--frequency and --count exclude each other");
+    CHECK(sentence({"--server", "h", "--bind", "0.0.0.0"}) == "--bind needs --listen");
+    CHECK(sentence({"--server", "h", "--delay", "5"}) == "--delay needs a command to launch: -- CMD");
+    CHECK(sentence({"--server", "h", "--force"}) == "--force needs --output FILE");
+    CHECK(sentence({"--server", "h:9999"}) == "--server takes a host without port: --server h --port 9999");
+    CHECK(sentence({"--listen", "--"}) == "no command after --");
+    CHECK_THAT(sentence({"--listen", "stray"}), Contains("unexpected word 'stray'"));
+    CHECK_THAT(sentence({"--listen", "--bogus"}), Contains("unknown option --bogus"));
+    CHECK_THAT(sentence({"--listen", "-x"}), Contains("unknown option"));
+    CHECK_THAT(sentence({"--server"}), Contains("--server needs a value"));
+    CHECK(sentence({"--listen=x"}) == "--listen=x takes no value");
+    CHECK_THAT(sentence({"--listen", "--unwind", "dwarf"}), Contains("not available in this version; available: fp"));
+    CHECK_THAT(sentence({"--listen", "--unwind", "auto"}), Contains("not available"));
+    CHECK_THAT(sentence({"--listen", "--unwind", "lbr"}), Contains("not available"));
+    CHECK_THAT(sentence({"--listen", "--unwind", "x"}), Contains("unknown unwind mode 'x'"));
+    CHECK_THAT(sentence({"--listen", "--events", ""}), Contains("--events needs"));
+    CHECK_THAT(sentence({"--listen", "--name", ""}), Contains("--name needs"));
+    CHECK_THAT(sentence({"--listen", "--ring-pages", "3"}), Contains("power of two"));
+}
+
+TEST_CASE("numbers are whole, in range, and nothing else") {
+    struct Range {
+        const char* option;
+        const char* lowest;
+        const char* highest;
+        const char* below;
+        const char* above;
+    };
+    for (const Range& range :
+         {Range{"--port", "1", "65535", "0", "65536"}, Range{"--frequency", "1", "100000", "0", "100001"},
+          Range{"--count", "1", "4611686018427387904", "0", "4611686018427387905"},
+          Range{"--duration", "1", "2678400", "0", "2678401"}, Range{"--rounds", "1", "1000000", "0", "1000001"},
+          Range{"--interval", "10", "10000", "9", "10001"}, Range{"--pid", "1", "4194304", "0", "4194305"},
+          Range{"--spool", "65536", "1G", "65535", "1073741825"}}) {
+        INFO(range.option);
+        CHECK(parse({"--listen", range.option, range.lowest}).has_value());
+        CHECK(parse({"--listen", range.option, range.highest}).has_value());
+        for (const char* bad :
+             {range.below, range.above, "", "x", "1x", "-1", "1.5", " 1", "99999999999999999999999", "0x10"})
+            CHECK_FALSE(parse({"--listen", range.option, bad}).has_value());
+    }
+    CHECK(sentence({"--listen", "--frequency", "0"}) == "--frequency must be a whole number from 1 to 100000, not '0'");
+    CHECK_FALSE(parse({"--listen", "--pid", "1,,2"}).has_value());
+    CHECK_FALSE(parse({"--listen", "--pid", "1,"}).has_value());
+    CHECK(sentence({"--listen", "--spool", "1M2"}) ==
+          "--spool must be 65536 to 1073741824 bytes (K, M and G are understood), not '1M2'");
+    CHECK_FALSE(parse({"--listen", "--spool", "17179869184G"}).has_value());
+}

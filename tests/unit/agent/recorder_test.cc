@@ -1,0 +1,300 @@
+// Recordings of a real busy process with sinks that refuse, fail or remember: every sample that was read is in a row or
+// stated.
+#include "agent/recorder.h"
+
+#include <catch2/catch.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+
+#include "agent/output.h"
+
+using namespace flamewire;
+using namespace flamewire::agent;
+
+namespace {
+
+// A child that burns CPU until it is told to end.
+class Burner {
+public:
+    Burner() : pid_(::fork()) {
+        if (pid_ != 0) return;
+        ::alarm(60);  // whatever happens to the test
+        for (;;) asm volatile("");
+    }
+    ~Burner() { stop(); }
+    Burner(const Burner&) = delete;
+    Burner& operator=(const Burner&) = delete;
+    void stop() {
+        if (pid_ <= 0) return;
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, nullptr, 0);
+        pid_ = -1;
+    }
+    [[nodiscard]] std::uint32_t pid() const { return static_cast<std::uint32_t>(pid_); }
+
+private:
+    pid_t pid_;
+};
+
+class MemorySink : public BatchSink {
+public:
+    std::vector<wire::Batch> batches;
+    int refusals = 0;  // the next so many pushes find no room
+    bool broken = false;
+    bool kernel_names = false;
+
+    Result<bool> begin(const wire::RecordingId&) override {
+        if (broken) return fail(ErrorCode::io, "broken from the start");
+        return true;
+    }
+    Result<bool> push(wire::Batch& batch, const wire::EventPeriods& periods) override {
+        if (broken) return fail(ErrorCode::io, "no space");
+        if (refusals > 0) {
+            --refusals;
+            return false;
+        }
+        CHECK(periods.size() > 1);
+        batches.push_back(std::move(batch));
+        return true;
+    }
+    [[nodiscard]] bool names_kernel_at_end() const override { return kernel_names; }
+    [[nodiscard]] Backlog backlog() const override { return {3, 77}; }
+
+    [[nodiscard]] std::uint64_t samples() const {
+        std::uint64_t sum = 0;
+        for (const wire::Batch& batch : batches)
+            for (const wire::Row& row : batch.rows) sum += row.count;
+        return sum;
+    }
+};
+
+RecordingPlan plan_for(std::uint32_t pid, const char* events = "cpu-clock") {
+    RecordingPlan plan;
+    plan.target = "the burner";
+    plan.pids = {pid};
+    plan.settings.events = events;
+    plan.settings.frequency_hz = 997;
+    plan.settings.interval_ms = 20;
+    auto parsed = parse_events(events, real_sysfs());
+    REQUIRE(parsed.has_value());
+    plan.events = *parsed;
+    return plan;
+}
+
+Capabilities here() { return read_capabilities(real_sysfs()); }
+
+bool perf_works() {
+    if (here().perf_events) return true;
+    WARN("perf_event_open is not allowed here: recordings were not tested");
+    return false;
+}
+
+std::unique_ptr<Recorder> record(RecordingPlan plan, BatchSink& sink, std::function<void()> on_end = {}) {
+    auto recorder = Recorder::open(std::move(plan), here(), describe_machine(), sink, std::move(on_end));
+    INFO((recorder ? std::string() : recorder.error().message));
+    REQUIRE(recorder.has_value());
+    return *std::move(recorder);
+}
+
+template <class Condition>
+bool soon(Condition condition) {
+    for (int i = 0; i < 4000 && !condition(); ++i) ::usleep(2500);
+    return condition();
+}
+
+void check_books(const Recorder& recorder, const MemorySink& sink) {
+    INFO(recorder.account_line());
+    CHECK(recorder.account_line().find("DIFFER") == std::string::npos);
+    const Accounting counts = recorder.accounting();
+    CHECK(counts.rows_samples == sink.samples());
+    CHECK(counts.samples_read - counts.samples_duplicate == sink.samples() + counts.samples_dropped);
+    REQUIRE_FALSE(sink.batches.empty());
+    std::uint64_t seq = 0;
+    for (const wire::Batch& batch : sink.batches) CHECK(batch.seq == ++seq);
+    REQUIRE(sink.batches.front().recording.has_value());
+    CHECK(sink.batches.front().recording->target == "the burner");
+    REQUIRE(sink.batches.back().end.has_value());
+    REQUIRE(sink.batches.back().agent.has_value());
+    CHECK(sink.batches.back().agent->samples_read == counts.samples_read);
+}
+
+}  // namespace
+
+TEST_CASE("a recording from start to stop") {
+    if (!perf_works()) return;
+    Burner burner;
+    MemorySink sink;
+    const auto recorder = record(plan_for(burner.pid()), sink);
+    CHECK(recorder->running().events == std::vector<std::string>{"cpu-clock"});
+    CHECK(soon([&] { return recorder->accounting().rows_samples > 50; }));
+    CHECK_FALSE(recorder->ended().has_value());
+    recorder->stop("stopped", 5);
+    check_books(*recorder, sink);
+    CHECK(sink.batches.back().end->reason == "stopped");
+    CHECK(sink.batches.back().end->exit_code == 5);
+    CHECK(sink.batches.back().agent->queue_batches >= 3);
+    CHECK(sink.batches.back().agent->spool_bytes == 77);
+    CHECK(sink.batches.back().agent->cpu_ns > 0);
+    CHECK(sink.batches.back().agent->rss_bytes > 100'000);
+    REQUIRE(recorder->ended().has_value());
+    CHECK_FALSE(recorder->pause().has_value());
+    recorder->stop("again", 0);
+    CHECK(recorder->ended()->reason == "stopped");
+}
+
+TEST_CASE("a sink without room loses nothing") {
+    if (!perf_works()) return;
+    Burner burner;
+    MemorySink sink;
+    sink.refusals = 12;
+    const auto recorder = record(plan_for(burner.pid()), sink);
+    CHECK(soon([&] { return recorder->accounting().rows_samples > 200; }));
+    recorder->stop("stopped", 0);
+    check_books(*recorder, sink);
+    CHECK(recorder->accounting().samples_dropped == 0);
+}
+
+TEST_CASE("a sink that breaks ends the recording with its error") {
+    if (!perf_works()) return;
+    Burner burner;
+    MemorySink sink;
+    std::atomic<bool> told{false};
+    const auto recorder = record(plan_for(burner.pid()), sink, [&] { told = true; });
+    CHECK(soon([&] { return recorder->accounting().batches > 0; }));
+    sink.broken = true;
+    CHECK(soon([&] { return told.load(); }));
+    REQUIRE(recorder->ended().has_value());
+    REQUIRE(recorder->ended()->error.has_value());
+    CHECK(recorder->ended()->error->message == "no space");
+
+    MemorySink dead;
+    dead.broken = true;
+    auto refused = Recorder::open(plan_for(burner.pid()), here(), describe_machine(), dead, {});
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(refused.error().message == "broken from the start");
+}
+
+TEST_CASE("the end of the target ends the recording") {
+    if (!perf_works()) return;
+    Burner burner;
+    MemorySink sink;
+    std::atomic<bool> told{false};
+    const auto recorder = record(plan_for(burner.pid()), sink, [&] { told = true; });
+    CHECK(soon([&] { return recorder->accounting().rows_samples > 20; }));
+    burner.stop();
+    CHECK(soon([&] { return told.load(); }));
+    REQUIRE(recorder->ended().has_value());
+    CHECK(recorder->ended()->reason == "target exited");
+    recorder->stop("too late", 0);
+    check_books(*recorder, sink);
+    CHECK(sink.batches.back().end->reason == "target exited");
+}
+
+TEST_CASE("pause, resume and change keep the books of one recording") {
+    if (!perf_works()) return;
+    Burner burner;
+    MemorySink sink;
+    const auto recorder = record(plan_for(burner.pid()), sink);
+    CHECK(soon([&] { return recorder->accounting().rows_samples > 20; }));
+    REQUIRE(recorder->pause().has_value());
+    CHECK(recorder->paused());
+    ::usleep(150'000);  // what was in the rings comes out
+    const std::uint64_t paused_at = recorder->accounting().samples_read;
+    ::usleep(150'000);
+    CHECK(recorder->accounting().samples_read == paused_at);
+    REQUIRE(recorder->resume().has_value());
+    CHECK(soon([&] { return recorder->accounting().samples_read > paused_at + 20; }));
+
+    Settings faster = recorder->running().settings;
+    faster.frequency_hz = 1999;
+    faster.events = "cpu-clock:u,task-clock";
+    auto events = parse_events(faster.events, real_sysfs());
+    REQUIRE(events.has_value());
+    REQUIRE(recorder->change(faster, *events, here()).has_value());
+    CHECK(recorder->running().events == std::vector<std::string>{"cpu-clock:u", "task-clock"});
+    const std::uint64_t changed_at = recorder->accounting().samples_read;
+    CHECK(soon([&] { return recorder->accounting().samples_read > changed_at + 100; }));
+
+    Settings wrong = faster;
+    wrong.frequency_hz = 0;
+    CHECK_FALSE(recorder->change(wrong, *events, here()).has_value());  // and the old events go on
+    const std::uint64_t refused_at = recorder->accounting().samples_read;
+    CHECK(soon([&] { return recorder->accounting().samples_read > refused_at + 20; }));
+
+    recorder->stop("stopped", 0);
+    check_books(*recorder, sink);
+    std::size_t recordings = 0, events_told = 0;
+    for (const wire::Batch& batch : sink.batches) {
+        recordings += batch.recording.has_value();
+        events_told += batch.events.size();
+    }
+    CHECK(recordings == 2);
+    CHECK(events_told == 3);
+    CHECK(recorder->accounting().samples_lost == 0);
+}
+
+TEST_CASE("a pid that is gone, and an event set that cannot be") {
+    if (!perf_works()) return;
+    std::uint32_t gone = 0;
+    {
+        Burner burner;
+        gone = burner.pid();
+    }
+    MemorySink sink;
+    auto refused = Recorder::open(plan_for(gone), here(), describe_machine(), sink, {});
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(refused.error().code == ErrorCode::not_found);
+}
+
+TEST_CASE("session files: never over another one, whole at every moment, honest about a full disk") {
+    const std::string directory =
+        std::filesystem::temp_directory_path() / ("recorder_test_" + std::to_string(::getpid()));
+    std::filesystem::create_directory(directory);
+    const std::string path = directory + "/a.flw";
+    wire::Batch batch;
+    batch.recording_id = {1};
+    batch.seq = 1;
+    {
+        FileSink sink(path, false);
+        CHECK(sink.check().has_value());
+        CHECK_FALSE(std::filesystem::exists(path));
+        REQUIRE(sink.begin({}).has_value());
+        REQUIRE(sink.push(batch, {}).has_value());
+        // Read while it is still open: hello, then the batch.
+        auto reader = wire::SessionReader::open(path);
+        REQUIRE(reader.has_value());
+        auto hello = reader->next();
+        REQUIRE((hello.has_value() && hello->has_value()));
+        CHECK((*hello)->frame.flag == wire::Flag::reply);
+        CHECK(wire::parse_hello((*hello)->frame.payload).has_value());
+        auto first = reader->next();
+        REQUIRE((first.has_value() && first->has_value()));
+        auto bytes = wire::batch_bytes((*first)->frame);
+        REQUIRE(bytes.has_value());
+        auto header = wire::peek_header(as_bytes_view(*bytes));
+        INFO((header ? std::string() : header.error().message));
+        REQUIRE(header.has_value());
+        CHECK(header->seq == 1);
+        CHECK_FALSE(reader->next()->has_value());
+    }
+    FileSink again(path, false);
+    REQUIRE_FALSE(again.begin({}).has_value());
+    CHECK(again.check().error().message.find("--force") != std::string::npos);
+    FileSink forced(path, true);
+    CHECK(forced.begin({}).has_value());
+    forced.discard();
+    CHECK_FALSE(std::filesystem::exists(path));
+    FileSink nowhere(directory + "/no/such/file", false);
+    CHECK_FALSE(nowhere.begin({}).has_value());
+    FileSink into_directory(directory, false);
+    CHECK_FALSE(into_directory.check().has_value());
+    FileSink full("/dev/full", false);
+    auto refused = full.begin({});
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(refused.error().message.find("No space left") != std::string::npos);
+    std::filesystem::remove_all(directory);
+}
