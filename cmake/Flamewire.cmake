@@ -19,6 +19,17 @@ target_compile_options(flamewire_options INTERFACE
 target_compile_definitions(flamewire_options INTERFACE
   FLAMEWIRE_VERSION="${FLAMEWIRE_VERSION}" ASIO_STANDALONE ASIO_NO_DEPRECATED)
 
+# RapidJSON 1.1.0 assigns to a const member in a template that nobody instantiates; clang 19 (fuzzing, clang-tidy) refuses to parse that.
+# A copy without the line stands before the system's.
+find_path(RAPIDJSON_DIR rapidjson/document.h REQUIRED)
+set(rapidjson_copy ${CMAKE_BINARY_DIR}/rapidjson-parsable)
+file(COPY ${RAPIDJSON_DIR}/rapidjson DESTINATION ${rapidjson_copy} PATTERN document.h EXCLUDE)
+file(READ ${RAPIDJSON_DIR}/rapidjson/document.h rapidjson_document)
+string(REPLACE "operator=(const GenericStringRef& rhs) { s = rhs.s; length = rhs.length; }" "operator=(const GenericStringRef&) = delete;"
+  rapidjson_document "${rapidjson_document}")
+file(CONFIGURE OUTPUT ${rapidjson_copy}/rapidjson/document.h CONTENT "${rapidjson_document}" @ONLY)
+target_include_directories(flamewire_options SYSTEM INTERFACE ${rapidjson_copy})
+
 add_library(flamewire_desk_options INTERFACE)
 target_link_libraries(flamewire_desk_options INTERFACE flamewire_options)
 if(FLAMEWIRE_SANITIZE)

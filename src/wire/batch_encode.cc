@@ -195,21 +195,29 @@ void write(pbf_writer out, const End& end) {
 
 constexpr std::uint64_t max_weight = std::numeric_limits<std::int64_t>::max();
 
-// Wire order, zero counts gone, equal keys added up (as long as the sum fits its column).
+// Wire order, zero counts gone, equal keys added up. Counts that do not fit one row go on in the next.
 void normalize(std::vector<Row>& rows) {
     std::erase_if(rows, [](const Row& row) { return row.count == 0; });
     const auto key = [](const Row& row) { return std::tie(row.event, row.thread, row.cpu, row.stack, row.bucket); };
-    std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return key(a) < key(b); });
+    std::sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
+        if (key(a) != key(b)) return key(a) < key(b);
+        return std::tie(b.count, b.weight) < std::tie(a.count, a.weight);  // full rows first, so that a second pass changes nothing
+    });
     std::size_t kept = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        Row& last = rows[kept == 0 ? 0 : kept - 1];
-        if (kept > 0 && key(last) == key(rows[i]) &&
-            rows[i].count <= std::numeric_limits<std::uint32_t>::max() - last.count) {
-            last.count += rows[i].count;
-            last.weight = std::min(last.weight + rows[i].weight, max_weight);
-        } else {
-            rows[kept++] = rows[i];
+        Row row = rows[i];
+        if (kept > 0 && key(rows[kept - 1]) == key(row)) {
+            Row& last = rows[kept - 1];
+            const std::uint32_t room = std::numeric_limits<std::uint32_t>::max() - last.count;
+            if (row.count <= room) {
+                last.count += row.count;
+                last.weight = std::min(last.weight + row.weight, max_weight);
+                continue;
+            }
+            last.count += room;
+            row.count -= room;
         }
+        rows[kept++] = row;
     }
     rows.resize(kept);
 }

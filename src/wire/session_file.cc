@@ -91,7 +91,7 @@ Result<SessionWriter> SessionWriter::create(const std::string& path) {
     UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644));
     if (!fd) return fail_errno("create " + path, errno);
     SessionWriter writer(std::move(fd), 0, true);
-    TRY(writer.write(session_header()));
+    (void)TRY(writer.write(session_header()));
     return writer;
 }
 
@@ -103,7 +103,7 @@ Result<SessionWriter> SessionWriter::append_to(const std::string& path) {
     // A file that was cut within its header has nothing to keep: it begins anew.
     const bool cut_in_header = header.size() < session_header_bytes && session_header().starts_with(header);
     if (!cut_in_header) {
-        TRY(check_session_header(header, path));
+        (void)TRY(check_session_header(header, path));
         end = session_header_bytes;
         for (;;) {
             const RecordLook look = TRY(look_at_record(fd.get(), end));
@@ -113,7 +113,7 @@ Result<SessionWriter> SessionWriter::append_to(const std::string& path) {
     }
     if (::ftruncate(fd.get(), static_cast<off_t>(end)) != 0) return fail_errno("cut the torn tail of " + path, errno);
     SessionWriter writer(std::move(fd), end, true);
-    if (cut_in_header) TRY(writer.write(session_header()));
+    if (cut_in_header) (void)TRY(writer.write(session_header()));
     return writer;
 }
 
@@ -121,7 +121,7 @@ Result<SessionWriter> SessionWriter::to_descriptor(UniqueFd fd) {
     struct stat status {};
     if (::fstat(fd.get(), &status) != 0) return fail_errno("fstat", errno);
     SessionWriter writer(std::move(fd), 0, false);
-    TRY(writer.write(session_header()));
+    (void)TRY(writer.write(session_header()));
     return writer;
 }
 
@@ -151,7 +151,7 @@ Result<bool> SessionWriter::sync() {
 Result<SessionReader> SessionReader::open(const std::string& path) {
     UniqueFd fd = TRY(open_read(path));
     const std::string header = TRY(read_range(fd.get(), 0, session_header_bytes));
-    TRY(check_session_header(header, path));
+    (void)TRY(check_session_header(header, path));
     return SessionReader(std::move(fd));
 }
 
