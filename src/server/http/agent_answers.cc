@@ -1,0 +1,135 @@
+// Endpoints that wait for an agent: connect, command, stop.
+#include <fmt/format.h>
+#include <rapidjson/document.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "server/http/api.h"
+#include "server/session/json_writer.h"
+#include "wire/control.h"
+
+namespace flamewire::server {
+namespace {
+
+constexpr std::string_view relayed[] = {"ping",  "status", "list_processes", "verify_pid", "reprobe",
+                                        "start", "stop",   "pause",          "resume",     "configure"};
+constexpr double default_timeout_s = 60, longest_timeout_s = 600;
+
+// A JSON object with nothing but these members.
+Result<rapidjson::Document> parse_body(const std::string& body, std::initializer_list<std::string_view> members) {
+    auto document = wire::parse_object(body);
+    if (!document) return fail(ErrorCode::invalid, "the body is no JSON object: " + document.error().message);
+    for (const auto& member : document->GetObject()) {
+        const std::string_view name(member.name.GetString(), member.name.GetStringLength());
+        if (std::find(members.begin(), members.end(), name) == members.end())
+            return fail(ErrorCode::invalid, fmt::format("unknown member {:.60}", name));
+    }
+    return std::move(*document);
+}
+
+}  // namespace
+
+void Api::agent_request(const Request& request, Reply reply) {
+    if (request.path == "/api/agent/connect") return connect(request, std::move(reply));
+    if (request.path == "/api/agent/command") return command(request, std::move(reply));
+    stop(request, std::move(reply));
+}
+
+std::optional<AgentInfo> Api::agent_of(const Request& request, Answer& error) {
+    const std::string_view wanted = request.parameter("agent");
+    std::vector<AgentInfo> connected = agents_.all();
+    std::erase_if(connected, [](const AgentInfo& agent) { return !agent.connected; });
+    if (!wanted.empty()) {
+        for (AgentInfo& agent : connected)
+            if (agent.id == wanted) return std::move(agent);
+        error = error_answer(404, "not_found", fmt::format("no agent {:.100} is connected", wanted));
+        return {};
+    }
+    if (connected.size() == 1) return std::move(connected.front());
+    if (connected.empty()) {
+        error = error_answer(409, "no_agent", "no agent is connected");
+        return {};
+    }
+    std::vector<std::string> ids;
+    for (const AgentInfo& agent : connected) ids.push_back(agent.id);
+    error = list_error(409, "several_agents", "several agents are connected: choose one with agent=", "agents", ids);
+    return {};
+}
+
+void Api::connect(const Request& request, Reply reply) {
+    const auto body = parse_body(request.body, {"host", "port"});
+    if (!body) return reply(error_answer(body.error()));
+    const std::string host = wire::text_member(*body, "host");
+    if (host.empty() || host.size() > 255) return reply(error_answer(400, "validation", "host is required"));
+    std::uint64_t port = 9999;
+    if (const auto member = body->FindMember("port"); member != body->MemberEnd()) {
+        if (!member->value.IsUint() || member->value.GetUint() == 0 || member->value.GetUint() > 65535)
+            return reply(error_answer(400, "validation", "port is between 1 and 65535"));
+        port = member->value.GetUint();
+    }
+    agents_.connect(host, static_cast<std::uint16_t>(port), [reply](Result<AgentInfo> agent) {
+        if (!agent) return reply(error_answer(agent.error()));
+        JsonWriter json;
+        json.object();
+        json.member("ok", true);
+        json.key("hello");
+        json.raw(agent->hello);
+        json.member("addr", agent->address);
+        json.member("agent", agent->id);
+        json.end_object();
+        reply(json_answer(json.take()));
+    });
+}
+
+void Api::command(const Request& request, Reply reply) {
+    auto body = parse_body(request.body, {"cmd", "args", "timeout"});
+    if (!body) return reply(error_answer(body.error()));
+    const std::string name = wire::text_member(*body, "cmd");
+    if (std::find(std::begin(relayed), std::end(relayed), name) == std::end(relayed))
+        return reply(error_answer(400, "validation", fmt::format("cmd is one of {}, not \"{:.60}\"", fmt::join(relayed, " "), name)));
+    rapidjson::Value args(rapidjson::kObjectType);
+    if (const auto member = body->FindMember("args"); member != body->MemberEnd()) {
+        if (!member->value.IsObject()) return reply(error_answer(400, "validation", "args is an object"));
+        args = member->value;
+    }
+    double timeout_s = default_timeout_s;
+    if (const auto member = body->FindMember("timeout"); member != body->MemberEnd()) {
+        if (!member->value.IsNumber() || !(member->value.GetDouble() > 0) || member->value.GetDouble() > longest_timeout_s)
+            return reply(error_answer(400, "validation", "timeout is a number of seconds between 0 and 600"));
+        timeout_s = member->value.GetDouble();
+    }
+    Answer failure;
+    const auto agent = agent_of(request, failure);
+    if (!agent) return reply(failure);
+    agents_.command(agent->id, name, args, std::chrono::milliseconds(std::llround(std::max(1.0, timeout_s * 1000))),
+                    std::move(reply));
+}
+
+void Api::stop(const Request& request, Reply reply) {
+    Answer failure;
+    const auto agent = agent_of(request, failure);
+    const auto say = [](bool stopped, std::string_view reason, std::string_view session) {
+        JsonWriter json;
+        json.object();
+        json.member("stopped", stopped);
+        if (!reason.empty()) json.member("reason", reason);
+        if (!session.empty()) json.member("session", session);
+        json.end_object();
+        return json_answer(json.take());
+    };
+    if (!agent) {
+        if (failure.body.find("\"no_agent\"") != std::string::npos) return reply(say(false, "no agent is connected", ""));
+        return reply(failure);
+    }
+    if (agent->session.empty()) return reply(say(false, "nothing is being recorded", ""));
+    const rapidjson::Value args(rapidjson::kObjectType);
+    agents_.command(agent->id, "stop", args, std::chrono::seconds(30), [reply, say, session = agent->session](Answer answer) {
+        if (answer.status != 200) return reply(std::move(answer));
+        const auto document = wire::parse_object(answer.body);
+        const std::string error = document ? wire::text_member(*document, "error") : "the agent's answer is no JSON";
+        reply(error.empty() ? say(true, "", session) : say(false, error, ""));
+    });
+}
+
+}  // namespace flamewire::server

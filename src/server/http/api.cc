@@ -1,0 +1,284 @@
+// Routing, sessions and status. Agents are in agent_answers.cc, the configuration in config_answers.cc.
+#include "server/http/api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "server/http/view.h"
+
+namespace flamewire::server {
+namespace {
+
+constexpr std::string_view sessions_prefix = "/api/sessions/";
+constexpr std::string_view export_prefix = "/api/export/session/";
+
+struct Endpoint {
+    std::string_view path;
+    Api::Way way;
+    std::string_view methods;  // separated by spaces
+};
+
+constexpr Endpoint endpoints[] = {
+    {"/api/status", Api::Way::worker, "GET"},
+    {"/api/stream", Api::Way::stream, "GET"},
+    {"/api/flamegraph", Api::Way::session, "GET"},
+    {"/api/functions", Api::Way::session, "GET"},
+    {"/api/thread-summary", Api::Way::session, "GET"},
+    {"/api/thread-view", Api::Way::session, "GET"},
+    {"/api/timeline", Api::Way::session, "GET"},
+    {"/api/source", Api::Way::session, "GET"},
+    {"/api/source-files", Api::Way::session, "GET"},
+    {"/api/export/flamegraph", Api::Way::session, "GET"},
+    {"/api/sessions", Api::Way::worker, "GET"},
+    {"/api/agents", Api::Way::worker, "GET"},
+    {"/api/agent/connect", Api::Way::agent, "POST"},
+    {"/api/agent/command", Api::Way::agent, "POST"},
+    {"/api/stop", Api::Way::agent, "GET POST"},
+    {"/api/config", Api::Way::worker, "GET PATCH"},
+    {"/api/config/toolchain", Api::Way::worker, "POST"},
+};
+
+// Paths with an id at the end.
+constexpr Endpoint families[] = {
+    {sessions_prefix, Api::Way::session, "GET DELETE"},
+    {export_prefix, Api::Way::session, "GET"},
+};
+
+const Endpoint* endpoint_of(std::string_view path) {
+    for (const Endpoint& endpoint : endpoints)
+        if (path == endpoint.path) return &endpoint;
+    for (const Endpoint& family : families)
+        if (path.starts_with(family.path) && path.size() > family.path.size() &&
+            path.find('/', family.path.size()) == std::string_view::npos)
+            return &family;
+    return nullptr;
+}
+
+bool allows(std::string_view methods, std::string_view method) {
+    if (method == "HEAD") method = "GET";
+    while (!methods.empty()) {
+        const std::size_t space = methods.find(' ');
+        if (methods.substr(0, space) == method) return true;
+        methods = space == std::string_view::npos ? std::string_view{} : methods.substr(space + 1);
+    }
+    return false;
+}
+
+// The session named by a path or a parameter; empty: the default one.
+std::string_view session_id(const Request& request) {
+    const std::string_view path = request.path;
+    for (const Endpoint& family : families)
+        if (path.starts_with(family.path)) return path.substr(family.path.size());
+    return request.parameter("session");
+}
+
+Answer refusal(const Request& request) {
+    const Endpoint* endpoint = endpoint_of(request.path);
+    if (endpoint == nullptr)
+        return error_answer(404, "not_found", fmt::format("there is no {:.200}", request.path));
+    Answer answer = error_answer(405, "method_not_allowed",
+                                 fmt::format("{} takes {}, not {:.20}", endpoint->path, endpoint->methods, request.method));
+    std::string allow(endpoint->methods);
+    for (std::size_t at = 0; (at = allow.find(' ', at)) != std::string::npos; at += 2) allow.replace(at, 1, ", ");
+    answer.headers.emplace_back("Allow", allow);
+    return answer;
+}
+
+void write_module(JsonWriter& json, const profile::Module& module, const symbol::ModuleReport* report) {
+    static constexpr std::string_view kinds[] = {"file", "kernel", "vdso", "jit"};
+    static constexpr std::string_view qualities[] = {"none", "dynamic_symbols", "symbols", "debug_info"};
+    std::string build_id;
+    for (const char c : module.identity.build_id) build_id += fmt::format("{:02x}", static_cast<unsigned char>(c));
+    json.object();
+    json.member("name", module.name);
+    json.member("path", module.identity.path);
+    json.member("kind", kinds[static_cast<std::size_t>(module.identity.kind)]);
+    json.member("build_id", build_id);
+    json.member("quality", report == nullptr ? "pending" : qualities[static_cast<std::size_t>(report->quality)]);
+    json.member("file", report == nullptr ? "" : report->file);
+    json.member("problem", report == nullptr ? "" : report->problem);
+    json.member("remedy", report == nullptr ? "" : report->remedy);
+    json.texts("tried", report == nullptr ? std::vector<std::string>{} : report->tried);
+    json.end_object();
+}
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+}  // namespace
+
+Api::Way Api::way_of(const Request& request) {
+    const bool api = request.path == "/api" || request.path.starts_with("/api/");
+    if (!api) return request.method == "GET" || request.method == "HEAD" ? Way::file : Way::refused;
+    const Endpoint* endpoint = endpoint_of(request.path);
+    return endpoint == nullptr || !allows(endpoint->methods, request.method) ? Way::refused : endpoint->way;
+}
+
+Answer Api::answer(const Request& request) {
+    if (way_of(request) == Way::refused) return refusal(request);
+    const std::string_view path = request.path;
+    if (path == "/api/status") return status();
+    if (path == "/api/sessions") return sessions(request);
+    if (path == "/api/config") return config(request);
+    if (path == "/api/config/toolchain") return toolchain(request);
+    if (path == "/api/agents") {
+        JsonWriter json;
+        json.object();
+        json.list("agents", agents_.all(), [&](const AgentInfo& agent) { write_agent(json, agent); });
+        json.end_object();
+        return json_answer(json.take());
+    }
+    if (path.starts_with(sessions_prefix)) return session_detail(request, path.substr(sessions_prefix.size()));
+    return session_view(request);
+}
+
+bool Api::needs_loading(const Request& request) {
+    const std::string_view id = session_id(request);
+    if (!id.empty()) return request.method != "DELETE" && !catalog_.loaded(id);
+    return catalog_.live().empty();
+}
+
+Result<std::shared_ptr<Session>> Api::session_of(const Request& request, Answer& several) {
+    std::string id(session_id(request));
+    if (id.empty()) {
+        auto chosen = catalog_.default_session();
+        if (!chosen.several.empty()) {
+            several = list_error(409, "several_sessions", "several sessions are live: choose one with session=", "sessions",
+                                 chosen.several);
+            return fail(ErrorCode::busy, "several sessions");
+        }
+        if (chosen.id.empty()) {
+            several = error_answer(404, "no_data", "there is no session yet");
+            return fail(ErrorCode::not_found, "no session");
+        }
+        id = chosen.id;
+    }
+    const bool was_loaded = catalog_.loaded(id) != nullptr;
+    auto session = catalog_.get(id);
+    if (!session) {
+        several = error_answer(session.error());
+        return session;
+    }
+    // A replay is shown with its names at once; so is an export of anything.
+    if (!was_loaded || request.path.starts_with("/api/export/")) symbols_.finish(*session);
+    return session;
+}
+
+Answer Api::session_view(const Request& request) {
+    Answer failure;
+    const auto found = session_of(request, failure);
+    if (!found) return failure;
+    const Session& session = **found;
+    const std::string_view path = request.path;
+    if (path == "/api/flamegraph") return flamegraph_answer(session, request);
+    if (path == "/api/functions") return functions_answer(session, request);
+    if (path == "/api/thread-summary") return thread_summary_answer(session, request);
+    if (path == "/api/thread-view") return thread_view_answer(session, request);
+    if (path == "/api/timeline") return timeline_answer(session, request);
+    if (path == "/api/source") return source_answer(session, request, sources_);
+    if (path == "/api/source-files") return source_files_answer(session, request);
+    if (path == "/api/export/flamegraph") return export_flamegraph_answer(session, request);
+    return export_session_answer(session, request);
+}
+
+Answer Api::sessions(const Request& request) {
+    std::uint64_t offset = 0, limit = 100;
+    for (const auto& [name, value] : {std::pair<std::string_view, std::uint64_t*>{"offset", &offset}, {"limit", &limit}}) {
+        const std::string_view text = request.parameter(name);
+        if (text.empty()) continue;
+        const auto parsed = parse_integer(name, text);
+        if (!parsed) return error_answer(parsed.error());
+        *value = *parsed;
+    }
+    if (limit > 1000) return error_answer(400, "validation", "limit is at most 1000");
+    std::vector<SessionInfo> all = catalog_.list();
+    if (const std::string_view q = request.parameter("q"); !q.empty())
+        std::erase_if(all, [&](const SessionInfo& info) {
+            return !contains(info.id, q) && !contains(info.target, q) && !contains(info.host, q);
+        });
+    JsonWriter json;
+    json.object();
+    json.key("sessions");
+    json.array();
+    for (std::uint64_t i = std::min<std::uint64_t>(offset, all.size()); i < all.size() && i - offset < limit; ++i)
+        write_session(json, all[i]);
+    json.end_array();
+    json.member("total", all.size());
+    json.member("offset", offset);
+    json.member("limit", limit);
+    json.end_object();
+    return json_answer(json.take());
+}
+
+Answer Api::session_detail(const Request& request, std::string_view id) {
+    if (request.method == "DELETE") {
+        if (auto removed = catalog_.remove(std::string(id)); !removed) return error_answer(removed.error());
+        JsonWriter json;
+        json.object();
+        json.member("ok", true);
+        json.member("session_id", id);
+        json.end_object();
+        return json_answer(json.take());
+    }
+    Answer failure;
+    const auto found = session_of(request, failure);
+    if (!found) return failure;
+    const Session& session = **found;
+    const auto reports = session.module_reports();
+    const SessionInfo info = session.info();
+    JsonWriter json;
+    session.read([&](const profile::Store& store) {
+        write_session(json, info, [&](JsonWriter& out) {
+            out.key("modules");
+            out.array();
+            const auto modules = store.modules();
+            for (profile::ModuleId id_ = 1; id_ < modules.size(); ++id_) {
+                const auto report = reports.find(id_);
+                write_module(out, modules[id_], report == reports.end() ? nullptr : &report->second);
+            }
+            out.end_array();
+        });
+    });
+    return json_answer(json.take());
+}
+
+Answer Api::status() {
+    const auto agents = agents_.all();
+    const auto connected = std::find_if(agents.begin(), agents.end(), [](const AgentInfo& agent) { return agent.connected; });
+    std::uint64_t samples = 0, batches = 0, lost = 0, version = 0;
+    std::vector<std::string> live;
+    for (const auto& session : catalog_.live()) {
+        const SessionInfo info = session->info();
+        live.push_back(info.id);
+        samples += info.samples;
+        batches += info.batches;
+        lost += info.lost;
+        version += info.data_version;
+    }
+    JsonWriter json;
+    json.object();
+    json.member("status", "ok");
+    json.member("version", FLAMEWIRE_VERSION);
+    json.member("agent_connected", connected != agents.end());
+    json.key("agent_addr");
+    if (connected != agents.end())
+        json.text(connected->address);
+    else
+        json.null();
+    json.member("agents", std::count_if(agents.begin(), agents.end(), [](const AgentInfo& agent) { return agent.connected; }));
+    json.texts("live_sessions", live);
+    json.member("total_samples", samples);
+    json.member("chunk_count", batches);
+    json.member("lost_samples", lost);
+    json.member("data_version", version);
+    json.member("uptime_s", std::chrono::duration<double>(std::chrono::steady_clock::now() - facts_.started).count());
+    json.member("agent_port", facts_.agent_port);
+    json.member("agent_bind", facts_.agent_bind);
+    json.member("http_url", facts_.http_url);
+    json.member("target_command", facts_.target_command);
+    json.member("data_dir", facts_.data_dir);
+    json.end_object();
+    return json_answer(json.take());
+}
+
+}  // namespace flamewire::server

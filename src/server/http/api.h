@@ -1,0 +1,95 @@
+// From a request to its answer. Knows every endpoint and in which way it is served: at once on the io thread's word, on a query worker, with a
+// session loaded first, or later when an agent has replied. No sockets: http_server.h feeds it, tests call it.
+#pragma once
+
+#include <rapidjson/document.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "server/http/profile_answers.h"
+#include "server/http/request.h"
+#include "server/http/settings.h"
+#include "server/link/agent_info.h"
+#include "server/session/catalog.h"
+#include "server/session/symbolization.h"
+#include "server/source/source_lookup.h"
+
+namespace flamewire::server {
+
+// Facts of this run for /api/status.
+struct ServerFacts {
+    std::string agent_bind;
+    std::uint16_t agent_port = 0;
+    std::string http_url, target_command, data_dir;
+    std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
+};
+
+class Api {
+public:
+    using Reply = std::function<void(Answer)>;
+
+    // What the API needs of the agents; a test gives its own.
+    struct Agents {
+        std::function<std::vector<AgentInfo>()> all;
+        // Called on the io thread, as the endpoints of Way::agent are.
+        std::function<void(const std::string& host, std::uint16_t port, std::function<void(Result<AgentInfo>)>)> connect;
+        std::function<void(const std::string& agent, const std::string& command, const rapidjson::Value& args,
+                           std::chrono::milliseconds timeout, Reply)>
+            command;
+    };
+
+    Api(Catalog& catalog, Symbolization& symbols, symbol::Symbolizer& symbolizer, SourceLookup& sources, Settings& settings,
+        Agents agents, ServerFacts facts)
+        : catalog_(catalog), symbols_(symbols), symbolizer_(symbolizer), sources_(sources), settings_(settings),
+          agents_(std::move(agents)), facts_(std::move(facts)) {}
+
+    enum class Way {
+        worker,   // call answer() on a worker
+        session,  // the same, but find_session() first tells whether it must be loaded on the slow thread
+        agent,    // call agent_request() on the io thread
+        stream,   // the event stream: http_server has it
+        file,     // an embedded file
+        refused,  // no such endpoint or method: answer() says so
+    };
+    [[nodiscard]] static Way way_of(const Request& request);
+
+    // Blocking where it reads files; any worker thread.
+    Answer answer(const Request& request);
+    // Never blocks.
+    void agent_request(const Request& request, Reply reply);
+    // For Way::session: true when the session is not in memory, so that answer() would load it first.
+    bool needs_loading(const Request& request);
+
+    Answer status();
+
+private:
+    // The session that a request means, loaded.
+    Result<std::shared_ptr<Session>> session_of(const Request& request, Answer& several);
+    Answer session_view(const Request& request);
+    Answer sessions(const Request& request);
+    Answer session_detail(const Request& request, std::string_view id);
+    Answer config(const Request& request);
+    Answer toolchain(const Request& request);
+    Answer apply(SettingsValues values);
+    Answer config_answer(const SettingsValues& values, const std::vector<std::string>* notes);
+    std::vector<std::string> notes_about(const SettingsValues& values);
+    // The agent that a request means, or an error.
+    std::optional<AgentInfo> agent_of(const Request& request, Answer& error);
+    void connect(const Request& request, Reply reply);
+    void command(const Request& request, Reply reply);
+    void stop(const Request& request, Reply reply);
+
+    Catalog& catalog_;
+    Symbolization& symbols_;
+    symbol::Symbolizer& symbolizer_;
+    SourceLookup& sources_;
+    Settings& settings_;
+    const Agents agents_;
+    const ServerFacts facts_;
+};
+
+}  // namespace flamewire::server

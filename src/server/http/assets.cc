@@ -1,0 +1,28 @@
+#include "server/http/assets.h"
+
+#ifdef FLAMEWIRE_WEB_ASSETS
+#include "web_assets.h"
+#endif
+
+namespace flamewire::server {
+
+Answer asset_answer(std::string_view path) {
+#ifdef FLAMEWIRE_WEB_ASSETS
+    while (path.starts_with('/')) path.remove_prefix(1);
+    const bool page = path.empty() || path.find('.') == std::string_view::npos;
+    const std::string_view wanted = page ? std::string_view("index.html") : path;
+    for (const auto& asset : web::assets()) {
+        std::string_view name = asset.path;
+        while (name.starts_with('/')) name.remove_prefix(1);
+        if (name != wanted) continue;
+        Answer answer;
+        answer.content_type = std::string(asset.content_type);
+        answer.fixed_body = asset.bytes;
+        answer.headers.emplace_back("Cache-Control", "no-cache");
+        return answer;
+    }
+#endif
+    return error_answer(404, "not_found", "there is no such file");
+}
+
+}  // namespace flamewire::server

@@ -1,0 +1,12 @@
+// The files of the web UI inside this binary, by path. Unknown paths without a dot are the page's own and get the page.
+#pragma once
+
+#include <string_view>
+
+#include "server/http/request.h"
+
+namespace flamewire::server {
+
+Answer asset_answer(std::string_view path);
+
+}  // namespace flamewire::server

@@ -1,0 +1,107 @@
+#include "server/http/flamegraph.h"
+
+#include <unordered_map>
+
+#include "profile/formats/json.h"
+
+namespace flamewire::server {
+namespace {
+
+// Strings of an answer, each once, by their id in the store.
+class StringColumn {
+public:
+    explicit StringColumn(bool empty_first) {
+        if (empty_first) (void)index(0);
+    }
+    std::uint32_t index(profile::StringId id) {
+        const auto [at, added] = indexes_.try_emplace(id, static_cast<std::uint32_t>(ids_.size()));
+        if (added) ids_.push_back(id);
+        return at->second;
+    }
+    void write(JsonWriter& json, std::string_view name, const profile::Store& store) const {
+        json.list(name, ids_, [&](profile::StringId id) { json.text(store.string(id)); });
+    }
+
+private:
+    std::unordered_map<profile::StringId, std::uint32_t> indexes_;
+    std::vector<profile::StringId> ids_;
+};
+
+struct FunctionIndexes {
+    std::uint32_t name = 0, module = 0, file = 0;
+};
+
+}  // namespace
+
+double percent(std::uint64_t part, std::uint64_t whole) {
+    return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+void write_head(JsonWriter& json, const ViewHead& head, const profile::Weight& total) {
+    json.member("session", head.session);
+    json.member("event", head.view.event_name);
+    json.member("unit", head.view.unit);
+    json.member("data_version", head.data_version);
+    json.key("total");
+    json.object();
+    json.member("samples", total.samples);
+    json.member("weight", total.weight);
+    json.end_object();
+}
+
+void write_flamegraph(JsonWriter& json, const ViewHead& head, const profile::Store& store, const profile::CallTree& tree) {
+    StringColumn names(false), modules(false), files(true);
+    std::vector<FunctionIndexes> functions;
+    functions.reserve(tree.functions.size());
+    for (const profile::Function& function : tree.functions)
+        functions.push_back({names.index(function.name), modules.index(function.module), files.index(function.file)});
+    json.object();
+    write_head(json, head, tree.total);
+    json.member("newest_ns", tree.newest_ns);
+    names.write(json, "names", store);
+    modules.write(json, "modules", store);
+    files.write(json, "files", store);
+    json.key("nodes");
+    json.object();
+    using Node = profile::CallTree::Node;
+    const auto column = [&](std::string_view name, auto value) {
+        json.list(name, tree.nodes, [&](const Node& node) { json.number(value(node)); });
+    };
+    column("parent", [](const Node& node) { return node.parent; });
+    column("name", [&](const Node& node) { return functions[node.function].name; });
+    column("module", [&](const Node& node) { return functions[node.function].module; });
+    column("kind", [&](const Node& node) { return static_cast<unsigned>(tree.functions[node.function].kind); });
+    column("file", [&](const Node& node) { return functions[node.function].file; });
+    column("line", [&](const Node& node) { return tree.functions[node.function].line; });
+    column("self", [](const Node& node) { return node.self.weight; });
+    column("total", [](const Node& node) { return node.total.weight; });
+    column("samples", [](const Node& node) { return node.total.samples; });
+    column("self_samples", [](const Node& node) { return node.self.samples; });
+    column("pruned", [](const Node& node) { return node.pruned_children; });
+    json.end_object();
+    json.end_object();
+}
+
+void write_functions(JsonWriter& json, const ViewHead& head, const profile::Store& store, const profile::Weight& total,
+                     const std::vector<profile::FunctionRow>& rows) {
+    json.object();
+    write_head(json, head, total);
+    json.list("functions", rows, [&](const profile::FunctionRow& row) {
+        json.object();
+        json.member("name", store.string(row.function.name));
+        json.member("module", store.string(row.function.module));
+        json.member("kind", profile::kind_name(row.function.kind));
+        json.member("file", store.string(row.function.file));
+        json.member("line", row.function.line);
+        json.member("self", row.self.weight);
+        json.member("total", row.total.weight);
+        json.member("self_samples", row.self.samples);
+        json.member("total_samples", row.total.samples);
+        json.member("self_percent", percent(row.self.weight, total.weight));
+        json.member("total_percent", percent(row.total.weight, total.weight));
+        json.end_object();
+    });
+    json.end_object();
+}
+
+}  // namespace flamewire::server

@@ -1,0 +1,25 @@
+// A call tree as the columns that the page draws.
+#pragma once
+
+#include "profile/query.h"
+#include "server/http/view.h"
+#include "server/session/json_writer.h"
+
+namespace flamewire::server {
+
+// The head that all views share: session, event, unit, data_version, total.
+struct ViewHead {
+    std::string_view session;
+    const View& view;
+    std::uint64_t data_version = 0;
+};
+void write_head(JsonWriter& json, const ViewHead& head, const profile::Weight& total);
+
+void write_flamegraph(JsonWriter& json, const ViewHead& head, const profile::Store& store, const profile::CallTree& tree);
+void write_functions(JsonWriter& json, const ViewHead& head, const profile::Store& store, const profile::Weight& total,
+                     const std::vector<profile::FunctionRow>& rows);
+
+// 100 * part / whole, 0 of nothing.
+double percent(std::uint64_t part, std::uint64_t whole);
+
+}  // namespace flamewire::server

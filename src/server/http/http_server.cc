@@ -1,0 +1,329 @@
+#include "server/http/http_server.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+// RESTinio's headers are not written for our warnings.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#pragma GCC diagnostic ignored "-Wpedantic"
+#include <restinio/all.hpp>
+#pragma GCC diagnostic pop
+
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+#include <chrono>
+#include <list>
+
+#include "server/http/assets.h"
+
+namespace flamewire::server {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t max_connections = 512;
+constexpr std::size_t max_streams = 128;
+constexpr std::chrono::seconds heartbeat{10};
+// A reader is told of changes at most this often; what happens meanwhile becomes one event.
+constexpr std::chrono::milliseconds between_events{100};
+// RESTinio closes a connection whose body is too long without a word; between the two limits ours says so.
+constexpr std::size_t hard_body_limit = std::size_t{8} << 20;
+
+struct Traits : restinio::single_thread_traits_t<restinio::asio_timer_manager_t, restinio::null_logger_t> {
+    static constexpr bool use_connection_count_limiter = true;
+};
+using RequestHandle = restinio::request_handle_t;
+using StreamResponse = restinio::response_builder_t<restinio::chunked_output_t>;
+
+std::string_view reason_phrase(int status) {
+    switch (status) {
+        case 200: return "OK";
+        case 400: return "Bad Request";
+        case 403: return "Forbidden";
+        case 404: return "Not Found";
+        case 405: return "Method Not Allowed";
+        case 409: return "Conflict";
+        case 413: return "Payload Too Large";
+        case 502: return "Bad Gateway";
+        case 503: return "Service Unavailable";
+        case 504: return "Gateway Timeout";
+        default: return "Internal Server Error";
+    }
+}
+
+template <class Response>
+void add_security_headers(Response& response) {
+    for (const auto& [name, value] : security_headers()) response.append_header(name, value);
+}
+
+void respond(const RequestHandle& handle, Answer answer, bool head) {
+    auto response = handle->create_response(restinio::http_status_line_t{
+        restinio::http_status_code_t{static_cast<std::uint16_t>(answer.status)}, std::string(reason_phrase(answer.status))});
+    response.append_header(restinio::http_field::content_type, answer.content_type);
+    add_security_headers(response);
+    bool cached = false;
+    for (const auto& [name, value] : answer.headers) {
+        response.append_header(name, value);
+        cached = cached || name == "Cache-Control";
+    }
+    if (!cached) response.append_header(restinio::http_field::cache_control, "no-store");
+    if (!head) {
+        if (!answer.fixed_body.empty())
+            response.set_body(restinio::const_buffer(answer.fixed_body.data(), answer.fixed_body.size()));
+        else
+            response.set_body(std::move(answer.body));
+    }
+    response.done();
+}
+
+Request request_of(const RequestHandle& handle) {
+    Request request;
+    const auto& header = handle->header();
+    request.method = header.method().c_str();
+    request.host = header.get_field_or("Host", std::string());
+    request.origin = header.get_field_or("Origin", std::string());
+    request.fetch_site = header.get_field_or("Sec-Fetch-Site", std::string());
+    request.body = handle->body();
+    return request;
+}
+
+class Server final : public HttpServer {
+public:
+    Server(asio::io_context& io, asio::thread_pool& pool, Symbolization& slow, Options options, EventMarks::State state)
+        : io_(io), pool_(pool), slow_(slow), options_(std::move(options)), state_(std::move(state)), beat_(io) {}
+
+    Result<bool> open() {
+        std::error_code bad_address;
+        const auto address = asio::ip::make_address(options_.bind, bad_address);
+        if (bad_address) return fail(ErrorCode::invalid, fmt::format("--http-bind {} is no IP address", options_.bind));
+        try {
+            http_ = std::make_unique<restinio::http_server_t<Traits>>(
+                restinio::external_io_context(io_), [&](auto& settings) {
+                    settings.address(address)
+                        .protocol(address.is_v6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4())
+                        .port(options_.port)
+                        .max_parallel_connections(max_connections)
+                        // Commands wait for agents that long; the stream's heartbeat is more frequent.
+                        .handle_request_timeout(std::chrono::seconds(660))
+                        .read_next_http_message_timelimit(std::chrono::seconds(60))
+                        .write_http_response_timelimit(std::chrono::seconds(60))
+                        .incoming_http_msg_limits(restinio::incoming_http_msg_limits_t{}
+                                                      .max_url_size(16384)
+                                                      .max_field_name_size(1024)
+                                                      .max_field_value_size(16384)
+                                                      .max_field_count(100)
+                                                      .max_body_size(hard_body_limit))
+                        .acceptor_post_bind_hook([this](asio::ip::tcp::acceptor& acceptor) {
+                            std::error_code ignored;
+                            port_ = acceptor.local_endpoint(ignored).port();
+                        })
+                        .request_handler([this](RequestHandle handle) { return handle_request(handle); });
+                });
+            http_->open_sync();
+        } catch (const std::system_error& error) {
+            return open_failed(error.code(), error.what());
+        } catch (const std::exception& error) {
+            return fail(ErrorCode::io, error.what());
+        }
+        beat();
+        return true;
+    }
+
+    std::uint16_t port() const override { return port_; }
+    void serve(Api& api) override { api_ = &api; }
+
+    void status_changed() override {
+        each_stream([](Stream& stream) { stream.marks.status(); });
+    }
+    void session_changed(const std::string& id) override {
+        each_stream([&](Stream& stream) { stream.marks.session(id); });
+    }
+    void agent_changed(const std::string& id) override {
+        each_stream([&](Stream& stream) { stream.marks.agent(id); });
+    }
+    void sessions_changed() override {
+        each_stream([](Stream& stream) { stream.marks.sessions(); });
+    }
+
+    void stop() override {
+        stopping_ = true;
+        beat_.cancel();
+        for (const auto& stream : std::list<StreamPtr>(streams_)) {
+            stream->timer.cancel();
+            if (!stream->writing) stream->response.done();
+        }
+        streams_.clear();
+        if (http_) http_->close_sync();
+    }
+
+private:
+    struct Stream {
+        Stream(StreamResponse response_, asio::io_context& io, std::string session)
+            : response(std::move(response_)), marks(std::move(session)), timer(io) {}
+        StreamResponse response;
+        EventMarks marks;
+        asio::steady_timer timer;
+        Clock::time_point last{};
+        bool writing = false, waiting = false, gone = false;
+    };
+    using StreamPtr = std::shared_ptr<Stream>;
+
+    Result<bool> open_failed(const std::error_code& code, const char* what) const {
+        if (code == std::errc::address_in_use)
+            return fail(ErrorCode::busy, fmt::format("port {} on {} is in use: stop the program that has it, or choose another with "
+                                                     "--http-port",
+                                                     options_.port, options_.bind));
+        if (code == std::errc::permission_denied)
+            return fail(ErrorCode::permission, fmt::format("port {} needs privileges: choose one above 1023 with --http-port", options_.port));
+        return fail(ErrorCode::io, fmt::format("cannot listen for browsers on {} port {}: {}", options_.bind, options_.port, what));
+    }
+
+    restinio::request_handling_status_t handle_request(const RequestHandle& handle) {
+        Request request = request_of(handle);
+        const bool head = request.method == "HEAD";
+        auto target = parse_target(handle->header().request_target());
+        if (!target) {
+            respond(handle, error_answer(400, "validation", "the address has a broken escape"), head);
+            return restinio::request_accepted();
+        }
+        request.path = std::move(target->path);
+        request.query = std::move(target->query);
+        if (auto refused = check_origin(request, options_.bind)) {
+            respond(handle, std::move(*refused), head);
+        } else if (request.body.size() > max_body_bytes) {
+            respond(handle, error_answer(413, "too_large", "a body has at most 1 MiB"), head);
+        } else if (api_ == nullptr || stopping_) {
+            respond(handle, error_answer(503, "internal", "the server is starting or ending"), head);
+        } else {
+            dispatch(handle, std::move(request), head);
+        }
+        return restinio::request_accepted();
+    }
+
+    void dispatch(const RequestHandle& handle, Request request, bool head) {
+        const Api::Way way = Api::way_of(request);
+        switch (way) {
+            case Api::Way::file: return respond(handle, asset_answer(request.path), head);
+            case Api::Way::refused: return respond(handle, api_->answer(request), head);
+            case Api::Way::stream: return open_stream(handle, request, head);
+            case Api::Way::agent:
+                return api_->agent_request(request, [this, handle, head](Answer answer) {
+                    asio::post(io_, [handle, head, answer = std::move(answer)]() mutable { respond(handle, std::move(answer), head); });
+                });
+            case Api::Way::worker:
+            case Api::Way::session: break;
+        }
+        // Reading a session from disk can take seconds: not on the workers that live sessions need.
+        const bool slow = way == Api::Way::session && api_->needs_loading(request);
+        auto job = [this, handle, head, request = std::move(request)] {
+            Answer answer;
+            try {
+                answer = api_->answer(request);
+            } catch (const std::exception& error) {
+                spdlog::error("{} {}: {}", request.method, request.path, error.what());
+                answer = error_answer(500, "internal", "the answer could not be made");
+            }
+            asio::post(io_, [this, handle, head, answer = std::move(answer), changed = request.method == "DELETE"]() mutable {
+                if (changed && answer.status == 200) sessions_changed();
+                respond(handle, std::move(answer), head);
+            });
+        };
+        if (slow)
+            slow_.post(std::move(job));
+        else
+            asio::post(pool_, std::move(job));
+    }
+
+    void open_stream(const RequestHandle& handle, const Request& request, bool head) {
+        if (streams_.size() >= max_streams)
+            return respond(handle, error_answer(503, "internal", "too many readers of the stream"), head);
+        auto response = handle->create_response<restinio::chunked_output_t>();
+        response.append_header(restinio::http_field::content_type, "text/event-stream");
+        response.append_header(restinio::http_field::cache_control, "no-store");
+        add_security_headers(response);
+        auto stream = std::make_shared<Stream>(std::move(response), io_, std::string(request.parameter("session")));
+        streams_.push_back(stream);
+        stream->marks.status();
+        for (const std::string& id : state_.live()) stream->marks.session(id);
+        for (const std::string& id : state_.agents()) stream->marks.agent(id);
+        tell(stream);
+    }
+
+    template <class Mark>
+    void each_stream(Mark mark) {
+        for (const StreamPtr& stream : std::list<StreamPtr>(streams_)) {
+            mark(*stream);
+            tell(stream);
+        }
+    }
+
+    // Writes what is marked: now, after the write under way, or when the pause is over.
+    void tell(const StreamPtr& stream) {
+        if (stream->gone || stream->writing || stream->waiting || !stream->marks.any()) return;
+        const auto now = Clock::now();
+        if (now - stream->last < between_events) {
+            stream->waiting = true;
+            stream->timer.expires_at(stream->last + between_events);
+            stream->timer.async_wait([this, stream](const std::error_code& error) {
+                stream->waiting = false;
+                if (!error) tell(stream);
+            });
+            return;
+        }
+        stream->last = now;
+        write(stream, stream->marks.render(state_));
+    }
+
+    void write(const StreamPtr& stream, std::string text) {
+        if (text.empty()) return;
+        stream->writing = true;
+        stream->response.append_chunk(std::move(text));
+        stream->response.flush([this, stream](const asio::error_code& error) {
+            stream->writing = false;
+            if (error || stopping_) {
+                stream->gone = true;
+                streams_.remove(stream);
+                return;
+            }
+            // Not from within the callback of the write.
+            asio::post(io_, [this, stream] { tell(stream); });
+        });
+    }
+
+    void beat() {
+        beat_.expires_after(heartbeat);
+        beat_.async_wait([this](const std::error_code& error) {
+            if (error) return;
+            for (const StreamPtr& stream : std::list<StreamPtr>(streams_))
+                if (!stream->writing && !stream->gone) write(stream, ":\n\n");
+            beat();
+        });
+    }
+
+    asio::io_context& io_;
+    asio::thread_pool& pool_;
+    Symbolization& slow_;
+    const Options options_;
+    const EventMarks::State state_;
+    asio::steady_timer beat_;
+    std::unique_ptr<restinio::http_server_t<Traits>> http_;
+    std::list<StreamPtr> streams_;
+    Api* api_ = nullptr;
+    std::uint16_t port_ = 0;
+    bool stopping_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<HttpServer>> HttpServer::start(asio::io_context& io, asio::thread_pool& pool, Symbolization& slow,
+                                                      const Options& options, EventMarks::State state) {
+    auto server = std::make_unique<Server>(io, pool, slow, options, std::move(state));
+    TRY(server->open());
+    return server;
+}
+
+}  // namespace flamewire::server

@@ -1,0 +1,40 @@
+// HTTP and server-sent events on the io thread. The only place that includes RESTinio; what answers say is decided in api.h.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/thread_pool.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "server/http/api.h"
+#include "server/http/event_stream.h"
+
+namespace flamewire::server {
+
+class HttpServer {
+public:
+    struct Options {
+        std::string bind = "127.0.0.1";
+        std::uint16_t port = 8080;
+    };
+
+    // The port is bound when this returns (chosen by the kernel for 0). busy or permission with a sentence and its remedy.
+    // `api` is asked for at the first request: it needs the port to exist.
+    static Result<std::unique_ptr<HttpServer>> start(asio::io_context& io, asio::thread_pool& pool, Symbolization& slow,
+                                                     const Options& options, EventMarks::State state);
+    virtual ~HttpServer() = default;
+
+    [[nodiscard]] virtual std::uint16_t port() const = 0;
+    virtual void serve(Api& api) = 0;
+
+    // Something changed; readers of the stream are told. On the io thread.
+    virtual void status_changed() = 0;
+    virtual void session_changed(const std::string& id) = 0;
+    virtual void agent_changed(const std::string& id) = 0;
+    virtual void sessions_changed() = 0;
+    virtual void stop() = 0;
+};
+
+}  // namespace flamewire::server

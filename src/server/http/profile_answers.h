@@ -1,0 +1,23 @@
+// The views of one session as answers: call tree, functions, threads, time line, source. Each takes the session and the request;
+// errors come back as answers of the one error shape.
+#pragma once
+
+#include "server/http/request.h"
+#include "server/session/session.h"
+#include "server/source/source_lookup.h"
+
+namespace flamewire::server {
+
+Answer flamegraph_answer(const Session& session, const Request& request);
+Answer functions_answer(const Session& session, const Request& request);
+Answer thread_summary_answer(const Session& session, const Request& request);
+Answer thread_view_answer(const Session& session, const Request& request);
+Answer timeline_answer(const Session& session, const Request& request);
+Answer source_answer(const Session& session, const Request& request, SourceLookup& sources);
+Answer source_files_answer(const Session& session, const Request& request);
+// SVG of one event.
+Answer export_flamegraph_answer(const Session& session, const Request& request);
+// format=collapsed|json
+Answer export_session_answer(const Session& session, const Request& request);
+
+}  // namespace flamewire::server

@@ -1,0 +1,65 @@
+// A request and its answer as values, and the checks that every request passes. Nothing here knows a socket.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace flamewire::server {
+
+inline constexpr std::size_t max_body_bytes = std::size_t{1} << 20;
+
+struct Request {
+    std::string method;  // upper case
+    std::string path;    // decoded, without the query
+    std::map<std::string, std::string, std::less<>> query;  // decoded; the last of several equal names
+    std::string host, origin, fetch_site;                   // headers; empty when absent
+    std::string body;
+
+    [[nodiscard]] std::string_view parameter(std::string_view name) const {
+        const auto at = query.find(name);
+        return at == query.end() ? std::string_view{} : std::string_view(at->second);
+    }
+};
+
+struct Answer {
+    int status = 200;
+    std::string content_type = "application/json";
+    std::string body;
+    std::string_view fixed_body;  // instead of body: bytes that outlive the server (embedded files)
+    std::vector<std::pair<std::string, std::string>> headers;
+};
+
+Answer json_answer(std::string body);
+// {"error":{"code","message"}}
+Answer error_answer(int status, std::string_view code, std::string_view message);
+// The status and code that fit an Error of ours.
+Answer error_answer(const Error& error);
+// {"error":{"code","message",list_name:[…]}}
+Answer list_error(int status, std::string_view code, std::string_view message, std::string_view list_name,
+                  const std::vector<std::string>& list);
+Answer download(std::string content_type, std::string body, std::string_view file_name);
+
+// Path and query of a request target ("/api/x?a=b%20c"). Nothing when an escape is broken or a NUL hides in it.
+struct Target {
+    std::string path;
+    std::map<std::string, std::string, std::less<>> query;
+};
+std::optional<Target> parse_target(std::string_view target);
+
+// Refuses what a page of another site could do through the browser of somebody at this desk: a Host that is no name of this server
+// (rebinding), and changes from another origin. Nothing when all is well.
+std::optional<Answer> check_origin(const Request& request, std::string_view bind_host);
+// "localhost:8080" -> "localhost"; "[::1]:8080" -> "::1".
+std::string_view host_name(std::string_view host_header);
+
+// On every answer.
+const std::vector<std::pair<std::string, std::string>>& security_headers();
+
+}  // namespace flamewire::server

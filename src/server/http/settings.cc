@@ -1,0 +1,68 @@
+#include "server/http/settings.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+
+namespace flamewire::server {
+namespace fs = std::filesystem;
+
+Result<std::pair<std::string, std::string>> parse_path_map(std::string_view text) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos || equals == 0 || equals + 1 == text.size())
+        return fail(ErrorCode::invalid, fmt::format("a path map is FROM=TO, not {:.200}", text));
+    return std::pair(std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)));
+}
+
+Result<bool> check(const SettingsValues& values) {
+    std::error_code ignored;
+    for (const std::string& binary : values.binaries)
+        if (!fs::is_regular_file(binary, ignored))
+            return fail(ErrorCode::invalid, fmt::format("binary {:.500} is no file on this machine", binary));
+    if (!values.source_dir.empty() && !fs::is_directory(values.source_dir, ignored))
+        return fail(ErrorCode::invalid, fmt::format("source directory {:.500} is no directory on this machine", values.source_dir));
+    if (!values.sysroot.empty() && !fs::is_directory(values.sysroot, ignored))
+        return fail(ErrorCode::invalid, fmt::format("sysroot {:.500} is no directory on this machine", values.sysroot));
+    for (const std::string& map : values.path_map) (void)TRY(parse_path_map(map));
+    return true;
+}
+
+symbol::Config symbol_config(const SettingsValues& values) {
+    symbol::Config config;
+    config.binaries = values.binaries;
+    config.sysroot = values.sysroot;
+    config.inlines = values.inlines;
+    for (const std::string& text : values.path_map)
+        if (auto map = parse_path_map(text)) config.path_maps.push_back({map->first, map->second});
+    return config;
+}
+
+SourceConfig source_config(const SettingsValues& values) {
+    SourceConfig config;
+    config.source_dir = values.source_dir;
+    config.sysroot = values.sysroot;
+    for (const std::string& text : values.path_map)
+        if (auto map = parse_path_map(text)) config.path_maps.push_back(std::move(*map));
+    return config;
+}
+
+std::string Settings::sysroot_of_toolchain(std::string_view prefix) {
+    // "/opt/x/bin/arm-linux-gnueabihf-" or "arm-linux-gnueabihf-": the triplet without the dash.
+    const fs::path path(prefix);
+    std::string triplet = path.filename().string();
+    while (triplet.ends_with('-')) triplet.pop_back();
+    if (triplet.empty()) return {};
+    std::vector<fs::path> places;
+    if (path.has_parent_path()) {
+        const fs::path root = path.parent_path().parent_path();
+        places = {root / triplet / "sysroot", root / triplet / "libc", root / "sysroot"};
+    }
+    places.push_back(fs::path("/usr") / triplet);
+    std::error_code ignored;
+    for (const fs::path& place : places)
+        if (fs::is_directory(place, ignored)) return place.string();
+    return {};
+}
+
+}  // namespace flamewire::server

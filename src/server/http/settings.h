@@ -1,0 +1,50 @@
+// Where symbols and sources are looked for: what --binary, --source-dir, --path-map, --sysroot and --inline set and PATCH /api/config
+// changes. Thread-safe.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "server/source/source_lookup.h"
+#include "symbol/symbolizer.h"
+
+namespace flamewire::server {
+
+struct SettingsValues {
+    std::vector<std::string> binaries;
+    std::string source_dir = ".";
+    std::vector<std::string> path_map;  // FROM=TO
+    std::string sysroot;
+    bool inlines = true;
+};
+
+// {FROM, TO}; invalid with a sentence otherwise.
+Result<std::pair<std::string, std::string>> parse_path_map(std::string_view text);
+// invalid with a sentence when a file or a directory is not there.
+Result<bool> check(const SettingsValues& values);
+symbol::Config symbol_config(const SettingsValues& values);
+SourceConfig source_config(const SettingsValues& values);
+
+class Settings {
+public:
+    explicit Settings(SettingsValues values) : values_(std::move(values)) {}
+    [[nodiscard]] SettingsValues get() const {
+        const std::lock_guard lock(mutex_);
+        return values_;
+    }
+    void set(SettingsValues values) {
+        const std::lock_guard lock(mutex_);
+        values_ = std::move(values);
+    }
+    // Of a cross compiler, as PREFIX-gcc -print-sysroot knows it; we do not run it: the usual places beside it. Empty when none is there.
+    static std::string sysroot_of_toolchain(std::string_view prefix);
+
+private:
+    mutable std::mutex mutex_;
+    SettingsValues values_;
+};
+
+}  // namespace flamewire::server

@@ -1,0 +1,122 @@
+#include "server/link/agent_connection.h"
+
+#include <fmt/format.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <asio/buffer.hpp>
+#include <asio/post.hpp>
+#include <asio/write.hpp>
+#include <algorithm>
+#include <span>
+
+namespace flamewire::server {
+namespace {
+
+constexpr std::size_t max_outbox_bytes = std::size_t{4} << 20;
+constexpr std::uint32_t max_hello_bytes = 1U << 20;
+
+}  // namespace
+
+void tune_socket(asio::ip::tcp::socket& socket) {
+    const int fd = socket.native_handle();
+    const auto set = [fd](int level, int option, int value) {
+        (void)::setsockopt(fd, level, option, &value, sizeof(value));
+    };
+    set(IPPROTO_TCP, TCP_NODELAY, 1);
+    set(SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(IPPROTO_TCP, TCP_KEEPIDLE, 10);
+    set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
+    set(IPPROTO_TCP, TCP_KEEPCNT, 4);
+    set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);
+}
+
+std::string address_text(const asio::ip::tcp::endpoint& endpoint) {
+    const std::string host = endpoint.address().to_string();
+    return endpoint.address().is_v6() ? fmt::format("[{}]:{}", host, endpoint.port()) : fmt::format("{}:{}", host, endpoint.port());
+}
+
+void AgentConnection::start(Callbacks callbacks) {
+    callbacks_ = std::move(callbacks);
+    tune_socket(socket_);
+    read();
+}
+
+void AgentConnection::read() {
+    if (closed_ || paused_ || reading_) return;
+    reading_ = true;
+    socket_.async_read_some(asio::buffer(buffer_.data(), buffer_.size()),
+                            [self = shared_from_this()](const std::error_code& error, std::size_t count) {
+                                self->reading_ = false;
+                                if (error)
+                                    self->close(error == asio::error::eof ? "closed by the agent" : error.message());
+                                else
+                                    self->received(count);
+                            });
+}
+
+// Looks at the first header before the decoder does: a hello is a reply of moderate size.
+bool AgentConnection::first_header_fits() {
+    if (first_bytes_.size() < wire::header_bytes) return true;
+    const auto bytes = std::as_bytes(std::span(first_bytes_)).first<wire::header_bytes>();
+    const wire::FrameHeader header = wire::decode_header(bytes);
+    greeted_ = true;
+    return header.flag == wire::Flag::reply && header.payload_bytes <= max_hello_bytes;
+}
+
+void AgentConnection::received(std::size_t count) {
+    const auto bytes = std::span(buffer_).first(count);
+    if (!greeted_) {
+        const std::string_view text = as_text(bytes);
+        first_bytes_ += text.substr(0, wire::header_bytes - std::min(first_bytes_.size(), wire::header_bytes));
+        if (!first_header_fits()) return close("does not speak this protocol: its first frame is no hello");
+    }
+    decoder_.feed(bytes);
+    while (!closed_) {
+        auto frame = decoder_.next();
+        if (!frame) return close(frame.error().message);
+        if (!*frame) break;
+        callbacks_.frame(std::move(**frame));
+    }
+    read();
+}
+
+void AgentConnection::pause_reading(bool pause) {
+    paused_ = pause;
+    if (!pause) read();
+}
+
+void AgentConnection::send(wire::Flag flag, std::string_view payload) {
+    if (closed_) return;
+    outbox_.push_back(wire::encode_frame(flag, payload));
+    outbox_bytes_ += outbox_.back().size();
+    if (outbox_bytes_ > max_outbox_bytes) return close("does not read what it is sent");
+    if (outbox_.size() == 1) write();
+}
+
+void AgentConnection::write() {
+    asio::async_write(socket_, asio::buffer(outbox_.front()),
+                      [self = shared_from_this()](const std::error_code& error, std::size_t) {
+                          if (self->closed_) return;
+                          if (error) return self->close(error.message());
+                          self->outbox_bytes_ -= self->outbox_.front().size();
+                          self->outbox_.pop_front();
+                          if (!self->outbox_.empty()) self->write();
+                      });
+}
+
+void AgentConnection::close(const std::string& reason) {
+    if (closed_) return;
+    closed_ = true;
+    std::error_code ignored;
+    socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+    socket_.close(ignored);
+    // Not from within the caller's own loop over frames or peers.
+    asio::post(socket_.get_executor(), [self = shared_from_this(), reason] {
+        auto callbacks = std::move(self->callbacks_);
+        self->callbacks_ = {};
+        if (callbacks.closed) callbacks.closed(reason);
+    });
+}
+
+}  // namespace flamewire::server

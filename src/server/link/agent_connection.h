@@ -1,0 +1,59 @@
+// One socket to an agent: frames in, frames out, within bounds. Knows the framing and nothing of what frames mean, but that the
+// first one must be a hello-sized reply: whoever speaks another protocol is out before a byte of it is kept. Lives on the io thread.
+#pragma once
+
+#include <asio/ip/tcp.hpp>
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "wire/frame.h"
+
+namespace flamewire::server {
+
+class AgentConnection : public std::enable_shared_from_this<AgentConnection> {
+public:
+    struct Callbacks {
+        std::function<void(wire::Frame)> frame;
+        std::function<void(const std::string& reason)> closed;  // once, also after close()
+    };
+
+    AgentConnection(asio::ip::tcp::socket socket, std::string address)
+        : socket_(std::move(socket)), address_(std::move(address)) {}
+
+    void start(Callbacks callbacks);
+    // Queues a frame; a peer that does not read what it asked for is closed at 4 MiB.
+    void send(wire::Flag flag, std::string_view payload);
+    void close(const std::string& reason);
+    // Back-pressure: while paused nothing is read and the other end's writes stall.
+    void pause_reading(bool pause);
+
+    [[nodiscard]] const std::string& address() const { return address_; }
+
+private:
+    void read();
+    void received(std::size_t count);
+    bool first_header_fits();
+    void write();
+
+    asio::ip::tcp::socket socket_;
+    const std::string address_;
+    Callbacks callbacks_;
+    wire::FrameDecoder decoder_{wire::max_payload_from_agent};
+    std::array<std::byte, 65536> buffer_{};
+    std::string first_bytes_;
+    bool greeted_ = false;
+    bool paused_ = false, reading_ = false, closed_ = false;
+    std::deque<std::string> outbox_;
+    std::size_t outbox_bytes_ = 0;
+};
+
+// Keepalive and user timeout, so that a board that lost power is noticed within half a minute; no Nagle delay.
+void tune_socket(asio::ip::tcp::socket& socket);
+// "192.0.2.1:9999", "[::1]:9999".
+std::string address_text(const asio::ip::tcp::endpoint& endpoint);
+
+}  // namespace flamewire::server

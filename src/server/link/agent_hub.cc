@@ -1,0 +1,293 @@
+// Connections, greeting and commands. The way of batches is in agent_stream.cc, dialling in agent_dial.cc.
+#include "server/link/agent_hub.h"
+
+#include <fmt/format.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+#include <spdlog/spdlog.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <asio/post.hpp>
+
+#include "base/clock.h"
+#include "base/hex.h"
+#include "server/link/agent_hub_state.h"
+
+namespace flamewire::server {
+namespace {
+
+constexpr std::size_t max_connections = 256;
+constexpr std::size_t max_gone_agents = 64;
+constexpr std::chrono::seconds hello_time{10};
+constexpr std::chrono::minutes remember_gone{10};
+constexpr std::chrono::milliseconds between_numbers{500};
+
+std::string random_id() {
+    std::array<char, 6> bytes{};
+    (void)::getrandom(bytes.data(), bytes.size(), 0);
+    return to_hex(std::string_view(bytes.data(), bytes.size()));
+}
+
+// One line, whatever the line breaks in what was received.
+std::string compact(const rapidjson::Document& document) {
+    rapidjson::StringBuffer buffer;
+    rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
+    document.Accept(writer);
+    return {buffer.GetString(), buffer.GetSize()};
+}
+
+}  // namespace
+
+AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catalog, Ingest& ingest, Events events)
+    : io_(io), pool_(pool), catalog_(catalog), ingest_(ingest), events_(std::move(events)), acceptor_(io), resolver_(io),
+      timer_(io) {
+    tick();
+}
+
+AgentHub::~AgentHub() = default;
+
+Result<std::uint16_t> AgentHub::listen(const std::string& bind, std::uint16_t port) {
+    std::error_code error;
+    const auto address = asio::ip::make_address(bind, error);
+    if (error) return fail(ErrorCode::invalid, fmt::format("--bind {} is no IP address", bind));
+    const asio::ip::tcp::endpoint endpoint(address, port);
+    acceptor_.open(endpoint.protocol(), error);
+    if (!error) acceptor_.set_option(asio::ip::tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor_.bind(endpoint, error);
+    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    if (error == asio::error::address_in_use)
+        return fail(ErrorCode::busy, fmt::format("port {} on {} is in use: stop the program that has it, or choose another "
+                                                 "with --port",
+                                                 port, bind));
+    if (error) return fail_errno(fmt::format("cannot listen for agents on {}", address_text(endpoint)), error.value());
+    const std::uint16_t chosen = acceptor_.local_endpoint(error).port();
+    accept();
+    return chosen;
+}
+
+void AgentHub::accept() {
+    acceptor_.async_accept([this](const std::error_code& error, asio::ip::tcp::socket socket) {
+        if (stopping_ || error == asio::error::operation_aborted) return;
+        if (error) {
+            // Out of descriptors or memory: not a reason to spin.
+            spdlog::warn("cannot accept an agent: {}", error.message());
+            auto pause = std::make_shared<asio::steady_timer>(io_, std::chrono::seconds(1));
+            pause->async_wait([this, pause](const std::error_code&) { accept(); });
+            return;
+        }
+        if (peers_.size() < max_connections)
+            adopt(std::move(socket), nullptr);
+        else
+            spdlog::warn("an agent was turned away: {} are connected", peers_.size());
+        accept();
+    });
+}
+
+AgentHub::PeerPtr AgentHub::adopt(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial) {
+    std::error_code error;
+    const auto remote = socket.remote_endpoint(error);
+    auto peer = std::make_shared<Peer>();
+    peer->dial = std::move(dial);
+    peer->connection = std::make_shared<AgentConnection>(std::move(socket), error ? "unknown" : address_text(remote));
+    peers_.push_back(peer);
+    peer->connection->start({.frame = [this, peer](wire::Frame frame) { frame_arrived(peer, std::move(frame)); },
+                             .closed = [this, peer](const std::string& reason) { peer_closed(peer, reason); }});
+    return peer;
+}
+
+void AgentHub::frame_arrived(const PeerPtr& peer, wire::Frame frame) {
+    if (frame.payload.empty()) return;
+    if (peer->agent_id.empty()) return greet(peer, frame.payload);
+    switch (frame.flag) {
+        case wire::Flag::reply: return reply_arrived(peer, frame.payload);
+        case wire::Flag::batch:
+        case wire::Flag::batch_zstd:
+        case wire::Flag::metrics:
+            peer->inbox_bytes += frame.payload.size();
+            peer->inbox.push_back({std::move(frame), realtime_ns()});
+            return ingest(peer);
+        case wire::Flag::legacy_text:
+        case wire::Flag::legacy_text_zstd:
+            return peer->connection->close("sends perf script text, which this server does not read");
+        default: return;  // a newer agent's frame: skipped
+    }
+}
+
+void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
+    auto document = wire::parse_object(payload);
+    auto hello = wire::parse_hello(payload);
+    if (!document || !hello) {
+        const std::string why = document ? hello.error().message : document.error().message;
+        return peer->connection->close("no valid hello: " + why);
+    }
+    peer->agent_id = hello->agent_id.empty() ? peer->connection->address() : hello->agent_id;
+    Agent& agent = agents_[peer->agent_id];
+    if (agent.peer && agent.peer != peer) agent.peer->connection->close("replaced by a newer connection of the same agent");
+    agent.peer = peer;
+    agent.info.id = peer->agent_id;
+    agent.info.address = peer->connection->address();
+    agent.info.connected = true;
+    agent.info.outgoing = peer->dial != nullptr;
+    agent.info.state = hello->state;
+    agent.info.hello = compact(*document);
+    agent.same_boot = !own_boot_id().empty() && hello->platform.boot_id == own_boot_id();
+    spdlog::info("agent {} connected from {} ({} {})", agent.info.id, agent.info.address, hello->agent,
+                 hello->agent_version);
+    if (peer->dial) {
+        peer->dial->backoff = std::chrono::milliseconds(1000);
+        peer->dial->kept = true;
+        if (auto answer = std::exchange(peer->dial->answer, nullptr)) answer(agent.info);
+    }
+    changed(agent, false);
+    if (!hello->recording) {
+        peer->connection->send(wire::Flag::acknowledgement, wire::encode_ack({}));
+        return;
+    }
+    // Batches that arrive meanwhile wait in the inbox.
+    peer->busy = true;
+    peer->recording = hello->recording->id;
+    asio::post(pool_, [this, peer, recording = hello->recording->id] {
+        asio::post(io_, [this, peer, session = ingest_.resume(recording)]() mutable { greeted(peer, std::move(session)); });
+    });
+}
+
+void AgentHub::reply_arrived(const PeerPtr& peer, const std::string& payload) {
+    const auto reply = wire::parse_object(payload);
+    if (!reply) return peer->connection->close("a reply is no JSON: " + reply.error().message);
+    const std::string id = wire::text_member(*reply, "id");
+    const auto pending = commands_.find(id);
+    if (pending == commands_.end() || pending->second.agent != peer->agent_id) return;
+    const auto ok = reply->FindMember("ok");
+    CommandAnswer answer{CommandAnswer::Kind::reply, payload, ok != reply->MemberEnd() && ok->value.IsBool() && ok->value.GetBool()};
+    if (answer.ok) apply_reply(agents_[peer->agent_id], pending->second.name, *reply);
+    finish_command(id, std::move(answer));
+}
+
+void AgentHub::apply_reply(Agent& agent, const std::string& command, const rapidjson::Document& reply) {
+    const std::string before = agent.info.state;
+    if (command == "start" || command == "resume") agent.info.state = "profiling";
+    if (command == "pause") agent.info.state = "paused";
+    if (command == "stop") agent.info.state = "idle";
+    if (command == "status" && !wire::text_member(reply, "state").empty())
+        agent.info.state = wire::text_member(reply, "state");
+    if (agent.info.state == before) return;
+    if (agent.peer && agent.peer->session) {
+        agent.peer->session->set_paused(agent.info.state == "paused");
+        events_.session_changed(agent.peer->session);
+        events_.sessions_changed();
+    }
+    changed(agent, false);
+}
+
+void AgentHub::command(const std::string& agent_id, const std::string& name, const rapidjson::Value& args,
+                       std::chrono::milliseconds timeout, std::function<void(CommandAnswer)> answer) {
+    const auto agent = agents_.find(agent_id);
+    if (agent == agents_.end() || !agent->second.peer)
+        return answer({CommandAnswer::Kind::unreachable, "the agent is not connected", false});
+    const std::string id = random_id();
+    const std::string json = wire::encode_command(id, name, args);
+    if (json.size() > wire::max_payload_to_agent)
+        return answer({CommandAnswer::Kind::unreachable, "the command is too long", false});
+    commands_[id] = {agent_id, name, std::move(answer), Clock::now() + timeout};
+    agent->second.peer->connection->send(wire::Flag::command, json);
+}
+
+void AgentHub::finish_command(const std::string& id, CommandAnswer answer) {
+    const auto pending = commands_.find(id);
+    if (pending == commands_.end()) return;
+    auto callback = std::move(pending->second.answer);
+    commands_.erase(pending);
+    callback(std::move(answer));
+}
+
+void AgentHub::peer_closed(const PeerPtr& peer, const std::string& reason) {
+    peer->open = false;
+    peers_.remove(peer);
+    if (!stopping_) {
+        if (peer->agent_id.empty())
+            spdlog::warn("connection from {} closed: {}", peer->connection->address(), reason);
+        else
+            spdlog::info("agent {} left: {}", peer->agent_id, reason);
+    }
+    const auto agent = agents_.find(peer->agent_id);
+    if (agent != agents_.end() && agent->second.peer == peer) {
+        agent->second.peer = nullptr;
+        agent->second.info.connected = false;
+        agent->second.info.state = "away";
+        agent->second.left = Clock::now();
+        if (peer->session) {
+            peer->session->detach_agent();
+            events_.session_changed(peer->session);
+            events_.sessions_changed();
+        }
+        std::vector<std::string> lost;
+        for (const auto& [id, pending] : commands_)
+            if (pending.agent == peer->agent_id) lost.push_back(id);
+        for (const std::string& id : lost)
+            finish_command(id, {CommandAnswer::Kind::unreachable, "the agent went away before it answered", false});
+        changed(agent->second, false);
+    }
+    peer->session.reset();
+    if (peer->dial && !stopping_) dial_failed(peer->dial, reason);
+}
+
+void AgentHub::changed(Agent& agent, bool numbers_only) {
+    const auto now = Clock::now();
+    publish();
+    if (numbers_only && now - agent.told < between_numbers) return;
+    agent.told = now;
+    events_.agent_changed(agent.info);
+}
+
+void AgentHub::publish() {
+    std::vector<AgentInfo> fresh;
+    for (const auto& [id, agent] : agents_) fresh.push_back(agent.info);
+    std::stable_sort(fresh.begin(), fresh.end(),
+                     [](const AgentInfo& a, const AgentInfo& b) { return a.connected && !b.connected; });
+    const std::lock_guard lock(snapshot_mutex_);
+    snapshot_ = std::move(fresh);
+}
+
+std::vector<AgentInfo> AgentHub::agents() const {
+    const std::lock_guard lock(snapshot_mutex_);
+    return snapshot_;
+}
+
+// Once a second: whatever waits for time to pass.
+void AgentHub::tick() {
+    const auto now = Clock::now();
+    std::vector<std::string> late;
+    for (const auto& [id, pending] : commands_)
+        if (pending.deadline <= now) late.push_back(id);
+    for (const std::string& id : late) finish_command(id, {CommandAnswer::Kind::timeout, "the agent did not answer in time", false});
+    for (const PeerPtr& peer : std::list<PeerPtr>(peers_)) {
+        if (peer->agent_id.empty() && now - peer->since > hello_time) peer->connection->close("sent no hello");
+        if (!peer->inbox.empty()) ingest(peer);
+    }
+    for (auto& [id, agent] : agents_)
+        if (agent.peer && agent.peer->session && !agent.peer->session->ended()) ask_for_kernel_names(agent);
+    std::erase_if(agents_, [&](const auto& agent) {
+        return !agent.second.peer && (now - agent.second.left > remember_gone || agents_.size() > max_connections + max_gone_agents);
+    });
+    std::map<std::string, SessionState> states;
+    for (const auto& session : catalog_.all_loaded()) states[session->id()] = session->info().state;
+    if (states != states_seen_) events_.sessions_changed();
+    states_seen_ = std::move(states);
+    timer_.expires_after(std::chrono::seconds(1));
+    timer_.async_wait([this](const std::error_code& error) {
+        if (!error && !stopping_) tick();
+    });
+}
+
+void AgentHub::stop() {
+    stopping_ = true;
+    std::error_code ignored;
+    acceptor_.close(ignored);
+    timer_.cancel();
+    resolver_.cancel();
+    for (const auto& dial : dials_) dial->timer.cancel();
+    for (const PeerPtr& peer : std::list<PeerPtr>(peers_)) peer->connection->close("the server ends");
+}
+
+}  // namespace flamewire::server

@@ -1,0 +1,120 @@
+// All agents: accepts and dials, greets, routes frames to sessions, relays commands, acknowledges what is durable. Everything here runs
+// on the io thread and never blocks; work with frames goes to the pool. agents() and id lookups may be called from any thread.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/thread_pool.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "server/link/agent_connection.h"
+#include "server/link/agent_info.h"
+#include "server/link/ingest.h"
+#include "wire/control.h"
+
+namespace flamewire::server {
+
+// What a relayed command came to.
+struct CommandAnswer {
+    enum class Kind { reply, unreachable, timeout };
+    Kind kind = Kind::unreachable;
+    std::string text;  // reply: JSON, verbatim; else one sentence
+    bool ok = false;   // of the reply
+};
+
+class AgentHub {
+public:
+    struct Events {
+        std::function<void(const AgentInfo&)> agent_changed;
+        std::function<void(const std::shared_ptr<Session>&)> session_changed;
+        std::function<void()> sessions_changed;  // one began, ended, or waits
+    };
+
+    AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catalog, Ingest& ingest, Events events);
+    ~AgentHub();
+
+    // Starts accepting; the answer is the port (chosen by the kernel for 0). busy or permission with a sentence and its remedy.
+    Result<std::uint16_t> listen(const std::string& bind, std::uint16_t port);
+    // Keeps a connection to a listening agent: backoff 1 to 30 s.
+    void keep_dialling(const std::string& host, std::uint16_t port);
+    // Once; when it works it is kept. The answer names the agent.
+    void connect(const std::string& host, std::uint16_t port, std::function<void(Result<AgentInfo>)> answer);
+    void command(const std::string& agent_id, const std::string& name, const rapidjson::Value& args,
+                 std::chrono::milliseconds timeout, std::function<void(CommandAnswer)> answer);
+    // From the disk thread: everything up to seq is durable.
+    void synced(std::shared_ptr<Session> session, std::uint64_t seq);
+    // Closes everything.
+    void stop();
+
+    // Connected ones first, then those that left in the last minutes. Any thread.
+    [[nodiscard]] std::vector<AgentInfo> agents() const;
+
+private:
+    using Clock = std::chrono::steady_clock;
+    struct Peer;
+    struct Dial;
+    using PeerPtr = std::shared_ptr<Peer>;
+    struct Agent {
+        AgentInfo info;
+        PeerPtr peer;
+        Clock::time_point left{};
+        Clock::time_point told{};  // of agent_changed for numbers alone
+        bool same_boot = false;
+    };
+
+    void accept();
+    PeerPtr adopt(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial);
+    void frame_arrived(const PeerPtr& peer, wire::Frame frame);
+    void greet(const PeerPtr& peer, const std::string& payload);
+    void greeted(const PeerPtr& peer, Result<std::shared_ptr<Session>> session);
+    void reply_arrived(const PeerPtr& peer, const std::string& payload);
+    void ingest(const PeerPtr& peer);
+    void ingested(const PeerPtr& peer, Ingested result);
+    void take_session(const PeerPtr& peer, const std::shared_ptr<Session>& session);
+    void learn_from(const PeerPtr& peer, const Session::Taken& taken);
+    void peer_closed(const PeerPtr& peer, const std::string& reason);
+    void acknowledge(const PeerPtr& peer, std::uint64_t seq);
+    void start_dial(const std::shared_ptr<Dial>& dial);
+    void dial_failed(const std::shared_ptr<Dial>& dial, const std::string& reason);
+    void finish_command(const std::string& id, CommandAnswer answer);
+    void apply_reply(Agent& agent, const std::string& command, const rapidjson::Document& reply);
+    void changed(Agent& agent, bool numbers_only);
+    void tick();
+    void ask_for_kernel_names(Agent& agent);
+    void publish();
+
+    struct PendingCommand {
+        std::string agent, name;
+        std::function<void(CommandAnswer)> answer;
+        Clock::time_point deadline;
+    };
+
+    asio::io_context& io_;
+    asio::thread_pool& pool_;
+    Catalog& catalog_;
+    Ingest& ingest_;
+    const Events events_;
+    asio::ip::tcp::acceptor acceptor_;
+    asio::ip::tcp::resolver resolver_;
+    asio::steady_timer timer_;
+    std::list<PeerPtr> peers_;
+    std::vector<std::shared_ptr<Dial>> dials_;
+    std::map<std::string, Agent> agents_;
+    std::map<std::string, PendingCommand> commands_;
+    std::map<std::string, SessionState> states_seen_;
+    bool stopping_ = false;
+
+    mutable std::mutex snapshot_mutex_;
+    std::vector<AgentInfo> snapshot_;
+};
+
+}  // namespace flamewire::server

@@ -1,0 +1,44 @@
+// What the hub keeps of one connection and of one address to dial; private to the hub's files.
+#pragma once
+
+#include "server/link/agent_hub.h"
+
+namespace flamewire::server {
+
+struct AgentHub::Peer {
+    std::shared_ptr<AgentConnection> connection;
+    std::shared_ptr<Dial> dial;  // null for incoming
+    std::string agent_id;        // empty until hello
+    Clock::time_point since = Clock::now();
+    bool open = true;
+
+    // Frames that wait for their turn on the pool.
+    std::deque<ArrivedFrame> inbox;
+    std::size_t inbox_bytes = 0;
+    bool busy = false;
+    Clock::time_point retry_at{};  // the disk refused: not before
+
+    std::shared_ptr<Session> session;
+    std::optional<wire::RecordingId> recording;  // acknowledged to
+
+    // CPU of the agent over the last seconds; smallest difference of clocks.
+    std::deque<std::pair<std::uint64_t, std::uint64_t>> cpu;  // (monotonic, cpu) ns
+    std::optional<std::int64_t> least_difference_ns;
+
+    // Asking for kernel names.
+    Clock::time_point kernel_asked{}, kernel_missing_since{};
+    std::size_t kernel_missing_at_ask = 0;
+};
+
+struct AgentHub::Dial {
+    Dial(asio::io_context& io, std::string host_, std::uint16_t port_) : host(std::move(host_)), port(port_), timer(io) {}
+    std::string host;
+    std::uint16_t port;
+    asio::steady_timer timer;
+    std::chrono::milliseconds backoff{1000};
+    bool kept = false;  // dialled again when it fails or closes
+    std::weak_ptr<Peer> peer;
+    std::function<void(Result<AgentInfo>)> answer;  // of connect(), until hello or failure
+};
+
+}  // namespace flamewire::server

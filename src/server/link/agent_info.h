@@ -1,0 +1,32 @@
+// What the server knows of an agent, as a value for answers and events.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/session/json_writer.h"
+#include "wire/batch.h"
+
+namespace flamewire::server {
+
+struct AgentInfo {
+    std::string id;       // the agent's own id: the same at every connect
+    std::string address;  // host:port of the other end
+    bool connected = false;
+    bool outgoing = false;  // the server dialled
+    std::string state = "idle";  // idle, profiling, paused, away
+    std::string session;    // running; empty when idle
+    std::string target;
+    std::string hello = "{}";  // JSON as received
+    std::optional<wire::AgentStats> stats;
+    double cpu_percent = 0;
+    double clock_offset_ms = 0;
+    std::optional<double> latency_ms;
+};
+
+// The Agent object of docs/openapi.yaml.
+void write_agent(JsonWriter& json, const AgentInfo& agent);
+
+}  // namespace flamewire::server

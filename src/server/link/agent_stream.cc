@@ -1,0 +1,157 @@
+// The way of batches: inbox, pool, session, numbers, acknowledgement.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <asio/post.hpp>
+
+#include "server/link/agent_hub.h"
+#include "server/link/agent_hub_state.h"
+
+namespace flamewire::server {
+namespace {
+
+// Above this much waiting for the pool (or for the disk) a connection is not read.
+constexpr std::size_t max_inbox_bytes = std::size_t{16} << 20;
+constexpr std::uint64_t cpu_window_ns = 5'000'000'000;
+constexpr std::chrono::seconds disk_retry{1};
+constexpr std::chrono::seconds kernel_names_wait{1}, between_kernel_asks{10};
+
+}  // namespace
+
+void AgentHub::greeted(const PeerPtr& peer, Result<std::shared_ptr<Session>> session) {
+    peer->busy = false;
+    if (!peer->open) return;
+    if (!session) {
+        spdlog::error("agent {}: its session cannot be continued: {}", peer->agent_id, session.error().message);
+        return peer->connection->close("its session cannot be continued: " + session.error().message);
+    }
+    if (*session && !(*session)->ended()) {
+        take_session(peer, *session);
+        (*session)->set_paused(agents_[peer->agent_id].info.state == "paused");
+    } else if (*session) {
+        peer->session = *session;
+    }
+    peer->connection->send(wire::Flag::acknowledgement,
+                           wire::encode_ack({peer->recording, *session ? (*session)->last_seq() : 0}));
+    ingest(peer);
+}
+
+void AgentHub::ingest(const PeerPtr& peer) {
+    peer->connection->pause_reading(peer->inbox_bytes > max_inbox_bytes);
+    if (peer->busy || peer->inbox.empty() || !peer->open || stopping_ || Clock::now() < peer->retry_at) return;
+    peer->busy = true;
+    std::deque<ArrivedFrame> frames = std::exchange(peer->inbox, {});
+    asio::post(pool_, [this, peer, frames = std::move(frames), session = peer->session]() mutable {
+        auto result = ingest_.take(std::move(frames), std::move(session), peer->connection->address());
+        asio::post(io_, [this, peer, result = std::move(result)]() mutable { ingested(peer, std::move(result)); });
+    });
+}
+
+void AgentHub::ingested(const PeerPtr& peer, Ingested result) {
+    peer->busy = false;
+    if (result.session) {
+        if (peer->open && peer->session != result.session) take_session(peer, result.session);
+        if (!peer->open && result.session->attached()) {
+            // It closed while its last frames were taken; a successor attaches itself with its next frame.
+            const auto agent = agents_.find(peer->agent_id);
+            if (agent == agents_.end() || !agent->second.peer || agent->second.peer->session != result.session)
+                result.session->detach_agent();
+        }
+        if (result.last) learn_from(peer, *result.last);
+        events_.session_changed(result.session);
+        if (result.last && result.last->end) events_.sessions_changed();
+    }
+    if (!result.garbage.empty()) {
+        spdlog::warn("agent {}: {}", peer->agent_id, result.garbage);
+        return peer->connection->close(result.garbage);
+    }
+    if (!result.rest.empty()) {
+        peer->retry_at = Clock::now() + disk_retry;
+        peer->inbox.insert(peer->inbox.begin(), std::make_move_iterator(result.rest.begin()),
+                           std::make_move_iterator(result.rest.end()));
+    }
+    peer->inbox_bytes = 0;
+    for (const ArrivedFrame& frame : peer->inbox) peer->inbox_bytes += frame.frame.payload.size();
+    ingest(peer);
+}
+
+void AgentHub::take_session(const PeerPtr& peer, const std::shared_ptr<Session>& session) {
+    if (peer->session && peer->session != session) peer->session->detach_agent();
+    peer->session = session;
+    peer->recording = session->recording();
+    peer->kernel_missing_at_ask = 0;
+    peer->kernel_asked = {};
+    peer->cpu.clear();
+    if (session->ended()) return;
+    session->attach_agent(peer->connection->address());
+    Agent& agent = agents_[peer->agent_id];
+    agent.info.session = session->id();
+    agent.info.target = session->info().target;
+    if (agent.info.state != "paused") agent.info.state = "profiling";
+    changed(agent, false);
+    events_.sessions_changed();
+}
+
+void AgentHub::learn_from(const PeerPtr& peer, const Session::Taken& taken) {
+    const auto at = agents_.find(peer->agent_id);
+    if (at == agents_.end() || at->second.peer != peer) return;
+    Agent& agent = at->second;
+    if (!peer->least_difference_ns || taken.clock_difference_ns < *peer->least_difference_ns)
+        peer->least_difference_ns = taken.clock_difference_ns;
+    // On one machine both read the same clock.
+    const std::int64_t offset_ns = taken.same_boot || agent.same_boot ? 0 : *peer->least_difference_ns;
+    agent.info.clock_offset_ms = static_cast<double>(offset_ns) / 1e6;
+    agent.info.latency_ms = static_cast<double>(taken.clock_difference_ns - offset_ns) / 1e6;
+    if (taken.stats) {
+        agent.info.stats = taken.stats;
+        peer->cpu.emplace_back(taken.monotonic_ns, taken.stats->cpu_ns);
+        while (peer->cpu.size() > 2 && peer->cpu.back().first - peer->cpu.front().first > cpu_window_ns) peer->cpu.pop_front();
+        const auto [first_ns, first_cpu] = peer->cpu.front();
+        if (taken.monotonic_ns > first_ns && taken.stats->cpu_ns >= first_cpu)
+            agent.info.cpu_percent = 100.0 * static_cast<double>(taken.stats->cpu_ns - first_cpu) /
+                                     static_cast<double>(taken.monotonic_ns - first_ns);
+    }
+    if (taken.end) {
+        spdlog::info("session {} ended: {}", peer->session ? peer->session->id() : "", taken.end->reason);
+        agent.info.state = "idle";
+        agent.info.session.clear();
+        agent.info.target.clear();
+        if (peer->session) peer->session->detach_agent();
+    }
+    changed(agent, !taken.end);
+}
+
+void AgentHub::synced(std::shared_ptr<Session> session, std::uint64_t seq) {
+    asio::post(io_, [this, session = std::move(session), seq] {
+        for (const PeerPtr& peer : peers_)
+            if (peer->session == session) acknowledge(peer, seq);
+    });
+}
+
+void AgentHub::acknowledge(const PeerPtr& peer, std::uint64_t seq) {
+    peer->connection->send(wire::Flag::acknowledgement, wire::encode_ack({peer->session->recording(), seq}));
+}
+
+// The agent adds names for the kernel addresses that it has seen to its next batch. Asked when the symbolizer could not name
+// them for a second, and again only when new ones appeared.
+void AgentHub::ask_for_kernel_names(Agent& agent) {
+    Peer& peer = *agent.peer;
+    const auto now = Clock::now();
+    const std::size_t missing = peer.session->unresolved_kernel();
+    peer.kernel_missing_at_ask = std::min(peer.kernel_missing_at_ask, missing);
+    if (missing == 0) {
+        peer.kernel_missing_since = {};
+        return;
+    }
+    if (peer.kernel_missing_since == Clock::time_point{}) peer.kernel_missing_since = now;
+    if (missing <= peer.kernel_missing_at_ask || now - peer.kernel_missing_since < kernel_names_wait ||
+        now - peer.kernel_asked < between_kernel_asks)
+        return;
+    peer.kernel_asked = now;
+    peer.kernel_missing_at_ask = missing;
+    const rapidjson::Value none(rapidjson::kObjectType);
+    command(agent.info.id, "resolve_kernel", none, std::chrono::seconds(30), [](const CommandAnswer&) {});
+}
+
+}  // namespace flamewire::server

@@ -1,0 +1,75 @@
+#include "server/link/ingest.h"
+
+namespace flamewire::server {
+namespace {
+
+bool is_batch(wire::Flag flag) { return flag == wire::Flag::batch || flag == wire::Flag::batch_zstd; }
+
+}  // namespace
+
+Result<std::shared_ptr<Session>> Ingest::session_of(const wire::Frame& frame) {
+    const std::string bytes = TRY(wire::batch_bytes(frame));
+    const wire::BatchHeader header = TRY(wire::peek_header(as_bytes_view(bytes)));
+    const std::lock_guard lock(beginning_);
+    if (auto known = TRY(catalog_.of_recording(header.recording_id))) return known;
+    // Decoded once more when it is stored; only here its target is needed, for the directory's name.
+    wire::EventPeriods periods;
+    const wire::Batch batch = TRY(wire::decode(as_bytes_view(bytes), periods));
+    auto created = catalog_.create(header.recording_id, batch.recording ? batch.recording->target : "");
+    if (!created) return fail(ErrorCode::busy, created.error().message);
+    return created;
+}
+
+Ingested Ingest::take(std::deque<ArrivedFrame> frames, std::shared_ptr<Session> session, const std::string& address) {
+    Ingested result;
+    result.session = std::move(session);
+    bool urgent = false, took = false;
+    for (; !frames.empty(); frames.pop_front()) {
+        const ArrivedFrame& it = frames.front();
+        if (!is_batch(it.frame.flag)) {
+            if (result.session) (void)result.session->keep(it.frame.flag, it.frame.payload, it.arrival_ns);
+            continue;
+        }
+        Result<Session::Taken> taken = fail(ErrorCode::not_found, "no session yet");
+        if (result.session) taken = result.session->take(it.frame.flag, it.frame.payload, it.arrival_ns);
+        if (!taken && taken.error().code == ErrorCode::not_found) {
+            auto found = session_of(it.frame);
+            if (found) {
+                if (result.session && took) disk_.touched(result.session, true);
+                result.session = *found;
+                result.session->attach_agent(address);
+                taken = result.session->take(it.frame.flag, it.frame.payload, it.arrival_ns);
+            } else {
+                taken = std::unexpected(found.error());
+            }
+        }
+        if (!taken) {
+            const ErrorCode code = taken.error().code;
+            if (code == ErrorCode::invalid || code == ErrorCode::too_large || code == ErrorCode::not_found)
+                result.garbage = taken.error().message;
+            else
+                result.rest = std::move(frames);  // the disk: not the agent's fault
+            break;
+        }
+        took = true;
+        urgent = urgent || taken->urgent;
+        if (taken->stored) result.last = std::move(*taken);
+    }
+    if (result.session && took) {
+        disk_.touched(result.session, urgent);
+        symbols_.schedule(result.session);
+    }
+    return result;
+}
+
+Result<std::shared_ptr<Session>> Ingest::resume(const wire::RecordingId& recording) {
+    const std::lock_guard lock(beginning_);
+    auto session = TRY(catalog_.of_recording(recording));
+    if (session) {
+        (void)TRY(session->sync());
+        symbols_.schedule(session);
+    }
+    return session;
+}
+
+}  // namespace flamewire::server

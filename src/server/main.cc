@@ -1,0 +1,24 @@
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include "server/options.h"
+#include "server/server.h"
+
+int main(int argc, char** argv) {
+    // A browser or an agent that went away is an error of that write, not the end.
+    std::signal(SIGPIPE, SIG_IGN);
+    try {
+        const auto parsed = flamewire::server::parse_options(argc, argv);
+        if (!parsed.message.empty()) {
+            fmt::print(parsed.exit_code == 0 ? stdout : stderr, "{}", parsed.message);
+            return parsed.exit_code;
+        }
+        return flamewire::server::run(parsed.options);
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "flamewire-server: {}\n", error.what());
+        return 1;
+    }
+}

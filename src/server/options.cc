@@ -1,0 +1,121 @@
+#include "server/options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <charconv>
+
+namespace flamewire::server {
+namespace {
+
+Result<std::uint16_t> parse_port(std::string_view text, unsigned least) {
+    unsigned value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size() || value < least || value > 65535)
+        return fail(ErrorCode::invalid, fmt::format("{} is no port", text));
+    return static_cast<std::uint16_t>(value);
+}
+
+// What CLI11 leaves to us: texts into values, with the option's name in the sentence.
+Result<bool> finish(Options& options, const std::vector<std::string>& agents, const std::string& toolchain_prefix) {
+    for (const std::string& text : agents) options.agents.push_back(TRY(parse_agent_address(text)));
+    for (const std::string& map : options.settings.path_map)
+        if (!parse_path_map(map)) return fail(ErrorCode::invalid, fmt::format("--path-map takes FROM=TO, not {}", map));
+    if (options.max_samples < 1000) return fail(ErrorCode::invalid, "--max-samples is at least 1000");
+    if (!toolchain_prefix.empty() && options.settings.sysroot.empty()) {
+        options.settings.sysroot = Settings::sysroot_of_toolchain(toolchain_prefix);
+        options.remarks.push_back(options.settings.sysroot.empty()
+                                      ? fmt::format("--toolchain-prefix {}: no sysroot is found beside it; give it with --sysroot",
+                                                    toolchain_prefix)
+                                      : fmt::format("--toolchain-prefix {}: its sysroot {} is used", toolchain_prefix,
+                                                    options.settings.sysroot));
+    }
+    TRY(check(options.settings));
+    if (options.data_dir.empty()) options.data_dir = default_data_dir();
+    if (options.data_dir.empty()) return fail(ErrorCode::invalid, "there is no home directory: give --data-dir");
+    return true;
+}
+
+}  // namespace
+
+Result<AgentAddress> parse_agent_address(const std::string& text) {
+    AgentAddress address;
+    std::string_view rest;
+    if (text.starts_with('[')) {
+        const std::size_t end = text.find(']');
+        if (end == std::string::npos) return fail(ErrorCode::invalid, fmt::format("--agent takes HOST:PORT, not {}", text));
+        address.host = text.substr(1, end - 1);
+        rest = std::string_view(text).substr(end + 1);
+    } else {
+        const std::size_t colon = text.find(':');
+        address.host = text.substr(0, colon);
+        rest = colon == std::string::npos ? std::string_view{} : std::string_view(text).substr(colon);
+    }
+    if (address.host.empty() || (!rest.empty() && !rest.starts_with(':')))
+        return fail(ErrorCode::invalid, fmt::format("--agent takes HOST:PORT, not {}", text));
+    if (!rest.empty()) {
+        const auto port = parse_port(rest.substr(1), 1);
+        if (!port) return fail(ErrorCode::invalid, fmt::format("--agent takes HOST:PORT, not {}", text));
+        address.port = *port;
+    }
+    return address;
+}
+
+std::string default_data_dir() {
+    const char* data = std::getenv("XDG_DATA_HOME");
+    if (data != nullptr && data[0] == '/') return std::string(data) + "/flamewire";
+    const char* home = std::getenv("HOME");
+    return home != nullptr && home[0] != '\0' ? std::string(home) + "/.local/share/flamewire" : std::string{};
+}
+
+ParsedOptions parse_options(int argc, const char* const* argv) {
+    ParsedOptions parsed;
+    Options& options = parsed.options;
+    std::vector<std::string> agents;
+    std::string addr2line, readelf, toolchain_prefix;
+    bool version = false;
+
+    CLI::App app("flamewire-server: takes the profiles of agents, names them, keeps them and shows them in the browser.",
+                 "flamewire-server");
+    app.add_option("--port", options.port, "TCP port for agents; 0 picks a free one")->capture_default_str()->check(CLI::Range(0, 65535));
+    app.add_option("--bind", options.bind, "address for agents; 0.0.0.0 lets boards connect")->capture_default_str();
+    app.add_option("--http-port", options.http_port, "port of the page; 0 picks a free one")->capture_default_str()->check(CLI::Range(0, 65535));
+    app.add_option("--http-bind", options.http_bind, "address of the page")->capture_default_str();
+    app.add_option("--data-dir", options.data_dir, "where sessions are kept (default: flamewire below XDG_DATA_HOME)");
+    app.add_option("--agent", agents, "connect out to a listening agent, HOST:PORT (repeatable)")->type_name("HOST:PORT")->allow_extra_args(false);
+    app.add_option("--binary", options.settings.binaries, "unstripped file to take symbols from (repeatable)")->allow_extra_args(false);
+    app.add_option("--source-dir", options.settings.source_dir, "root of the sources")->capture_default_str();
+    app.add_option("--path-map", options.settings.path_map, "rewrite compile-time paths (repeatable)")->type_name("FROM=TO")->allow_extra_args(false);
+    app.add_option("--sysroot", options.settings.sysroot, "libraries and sources of the target");
+    app.add_flag("--inline,!--no-inline", options.settings.inlines, "show inlined functions (default: on)");
+    app.add_option("--max-samples", options.max_samples, "rows in memory for each session; older ones become coarser")->capture_default_str();
+    app.add_option("--toolchain-prefix", toolchain_prefix, "prefix of a cross compiler: its sysroot is used");
+    app.add_option("--addr2line", addr2line, "not needed: symbols are read in process");
+    app.add_option("--readelf", readelf, "not needed: files are read in process");
+    app.add_flag("--verbose", options.verbose, "log more");
+    app.add_flag("--version", version, "print the version");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        parsed.message = app.help();
+        return parsed;
+    } catch (const CLI::ParseError& error) {
+        parsed.message = fmt::format("flamewire-server: {} (see --help)\n", error.what());
+        parsed.exit_code = 2;
+        return parsed;
+    }
+    if (version) {
+        parsed.message = "flamewire-server " FLAMEWIRE_VERSION "\n";
+        return parsed;
+    }
+    if (!addr2line.empty()) options.remarks.emplace_back("--addr2line is not needed: symbols are read in process");
+    if (!readelf.empty()) options.remarks.emplace_back("--readelf is not needed: files are read in process");
+    if (auto finished = finish(options, agents, toolchain_prefix); !finished) {
+        parsed.message = fmt::format("flamewire-server: {} (see --help)\n", finished.error().message);
+        parsed.exit_code = 2;
+    }
+    return parsed;
+}
+
+}  // namespace flamewire::server

@@ -1,0 +1,43 @@
+// The command line of flamewire-server as a value.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "server/http/settings.h"
+
+namespace flamewire::server {
+
+struct AgentAddress {
+    std::string host;
+    std::uint16_t port = 9999;
+    bool operator==(const AgentAddress&) const = default;
+};
+
+struct Options {
+    std::string bind = "127.0.0.1", http_bind = "127.0.0.1";
+    std::uint16_t port = 9999, http_port = 8080;
+    std::string data_dir;
+    SettingsValues settings;
+    std::size_t max_samples = 500'000;
+    std::vector<AgentAddress> agents;
+    bool verbose = false;
+    std::vector<std::string> remarks;  // one line each, about options that are accepted and need nothing
+};
+
+struct ParsedOptions {
+    Options options;
+    std::string message;  // not empty: print it and exit with `exit_code` (help, version, usage error)
+    int exit_code = 0;
+};
+
+ParsedOptions parse_options(int argc, const char* const* argv);
+
+// "board", "board:9999", "[::1]:9999".
+Result<AgentAddress> parse_agent_address(const std::string& text);
+// XDG_DATA_HOME/flamewire, else ~/.local/share/flamewire.
+std::string default_data_dir();
+
+}  // namespace flamewire::server

@@ -1,0 +1,209 @@
+// Threads: the caller's runs the io_context (agents, HTTP, stream); a pool of two ingests batches and answers queries; one
+// resolves symbols and loads sessions; one makes sessions durable. docs/server.md draws it.
+#include "server/server.h"
+
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+
+#include <asio/io_context.hpp>
+#include <asio/signal_set.hpp>
+#include <asio/thread_pool.hpp>
+#include <cstdio>
+
+#include "server/http/http_server.h"
+#include "server/link/agent_hub.h"
+
+namespace flamewire::server {
+namespace {
+
+constexpr unsigned workers = 2;
+
+bool is_loopback(const std::string& address) {
+    std::error_code error;
+    const auto parsed = asio::ip::make_address(address, error);
+    return !error && parsed.is_loopback();
+}
+
+// Every agent and browser is a descriptor: as many as the system allows.
+void raise_descriptor_limit() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)::setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+std::string url_host(const std::string& bind) {
+    if (bind == "0.0.0.0") return "127.0.0.1";
+    if (bind == "::") return "[::1]";
+    return bind.find(':') == std::string::npos ? bind : "[" + bind + "]";
+}
+
+std::string target_command(const Options& options, std::uint16_t port) {
+    std::string host = options.bind;
+    if (host == "0.0.0.0" || host == "::") host = "ADDRESS-OF-THIS-MACHINE";
+    return fmt::format("flamewire-agent --server {}{}", host, port == 9999 ? "" : fmt::format(" --port {}", port));
+}
+
+class Server {
+public:
+    Server(const Options& options, std::unique_ptr<Catalog> catalog)
+        : options_(options), settings_(options.settings), symbolizer_(symbol_config(options.settings)),
+          sources_(source_config(options.settings)), catalog_(std::move(catalog)),
+          symbols_(symbolizer_, [this](const std::shared_ptr<Session>& session) { session_changed(session); }),
+          disk_(*catalog_, [this](std::shared_ptr<Session> session, std::uint64_t seq) { hub_.synced(std::move(session), seq); }),
+          ingest_(*catalog_, disk_, symbols_),
+          hub_(io_, pool_, *catalog_, ingest_,
+               {.agent_changed = [this](const AgentInfo& agent) { agent_changed(agent); },
+                .session_changed = [this](const std::shared_ptr<Session>& session) { session_changed(session); },
+                .sessions_changed = [this] { sessions_changed(); }}) {}
+
+    Result<bool> start() {
+        const std::uint16_t port = TRY(hub_.listen(options_.bind, options_.port));
+        http_ = TRY(HttpServer::start(io_, pool_, symbols_, {options_.http_bind, options_.http_port}, stream_state()));
+        ServerFacts facts;
+        facts.agent_bind = options_.bind;
+        facts.agent_port = port;
+        facts.http_url = fmt::format("http://{}:{}/", url_host(options_.http_bind), http_->port());
+        facts.target_command = target_command(options_, port);
+        facts.data_dir = options_.data_dir;
+        print_start(facts);
+        api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, api_agents(), std::move(facts));
+        http_->serve(*api_);
+        for (const AgentAddress& agent : options_.agents) hub_.keep_dialling(agent.host, agent.port);
+        return true;
+    }
+
+    void run() {
+        asio::signal_set signals(io_, SIGINT, SIGTERM);
+        signals.async_wait([this](const std::error_code& error, int) {
+            if (error) return;
+            spdlog::info("ending");
+            hub_.stop();
+            http_->stop();
+            ended_ = true;
+        });
+        // Not io_.run() alone: closed connections still have callbacks to run after the signal.
+        while (!ended_) io_.run_one();
+        // What the workers have in hand is finished and made durable; their callbacks into io_ find everything alive.
+        pool_.join();
+        symbols_.stop();
+        disk_.stop();
+        io_.poll();
+    }
+
+private:
+    void print_start(const ServerFacts& facts) const {
+        for (const std::string& remark : options_.remarks) fmt::print(stderr, "{}\n", remark);
+        fmt::print("agent-port: {}\npage: {}\n\nOn a target: {}\n", facts.agent_port, facts.http_url, facts.target_command);
+        if (is_loopback(options_.bind))
+            fmt::print("Agents on this machine only; for boards add: --bind 0.0.0.0\n");
+        fmt::print("Sessions are kept in {}\n", facts.data_dir);
+        std::fflush(stdout);
+    }
+
+    EventMarks::State stream_state() {
+        EventMarks::State state;
+        state.status = [this] { return api_->status().body; };
+        state.session = [this](const std::string& id) -> std::optional<SessionInfo> {
+            const auto session = catalog_->loaded(id);
+            return session ? std::optional(session->info()) : std::nullopt;
+        };
+        state.agent = [this](const std::string& id) -> std::optional<AgentInfo> {
+            for (AgentInfo& agent : hub_.agents())
+                if (agent.id == id) return std::move(agent);
+            return {};
+        };
+        state.live = [this] {
+            std::vector<std::string> ids;
+            for (const auto& session : catalog_->live()) ids.push_back(session->id());
+            return ids;
+        };
+        state.agents = [this] {
+            std::vector<std::string> ids;
+            for (const AgentInfo& agent : hub_.agents()) ids.push_back(agent.id);
+            return ids;
+        };
+        return state;
+    }
+
+    Api::Agents api_agents() {
+        Api::Agents agents;
+        agents.all = [this] { return hub_.agents(); };
+        agents.connect = [this](const std::string& host, std::uint16_t port, std::function<void(Result<AgentInfo>)> answer) {
+            hub_.connect(host, port, std::move(answer));
+        };
+        agents.command = [this](const std::string& agent, const std::string& command, const rapidjson::Value& args,
+                                std::chrono::milliseconds timeout, const Api::Reply& reply) {
+            hub_.command(agent, command, args, timeout, [reply](const CommandAnswer& answer) {
+                switch (answer.kind) {
+                    case CommandAnswer::Kind::reply: return reply(json_answer(answer.text));
+                    case CommandAnswer::Kind::unreachable: return reply(error_answer(502, "agent_unreachable", answer.text));
+                    case CommandAnswer::Kind::timeout: return reply(error_answer(504, "agent_timeout", answer.text));
+                }
+            });
+        };
+        return agents;
+    }
+
+    // From any thread.
+    void session_changed(const std::shared_ptr<Session>& session) {
+        asio::post(io_, [this, id = session->id()] {
+            if (http_) http_->session_changed(id);
+        });
+    }
+    void sessions_changed() {
+        asio::post(io_, [this] {
+            if (!http_) return;
+            http_->sessions_changed();
+            http_->status_changed();
+        });
+    }
+    void agent_changed(const AgentInfo& agent) {
+        asio::post(io_, [this, id = agent.id] {
+            if (!http_) return;
+            http_->agent_changed(id);
+            http_->status_changed();
+        });
+    }
+
+    const Options options_;
+    asio::io_context io_{1};
+    asio::thread_pool pool_{workers};
+    Settings settings_;
+    symbol::Symbolizer symbolizer_;
+    SourceLookup sources_;
+    std::unique_ptr<Catalog> catalog_;
+    Symbolization symbols_;
+    DiskSync disk_;
+    Ingest ingest_;
+    std::unique_ptr<HttpServer> http_;
+    std::unique_ptr<Api> api_;
+    AgentHub hub_;
+    bool ended_ = false;
+};
+
+}  // namespace
+
+int run(const Options& options) {
+    spdlog::set_default_logger(spdlog::stderr_color_mt("flamewire"));
+    spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %l: %v");
+    spdlog::set_level(options.verbose ? spdlog::level::debug : spdlog::level::info);
+    raise_descriptor_limit();
+    auto catalog = Catalog::open(options.data_dir, {.max_rows = options.max_samples});
+    if (!catalog) {
+        fmt::print(stderr, "flamewire-server: {}\n", catalog.error().message);
+        return 1;
+    }
+    Server server(options, std::move(*catalog));
+    if (auto started = server.start(); !started) {
+        fmt::print(stderr, "flamewire-server: {}\n", started.error().message);
+        return 1;
+    }
+    server.run();
+    return 0;
+}
+
+}  // namespace flamewire::server

@@ -1,0 +1,28 @@
+#include "server/session/sequence.h"
+
+namespace flamewire::server {
+namespace {
+
+std::uint64_t first_of(const wire::BatchHeader& header) {
+    return header.first_seq == 0 ? header.seq : header.first_seq;
+}
+
+}  // namespace
+
+Sequence::Verdict Sequence::judge(const wire::BatchHeader& header) const {
+    if (header.seq == 0 || header.epoch == 0 || first_of(header) > header.seq) return Verdict::malformed;
+    if (header.seq <= last_seq_) return Verdict::duplicate;
+    if (first_of(header) <= last_seq_) return Verdict::overlap;
+    if (header.epoch < epoch_) return Verdict::stale;
+    return first_of(header) > last_seq_ + 1 ? Verdict::gap : Verdict::next;
+}
+
+std::uint64_t Sequence::take(const wire::BatchHeader& header) {
+    const std::uint64_t missing = first_of(header) - last_seq_ - 1;
+    missing_ += missing;
+    last_seq_ = header.seq;
+    epoch_ = header.epoch;
+    return missing;
+}
+
+}  // namespace flamewire::server

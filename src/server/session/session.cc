@@ -1,0 +1,383 @@
+#include "server/session/session.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hex.h"
+#include "profile/query.h"
+
+namespace flamewire::server {
+namespace {
+
+// Above this much in the agent's spool (its bound is 8 MiB by default) acknowledgements go out at once.
+constexpr std::uint64_t urgent_spool_bytes = std::uint64_t{4} << 20;
+// Addresses a module and lock: between slices queries and batches get their turn, and the page its first names.
+constexpr std::size_t symbol_slice = 4096;
+constexpr std::chrono::seconds thorough_every{1};
+
+std::string recording_hex(const wire::RecordingId& id) {
+    return to_hex(std::as_bytes(std::span(id)));
+}
+
+}  // namespace
+
+const std::string& own_boot_id() {
+    static const std::string id = [] {
+        auto text = read_file("/proc/sys/kernel/random/boot_id", 128).value_or("");
+        while (!text.empty() && text.back() == '\n') text.pop_back();
+        return text;
+    }();
+    return id;
+}
+
+Session::Session(std::string id, std::string stream_path, profile::StoreLimits limits)
+    : id_(std::move(id)), stream_path_(std::move(stream_path)), store_(limits) {
+    info_.id = id_;
+}
+
+Result<std::shared_ptr<Session>> Session::create(std::string id, std::string stream_path,
+                                                 const wire::RecordingId& recording, profile::StoreLimits limits) {
+    std::shared_ptr<Session> session(new Session(std::move(id), std::move(stream_path), limits));
+    session->recording_ = recording;
+    session->info_.recording = recording_hex(recording);
+    session->writer_ = TRY(wire::SessionWriter::create(session->stream_path_));
+    return session;
+}
+
+Result<std::shared_ptr<Session>> Session::load(std::string id, std::string stream_path, profile::StoreLimits limits) {
+    std::shared_ptr<Session> session(new Session(std::move(id), std::move(stream_path), limits));
+    wire::SessionReader reader = TRY(wire::SessionReader::open(session->stream_path_));
+    const std::lock_guard lock(session->ingest_mutex_);
+    while (true) {
+        auto record = reader.next();
+        if (!record) {
+            session->set_notice("stream-damaged",
+                                fmt::format("The session file is damaged at byte {}: what follows is not shown.",
+                                            reader.offset()),
+                                "");
+            break;
+        }
+        if (!*record) break;
+        const wire::SessionRecord& it = **record;
+        if (it.frame.flag != wire::Flag::batch && it.frame.flag != wire::Flag::batch_zstd) continue;
+        // A batch that is refused here was refused when it came, too: the notice is the same.
+        if (auto taken = session->take_locked(it.frame.flag, it.frame.payload, it.arrival_ns, true); !taken)
+            session->set_notice("batch-unreadable",
+                                fmt::format("A batch at byte {} cannot be read: {}.", it.offset, taken.error().message),
+                                "");
+    }
+    session->synced_seq_ = session->appended_seq_.load();
+    session->size_bytes_ = reader.offset();
+    session->away_since_ = std::chrono::steady_clock::now() -
+                           std::chrono::nanoseconds(std::max<std::int64_t>(0, realtime_ns() - session->last_arrival_ns_));
+    session->publish(true);
+    return session;
+}
+
+Result<bool> Session::make_writable() {
+    const std::lock_guard lock(ingest_mutex_);
+    if (!writer_) writer_ = TRY(wire::SessionWriter::append_to(stream_path_));
+    return true;
+}
+
+Result<Session::Taken> Session::take(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns) {
+    const std::lock_guard lock(ingest_mutex_);
+    return take_locked(flag, payload, arrival_ns, false);
+}
+
+Result<Session::Taken> Session::take_locked(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns,
+                                            bool from_file) {
+    const std::string bytes = TRY(wire::batch_bytes(flag, as_bytes_view(payload)));
+    const wire::BatchHeader header = TRY(wire::peek_header(as_bytes_view(bytes)));
+    if (from_file && appended_seq_ == 0) {
+        recording_ = header.recording_id;
+        info_.recording = recording_hex(recording_);
+    }
+    if (header.recording_id != recording_) return fail(ErrorCode::not_found, "a batch of another recording");
+    Taken taken;
+    taken.seq = header.seq;
+    const Sequence::Verdict verdict = sequence_.judge(header);
+    switch (verdict) {
+        case Sequence::Verdict::duplicate: taken.urgent = true; return taken;
+        case Sequence::Verdict::malformed: return fail(ErrorCode::invalid, "a batch without sequence number or epoch");
+        case Sequence::Verdict::stale:
+            return fail(ErrorCode::invalid, fmt::format("batch {} is of epoch {}, which is over", header.seq, header.epoch));
+        case Sequence::Verdict::overlap:
+            return fail(ErrorCode::invalid, fmt::format("batch {} to {} overlaps batch {}, which is stored already",
+                                                        header.first_seq, header.seq, sequence_.last_seq()));
+        case Sequence::Verdict::next:
+        case Sequence::Verdict::gap: break;
+    }
+    wire::EventPeriods periods;
+    if (header.epoch == sequence_.epoch()) periods = periods_;
+    const wire::Batch batch = TRY(wire::decode(as_bytes_view(bytes), periods));
+    if (!from_file) TRY(append(flag, payload, arrival_ns));
+
+    periods_ = std::move(periods);
+    if (sequence_.take(header) > 0)
+        set_notice("batches-missing",
+                   fmt::format("{} batches of this recording never arrived here; their samples are not shown.",
+                               sequence_.missing()),
+                   "");
+    appended_seq_ = header.seq;
+    taken.stored = true;
+    taken.monotonic_ns = batch.monotonic_ns;
+    taken.clock_difference_ns = arrival_ns - batch.realtime_ns;
+    taken.stats = batch.agent;
+    taken.end = batch.end;
+    Result<bool> applied = true;
+    {
+        const std::unique_lock store_lock(store_mutex_);
+        applied = store_.apply(batch);
+        if (store_.row_count() != 0 && (first_row_ns_ == 0 || store_.first_ns() < first_row_ns_))
+            first_row_ns_ = store_.first_ns();
+        taken.same_boot = store_.recording() && !own_boot_id().empty() && store_.recording()->boot_id == own_boot_id();
+    }
+    if (!applied)
+        set_notice("batch-refused",
+                   fmt::format("{} batches refer to something that was never sent and are not shown (last: {}).",
+                               ++refused_batches_, applied.error().message),
+                   "");
+    learn_clock(batch, arrival_ns);
+    if (batch.end) ended_ = true;
+    if (!from_file) publish(false);
+    taken.urgent = batch.end.has_value() || (batch.agent && batch.agent->spool_bytes >= urgent_spool_bytes);
+    return taken;
+}
+
+Result<bool> Session::append(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns) {
+    if (!writer_) {
+        auto opened = wire::SessionWriter::append_to(stream_path_);
+        if (!opened) return fail(ErrorCode::busy, opened.error().message);
+        writer_ = std::move(*opened);
+    }
+    if (auto appended = writer_->append(arrival_ns, flag, payload); !appended) {
+        set_notice("disk", fmt::format("The session cannot be written: {}. The agent keeps its samples meanwhile.",
+                                       appended.error().message),
+                   appended.error().errno_value == ENOSPC ? "free some space under the data directory" : "");
+        return fail(ErrorCode::busy, appended.error().message);
+    }
+    size_bytes_ = writer_->size_bytes();
+    set_notice("disk", "", "");
+    return true;
+}
+
+Result<bool> Session::keep(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns) {
+    const std::lock_guard lock(ingest_mutex_);
+    return append(flag, payload, arrival_ns);
+}
+
+Result<std::uint64_t> Session::sync() {
+    int fd = -1;
+    std::uint64_t seq = 0;
+    {
+        const std::lock_guard lock(ingest_mutex_);
+        if (!writer_) return synced_seq_.load();
+        fd = writer_->fd();
+        seq = appended_seq_;
+    }
+    // Outside the lock, so that batches go on; the writer lives as long as the session.
+    if (::fdatasync(fd) != 0 && errno != EINVAL && errno != EROFS) {
+        set_notice("disk", fmt::format("The session cannot be made durable: {}.", std::generic_category().message(errno)), "");
+        return fail_errno("fdatasync of " + stream_path_, errno);
+    }
+    std::uint64_t before = synced_seq_;
+    while (before < seq && !synced_seq_.compare_exchange_weak(before, seq)) {
+    }
+    return seq;
+}
+
+std::uint64_t Session::last_seq() const { return appended_seq_; }
+
+void Session::symbolize(symbol::Symbolizer& symbolizer, const std::function<void()>& progress) {
+    const std::lock_guard symbols_lock(symbols_mutex_);
+    const std::uint64_t generation = symbolizer.generation();
+    if (generation != symbol_generation_) {
+        if (symbol_generation_ != 0) forget_frames();
+        symbol_generation_ = generation;
+    }
+    std::vector<profile::PendingModule> pending;
+    std::vector<symbol::ModuleIdentity> identities;
+    {
+        const std::unique_lock lock(store_mutex_);
+        pending = store_.take_pending();
+        for (const auto& module : pending) identities.push_back(store_.modules()[module.module].identity);
+    }
+    for (std::size_t i = 0; i < pending.size(); ++i) {
+        const profile::PendingModule& module = pending[i];
+        for (std::size_t at = 0; at < module.locations.size(); at += symbol_slice) {
+            const std::size_t end = std::min(module.locations.size(), at + symbol_slice);
+            profile::PendingModule slice;
+            slice.module = module.module;
+            slice.locations.assign(module.locations.begin() + static_cast<std::ptrdiff_t>(at),
+                                   module.locations.begin() + static_cast<std::ptrdiff_t>(end));
+            slice.addresses.assign(module.addresses.begin() + static_cast<std::ptrdiff_t>(at),
+                                   module.addresses.begin() + static_cast<std::ptrdiff_t>(end));
+            const symbol::Resolved resolved = symbolizer.resolve(identities[i], slice.addresses);
+            const std::unique_lock lock(store_mutex_);
+            store_.set_frames(slice, resolved);
+        }
+        auto report = symbolizer.report(identities[i]);
+        {
+            const std::lock_guard lock(info_mutex_);
+            reports_[module.module] = std::move(report);
+        }
+    }
+    unresolved_kernel_ = read([](const profile::Store& store) { return store.unresolved_kernel_locations(); });
+    if (pending.empty()) return;
+    publish(true);
+    progress();
+}
+
+void Session::forget_frames() {
+    {
+        const std::unique_lock lock(store_mutex_);
+        store_.forget_frames({});
+    }
+    const std::lock_guard lock(info_mutex_);
+    reports_.clear();
+}
+
+std::map<profile::ModuleId, symbol::ModuleReport> Session::module_reports() const {
+    const std::lock_guard lock(info_mutex_);
+    return reports_;
+}
+
+void Session::learn_clock(const wire::Batch& batch, std::int64_t arrival_ns) {
+    const std::lock_guard lock(info_mutex_);
+    const std::int64_t difference = arrival_ns - batch.realtime_ns;
+    if (!clock_known_ || difference < clock_difference_ns_) clock_difference_ns_ = difference;
+    if (!clock_known_) realtime_minus_monotonic_ns_ = batch.realtime_ns - static_cast<std::int64_t>(batch.monotonic_ns);
+    clock_known_ = true;
+    last_arrival_ns_ = arrival_ns;
+    ++info_.batches;
+}
+
+SessionState Session::state() const {
+    if (ended_) return SessionState::ended;
+    if (attached_) return paused_ ? SessionState::paused : SessionState::live;
+    return std::chrono::steady_clock::now() - away_since_ < waiting_time ? SessionState::waiting : SessionState::ended;
+}
+
+SessionInfo Session::info() const {
+    const std::lock_guard lock(info_mutex_);
+    SessionInfo info = info_;
+    info.state = state();
+    if (info.state == SessionState::ended && info.end_reason.empty()) info.end_reason = "the agent went away";
+    info.notices.insert(info.notices.end(), own_notices_.begin(), own_notices_.end());
+    return info;
+}
+
+std::uint64_t Session::start_ns() const {
+    const std::lock_guard lock(info_mutex_);
+    return info_.start_ns;
+}
+
+void Session::attach_agent(const std::string& address) {
+    const std::lock_guard lock(info_mutex_);
+    info_.agent = address;
+    attached_ = true;
+    paused_ = false;
+}
+
+void Session::detach_agent() {
+    const std::lock_guard lock(info_mutex_);
+    attached_ = false;
+    away_since_ = std::chrono::steady_clock::now();
+}
+
+void Session::set_paused(bool paused) { paused_ = paused; }
+
+void Session::set_notice(const std::string& code, const std::string& text, const std::string& remedy) {
+    const std::lock_guard lock(info_mutex_);
+    std::erase_if(own_notices_, [&](const wire::Notice& notice) { return notice.code == code; });
+    if (!text.empty()) own_notices_.push_back({code, text, remedy});
+}
+
+void Session::publish(bool thorough) {
+    // The copy is filled without info_mutex_, so that readers of info() never wait for the store.
+    const auto now = std::chrono::steady_clock::now();
+    SessionInfo fresh;
+    {
+        const std::lock_guard lock(info_mutex_);
+        thorough = thorough || now - thorough_at_ >= thorough_every;
+        if (thorough) thorough_at_ = now;
+        fresh = info_;
+    }
+    fill_from_store(fresh, thorough);
+    const std::lock_guard lock(info_mutex_);
+    fresh.batches = info_.batches;
+    fresh.agent = info_.agent;
+    // A slower publisher must not bring back an older view.
+    if (fresh.data_version < info_.data_version) return;
+    if (clock_known_) {
+        fresh.target_started_ns = static_cast<std::int64_t>(fresh.start_ns) + realtime_minus_monotonic_ns_;
+        fresh.started_ns = fresh.target_started_ns + clock_difference_ns_;
+    }
+    info_ = std::move(fresh);
+}
+
+void Session::fill_from_store(SessionInfo& info, bool thorough) {
+    const std::shared_lock lock(store_mutex_);
+    info.size_bytes = size_bytes_;
+    info.data_version = store_.version();
+    if (const auto& recording = store_.recording()) {
+        info.target = recording->target;
+        info.host = recording->host;
+        info.arch = recording->arch;
+        info.kernel_release = recording->kernel_release;
+        info.agent_version = recording->agent_version;
+        info.pids = recording->pids;
+        info.frequency_hz = recording->frequency_hz;
+        info.unwind = recording->unwind;
+        if (first_row_ns_ == 0) info.start_ns = recording->start_ns;
+    }
+    if (store_.row_count() != 0) {
+        info.start_ns = first_row_ns_;
+        info.newest_ns = store_.end_ns();
+        info.duration_ms = static_cast<double>(info.newest_ns - info.start_ns) / 1e6;
+    }
+    const auto ms = [&](std::uint64_t ns) {
+        return ns <= info.start_ns ? 0.0 : static_cast<double>(ns - info.start_ns) / 1e6;
+    };
+    info.events.clear();
+    info.samples = store_.total(0).samples;
+    const auto events = store_.events();
+    for (profile::EventId id = 1; id < events.size(); ++id) {
+        const profile::Weight total = store_.total(id);
+        info.events.push_back({events[id].name, events[id].unit, total.samples, total.weight, events[id].frequency_hz,
+                               events[id].period});
+    }
+    info.losses.clear();
+    info.lost = 0;
+    for (const profile::LossTotal& loss : store_.losses()) {
+        const bool dropped = loss.by_store && loss.reason == wire::LossReason::unknown;
+        LossInfo out{dropped ? "memory_limit" : std::string(loss_reason_name(loss.reason)), loss.count,
+                     is_lost(loss.reason), loss.event < events.size() ? events[loss.event].name : "", ms(loss.first_ns),
+                     ms(loss.last_ns)};
+        if (out.lost) info.lost += out.count;
+        info.losses.push_back(std::move(out));
+    }
+    info.notices = store_.notices();
+    if (const auto& end = store_.end()) {
+        info.end_reason = end->reason;
+        info.exit_code = end->exit_code;
+    }
+    Retention retention;
+    retention.rows = store_.row_count();
+    retention.memory_bytes = store_.memory_bytes();
+    for (const profile::Coverage& stretch : store_.coverage())
+        if (!stretch.whole) retention.whole_from_ms = ms(stretch.end_ns);
+    info.retention = retention;
+    if (thorough && info.samples != 0) {
+        const profile::Weight unresolved = profile::unresolved(store_, {});
+        info.unresolved_percent = 100.0 * static_cast<double>(unresolved.samples) / static_cast<double>(info.samples);
+    }
+}
+
+}  // namespace flamewire::server

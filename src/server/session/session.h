@@ -1,0 +1,148 @@
+// One recording: its stream on disk, its store in memory, its symbols. Live and replay are one code path: take() gets the same frames,
+// from the link or from the file. Thread-safe: frames go in one caller at a time, queries share, symbols are resolved without holding
+// up either.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "profile/store.h"
+#include "server/session/sequence.h"
+#include "server/session/session_info.h"
+#include "symbol/symbolizer.h"
+#include "wire/batch.h"
+#include "wire/frame.h"
+#include "wire/session_file.h"
+
+namespace flamewire::server {
+
+// How long a session whose agent is away counts as waiting for it.
+inline constexpr std::chrono::seconds waiting_time{120};
+
+class Session {
+public:
+    // A new session, written to `stream_path` (whose directory exists).
+    static Result<std::shared_ptr<Session>> create(std::string id, std::string stream_path,
+                                                   const wire::RecordingId& recording, profile::StoreLimits limits);
+    // A session on disk, read to the last whole record. Damage in the middle ends the reading there with a notice.
+    static Result<std::shared_ptr<Session>> load(std::string id, std::string stream_path, profile::StoreLimits limits);
+
+    // What became of a frame.
+    struct Taken {
+        bool stored = false;  // false: it was here already
+        bool urgent = false;  // the agent should not wait for its acknowledgement
+        std::uint64_t seq = 0;
+        std::uint64_t monotonic_ns = 0;
+        std::int64_t clock_difference_ns = 0;  // arrival minus the target's wall clock: offset + latency
+        std::optional<wire::AgentStats> stats;
+        bool same_boot = false;  // the agent runs on this machine: no clock offset
+        std::optional<wire::End> end;
+    };
+    // Appends one batch frame to the file, then to the store. not_found: of another recording; invalid: no batch (the connection is not to be trusted);
+    // busy: the disk refused it (try the same frame again later; nothing was taken).
+    Result<Taken> take(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
+    // Other frames that belong to the recording (metrics): kept in the file as received.
+    Result<bool> keep(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
+
+    // Makes what was appended so far durable; the answer is the last seq that is.
+    Result<std::uint64_t> sync();
+    [[nodiscard]] std::uint64_t last_seq() const;
+    [[nodiscard]] std::uint64_t synced_seq() const { return synced_seq_; }
+    // Opens the file for appending, cutting a torn tail. invalid when it is damaged in the middle.
+    Result<bool> make_writable();
+
+    // Resolves what has no frames yet, in slices; calls `progress` after each that changed something.
+    void symbolize(symbol::Symbolizer& symbolizer, const std::function<void()>& progress);
+    // All frames are to be resolved anew by the next symbolize().
+    void forget_frames();
+    [[nodiscard]] std::size_t unresolved_kernel() const { return unresolved_kernel_; }
+    // Of module ids; absent while nothing is known.
+    [[nodiscard]] std::map<profile::ModuleId, symbol::ModuleReport> module_reports() const;
+
+    // Runs `query` on the store, shared with other queries.
+    template <class Query>
+    auto read(Query query) const {
+        const std::shared_lock lock(store_mutex_);
+        return query(store_);
+    }
+
+    [[nodiscard]] const std::string& id() const { return id_; }
+    [[nodiscard]] const wire::RecordingId& recording() const { return recording_; }
+    [[nodiscard]] const std::string& stream_path() const { return stream_path_; }
+    // As of now.
+    [[nodiscard]] SessionInfo info() const;
+    // Of ms 0.
+    [[nodiscard]] std::uint64_t start_ns() const;
+
+    void attach_agent(const std::string& address);
+    void detach_agent();
+    void set_paused(bool paused);
+    [[nodiscard]] bool attached() const { return attached_; }
+    [[nodiscard]] bool ended() const { return ended_; }
+    // A notice of the server, replacing an older one with the same code; empty text removes it.
+    void set_notice(const std::string& code, const std::string& text, const std::string& remedy);
+
+    // Computes what info() says anew; `thorough` with what costs a pass over the rows.
+    void publish(bool thorough);
+
+    // Bookkeeping of the owner: one symbol job at a time is queued.
+    std::atomic<bool> symbols_queued{false};
+    std::atomic<std::int64_t> last_used_ns{0};
+
+private:
+    Session(std::string id, std::string stream_path, profile::StoreLimits limits);
+    Result<Taken> take_locked(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns, bool from_file);
+    Result<bool> append(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
+    void learn_clock(const wire::Batch& batch, std::int64_t arrival_ns);
+    void fill_from_store(SessionInfo& info, bool thorough);
+    [[nodiscard]] SessionState state() const;
+
+    const std::string id_, stream_path_;
+    wire::RecordingId recording_{};
+
+    // Ingestion: one frame at a time.
+    std::mutex ingest_mutex_;
+    std::optional<wire::SessionWriter> writer_;
+    Sequence sequence_;
+    wire::EventPeriods periods_;
+    std::uint64_t refused_batches_ = 0;
+    std::atomic<std::uint64_t> appended_seq_{0}, synced_seq_{0};
+    std::atomic<std::uint64_t> size_bytes_{0};
+    std::atomic<std::uint64_t> first_row_ns_{0};  // earliest bucket ever seen: ms 0 of the session, whatever is dropped later
+
+    mutable std::shared_mutex store_mutex_;
+    profile::Store store_;
+
+    std::mutex symbols_mutex_;  // one resolver at a time
+    std::uint64_t symbol_generation_ = 0;
+    std::atomic<std::size_t> unresolved_kernel_{0};
+
+    mutable std::mutex info_mutex_;
+    SessionInfo info_;
+    std::map<profile::ModuleId, symbol::ModuleReport> reports_;
+    std::vector<wire::Notice> own_notices_;
+    std::int64_t clock_difference_ns_ = 0;  // smallest seen
+    std::int64_t realtime_minus_monotonic_ns_ = 0;
+    bool clock_known_ = false;
+    std::chrono::steady_clock::time_point thorough_at_{};
+    std::chrono::steady_clock::time_point away_since_{};
+    std::int64_t last_arrival_ns_ = 0;
+
+    std::atomic<bool> attached_{false}, paused_{false}, ended_{false};
+};
+
+// This machine's boot id; empty when it cannot be read.
+const std::string& own_boot_id();
+
+}  // namespace flamewire::server

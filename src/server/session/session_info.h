@@ -1,0 +1,90 @@
+// What is known of a session without its rows: the answer of /api/sessions, the sidecar file session.json, and what the event stream
+// announces. A value: a live session publishes a new one after every batch, readers keep theirs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "profile/store.h"
+#include "server/session/json_writer.h"
+
+namespace flamewire::server {
+
+enum class SessionState { live, paused, waiting, ended };
+std::string_view to_string(SessionState state);
+
+struct EventInfo {
+    std::string name, unit;
+    std::uint64_t samples = 0, weight = 0;
+    std::uint32_t frequency_hz = 0;
+    std::uint64_t period = 0;
+    bool operator==(const EventInfo&) const = default;
+};
+
+struct LossInfo {
+    std::string reason;
+    std::uint64_t count = 0;
+    bool lost = false;  // samples that are not shown
+    std::string event;
+    double first_ms = 0, last_ms = 0;
+    bool operator==(const LossInfo&) const = default;
+};
+
+struct Retention {
+    double whole_from_ms = 0;
+    std::uint64_t rows = 0, coarse_rows = 0, memory_bytes = 0;
+};
+
+struct SessionInfo {
+    std::string id;
+    std::string recording;  // hex; only in the sidecar
+    SessionState state = SessionState::ended;
+    std::string target, agent, host, arch, kernel_release, agent_version;
+    std::int64_t started_ns = 0;         // server's wall clock
+    std::int64_t target_started_ns = 0;  // the target's
+    double duration_ms = 0;
+    std::uint64_t start_ns = 0;   // CLOCK_MONOTONIC of the target at ms 0
+    std::uint64_t newest_ns = 0;  // end of the newest bucket
+    std::uint64_t samples = 0, lost = 0;
+    double unresolved_percent = 0;
+    std::vector<EventInfo> events;
+    std::vector<std::uint32_t> pids;
+    std::uint64_t size_bytes = 0, batches = 0;
+    std::uint32_t frequency_hz = 0;
+    std::string unwind, end_reason;
+    std::optional<std::int32_t> exit_code;
+    std::uint64_t data_version = 0;
+    std::vector<LossInfo> losses;
+    std::vector<wire::Notice> notices;
+    std::optional<Retention> retention;  // of sessions in memory
+};
+
+std::string_view loss_reason_name(wire::LossReason reason);
+// True when `reason` counts samples that no view shows.
+bool is_lost(wire::LossReason reason);
+
+// The Session object of docs/openapi.yaml without its closing brace's extras: `more` adds members (modules) before the object ends.
+template <class More>
+void write_session(JsonWriter& json, const SessionInfo& info, More more);
+void write_session(JsonWriter& json, const SessionInfo& info);
+void write_loss(JsonWriter& json, const LossInfo& loss);
+void write_session_members(JsonWriter& json, const SessionInfo& info);
+
+template <class More>
+void write_session(JsonWriter& json, const SessionInfo& info, More more) {
+    json.object();
+    write_session_members(json, info);
+    more(json);
+    json.end_object();
+}
+
+// The sidecar: {"schema":1,"recording":hex,"newest_ns":n,"session":{…}}.
+std::string encode_sidecar(const SessionInfo& info);
+// invalid when it is not such a file; the caller rebuilds it from the stream.
+Result<SessionInfo> parse_sidecar(std::string_view json);
+
+}  // namespace flamewire::server
