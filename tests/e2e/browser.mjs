@@ -1,5 +1,10 @@
 // Debian's Chromium through playwright-core, without anything that would talk to the outside.
-import { chromium } from 'playwright-core';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+
+const packages = process.env.FLAMEWIRE_E2E_PACKAGES;
+const require = createRequire(packages ? join(packages, 'package.json') : import.meta.url);
+const { chromium } = require('playwright-core');
 
 export const CHROMIUM = process.env.FLAMEWIRE_CHROMIUM ?? '/usr/bin/chromium';
 

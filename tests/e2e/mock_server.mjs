@@ -70,7 +70,8 @@ export function prune(graph, share, path = []) {
   let root = 0;
   for (const name of path) {
     let next = -1;
-    for (let i = root + 1; i < n.parent.length && next < 0; i++) if (n.parent[i] === root && graph.names[n.name[i]] === name) next = i;
+    for (let i = root + 1; i < n.parent.length; i++)
+      if (n.parent[i] === root && graph.names[n.name[i]] === name && (next < 0 || n.total[i] > n.total[next])) next = i;
     if (next < 0) return null;
     root = next;
   }

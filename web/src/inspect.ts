@@ -1,4 +1,5 @@
 // What the page shows, for tests: the frames that are really on the canvas and the state behind them.
+import { entryName } from './flame/path';
 import { flame } from './store/data';
 import { matches, pane, tree, zoomTarget } from './store/flame';
 import { streamState } from './store/live';
@@ -10,7 +11,7 @@ export function exposeForTests(): void {
   const inspector = {
     frames: () => pane.value?.frames() ?? [],
     settled: () => pane.value !== null && !pane.value.animating() && !flame.loading.value && tree.value !== null,
-    zoomPath: () => zoom.value,
+    zoomPath: () => zoom.value.map(entryName),
     matchedShare: () => {
       const shown = tree.value;
       const found = matches.value;

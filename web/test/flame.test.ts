@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { frameColour, kinds, shadeOf } from '../src/flame/colour';
 import { graft, hasPrunedBelow, nodesAlong } from '../src/flame/graft';
+import { entryName } from '../src/flame/path';
 import { boxAt, BoxType, layOut, newBoxes, type Boxes } from '../src/flame/layout';
 import { compilePattern, escapePattern, findMatches } from '../src/flame/search';
 import { buildTree, largestChild, nodeAt, pathOf, type FlameTree } from '../src/flame/tree';
@@ -79,6 +80,28 @@ test('paths lead to nodes and back', () => {
   assert.deepEqual(nodeAt(tree, ['main', 'gone', 'leaf']), { node: named(tree, 'main'), found: 1 });
   assert.equal(largestChild(tree, named(tree, 'main')), named(tree, 'b'));
   assert.deepEqual(pathOf(tree, 0), []);
+});
+
+test('siblings of one name are told apart', () => {
+  const graph = graphOf({ 'main;f': 60, 'main;g': 5, 'main;f;deep': 10 });
+  // A lighter f of another kind beside the heavier one.
+  const n = graph.nodes;
+  n.parent.push(1);
+  n.name.push(graph.names.indexOf('f'));
+  n.kind.push(3);
+  n.total.push(20);
+  n.self.push(20);
+  for (const column of ['module', 'file', 'line', 'samples', 'self_samples', 'pruned'] as const) n[column].push(0);
+  n.total[0]! += 20;
+  n.total[1]! += 20;
+  const tree = buildTree(graph, 'name');
+  const lighter = tree.size - 1;
+  const heavier = nodeAt(tree, ['main', 'f']).node;
+  assert.equal(tree.total[heavier], 70);
+  assert.deepEqual(pathOf(tree, heavier), ['main', 'f']);
+  assert.equal(nodeAt(tree, pathOf(tree, lighter)).node, lighter);
+  assert.equal(nodesAlong(graph, pathOf(tree, lighter)).at(-1), lighter);
+  assert.deepEqual(pathOf(tree, lighter).map(entryName), ['main', 'f']);
 });
 
 test('a stack 5,000 deep is no problem', () => {

@@ -1,4 +1,5 @@
 // The way from the root to the zoomed frame. A long way keeps its beginning and its end.
+import { entryName } from '../flame/path';
 import { zoomTo } from '../store/flame';
 
 const SHOWN_FIRST = 2;
@@ -6,10 +7,10 @@ const SHOWN_LAST = 4;
 
 export function Breadcrumbs({ path }: { path: readonly string[] }) {
   const hidden = path.length > SHOWN_FIRST + SHOWN_LAST + 1;
-  const crumb = (name: string, index: number) => (
+  const crumb = (entry: string, index: number) => (
     <li key={index}>
-      <button type="button" title={name} aria-current={index === path.length - 1 ? 'true' : undefined} onClick={() => zoomTo(path.slice(0, index + 1))}>
-        {name}
+      <button type="button" title={entryName(entry)} aria-current={index === path.length - 1 ? 'true' : undefined} onClick={() => zoomTo(path.slice(0, index + 1))}>
+        {entryName(entry)}
       </button>
     </li>
   );
@@ -24,7 +25,7 @@ export function Breadcrumbs({ path }: { path: readonly string[] }) {
         {hidden ? (
           <>
             {path.slice(0, SHOWN_FIRST).map(crumb)}
-            <li class="crumbs-gap" title={path.slice(SHOWN_FIRST, -SHOWN_LAST).join('\n')}>
+            <li class="crumbs-gap" title={path.slice(SHOWN_FIRST, -SHOWN_LAST).map(entryName).join('\n')}>
               {path.length - SHOWN_FIRST - SHOWN_LAST} more
             </li>
             {path.slice(-SHOWN_LAST).map((name, i) => crumb(name, path.length - SHOWN_LAST + i))}

@@ -95,6 +95,7 @@ export function FlameView() {
       <div class="subbar">
         <Breadcrumbs path={zoom.value} />
         {target.found < zoom.value.length && <span class="note">The zoomed frame has no samples here; its nearest caller is shown.</span>}
+        {error && <span class="note note-error">Not refreshed: {error.message}</span>}
         <span class="spacer" />
         <span class="faint" id="flame-total">
           {weight(shown.total[target.node]!, shown.unit)} · {count(shown.samples[target.node]!)} samples

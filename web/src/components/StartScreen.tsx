@@ -29,7 +29,9 @@ function ConnectOut() {
       }}
     >
       <label>
-        Or reach an agent that runs with <code>--listen</code>
+        <span>
+          Or reach an agent that runs with <code>--listen</code>
+        </span>
         <input class="field mono" type="text" placeholder="board.local:9999" spellcheck={false} value={address} onInput={(event) => setAddress(event.currentTarget.value)} />
       </label>
       <Button title="Connect to this agent" disabled={!match || busy} onClick={() => void go()}>

@@ -1,32 +1,31 @@
 // A flame graph's answer leaves out subtrees that are too small to see. When the person zooms into one, the server sends that
 // subtree in full, and it is grafted onto the tree at hand. Pure functions on the answer's columns.
 import type { FlameGraph } from '../api/types';
+import { chooseSibling, entryName } from './path';
 
 type Nodes = FlameGraph['nodes'];
 const columns = [
   'parent', 'name', 'module', 'kind', 'file', 'line', 'self', 'total', 'samples', 'self_samples', 'pruned',
 ] as const satisfies readonly (keyof Nodes)[];
 
-// The nodes along `path` (function names from the outermost frame), as far as the tree has them. Of siblings with one name the
-// first, which is the largest, counts.
+// The nodes along `path` (see path.ts), as far as the tree has them.
 export function nodesAlong(graph: FlameGraph, path: readonly string[]): number[] {
-  const { parent, name } = graph.nodes;
+  const { parent, name, kind, module, total } = graph.nodes;
+  const look = (node: number) => ({
+    name: graph.names[name[node]!]!,
+    kind: kind[node]!,
+    module: graph.modules[module[node]!] ?? '',
+    total: total[node]!,
+  });
   const found: number[] = [];
   let at = 0;
-  for (const wanted of path) {
-    const id = graph.names.indexOf(wanted);
-    if (id < 0) break;
-    let next = -1;
+  for (const entry of path) {
+    const siblings: number[] = [];
     // Children stand behind their parent.
-    for (let node = at + 1; node < parent.length; node++) {
-      if (parent[node] === at && name[node] === id) {
-        next = node;
-        break;
-      }
-    }
-    if (next < 0) break;
-    found.push(next);
-    at = next;
+    for (let node = at + 1; node < parent.length; node++) if (parent[node] === at) siblings.push(node);
+    at = chooseSibling(entry, siblings, look);
+    if (at < 0) break;
+    found.push(at);
   }
   return found;
 }
@@ -46,88 +45,87 @@ export function hasPrunedBelow(graph: FlameGraph, path: readonly string[]): bool
   return graph.nodes.pruned.some((count, node) => count > 0 && below[node] === 1);
 }
 
+// Strings of a second table in terms of the first, which grows by what it lacks.
+function merge(table: string[], other: readonly string[]): Int32Array {
+  const index = new Map(table.map((text, i) => [text, i]));
+  return Int32Array.from(other, (text) => {
+    let id = index.get(text);
+    if (id === undefined) {
+      id = table.push(text) - 1;
+      index.set(text, id);
+    }
+    return id;
+  });
+}
+
 // `base` with the subtree at `path` replaced by `detail`, whose node 0 is the last frame of the path. Frames of the path that
 // `base` lacks are added. Ancestors take over the difference of weight, so that a newer subtree still fits into its parents.
 export function graft(base: FlameGraph, path: readonly string[], detail: FlameGraph): FlameGraph {
-  if (path.length === 0 || detail.nodes.parent.length === 0) return base;
+  const added = detail.nodes;
+  if (path.length === 0 || added.parent.length === 0) return base;
   const found = nodesAlong(base, path);
   const complete = found.length === path.length;
   const anchor = complete ? found.at(-1)! : -1;
-  const dropped = anchor >= 0 ? mark(base.nodes.parent, anchor) : new Uint8Array(base.nodes.parent.length);
+  const below = anchor >= 0 ? mark(base.nodes.parent, anchor) : null;
 
   const names = [...base.names];
   const modules = [...base.modules];
   const files = [...base.files];
-  const intern = (table: string[]) => {
-    const index = new Map(table.map((text, i) => [text, i]));
-    return (text: string) => {
-      let id = index.get(text);
-      if (id === undefined) {
-        id = table.length;
-        table.push(text);
-        index.set(text, id);
-      }
-      return id;
-    };
-  };
-  const nameId = intern(names);
-  const moduleId = intern(modules);
-  const fileId = intern(files);
+  const nameIds = merge(names, detail.names);
+  const chainIds = merge(names, path.map(entryName));
+  const moduleIds = merge(modules, detail.modules);
+  const fileIds = merge(files, detail.files);
+  const noModule = merge(modules, [''])[0]!;
+  const noFile = merge(files, [''])[0]!;
 
-  const nodes = Object.fromEntries(columns.map((column) => [column, [] as number[]])) as unknown as Nodes;
-  const append = (row: Record<(typeof columns)[number], number>): number => {
-    for (const column of columns) nodes[column].push(row[column]);
-    return nodes.parent.length - 1;
-  };
-  const rowOf = (graph: FlameGraph, node: number) =>
-    Object.fromEntries(columns.map((column) => [column, graph.nodes[column][node]!])) as Record<(typeof columns)[number], number>;
-
-  // What the base keeps; the zoomed node itself is kept and its subtree is not.
-  const moved = new Int32Array(base.nodes.parent.length).fill(-1);
-  for (let node = 0; node < moved.length; node++) {
-    if (dropped[node] && node !== anchor) continue;
-    const row = rowOf(base, node);
-    moved[node] = append({ ...row, parent: node === 0 ? row.parent : moved[row.parent]! });
+  // What the base keeps: all but the frames below the zoomed one.
+  const size = base.nodes.parent.length;
+  const kept: number[] = [];
+  const moved = new Int32Array(size);
+  for (let node = 0; node < size; node++) {
+    if (below?.[node] && node !== anchor) continue;
+    moved[node] = kept.length;
+    kept.push(node);
   }
+  const nodes = Object.fromEntries(columns.map((column) => [column, kept.map((node) => base.nodes[column][node]!)])) as unknown as Nodes;
+  nodes.parent = nodes.parent.map((parent) => moved[parent]!);
 
+  // The way to the zoomed frame, with what the base lacks of it.
   const lineage = [0, ...found].map((node) => moved[node]!);
-  const top = rowOf(detail, 0);
-  const known = detail.names[top.name] === path.at(-1);
-  const look = (row: typeof top) => ({
-    module: moduleId(detail.modules[row.module] ?? ''),
-    file: fileId(detail.files[row.file] ?? ''),
-    kind: row.kind,
-    line: row.line,
-  });
   for (let level = found.length; level < path.length; level++) {
-    const last = level === path.length - 1;
-    const attributes = last && known ? look(top) : { module: moduleId(''), file: fileId(''), kind: 0, line: 0 };
-    lineage.push(
-      append({
-        parent: lineage.at(-1)!, name: nameId(path[level]!), self: 0, total: 0, samples: 0, self_samples: 0, pruned: 0, ...attributes,
-      }),
-    );
+    const known = level === path.length - 1 && detail.names[added.name[0]!] === entryName(path.at(-1)!);
+    nodes.parent.push(lineage.at(-1)!);
+    lineage.push(nodes.parent.length - 1);
+    nodes.name.push(chainIds[level]!);
+    nodes.module.push(known ? moduleIds[added.module[0]!]! : noModule);
+    nodes.file.push(known ? fileIds[added.file[0]!]! : noFile);
+    nodes.kind.push(known ? added.kind[0]! : 0);
+    nodes.line.push(known ? added.line[0]! : 0);
+    for (const column of ['self', 'total', 'samples', 'self_samples', 'pruned'] as const) nodes[column].push(0);
   }
 
+  // Weights along the way. What the base knew of the zoomed frame is in its ancestors already.
   const zoomed = lineage.at(-1)!;
-  // Only what exceeds the weight that the parents already count is new to them.
-  const counted = complete ? { total: nodes.total[zoomed]!, samples: nodes.samples[zoomed]! } : { total: top.total, samples: top.samples };
-  nodes.self[zoomed] = top.self;
-  nodes.self_samples[zoomed] = top.self_samples;
-  nodes.pruned[zoomed] = top.pruned;
-  lineage.forEach((node, depth) => {
-    const added = depth > found.length || node === zoomed;
-    nodes.total[node] = added ? top.total : nodes.total[node]! + top.total - counted.total;
-    nodes.samples[node] = added ? top.samples : nodes.samples[node]! + top.samples - counted.samples;
-  });
-
-  const shifted = new Int32Array(detail.nodes.parent.length);
-  shifted[0] = zoomed;
-  for (let node = 1; node < shifted.length; node++) {
-    const row = rowOf(detail, node);
-    shifted[node] = append({
-      ...row, ...look(row), parent: shifted[row.parent]!, name: nameId(detail.names[row.name] ?? ''),
+  for (const column of ['total', 'samples'] as const) {
+    const now = added[column][0]!;
+    const growth = complete ? now - nodes[column][zoomed]! : 0;
+    lineage.forEach((node, depth) => {
+      nodes[column][node] = node === zoomed || depth > found.length ? now : nodes[column][node]! + growth;
     });
+  }
+  for (const column of ['self', 'self_samples', 'pruned'] as const) nodes[column][zoomed] = added[column][0]!;
+
+  // The subtree itself: its node 0 is the zoomed frame, the others follow.
+  const offset = nodes.parent.length - 1;
+  for (let node = 1; node < added.parent.length; node++) {
+    const parent = added.parent[node]!;
+    nodes.parent.push(parent === 0 ? zoomed : offset + parent);
+    nodes.name.push(nameIds[added.name[node]!]!);
+    nodes.module.push(moduleIds[added.module[node]!]!);
+    nodes.file.push(fileIds[added.file[node]!]!);
+  }
+  for (const column of ['kind', 'line', 'self', 'total', 'samples', 'self_samples', 'pruned'] as const) {
+    for (let node = 1; node < added.parent.length; node++) nodes[column].push(added[column][node]!);
   }
   return { ...base, names, modules, files, nodes };
 }

@@ -112,7 +112,7 @@ export class Painter {
       }
       const dim = look.matches !== null && look.matches[node] === 0;
       const ancestor = depth < zoomDepth;
-      c.globalAlpha = dim ? DIMMED : ancestor ? 0.55 : 1;
+      c.globalAlpha = dim ? DIMMED : ancestor ? 0.7 : 1;
       c.fillStyle = node === 0 ? this.rootColour() : this.colours[tree.kind[node]!]![this.shades[tree.name[node]!]!]!;
       c.fillRect(left, top, width, height);
       if (tree.kind[node] === 3 && width > 8 * ratio) {
@@ -132,7 +132,7 @@ export class Painter {
       }
     }
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.drawNames(tree, boxes, look, rowTop, ink, zoomDepth);
+    this.drawNames(tree, boxes, look, rowTop, ink);
     c.globalAlpha = 1;
   }
 
@@ -142,7 +142,6 @@ export class Painter {
     look: Look,
     rowTop: (depth: number) => number,
     ink: Ink,
-    zoomDepth: number,
   ): void {
     const c = this.context;
     const faint = look.theme === 'dark' ? '#98a2b0' : '#6a7380';
@@ -150,10 +149,8 @@ export class Painter {
       if (boxes.type[i] !== BoxType.frame || boxes.width[i]! < TEXT_FROM) continue;
       const node = boxes.node[i]!;
       const dim = look.matches !== null && look.matches[node] === 0;
-      const ancestor = boxes.depth[i]! < zoomDepth;
       const text = this.fit(tree.name[node]!, boxes.width[i]! - 2 * PAD);
       if (!text) continue;
-      c.globalAlpha = dim || node === 0 ? 1 : ancestor ? 0.85 : 1;
       c.fillStyle = dim || node === 0 ? (node === 0 && !dim ? this.rootText() : faint) : ink.text;
       c.fillText(text, boxes.x[i]! + PAD, rowTop(boxes.depth[i]!) + (ROW - GAP) / 2 + 0.5);
     }

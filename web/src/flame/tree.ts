@@ -1,6 +1,7 @@
 // A flame graph's answer as typed arrays, ready to be laid out: every frame has a start on the axis of weight, children follow
 // each other from their parent's start, and what is left of the parent behind them is its own weight.
 import type { FlameGraph } from '../api/types';
+import { chooseSibling, qualified } from './path';
 
 export type SiblingOrder = 'name' | 'weight';
 
@@ -65,6 +66,9 @@ export function buildTree(graph: FlameGraph, order: SiblingOrder): FlameTree {
   const size = nodes.parent.length;
   const parent = Int32Array.from(nodes.parent);
   const name = Int32Array.from(nodes.name);
+  // The root has no function; it needs a label of its own.
+  const names = [...graph.names, 'all'];
+  name[0] = names.length - 1;
   const total = Float64Array.from(nodes.total);
   const self = Float64Array.from(nodes.self);
   const depth = new Uint16Array(size);
@@ -81,7 +85,7 @@ export function buildTree(graph: FlameGraph, order: SiblingOrder): FlameTree {
   }
 
   // Threaded from the last sibling to the first, so that each list ends up in order.
-  const byName = order === 'name' ? siblingOrder(name, graph.names.length, ranks(graph.names)) : null;
+  const byName = order === 'name' ? siblingOrder(name, names.length, ranks(names)) : null;
   for (let i = size - 1; i >= 0; i--) {
     const node = byName ? byName[i]! : i;
     if (node === 0) continue;
@@ -101,7 +105,7 @@ export function buildTree(graph: FlameGraph, order: SiblingOrder): FlameTree {
   }
 
   return {
-    size, unit: graph.unit, names: graph.names, modules: graph.modules, files: graph.files,
+    size, unit: graph.unit, names, modules: graph.modules, files: graph.files,
     parent, name, module: Int32Array.from(nodes.module), kind: Uint8Array.from(nodes.kind),
     file: Int32Array.from(nodes.file), line: Int32Array.from(nodes.line), self, total,
     samples: Float64Array.from(nodes.samples), selfSamples: Float64Array.from(nodes.self_samples),
@@ -109,24 +113,37 @@ export function buildTree(graph: FlameGraph, order: SiblingOrder): FlameTree {
   };
 }
 
-// Function names from the outermost frame to `node`; empty for the root.
+function* childrenOf(tree: FlameTree, node: number): Generator<number> {
+  for (let child = tree.firstChild[node]!; child >= 0; child = tree.nextSibling[child]!) yield child;
+}
+
+const candidate = (tree: FlameTree) => (node: number) => ({
+  name: tree.names[tree.name[node]!]!,
+  kind: tree.kind[node]!,
+  module: tree.modules[tree.module[node]!] ?? '',
+  total: tree.total[node]!,
+});
+
+// Path entries (path.ts) from the outermost frame to `node`; empty for the root.
 export function pathOf(tree: FlameTree, node: number): string[] {
   const path: string[] = [];
-  for (let at = node; at > 0; at = tree.parent[at]!) path.push(tree.names[tree.name[at]!]!);
+  const look = candidate(tree);
+  for (let at = node; at > 0; at = tree.parent[at]!) {
+    const { name, kind, module } = look(at);
+    const plain = chooseSibling(name, childrenOf(tree, tree.parent[at]!), look) === at;
+    path.push(plain ? name : qualified(name, kind, module));
+  }
   return path.reverse();
 }
 
-// The node at the end of `path`, or the last one on the way that the tree has. Of equal names the largest counts.
+// The node at the end of `path`, or the last one on the way that the tree has.
 export function nodeAt(tree: FlameTree, path: readonly string[]): { node: number; found: number } {
   let node = 0;
   let found = 0;
-  for (const wanted of path) {
-    let best = -1;
-    for (let child = tree.firstChild[node]!; child >= 0; child = tree.nextSibling[child]!) {
-      if (tree.names[tree.name[child]!] === wanted && (best < 0 || tree.total[child]! > tree.total[best]!)) best = child;
-    }
-    if (best < 0) break;
-    node = best;
+  for (const entry of path) {
+    const next = chooseSibling(entry, childrenOf(tree, node), candidate(tree));
+    if (next < 0) break;
+    node = next;
     found++;
   }
   return { node, found };

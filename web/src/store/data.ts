@@ -3,6 +3,7 @@ import { computed, signal } from '@preact/signals';
 import { api, ApiError } from '../api/client';
 import type { FlameGraph } from '../api/types';
 import { graft, hasPrunedBelow } from '../flame/graft';
+import { isQualified } from '../flame/path';
 import { resyncs } from './live';
 import { createQuery } from './query';
 import { currentId, currentVersion, filter } from './session';
@@ -51,7 +52,8 @@ export const flame = createQuery<FlameData | null>({
       previous?.key === key && previous.resync === resync && previous.base.data_version >= currentVersion.peek();
     const base = fresh ? previous.base : await orEmpty(api.flamegraph(params, [], abort));
     if (!base) return null;
-    if (path.length === 0 || !hasPrunedBelow(base, path)) return { key, resync, base, shown: base };
+    // The server knows paths by name alone, so it cannot be asked for the lighter of two frames with one name.
+    if (path.length === 0 || path.some(isQualified) || !hasPrunedBelow(base, path)) return { key, resync, base, shown: base };
     const detail = await orEmpty(api.flamegraph(params, path, abort)).catch((error: unknown) => {
       if (error instanceof ApiError && error.status === 404) return null;
       throw error;

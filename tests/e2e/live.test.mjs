@@ -1,0 +1,269 @@
+// What a person sees of a real recording: the page in Chromium, the real server, a real agent and the demo workload, whose stages
+// burn known shares of each worker's time (tests/workloads/demo.cc): traffic 45 %, weather 30 %, render 25 %.
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { frames, inspect, launch, openPage, settled } from './browser.mjs';
+import { Programs, root, waitFor } from './programs.mjs';
+
+const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
+const updateImages = process.env.FLAMEWIRE_UPDATE_SCREENSHOTS === '1';
+const demoSource = readFileSync(join(root, 'tests/workloads/demo.cc'), 'utf8').split('\n');
+
+const programs = new Programs();
+let browser;
+let server;
+let agent;
+let page;
+let opened;
+let recorded = ''; // the session's id
+
+const api = async (path) => {
+  const response = await fetch(new URL(path, server.url));
+  return { status: response.status, body: await response.json() };
+};
+const shot = async (name) => {
+  if (!shots) return;
+  mkdirSync(shots, { recursive: true });
+  await page.screenshot({ path: join(shots, `${name}.png`) });
+};
+const named = (list, part) => list.filter((frame) => frame.name.includes(part));
+const widthOf = (list, part) => named(list, part).reduce((sum, frame) => sum + frame.width, 0);
+const clickFrame = async (frame) => {
+  const box = await page.locator('.flame-canvas').boundingBox();
+  await page.mouse.click(box.x + frame.x + Math.min(frame.width / 2, 60), box.y + frame.y + frame.height / 2);
+};
+// A run stops at the first failure: later steps build on earlier ones.
+let failed = false;
+const step = (name, body) =>
+  test(name, async (context) => {
+    if (failed) return context.skip('an earlier step failed');
+    try {
+      await body();
+      assert.deepEqual(opened?.problems ?? [], []);
+    } catch (error) {
+      failed = true;
+      await shot('failed').catch(() => {});
+      for (const entry of programs.running) console.log(`--- ${entry.program}\n${entry.text().slice(-3000)}`);
+      throw error;
+    }
+    return undefined;
+  });
+
+before(async () => {
+  browser = await launch();
+  server = await programs.server();
+});
+after(async () => {
+  await browser?.close();
+  await programs.stop();
+});
+
+step('without an agent the page shows the line for a target', async () => {
+  opened = await openPage(browser, server.url, { theme: 'dark' });
+  page = opened.page;
+  await page.getByText('Connect a target').waitFor();
+  const line = await page.textContent('.copy-line code');
+  assert.match(line, /flamewire-agent --server \S+/);
+  assert.ok(line.includes(String(server.agentPort)), line);
+  await shot('start-dark');
+});
+
+step('an agent connects and a process is chosen from the list', async () => {
+  const workload = programs.start('demo-workload', 0);
+  agent = programs.start('flamewire-agent', '--server', '127.0.0.1', '--port', server.agentPort);
+  await page.getByText('What shall be profiled?').waitFor({ timeout: 20_000 });
+  await page.getByRole('button', { name: 'Choose a process' }).click();
+  await page.locator('.process-row[data-pid]').first().waitFor();
+  await page.fill('dialog [data-search]', 'demo-workload');
+  const row = page.locator(`.process-row[data-pid="${workload.pid}"]`);
+  await row.waitFor();
+  // The second look has CPU shares; two busy threads use more than half a CPU on any machine.
+  await page.waitForFunction((pid) => Number(document.querySelector(`.process-row[data-pid="${pid}"] .cpu-text`)?.textContent) > 20, workload.pid, { timeout: 20_000 });
+  await row.click();
+  await page.fill('dialog input[type=number]', '499');
+  await shot('process-picker-dark');
+  await page.click('#start');
+  await page.waitForFunction(() => window.__flamewire.state().sessionState === 'live', null, { timeout: 20_000 });
+  recorded = (await inspect(page)).session;
+});
+
+step('the workload is on the canvas with its known shares', async () => {
+  // About a thousand samples a second come in; enough for shares within a few points.
+  await waitFor(async () => (await api(`/api/sessions/${recorded}`)).body.samples > 4000, '4,000 samples', 60);
+  await page.evaluate(() => document.querySelector('[aria-label="Freeze what is shown (F)"]').click());
+  await settled(page);
+  const list = await frames(page);
+  const round = widthOf(list, 'simulate_round');
+  const canvas = await page.locator('.flame-canvas').boundingBox();
+  assert.ok(round > canvas.width * 0.8, `simulate_round is ${round} of ${canvas.width} wide`);
+  for (const [stage, share] of [['stage_traffic', 0.45], ['stage_weather', 0.3], ['stage_render', 0.25]]) {
+    const got = widthOf(list, stage) / round;
+    assert.ok(Math.abs(got - share) < 0.05, `${stage} is ${(got * 100).toFixed(1)} % of the round instead of ${share * 100} %`);
+  }
+  const traffic = widthOf(list, 'stage_traffic');
+  assert.ok(Math.abs(widthOf(list, 'route_cars') / traffic - 2 / 3) < 0.06);
+  assert.ok(named(list, 'stage_traffic').every((frame) => frame.module.includes('demo-workload') && frame.kind === 'user'));
+  await shot('flame-dark');
+});
+
+step('the status bar tells samples, losses, unresolved, rate, cost and latency', async () => {
+  const number = async (id) => Number((await page.textContent(id)).replace(/[^\d.]/g, ''));
+  assert.ok((await number('#status-samples')) > 4000);
+  assert.match(await page.textContent('#status-lost'), /\d \(\S+ %\)/);
+  assert.match(await page.textContent('#status-unresolved'), /\d %/);
+  assert.match(await page.textContent('#status-rate'), /\d+(\.\d+)?( k)?\/s/);
+  await page.waitForFunction(() => /\d %/.test(document.querySelector('#status-agent').textContent));
+  await page.waitForFunction(() => /\d (ms|µs|s)/.test(document.querySelector('#status-latency').textContent));
+  await page.click('#status-lost');
+  await page.getByText('Lost samples').waitFor();
+  await page.keyboard.press('Escape');
+});
+
+step('a search gives the share of the stacks that match', async () => {
+  await page.keyboard.press('/');
+  await page.keyboard.type('visit_quadrant');
+  await page.locator('#matched').waitFor();
+  const shared = await page.evaluate(() => window.__flamewire.matchedShare());
+  const list = await frames(page);
+  // It recurses: the outermost frames are those that no other one contains.
+  const hits = named(list, 'visit_quadrant');
+  const outermost = hits.filter((a) => !hits.some((b) => b.depth < a.depth && b.x <= a.x + 0.01 && b.x + b.width >= a.x + a.width - 0.01));
+  const canvas = await page.locator('.flame-canvas').boundingBox();
+  const drawn = outermost.reduce((sum, frame) => sum + frame.width, 0) / canvas.width;
+  assert.ok(hits.length > outermost.length, 'the recursion is there');
+  assert.ok(shared > 0.1 && shared < 0.45, `visit_quadrant is in ${shared} of the stacks`);
+  assert.ok(Math.abs(shared - drawn) < 0.02, `said ${shared}, drawn ${drawn}`);
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => /^\S+ %\s*matched\s*1 \/ \d/.test(document.querySelector('#matched').textContent));
+  await shot('search-dark');
+});
+
+step('a click zooms, and a reload keeps zoom, search and theme', async () => {
+  await page.evaluate(() => document.querySelector('.search-clear').click());
+  await clickFrame(named(await frames(page), 'stage_weather')[0]);
+  await page.waitForFunction(() => window.__flamewire.zoomPath().at(-1)?.includes('stage_weather'));
+  await settled(page);
+  const canvas = await page.locator('.flame-canvas').boundingBox();
+  assert.ok(Math.abs(widthOf(await frames(page), 'stage_weather') - canvas.width) < 2);
+  await page.fill('.main [data-search]', 'diffuse');
+  await page.click('#theme');
+  const before_ = { path: await page.evaluate(() => window.__flamewire.zoomPath()), url: page.url() };
+  await page.reload();
+  await settled(page);
+  assert.equal(page.url(), before_.url);
+  assert.deepEqual(await page.evaluate(() => window.__flamewire.zoomPath()), before_.path);
+  assert.equal(await page.inputValue('.main [data-search]'), 'diffuse');
+  assert.equal((await inspect(page)).theme, 'light');
+  assert.equal((await inspect(page)).session, recorded);
+  assert.ok((await page.evaluate(() => window.__flamewire.matchedShare())) > 0.9, 'diffuse is nearly all of stage_weather');
+  await shot('zoom-light');
+  await page.keyboard.press('Escape');
+  await page.click('#theme');
+  await page.evaluate(() => document.querySelector('.search-clear').click());
+  await page.click('.crumbs button >> nth=0');
+  await page.waitForFunction(() => window.__flamewire.zoomPath().length === 0);
+});
+
+step('functions are sorted by their own weight and lead to the source', async () => {
+  await page.click('#tab-functions');
+  await page.locator('.functions .function-row:not(.row-head)').first().waitFor();
+  const names = await page.locator('.functions .cell-name .ellipsis').allTextContents();
+  assert.ok(names.some((name) => name.includes('diffuse')), names.join('\n'));
+  await shot('functions-dark');
+  await page.fill('.main [data-search]', 'diffuse');
+  await page.locator('.functions .function-row:not(.row-head)', { hasText: 'diffuse' }).first().dblclick();
+  await page.waitForFunction(() => location.hash.startsWith('#source') && location.hash.includes('demo.cc'));
+});
+
+step('the hottest line of the source is the one that works', async () => {
+  await page.locator('.source-row[data-line]').first().waitFor();
+  await page.getByRole('button', { name: 'Hottest' }).click();
+  const hash = new URLSearchParams(new URL(page.url()).hash.split('?')[1]);
+  const line = Number(hash.get('line'));
+  const row = page.locator(`.source-row[data-line="${line}"]`);
+  await row.waitFor();
+  assert.equal((await row.locator('.source-code').textContent()).trim(), demoSource[line - 1].trim());
+  // A line of a loop body that burns: the diffusion, the walk over the cars, the sorting or the filling of a crossing.
+  const begin = demoSource.findIndex((text) => text.includes('inline double distance'));
+  const end = demoSource.findIndex((text) => text.includes('void simulate_round'));
+  assert.ok(line > begin && line < end, `line ${line}: ${demoSource[line - 1]}`);
+  const rows = await page.locator('.source-row[data-line]').evaluateAll((list) =>
+    list.map((element) => [Number(element.dataset.line), parseFloat(element.querySelector('.source-heat').textContent) || 0]),
+  );
+  const hottest = rows.sort((a, b) => b[1] - a[1])[0];
+  assert.ok(Math.abs(hottest[1] - (rows.find(([number]) => number === line)?.[1] ?? 0)) < 1.5, `line ${hottest} against ${line}`);
+  await shot('source-dark');
+});
+
+step('a thread is a filter', async () => {
+  await page.click('#tab-threads');
+  const row = page.locator('.thread-row:not(.row-head)', { hasText: 'city-1' });
+  await row.waitFor();
+  await shot('threads-dark');
+  await row.getByRole('checkbox').check();
+  await page.locator('.chip', { hasText: 'city-1' }).waitFor();
+  await page.click('#tab-flame');
+  await settled(page);
+  const { body } = await api(`/api/flamegraph?session=${recorded}`);
+  const some = (await inspect(page)).total;
+  assert.ok(some > 0.3 * body.total.weight && some < 0.65 * body.total.weight, `${some} of ${body.total.weight}`);
+  await page.locator('.chip .chip-clear').click();
+  await page.waitForFunction((weight) => window.__flamewire.state().total > weight * 1.5, some);
+});
+
+step('brushing the time strip filters every view', async () => {
+  const strip = await page.locator('#time-strip').boundingBox();
+  const y = strip.y + strip.height / 2;
+  await page.mouse.move(strip.x + strip.width * 0.25, y);
+  await page.mouse.down();
+  await page.mouse.move(strip.x + strip.width * 0.5, y, { steps: 5 });
+  await page.mouse.up();
+  await page.locator('.chip').waitFor();
+  await page.waitForFunction(() => location.hash.includes('start='));
+  await settled(page);
+  const some = (await inspect(page)).total;
+  const { body } = await api(`/api/flamegraph?session=${recorded}`);
+  assert.ok(some > 0 && some < 0.5 * body.total.weight, `${some} of ${body.total.weight}`);
+  await page.locator('#time-strip').dblclick();
+  await page.waitForFunction(() => !location.hash.includes('start='));
+});
+
+step('pause, resume and stop', async () => {
+  await page.click('#pause');
+  await page.locator('.header .badge-paused').waitFor({ timeout: 15_000 });
+  await page.click('#resume');
+  await page.locator('.header .badge-live').waitFor({ timeout: 15_000 });
+  await page.click('#stop');
+  await page.locator('.header .badge-ended').waitFor({ timeout: 20_000 });
+  await settled(page);
+  assert.ok((await frames(page)).length > 10, 'what was recorded stays in view');
+  if (updateImages) {
+    mkdirSync(join(root, 'docs/images'), { recursive: true });
+    await page.mouse.move(10, 10);
+    await page.screenshot({ path: join(root, 'docs/images/flamegraph-dark.png') });
+  }
+});
+
+step('a session is replayed and deleted from the list', async () => {
+  await page.click('#tab-sessions');
+  const row = page.locator(`tr[data-session="${recorded}"]`);
+  await row.waitFor();
+  await shot('sessions-dark');
+  await row.getByRole('button', { name: 'Replay' }).click();
+  await page.waitForFunction((id) => location.hash.includes(encodeURIComponent(id)), recorded);
+  await settled(page);
+  const replayed = await frames(page);
+  assert.ok(widthOf(replayed, 'stage_traffic') / widthOf(replayed, 'simulate_round') > 0.38);
+  const { body } = await api(`/api/flamegraph?session=${recorded}`);
+  assert.equal((await inspect(page)).total, body.total.weight);
+  const svg = await page.request.get(new URL(`/api/export/flamegraph?session=${recorded}`, server.url).href);
+  assert.match(await svg.text(), /<svg[\s\S]*stage_traffic/);
+  await page.click('#tab-sessions');
+  await row.getByRole('button', { name: /^Delete/ }).click();
+  await page.click('#confirm-delete');
+  await row.waitFor({ state: 'detached' });
+  assert.equal((await api(`/api/sessions/${recorded}`)).status, 404);
+  assert.equal(agent.child.exitCode, null, 'the agent waits for the next target');
+});

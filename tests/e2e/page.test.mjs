@@ -1,0 +1,250 @@
+// The page alone, on a made-up server: states that are hard to bring about, large profiles, several tabs.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { frames, inspect, launch, openPage, settled } from './browser.mjs';
+import { startMock } from './mock_server.mjs';
+
+const dist = process.env.FLAMEWIRE_WEB_DIST ?? new URL('../../web/dist', import.meta.url).pathname;
+let browser;
+before(async () => (browser = await launch()));
+after(() => browser?.close());
+
+// Runs `body` with a mock and a page, and fails on anything that the page complained about.
+async function withPage(options, body) {
+  const { theme, width, height, hash = '', ...mockOptions } = options;
+  const mock = await startMock({ dist, ...mockOptions });
+  const opened = await openPage(browser, mock.url + hash, { theme, width, height });
+  try {
+    await body({ mock, ...opened });
+    assert.deepEqual(opened.problems, []);
+  } finally {
+    await opened.context.close();
+    await mock.stop();
+  }
+}
+
+const hoverFrame = async (page, frame) => {
+  const box = await page.locator('.flame-canvas').boundingBox();
+  return { x: box.x + frame.x + Math.min(frame.width / 2, 40), y: box.y + frame.y + frame.height / 2 };
+};
+
+test('the first screen shows the line for a target', () =>
+  withPage({ size: 0, live: false, agent: false }, async ({ page }) => {
+    await page.getByText('Connect a target').waitFor();
+    await page.getByText('flamewire-agent --server 127.0.0.1 --port 9999').waitFor();
+    assert.match(await page.textContent('#connection'), /No agent/);
+  }));
+
+test('an idle agent is offered for a choice of process', () =>
+  withPage({ size: 0, live: false }, async ({ page, mock }) => {
+    await page.getByText('What shall be profiled?').waitFor();
+    await page.getByRole('button', { name: 'Choose a process' }).click();
+    await page.fill('dialog [data-search]', 'postgres');
+    await page.locator('.process-row[data-pid]').first().click();
+    await page.fill('dialog input[type=number]', '499');
+    await page.getByLabel('page-faults').check();
+    await page.click('#start');
+    await page.waitForFunction(() => !document.querySelector('dialog'));
+    assert.ok(mock.state.live);
+  }));
+
+test('20,000 frames stay smooth while data stream in', () =>
+  withPage({ size: 20_000, pruneShare: 0, hz: 3 }, async ({ page }) => {
+    await settled(page);
+    const before = await inspect(page);
+    const gaps = await page.evaluate(
+      () =>
+        new Promise((done) => {
+          const out = [];
+          const begin = performance.now();
+          let last = begin;
+          const step = (now) => {
+            out.push(now - last);
+            last = now;
+            if (now - begin < 3000) requestAnimationFrame(step);
+            else done(out.sort((a, b) => a - b));
+          };
+          requestAnimationFrame(step);
+        }),
+    );
+    const after_ = await inspect(page);
+    assert.equal(after_.nodes, 20_000);
+    assert.ok(after_.dataVersion > before.dataVersion, 'new data arrived');
+    // How fast depends on the machine; that most frames are drawn between two answers does not.
+    assert.ok(gaps.length > 30, `${gaps.length} frames in 3 s`);
+    console.log(`frames in 3 s: ${gaps.length}, median ${gaps[gaps.length >> 1].toFixed(1)} ms, longest ${gaps.at(-1).toFixed(0)} ms`);
+  }));
+
+test('a stack 2,000 deep scrolls and is drawn only where it is seen', () =>
+  withPage({ live: false, notices: false }, async ({ page, mock }) => {
+    await page.route('**/api/flamegraph*', async (route) => {
+      const depth = 2000;
+      const list = (make) => Array.from({ length: depth + 1 }, (_, i) => make(i));
+      const zeros = list(() => 0);
+      await route.fulfill({
+        json: {
+          session: mock.id, event: 'cycles', unit: 'ns', data_version: 1, total: { samples: 10, weight: 1e7 }, newest_ns: 0,
+          names: ['', ...Array.from({ length: 10 }, (_, i) => `recurse_${i}`)], modules: [''], files: [''],
+          nodes: {
+            parent: list((i) => Math.max(0, i - 1)), name: list((i) => (i === 0 ? 0 : 1 + (i % 10))), module: zeros, kind: zeros, file: zeros, line: zeros,
+            self: list((i) => (i === depth ? 1e7 : 0)), total: list(() => 1e7), samples: list(() => 10), self_samples: list((i) => (i === depth ? 10 : 0)), pruned: zeros,
+          },
+        },
+      });
+    });
+    await page.goto(`${mock.url}#flame?session=${mock.id}`);
+    await page.reload();
+    await settled(page);
+    assert.ok((await frames(page)).length < 100);
+    await page.evaluate(() => document.querySelector('.flame-scroller').scrollTo(0, 1e9));
+    await page.waitForFunction(() => window.__flamewire.frames().some((frame) => frame.depth === 2000));
+  }));
+
+test('zooming into what was not loaded fetches it', () =>
+  withPage({ live: false, notices: false, size: 4000, pruneShare: 0.01 }, async ({ page, mock }) => {
+    await page.goto(`${mock.url}#flame?session=${mock.id}`);
+    await page.reload();
+    await settled(page);
+    const all = await frames(page);
+    // The smallest frame on the canvas that lacks several callees: the share that is left out is one of the zoomed frame's.
+    const graph = await (await page.request.get(`${mock.url}api/flamegraph`)).json();
+    const lacking = graph.nodes.pruned.map((_, i) => i).filter((i) => i > 0 && graph.nodes.pruned[i] >= 4).sort((a, b) => graph.nodes.total[a] - graph.nodes.total[b]);
+    const target = lacking
+      .map((i) => all.find((frame) => frame.total === graph.nodes.total[i] && frame.name === graph.names[graph.nodes.name[i]] && frame.width > 20 && frame.depth < 16))
+      .find((frame) => frame !== undefined);
+    assert.ok(target);
+    const at = await hoverFrame(page, target);
+    await page.mouse.click(at.x, at.y);
+    await page.waitForFunction(() => window.__flamewire.zoomPath().length > 0);
+    await settled(page);
+    await page.waitForTimeout(400);
+    assert.ok(mock.state.requests.some((request) => request.includes('path=')), 'the subtree was asked for');
+    const zoomed = (await frames(page)).filter((frame) => frame.depth > target.depth);
+    const before = all.filter((frame) => frame.depth > target.depth && frame.x >= target.x - 1 && frame.x + frame.width <= target.x + target.width + 1);
+    assert.ok(zoomed.length > before.length, `${zoomed.length} frames below, ${before.length} before`);
+    await page.keyboard.press('Escape');
+    await page.waitForFunction((depth) => window.__flamewire.zoomPath().length === depth - 1, target.depth);
+  }));
+
+test('live data keeps the zoomed frame in its place', () =>
+  withPage({ hz: 6 }, async ({ page }) => {
+    await settled(page);
+    const target = (await frames(page)).filter((frame) => frame.depth === 3).sort((a, b) => b.width - a.width)[0];
+    const at = await hoverFrame(page, target);
+    await page.mouse.click(at.x, at.y);
+    await page.waitForTimeout(500);
+    const seen = await page.evaluate(
+      () =>
+        new Promise((done) => {
+          const widths = new Set();
+          const versions = new Set();
+          const begin = performance.now();
+          const look = () => {
+            const path = window.__flamewire.zoomPath();
+            const frame = window.__flamewire.frames().find((f) => f.depth === path.length && f.name === path.at(-1));
+            widths.add(frame ? Math.round(frame.width) : 0);
+            versions.add(window.__flamewire.state().dataVersion);
+            if (performance.now() - begin < 2000) requestAnimationFrame(look);
+            else done({ widths: [...widths], versions: versions.size });
+          };
+          look();
+        }),
+    );
+    assert.equal(seen.widths.length, 1, `the zoomed frame had the widths ${seen.widths}`);
+    assert.ok(seen.versions > 2, 'several versions were drawn');
+  }));
+
+test('arrow keys walk, Enter opens the source, Back returns', () =>
+  withPage({ live: false, notices: false }, async ({ page, mock }) => {
+    await page.goto(`${mock.url}#flame?session=${mock.id}`);
+    await page.reload();
+    await settled(page);
+    await page.focus('.flame-scroller');
+    for (let i = 0; i < 4; i++) {
+      await page.keyboard.press('ArrowDown');
+      const place = await page.textContent('.card').catch(() => '');
+      if (/\.cc:\d+/.test(place ?? '')) break;
+    }
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => location.hash.startsWith('#source'));
+    await page.goBack();
+    await page.waitForFunction(() => location.hash.startsWith('#flame'));
+    await page.keyboard.press('2');
+    await page.getByText('112 functions').waitFor();
+  }));
+
+test('a wrong expression is searched as text and said', () =>
+  withPage({ live: true }, async ({ page }) => {
+    await settled(page);
+    await page.keyboard.press('/');
+    await page.keyboard.type('visit(');
+    await page.locator('.search-error').waitFor();
+    assert.match(await page.getAttribute('.main [data-search]', 'title'), /plain text/);
+  }));
+
+test('a missing source says where it was looked for and takes a path map', () =>
+  withPage({ hash: '#source?file=/build/city/weather.cc' }, async ({ page, mock }) => {
+    await page.getByText('/srv/sysroot/build/city/weather.cc').waitFor();
+    assert.equal(await page.inputValue('.source-missing input >> nth=0'), '/build/city=/home/me/city');
+    await page.getByRole('button', { name: 'Add path map' }).click();
+    await page.locator('.source-row[data-line="9"]').waitFor();
+    assert.deepEqual(mock.state.pathMap, ['/build/city=/home/me/city']);
+  }));
+
+test('an error of the server is shown and goes away', () =>
+  withPage({ hash: '#functions' }, async ({ page, mock }) => {
+    mock.state.failing = '/api/functions';
+    await page.reload();
+    await page.getByText('The disk is full').waitFor();
+    mock.state.failing = '';
+    await page.getByText('112 functions').waitFor();
+  }));
+
+test('a lost connection is said, and everything goes on when it is back', () =>
+  withPage({}, async ({ page, mock }) => {
+    await settled(page);
+    await mock.disconnect();
+    await page.getByText('The server does not answer').waitFor();
+    assert.ok((await frames(page)).length > 10, 'the last picture stays');
+    const seen = (await inspect(page)).dataVersion;
+    await mock.reconnect();
+    await page.waitForFunction((version) => window.__flamewire.state().stream === 'open' && window.__flamewire.state().dataVersion > version, seen, { timeout: 15_000 });
+    assert.equal(await page.getByText('The server does not answer').count(), 0);
+  }));
+
+test('three tabs share one event stream, also when the first is closed', () =>
+  withPage({}, async ({ page, context, mock, problems }) => {
+    await settled(page);
+    const others = [await openPage(browser, mock.url, { context }), await openPage(browser, mock.url, { context })];
+    for (const other of others) await settled(other.page);
+    await page.waitForTimeout(500);
+    assert.equal(mock.streams(), 1);
+    await page.close();
+    const follower = others[1].page;
+    const before = (await inspect(follower)).dataVersion;
+    await follower.bringToFront();
+    await follower.waitForFunction((version) => window.__flamewire.state().dataVersion > version + 4, before, { timeout: 15_000 });
+    await follower.waitForTimeout(500);
+    assert.equal(mock.streams(), 1);
+    assert.deepEqual([...problems, ...others.flatMap((other) => other.problems)], []);
+  }));
+
+test('losses and notices are in sight', () =>
+  withPage({}, async ({ page }) => {
+    await settled(page);
+    assert.match(await page.textContent('#status-lost'), /127 \(0\.\d\d %\)/);
+    await page.click('#status-lost');
+    await page.getByText('Kernel buffer full').waitFor();
+    await page.getByText('118 (').waitFor();
+    await page.getByText('perf_event_paranoid is 2').waitFor();
+    await page.getByRole('button', { name: '1 more' }).click();
+    await page.getByText('999 Hz at most').waitFor();
+  }));
+
+test('a narrow window keeps everything in reach', () =>
+  withPage({ width: 900, height: 600 }, async ({ page }) => {
+    await settled(page);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(wide <= 900, `the page is ${wide} wide`);
+    await page.locator('#stop').waitFor();
+  }));

@@ -1,0 +1,63 @@
+// Starts the real server, agent and workloads for a test, each with its output in a file, and ends exactly those.
+import { spawn } from 'node:child_process';
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('../..', import.meta.url));
+const bin = process.env.FLAMEWIRE_BIN ?? join(root, 'build/bin');
+
+export async function waitFor(condition, what, seconds = 20) {
+  const end = Date.now() + seconds * 1000;
+  for (;;) {
+    const value = await condition();
+    if (value) return value;
+    if (Date.now() > end) throw new Error(`waited ${seconds} s for ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+export class Programs {
+  constructor() {
+    this.folder = mkdtempSync(join(tmpdir(), 'flamewire-e2e-'));
+    this.running = [];
+  }
+
+  start(program, ...args) {
+    const log = join(this.folder, `${program}-${this.running.length}.log`);
+    const output = openSync(log, 'w');
+    const child = spawn(join(bin, program), args.map(String), { cwd: root, stdio: ['ignore', output, output] });
+    closeSync(output);
+    const ended = new Promise((resolve) => {
+      child.on('exit', resolve);
+      child.on('error', resolve);
+    });
+    const entry = { child, ended, text: () => readFileSync(log, 'utf8'), pid: child.pid, program };
+    this.running.push(entry);
+    return entry;
+  }
+
+  async server(...args) {
+    const data = join(this.folder, 'data');
+    mkdirSync(data, { recursive: true });
+    const server = this.start('flamewire-server', '--port', 0, '--http-port', 0, '--data-dir', data, '--source-dir', root, ...args);
+    const ports = await waitFor(() => {
+      if (server.child.exitCode !== null) throw new Error(`the server ended: ${server.text()}`);
+      const text = server.text();
+      const agent = /^agent-port: (\d+)$/m.exec(text);
+      const page = /^page: (http:\/\/\S+)$/m.exec(text);
+      return agent && page && { agentPort: Number(agent[1]), url: page[1].replace(/\/?$/, '/') };
+    }, 'the server to say its ports');
+    return { ...server, ...ports };
+  }
+
+  async stop() {
+    for (const { child } of this.running.reverse()) if (child.exitCode === null) child.kill('SIGTERM');
+    const over = Promise.all(this.running.map(({ ended }) => ended));
+    const late = setTimeout(() => this.running.forEach(({ child }) => child.exitCode === null && child.kill('SIGKILL')), 8000);
+    await over;
+    clearTimeout(late);
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
