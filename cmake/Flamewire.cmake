@@ -19,15 +19,20 @@ target_compile_options(flamewire_options INTERFACE
 target_compile_definitions(flamewire_options INTERFACE
   FLAMEWIRE_VERSION="${FLAMEWIRE_VERSION}" ASIO_STANDALONE ASIO_NO_DEPRECATED)
 
-# RapidJSON 1.1.0 assigns to a const member in a template that nobody instantiates; clang 19 (fuzzing, clang-tidy) refuses to parse that.
-# A copy without the line stands before the system's.
+# RapidJSON 1.1.0 assigns to a const member in a template that nobody instantiates, which clang 19 (fuzzing, clang-tidy) refuses to
+# parse, and adds to a null pointer, which the sanitizer reports. A copy without these two lines stands before the system's.
 find_path(RAPIDJSON_DIR rapidjson/document.h REQUIRED)
-set(rapidjson_copy ${CMAKE_BINARY_DIR}/rapidjson-parsable)
-file(COPY ${RAPIDJSON_DIR}/rapidjson DESTINATION ${rapidjson_copy} PATTERN document.h EXCLUDE)
-file(READ ${RAPIDJSON_DIR}/rapidjson/document.h rapidjson_document)
-string(REPLACE "operator=(const GenericStringRef& rhs) { s = rhs.s; length = rhs.length; }" "operator=(const GenericStringRef&) = delete;"
-  rapidjson_document "${rapidjson_document}")
-file(CONFIGURE OUTPUT ${rapidjson_copy}/rapidjson/document.h CONTENT "${rapidjson_document}" @ONLY)
+set(rapidjson_copy ${CMAKE_BINARY_DIR}/rapidjson-corrected)
+function(flamewire_correct_rapidjson file wrong right)
+  file(READ ${RAPIDJSON_DIR}/rapidjson/${file} text)
+  string(REPLACE "${wrong}" "${right}" text "${text}")
+  file(CONFIGURE OUTPUT ${rapidjson_copy}/rapidjson/${file} CONTENT "${text}" @ONLY)
+endfunction()
+file(COPY ${RAPIDJSON_DIR}/rapidjson DESTINATION ${rapidjson_copy} PATTERN document.h EXCLUDE PATTERN stack.h EXCLUDE)
+flamewire_correct_rapidjson(document.h "operator=(const GenericStringRef& rhs) { s = rhs.s; length = rhs.length; }"
+  "operator=(const GenericStringRef&) = delete;")
+flamewire_correct_rapidjson(internal/stack.h "(stackTop_ + sizeof(T) * count > stackEnd_)"
+  "(sizeof(T) * count > static_cast<size_t>(stackEnd_ - stackTop_))")
 target_include_directories(flamewire_options SYSTEM INTERFACE ${rapidjson_copy})
 
 add_library(flamewire_desk_options INTERFACE)
