@@ -14,9 +14,10 @@ struct ChainFrame {
     bool operator==(const ChainFrame&) const = default;
 };
 
-// Appends the frames of `chain`, innermost first, to `frames`. Markers and zero addresses (the end of a user's frame-pointer list) are
-// left out. Guest frames belong to another machine and are left out, too. A chain without marker belongs to `user_mode`'s side.
-// Returns the number of addresses that the kernel had stored: at its limit the chain was cut.
+// Appends the frames of `chain`, innermost first, to `frames`. Markers and zero addresses (the end of a user's
+// frame-pointer list) are left out. Guest frames belong to another machine and are left out, too. A chain without
+// marker belongs to `user_mode`'s side. Returns the number of addresses that the kernel had stored: at its limit the
+// chain was cut.
 std::size_t split_callchain(std::span<const std::uint64_t> chain, bool user_mode, std::vector<ChainFrame>& frames);
 
 }  // namespace flamewire::agent

@@ -13,9 +13,7 @@ constexpr std::size_t string_overhead_bytes = 80;
 std::uint64_t Dictionary::LocationKey::hash() const {
     return mix_in(mix_in(0, address), std::uint64_t{module} << 32 | flags);
 }
-std::uint64_t Dictionary::NodeKey::hash() const {
-    return mix_in(0, std::uint64_t{parent} << 32 | location);
-}
+std::uint64_t Dictionary::NodeKey::hash() const { return mix_in(0, std::uint64_t{parent} << 32 | location); }
 std::uint64_t Dictionary::HandleKey::hash() const { return mix_in(0, handle); }
 
 wire::Id Dictionary::string(std::string_view text) {
@@ -35,7 +33,8 @@ wire::Id Dictionary::module(ModuleHandle handle) {
     if (id == next_.module) {
         ++next_.module;
         const ModuleInfo& info = processes_.module(handle);
-        fresh_.modules.push_back({info.kind, string(info.path), info.build_id, info.device, info.inode, info.size, info.mtime_ns});
+        fresh_.modules.push_back(
+            {info.kind, string(info.path), info.build_id, info.device, info.inode, info.size, info.mtime_ns});
     }
     return id;
 }
@@ -99,8 +98,9 @@ wire::Id Dictionary::event(wire::Event event, std::string_view name, std::string
 }
 
 wire::Process Dictionary::describe(const ProcessInfo& info) {
-    return {info.pid,          info.ns_pid,      info.parent_pid,           info.start_time_ns,  info.exec_generation,
-            string(info.comm), string(info.exe), string(info.command_line), string(info.cgroup), string(info.container_id)};
+    return {
+        info.pid,          info.ns_pid,      info.parent_pid,           info.start_time_ns,  info.exec_generation,
+        string(info.comm), string(info.exe), string(info.command_line), string(info.cgroup), string(info.container_id)};
 }
 
 void Dictionary::flush(wire::Batch& batch) {
@@ -136,7 +136,8 @@ void Dictionary::flush(wire::Batch& batch) {
 }
 
 std::size_t Dictionary::bytes() const {
-    return string_bytes_ + modules_.bytes() + processes_seen_.bytes() + threads_.bytes() + locations_.bytes() + stacks_.bytes();
+    return string_bytes_ + modules_.bytes() + processes_seen_.bytes() + threads_.bytes() + locations_.bytes() +
+           stacks_.bytes();
 }
 
 void Dictionary::clear() {

@@ -1,5 +1,5 @@
-// The tables of one epoch: strings, modules, locations, stack nodes, processes, threads, events. Each entry gets the next id of its table
-// and goes out once, with the next batch.
+// The tables of one epoch: strings, modules, locations, stack nodes, processes, threads, events. Each entry gets the
+// next id of its table and goes out once, with the next batch.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ public:
     wire::Id thread(ThreadHandle handle);
     wire::Id event(wire::Event event, std::string_view name, std::string_view unit);
 
-    // Moves what is new into the tables of `batch`. Processes and threads are described as they are now, not as they were
-    // on first sight: a comm or exe often follows the fork within microseconds.
+    // Moves what is new into the tables of `batch`. Processes and threads are described as they are now, not as they
+    // were on first sight: a comm or exe often follows the fork within microseconds.
     void flush(wire::Batch& batch);
     // Memory of the tables.
     [[nodiscard]] std::size_t bytes() const;

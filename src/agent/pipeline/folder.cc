@@ -12,7 +12,8 @@
 namespace flamewire::agent {
 namespace {
 
-// Within one batch the tables may outgrow their bound; at this multiple stacks that are new are not told apart any more.
+// Within one batch the tables may outgrow their bound; at this multiple stacks that are new are not told apart any
+// more.
 constexpr std::size_t hard_bound_factor = 8;
 
 // A batch that waits for a stuck link still learns of this many forks, execs and exits.
@@ -24,8 +25,8 @@ constexpr std::uint32_t truncated = 1;
 constexpr std::uint32_t unknown_process = 2;
 }  // namespace stack_flag
 
-// A chain as the kernel gave it, in an address space of a certain content. The hash stands for the chain itself: two of 64,000 chains share one with
-// a probability of 1 in 10^10.
+// A chain as the kernel gave it, in an address space of a certain content. The hash stands for the chain itself: two of
+// 64,000 chains share one with a probability of 1 in 10^10.
 struct ChainKey {
     std::uint64_t chain_hash = 0, generation = 0;
     bool operator==(const ChainKey&) const = default;
@@ -59,23 +60,23 @@ struct Folder::State {
     Dictionary dictionary;
     std::vector<wire::Id> event_ids;  // of options.events, in this epoch
 
-    IdTable<ChainKey> chains;             // -> index into folded, plus 1
+    IdTable<ChainKey> chains;  // -> index into folded, plus 1
     std::vector<FoldedStack> folded;
     RowTable rows;
     KernelNames kernel_names;
 
-    wire::Batch next;                     // what has no table: lifecycle, losses, symbols, notices
+    wire::Batch next;  // what has no table: lifecycle, losses, symbols, notices
     std::uint64_t seq = 0;
     std::uint32_t epoch = 1;
     bool recording_due = true;
     bool epoch_due = false;
     bool lifecycle_notice_given = false;
-    bool symbols_due = false;             // the new epoch is for a server that has not got our names
+    bool symbols_due = false;  // the new epoch is for a server that has not got our names
     wire::EventPeriods periods;
     std::uint32_t periods_epoch = 0;
 
-    std::vector<ChainFrame> frames;       // scratch
-    std::vector<wire::Id> locations;      // scratch
+    std::vector<ChainFrame> frames;   // scratch
+    std::vector<wire::Id> locations;  // scratch
 };
 
 void Folder::State::intern_events() {
@@ -216,7 +217,8 @@ void Folder::add_lifecycle(const ProcessTable::LifecycleEvent& event) {
     State& state = *state_;
     if (state.next.lifecycle.size() == max_lifecycle) {
         if (!std::exchange(state.lifecycle_notice_given, true))
-            add_notice({"lifecycle-dropped", "More forks and exits than a batch holds: their marks are missing, samples are not", ""});
+            add_notice({"lifecycle-dropped",
+                        "More forks and exits than a batch holds: their marks are missing, samples are not", ""});
         return;
     }
     wire::Lifecycle lifecycle;

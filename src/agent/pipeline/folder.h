@@ -1,6 +1,6 @@
-// Samples in, batches out: resolves call chains to locations, folds them into the stack trie and rows, and closes a batch when
-// told. Owns the tables of the epoch. One thread. The hot path is a hash of the raw chain; everything else happens once a new chain.
-// Every sample becomes one count of one row, whatever is known about it.
+// Samples in, batches out: resolves call chains to locations, folds them into the stack trie and rows, and closes a
+// batch when told. Owns the tables of the epoch. One thread. The hot path is a hash of the raw chain; everything else
+// happens once a new chain. Every sample becomes one count of one row, whatever is known about it.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ namespace flamewire::agent {
 struct FolderOptions {
     wire::RecordingId recording_id{};
     wire::Recording recording;
-    std::vector<wire::Event> events;     // names and units are in the two lists below: the folder interns them
+    std::vector<wire::Event> events;  // names and units are in the two lists below: the folder interns them
     std::vector<std::string> event_names, event_units;
-    std::uint32_t max_stack = 127;       // chains of this length were cut by the kernel
+    std::uint32_t max_stack = 127;                   // chains of this length were cut by the kernel
     std::size_t epoch_bytes = std::size_t{2} << 20;  // tables larger than this start a new epoch
 };
 
@@ -36,22 +36,23 @@ public:
     void add_sample(const SampleRecord& sample, std::uint32_t event);
     // Call it right after the table gave the event: the comm is taken from there.
     void add_lifecycle(const ProcessTable::LifecycleEvent& event);
-    // `loss.event` is an index into FolderOptions::events plus 1; 0: not known. One entry a batch for each reason, event and cpu.
+    // `loss.event` is an index into FolderOptions::events plus 1; 0: not known. One entry a batch for each reason,
+    // event and cpu.
     void add_loss(const wire::Loss& loss);
     void add_notice(wire::Notice notice);
     void add_symbols(std::span<const TargetSymbol> symbols);
 
-    // Other events or another rate inside the same recording (`configure`): rows folded so far keep their events, and `event` of
-    // add_sample counts in the new list from now on. The next batch carries `recording` and the new events.
+    // Other events or another rate inside the same recording (`configure`): rows folded so far keep their events, and
+    // `event` of add_sample counts in the new list from now on. The next batch carries `recording` and the new events.
     void change_events(wire::Recording recording, std::vector<wire::Event> events, std::vector<std::string> event_names,
                        std::vector<std::string> event_units);
 
-    // The batch after next close_batch() begins a new epoch: the server cannot follow references into the current one (Link's
-    // new_epoch_wanted). What was folded so far may still go out in the old epoch.
+    // The batch after next close_batch() begins a new epoch: the server cannot follow references into the current one
+    // (Link's new_epoch_wanted). What was folded so far may still go out in the old epoch.
     void begin_epoch();
 
-    // Takes what was folded since the last call as the next batch (seq counts from 1), with its time pair; stats and end are the
-    // caller's. Rows are empty when nothing happened.
+    // Takes what was folded since the last call as the next batch (seq counts from 1), with its time pair; stats and
+    // end are the caller's. Rows are empty when nothing happened.
     wire::Batch close_batch();
     // Periods of the events of the epoch of the batch closed last, for wire::encode.
     [[nodiscard]] const wire::EventPeriods& periods() const;

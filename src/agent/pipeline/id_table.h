@@ -8,8 +8,8 @@
 
 namespace flamewire::agent {
 
-// Mixes `value` into `hash`; cheap on 32-bit machines too (no 128-bit product). The shift brings the well mixed high bits down to where
-// tables look.
+// Mixes `value` into `hash`; cheap on 32-bit machines too (no 128-bit product). The shift brings the well mixed high
+// bits down to where tables look.
 inline std::uint64_t mix_in(std::uint64_t hash, std::uint64_t value) {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;  // 2^64 / golden ratio, odd
     return hash ^ (hash >> 32);

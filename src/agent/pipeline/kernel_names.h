@@ -18,7 +18,8 @@ public:
         seen_.find_or_add({address}, 1);
         if (seen_.size() != before) addresses_.push_back(address);
     }
-    // [address, address + size) has a name now. Addresses are relative to _text and may wrap below it: the map's order is only for lookups.
+    // [address, address + size) has a name now. Addresses are relative to _text and may wrap below it: the map's order
+    // is only for lookups.
     void named(std::uint64_t address, std::uint64_t size) {
         if (named_.size() < max_addresses) named_[address] = std::max(named_[address], size);
     }

@@ -1,5 +1,5 @@
-// The rows of one batch: equal (bucket, event, thread, cpu, stack) are added up. Open addressing over the vector of rows itself, so
-// that closing a batch is a move.
+// The rows of one batch: equal (bucket, event, thread, cpu, stack) are added up. Open addressing over the vector of
+// rows itself, so that closing a batch is a move.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,8 @@ private:
     }
 
     static bool same_key(const wire::Row& a, const wire::Row& b) {
-        return a.bucket == b.bucket && a.stack == b.stack && a.thread == b.thread && a.cpu == b.cpu && a.event == b.event;
+        return a.bucket == b.bucket && a.stack == b.stack && a.thread == b.thread && a.cpu == b.cpu &&
+               a.event == b.event;
     }
 
     void grow() {

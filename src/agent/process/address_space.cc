@@ -44,8 +44,8 @@ bool AddressSpace::erase(std::uint64_t start, std::uint64_t end) {
 AddressSpace::Change AddressSpace::insert(const Mapping& mapping) {
     if (mapping.start >= mapping.end) return Change::none;
     // Nothing is new when one known mapping covers it with the same content at the same place.
-    if (const Mapping* known = find(mapping.start); known != nullptr && known->end >= mapping.end &&
-        known->module == mapping.module &&
+    if (const Mapping* known = find(mapping.start);
+        known != nullptr && known->end >= mapping.end && known->module == mapping.module &&
         (mapping.module == 0 || known->file_offset + (mapping.start - known->start) == mapping.file_offset))
         return Change::none;
     if (mappings_.size() >= max_mappings) return Change::none;

@@ -9,9 +9,9 @@
 namespace flamewire::agent {
 
 struct Mapping {
-    std::uint64_t start = 0, end = 0;   // [start, end)
-    std::uint64_t file_offset = 0;      // of `start`; meaningless without a module
-    std::uint32_t module = 0;           // ModuleHandle; 0: anonymous memory
+    std::uint64_t start = 0, end = 0;  // [start, end)
+    std::uint64_t file_offset = 0;     // of `start`; meaningless without a module
+    std::uint32_t module = 0;          // ModuleHandle; 0: anonymous memory
     bool operator==(const Mapping&) const = default;
 };
 

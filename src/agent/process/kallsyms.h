@@ -1,5 +1,5 @@
-// /proc/kallsyms without keeping it: the table has 100,000 to 300,000 lines (10 MB and more as values), an agent asks for a few
-// hundred addresses. Source of the format: the kernel's kernel/kallsyms.c, s_show.
+// /proc/kallsyms without keeping it: the table has 100,000 to 300,000 lines (10 MB and more as values), an agent asks
+// for a few hundred addresses. Source of the format: the kernel's kernel/kallsyms.c, s_show.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace flamewire::agent {
 
 struct KallsymsEntry {
     std::uint64_t address = 0;
-    char type = '?';          // as nm: t and T are code
+    char type = '?';  // as nm: t and T are code
     std::string_view name;
     std::string_view module;  // without brackets; empty: the kernel image
     [[nodiscard]] bool is_code() const { return type == 't' || type == 'T' || type == 'w' || type == 'W'; }

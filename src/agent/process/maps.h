@@ -13,7 +13,7 @@ struct MapsEntry {
     bool executable = false;
     std::uint64_t inode = 0;
     std::uint32_t device_major = 0, device_minor = 0;
-    std::string path;      // without " (deleted)"
+    std::string path;  // without " (deleted)"
     bool deleted = false;
 };
 

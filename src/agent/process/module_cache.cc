@@ -60,7 +60,7 @@ ModuleHandle ModuleCache::add(State state) {
 
 Result<ModuleCache::Candidate> ModuleCache::look_at(const std::string& path, bool follow_link) const {
     // Only regular files: to open a device acts on it, to open a FIFO waits for its other end.
-    struct stat status {};
+    struct stat status{};
     const int looked = follow_link ? ::stat(path.c_str(), &status) : ::lstat(path.c_str(), &status);
     if (looked != 0) return fail_errno("open " + path, errno);
     if (!S_ISREG(status.st_mode)) return fail(ErrorCode::invalid, path + " is no regular file");
@@ -71,7 +71,8 @@ Result<ModuleCache::Candidate> ModuleCache::look_at(const std::string& path, boo
         candidate.known = known->second;
         return candidate;
     }
-    const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow_link ? 0 : O_NOFOLLOW)));
+    const UniqueFd fd(
+        ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow_link ? 0 : O_NOFOLLOW)));
     if (!fd) return fail_errno("open " + path, errno);
     const elf::ByteSource source = elf::source_of_fd(fd.get());
     const auto header = elf::read_header(source);
@@ -85,7 +86,8 @@ Result<ModuleCache::Candidate> ModuleCache::look_at(const std::string& path, boo
 
 Result<ModuleCache::Candidate> ModuleCache::find_candidate(const MappedFile& mapped) const {
     // The kernel's own link to the mapped file: right whatever happened to names. Needs CAP_CHECKPOINT_RESTORE.
-    auto direct = look_at(proc_path(proc_root_, mapped.pid, fmt::format("map_files/{:x}-{:x}", mapped.start, mapped.end)), true);
+    auto direct =
+        look_at(proc_path(proc_root_, mapped.pid, fmt::format("map_files/{:x}-{:x}", mapped.start, mapped.end)), true);
     if (direct || mapped.deleted) return direct;
 
     // By name, as the process sees it, or its parent (it may be gone), or we. A name may have got another file since.
@@ -107,8 +109,8 @@ Result<ModuleCache::Candidate> ModuleCache::find_candidate(const MappedFile& map
         const bool same_inode = mapped.inode == found->key.inode;
         // btrfs and overlayfs show other device numbers in maps than in stat; there the inode may differ as well.
         const bool replaced = mapped.inode != 0 && !same_inode && mapped.device == found->key.device;
-        const bool right = !mapped.build_id.empty() ? build_id == mapped.build_id
-                                                    : !replaced && (way.own_view || same_inode);
+        const bool right =
+            !mapped.build_id.empty() ? build_id == mapped.build_id : !replaced && (way.own_view || same_inode);
         if (right) return found;
         first_error = {ErrorCode::not_found, 0, way.path + " is another file by now"};
     }
@@ -133,7 +135,7 @@ ModuleHandle ModuleCache::of_candidate(const MappedFile& mapped, Candidate candi
     if (!candidate.is_elf && (mapped.deleted || mapped.path.starts_with("/memfd:"))) return 0;
     const std::string& build_id = mapped.build_id.empty() ? candidate.build_id : mapped.build_id;
     State state;
-    state.info = {wire::ModuleKind::file, mapped.path, build_id, candidate.key.device, candidate.key.inode,
+    state.info = {wire::ModuleKind::file, mapped.path,           build_id, candidate.key.device, candidate.key.inode,
                   candidate.key.size,     candidate.key.mtime_ns};
     state.executable = std::move(candidate.executable);
     state.others = std::move(candidate.others);
@@ -156,9 +158,8 @@ ModuleHandle ModuleCache::of_candidate(const MappedFile& mapped, Candidate candi
 
 ModuleHandle ModuleCache::of_unreadable(const MappedFile& mapped, const Error& error) {
     auto& index = mapped.build_id.empty() ? unreadable_by_path_ : by_build_id_;
-    const std::string key = mapped.build_id.empty()
-                                ? fmt::format("{}:{}:{}", mapped.device, mapped.inode, mapped.path)
-                                : mapped.build_id;
+    const std::string key =
+        mapped.build_id.empty() ? fmt::format("{}:{}:{}", mapped.device, mapped.inode, mapped.path) : mapped.build_id;
     if (const auto known = index.find(key); known != index.end()) return known->second;
     State state;
     state.info.path = mapped.path;
@@ -177,11 +178,12 @@ void ModuleCache::give_notice(const MappedFile& mapped, const Error& error) {
     if (notices_given_ >= max_notices) return;
     ++notices_given_;
     std::string remedy;
-    if (error.code == ErrorCode::permission) remedy = "setcap cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore+ep flamewire-agent";
-    notices_.push_back({"module-unreadable",
-                        fmt::format("{} cannot be read ({}): its addresses are shown as file offsets", mapped.path,
-                                    error.message),
-                        std::move(remedy)});
+    if (error.code == ErrorCode::permission)
+        remedy = "setcap cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore+ep flamewire-agent";
+    notices_.push_back(
+        {"module-unreadable",
+         fmt::format("{} cannot be read ({}): its addresses are shown as file offsets", mapped.path, error.message),
+         std::move(remedy)});
 }
 
 ModuleHandle ModuleCache::of_vdso(std::uint32_t pid, std::uint64_t start, std::uint64_t end) {

@@ -1,5 +1,6 @@
-// Module files by identity: build-id, else (device, inode, size, mtime); never by path alone. Knows each one's executable segments, so that
-// an address is the ELF file's own. Files of others are read with pread through /proc, a few KiB each, and only once.
+// Module files by identity: build-id, else (device, inode, size, mtime); never by path alone. Knows each one's
+// executable segments, so that an address is the ELF file's own. Files of others are read with pread through /proc, a
+// few KiB each, and only once.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +18,11 @@ namespace flamewire::agent {
 // One mapping of a file as a record or /proc/PID/maps describes it.
 struct MappedFile {
     std::uint32_t pid = 0;
-    std::uint32_t parent_pid = 0;    // its /proc entry may still lead to the file when pid is gone
+    std::uint32_t parent_pid = 0;  // its /proc entry may still lead to the file when pid is gone
     std::uint64_t start = 0, end = 0;
-    std::string path;                // without " (deleted)"
+    std::string path;  // without " (deleted)"
     bool deleted = false;
-    std::string build_id;            // of the record; empty: unknown
+    std::string build_id;                 // of the record; empty: unknown
     std::uint64_t device = 0, inode = 0;  // makedev form; 0: unknown
 };
 
@@ -29,13 +30,15 @@ class ModuleCache {
 public:
     ModuleCache(std::string proc_root, std::uint64_t page_size);
 
-    // The module behind the mapping; 0 when it is anonymous memory after all (a memfd or a deleted file that is no ELF file).
+    // The module behind the mapping; 0 when it is anonymous memory after all (a memfd or a deleted file that is no ELF
+    // file).
     ModuleHandle of_file(const MappedFile& mapped);
     ModuleHandle of_vdso(std::uint32_t pid, std::uint64_t start, std::uint64_t end);
     // The one kernel; made on the first call.
     ModuleHandle kernel(const std::string& build_id);
 
-    // ELF virtual address of a file offset. A module whose file could not be read has the offset as its address, for ever.
+    // ELF virtual address of a file offset. A module whose file could not be read has the offset as its address, for
+    // ever.
     std::uint64_t address_of(ModuleHandle module, std::uint64_t file_offset);
 
     // An empty one for a handle that we never gave.
@@ -49,9 +52,9 @@ private:
     struct State {
         ModuleInfo info;
         std::vector<elf::Segment> executable, others;  // its PT_LOADs
-        bool readable = false;               // the segments are known
-        bool offsets_given = false;          // an address was given out as a file offset: it stays so
-        std::string image;                   // of a vDSO
+        bool readable = false;                         // the segments are known
+        bool offsets_given = false;                    // an address was given out as a file offset: it stays so
+        std::string image;                             // of a vDSO
     };
     struct FileKey {
         std::uint64_t device = 0, inode = 0, size = 0;

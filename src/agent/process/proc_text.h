@@ -34,8 +34,8 @@ private:
     int errno_value_ = 0;
 };
 
-// The number at the front of `text`, taken off it; nothing when there is none or it does not fit. All of /proc is read as 64 bits:
-// a 32-bit agent sees big addresses and inodes too.
+// The number at the front of `text`, taken off it; nothing when there is none or it does not fit. All of /proc is read
+// as 64 bits: a 32-bit agent sees big addresses and inodes too.
 std::optional<std::uint64_t> take_number(std::string_view& text, int base);
 // Leading blanks, then everything to the next blank, taken off `text`.
 std::string_view take_field(std::string_view& text);

@@ -1,4 +1,5 @@
-// What records do not tell is read from /proc: processes that were there before us, and address spaces after lost records.
+// What records do not tell is read from /proc: processes that were there before us, and address spaces after lost
+// records.
 #include <dirent.h>
 #include <fmt/format.h>
 #include <sys/sysmacros.h>
@@ -46,6 +47,8 @@ ProcessState& ProcessTable::State::ensure_process(std::uint32_t pid, std::uint64
         info = read_process_info(options.proc_root, pid, *stat);
     } else {
         info.comm = pid == idle_pid ? "swapper" : pid == exited_pid ? "[exited]" : "[unknown]";
+        // Began before this; it has to differ from the pid's other owners.
+        if (has_entry) info.start_time_ns = start_time_of(time_ns);
     }
     ProcessState& process = registry.add_process(std::move(info));
     process.info_read_ns = alive ? now : 0;
@@ -78,6 +81,11 @@ void ProcessTable::State::list_threads(ProcessState& process) {
     ::closedir(directory);
 }
 
+std::uint64_t ProcessTable::State::start_time_of(std::uint64_t record_ns) const {
+    const std::uint64_t tick_ns = ticks_to_ns(1);
+    return (record_ns + (options.boot_clock() - options.monotonic_clock())) / tick_ns * tick_ns;
+}
+
 bool ProcessTable::State::read_maps(ProcessState& process) {
     const std::uint64_t started = options.monotonic_clock();
     auto lines = LineReader::open(proc_path(options.proc_root, process.info.pid, "maps"), maps_buffer_bytes);
@@ -97,9 +105,15 @@ bool ProcessTable::State::read_maps(ProcessState& process) {
             (known->file_offset == entry->file_offset || entry->path == "[vdso]"))
             mapping.module = known->module;
         else
-            mapping.module = module_of({process.info.pid, process.info.parent_pid, entry->start, entry->end,
-                                        std::move(entry->path), entry->deleted, {},
-                                        makedev(entry->device_major, entry->device_minor), entry->inode});
+            mapping.module = module_of({process.info.pid,
+                                        process.info.parent_pid,
+                                        entry->start,
+                                        entry->end,
+                                        std::move(entry->path),
+                                        entry->deleted,
+                                        {},
+                                        makedev(entry->device_major, entry->device_minor),
+                                        entry->inode});
         if (modules.info(mapping.module).kind == wire::ModuleKind::vdso) mapping.file_offset = 0;
         map.insert(mapping);
     }
@@ -107,10 +121,12 @@ bool ProcessTable::State::read_maps(ProcessState& process) {
     if (error == EACCES || error == EPERM) {
         process.maps_forbidden = true;
         if (!std::exchange(forbidden_notice_given, true))
-            notices.push_back({"maps-unreadable",
-                               fmt::format("The memory map of process {} ({}) may not be read: its frames stay without names",
-                                           process.info.pid, process.info.comm),
-                               "run flamewire-agent as the same user or as root, or setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent"});
+            notices.push_back(
+                {"maps-unreadable",
+                 fmt::format("The memory map of process {} ({}) may not be read: its frames stay without names",
+                             process.info.pid, process.info.comm),
+                 "run flamewire-agent as the same user or as root, or setcap cap_perfmon,cap_sys_ptrace+ep "
+                 "flamewire-agent"});
     }
     // An exiting process shows no mapping; a failed read shows some.
     if (count == 0 || error != 0) return false;

@@ -102,9 +102,9 @@ std::vector<ProcessEntry> list_processes(std::chrono::milliseconds interval, std
     std::vector<ProcessEntry> entries;
     for (Usage& usage : now) {
         const ProcStatus status = read_status(proc_root, usage.pid);
-        entries.push_back({usage.pid, status.namespace_pid, user_name(status.effective_uid, names), std::move(usage.comm),
-                           read_command_line(proc_root, usage.pid), read_cgroup(proc_root, usage.pid).container_id,
-                           usage.cpu_percent});
+        entries.push_back({usage.pid, status.namespace_pid, user_name(status.effective_uid, names),
+                           std::move(usage.comm), read_command_line(proc_root, usage.pid),
+                           read_cgroup(proc_root, usage.pid).container_id, usage.cpu_percent});
     }
     return entries;
 }

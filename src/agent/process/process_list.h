@@ -15,13 +15,14 @@ namespace flamewire::agent {
 
 struct ProcessEntry {
     std::uint32_t pid = 0;
-    std::uint32_t ns_pid = 0;     // in the innermost pid namespace; 0 when there is only ours
+    std::uint32_t ns_pid = 0;  // in the innermost pid namespace; 0 when there is only ours
     std::string user, comm, command_line, container_id;
     double cpu_percent = 0;
 };
 
-// By CPU % (of one CPU: four busy threads make 400) descending, at most `limit`; kernel threads, zombies and ourselves left out. Sleeps for
-// `interval` between two looks. `user` is the effective one, as a number when /etc/passwd does not name it.
+// By CPU % (of one CPU: four busy threads make 400) descending, at most `limit`; kernel threads, zombies and ourselves
+// left out. Sleeps for `interval` between two looks. `user` is the effective one, as a number when /etc/passwd does not
+// name it.
 std::vector<ProcessEntry> list_processes(std::chrono::milliseconds interval, std::size_t limit,
                                          const std::string& proc_root = "/proc",
                                          const std::string& passwd_path = "/etc/passwd");

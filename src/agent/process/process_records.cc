@@ -1,5 +1,5 @@
-// Records in time order -> processes, threads, address spaces. /proc may be ahead of the records: what it showed at time T is not
-// undone by a record older than T.
+// Records in time order -> processes, threads, address spaces. /proc may be ahead of the records: what it showed at
+// time T is not undone by a record older than T.
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 
@@ -7,23 +7,15 @@
 #include "agent/process/table_state.h"
 
 namespace flamewire::agent {
-namespace {
-
-// /proc/PID/stat counts ticks since boot: a start time taken from a record is rounded the same way.
-std::uint64_t start_time_of(std::uint64_t record_ns, const ProcessTableOptions& options) {
-    const std::uint64_t tick_ns = ticks_to_ns(1);
-    const std::uint64_t since_boot = record_ns + (options.boot_clock() - options.monotonic_clock());
-    return since_boot / tick_ns * tick_ns;
-}
-
-}  // namespace
 
 std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_task(const TaskRecord& record) {
     return record.exit ? on_exit(record) : on_fork(record);
 }
 
 std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_fork(const TaskRecord& record) {
-    const auto born = [&](ThreadHandle thread) { return LifecycleEvent{wire::LifecycleKind::fork, record.time_ns, thread}; };
+    const auto born = [&](ThreadHandle thread) {
+        return LifecycleEvent{wire::LifecycleKind::fork, record.time_ns, thread};
+    };
     if (ProcessState* known = registry.by_pid(record.pid); known != nullptr && record.pid != record.parent_pid) {
         if (known->info_read_ns > record.time_ns) {  // found in /proc after its birth, before we came to this record
             known->info.parent_pid = record.parent_pid;
@@ -47,7 +39,7 @@ std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_fork(const T
     ProcessInfo info = parent.info;
     info.pid = record.pid;
     info.parent_pid = record.parent_pid;
-    info.start_time_ns = start_time_of(record.time_ns, options);
+    info.start_time_ns = start_time_of(record.time_ns);
     info.exec_generation = 0;
     info.comm = comm;
     // Only a process in a pid namespace has another number there; /proc alone knows it.
@@ -66,7 +58,8 @@ std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_exit(const T
     if (process == nullptr || process->ended || process->info_read_ns > record.time_ns) return std::nullopt;
     const ThreadHandle thread = ensure_thread(*process, record.tid);
     registry.end_thread(thread);
-    // Threads that we never saw may live on, but hardly once the leader has ended; should they, ensure_process finds them again.
+    // Threads that we never saw may live on, but hardly once the leader has ended; should they, ensure_process finds
+    // them again.
     const ThreadState* leader = registry.thread(registry.thread_by_tid(record.pid));
     if (process->threads.empty() && leader != nullptr && leader->ended && leader->info.process == process->handle) {
         process->ended_ns = record.time_ns;
@@ -103,7 +96,9 @@ ProcessState& ProcessTable::State::begin_exec(ProcessState& old, std::string_vie
 }
 
 std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_exec(const CommRecord& record) {
-    const auto event = [&](ThreadHandle thread) { return LifecycleEvent{wire::LifecycleKind::exec, record.time_ns, thread}; };
+    const auto event = [&](ThreadHandle thread) {
+        return LifecycleEvent{wire::LifecycleKind::exec, record.time_ns, thread};
+    };
     ProcessState& old = ensure_process(record.pid, record.time_ns);
     // /proc told of the new program already.
     if (old.info_read_ns > record.time_ns) return event(ensure_thread(old, record.tid));
@@ -126,9 +121,12 @@ std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_comm(const C
 
 ModuleHandle ProcessTable::State::module_of(const MappedFile& mapped) {
     switch (classify_mapping(mapped.path)) {
-        case MappingName::file: return modules.of_file(mapped);
-        case MappingName::vdso: return modules.of_vdso(mapped.pid, mapped.start, mapped.end);
-        case MappingName::anonymous: break;
+        case MappingName::file:
+            return modules.of_file(mapped);
+        case MappingName::vdso:
+            return modules.of_vdso(mapped.pid, mapped.start, mapped.end);
+        case MappingName::anonymous:
+            break;
     }
     return 0;
 }

@@ -1,4 +1,5 @@
-// The processes and threads that the table knows, and how long it remembers them. Bookkeeping only: no /proc, no records.
+// The processes and threads that the table knows, and how long it remembers them. Bookkeeping only: no /proc, no
+// records.
 #pragma once
 
 #include <cstdint>
@@ -37,17 +38,19 @@ struct ProcessState {
     ProcessHandle handle;
     ProcessInfo info;
     SharedSpace space;
-    std::vector<ThreadHandle> threads;   // not exited, as far as known
+    std::vector<ThreadHandle> threads;  // not exited, as far as known
 
     bool maps_known = false;
-    bool exe_pending = false;            // the next file mapping is the main image of an exec
+    bool exe_pending = false;  // the next file mapping is the main image of an exec
     bool ended = false;
-    bool suspect = false;                // records were lost: read anew before the next sample
-    bool barren = false;                 // the last look into /proc did not explain an address: do not look again until something changes
-    bool maps_forbidden = false;         // we lack the right to read its maps
+    bool suspect = false;  // records were lost: read anew before the next sample
+    bool barren =
+        false;  // the last look into /proc did not explain an address: do not look again until something changes
+    bool maps_forbidden = false;  // we lack the right to read its maps
     std::uint64_t ended_ns = 0;
-    std::uint64_t info_read_ns = 0;      // /proc showed it at this time: older records of its birth, exec and names are in `info` already
-    std::uint64_t maps_read_ns = 0;      // start of the last read of its maps: older MMAP2 records are in it already
+    std::uint64_t info_read_ns =
+        0;  // /proc showed it at this time: older records of its birth, exec and names are in `info` already
+    std::uint64_t maps_read_ns = 0;  // start of the last read of its maps: older MMAP2 records are in it already
     std::uint64_t retry_ns = std::numeric_limits<std::uint64_t>::max();  // when unknown addresses deserve another look
     ReadBudget budget;
 };

@@ -122,9 +122,10 @@ void ProcessTable::State::read_kernel_base() {
     std::string build_id;
     if (kernel_hidden) {
         // Without a base our addresses are this boot's own: no build-id, so that nobody looks them up in a vmlinux.
-        notices.push_back({"kernel-names-hidden",
-                           "Kernel names are hidden (kernel.kptr_restrict): kernel frames are shown as raw addresses",
-                           "sysctl -w kernel.kptr_restrict=0, or setcap cap_perfmon,cap_sys_ptrace,cap_syslog+ep flamewire-agent"});
+        notices.push_back(
+            {"kernel-names-hidden",
+             "Kernel names are hidden (kernel.kptr_restrict): kernel frames are shown as raw addresses",
+             "sysctl -w kernel.kptr_restrict=0, or setcap cap_perfmon,cap_sys_ptrace,cap_syslog+ep flamewire-agent"});
     } else if (const auto notes = read_head(options.sys_root + "/kernel/notes", max_kernel_notes_bytes)) {
         build_id = elf::build_id_of_notes(as_bytes_view(*notes), std::endian::native == std::endian::big);
     }
@@ -164,7 +165,8 @@ std::vector<TargetSymbol> ProcessTable::kernel_symbols(std::vector<std::uint64_t
     auto functions = find_kernel_functions(state_->options.proc_root, std::move(addresses));
     if (!functions) return symbols;
     for (KernelFunction& function : *functions)
-        symbols.push_back({state_->kernel_module, function.address - state_->kernel_text, function.size, std::move(function.name)});
+        symbols.push_back(
+            {state_->kernel_module, function.address - state_->kernel_text, function.size, std::move(function.name)});
     return symbols;
 }
 

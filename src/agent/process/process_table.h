@@ -1,5 +1,6 @@
-// Who is who on the target: processes (pid, start time, exec generation), threads, address spaces, modules. Fed by records in time
-// order, backfilled from /proc lazily and rate-limited. Answers (pid, ip) -> module and ELF address for the folder. Not thread-safe.
+// Who is who on the target: processes (pid, start time, exec generation), threads, address spaces, modules. Fed by
+// records in time order, backfilled from /proc lazily and rate-limited. Answers (pid, ip) -> module and ELF address for
+// the folder. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@
 
 namespace flamewire::agent {
 
-// Handles into the table, never reused. 0 is none. Processes and threads that ended are remembered for a while (the last 1,024 and 8,192 of
-// them); after that their handle stands for an empty record. Modules are never forgotten.
+// Handles into the table, never reused. 0 is none. Processes and threads that ended are remembered for a while (the
+// last 1,024 and 8,192 of them); after that their handle stands for an empty record. Modules are never forgotten.
 using ProcessHandle = std::uint32_t;
 using ThreadHandle = std::uint32_t;
 using ModuleHandle = std::uint32_t;
@@ -44,8 +45,8 @@ struct ThreadInfo {
 };
 
 struct ResolvedAddress {
-    ModuleHandle module = 0;     // 0: in no known mapping, address is the raw one
-    std::uint64_t address = 0;   // ELF virtual address; kernel: relative to _text
+    ModuleHandle module = 0;    // 0: in no known mapping, address is the raw one
+    std::uint64_t address = 0;  // ELF virtual address; kernel: relative to _text
 };
 
 // A name that exists only here: function of the kernel or the vDSO.
@@ -73,8 +74,8 @@ public:
     ProcessTable(const ProcessTable&) = delete;
     ProcessTable& operator=(const ProcessTable&) = delete;
 
-    // Reads /proc of a target: identity, maps, threads. Call it once its events are open, so that no mapping falls between. A process
-    // that is gone leaves no trace.
+    // Reads /proc of a target: identity, maps, threads. Call it once its events are open, so that no mapping falls
+    // between. A process that is gone leaves no trace.
     void attach(std::uint32_t pid);
 
     // Everything but samples, in time order. Returns the lifecycle event that it meant, if any.
@@ -87,8 +88,9 @@ public:
 
     // The thread of a sample, made on first sight. Also where a process whose records were lost is read anew.
     ThreadHandle thread_of(std::uint32_t pid, std::uint32_t tid, std::uint64_t time_ns);
-    // Names the content of an address space: changes whenever answers of resolve() for this process may have changed, and is equal only for
-    // processes whose answers are equal (a fork that changed nothing yet). All that a cache key needs besides addresses.
+    // Names the content of an address space: changes whenever answers of resolve() for this process may have changed,
+    // and is equal only for processes whose answers are equal (a fork that changed nothing yet). All that a cache key
+    // needs besides addresses.
     [[nodiscard]] std::uint64_t generation(ProcessHandle process) const;
     // False: its mappings could not be learned, so user addresses mean nothing.
     [[nodiscard]] bool maps_known(ProcessHandle process) const;
@@ -104,8 +106,8 @@ public:
     std::vector<wire::Loss> take_losses();
     std::vector<wire::Notice> take_notices();
 
-    // Names for kernel addresses (relative to _text) by one pass over kallsyms (40-60 ms) without keeping it; empty when they are hidden.
-    // vdso_symbols: the vDSO's whole symbol table.
+    // Names for kernel addresses (relative to _text) by one pass over kallsyms (40-60 ms) without keeping it; empty
+    // when they are hidden. vdso_symbols: the vDSO's whole symbol table.
     std::vector<TargetSymbol> kernel_symbols(std::vector<std::uint64_t> addresses);
     std::vector<TargetSymbol> vdso_symbols(ModuleHandle vdso);
 

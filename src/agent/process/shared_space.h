@@ -1,5 +1,5 @@
-// An address space as processes share it: fork copies nothing until one side changes. Each distinct content has a generation number that no
-// other content has, so (generation, address) is all that a cache needs for a key.
+// An address space as processes share it: fork copies nothing until one side changes. Each distinct content has a
+// generation number that no other content has, so (generation, address) is all that a cache needs for a key.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ public:
     bool insert(const Mapping& mapping) {
         unshare();
         const AddressSpace::Change change = body_->map.insert(mapping);
-        if (change == AddressSpace::Change::replaced || (change == AddressSpace::Change::added && body_->answered_unknown))
+        if (change == AddressSpace::Change::replaced ||
+            (change == AddressSpace::Change::added && body_->answered_unknown))
             renew();
         return change != AddressSpace::Change::none;
     }

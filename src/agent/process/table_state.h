@@ -1,5 +1,5 @@
-// Inside of ProcessTable, shared by the files that implement it: records (process_records.cc), /proc (process_backfill.cc), and
-// questions (process_table.cc).
+// Inside of ProcessTable, shared by the files that implement it: records (process_records.cc), /proc
+// (process_backfill.cc), and questions (process_table.cc).
 #pragma once
 
 #include <optional>
@@ -24,6 +24,8 @@ struct ProcessTable::State {
     // process_backfill.cc
     // The process of a pid, read from /proc on first sight; one that is gone stays without name and maps.
     ProcessState& ensure_process(std::uint32_t pid, std::uint64_t time_ns);
+    // Boot time of a record, rounded down to ticks as /proc/PID/stat gives start times.
+    [[nodiscard]] std::uint64_t start_time_of(std::uint64_t record_ns) const;
     ThreadHandle ensure_thread(ProcessState& process, std::uint32_t tid);
     void list_threads(ProcessState& process);
     // False when the maps say nothing (process gone, kernel thread, no permission); then what was known stays.
@@ -32,7 +34,8 @@ struct ProcessTable::State {
     bool backfill(ProcessState& process, std::uint64_t address);
     // After lost records: is this still the same process, with the same program and mappings?
     void refresh(ProcessState& process);
-    // Finds what ended unseen, once there is a lot of everything. Only between records: it ends processes that callers may hold.
+    // Finds what ended unseen, once there is a lot of everything. Only between records: it ends processes that callers
+    // may hold.
     void sweep();
 
     // process_records.cc and process_backfill.cc

@@ -1,5 +1,5 @@
-// The vDSO: a small ELF image that the kernel maps into every process and that is no file. Ours is in our own memory; that of a
-// process of the other word size is read from it.
+// The vDSO: a small ELF image that the kernel maps into every process and that is no file. Ours is in our own memory;
+// that of a process of the other word size is read from it.
 #pragma once
 
 #include <cstdint>

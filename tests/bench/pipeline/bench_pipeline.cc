@@ -1,5 +1,5 @@
-// What a sample costs from the record to the row: warm (its chain was seen in this epoch) and cold (a new chain), with the
-// shape of a real profile: 2,000 distinct stacks of 25 frames in 4 threads. One JSON line a figure.
+// What a sample costs from the record to the row: warm (its chain was seen in this epoch) and cold (a new chain), with
+// the shape of a real profile: 2,000 distinct stacks of 25 frames in 4 threads. One JSON line a figure.
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,7 +41,8 @@ void report(const char* figure, double value, const char* bar) {
 }
 
 // Adds all chains once in each round and closes a batch as often as an agent does; ns a sample, closing included.
-double run(Folder& folder, const std::vector<std::vector<std::uint64_t>>& chains, std::uint32_t pid, int rounds, std::uint64_t& now) {
+double run(Folder& folder, const std::vector<std::vector<std::uint64_t>>& chains, std::uint32_t pid, int rounds,
+           std::uint64_t& now) {
     SampleRecord sample;
     sample.pid = pid;
     sample.user_mode = true;

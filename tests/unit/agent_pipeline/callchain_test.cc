@@ -1,8 +1,7 @@
 #include "agent/pipeline/callchain.h"
 
-#include <linux/perf_event.h>
-
 #include <catch2/catch.hpp>
+#include <linux/perf_event.h>
 
 using namespace flamewire::agent;
 
@@ -21,9 +20,13 @@ std::vector<ChainFrame> split(std::vector<std::uint64_t> chain, bool user_mode, 
 }  // namespace
 
 TEST_CASE("kernel and user parts, each with its precise first entry") {
-    const std::vector<ChainFrame> expected = {{0xffffffff81000010, true, false}, {0xffffffff81000020, true, true},
-                                              {0x401000, false, false}, {0x402000, false, true}, {0x403000, false, true}};
-    CHECK(split({kernel, 0xffffffff81000010, 0xffffffff81000020, user, 0x401000, 0x402000, 0x403000}, false, 5) == expected);
+    const std::vector<ChainFrame> expected = {{0xffffffff81000010, true, false},
+                                              {0xffffffff81000020, true, true},
+                                              {0x401000, false, false},
+                                              {0x402000, false, true},
+                                              {0x403000, false, true}};
+    CHECK(split({kernel, 0xffffffff81000010, 0xffffffff81000020, user, 0x401000, 0x402000, 0x403000}, false, 5) ==
+          expected);
 }
 
 TEST_CASE("parts that are not ours, or empty") {

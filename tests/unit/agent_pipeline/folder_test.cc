@@ -1,9 +1,8 @@
 #include "agent/pipeline/folder.h"
 
+#include <catch2/catch.hpp>
 #include <linux/perf_event.h>
 #include <sys/mman.h>
-
-#include <catch2/catch.hpp>
 
 #include <map>
 #include <random>
@@ -54,7 +53,8 @@ struct Receiver {
     }
     std::string stack(wire::Id id) const {
         std::string text;
-        for (; id != 0; id = stacks.at(id).parent) text = frame(locations.at(stacks.at(id).location)) + (text.empty() ? "" : ";") + text;
+        for (; id != 0; id = stacks.at(id).parent)
+            text = frame(locations.at(stacks.at(id).location)) + (text.empty() ? "" : ";") + text;
         return text;
     }
     void take(const wire::Batch& batch) {
@@ -124,7 +124,8 @@ struct Setup {
         proc.link(base + "root", proc.path("root"));
         proc.write_maps(pid, "10000-18000 r-xp 00000000 00:00 0 /bin/tool\n");
     }
-    SampleRecord sample(const std::vector<std::uint64_t>& chain, std::uint64_t at = second, std::uint32_t pid = 42) const {
+    SampleRecord sample(const std::vector<std::uint64_t>& chain, std::uint64_t at = second,
+                        std::uint32_t pid = 42) const {
         SampleRecord sample;
         sample.pid = sample.tid = pid;
         sample.time_ns = at;
@@ -141,7 +142,8 @@ struct Setup {
 TEST_CASE("samples become rows of stacks") {
     Setup setup;
     Folder folder(setup.options, setup.table);
-    const std::vector<std::uint64_t> both = {kernel_part, 0xffffffff81000150, 0xffffffff81000210, user_part, 0x10010, 0x10020};
+    const std::vector<std::uint64_t> both = {kernel_part, 0xffffffff81000150, 0xffffffff81000210, user_part, 0x10010,
+                                             0x10020};
     const std::vector<std::uint64_t> user = {user_part, 0x10030, 0x10020};
     folder.add_sample(setup.sample(both), 0);
     folder.add_sample(setup.sample(both), 0);
@@ -161,9 +163,9 @@ TEST_CASE("samples become rows of stacks") {
     CHECK(batch.rows[3].bucket == 101);
     Receiver receiver;
     receiver.take(batch);
-    CHECK(receiver.counts == std::map<std::string, std::uint64_t>{
-                                 {"/bin/tool+4194336r;/bin/tool+4194320;[kernel]+528rk;[kernel]+336k", 2},
-                                 {"/bin/tool+4194336r;/bin/tool+4194352", 3}});
+    CHECK(receiver.counts ==
+          std::map<std::string, std::uint64_t>{{"/bin/tool+4194336r;/bin/tool+4194320;[kernel]+528rk;[kernel]+336k", 2},
+                                               {"/bin/tool+4194336r;/bin/tool+4194352", 3}});
     CHECK(receiver.weights == std::map<std::string, std::uint64_t>{{"cycles", 40}, {"faults", 10}});
     CHECK(receiver.processes.at(1).pid == 42);
     CHECK(receiver.strings.at(receiver.processes.at(1).comm) == "tool");
@@ -217,7 +219,8 @@ TEST_CASE("a sample without stack is still a sample") {
     folder.add_sample(sample, 0);
     Receiver receiver;
     receiver.take(folder.close_batch());
-    CHECK(receiver.counts == std::map<std::string, std::uint64_t>{{"[no stack]", 1}, {"/bin/tool+4194368", 1}, {"[kernel]+336k", 2}});
+    CHECK(receiver.counts ==
+          std::map<std::string, std::uint64_t>{{"[no stack]", 1}, {"/bin/tool+4194368", 1}, {"[kernel]+336k", 2}});
 }
 
 TEST_CASE("a chain that the kernel cut says so, cached or not") {
@@ -255,7 +258,8 @@ TEST_CASE("a process that is gone: its samples are shown, and counted as what th
     const wire::Batch batch = folder.close_batch();
     Receiver receiver;
     receiver.take(batch);
-    CHECK(receiver.counts == std::map<std::string, std::uint64_t>{{"[unknown process];[kernel]+336k", 2}, {"[kernel]+336k", 1}});
+    CHECK(receiver.counts ==
+          std::map<std::string, std::uint64_t>{{"[unknown process];[kernel]+336k", 2}, {"[kernel]+336k", 1}});
     CHECK(receiver.losses == std::map<wire::LossReason, std::uint64_t>{{wire::LossReason::unknown_process, 2}});
 }
 
@@ -284,7 +288,8 @@ TEST_CASE("maps read in the middle of a chain hold for all of it") {
     setup.proc.write("root/lib/one.so", make_elf({{0, 0, 0x9000}}, "one"));
     Folder folder(setup.options, setup.table);
     // The first address is known by the old maps, the second makes us look, and then the first is another file's.
-    setup.proc.write_maps(42, "10000-18000 r-xp 00000000 00:00 0 /lib/one.so\n30000-38000 r-xp 00000000 00:00 0 /bin/tool\n");
+    setup.proc.write_maps(
+        42, "10000-18000 r-xp 00000000 00:00 0 /lib/one.so\n30000-38000 r-xp 00000000 00:00 0 /bin/tool\n");
     const std::vector<std::uint64_t> chain = {user_part, 0x10010, 0x30010};
     folder.add_sample(setup.sample(chain), 0);
     folder.add_sample(setup.sample(chain), 0);

@@ -38,14 +38,19 @@ void make_parents(const std::string& path) {
         ::mkdir(path.substr(0, slash).c_str(), 0755);
 }
 
-int remove_one(const char* path, const struct stat* /*status*/, int /*type*/, struct FTW* /*walk*/) { return ::remove(path); }
+int remove_one(const char* path, const struct stat* /*status*/, int /*type*/, struct FTW* /*walk*/) {
+    return ::remove(path);
+}
 
 }  // namespace
 
 std::string make_elf(const std::vector<Load>& loads, std::string_view build_id) {
     const std::uint16_t headers = static_cast<std::uint16_t>(loads.size() + (build_id.empty() ? 0 : 1));
     const std::uint64_t note_offset = 64 + std::uint64_t{headers} * 56;
-    std::string elf("\x7f" "ELF\x02\x01\x01", 7);
+    std::string elf(
+        "\x7f"
+        "ELF\x02\x01\x01",
+        7);
     elf.resize(16, '\0');
     put<std::uint16_t>(elf, 3);   // ET_DYN
     put<std::uint16_t>(elf, 62);  // EM_X86_64
@@ -100,14 +105,18 @@ void FakeProc::link(std::string_view below, std::string_view target) const {
     if (::symlink(std::string(target).c_str(), path(below).c_str()) != 0) throw std::runtime_error("symlink failed");
 }
 
-void FakeProc::remove(std::string_view below) const { ::nftw(path(below).c_str(), remove_one, 16, FTW_DEPTH | FTW_PHYS); }
+void FakeProc::remove(std::string_view below) const {
+    ::nftw(path(below).c_str(), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
 
 void FakeProc::add_process(std::uint32_t pid, std::string_view comm, std::uint64_t start_ticks, std::string_view exe,
                            std::uint32_t parent) const {
     const std::string base = "proc/" + std::to_string(pid) + "/";
     write(base + "stat", std::to_string(pid) + " (" + std::string(comm) + ") S " + std::to_string(parent) +
-                             " 1 1 0 -1 4194304 10 0 0 0 5 6 0 0 20 0 1 0 " + std::to_string(start_ticks) + " 1000 10\n");
-    write(base + "status", "Name:\t" + std::string(comm) + "\nUid:\t1000\t1001\t1000\t1000\nNStgid:\t" + std::to_string(pid) + "\n");
+                             " 1 1 0 -1 4194304 10 0 0 0 5 6 0 0 20 0 1 0 " + std::to_string(start_ticks) +
+                             " 1000 10\n");
+    write(base + "status",
+          "Name:\t" + std::string(comm) + "\nUid:\t1000\t1001\t1000\t1000\nNStgid:\t" + std::to_string(pid) + "\n");
     write(base + "cmdline", std::string(exe) + std::string("\0-x\0", 4));
     write(base + "cgroup", "0::/user.slice\n");
     write(base + "task/" + std::to_string(pid) + "/comm", std::string(comm) + "\n");
@@ -119,7 +128,7 @@ void FakeProc::write_maps(std::uint32_t pid, std::string_view maps) const {
 }
 
 std::uint64_t FakeProc::inode(std::string_view below) const {
-    struct stat status {};
+    struct stat status{};
     ::stat(path(below).c_str(), &status);
     return status.st_ino;
 }

@@ -14,7 +14,8 @@ struct Load {
     std::uint64_t offset = 0, vaddr = 0, size = 0;
     bool executable = true;
 };
-// Headers and, when `build_id` is not empty, a PT_NOTE with it; zeros up to the end of the last load. gABI, chapters 4 and 5.
+// Headers and, when `build_id` is not empty, a PT_NOTE with it; zeros up to the end of the last load. gABI, chapters 4
+// and 5.
 std::string make_elf(const std::vector<Load>& loads, std::string_view build_id);
 
 class FakeProc {
@@ -33,8 +34,8 @@ public:
     void remove(std::string_view below) const;  // a file or a tree
 
     // /proc/PID with stat, status, cmdline, exe and one thread. Start times are in ticks of 10 ms.
-    void add_process(std::uint32_t pid, std::string_view comm, std::uint64_t start_ticks, std::string_view exe = "/bin/tool",
-                     std::uint32_t parent = 1) const;
+    void add_process(std::uint32_t pid, std::string_view comm, std::uint64_t start_ticks,
+                     std::string_view exe = "/bin/tool", std::uint32_t parent = 1) const;
     void write_maps(std::uint32_t pid, std::string_view maps) const;
     [[nodiscard]] std::uint64_t inode(std::string_view below) const;
 

@@ -18,14 +18,16 @@ TEST_CASE("a line of kallsyms") {
     CHECK(module->name == "ext4_fill");
     CHECK(module->module == "ext4");
     CHECK_FALSE(parse_kallsyms_line("ffffffff82000000 D data")->is_code());
-    for (const char* line : {"", "zz T x", "ffffffff81000040", "ffffffff81000040 ", "ffffffff81000040 T", "ffffffff81000040 T "})
+    for (const char* line :
+         {"", "zz T x", "ffffffff81000040", "ffffffff81000040 ", "ffffffff81000040 T", "ffffffff81000040 T "})
         CHECK_FALSE(parse_kallsyms_line(line));
 }
 
 TEST_CASE("_text is found, hidden or absent") {
     FakeProc proc;
     CHECK_FALSE(read_kernel_text(proc.root()));
-    proc.write("proc/kallsyms", "0000000000000000 A fixed_percpu_data\nffffffff81000000 T _stext\nffffffff81000000 T _text\n");
+    proc.write("proc/kallsyms",
+               "0000000000000000 A fixed_percpu_data\nffffffff81000000 T _stext\nffffffff81000000 T _text\n");
     CHECK(read_kernel_text(proc.root()) == 0xffffffff81000000);
     proc.write("proc/kallsyms", "0000000000000000 A fixed_percpu_data\n0000000000000000 T _text\n");
     CHECK(read_kernel_text(proc.root()) == 0u);
@@ -45,7 +47,8 @@ TEST_CASE("functions that hold addresses, by one pass in any order") {
                "0000000000900000 t mod_last\t[mod]\n"
                "0000000000800000 t mod_first\t[mod]\n"
                "garbage\n");
-    const auto found = find_kernel_functions(proc.root(), {0x2fff, 0x1001, 0x1fff, 0x2000, 0x800010, 0xfff, 0x900001, 0x700000});
+    const auto found =
+        find_kernel_functions(proc.root(), {0x2fff, 0x1001, 0x1fff, 0x2000, 0x800010, 0xfff, 0x900001, 0x700000});
     REQUIRE(found);
     REQUIRE(found->size() == 4);
     CHECK((*found)[0] == KernelFunction{0x1000, 0x1000, "alpha"});

@@ -1,4 +1,5 @@
 // Against the real /proc: our own process, where the dynamic loader and nm know the right answers.
+#include <catch2/catch.hpp>
 #include <dlfcn.h>
 #include <link.h>
 #include <sched.h>
@@ -9,8 +10,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <catch2/catch.hpp>
 
 #include <cstdlib>
 
@@ -131,13 +130,14 @@ TEST_CASE("a child in its own directory shows up in the list and by name") {
 
 namespace {
 
-// Copies itself elsewhere, enters its own mount and pid namespaces and another root, runs from there, and loses its file.
+// Copies itself elsewhere, enters its own mount and pid namespaces and another root, runs from there, and loses its
+// file.
 pid_t start_hidden_process(const std::string& directory) {
     ::mkdir((directory + "/bin").c_str(), 0755);
     const std::string copy = directory + "/bin/hidden";
     if (std::system(("cp /proc/" + std::to_string(::getpid()) + "/exe " + copy).c_str()) != 0) return -1;
     for (const char* below : {"/lib", "/lib64", "/usr"}) {
-        struct stat status {};
+        struct stat status{};
         if (::stat(below, &status) == 0) ::mkdir((directory + below).c_str(), 0755);
     }
     const pid_t outer = ::fork();
@@ -147,8 +147,10 @@ pid_t start_hidden_process(const std::string& directory) {
     // What is mounted from here on must stay in here.
     if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) ::_exit(77);
     for (const char* below : {"/lib", "/lib64", "/usr"}) {
-        struct stat status {};
-        if (::stat(below, &status) == 0 && ::mount(below, (directory + below).c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) ::_exit(77);
+        struct stat status{};
+        if (::stat(below, &status) == 0 &&
+            ::mount(below, (directory + below).c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0)
+            ::_exit(77);
     }
     const pid_t inner = ::fork();
     if (inner == 0) {

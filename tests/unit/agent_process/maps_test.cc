@@ -5,7 +5,8 @@
 using namespace flamewire::agent;
 
 TEST_CASE("a line of maps") {
-    const auto entry = parse_maps_line("7f3a10000000-7f3a10025000 r-xp 00028000 08:02 131090                     /usr/lib/libc.so.6");
+    const auto entry =
+        parse_maps_line("7f3a10000000-7f3a10025000 r-xp 00028000 08:02 131090                     /usr/lib/libc.so.6");
     REQUIRE(entry);
     CHECK(entry->start == 0x7f3a10000000);
     CHECK(entry->end == 0x7f3a10025000);
@@ -19,7 +20,8 @@ TEST_CASE("a line of maps") {
 }
 
 TEST_CASE("addresses and inodes of 64 bits, whatever our own word size") {
-    const auto entry = parse_maps_line("ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 18446744073709551615 [vsyscall]");
+    const auto entry =
+        parse_maps_line("ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 18446744073709551615 [vsyscall]");
     REQUIRE(entry);
     CHECK(entry->start == 0xffffffffff600000);
     CHECK(entry->inode == 18446744073709551615u);
@@ -39,9 +41,10 @@ TEST_CASE("names that are hard to read") {
 }
 
 TEST_CASE("what is no line of maps") {
-    for (const char* line : {"", "-", "1000", "1000-", "1000-2000", "1000-2000 r-x", "2000-1000 r-xp 0 08:01 7 /a", "1000-1000 r-xp 0 08:01 7 /a",
-                             "1000-2000 r-xp 0 08-01 7 /a", "1000-2000 r-xp x 08:01 7 /a", "1000-2000 r-xp 0 08:01 x",
-                             "11111111111111111-2 r-xp 0 08:01 7 /a"})
+    for (const char* line :
+         {"", "-", "1000", "1000-", "1000-2000", "1000-2000 r-x", "2000-1000 r-xp 0 08:01 7 /a",
+          "1000-1000 r-xp 0 08:01 7 /a", "1000-2000 r-xp 0 08-01 7 /a", "1000-2000 r-xp x 08:01 7 /a",
+          "1000-2000 r-xp 0 08:01 x", "11111111111111111-2 r-xp 0 08:01 7 /a"})
         CHECK_FALSE(parse_maps_line(line));
 }
 
@@ -49,6 +52,7 @@ TEST_CASE("what stands behind a mapping's name") {
     CHECK(classify_mapping("/usr/bin/x") == MappingName::file);
     CHECK(classify_mapping("/memfd:runc") == MappingName::file);
     CHECK(classify_mapping("[vdso]") == MappingName::vdso);
-    for (const char* name : {"", "//anon", "[heap]", "[stack]", "/SYSV00000000", "/dev/zero", "[anon:v8]", "anon_inode:[perf_event]", "/anon_hugepage"})
+    for (const char* name : {"", "//anon", "[heap]", "[stack]", "/SYSV00000000", "/dev/zero", "[anon:v8]",
+                             "anon_inode:[perf_event]", "/anon_hugepage"})
         CHECK(classify_mapping(name) == MappingName::anonymous);
 }

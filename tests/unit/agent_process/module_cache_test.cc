@@ -1,9 +1,8 @@
 #include "agent/process/module_cache.h"
 
+#include <catch2/catch.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <catch2/catch.hpp>
 
 #include "fake_proc.h"
 
@@ -28,8 +27,13 @@ MappedFile mapped(std::uint32_t pid, std::string path) {
 
 TEST_CASE("file offsets become the file's own addresses") {
     FakeProc proc;
-    // As lld lays files out: one file page holds the end of one segment and the start of the next, each at its own page.
-    proc.write("root/lld", make_elf({{0, 0, 0x5f0, false}, {0x5f0, 0x15f0, 0x900, true}, {0xef0, 0x2ef0, 0x300, true}, {0x21f0, 0x51f0, 0x100, false}}, "lld-build-id"));
+    // As lld lays files out: one file page holds the end of one segment and the start of the next, each at its own
+    // page.
+    proc.write("root/lld", make_elf({{0, 0, 0x5f0, false},
+                                     {0x5f0, 0x15f0, 0x900, true},
+                                     {0xef0, 0x2ef0, 0x300, true},
+                                     {0x21f0, 0x51f0, 0x100, false}},
+                                    "lld-build-id"));
     proc.link("proc/42/root", proc.path("root"));
     ModuleCache modules(proc.root(), 4096);
     const ModuleHandle lld = modules.of_file(mapped(42, "/lld"));
@@ -38,7 +42,7 @@ TEST_CASE("file offsets become the file's own addresses") {
     CHECK(modules.info(lld).build_id == "lld-build-id");
     CHECK(modules.address_of(lld, 0x5f0) == 0x15f0);
     CHECK(modules.address_of(lld, 0xeef) == 0x1eef);
-    CHECK(modules.address_of(lld, 0xef0) == 0x2ef0);   // one mapping, the next segment
+    CHECK(modules.address_of(lld, 0xef0) == 0x2ef0);  // one mapping, the next segment
     CHECK(modules.address_of(lld, 0x11ef) == 0x31ef);
     CHECK(modules.address_of(lld, 0x2200) == 0x5200);  // data that was made executable later
     CHECK(modules.address_of(lld, 0x9999999) == 0x9999999);
@@ -118,7 +122,7 @@ TEST_CASE("a name that has got another file is refused") {
     FakeProc proc;
     proc.write("root/app", make_elf({{0, 0x900000, 0x1000}}, "new"));
     proc.link("proc/42/root", proc.path("root"));
-    struct stat status {};
+    struct stat status{};
     REQUIRE(::stat(proc.path("root/app").c_str(), &status) == 0);
     ModuleCache modules(proc.root(), 4096);
 

@@ -9,7 +9,8 @@ using namespace flamewire::agent;
 using flamewire::agent::test::FakeProc;
 
 TEST_CASE("stat, with a comm that tries to be fields") {
-    const auto stat = parse_stat("4242 (a) R 1 (b) S 17 4242 4242 0 -1 4194560 100 0 0 0 33 44 1 2 20 0 3 0 987654 1000 10 1844\n");
+    const auto stat =
+        parse_stat("4242 (a) R 1 (b) S 17 4242 4242 0 -1 4194560 100 0 0 0 33 44 1 2 20 0 3 0 987654 1000 10 1844\n");
     REQUIRE(stat);
     CHECK(stat->comm == "a) R 1 (b");
     CHECK(stat->state == 'S');
@@ -22,7 +23,8 @@ TEST_CASE("stat, with a comm that tries to be fields") {
 }
 
 TEST_CASE("stat that ends early") {
-    for (const char* text : {"", "1", "1 (x", "1 x)", "1 (x)", "1 (x) S", "1 (x) S 1 2 3 4 5 6", ")("}) CHECK_FALSE(parse_stat(text));
+    for (const char* text : {"", "1", "1 (x", "1 x)", "1 (x)", "1 (x) S", "1 (x) S 1 2 3 4 5 6", ")("})
+        CHECK_FALSE(parse_stat(text));
 }
 
 TEST_CASE("status: effective user and pid in the innermost namespace") {
@@ -37,18 +39,21 @@ TEST_CASE("container ids of the usual runtimes") {
     const std::string id = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
     for (const std::string& path :
          {"/docker/" + id, "/system.slice/docker-" + id + ".scope", "/kubepods/burstable/pod1234-5678/" + id,
-          "/kubepods.slice/kubepods-pod12.slice/cri-containerd-" + id + ".scope", "/machine.slice/libpod-" + id + ".scope/container",
-          "/../../crio-" + id + ".scope", "/docker/" + std::string(64, 'f') + "/docker/" + id})
+          "/kubepods.slice/kubepods-pod12.slice/cri-containerd-" + id + ".scope",
+          "/machine.slice/libpod-" + id + ".scope/container", "/../../crio-" + id + ".scope",
+          "/docker/" + std::string(64, 'f') + "/docker/" + id})
         CHECK(container_id_of(path) == id);
-    for (const std::string& path : {std::string("/"), "/docker/" + id + "0", "/" + id.substr(1), "/machine.slice/libpod-conmon-" + id + ".scope",
-                                    std::string("/user.slice/user-1000.slice"), std::string()})
+    for (const std::string& path :
+         {std::string("/"), "/docker/" + id + "0", "/" + id.substr(1), "/machine.slice/libpod-conmon-" + id + ".scope",
+          std::string("/user.slice/user-1000.slice"), std::string()})
         CHECK(container_id_of(path).empty());
 }
 
 TEST_CASE("the cgroup path that says most") {
     const std::string id(64, 'a');
     CHECK(parse_cgroup("0::/user.slice/session-2.scope\n").path == "/user.slice/session-2.scope");
-    const Cgroup old = parse_cgroup("12:pids:/\n4:memory:/docker/" + id + "\n1:name=systemd:/docker/" + id + "\n0::/\n");
+    const Cgroup old =
+        parse_cgroup("12:pids:/\n4:memory:/docker/" + id + "\n1:name=systemd:/docker/" + id + "\n0::/\n");
     CHECK(old.path == "/docker/" + id);
     CHECK(old.container_id == id);
     CHECK(parse_cgroup("5:cpu:/a\n0::/b\n").path == "/b");

@@ -1,8 +1,7 @@
 #include "agent/process/process_list.h"
 
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
+#include <unistd.h>
 
 #include "fake_proc.h"
 
@@ -10,7 +9,9 @@ using namespace flamewire::agent;
 using flamewire::agent::test::FakeProc;
 
 TEST_CASE("users of passwd text") {
-    const auto names = parse_passwd("root:x:0:0:root:/root:/bin/sh\nbad\n:x:5:\nwww-data:x:33:33::/var/www:\nname:x:notanumber:1\nsecond:x:0:0:\nlast:x:7");
+    const auto names = parse_passwd(
+        "root:x:0:0:root:/root:/bin/sh\nbad\n:x:5:\nwww-data:x:33:33::/var/"
+        "www:\nname:x:notanumber:1\nsecond:x:0:0:\nlast:x:7");
     CHECK(names.size() == 2);
     CHECK(names.at(0) == "root");
     CHECK(names.at(33) == "www-data");

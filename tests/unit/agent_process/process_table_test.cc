@@ -1,11 +1,10 @@
 // Records against a fake /proc: every race between the two that is known.
 #include "agent/process/process_table.h"
 
+#include <catch2/catch.hpp>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <catch2/catch.hpp>
 
 #include "fake_proc.h"
 
@@ -45,8 +44,8 @@ struct Target {
         proc.link("proc/" + std::to_string(pid) + "/root", proc.path("root"));
         proc.write_maps(pid, "10000-18000 r-xp 00001000 00:00 0 /bin/tool\n");
     }
-    std::optional<ProcessTable::LifecycleEvent> mmap(std::uint32_t pid, std::uint64_t start, std::string_view path, std::uint64_t at,
-                                                     std::uint64_t offset = 0) {
+    std::optional<ProcessTable::LifecycleEvent> mmap(std::uint32_t pid, std::uint64_t start, std::string_view path,
+                                                     std::uint64_t at, std::uint64_t offset = 0) {
         Mmap2Record record;
         record.pid = record.tid = pid;
         record.time_ns = at;
@@ -57,11 +56,12 @@ struct Target {
         record.path = path;
         return table.on_record(record);
     }
-    std::optional<ProcessTable::LifecycleEvent> comm(std::uint32_t pid, std::uint32_t tid, std::string_view name, std::uint64_t at, bool exec = false) {
+    std::optional<ProcessTable::LifecycleEvent> comm(std::uint32_t pid, std::uint32_t tid, std::string_view name,
+                                                     std::uint64_t at, bool exec = false) {
         return table.on_record(CommRecord{pid, tid, at, exec, name});
     }
-    std::optional<ProcessTable::LifecycleEvent> task(bool exit, std::uint32_t pid, std::uint32_t parent, std::uint32_t tid, std::uint32_t parent_tid,
-                                                     std::uint64_t at) {
+    std::optional<ProcessTable::LifecycleEvent> task(bool exit, std::uint32_t pid, std::uint32_t parent,
+                                                     std::uint32_t tid, std::uint32_t parent_tid, std::uint64_t at) {
         return table.on_record(TaskRecord{exit, pid, parent, tid, parent_tid, at});
     }
     void lost(std::uint64_t at) {
@@ -72,7 +72,9 @@ struct Target {
         record.sideband = true;
         table.on_record(record);
     }
-    ProcessHandle process_of(std::uint32_t pid, std::uint64_t at) { return table.thread(table.thread_of(pid, pid, at)).process; }
+    ProcessHandle process_of(std::uint32_t pid, std::uint64_t at) {
+        return table.thread(table.thread_of(pid, pid, at)).process;
+    }
     // "path+address" of what an address resolves to.
     std::string at(ProcessHandle process, std::uint64_t address) {
         const ResolvedAddress resolved = table.resolve(process, address);
@@ -113,7 +115,8 @@ TEST_CASE("a mapping over the attach race is found in /proc, and a garbage addre
     target.live(42);
     target.table.attach(42);
     const ProcessHandle process = target.process_of(42, fake_now);
-    target.proc.write_maps(42, "10000-18000 r-xp 00001000 00:00 0 /bin/tool\n30000-38000 r-xp 00000000 00:00 0 /lib/one.so\n");
+    target.proc.write_maps(
+        42, "10000-18000 r-xp 00001000 00:00 0 /bin/tool\n30000-38000 r-xp 00000000 00:00 0 /lib/one.so\n");
     CHECK(target.at(process, 0x30020) == "/lib/one.so+" + std::to_string(0x20));
     CHECK(target.at(process, 0x70000) == "+" + std::to_string(0x70000));
 
@@ -217,7 +220,7 @@ TEST_CASE("fork and exec: another process with another program, from records alo
     CHECK(target.table.process(after).command_line == "one");
     CHECK(target.table.process(after).exe.empty());
     CHECK(target.at(after, 0x10010) == "+" + std::to_string(0x10010));  // nothing is left of the old maps
-    target.proc.link("proc/42/root", target.proc.path("root"));           // the parent's view leads to the file
+    target.proc.link("proc/42/root", target.proc.path("root"));         // the parent's view leads to the file
     target.mmap(77, 0x20000, "/lib/one.so", 104 * second);
     target.mmap(77, 0x60000, "/lib/two.so", 104 * second + 1);
     CHECK(target.table.process(after).exe == "/lib/one.so");  // the first image is the program
@@ -386,7 +389,8 @@ TEST_CASE("a process whose maps may not be read says so once") {
 TEST_CASE("kernel addresses are relative to _text") {
     Target target;
     target.proc.write("proc/kallsyms",
-                      "ffffffff81000000 T _text\nffffffff81000100 T do_work\nffffffff81000200 t next\nffffffffc0000000 t entry\t[mod]\n");
+                      "ffffffff81000000 T _text\nffffffff81000100 T do_work\nffffffff81000200 t next\nffffffffc0000000 "
+                      "t entry\t[mod]\n");
     std::string note("\x04\0\0\0\x03\0\0\0\x03\0\0\0GNU\0abc\0", 20);
     target.proc.write("sys/kernel/notes", note);
     const ResolvedAddress resolved = target.table.resolve_kernel(0xffffffff81000150);
