@@ -16,10 +16,10 @@ constexpr std::uint64_t max_sections = 1u << 18;
 constexpr std::uint64_t max_table_bytes = 64u << 20;
 constexpr std::uint64_t max_note_bytes = 64u << 10;
 
-constexpr std::uint32_t segment_note = 4;      // PT_NOTE
-constexpr std::uint32_t section_note = 7;      // SHT_NOTE
-constexpr std::uint32_t section_nobits = 8;    // SHT_NOBITS
-constexpr std::uint32_t note_build_id = 3;     // NT_GNU_BUILD_ID
+constexpr std::uint32_t segment_note = 4;         // PT_NOTE
+constexpr std::uint32_t section_note = 7;         // SHT_NOTE
+constexpr std::uint32_t section_nobits = 8;       // SHT_NOBITS
+constexpr std::uint32_t note_build_id = 3;        // NT_GNU_BUILD_ID
 constexpr std::uint16_t extended_count = 0xffff;  // PN_XNUM and SHN_XINDEX: the value stands in section 0
 
 // ByteReader in the byte order and word size of one file. A read past the end yields zeros and ok() false.
@@ -158,9 +158,11 @@ Result<std::vector<RawSection>> read_raw_sections(const ByteSource& source, cons
     return sections;
 }
 
-// The build-id in the notes at `offset`. A range outside the file has none: stripped-off debug files keep stale program headers.
+// The build-id in the notes at `offset`. A range outside the file has none: stripped-off debug files keep stale program
+// headers.
 Result<std::string> build_id_at(const ByteSource& source, std::uint64_t offset, std::uint64_t size, bool big_endian) {
-    if (size == 0 || offset > std::uint64_t{std::numeric_limits<std::int64_t>::max()} - max_note_bytes) return std::string();
+    if (size == 0 || offset > std::uint64_t{std::numeric_limits<std::int64_t>::max()} - max_note_bytes)
+        return std::string();
     const std::string notes = TRY(source(offset, static_cast<std::size_t>(std::min(size, max_note_bytes))));
     return build_id_of_notes(as_bytes_view(notes), big_endian);
 }
@@ -181,7 +183,9 @@ ByteSource source_of_bytes(Bytes bytes) {
 
 Result<Header> read_header(const ByteSource& source) {
     const std::string start = TRY(source(0, first_read_bytes));
-    if (start.size() < 16 || !start.starts_with("\x7f" "ELF")) return fail(ErrorCode::invalid, "not an ELF file");
+    if (start.size() < 16 || !start.starts_with("\x7f"
+                                                "ELF"))
+        return fail(ErrorCode::invalid, "not an ELF file");
     const char file_class = start[4], byte_order = start[5];
     if ((file_class != 1 && file_class != 2) || (byte_order != 1 && byte_order != 2))
         return fail(ErrorCode::invalid, "ELF file of an unknown class or byte order");
@@ -205,7 +209,8 @@ Result<Header> read_header(const ByteSource& source) {
     if (!in.ok()) return fail(ErrorCode::invalid, "ELF file that ends within its header");
     if (segment_count == extended_count) {
         segment_count = TRY(read_section_zero(source, header)).info;
-        if (segment_count > max_sections) return fail(ErrorCode::invalid, "ELF file with an impossible number of segments");
+        if (segment_count > max_sections)
+            return fail(ErrorCode::invalid, "ELF file with an impossible number of segments");
     }
     header.segments = TRY(read_segments(source, header, start, segment_offset, segment_entry_size, segment_count));
     return header;
@@ -257,7 +262,8 @@ std::string build_id_of_notes(Bytes notes, bool big_endian) {
         in.skip(padding(name_size));
         const Bytes content = in.bytes(content_size);
         if (!in.ok()) break;
-        if (type == note_build_id && as_text(name) == std::string_view("GNU\0", 4)) return std::string(as_text(content));
+        if (type == note_build_id && as_text(name) == std::string_view("GNU\0", 4))
+            return std::string(as_text(content));
         in.skip(std::min(padding(content_size), in.remaining()));
     }
     return {};
@@ -271,7 +277,8 @@ std::optional<std::uint64_t> vaddr_of_offset(const std::vector<Segment>& segment
         if (segment.type != segment_load || segment.file_size == 0) continue;
         const std::uint64_t delta = file_offset - segment.offset;  // wraps when below; vaddr + delta wraps back
         if (file_offset >= segment.offset && delta < segment.file_size) return segment.vaddr + delta;
-        // The loader maps whole pages: bytes before p_offset and after the end are there too, once no other segment has them.
+        // The loader maps whole pages: bytes before p_offset and after the end are there too, once no other segment has
+        // them.
         const std::uint64_t page_start = segment.offset & ~page_mask;
         const std::uint64_t mapped = (segment.offset & page_mask) + segment.file_size + page_mask;
         const bool fits = file_offset >= page_start && file_offset - page_start < (mapped & ~page_mask);

@@ -1,6 +1,6 @@
 // Bounds-checked reading of what Flamewire needs of an ELF file: class, byte order, machine, program headers, sections,
-// notes, build-id. Reads through a ByteSource with pread into bounded buffers, never mmap: a file that shrinks under us is an error, not a
-// SIGBUS. 32- and 64-bit, both byte orders. Source: the System V gABI, chapters 4 and 5.
+// notes, build-id. Reads through a ByteSource with pread into bounded buffers, never mmap: a file that shrinks under us
+// is an error, not a SIGBUS. 32- and 64-bit, both byte orders. Source: the System V gABI, chapters 4 and 5.
 #pragma once
 
 #include <cstdint>
@@ -38,10 +38,10 @@ struct Header {
     bool is_64 = true;
     bool big_endian = false;
     std::uint16_t type = 0, machine = 0;
-    std::uint64_t section_offset = 0;      // 0 when the file has no section headers
+    std::uint64_t section_offset = 0;  // 0 when the file has no section headers
     std::uint16_t section_entry_size = 0;
-    std::uint16_t section_count = 0;       // as in the header: 0 also stands for "see section 0"
-    std::uint16_t section_names = 0;       // index of .shstrtab; 0xffff stands for "see section 0"
+    std::uint16_t section_count = 0;  // as in the header: 0 also stands for "see section 0"
+    std::uint16_t section_names = 0;  // index of .shstrtab; 0xffff stands for "see section 0"
     std::vector<Segment> segments;
 };
 
@@ -56,8 +56,8 @@ Result<std::string> read_build_id(const ByteSource& source, const Header& header
 // The build-id in a run of ELF notes (a note section, /sys/kernel/notes); empty when there is none.
 std::string build_id_of_notes(Bytes notes, bool big_endian);
 
-// ELF virtual address of a byte at `file_offset`, by the PT_LOAD that covers it; segments of type PT_LOAD only. `page_size`
-// because a mapping starts at a page boundary below p_offset.
+// ELF virtual address of a byte at `file_offset`, by the PT_LOAD that covers it; segments of type PT_LOAD only.
+// `page_size` because a mapping starts at a page boundary below p_offset.
 std::optional<std::uint64_t> vaddr_of_offset(const std::vector<Segment>& segments, std::uint64_t file_offset,
                                              std::uint64_t page_size);
 

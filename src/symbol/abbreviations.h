@@ -1,5 +1,6 @@
 // The abbreviation table of a DWARF unit, prepared so that DIEs can be skipped fast, and the sizes of attribute forms.
-// libdw has all this too, but a DIE walk over its calls costs ten times as much. Source: DWARF 5, sections 7.5.3 to 7.5.6.
+// libdw has all this too, but a DIE walk over its calls costs ten times as much. Source: DWARF 5, sections 7.5.3
+// to 7.5.6.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,8 @@
 #include "symbol/demangle.h"
 
-#include <libiberty/demangle.h>
-
 #include <cctype>
 #include <cstdlib>
+#include <libiberty/demangle.h>
 #include <memory>
 
 namespace flamewire::symbol {
@@ -13,7 +12,8 @@ namespace {
 constexpr std::size_t longest_name = 64u << 10;
 
 bool looks_like_d(std::string_view name) {
-    return name == "_Dmain" || (name.size() > 2 && name.starts_with("_D") && std::isdigit(static_cast<unsigned char>(name[2])) != 0);
+    return name == "_Dmain" ||
+           (name.size() > 2 && name.starts_with("_D") && std::isdigit(static_cast<unsigned char>(name[2])) != 0);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// A bounds-checked cursor over bytes of a DWARF section. A read past the end yields zeros and ok() false for ever after.
-// Like ByteReader, but in the file's byte order, with LEB128, and small enough to be inlined into loops over millions of DIEs.
+// A bounds-checked cursor over bytes of a DWARF section. A read past the end yields zeros and ok() false for ever
+// after. Like ByteReader, but in the file's byte order, with LEB128, and small enough to be inlined into loops over
+// millions of DIEs.
 #pragma once
 
 #include <cstdint>

@@ -13,8 +13,9 @@ namespace {
 // Far more than code can be inlined into itself; a bound should parents ever form a long chain.
 constexpr std::size_t max_inline_depth = 4096;
 
-// Several units may describe the same code: the linker keeps one copy of an inline function, and points the debug info of all at it. The
-// first unit wins, as in llvm-symbolizer; in an IntervalMap that must be the highest number. Its own inverse.
+// Several units may describe the same code: the linker keeps one copy of an inline function, and points the debug info
+// of all at it. The first unit wins, as in llvm-symbolizer; in an IntervalMap that must be the highest number. Its own
+// inverse.
 std::uint32_t owner_of(std::size_t unit) { return IntervalMap::none - 1 - static_cast<std::uint32_t>(unit); }
 
 bool may_hold_code(Dwarf_Die& die) {
@@ -46,7 +47,8 @@ void DwarfIndex::read_units() {
     Dwarf_Half version = 0;
     Dwarf_Off abbreviations = 0;
     std::uint8_t address_size = 0, offset_size = 0;
-    while (dwarf_next_unit(dwarf_, offset, &next, &header_size, &version, &abbreviations, &address_size, &offset_size, nullptr, nullptr) == 0 &&
+    while (dwarf_next_unit(dwarf_, offset, &next, &header_size, &version, &abbreviations, &address_size, &offset_size,
+                           nullptr, nullptr) == 0 &&
            next > offset) {
         Unit unit;
         unit.offset = offset;
@@ -56,7 +58,8 @@ void DwarfIndex::read_units() {
         unit.format = {version, address_size, offset_size, file_.header().big_endian};
         offset = next;
         if (unit.die_offset >= unit.end || (address_size != 4 && address_size != 8)) continue;
-        if (dwarf_offdie(dwarf_, unit.die_offset, &unit.die) != nullptr && may_hold_code(unit.die)) read_unit(unit, ranges);
+        if (dwarf_offdie(dwarf_, unit.die_offset, &unit.die) != nullptr && may_hold_code(unit.die))
+            read_unit(unit, ranges);
     }
     units_by_address_ = IntervalMap(std::move(ranges));
 }
@@ -86,7 +89,8 @@ const ScopeTree& DwarfIndex::scopes(IndexedUnit& unit) {
     if (unit.scopes) return *unit.scopes;
     const Unit& where = unit.unit;
     if (abbreviations_offset_ != where.abbreviations_offset || abbreviations_format_ != where.format) {
-        const auto offset = static_cast<std::size_t>(std::min<std::uint64_t>(where.abbreviations_offset, sections_.abbreviations.size()));
+        const auto offset = static_cast<std::size_t>(
+            std::min<std::uint64_t>(where.abbreviations_offset, sections_.abbreviations.size()));
         abbreviations_ = Abbreviations(sections_.abbreviations.subspan(offset), where.format);
         abbreviations_offset_ = where.abbreviations_offset;
         abbreviations_format_ = where.format;
@@ -123,7 +127,8 @@ void DwarfIndex::find(std::uint64_t vaddr, std::vector<IndexedFrame>& frames) {
     }
     for (std::size_t depth = 0; scope != IntervalMap::none && depth < max_inline_depth; ++depth) {
         const Scope& here = tree.scopes[scope];
-        frames.push_back({name_of(here.named_by), line.file, line.line, here.inlined && here.parent != IntervalMap::none});
+        frames.push_back(
+            {name_of(here.named_by), line.file, line.line, here.inlined && here.parent != IntervalMap::none});
         line = {table.file(here.call_file), here.call_line};
         scope = here.parent;
     }

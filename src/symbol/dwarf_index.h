@@ -1,5 +1,5 @@
-// Address to inline frames by DWARF. When opened it knows which unit covers which addresses; lines, functions and inlined
-// functions of a unit are read when an address of it is first asked for, names when a frame first shows them.
+// Address to inline frames by DWARF. When opened it knows which unit covers which addresses; lines, functions and
+// inlined functions of a unit are read when an address of it is first asked for, names when a frame first shows them.
 #pragma once
 
 #include <cstdint>

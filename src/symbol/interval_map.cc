@@ -9,7 +9,8 @@ namespace flamewire::symbol {
 // are dropped when they reach the top, so each interval is pushed and popped once.
 IntervalMap::IntervalMap(std::vector<Interval> intervals) {
     std::erase_if(intervals, [](const Interval& i) { return i.start >= i.end; });
-    std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) { return a.start < b.start; });
+    std::sort(intervals.begin(), intervals.end(),
+              [](const Interval& a, const Interval& b) { return a.start < b.start; });
     const auto lower_owner = [](const Interval& a, const Interval& b) { return a.owner < b.owner; };
     std::priority_queue<Interval, std::vector<Interval>, decltype(lower_owner)> active(lower_owner);
     std::uint64_t position = 0;

@@ -38,7 +38,9 @@ void each_symbol(std::string_view text, Visit visit) {
 
 bool is_text(char type) { return std::strchr("tTwW", type) != nullptr; }
 
-std::string first_line(const Result<std::string>& content) { return content ? content->substr(0, content->find('\n')) : std::string(); }
+std::string first_line(const Result<std::string>& content) {
+    return content ? content->substr(0, content->find('\n')) : std::string();
+}
 
 }  // namespace
 
@@ -50,8 +52,10 @@ Result<SymbolTable> parse_kallsyms(std::string_view text) {
     if (base == 0) return fail(ErrorCode::permission, "the kernel hides its symbol addresses from this user");
     SymbolTable table;
     each_symbol(text, [&](const KernelSymbol& symbol) {
-        // Below _text are per-CPU offsets and, on arm64 and x86, what is mapped elsewhere: differences wrap, as the agent's do.
-        if (is_text(symbol.type)) table.add(symbol.address - base, 0, std::numeric_limits<std::uint64_t>::max(), symbol.name);
+        // Below _text are per-CPU offsets and, on arm64 and x86, what is mapped elsewhere: differences wrap, as the
+        // agent's do.
+        if (is_text(symbol.type))
+            table.add(symbol.address - base, 0, std::numeric_limits<std::uint64_t>::max(), symbol.name);
     });
     table.sort();
     return table;
@@ -59,7 +63,8 @@ Result<SymbolTable> parse_kallsyms(std::string_view text) {
 
 Result<SymbolTable> running_kernel_symbols(const std::string& boot_id) {
     const std::string ours = first_line(read_file("/proc/sys/kernel/random/boot_id"));
-    if (boot_id.empty() || ours != boot_id) return fail(ErrorCode::not_found, "the recording is of another boot or machine than this one");
+    if (boot_id.empty() || ours != boot_id)
+        return fail(ErrorCode::not_found, "the recording is of another boot or machine than this one");
     const std::string text = TRY(read_file("/proc/kallsyms"));
     return parse_kallsyms(text);
 }

@@ -9,7 +9,8 @@
 
 namespace flamewire::symbol {
 
-// The functions in the text of /proc/kallsyms, at addresses relative to _text. permission: the kernel shows zeros to us.
+// The functions in the text of /proc/kallsyms, at addresses relative to _text. permission: the kernel shows zeros to
+// us.
 Result<SymbolTable> parse_kallsyms(std::string_view text);
 
 // /proc/kallsyms, when `boot_id` is this boot's. not_found: it is another machine or boot.

@@ -29,7 +29,8 @@ LineTable::LineTable(Dwarf_Die unit, StringPool& strings) {
         dwarf_lineendsequence(row, &end);
         if (dwarf_line_file(row, &files, &index) != 0) index = file_count;
         addresses_.push_back(address);
-        rows_.push_back(end ? SourceLine{gap, 0} : SourceLine{file(static_cast<std::uint32_t>(index)), static_cast<std::uint32_t>(line)});
+        rows_.push_back(end ? SourceLine{gap, 0}
+                            : SourceLine{file(static_cast<std::uint32_t>(index)), static_cast<std::uint32_t>(line)});
     }
 }
 

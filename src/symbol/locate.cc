@@ -77,7 +77,8 @@ std::optional<Candidate> identify(const std::string& path) {
     const elf::ByteSource source = elf::source_of_fd(fd->get());
     const auto header = elf::read_header(source);
     if (!header) return std::nullopt;
-    return Candidate{elf::read_build_id(source, *header).value_or(std::string()), static_cast<std::uint64_t>(status.st_size)};
+    return Candidate{elf::read_build_id(source, *header).value_or(std::string()),
+                     static_cast<std::uint64_t>(status.st_size)};
 }
 
 class Search {
@@ -152,7 +153,8 @@ private:
         const std::string hex = to_hex(id);
         for (const std::string& place : debug_places())
             for (const char* suffix : {".debug", ""}) {
-                const std::string path = fmt::format("{}/.build-id/{}/{}{}", place, hex.substr(0, 2), hex.substr(2), suffix);
+                const std::string path =
+                    fmt::format("{}/.build-id/{}/{}{}", place, hex.substr(0, 2), hex.substr(2), suffix);
                 if (satisfied() || !note(path)) continue;
                 if (const auto found = identify(path); found && found->build_id == id) use_debug(path);
             }
@@ -201,11 +203,12 @@ private:
     void offer(const std::string& path, const Candidate& found, bool given) {
         (void)note(path);
         if (!module_.build_id.empty() && found.build_id != module_.build_id)
-            return refuse(fmt::format("build-id mismatch: {} has {}, the target runs {}", path, short_id(found.build_id),
-                                      short_id(module_.build_id)));
+            return refuse(fmt::format("build-id mismatch: {} has {}, the target runs {}", path,
+                                      short_id(found.build_id), short_id(module_.build_id)));
         // A given binary may be the unstripped, larger twin of the target's file.
         if (module_.build_id.empty() && !given && module_.size != 0 && found.size != module_.size)
-            return refuse(fmt::format("size mismatch: {} has {} bytes, the target's file {}", path, found.size, module_.size));
+            return refuse(
+                fmt::format("size mismatch: {} has {} bytes, the target's file {}", path, found.size, module_.size));
         auto file = ObjectFile::open(path);
         if (!file) return refuse(file.error().message);
         const Quality quality = file->quality();
@@ -234,14 +237,17 @@ private:
         const std::string name = module_.kind == ModuleKind::kernel ? "the kernel" : file_name(path_);
         if (!refused_.empty()) {
             report.problem = refused_;
-            report.remedy = fmt::format("give the unstripped file of the very build that runs on the target: --binary FILE");
+            report.remedy =
+                fmt::format("give the unstripped file of the very build that runs on the target: --binary FILE");
         } else if (report.quality == Quality::none) {
             report.problem = fmt::format("no file for {} was found", path_.empty() ? name : path_);
             report.remedy = fmt::format("give it with --binary FILE, or its root file system with --sysroot DIR");
         } else {
-            report.problem = fmt::format("{} has no debug info: names only, no lines and no inlined functions{}", report.file,
-                                         report.quality == Quality::dynamic_symbols ? ", and of exported functions only" : "");
-            report.remedy = fmt::format("build it with -g and give the unstripped file with --binary FILE, or install its debug symbols");
+            report.problem =
+                fmt::format("{} has no debug info: names only, no lines and no inlined functions{}", report.file,
+                            report.quality == Quality::dynamic_symbols ? ", and of exported functions only" : "");
+            report.remedy = fmt::format(
+                "build it with -g and give the unstripped file with --binary FILE, or install its debug symbols");
         }
     }
 

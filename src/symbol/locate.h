@@ -1,5 +1,5 @@
-// Which files on this machine hold the symbols of a module. Every place looked at is recorded, a file of another build is
-// refused, and what is missing is said with what to do about it. The order of places is in docs/symbols.md.
+// Which files on this machine hold the symbols of a module. Every place looked at is recorded, a file of another build
+// is refused, and what is missing is said with what to do about it. The order of places is in docs/symbols.md.
 #pragma once
 
 #include <optional>

@@ -9,12 +9,20 @@
 
 namespace flamewire::symbol {
 
-Module::Module(const ModuleIdentity& identity, const Config& config) : inlines_(config.inlines), demangle_(config.demangle) {
+Module::Module(const ModuleIdentity& identity, const Config& config)
+    : inlines_(config.inlines), demangle_(config.demangle) {
     switch (identity.kind) {
-        case ModuleKind::file: open_files(identity, config); break;
-        case ModuleKind::kernel: open_kernel(identity, config); break;
-        case ModuleKind::vdso: open_vdso(identity); break;
-        case ModuleKind::jit: break;  // such code has names of its own in the recording, and no file
+        case ModuleKind::file:
+            open_files(identity, config);
+            break;
+        case ModuleKind::kernel:
+            open_kernel(identity, config);
+            break;
+        case ModuleKind::vdso:
+            open_vdso(identity);
+            break;
+        case ModuleKind::jit:
+            break;  // such code has names of its own in the recording, and no file
     }
     symbol_names_.resize(symbols_.size());
 }
@@ -66,7 +74,8 @@ void Module::index(const Config& config) {
     if (symbols == nullptr) return;
     if (symbols->header().machine == EM_ARM) address_mask_ = ~std::uint64_t{1};
     symbols_ = SymbolTable::of_elf(symbols->elf(), symbols->header().machine);
-    if (symbols_.size() == 0 && files_.main) symbols_ = SymbolTable::of_elf(files_.main->elf(), files_.main->header().machine);
+    if (symbols_.size() == 0 && files_.main)
+        symbols_ = SymbolTable::of_elf(files_.main->elf(), files_.main->header().machine);
     if (files_.main) {  // a debug file has no code
         add_plt_symbols(files_.main->elf(), files_.main->header().machine, symbols_);
         symbols_.sort();
@@ -76,7 +85,8 @@ void Module::index(const Config& config) {
     if (dwarf_->usable()) return;
     ModuleReport& report = files_.report;
     report.quality = symbols_.size() == 0 ? Quality::none : Quality::symbols;
-    report.problem = "the debug info of " + (files_.debug ? report.debug_file : report.file) + " is damaged or of an unknown kind";
+    report.problem =
+        "the debug info of " + (files_.debug ? report.debug_file : report.file) + " is damaged or of an unknown kind";
     report.remedy = "build it with -g, DWARF 4 or 5, and give the unstripped file with --binary FILE";
 }
 
@@ -86,8 +96,9 @@ std::uint32_t Module::symbol_name(std::uint32_t symbol) {
     return *name;
 }
 
-// What the symbol table knows about the outermost of the frames from `first` on: the linker's name of the function that was
-// really called, which tells clones and parts (.cold, .isra.0) apart; and the bare file name of a local one without debug info.
+// What the symbol table knows about the outermost of the frames from `first` on: the linker's name of the function that
+// was really called, which tells clones and parts (.cold, .isra.0) apart; and the bare file name of a local one without
+// debug info.
 void Module::add_symbol(std::uint64_t vaddr, std::size_t first, std::vector<IndexedFrame>& frames) {
     const std::uint32_t symbol = symbols_.find(vaddr);
     if (symbol == SymbolTable::none) return;

@@ -1,4 +1,5 @@
-// One module with all that was found for it: the files, the symbol table, the DWARF index. Not thread-safe; its owner serializes.
+// One module with all that was found for it: the files, the symbol table, the DWARF index. Not thread-safe; its owner
+// serializes.
 #pragma once
 
 #include <cstdint>

@@ -32,7 +32,8 @@ Result<ObjectFile> ObjectFile::open(const std::string& path) {
     file.fd_ = TRY(open_read(path));
     file.header_ = TRY(elf::read_header(elf::source_of_fd(file.fd_.get())));
     file.elf_.reset(elf_begin(file.fd_.get(), ELF_C_READ, nullptr));
-    if (!file.elf_ || elf_kind(file.elf_.get()) != ELF_K_ELF) return fail(ErrorCode::invalid, path + " cannot be read as ELF");
+    if (!file.elf_ || elf_kind(file.elf_.get()) != ELF_K_ELF)
+        return fail(ErrorCode::invalid, path + " cannot be read as ELF");
     if (has_zstd_sections(file.elf_.get())) {
         file.image_ = std::make_unique<std::string>(TRY(read_file(path, largest_image)));
         file.elf_.reset(TRY(open_decompressed(*file.image_)));
@@ -51,7 +52,8 @@ Result<ObjectFile> ObjectFile::of_image(std::string image) {
 }
 
 Dwarf* ObjectFile::dwarf() {
-    if (!dwarf_tried_ && quality() == Quality::debug_info) dwarf_.reset(dwarf_begin_elf(elf_.get(), DWARF_C_READ, nullptr));
+    if (!dwarf_tried_ && quality() == Quality::debug_info)
+        dwarf_.reset(dwarf_begin_elf(elf_.get(), DWARF_C_READ, nullptr));
     dwarf_tried_ = true;
     return dwarf_.get();
 }
@@ -69,7 +71,8 @@ Bytes ObjectFile::section(std::string_view name) const {
 }
 
 Result<std::string> ObjectFile::build_id() const {
-    return elf::read_build_id(image_ ? elf::source_of_bytes(as_bytes_view(*image_)) : elf::source_of_fd(fd_.get()), header_);
+    return elf::read_build_id(image_ ? elf::source_of_bytes(as_bytes_view(*image_)) : elf::source_of_fd(fd_.get()),
+                              header_);
 }
 
 Quality ObjectFile::quality() const {

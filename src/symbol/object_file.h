@@ -1,5 +1,5 @@
-// One ELF file opened for symbols: libelf and libdw handles with one owner. Bytes are read, never mapped: a file that is
-// overwritten while we look at it gives wrong names at worst, not a SIGBUS. Not thread-safe, like libdw itself.
+// One ELF file opened for symbols: libelf and libdw handles with one owner. Bytes are read, never mapped: a file that
+// is overwritten while we look at it gives wrong names at worst, not a SIGBUS. Not thread-safe, like libdw itself.
 #pragma once
 
 #include <elfutils/libdw.h>

@@ -18,13 +18,16 @@ void read_slots(Elf* elf, Elf_Scn* section, const GElf_Shdr& header, Slots& slot
     Elf_Scn* symbols = elf_getscn(elf, header.sh_link);
     Elf_Data* symbol_data = symbols == nullptr ? nullptr : elf_getdata(symbols, nullptr);
     GElf_Shdr symbol_header;
-    if (data == nullptr || symbol_data == nullptr || header.sh_entsize == 0 || gelf_getshdr(symbols, &symbol_header) == nullptr) return;
+    if (data == nullptr || symbol_data == nullptr || header.sh_entsize == 0 ||
+        gelf_getshdr(symbols, &symbol_header) == nullptr)
+        return;
     const std::size_t count = std::min<std::size_t>(data->d_size / header.sh_entsize, std::numeric_limits<int>::max());
     for (std::size_t i = 0; i < count; ++i) {
         GElf_Rela relocation;
         if (gelf_getrela(data, static_cast<int>(i), &relocation) == nullptr) break;
         const std::uint64_t type = GELF_R_TYPE(relocation.r_info), symbol = GELF_R_SYM(relocation.r_info);
-        const bool slot = type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT || type == R_AARCH64_JUMP_SLOT || type == R_AARCH64_GLOB_DAT;
+        const bool slot = type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT || type == R_AARCH64_JUMP_SLOT ||
+                          type == R_AARCH64_GLOB_DAT;
         GElf_Sym entry;
         if (!slot || symbol == 0 || symbol > std::numeric_limits<int>::max() ||
             gelf_getsym(symbol_data, static_cast<int>(symbol), &entry) == nullptr)
@@ -88,7 +91,8 @@ void add_plt_symbols(Elf* elf, std::uint16_t machine, SymbolTable& table) {
     Slots slots;
     GElf_Shdr header;
     for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;)
-        if (gelf_getshdr(section, &header) != nullptr && header.sh_type == SHT_RELA && (header.sh_flags & SHF_ALLOC) != 0)
+        if (gelf_getshdr(section, &header) != nullptr && header.sh_type == SHT_RELA &&
+            (header.sh_flags & SHF_ALLOC) != 0)
             read_slots(elf, section, header, slots);
     for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {
         if (gelf_getshdr(section, &header) == nullptr || header.sh_type != SHT_PROGBITS) continue;

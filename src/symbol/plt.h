@@ -1,5 +1,5 @@
-// Names for the linker's call stubs: code of .plt, .plt.sec and .plt.got has no symbols of its own, but each stub jumps through a
-// GOT slot, and the slot's relocation names the function. Also for stripped files. x86-64 and AArch64.
+// Names for the linker's call stubs: code of .plt, .plt.sec and .plt.got has no symbols of its own, but each stub jumps
+// through a GOT slot, and the slot's relocation names the function. Also for stripped files. x86-64 and AArch64.
 #pragma once
 
 #include "symbol/symbol_table.h"

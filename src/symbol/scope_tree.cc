@@ -15,37 +15,59 @@ constexpr std::size_t max_intervals = 1u << 24;
 
 // An attribute value of one of the kinds that scopes need.
 struct Value {
-    enum Kind : std::uint8_t { absent, address, address_index, constant, unit_reference, reference, alternate, other } kind = absent;
+    enum Kind : std::uint8_t {
+        absent,
+        address,
+        address_index,
+        constant,
+        unit_reference,
+        reference,
+        alternate,
+        other
+    } kind = absent;
     std::uint64_t number = 0;
 };
 
 Value read_value(DwarfCursor& in, const AttributeSpec& attribute, const UnitFormat& format) {
     const auto fixed = [&] { return in.fixed(static_cast<std::size_t>(attribute.fixed_size)); };
     switch (attribute.form) {
-        case DW_FORM_addr: return {Value::address, fixed()};
+        case DW_FORM_addr:
+            return {Value::address, fixed()};
         case DW_FORM_addrx1:
         case DW_FORM_addrx2:
         case DW_FORM_addrx3:
-        case DW_FORM_addrx4: return {Value::address_index, fixed()};
+        case DW_FORM_addrx4:
+            return {Value::address_index, fixed()};
         case DW_FORM_addrx:
-        case DW_FORM_GNU_addr_index: return {Value::address_index, in.uleb()};
+        case DW_FORM_GNU_addr_index:
+            return {Value::address_index, in.uleb()};
         case DW_FORM_data1:
         case DW_FORM_data2:
         case DW_FORM_data4:
-        case DW_FORM_data8: return {Value::constant, fixed()};
-        case DW_FORM_udata: return {Value::constant, in.uleb()};
-        case DW_FORM_sdata: return {Value::constant, static_cast<std::uint64_t>(in.sleb())};
-        case DW_FORM_implicit_const: return {Value::constant, static_cast<std::uint64_t>(attribute.implicit)};
+        case DW_FORM_data8:
+            return {Value::constant, fixed()};
+        case DW_FORM_udata:
+            return {Value::constant, in.uleb()};
+        case DW_FORM_sdata:
+            return {Value::constant, static_cast<std::uint64_t>(in.sleb())};
+        case DW_FORM_implicit_const:
+            return {Value::constant, static_cast<std::uint64_t>(attribute.implicit)};
         case DW_FORM_ref1:
         case DW_FORM_ref2:
         case DW_FORM_ref4:
-        case DW_FORM_ref8: return {Value::unit_reference, fixed()};
-        case DW_FORM_ref_udata: return {Value::unit_reference, in.uleb()};
-        case DW_FORM_ref_addr: return {Value::reference, fixed()};
+        case DW_FORM_ref8:
+            return {Value::unit_reference, fixed()};
+        case DW_FORM_ref_udata:
+            return {Value::unit_reference, in.uleb()};
+        case DW_FORM_ref_addr:
+            return {Value::reference, fixed()};
         case DW_FORM_GNU_ref_alt:
         case DW_FORM_ref_sup4:
-        case DW_FORM_ref_sup8: return {Value::alternate, fixed()};
-        default: skip_value(in, attribute, format); return {Value::other, 0};
+        case DW_FORM_ref_sup8:
+            return {Value::alternate, fixed()};
+        default:
+            skip_value(in, attribute, format);
+            return {Value::other, 0};
     }
 }
 
@@ -57,18 +79,21 @@ struct FunctionDie {
 
 class ScopeScan {
 public:
-    ScopeScan(const ObjectFile& file, const DwarfSections& sections, const Unit& unit, const Abbreviations& abbreviations)
+    ScopeScan(const ObjectFile& file, const DwarfSections& sections, const Unit& unit,
+              const Abbreviations& abbreviations)
         : file_(file), sections_(sections), unit_(unit), abbreviations_(abbreviations) {
         Dwarf_Attribute attribute;
         Dwarf_Word base = 0;
         Dwarf_Die die = unit.die;
-        if ((dwarf_attr(&die, DW_AT_addr_base, &attribute) != nullptr || dwarf_attr(&die, DW_AT_GNU_addr_base, &attribute) != nullptr) &&
+        if ((dwarf_attr(&die, DW_AT_addr_base, &attribute) != nullptr ||
+             dwarf_attr(&die, DW_AT_GNU_addr_base, &attribute) != nullptr) &&
             dwarf_formudata(&attribute, &base) == 0)
             address_base_ = base;
     }
 
     ScopeTree run() {
-        const Bytes bytes(static_cast<const std::byte*>(unit_.die.addr), static_cast<std::size_t>(unit_.end - unit_.die_offset));
+        const Bytes bytes(static_cast<const std::byte*>(unit_.die.addr),
+                          static_cast<std::size_t>(unit_.end - unit_.die_offset));
         DwarfCursor in(bytes, unit_.format.big_endian);
         std::vector<std::uint32_t> around;  // by depth: the innermost scope
         while (in.ok() && in.remaining() > 0 && intervals_.size() < max_intervals) {
@@ -93,17 +118,20 @@ public:
 
 private:
     // Moves over one DIE; the result is the scope of its children.
-    std::uint32_t read_die(DwarfCursor& in, const Abbreviation& abbreviation, std::size_t position, std::uint32_t parent) {
+    std::uint32_t read_die(DwarfCursor& in, const Abbreviation& abbreviation, std::size_t position,
+                           std::uint32_t parent) {
         const bool function = abbreviation.tag == DW_TAG_subprogram;
         if (!function && abbreviation.tag != DW_TAG_inlined_subroutine) {
             if (abbreviation.has_fixed_size)
                 in.skip(abbreviation.fixed_size);
             else
-                for (const AttributeSpec& attribute : abbreviations_.attributes(abbreviation)) skip_value(in, attribute, unit_.format);
+                for (const AttributeSpec& attribute : abbreviations_.attributes(abbreviation))
+                    skip_value(in, attribute, unit_.format);
             return parent;
         }
         FunctionDie die;
-        for (const AttributeSpec& attribute : abbreviations_.attributes(abbreviation)) read_attribute(in, attribute, die);
+        for (const AttributeSpec& attribute : abbreviations_.attributes(abbreviation))
+            read_attribute(in, attribute, die);
         if (!in.ok()) return parent;
         const auto scope = static_cast<std::uint32_t>(tree_.scopes.size());
         const std::size_t before = intervals_.size();
@@ -115,16 +143,31 @@ private:
 
     void read_attribute(DwarfCursor& in, const AttributeSpec& attribute, FunctionDie& die) const {
         switch (attribute.name) {
-            case DW_AT_low_pc: die.low = read_value(in, attribute, unit_.format); return;
-            case DW_AT_high_pc: die.high = read_value(in, attribute, unit_.format); return;
-            case DW_AT_call_file: die.call_file = read_value(in, attribute, unit_.format); return;
-            case DW_AT_call_line: die.call_line = read_value(in, attribute, unit_.format); return;
+            case DW_AT_low_pc:
+                die.low = read_value(in, attribute, unit_.format);
+                return;
+            case DW_AT_high_pc:
+                die.high = read_value(in, attribute, unit_.format);
+                return;
+            case DW_AT_call_file:
+                die.call_file = read_value(in, attribute, unit_.format);
+                return;
+            case DW_AT_call_line:
+                die.call_line = read_value(in, attribute, unit_.format);
+                return;
             case DW_AT_abstract_origin:
-            case DW_AT_specification: die.origin = read_value(in, attribute, unit_.format); return;
-            case DW_AT_ranges: die.has_ranges = true; break;
+            case DW_AT_specification:
+                die.origin = read_value(in, attribute, unit_.format);
+                return;
+            case DW_AT_ranges:
+                die.has_ranges = true;
+                break;
             case DW_AT_linkage_name:
-            case DW_AT_MIPS_linkage_name: die.has_linkage_name = true; break;
-            default: break;
+            case DW_AT_MIPS_linkage_name:
+                die.has_linkage_name = true;
+                break;
+            default:
+                break;
         }
         skip_value(in, attribute, unit_.format);
     }
@@ -154,11 +197,13 @@ private:
         if (value.kind != Value::address_index || address_base_ > sections_.addresses.size() ||
             value.number >= (sections_.addresses.size() - address_base_) / size)
             return std::nullopt;
-        DwarfCursor in(sections_.addresses.subspan(static_cast<std::size_t>(address_base_ + value.number * size)), unit_.format.big_endian);
+        DwarfCursor in(sections_.addresses.subspan(static_cast<std::size_t>(address_base_ + value.number * size)),
+                       unit_.format.big_endian);
         return in.fixed(static_cast<std::size_t>(size));
     }
 
-    [[nodiscard]] Scope make_scope(const FunctionDie& die, std::size_t position, std::uint32_t parent, bool inlined) const {
+    [[nodiscard]] Scope make_scope(const FunctionDie& die, std::size_t position, std::uint32_t parent,
+                                   bool inlined) const {
         Scope scope;
         scope.named_by = {unit_.die_offset + position, false};
         if (!die.has_linkage_name) {  // then many instances share one origin, and so one look-up of the name
@@ -189,7 +234,8 @@ private:
 
 }  // namespace
 
-ScopeTree scan_scopes(const ObjectFile& file, const DwarfSections& sections, const Unit& unit, const Abbreviations& abbreviations) {
+ScopeTree scan_scopes(const ObjectFile& file, const DwarfSections& sections, const Unit& unit,
+                      const Abbreviations& abbreviations) {
     return ScopeScan(file, sections, unit, abbreviations).run();
 }
 

@@ -1,5 +1,5 @@
-// The functions of one DWARF unit and what was inlined into them, as flat arrays: which scope covers an address, and into which scope it
-// was inlined. One linear pass over the unit's bytes; libdw is asked only for range lists.
+// The functions of one DWARF unit and what was inlined into them, as flat arrays: which scope covers an address, and
+// into which scope it was inlined. One linear pass over the unit's bytes; libdw is asked only for range lists.
 #pragma once
 
 #include <elfutils/libdw.h>
@@ -32,8 +32,8 @@ struct DieRef {
 };
 
 struct Scope {
-    DieRef named_by;           // the DIE at which the search for the name starts
-    std::uint32_t parent = 0;  // the scope around it; IntervalMap::none for a function
+    DieRef named_by;                             // the DIE at which the search for the name starts
+    std::uint32_t parent = 0;                    // the scope around it; IntervalMap::none for a function
     std::uint32_t call_file = 0, call_line = 0;  // of an inlined one; the file is an index into the unit's file table
     bool inlined = false;
 };

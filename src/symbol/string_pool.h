@@ -1,4 +1,5 @@
-// Strings stored once, named by a small number. 0 is the empty string. Numbers and texts stay valid as long as the pool.
+// Strings stored once, named by a small number. 0 is the empty string. Numbers and texts stay valid as long as the
+// pool.
 #pragma once
 
 #include <cstdint>

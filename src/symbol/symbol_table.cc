@@ -64,7 +64,8 @@ SymbolTable SymbolTable::of_elf(Elf* elf, std::uint16_t machine) {
         GElf_Sym symbol;
         if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
         if (GELF_ST_TYPE(symbol.st_info) == STT_FILE)
-            if (const char* file = elf_strptr(elf, header.sh_link, symbol.st_name); file != nullptr) table.begin_file(file);
+            if (const char* file = elf_strptr(elf, header.sh_link, symbol.st_name); file != nullptr)
+                table.begin_file(file);
         // An index beyond 0xff00 stands in another table; files with so many sections are not linked programs.
         if (!may_name_code(symbol.st_info) || symbol.st_shndx >= ends.size() || !ends[symbol.st_shndx].code) continue;
         const char* name = elf_strptr(elf, header.sh_link, symbol.st_name);
@@ -77,11 +78,13 @@ SymbolTable SymbolTable::of_elf(Elf* elf, std::uint16_t machine) {
     return table;
 }
 
-void SymbolTable::add(std::uint64_t address, std::uint64_t size, std::uint64_t limit, std::string_view name, bool local) {
+void SymbolTable::add(std::uint64_t address, std::uint64_t size, std::uint64_t limit, std::string_view name,
+                      bool local) {
     const std::uint64_t last = std::numeric_limits<std::uint64_t>::max();
     const std::uint64_t end = size == 0 ? limit : (size > last - address ? last : address + size);
     const std::size_t file = local ? files_.size() - 1 : 0;
-    symbols_.push_back({address, size, end, names_.size(), static_cast<std::uint32_t>(name.size()), static_cast<std::uint32_t>(file)});
+    symbols_.push_back(
+        {address, size, end, names_.size(), static_cast<std::uint32_t>(name.size()), static_cast<std::uint32_t>(file)});
     names_ += name;
     if (name == "_text") kernel_text_ = address;
 }
@@ -97,8 +100,9 @@ void SymbolTable::sort() {
 }
 
 std::uint32_t SymbolTable::find(std::uint64_t address) const {
-    const auto after = std::upper_bound(symbols_.begin(), symbols_.end(), address,
-                                        [](std::uint64_t value, const Symbol& symbol) { return value < symbol.address; });
+    const auto after =
+        std::upper_bound(symbols_.begin(), symbols_.end(), address,
+                         [](std::uint64_t value, const Symbol& symbol) { return value < symbol.address; });
     if (after == symbols_.begin() || address >= std::prev(after)->end) return none;
     return static_cast<std::uint32_t>(after - symbols_.begin() - 1);
 }

@@ -1,5 +1,5 @@
-// The names of an ELF symbol table (or of /proc/kallsyms) sorted by address. Of several names for one address the one with
-// the largest size wins, and of equal ones the last in the file, as llvm-symbolizer chooses.
+// The names of an ELF symbol table (or of /proc/kallsyms) sorted by address. Of several names for one address the one
+// with the largest size wins, and of equal ones the last in the file, as llvm-symbolizer chooses.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,12 @@ class SymbolTable {
 public:
     static constexpr std::uint32_t none = ~std::uint32_t{0};
 
-    // .symtab, or .dynsym where there is none. Data outside executable sections, section names and the mapping symbols of Arm and
-    // RISC-V ($a, $t, $d, $x) are left out; the Thumb bit of Arm function addresses is cleared.
+    // .symtab, or .dynsym where there is none. Data outside executable sections, section names and the mapping symbols
+    // of Arm and RISC-V ($a, $t, $d, $x) are left out; the Thumb bit of Arm function addresses is cleared.
     static SymbolTable of_elf(Elf* elf, std::uint16_t machine);
 
-    // A symbol without size reaches to the next one, or to `limit` (the end of its section). A local one is of the file named last.
+    // A symbol without size reaches to the next one, or to `limit` (the end of its section). A local one is of the file
+    // named last.
     void add(std::uint64_t address, std::uint64_t size, std::uint64_t limit, std::string_view name, bool local = false);
     // Local symbols that are added from now on are of the source file `name` (STT_FILE: a bare name).
     void begin_file(std::string_view name) { files_.emplace_back(name); }

@@ -11,7 +11,8 @@
 namespace flamewire::symbol {
 namespace {
 
-// What makes two identities the same module. A build-id says all, but for the kernel, whose boot decides about kallsyms.
+// What makes two identities the same module. A build-id says all, but for the kernel, whose boot decides about
+// kallsyms.
 using ModuleKey = std::tuple<ModuleKind, std::string, std::string, std::string, std::uint64_t>;
 
 ModuleKey key_of(const ModuleIdentity& module) {

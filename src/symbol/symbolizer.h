@@ -1,5 +1,6 @@
 // Addresses to frames. The one entry to everything in src/symbol: finds a module's file, checks its build-id, builds
-// the index lazily and answers batches of lookups. Thread-safe: modules are independent, lookups of one module are serialized.
+// the index lazily and answers batches of lookups. Thread-safe: modules are independent, lookups of one module are
+// serialized.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +19,10 @@ enum class ModuleKind : std::uint8_t { file, kernel, vdso, jit };
 // Which ELF file is meant. Equal build-ids are the same module whatever the path.
 struct ModuleIdentity {
     ModuleKind kind = ModuleKind::file;
-    std::string path;       // as the target sees it
-    std::string build_id;   // raw bytes; empty when unknown
-    std::string boot_id;    // of the target, for the kernel: the live /proc/kallsyms serves only the same boot
-    std::uint64_t size = 0; // of the file on the target; 0 when unknown (the only check without a build-id)
+    std::string path;        // as the target sees it
+    std::string build_id;    // raw bytes; empty when unknown
+    std::string boot_id;     // of the target, for the kernel: the live /proc/kallsyms serves only the same boot
+    std::uint64_t size = 0;  // of the file on the target; 0 when unknown (the only check without a build-id)
 };
 
 struct Address {
@@ -34,10 +35,11 @@ struct SourceFrame {
     std::uint32_t function = 0;  // index into Resolved::strings; 0 is the empty string
     std::uint32_t file = 0;      // index into Resolved::strings
     std::uint32_t line = 0;
-    bool inlined = false;        // this frame was inlined into the next one
+    bool inlined = false;  // this frame was inlined into the next one
 };
 
-// Frames of address i are frames[first[i]] … frames[first[i + 1] - 1], innermost first. No frames: nothing is known of the address.
+// Frames of address i are frames[first[i]] … frames[first[i + 1] - 1], innermost first. No frames: nothing is known of
+// the address.
 struct Resolved {
     std::vector<std::uint32_t> first;  // size: addresses + 1
     std::vector<SourceFrame> frames;
@@ -66,7 +68,8 @@ struct Config {
     std::string sysroot;
     std::vector<PathMap> path_maps;
     std::vector<std::string> debug_directories = {"/usr/lib/debug"};
-    bool inlines = true;   // else one frame an address: the function that the linker knows, at the line of its outermost call
+    bool inlines =
+        true;  // else one frame an address: the function that the linker knows, at the line of its outermost call
     bool demangle = true;  // else names as the linker has them, for comparing with other tools
 };
 

@@ -16,9 +16,11 @@ Result<ObjectFile> own_vdso(const std::string& build_id) {
     std::uint64_t size = header.section_offset + std::uint64_t{header.section_entry_size} * header.section_count;
     for (const elf::Segment& segment : header.segments)
         if (segment.type == elf::segment_load) size = std::max(size, segment.offset + segment.file_size);
-    ObjectFile file = TRY(ObjectFile::of_image(std::string(reinterpret_cast<const char*>(start), static_cast<std::size_t>(size))));
+    ObjectFile file =
+        TRY(ObjectFile::of_image(std::string(reinterpret_cast<const char*>(start), static_cast<std::size_t>(size))));
     const std::string own = TRY(file.build_id());
-    if (build_id.empty() || own != build_id) return fail(ErrorCode::not_found, "the target's vDSO is another kernel's than ours");
+    if (build_id.empty() || own != build_id)
+        return fail(ErrorCode::not_found, "the target's vDSO is another kernel's than ours");
     return file;
 }
 

@@ -53,7 +53,8 @@ Result<Elf*> open_decompressed(std::string& image) {
     std::uint64_t total = file_size;
     for (const Packed& packed : sections) {
         const GElf_Shdr& section = packed.section;
-        const bool inside = section.sh_offset <= file_size && section.sh_size <= file_size - section.sh_offset && section.sh_size > header_size;
+        const bool inside = section.sh_offset <= file_size && section.sh_size <= file_size - section.sh_offset &&
+                            section.sh_size > header_size;
         total += packed.header.ch_size;
         if (!inside || packed.header.ch_size / max_ratio > section.sh_size || total > max_total_bytes)
             return fail(ErrorCode::invalid, "a compressed debug section has an impossible size");
@@ -63,8 +64,10 @@ Result<Elf*> open_decompressed(std::string& image) {
     for (Packed& packed : sections) {
         const char* content = image.data() + packed.section.sh_offset + header_size;
         const std::size_t size = static_cast<std::size_t>(packed.header.ch_size);
-        const std::size_t got = ZSTD_decompress(image.data() + end, size, content, packed.section.sh_size - header_size);
-        if (ZSTD_isError(got) != 0 || got != size) return fail(ErrorCode::invalid, "a compressed debug section is damaged");
+        const std::size_t got =
+            ZSTD_decompress(image.data() + end, size, content, packed.section.sh_size - header_size);
+        if (ZSTD_isError(got) != 0 || got != size)
+            return fail(ErrorCode::invalid, "a compressed debug section is damaged");
         packed.section.sh_offset = end;
         packed.section.sh_size = size;
         packed.section.sh_addralign = packed.header.ch_addralign;

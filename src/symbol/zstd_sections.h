@@ -1,4 +1,5 @@
-// Debug sections compressed with zstd (ELFCOMPRESS_ZSTD), which libelf 0.188 cannot read. Source: gABI, "Section Compression".
+// Debug sections compressed with zstd (ELFCOMPRESS_ZSTD), which libelf 0.188 cannot read. Source: gABI, "Section
+// Compression".
 #pragma once
 
 #include <libelf.h>
@@ -12,8 +13,8 @@ namespace flamewire::symbol {
 // Whether any section of `elf` is compressed so.
 bool has_zstd_sections(Elf* elf);
 
-// Decompresses those sections behind the end of `image`, the bytes of an ELF file, and returns a handle on it in which they are plain.
-// The handle refers to `image`, which must stay as it is. invalid: a section that lies about its size.
+// Decompresses those sections behind the end of `image`, the bytes of an ELF file, and returns a handle on it in which
+// they are plain. The handle refers to `image`, which must stay as it is. invalid: a section that lies about its size.
 Result<Elf*> open_decompressed(std::string& image);
 
 }  // namespace flamewire::symbol

@@ -14,6 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)elf::read_sections(source, *header);
     (void)elf::read_build_id(source, *header);
     for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{0x1234}, ~std::uint64_t{0}})
-        for (const std::uint64_t page_size : {0u, 1u, 4096u, 65536u}) (void)elf::vaddr_of_offset(header->segments, offset, page_size);
+        for (const std::uint64_t page_size : {0u, 1u, 4096u, 65536u})
+            (void)elf::vaddr_of_offset(header->segments, offset, page_size);
     return 0;
 }

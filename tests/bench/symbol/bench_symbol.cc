@@ -1,8 +1,10 @@
 // Symbolizes addresses spread over the code of an ELF file, for measuring its CPU time from outside.
-// Usage: bench_symbol ELF PASSES < hexadecimal addresses. The first pass builds the index, later ones are warm. PASSES 0 only reads the input.
+// Usage: bench_symbol ELF PASSES < hexadecimal addresses. The first pass builds the index, later ones are warm. PASSES
+// 0 only reads the input.
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <cstdlib>
-#include <fmt/format.h>
 #include <vector>
 
 #include "symbol/symbolizer.h"
@@ -15,7 +17,8 @@ int main(int argc, char** argv) {
     }
     std::vector<Address> addresses;
     char text[64];
-    while (std::fgets(text, sizeof text, stdin) != nullptr) addresses.push_back({std::strtoull(text, nullptr, 16), false});
+    while (std::fgets(text, sizeof text, stdin) != nullptr)
+        addresses.push_back({std::strtoull(text, nullptr, 16), false});
     ModuleIdentity module;
     module.path = argv[1];
     Config config;

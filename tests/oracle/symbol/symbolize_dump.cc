@@ -1,9 +1,10 @@
-// Prints what src/symbol knows of addresses, for comparison with other symbolizers: one JSON array of frames a line, [[function, file, line]…],
-// innermost first. Names are those of the linker, as demanglers differ in spelling.
-// Usage: symbolize_dump ELF [--demangle] [--no-inlines] [--return-addresses] < hexadecimal addresses, one a line
+// Prints what src/symbol knows of addresses, for comparison with other symbolizers: one JSON array of frames a line,
+// [[function, file, line]…], innermost first. Names are those of the linker, as demanglers differ in spelling. Usage:
+// symbolize_dump ELF [--demangle] [--no-inlines] [--return-addresses] < hexadecimal addresses, one a line
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <cstdlib>
-#include <fmt/format.h>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,7 +34,8 @@ void print_frames(const Resolved& resolved, std::size_t address) {
     for (std::uint32_t i = resolved.first[address]; i < resolved.first[address + 1]; ++i) {
         const SourceFrame& frame = resolved.frames[i];
         if (line.size() > 1) line += ',';
-        line += fmt::format("[{},{},{}]", quoted(resolved.strings[frame.function]), quoted(resolved.strings[frame.file]), frame.line);
+        line += fmt::format("[{},{},{}]", quoted(resolved.strings[frame.function]),
+                            quoted(resolved.strings[frame.file]), frame.line);
     }
     fmt::print("{}]\n", line);
 }
@@ -60,7 +62,8 @@ int main(int argc, char** argv) {
     Symbolizer symbolizer(config);
     std::vector<Address> addresses;
     char text[64];
-    while (std::fgets(text, sizeof text, stdin) != nullptr) addresses.push_back({std::strtoull(text, nullptr, 16), return_addresses});
+    while (std::fgets(text, sizeof text, stdin) != nullptr)
+        addresses.push_back({std::strtoull(text, nullptr, 16), return_addresses});
     const Resolved resolved = symbolizer.resolve(module, addresses);
     for (std::size_t i = 0; i < addresses.size(); ++i) print_frames(resolved, i);
     if (const ModuleReport report = symbolizer.report(module); !report.problem.empty())

@@ -2,6 +2,7 @@
 #include "elf/elf_file.h"
 
 #include <catch2/catch.hpp>
+
 #include <string>
 
 namespace flamewire::elf {
@@ -76,7 +77,9 @@ struct Shape {
 
 std::string elf_bytes(const Shape& shape) {
     Writer out{shape.is_64, shape.big_endian};
-    out.out = "\x7f" "ELF";
+    out.out =
+        "\x7f"
+        "ELF";
     out.out.push_back(shape.is_64 ? 2 : 1);
     out.out.push_back(shape.big_endian ? 2 : 1);
     out.out.push_back(1);
@@ -199,7 +202,10 @@ TEST_CASE("each byte damaged, one at a time") {
 }
 
 TEST_CASE("what is not ELF is said to be so") {
-    for (const std::string& text : {std::string(), std::string("\x7f" "EL"), std::string("#!/bin/sh\n" + std::string(100, ' '))})
+    for (const std::string& text : {std::string(),
+                                    std::string("\x7f"
+                                                "EL"),
+                                    std::string("#!/bin/sh\n" + std::string(100, ' '))})
         CHECK(read_header(source_of_bytes(as_bytes_view(text))).error().message == "not an ELF file");
 }
 

@@ -1,12 +1,14 @@
-// Damaged files: whatever stands in the debug sections, a lookup ends, and ends within bounds (the sanitizer builds watch).
+// Damaged files: whatever stands in the debug sections, a lookup ends, and ends within bounds (the sanitizer builds
+// watch).
 #include <catch2/catch.hpp>
+
 #include <fstream>
 #include <iterator>
 #include <random>
 
 #include "base/file.h"
-#include "fixture.h"
 #include "elf/elf_file.h"
+#include "fixture.h"
 #include "symbol/symbolizer.h"
 
 namespace flamewire::symbol {
@@ -16,7 +18,8 @@ void ask_everywhere(const std::string& path, std::uint64_t around) {
     ModuleIdentity module;
     module.path = path;
     std::vector<Address> addresses;
-    for (std::uint64_t offset = 0; offset < 2048; offset += 16) addresses.push_back({around - 1024 + offset, offset % 32 == 0});
+    for (std::uint64_t offset = 0; offset < 2048; offset += 16)
+        addresses.push_back({around - 1024 + offset, offset % 32 == 0});
     Symbolizer symbolizer(Config{});
     const Resolved resolved = symbolizer.resolve(module, addresses);
     REQUIRE(resolved.first.size() == addresses.size() + 1);
@@ -26,7 +29,9 @@ void ask_everywhere(const std::string& path, std::uint64_t around) {
     }
 }
 
-void write(const std::string& path, const std::string& content) { std::ofstream(path, std::ios::binary | std::ios::trunc) << content; }
+void write(const std::string& path, const std::string& content) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
+}
 
 TEST_CASE("bytes of the debug sections replaced at random") {
     const ScratchFolder folder;
@@ -37,7 +42,8 @@ TEST_CASE("bytes of the debug sections replaced at random") {
         const auto sections = elf::read_sections(elf::source_of_bytes(as_bytes_view(good)), file.value()).value();
         std::mt19937 random(7);
         for (const elf::Section& section : sections) {
-            if (!section.name.starts_with(".debug_") && section.name != ".symtab" && section.name != ".strtab") continue;
+            if (!section.name.starts_with(".debug_") && section.name != ".symtab" && section.name != ".strtab")
+                continue;
             REQUIRE(section.offset + section.size <= good.size());
             for (int round = 0; round < 12; ++round) {
                 std::string bad = good;

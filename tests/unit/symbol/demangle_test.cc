@@ -1,6 +1,7 @@
 #include "symbol/demangle.h"
 
 #include <catch2/catch.hpp>
+
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -51,8 +52,10 @@ std::vector<std::vector<std::string>> rows_of(const std::string& path) {
 // Rows that ask for what demangle() does: automatic style, with parameters.
 bool applies(const std::vector<std::string>& row) {
     if (row.size() < 4) return false;
-    const bool plain = row[1].empty() || row[1] == "--format=" + row[0] || row[1] == "--format=" + row[0] + " --no-params";
-    const bool style = row[0] == "auto" || row[0] == "rust" || (row[0] == "gnu-v3" && row[2].find("17h") == std::string::npos);
+    const bool plain =
+        row[1].empty() || row[1] == "--format=" + row[0] || row[1] == "--format=" + row[0] + " --no-params";
+    const bool style =
+        row[0] == "auto" || row[0] == "rust" || (row[0] == "gnu-v3" && row[2].find("17h") == std::string::npos);
     return plain && style && (row[2].starts_with("_Z") || row[2].starts_with("_R"));
 }
 

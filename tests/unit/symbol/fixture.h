@@ -1,4 +1,5 @@
-// The fixture program from the tests' side: where its builds are, what it says of its addresses, and at which lines its marks are.
+// The fixture program from the tests' side: where its builds are, what it says of its addresses, and at which lines its
+// marks are.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 #include "symbol/interval_map.h"
 
 #include <catch2/catch.hpp>
+
 #include <random>
 
 namespace flamewire::symbol {
@@ -50,7 +51,8 @@ TEST_CASE("any set of intervals answers as asking each of them would") {
         for (std::uint64_t address = 0; address < 130; ++address) {
             std::uint32_t expected = none;
             for (const Interval& i : intervals)
-                if (address >= i.start && address < i.end && (expected == none || i.owner > expected)) expected = i.owner;
+                if (address >= i.start && address < i.end && (expected == none || i.owner > expected))
+                    expected = i.owner;
             REQUIRE(map.find(address) == expected);
         }
         for (const Interval& piece : map.covered(5)) {

@@ -46,7 +46,8 @@ TEST_CASE("the running kernel serves only recordings of this boot") {
     CHECK_FALSE(running_kernel_symbols(""));
     Symbolizer symbolizer(Config{});
     const ModuleIdentity other{ModuleKind::kernel, "[kernel]", {}, "00000000-0000-0000-0000-000000000000", 0};
-    CHECK(symbolizer.report(other).problem == "no kernel symbols: the recording is of another boot or machine than this one");
+    CHECK(symbolizer.report(other).problem ==
+          "no kernel symbols: the recording is of another boot or machine than this one");
 
     const std::string boot = read_file("/proc/sys/kernel/random/boot_id").value().substr(0, 36);
     const ModuleIdentity own{ModuleKind::kernel, "[kernel]", {}, boot, 0};

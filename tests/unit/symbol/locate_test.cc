@@ -2,6 +2,7 @@
 #include "symbol/locate.h"
 
 #include <catch2/catch.hpp>
+
 #include <fstream>
 
 #include "base/hex.h"
@@ -44,8 +45,9 @@ TEST_CASE("a given binary of another build is refused, with both build-ids and t
     const ModuleFiles files = locate(full_build("/usr/bin/program"), config);
     CHECK_FALSE(files.main);
     CHECK(files.report.quality == Quality::none);
-    CHECK(files.report.problem == "build-id mismatch: " + fixture("another") + " has " + to_hex(build_id_of(fixture("another"))).substr(0, 16) +
-                                      ", the target runs " + to_hex(build_id_of(fixture("full"))).substr(0, 16));
+    CHECK(files.report.problem == "build-id mismatch: " + fixture("another") + " has " +
+                                      to_hex(build_id_of(fixture("another"))).substr(0, 16) + ", the target runs " +
+                                      to_hex(build_id_of(fixture("full"))).substr(0, 16));
     CHECK(files.report.remedy.find("--binary") != std::string::npos);
 }
 
@@ -89,8 +91,9 @@ TEST_CASE("order: path map, sysroot, sysroot with and without /usr, the path its
 TEST_CASE("debug info by build-id, also in the sysroot") {
     const ScratchFolder folder;
     const std::string hex = to_hex(build_id_of(fixture("full")));
-    const std::string debug = folder.copy(fixture("stripped") + ".debug",
-                                          "root/usr/lib/debug/.build-id/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".debug");
+    const std::string debug =
+        folder.copy(fixture("stripped") + ".debug",
+                    "root/usr/lib/debug/.build-id/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".debug");
     Config config;
     config.sysroot = folder.path() + "/root";
     const ModuleFiles files = locate(full_build("/usr/bin/program"), config);
@@ -114,7 +117,8 @@ TEST_CASE("a debug link is followed only to the file whose checksum or build-id 
     const ModuleReport refused = locate(module, config).report;
     CHECK(refused.debug_file.empty());
     CHECK(refused.problem.find("its checksum differs") != std::string::npos);
-    const std::string good = folder.copy(fixture("stripped") + ".debug", "debug" + folder.path() + "/bin/program.debug");
+    const std::string good =
+        folder.copy(fixture("stripped") + ".debug", "debug" + folder.path() + "/bin/program.debug");
     CHECK(locate(module, config).report.debug_file == good);
 
     // Without a build-id in the debug file, the checksum alone decides.

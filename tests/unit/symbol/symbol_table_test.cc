@@ -1,6 +1,7 @@
 #include "symbol/symbol_table.h"
 
 #include <catch2/catch.hpp>
+
 #include <sstream>
 
 #include "fixture.h"
@@ -67,7 +68,8 @@ TEST_CASE("the symbols of a real file") {
 }
 
 TEST_CASE("call stubs have the names that the disassembler gives them, also in a stripped file") {
-    const std::string listing = output_of("objdump -d --no-show-raw-insn -j .plt -j .plt.sec -j .plt.got " + fixture("full") + " 2>/dev/null");
+    const std::string listing =
+        output_of("objdump -d --no-show-raw-insn -j .plt -j .plt.sec -j .plt.got " + fixture("full") + " 2>/dev/null");
     for (const std::string build : {"full", "stripped"}) {
         auto file = ObjectFile::open(fixture(build));
         REQUIRE(file);

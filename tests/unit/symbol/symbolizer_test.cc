@@ -1,11 +1,11 @@
-// The whole way from address to frames, on a program whose addresses and lines are known without any symbolizer: it prints its own return
-// addresses, and its source carries marks.
+// The whole way from address to frames, on a program whose addresses and lines are known without any symbolizer: it
+// prints its own return addresses, and its source carries marks.
 #include "symbol/symbolizer.h"
 
+#include <catch2/catch.hpp>
 #include <sys/auxv.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -73,7 +73,8 @@ std::vector<std::string> frames_at(Symbolizer& symbolizer, const ModuleIdentity&
     std::vector<std::string> frames;
     for (const SourceFrame& frame : resolved.frames) {
         CHECK(resolved.strings.at(frame.file) == file);
-        frames.push_back(resolved.strings.at(frame.function) + "@" + std::to_string(frame.line) + (frame.inlined ? "<" : ""));
+        frames.push_back(resolved.strings.at(frame.function) + "@" + std::to_string(frame.line) +
+                         (frame.inlined ? "<" : ""));
     }
     return frames;
 }
@@ -92,12 +93,16 @@ TEST_CASE("functions, inlined functions and lines of a known program, in each ki
         auto addresses = addresses_of(module.path);
         REQUIRE(addresses.size() == 5);
         Symbolizer symbolizer(Config{});
-        const auto frames = [&](const std::string& mark) { return frames_at(symbolizer, module, {addresses.at(mark), true}); };
+        const auto frames = [&](const std::string& mark) {
+            return frames_at(symbolizer, module, {addresses.at(mark), true});
+        };
         CHECK(frames("plain") == Strings{at("shop::pay(int)", "plain")});
         // A static function has no linker name, so DWARF gives the bare one.
-        CHECK(frames("inlined-twice") ==
-              Strings{at("innermost", "inlined-twice", true), at("shop::middle()", "calls-innermost", true), at("shop::pay(int)", "calls-middle")});
-        CHECK(frames("in-template") == Strings{at("shop::Basket<int>::add(int)", "in-template", true), at("shop::pay(int)", "calls-add")});
+        CHECK(frames("inlined-twice") == Strings{at("innermost", "inlined-twice", true),
+                                                 at("shop::middle()", "calls-innermost", true),
+                                                 at("shop::pay(int)", "calls-middle")});
+        CHECK(frames("in-template") ==
+              Strings{at("shop::Basket<int>::add(int)", "in-template", true), at("shop::pay(int)", "calls-add")});
         CHECK(frames("c-function") == Strings{at("c_function", "c-function")});
         CHECK(frames("lambda").size() == 1);
         // The compiler may add a clone's suffix.
@@ -117,7 +122,8 @@ TEST_CASE("without inlining: the linker's function, at the line of its outermost
     Config config;
     config.inlines = false;
     Symbolizer symbolizer(config);
-    CHECK(frames_at(symbolizer, module, {addresses.at("inlined-twice"), true}) == Strings{at("shop::pay(int)", "calls-middle")});
+    CHECK(frames_at(symbolizer, module, {addresses.at("inlined-twice"), true}) ==
+          Strings{at("shop::pay(int)", "calls-middle")});
 }
 
 TEST_CASE("a stripped file gives names of nothing, its debug file beside gives all") {
@@ -147,7 +153,8 @@ TEST_CASE("debug info that cannot be read leaves the names, and is said") {
     module.path = fixture("broken");
     Symbolizer symbolizer(Config{});
     // A global function, so the symbol table does not say of which file it is.
-    CHECK(frames_at(symbolizer, module, {addresses_of(fixture("full")).at("plain"), true}, "") == Strings{"shop::pay(int)@0"});
+    CHECK(frames_at(symbolizer, module, {addresses_of(fixture("full")).at("plain"), true}, "") ==
+          Strings{"shop::pay(int)@0"});
     const ModuleReport report = symbolizer.report(module);
     CHECK(report.quality == Quality::symbols);
     CHECK(report.problem == "the debug info of " + module.path + " is damaged or of an unknown kind");
@@ -159,8 +166,8 @@ TEST_CASE("many addresses share their strings, and unknown ones have no frames")
     module.path = fixture("full");
     auto addresses = addresses_of(module.path);
     Symbolizer symbolizer(Config{});
-    const std::array asked = {Address{addresses.at("plain"), true}, Address{1, false}, Address{0, true}, Address{~std::uint64_t{0}, false},
-                              Address{addresses.at("plain"), true}};
+    const std::array asked = {Address{addresses.at("plain"), true}, Address{1, false}, Address{0, true},
+                              Address{~std::uint64_t{0}, false}, Address{addresses.at("plain"), true}};
     const Resolved resolved = symbolizer.resolve(module, asked);
     REQUIRE(resolved.first == std::vector<std::uint32_t>{0, 1, 1, 1, 1, 2});
     CHECK(resolved.frames[0].function == resolved.frames[1].function);
@@ -177,7 +184,8 @@ TEST_CASE("modules of no file") {
     const ModuleReport report = symbolizer.report(gone);
     CHECK(report.quality == Quality::none);
     CHECK(report.problem == "no file for /no/such/file was found");
-    CHECK(report.tried == Strings{"/no/such/file", "/usr/lib/debug/.build-id/01/0203.debug", "/usr/lib/debug/.build-id/01/0203"});
+    CHECK(report.tried ==
+          Strings{"/no/such/file", "/usr/lib/debug/.build-id/01/0203.debug", "/usr/lib/debug/.build-id/01/0203"});
 }
 
 TEST_CASE("the vDSO of this kernel names itself, another kernel's does not") {
@@ -196,7 +204,8 @@ TEST_CASE("the vDSO of this kernel names itself, another kernel's does not") {
     for (std::uint64_t address = 0; address < 8192; address += 16) all.push_back({address, false});
     resolved = symbolizer.resolve({ModuleKind::vdso, "[vdso]", id, {}, 0}, all);
     const auto& names = resolved.strings;
-    CHECK(std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.ends_with("clock_gettime"); }));
+    CHECK(std::any_of(names.begin(), names.end(),
+                      [](const std::string& name) { return name.ends_with("clock_gettime"); }));
     CHECK(symbolizer.resolve({ModuleKind::vdso, "[vdso]", "other", {}, 0}, all).frames.empty());
     CHECK_FALSE(symbolizer.report({ModuleKind::vdso, "[vdso]", "other", {}, 0}).problem.empty());
 }
