@@ -3,12 +3,14 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import openapiTS, { astToString, COMMENT_HEADER } from 'openapi-typescript';
+import openapiTS, { astToString } from 'openapi-typescript';
 
 const contract = process.env['FLAMEWIRE_OPENAPI'] ?? '../docs/openapi.yaml';
 
 test('types.gen.ts agrees with docs/openapi.yaml', async () => {
-  const fresh = COMMENT_HEADER + astToString(await openapiTS(pathToFileURL(contract), { silent: true }));
+  const fresh = astToString(await openapiTS(pathToFileURL(contract), { silent: true }));
   const checked = readFileSync('src/api/types.gen.ts', 'utf8');
-  assert.ok(fresh.trim() === checked.trim(), 'docs/openapi.yaml changed: run `npm run types` in web/ and let tsc find what no longer fits');
+  // Descriptions become comments; a better word there is no other contract.
+  const bare = (text: string) => text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/\s+/g, ' ');
+  assert.ok(bare(fresh) === bare(checked), 'docs/openapi.yaml changed: run `npm run types` in web/ and let tsc find what no longer fits');
 });

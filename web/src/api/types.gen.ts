@@ -1014,7 +1014,7 @@ export interface components {
     schemas: {
         Error: {
             error: {
-                /** @description validation not_found no_data no_agent several_sessions several_agents forbidden method_not_allowed too_large agent_unreachable agent_timeout internal */
+                /** @description validation not_found no_data no_agent several_sessions several_agents conflict forbidden method_not_allowed too_large agent_unreachable agent_timeout internal */
                 code: string;
                 message: string;
                 /** @description with several_sessions */

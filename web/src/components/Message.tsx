@@ -1,6 +1,8 @@
 // What stands in a view's place while there is nothing to show: loading, nothing there, or an error.
 import type { ComponentChildren } from 'preact';
 import type { ApiError } from '../api/client';
+import { refreshAll } from '../store/data';
+import { Button } from './Button';
 
 export function Message({ title, children, busy = false }: { title: string; children?: ComponentChildren; busy?: boolean }) {
   return (
@@ -17,7 +19,12 @@ export function Failure({ error, children }: { error: ApiError; children?: Compo
     <div class="message message-error" role="alert">
       <h3>{error.status === 0 ? 'The server is away' : 'This cannot be shown'}</h3>
       <p>{error.message}</p>
-      {children}
+      <div class="button-group">
+        <Button title="Ask the server again" onClick={refreshAll}>
+          Try again
+        </Button>
+        {children}
+      </div>
     </div>
   );
 }

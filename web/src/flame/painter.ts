@@ -21,6 +21,8 @@ export interface Look {
 
 interface Ink {
   text: string;
+  ancestor: number; // opacity of the frames above the zoomed one
+  ancestorText: string;
   outline: string;
   hover: string;
   small: string;
@@ -30,11 +32,11 @@ interface Ink {
 
 const inks: Record<Theme, Ink> = {
   dark: {
-    text: '#14110d', outline: '#ffffff', hover: 'rgba(255,255,255,0.28)', small: 'rgba(224,170,110,0.30)',
+    text: '#14110d', ancestor: 0.42, ancestorText: '#e3e8ee', outline: '#ffffff', hover: 'rgba(255,255,255,0.28)', small: 'rgba(224,170,110,0.30)',
     hatch: 'rgba(200,208,220,0.40)', edge: 'rgba(20,24,30,0.55)',
   },
   light: {
-    text: '#1b1815', outline: '#10151c', hover: 'rgba(255,255,255,0.42)', small: 'rgba(190,120,50,0.30)',
+    text: '#1b1815', ancestor: 0.6, ancestorText: '#1b1815', outline: '#10151c', hover: 'rgba(255,255,255,0.42)', small: 'rgba(190,120,50,0.30)',
     hatch: 'rgba(70,80,95,0.42)', edge: 'rgba(60,50,40,0.30)',
   },
 };
@@ -112,7 +114,7 @@ export class Painter {
       }
       const dim = look.matches !== null && look.matches[node] === 0;
       const ancestor = depth < zoomDepth;
-      c.globalAlpha = dim ? DIMMED : ancestor ? 0.7 : 1;
+      c.globalAlpha = dim ? DIMMED : ancestor ? ink.ancestor : 1;
       c.fillStyle = node === 0 ? this.rootColour() : this.colours[tree.kind[node]!]![this.shades[tree.name[node]!]!]!;
       c.fillRect(left, top, width, height);
       if (tree.kind[node] === 3 && width > 8 * ratio) {
@@ -132,7 +134,7 @@ export class Painter {
       }
     }
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.drawNames(tree, boxes, look, rowTop, ink);
+    this.drawNames(tree, boxes, look, rowTop, ink, zoomDepth);
     c.globalAlpha = 1;
   }
 
@@ -142,6 +144,7 @@ export class Painter {
     look: Look,
     rowTop: (depth: number) => number,
     ink: Ink,
+    zoomDepth: number,
   ): void {
     const c = this.context;
     const faint = look.theme === 'dark' ? '#98a2b0' : '#6a7380';
@@ -151,7 +154,7 @@ export class Painter {
       const dim = look.matches !== null && look.matches[node] === 0;
       const text = this.fit(tree.name[node]!, boxes.width[i]! - 2 * PAD);
       if (!text) continue;
-      c.fillStyle = dim || node === 0 ? (node === 0 && !dim ? this.rootText() : faint) : ink.text;
+      c.fillStyle = dim || node === 0 ? (node === 0 && !dim ? this.rootText() : faint) : boxes.depth[i]! < zoomDepth ? ink.ancestorText : ink.text;
       c.fillText(text, boxes.x[i]! + PAD, rowTop(boxes.depth[i]!) + (ROW - GAP) / 2 + 0.5);
     }
   }

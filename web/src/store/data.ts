@@ -49,7 +49,7 @@ export const flame = createQuery<FlameData | null>({
     const path = zoom.peek();
     const resync = resyncs.peek();
     const fresh =
-      previous?.key === key && previous.resync === resync && previous.base.data_version >= currentVersion.peek();
+      previous?.key === key && previous.resync === resync && (frozen.peek() || previous.base.data_version >= currentVersion.peek());
     const base = fresh ? previous.base : await orEmpty(api.flamegraph(params, [], abort));
     if (!base) return null;
     // The server knows paths by name alone, so it cannot be asked for the lighter of two frames with one name.
