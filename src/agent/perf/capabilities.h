@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/perf/event_spec.h"
+#include "agent/perf/kernel.h"
 #include "base/result.h"
 #include "wire/batch.h"
 
@@ -14,6 +15,7 @@ namespace flamewire::agent {
 
 struct Capabilities {
     bool perf_events = false;       // perf_event_open exists and is allowed for own processes
+    int open_errno = 0;             // why not, when perf_events is false
     int paranoid = 0;               // kernel.perf_event_paranoid
     bool kernel_samples = false;    // kernel mode may be sampled
     bool format_lost = false;       // PERF_FORMAT_LOST (6.0)
@@ -23,15 +25,21 @@ struct Capabilities {
     std::uint32_t max_stack = 127;  // kernel.perf_event_max_stack
     std::uint64_t mlock_bytes_per_cpu = 0;
     std::vector<std::string> pmus;
-    std::vector<std::string> sampling_events;  // that delivered a sample or a count when tried
+    std::vector<std::string> sampling_events;  // that worked when tried; empty before probe_capabilities
     std::vector<std::string> unwind_modes;     // {"fp"}
 };
 
-// Takes well under a second. Never fails: what cannot be found out is "no".
-Capabilities probe_capabilities(const Sysfs& sysfs);
+// What sysctls and a handful of opened and closed events tell: about 0.1 ms. Leaves sampling_events empty. Enough to record.
+// Never fails: what cannot be found out is "no".
+Capabilities read_capabilities(const Sysfs& sysfs, const Kernel& calls = real_kernel());
 
-// The specs that can be opened here, with a notice for each replacement: cycles -> cpu-clock where no hardware counter
-// works, kernel + user -> user only, a frequency above the kernel's limit -> the limit. unsupported when nothing is left.
+// The same, and tries the usual events on the calling thread, all at once, in one spin of at most 50 ms that ends when all have counted. For an
+// agent without a target, and `reprobe`.
+Capabilities probe_capabilities(const Sysfs& sysfs, const Kernel& calls = real_kernel());
+
+// The specs that can be opened here, with a notice for each replacement: cycles -> cpu-clock where no hardware counter works, kernel + user ->
+// user only, a frequency above the kernel's limit -> the limit. Tries just `wanted`, so a hardware event costs microseconds, and one that
+// opens but never counts 50 ms. unsupported or permission when nothing is left; invalid without a frequency and a period.
 struct EventChoice {
     std::vector<EventSpec> events;
     std::uint32_t frequency_hz = 0;  // effective; 0 when a period was asked for
@@ -39,7 +47,7 @@ struct EventChoice {
     bool kernel = false;
     std::vector<wire::Notice> notices;
 };
-Result<EventChoice> choose_events(std::vector<EventSpec> wanted, std::uint32_t frequency_hz, std::uint64_t period,
-                                  bool kernel, const Capabilities& capabilities);
+Result<EventChoice> choose_events(std::vector<EventSpec> wanted, std::uint32_t frequency_hz, std::uint64_t period, bool kernel,
+                                  const Capabilities& capabilities, const Kernel& calls = real_kernel());
 
 }  // namespace flamewire::agent

@@ -1,0 +1,241 @@
+#include "agent/perf/event_spec.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <linux/perf_event.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+#include "agent/perf/event_names.h"
+#include "agent/perf/pmu.h"
+#include "base/file.h"
+
+namespace flamewire::agent {
+namespace {
+
+// Since 5.15 a generic hardware or cache event names its PMU in the upper half of config.
+constexpr unsigned pmu_type_shift = 32;
+constexpr std::uint32_t max_frequency_hz = 1'000'000;
+constexpr std::size_t max_events = 64;
+
+std::string_view trim(std::string_view text) {
+    const std::size_t begin = text.find_first_not_of(" \t");
+    if (begin == std::string_view::npos) return {};
+    return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+// Commas within slashes belong to a PMU's terms.
+std::vector<std::string_view> split_list(std::string_view list) {
+    std::vector<std::string_view> items;
+    bool in_terms = false;
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        if (list[i] == '/') in_terms = !in_terms;
+        if (list[i] == ',' && !in_terms) {
+            items.push_back(trim(list.substr(begin, i - begin)));
+            begin = i + 1;
+        }
+    }
+    items.push_back(trim(list.substr(begin)));
+    return items;
+}
+
+Result<std::optional<std::uint32_t>> take_frequency(std::string_view& item) {
+    const std::size_t at = item.rfind('@');
+    const std::size_t slash = item.rfind('/');
+    if (at == std::string_view::npos || (slash != std::string_view::npos && at < slash)) return std::nullopt;
+    const std::string_view digits = item.substr(at + 1);
+    std::uint32_t hz = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), hz);
+    if (error != std::errc{} || end != digits.data() + digits.size() || hz == 0 || hz > max_frequency_hz)
+        return fail(ErrorCode::invalid,
+                    fmt::format("'@{}' in event '{}' is no rate between 1 and {} Hz", digits, item, max_frequency_hz));
+    item = item.substr(0, at);
+    return hz;
+}
+
+Result<bool> apply_modifiers(EventSpec& spec, std::string_view modifiers) {
+    bool user = false, kernel = false;
+    for (const char modifier : modifiers) {
+        if (modifier == 'u') {
+            user = true;
+        } else if (modifier == 'k') {
+            kernel = true;
+        } else if (modifier == 'p' && spec.precise < 3) {
+            ++spec.precise;
+        } else {
+            return fail(ErrorCode::invalid,
+                        fmt::format("event '{}': modifier '{}' is not supported (known: u user, k kernel, p precise)",
+                                    spec.name, modifier));
+        }
+    }
+    if (user != kernel) (user ? spec.exclude_kernel : spec.exclude_user) = true;
+    const bool software = std::any_of(spec.parts.begin(), spec.parts.end(), [](const EventPart& part) {
+        return part.type == PERF_TYPE_SOFTWARE || part.type == PERF_TYPE_TRACEPOINT;
+    });
+    if (spec.precise > 0 && software)
+        return fail(ErrorCode::invalid,
+                    fmt::format("event '{}': 'p' asks the CPU for precise addresses, which a software event has not",
+                                spec.name));
+    return true;
+}
+
+EventPart generic_part(const NamedEvent& event) { return {{}, event.type, event.config, 0, 0, {}}; }
+
+// A generic event on one kind of core.
+EventPart core_part(const NamedEvent& event, const Pmu& pmu) {
+    return {pmu.name, event.type, event.config | (std::uint64_t{pmu.type} << pmu_type_shift), 0, 0, pmu.cpus};
+}
+
+std::vector<EventPart> named_parts(const NamedEvent& event, const Sysfs& sysfs) {
+    std::vector<EventPart> parts;
+    if (event.type != PERF_TYPE_SOFTWARE)
+        for (const Pmu& pmu : hybrid_core_pmus(sysfs)) parts.push_back(core_part(event, pmu));
+    if (parts.empty()) parts.push_back(generic_part(event));
+    return parts;
+}
+
+// r followed by hexadecimal digits: the raw event of the core PMU.
+std::optional<std::uint64_t> parse_raw(std::string_view name) {
+    if (name.size() < 2 || name.front() != 'r') return std::nullopt;
+    std::uint64_t config = 0;
+    const auto [end, error] = std::from_chars(name.data() + 1, name.data() + name.size(), config, 16);
+    if (error != std::errc{} || end != name.data() + name.size()) return std::nullopt;
+    return config;
+}
+
+std::vector<EventPart> raw_parts(std::uint64_t config, const Sysfs& sysfs) {
+    std::vector<EventPart> parts;
+    for (const Pmu& pmu : hybrid_core_pmus(sysfs)) parts.push_back({pmu.name, pmu.type, config, 0, 0, pmu.cpus});
+    if (parts.empty()) parts.push_back({{}, PERF_TYPE_RAW, config, 0, 0, {}});
+    return parts;
+}
+
+// "pmu/terms/modifiers", item holds at least one slash.
+Result<bool> parse_pmu_event(EventSpec& spec, std::string_view item, const Sysfs& sysfs) {
+    const std::size_t open = item.find('/');
+    const std::size_t close = item.find('/', open + 1);
+    if (open == 0 || close == std::string_view::npos)
+        return fail(ErrorCode::invalid, fmt::format("event '{}' should look like pmu/event/ or pmu/field=0x1/", item));
+    const std::string_view terms = trim(item.substr(open + 1, close - open - 1));
+    if (terms.empty()) return fail(ErrorCode::invalid, fmt::format("event '{}' names nothing between the slashes", item));
+    std::string_view modifiers = item.substr(close + 1);
+    if (modifiers.starts_with(':')) modifiers.remove_prefix(1);
+
+    const Pmu pmu = TRY(read_pmu(trim(item.substr(0, open)), sysfs));
+    spec.unit = "events";
+    const auto config = parse_pmu_terms(pmu.name, terms, sysfs);
+    const auto named = pmu.core ? find_named_event(terms) : std::nullopt;
+    if (named) spec.unit = named->unit;
+    if (config) {
+        spec.parts.push_back({pmu.name, pmu.type, config->config, config->config1, config->config2, pmu.cpus});
+    } else if (named && named->type != PERF_TYPE_SOFTWARE) {
+        // cpu_core/cycles/: a generic name on one kind of core; a machine with one kind takes the plain generic event.
+        EventPart part = hybrid_core_pmus(sysfs).empty() ? generic_part(*named) : core_part(*named, pmu);
+        part.pmu = pmu.name;
+        spec.parts.push_back(std::move(part));
+    } else {
+        return std::unexpected(config.error());
+    }
+    return apply_modifiers(spec, modifiers);
+}
+
+Result<bool> parse_tracepoint(EventSpec& spec, std::string_view system, std::string_view rest, const Sysfs& sysfs) {
+    const std::size_t colon = rest.find(':');
+    const std::string_view event = rest.substr(0, colon);
+    const std::string_view modifiers = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
+    const auto bad = [](std::string_view part) {
+        return part.empty() || part.find('/') != std::string_view::npos || part.starts_with('.');
+    };
+    if (bad(system) || bad(event))
+        return fail(ErrorCode::invalid, fmt::format("'{}:{}' is no tracepoint", system, rest));
+    for (const std::string_view folder : {"kernel/tracing", "kernel/debug/tracing"}) {
+        const auto text = sysfs.read(fmt::format("{}/events/{}/{}/id", folder, system, event));
+        if (!text && text.error().code == ErrorCode::permission)
+            return fail(ErrorCode::permission,
+                        fmt::format("tracepoint {}:{}: tracefs may only be read by root here", system, event));
+        if (!text) continue;
+        std::uint32_t id = 0;
+        const auto parsed = std::from_chars(text->data(), text->data() + text->size(), id);
+        if (parsed.ec != std::errc{}) continue;
+        spec.unit = "events";
+        spec.parts.push_back({{}, PERF_TYPE_TRACEPOINT, id, 0, 0, {}});
+        return apply_modifiers(spec, modifiers);
+    }
+    return fail(ErrorCode::not_found,
+                fmt::format("tracepoint {}:{} is not in /sys/kernel/tracing/events (is tracefs mounted there?)", system,
+                            event));
+}
+
+std::string known_names() {
+    std::string all;
+    for (const NamedEvent& event : named_events()) all += fmt::format("{}{}", all.empty() ? "" : " ", event.name);
+    return all + ", cache events such as L1-dcache-load-misses, rNNN, pmu/event/, sys:tracepoint";
+}
+
+Result<bool> parse_name(EventSpec& spec, std::string_view item, const Sysfs& sysfs) {
+    const std::size_t colon = item.find(':');
+    const std::string_view name = item.substr(0, colon);
+    const std::string_view rest = colon == std::string_view::npos ? std::string_view{} : item.substr(colon + 1);
+    if (const auto named = find_named_event(name)) {
+        spec.unit = named->unit;
+        spec.parts = named_parts(*named, sysfs);
+        return apply_modifiers(spec, rest);
+    }
+    if (const auto config = parse_raw(name)) {
+        spec.unit = "events";
+        spec.parts = raw_parts(*config, sysfs);
+        return apply_modifiers(spec, rest);
+    }
+    if (colon != std::string_view::npos) return parse_tracepoint(spec, name, rest, sysfs);
+    return fail(ErrorCode::invalid, fmt::format("unknown event '{}'; known: {}", item, known_names()));
+}
+
+Result<EventSpec> parse_event(std::string_view item, const Sysfs& sysfs) {
+    if (item.empty()) return fail(ErrorCode::invalid, "an event name is missing (two commas, or one at the end)");
+    if (item.size() > 512) return fail(ErrorCode::invalid, "an event name is longer than 512 characters");
+    if (item.front() == '{') return fail(ErrorCode::invalid, "event groups in braces are not supported; list the events");
+    EventSpec spec;
+    spec.frequency_hz = TRY(take_frequency(item));
+    spec.name = item;
+    if (item.find('/') != std::string_view::npos) {
+        TRY(parse_pmu_event(spec, item, sysfs));
+    } else {
+        TRY(parse_name(spec, item, sysfs));
+    }
+    return spec;
+}
+
+}  // namespace
+
+Sysfs real_sysfs() {
+    return {[](const std::string& path) { return read_file("/sys/" + path, std::size_t{1} << 20); },
+            [](const std::string& path) -> Result<std::vector<std::string>> {
+                const std::string full = "/sys/" + path;
+                DIR* folder = ::opendir(full.c_str());
+                if (!folder) return fail_errno("open " + full, errno);
+                std::vector<std::string> names;
+                while (const dirent* entry = ::readdir(folder))
+                    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+                ::closedir(folder);
+                return names;
+            }};
+}
+
+Result<std::vector<EventSpec>> parse_events(std::string_view list, const Sysfs& sysfs) {
+    std::vector<EventSpec> specs;
+    for (const std::string_view item : split_list(list)) {
+        EventSpec spec = TRY(parse_event(item, sysfs));
+        const bool twice = std::any_of(specs.begin(), specs.end(),
+                                       [&](const EventSpec& other) { return other.name == spec.name; });
+        if (twice) return fail(ErrorCode::invalid, fmt::format("event '{}' is listed twice", spec.name));
+        specs.push_back(std::move(spec));
+        if (specs.size() > max_events)
+            return fail(ErrorCode::invalid, fmt::format("more than {} events at once", max_events));
+    }
+    return specs;
+}
+
+}  // namespace flamewire::agent

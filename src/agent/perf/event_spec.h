@@ -1,6 +1,7 @@
 // What to sample, as a person says it and as the kernel wants it. Pure: text and a view of sysfs in, specs out.
 // The grammar is perf's: `cycles`, `cpu-clock:u`, `r01c2`, `cpu_core/cycles/`, `cpu/event=0x3c,umask=0x1/`, each with an optional `@HZ`;
-// several are separated by commas outside of slashes.
+// several are separated by commas outside of slashes. Modifiers: u, k, and p (up to three) for hardware events. Tracepoints: `sys:name`.
+// docs/sampling.md has the whole grammar.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,7 @@ struct EventSpec {
     std::string unit;  // "cycles", "ns", "faults", "events", …
     std::vector<EventPart> parts;
     bool exclude_user = false, exclude_kernel = false;
+    std::uint8_t precise = 0;  // perf_event_attr.precise_ip, from :p, :pp, :ppp
     std::optional<std::uint32_t> frequency_hz;  // its own @HZ
 };
 
@@ -41,7 +43,8 @@ struct Sysfs {
 };
 Sysfs real_sysfs();
 
-// invalid with one sentence that names the bad part and what is known instead.
+// invalid (or not_found: no such PMU or tracepoint here; permission: tracefs may not be read) with one sentence that names the bad
+// part and what is known instead.
 Result<std::vector<EventSpec>> parse_events(std::string_view list, const Sysfs& sysfs);
 
 }  // namespace flamewire::agent

@@ -1,0 +1,93 @@
+#include "agent/perf/attr.h"
+
+#include <algorithm>
+#include <ctime>
+
+namespace flamewire::agent {
+namespace {
+
+// What all of ours share. One clock for all is a condition of SET_OUTPUT, and what the merge is built on.
+perf_event_attr base_attr(const Capabilities& capabilities) {
+    perf_event_attr attr{};
+    attr.size = sizeof attr;
+    attr.sample_id_all = 1;
+    if (capabilities.clockid) {
+        attr.use_clockid = 1;
+        attr.clockid = CLOCK_MONOTONIC;
+    }
+    if (capabilities.format_lost) attr.read_format = PERF_FORMAT_LOST;
+    return attr;
+}
+
+perf_event_attr dummy_attr(const Capabilities& capabilities) {
+    perf_event_attr attr = base_attr(capabilities);
+    attr.type = PERF_TYPE_SOFTWARE;
+    attr.config = PERF_COUNT_SW_DUMMY;
+    attr.sample_period = 1;
+    attr.sample_type = sideband_fields;
+    attr.exclude_kernel = 1;  // it counts nothing; so no privilege is needed
+    attr.exclude_hv = 1;
+    return attr;
+}
+
+}  // namespace
+
+perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const SampleAttrOptions& options,
+                            const Capabilities& capabilities) {
+    perf_event_attr attr = base_attr(capabilities);
+    attr.type = part.type;
+    attr.config = part.config;
+    attr.config1 = part.config1;
+    attr.config2 = part.config2;
+    attr.sample_type = sample_fields;
+    attr.inherit = 1;
+    attr.disabled = options.disabled ? 1 : 0;
+    attr.enable_on_exec = options.enable_on_exec ? 1 : 0;
+    attr.watermark = 1;
+    attr.precise_ip = spec.precise & 3U;
+
+    const std::uint32_t frequency = spec.frequency_hz.value_or(options.frequency_hz);
+    if (frequency > 0) {
+        attr.freq = 1;
+        attr.sample_freq = frequency;
+    } else {
+        attr.sample_period = std::max<std::uint64_t>(options.period, 1);
+    }
+
+    const bool kernel = options.kernel && !spec.exclude_kernel;
+    attr.exclude_user = spec.exclude_user ? 1 : 0;
+    attr.exclude_kernel = kernel ? 0 : 1;
+    attr.exclude_hv = kernel ? 0 : 1;
+    attr.exclude_callchain_kernel = kernel ? 0 : 1;
+    // sample_max_stack stays 0: the kernel then takes kernel.perf_event_max_stack, the most that it allows, as it is at that moment.
+    return attr;
+}
+
+perf_event_attr sideband_attr(const Capabilities& capabilities) {
+    perf_event_attr attr = dummy_attr(capabilities);
+    attr.inherit = 1;
+    attr.mmap = 1;
+    attr.mmap2 = 1;
+    attr.comm = 1;
+    attr.comm_exec = 1;
+    attr.task = 1;
+    attr.watermark = 1;
+    attr.build_id = capabilities.build_id ? 1 : 0;
+    return attr;
+}
+
+perf_event_attr owner_attr(std::uint64_t ring_bytes, const Capabilities& capabilities) {
+    perf_event_attr attr = dummy_attr(capabilities);
+    attr.watermark = 1;
+    attr.wakeup_watermark = static_cast<std::uint32_t>(ring_bytes / 2);
+    return attr;
+}
+
+bool strip_pmu_type(EventPart& part) {
+    const bool generic = part.type == PERF_TYPE_HARDWARE || part.type == PERF_TYPE_HW_CACHE;
+    if (!generic || (part.config >> 32) == 0) return false;
+    part.config &= 0xffff'ffff;
+    return true;
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,214 @@
+#include "agent/perf/capabilities.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <ctime>
+
+#include "agent/perf/attr.h"
+#include "agent/perf/event_names.h"
+#include "agent/perf/open_error.h"
+#include "agent/perf/pmu.h"
+#include "agent/perf/trial.h"
+
+namespace flamewire::agent {
+namespace {
+
+// Tried by probe_capabilities, and shown in this order.
+constexpr std::array<std::string_view, 21> usual_events{
+    "cycles",           "instructions",     "cache-references",  "cache-misses",     "branch-instructions",
+    "branch-misses",    "ref-cycles",       "stalled-cycles-frontend", "stalled-cycles-backend",
+    "L1-dcache-loads",  "L1-dcache-load-misses", "LLC-loads",    "LLC-load-misses",  "dTLB-load-misses",
+    "iTLB-load-misses", "cpu-clock",        "task-clock",        "page-faults",      "major-faults",
+    "context-switches", "cpu-migrations",
+};
+constexpr std::uint32_t probe_frequency_hz = 99;
+
+// The errno of opening `attr` on our own thread, 0 when it works.
+int try_open(perf_event_attr attr, const Kernel& calls) {
+    const int fd = calls.open(attr, 0, -1);
+    if (fd < 0) return -fd;
+    calls.close(fd);
+    return 0;
+}
+
+// Each bit is asked for alone: a kernel that does not know it answers EINVAL (a reserved bit) or E2BIG (a longer attr).
+void read_attr_bits(Capabilities& capabilities, const Kernel& calls) {
+    const perf_event_attr plain = owner_attr(0, Capabilities{});
+    capabilities.open_errno = try_open(plain, calls);
+    capabilities.perf_events = capabilities.open_errno == 0;
+    if (!capabilities.perf_events) return;
+
+    perf_event_attr attr = plain;
+    attr.use_clockid = 1;
+    attr.clockid = CLOCK_MONOTONIC;
+    capabilities.clockid = try_open(attr, calls) == 0;
+    attr = plain;
+    attr.read_format = PERF_FORMAT_LOST;
+    capabilities.format_lost = try_open(attr, calls) == 0;
+    attr = plain;
+    attr.mmap = 1;
+    attr.mmap2 = 1;
+    attr.build_id = 1;
+    capabilities.build_id = try_open(attr, calls) == 0;
+
+    // A clock that looks at kernel mode: refused when kernel.perf_event_paranoid is 2 or more and we have no CAP_PERFMON.
+    attr = plain;
+    attr.config = PERF_COUNT_SW_CPU_CLOCK;
+    attr.sample_period = 1'000'000'000;
+    attr.exclude_kernel = 0;
+    attr.exclude_hv = 0;
+    attr.disabled = 1;
+    capabilities.kernel_samples = try_open(attr, calls) == 0;
+}
+
+std::uint32_t max_sample_rate(const Kernel& calls) {
+    return static_cast<std::uint32_t>(
+        std::clamp<std::int64_t>(calls.sysctl("perf_event_max_sample_rate").value_or(100'000), 1, UINT32_MAX));
+}
+
+bool is_cycles(const EventSpec& spec) {
+    return !spec.parts.empty() && spec.parts.front().type == PERF_TYPE_HARDWARE &&
+           (spec.parts.front().config & 0xffff'ffff) == PERF_COUNT_HW_CPU_CYCLES;
+}
+
+EventSpec clock_instead_of(const EventSpec& cycles) {
+    const NamedEvent clock = *find_named_event("cpu-clock");
+    EventSpec spec;
+    spec.name = clock.name;
+    if (cycles.exclude_kernel) spec.name += ":u";
+    if (cycles.exclude_user) spec.name += ":k";
+    spec.unit = clock.unit;
+    spec.parts = {{{}, clock.type, clock.config, 0, 0, {}}};
+    spec.exclude_user = cycles.exclude_user;
+    spec.exclude_kernel = cycles.exclude_kernel;
+    spec.frequency_hz = cycles.frequency_hz;
+    return spec;
+}
+
+// Lowers a rate to what the kernel accepts (above it, perf_event_open answers EINVAL).
+std::uint32_t clamp_rate(std::uint32_t wanted_hz, std::uint32_t max_hz, EventChoice& choice) {
+    if (wanted_hz <= max_hz) return wanted_hz;
+    const bool said = std::any_of(choice.notices.begin(), choice.notices.end(),
+                                  [](const wire::Notice& notice) { return notice.code == "rate-clamped"; });
+    if (!said)
+        choice.notices.push_back({"rate-clamped",
+                                  fmt::format("The kernel allows {} samples a second, so sampling runs at {} Hz instead of {} Hz.",
+                                              max_hz, max_hz, wanted_hz),
+                                  fmt::format("sysctl -w kernel.perf_event_max_sample_rate={}", wanted_hz)});
+    return max_hz;
+}
+
+Explanation why_not(const Trial& trial, const Capabilities& capabilities) {
+    if (trial.error != 0) return explain_open_failure({trial.error, trial.spec.name, 0, capabilities.paranoid});
+    if (!trial.scheduled) return explain_open_failure({EBUSY, trial.spec.name, 0, capabilities.paranoid});
+    return {ErrorCode::unsupported, fmt::format("event {} opens but never counts on this CPU", trial.spec.name), {}};
+}
+
+bool has_event(const EventChoice& choice, std::string_view name) {
+    return std::any_of(choice.events.begin(), choice.events.end(),
+                       [&](const EventSpec& spec) { return spec.name == name; });
+}
+
+// One wanted event that does not work: cycles become the clock, anything else is left out.
+void replace_event(const EventSpec& wanted, const Explanation& why, EventChoice& choice) {
+    if (!is_cycles(wanted)) {
+        choice.notices.push_back({"event-unsupported", fmt::format("{} is left out: {}.", wanted.name, why.text), why.remedy});
+        return;
+    }
+    EventSpec clock = clock_instead_of(wanted);
+    choice.notices.push_back({"event-fallback",
+                              fmt::format("Sampling {} instead of {}: {}.", clock.name, wanted.name, why.text), why.remedy});
+    if (!has_event(choice, clock.name)) choice.events.push_back(std::move(clock));
+}
+
+void choose_mode(bool kernel_wanted, const Capabilities& capabilities, EventChoice& choice) {
+    choice.kernel = kernel_wanted && capabilities.kernel_samples;
+    if (kernel_wanted && !choice.kernel)
+        choice.notices.push_back({"kernel-excluded",
+                                  fmt::format("Kernel functions are not sampled: kernel.perf_event_paranoid is {} and the agent "
+                                              "has no CAP_PERFMON.",
+                                              capabilities.paranoid),
+                                  std::string(remedy_paranoid)});
+}
+
+}  // namespace
+
+Capabilities read_capabilities(const Sysfs& sysfs, const Kernel& calls) {
+    Capabilities capabilities;
+    capabilities.paranoid = static_cast<int>(calls.sysctl("perf_event_paranoid").value_or(2));
+    capabilities.max_sample_rate_hz = max_sample_rate(calls);
+    capabilities.max_stack =
+        static_cast<std::uint32_t>(std::clamp<std::int64_t>(calls.sysctl("perf_event_max_stack").value_or(127), 1, 65'535));
+    capabilities.mlock_bytes_per_cpu =
+        1024 * static_cast<std::uint64_t>(std::max<std::int64_t>(calls.sysctl("perf_event_mlock_kb").value_or(516), 0));
+    capabilities.pmus = list_pmus(sysfs);
+    capabilities.unwind_modes = {"fp"};
+    read_attr_bits(capabilities, calls);
+    return capabilities;
+}
+
+Capabilities probe_capabilities(const Sysfs& sysfs, const Kernel& calls) {
+    Capabilities capabilities = read_capabilities(sysfs, calls);
+    if (!capabilities.perf_events) return capabilities;
+    std::vector<EventSpec> specs;
+    for (const std::string_view name : usual_events)
+        if (auto parsed = parse_events(name, sysfs)) specs.push_back(std::move(parsed->front()));
+    const SampleAttrOptions options{.frequency_hz = std::min(probe_frequency_hz, capabilities.max_sample_rate_hz),
+                                    .kernel = capabilities.kernel_samples};
+    for (const Trial& trial : try_events(specs, options, capabilities, calls))
+        if (trial.works()) capabilities.sampling_events.push_back(trial.spec.name);
+    return capabilities;
+}
+
+Result<EventChoice> choose_events(std::vector<EventSpec> wanted, std::uint32_t frequency_hz, std::uint64_t period,
+                                  bool kernel, const Capabilities& capabilities, const Kernel& calls) {
+    if (!capabilities.perf_events)
+        return std::unexpected(open_error({capabilities.open_errno, "dummy", 0, capabilities.paranoid}));
+    if (!capabilities.clockid)
+        return fail(ErrorCode::unsupported, "this kernel cannot stamp samples with the monotonic clock (it needs Linux 4.1)");
+    if (wanted.empty()) return fail(ErrorCode::invalid, "no event to sample");
+    if (frequency_hz == 0 && period == 0) return fail(ErrorCode::invalid, "neither a sampling frequency nor a period is given");
+
+    EventChoice choice;
+    choose_mode(kernel, capabilities, choice);
+    // Read anew: the kernel lowers it while it runs.
+    const std::uint32_t max_hz = max_sample_rate(calls);
+    choice.period = frequency_hz == 0 ? period : 0;
+    choice.frequency_hz = clamp_rate(frequency_hz, max_hz, choice);
+    for (EventSpec& spec : wanted)
+        if (spec.frequency_hz) spec.frequency_hz = clamp_rate(*spec.frequency_hz, max_hz, choice);
+
+    const SampleAttrOptions options{
+        .frequency_hz = choice.frequency_hz, .period = choice.period, .kernel = choice.kernel};
+    std::optional<Error> first_failure;
+    const std::vector<Trial> trials = try_events(wanted, options, capabilities, calls);
+    for (std::size_t i = 0; i < trials.size(); ++i) {
+        const bool nothing_left = wanted[i].exclude_user && !choice.kernel;
+        if (trials[i].works() && !nothing_left) {
+            if (has_event(choice, trials[i].spec.name)) continue;  // the clock that cycles became
+            if (trials[i].spec.precise < wanted[i].precise)
+                choice.notices.push_back({"precise-lowered",
+                                          fmt::format("{} is sampled with less precise addresses: the CPU has no better.",
+                                                      wanted[i].name),
+                                          {}});
+            choice.events.push_back(trials[i].spec);
+            continue;
+        }
+        const Explanation why = nothing_left ? Explanation{ErrorCode::permission, "kernel mode may not be sampled here",
+                                                           std::string(remedy_paranoid)}
+                                             : why_not(trials[i], capabilities);
+        if (!first_failure) {
+            std::string text = fmt::format("{}: {}", wanted[i].name, why.text);
+            if (!why.remedy.empty()) text += fmt::format(" (try: {})", why.remedy);
+            first_failure = Error{why.code, trials[i].error, std::move(text)};
+        }
+        if (!nothing_left) replace_event(wanted[i], why, choice);
+    }
+    if (choice.events.empty()) return std::unexpected(*std::move(first_failure));
+    return choice;
+}
+
+}  // namespace flamewire::agent

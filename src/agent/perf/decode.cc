@@ -1,0 +1,165 @@
+#include "agent/perf/decode.h"
+
+#include <linux/perf_event.h>
+
+#include <algorithm>
+
+namespace flamewire::agent {
+namespace {
+
+// Newer than some headers that we are built with.
+constexpr std::uint32_t record_lost_samples = 13;
+constexpr std::uint16_t misc_mmap_build_id = 1U << 14;
+
+// Offsets that attr.h's field lists make. Sample: header, id, ip, pid, tid, time, cpu, res, period, nr, ips.
+constexpr std::size_t sample_time_offset = 32;
+constexpr std::size_t sample_fixed_size = 64;
+// Trailer: pid, tid, time, cpu, res, id.
+constexpr std::size_t trailer_size = 32;
+
+// Only called when the caller has checked that it fits.
+template <class T>
+T load(Bytes bytes, std::size_t offset) {
+    T value;
+    std::memcpy(&value, bytes.data() + offset, sizeof value);
+    return value;
+}
+
+struct Trailer {
+    RecordOrigin origin;
+    std::uint64_t time_ns = 0;
+};
+
+Trailer read_trailer(Bytes record) {
+    const Bytes end = record.last(trailer_size);
+    return {{load<std::uint64_t>(end, 24), load<std::uint32_t>(end, 4), load<std::uint32_t>(end, 16)},
+            load<std::uint64_t>(end, 8)};
+}
+
+// Names are NUL-terminated and padded to 8 bytes.
+std::string_view padded_text(Bytes bytes) {
+    const std::string_view text = as_text(bytes);
+    return text.substr(0, text.find('\0'));
+}
+
+bool decode_sample(Bytes record, std::uint16_t misc, Record& out, RecordOrigin& origin) {
+    if (record.size() < sample_fixed_size) return false;
+    const auto count = load<std::uint64_t>(record, 56);
+    if (count > (record.size() - sample_fixed_size) / sizeof(std::uint64_t)) return false;
+    SampleRecord& sample = out.emplace<SampleRecord>();
+    sample.id = load<std::uint64_t>(record, 8);
+    sample.ip = load<std::uint64_t>(record, 16);
+    sample.pid = load<std::uint32_t>(record, 24);
+    sample.tid = load<std::uint32_t>(record, 28);
+    sample.time_ns = load<std::uint64_t>(record, sample_time_offset);
+    sample.cpu = load<std::uint32_t>(record, 40);
+    sample.period = load<std::uint64_t>(record, 48);
+    sample.user_mode = (misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
+    // Records are 8-byte aligned (the caller's promise), and so are the chain's words.
+    sample.callchain = {static_cast<const std::uint64_t*>(static_cast<const void*>(record.data() + sample_fixed_size)),
+                        static_cast<std::size_t>(count)};
+    origin = {sample.id, sample.tid, sample.cpu};
+    return true;
+}
+
+void decode_mmap2(ByteReader& body, std::uint16_t misc, const Trailer& trailer, Record& out) {
+    Mmap2Record& map = out.emplace<Mmap2Record>();
+    map.pid = body.read<std::uint32_t>();
+    map.tid = body.read<std::uint32_t>();
+    map.time_ns = trailer.time_ns;
+    map.start = body.read<std::uint64_t>();
+    map.length = body.read<std::uint64_t>();
+    map.page_offset = body.read<std::uint64_t>();
+    const Bytes identity = body.read_bytes(24);
+    if (!body.ok()) return;
+    if ((misc & misc_mmap_build_id) != 0) {
+        const auto size = std::min<std::size_t>(std::to_integer<std::size_t>(identity[0]), 20);
+        map.build_id = identity.subspan(4, size);
+    } else {
+        map.device_major = load<std::uint32_t>(identity, 0);
+        map.device_minor = load<std::uint32_t>(identity, 4);
+        map.inode = load<std::uint64_t>(identity, 8);
+        map.inode_generation = load<std::uint64_t>(identity, 16);
+    }
+    map.protection = body.read<std::uint32_t>();
+    map.flags = body.read<std::uint32_t>();
+    map.path = padded_text(body.read_bytes(body.remaining()));
+}
+
+void decode_task(ByteReader& body, bool exit, Record& out) {
+    TaskRecord& task = out.emplace<TaskRecord>();
+    task.exit = exit;
+    task.pid = body.read<std::uint32_t>();
+    task.parent_pid = body.read<std::uint32_t>();
+    task.tid = body.read<std::uint32_t>();
+    task.parent_tid = body.read<std::uint32_t>();
+    task.time_ns = body.read<std::uint64_t>();
+}
+
+void decode_comm(ByteReader& body, std::uint16_t misc, const Trailer& trailer, Record& out) {
+    CommRecord& comm = out.emplace<CommRecord>();
+    comm.pid = body.read<std::uint32_t>();
+    comm.tid = body.read<std::uint32_t>();
+    comm.time_ns = trailer.time_ns;
+    comm.exec = (misc & PERF_RECORD_MISC_COMM_EXEC) != 0;
+    comm.comm = padded_text(body.read_bytes(body.remaining()));
+}
+
+void decode_lost(ByteReader& body, bool with_id, const Trailer& trailer, Record& out) {
+    LostRecord& lost = out.emplace<LostRecord>();
+    if (with_id) lost.id = body.read<std::uint64_t>();
+    lost.count = body.read<std::uint64_t>();
+    lost.time_ns = trailer.time_ns;
+    lost.cpu = trailer.origin.cpu;
+}
+
+void decode_throttle(ByteReader& body, bool unthrottle, Record& out) {
+    ThrottleRecord& throttle = out.emplace<ThrottleRecord>();
+    throttle.unthrottle = unthrottle;
+    throttle.time_ns = body.read<std::uint64_t>();
+    throttle.id = body.read<std::uint64_t>();
+}
+
+}  // namespace
+
+std::optional<RecordHeader> record_header(Bytes record) {
+    if (record.size() < record_header_size) return std::nullopt;
+    const RecordHeader header{load<std::uint32_t>(record, 0), load<std::uint16_t>(record, 4),
+                              load<std::uint16_t>(record, 6)};
+    if (header.size < record_header_size) return std::nullopt;
+    return header;
+}
+
+std::uint64_t record_time(Bytes record) {
+    if (record.size() < record_header_size) return 0;
+    if (load<std::uint32_t>(record, 0) == PERF_RECORD_SAMPLE)
+        return record.size() >= sample_time_offset + 8 ? load<std::uint64_t>(record, sample_time_offset) : 0;
+    return record.size() >= record_header_size + trailer_size ? read_trailer(record).time_ns : 0;
+}
+
+Decoded decode_record(Bytes record, Record& out, RecordOrigin& origin) {
+    const auto header = record_header(record);
+    const bool aligned = reinterpret_cast<std::uintptr_t>(record.data()) % alignof(std::uint64_t) == 0;
+    if (!header || header->size != record.size() || !aligned) return Decoded::malformed;
+    if (header->type == PERF_RECORD_SAMPLE)
+        return decode_sample(record, header->misc, out, origin) ? Decoded::ok : Decoded::malformed;
+    if (record.size() < record_header_size + trailer_size) return Decoded::malformed;
+
+    const Trailer trailer = read_trailer(record);
+    origin = trailer.origin;
+    ByteReader body(record.subspan(record_header_size, record.size() - record_header_size - trailer_size));
+    switch (header->type) {
+        case PERF_RECORD_MMAP2: decode_mmap2(body, header->misc, trailer, out); break;
+        case PERF_RECORD_COMM: decode_comm(body, header->misc, trailer, out); break;
+        case PERF_RECORD_FORK: decode_task(body, false, out); break;
+        case PERF_RECORD_EXIT: decode_task(body, true, out); break;
+        case PERF_RECORD_LOST: decode_lost(body, true, trailer, out); break;
+        case record_lost_samples: decode_lost(body, false, trailer, out); break;
+        case PERF_RECORD_THROTTLE: decode_throttle(body, false, out); break;
+        case PERF_RECORD_UNTHROTTLE: decode_throttle(body, true, out); break;
+        default: return Decoded::skipped;
+    }
+    return body.ok() ? Decoded::ok : Decoded::malformed;
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,59 @@
+#include "agent/perf/kernel.h"
+
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+
+#include "base/file.h"
+
+namespace flamewire::agent {
+namespace {
+
+int open_event(perf_event_attr& attr, pid_t pid, int cpu) {
+    attr.size = sizeof attr;
+    const long fd = ::syscall(SYS_perf_event_open, &attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    return fd < 0 ? -errno : static_cast<int>(fd);
+}
+
+int control(int fd, unsigned long request, unsigned long argument) {
+    const int answer = ::ioctl(fd, request, argument);
+    return answer < 0 ? -errno : answer;
+}
+
+int event_id(int fd, std::uint64_t& id) {
+    const int answer = ::ioctl(fd, PERF_EVENT_IOC_ID, &id);
+    return answer < 0 ? -errno : 0;
+}
+
+int read_values(int fd, std::span<std::uint64_t> values) {
+    const ssize_t got = ::read(fd, values.data(), values.size_bytes());
+    return got < 0 ? -errno : static_cast<int>(static_cast<std::size_t>(got) / sizeof(std::uint64_t));
+}
+
+void* map_ring(int fd, std::size_t size, int& error) {
+    void* address = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (address != MAP_FAILED) return address;
+    error = -errno;
+    return nullptr;
+}
+
+std::optional<std::int64_t> read_sysctl(const std::string& name) {
+    const auto text = read_file("/proc/sys/kernel/" + name, 4096);
+    std::int64_t value = 0;
+    if (!text || std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc{}) return std::nullopt;
+    return value;
+}
+
+}  // namespace
+
+const Kernel& real_kernel() {
+    static const Kernel kernel{open_event, control, event_id, read_values, map_ring, [](int fd) { ::close(fd); },
+                               read_sysctl};
+    return kernel;
+}
+
+}  // namespace flamewire::agent

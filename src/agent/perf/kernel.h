@@ -1,0 +1,36 @@
+// The seam to the kernel: the few calls that this folder makes, as functions, so that tests can answer as other kernels do.
+#pragma once
+
+#include <linux/perf_event.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace flamewire::agent {
+
+// Every function answers like the system call, but a failure is -errno.
+struct Kernel {
+    // FD_CLOEXEC is always set.
+    std::function<int(perf_event_attr& attr, pid_t pid, int cpu)> open;
+    // Requests that take a number or nothing (ENABLE, DISABLE, SET_OUTPUT).
+    std::function<int(int fd, unsigned long request, unsigned long argument)> ioctl;
+    // PERF_EVENT_IOC_ID.
+    std::function<int(int fd, std::uint64_t& id)> id;
+    // Fills `values` as read_format says; the number of values, or -errno.
+    std::function<int(int fd, std::span<std::uint64_t> values)> read;
+    // Maps `size` bytes shared, readable and writable; null with -errno in `error`.
+    std::function<void*(int fd, std::size_t size, int& error)> map;
+    std::function<void(int fd)> close;
+    // The number in /proc/sys/kernel/NAME.
+    std::function<std::optional<std::int64_t>(const std::string& name)> sysctl;
+};
+
+// The real one.
+const Kernel& real_kernel();
+
+}  // namespace flamewire::agent

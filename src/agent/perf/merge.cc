@@ -1,0 +1,85 @@
+#include "agent/perf/merge.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "agent/perf/decode.h"
+
+namespace flamewire::agent {
+
+Bytes RingCursor::peek() {
+    if (tail == head) return {};
+    const std::uint64_t available = head - tail;
+    const std::uint64_t offset = tail & (size_ - 1);
+    // Records are multiples of 8 bytes, so a header never wraps.
+    const auto header = available >= record_header_size && available <= size_ && offset % 8 == 0
+                            ? record_header(Bytes(data_ + offset, record_header_size))
+                            : std::nullopt;
+    if (!header || header->size > available || header->size % 8 != 0) {
+        ++broken;
+        tail = head;
+        return {};
+    }
+    if (offset + header->size <= size_) return {data_ + offset, header->size};
+
+    copy_.resize(std::max<std::size_t>(copy_.size(), header->size / sizeof(std::uint64_t)));
+    const std::size_t first = static_cast<std::size_t>(size_ - offset);
+    const auto copy = std::as_writable_bytes(std::span(copy_));
+    std::memcpy(copy.data(), data_ + offset, first);
+    std::memcpy(copy.data() + first, data_, header->size - first);
+    return copy.first(header->size);
+}
+
+void Merge::begin(std::span<RingCursor> rings, std::uint64_t limit_ns) {
+    rings_ = rings;
+    limit_ns_ = limit_ns;
+    handed_out_ = 0;
+    heap_.clear();
+    for (std::size_t ring = 0; ring < rings.size(); ++ring) {
+        const Bytes record = rings[ring].peek();
+        if (!record.empty()) heap_.push_back({record_time(record), ring});
+    }
+    std::make_heap(heap_.begin(), heap_.end(), [](const Entry& a, const Entry& b) { return a.time_ns > b.time_ns; });
+}
+
+bool Merge::next(MergedRecord& out) {
+    if (heap_.empty()) return false;
+    if (handed_out_ > 0) {
+        RingCursor& ring = rings_[heap_.front().ring];
+        ring.pop(handed_out_);
+        handed_out_ = 0;
+        const Bytes following = ring.peek();
+        if (following.empty()) {
+            heap_.front() = heap_.back();
+            heap_.pop_back();
+            if (heap_.empty()) return false;
+        } else {
+            heap_.front().time_ns = record_time(following);
+        }
+        sift_down();
+    }
+    const Entry& top = heap_.front();
+    if (top.time_ns > limit_ns_) return false;
+    out.ring = top.ring;
+    out.bytes = rings_[top.ring].peek();
+    out.late = top.time_ns < newest_ns_;
+    newest_ns_ = std::max(newest_ns_, top.time_ns);
+    out.time_ns = newest_ns_;
+    handed_out_ = out.bytes.size();
+    return true;
+}
+
+// Puts the top where it belongs, after it was replaced.
+void Merge::sift_down() {
+    const Entry moving = heap_.front();
+    std::size_t hole = 0;
+    for (std::size_t child = 1; child < heap_.size(); child = 2 * hole + 1) {
+        if (child + 1 < heap_.size() && heap_[child + 1].time_ns < heap_[child].time_ns) ++child;
+        if (heap_[child].time_ns >= moving.time_ns) break;
+        heap_[hole] = heap_[child];
+        hole = child;
+    }
+    heap_[hole] = moving;
+}
+
+}  // namespace flamewire::agent

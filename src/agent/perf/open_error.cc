@@ -1,0 +1,75 @@
+#include "agent/perf/open_error.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace flamewire::agent {
+namespace {
+
+constexpr std::string_view remedy_capabilities = "setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent";
+
+Explanation explain_refused(const OpenFailure& failure) {
+    if (failure.pid != 0)
+        return {ErrorCode::permission,
+                fmt::format("process {} may not be profiled by this user (it belongs to another one, or is protected)",
+                            failure.pid),
+                fmt::format("run the agent as root, or {}", remedy_capabilities)};
+    if (failure.paranoid > 2)
+        return {ErrorCode::permission,
+                fmt::format("kernel.perf_event_paranoid is {}: ordinary users may not use perf events", failure.paranoid),
+                std::string(remedy_paranoid)};
+    return {ErrorCode::permission,
+            fmt::format("the kernel refuses event {} to this user (kernel.perf_event_paranoid is {}); in a container the "
+                        "seccomp profile may be the reason",
+                        failure.event, failure.paranoid),
+            fmt::format("{}, or {}; in a container add the capability PERFMON", remedy_paranoid, remedy_capabilities)};
+}
+
+}  // namespace
+
+Explanation explain_open_failure(const OpenFailure& failure) {
+    const std::string_view event = failure.event;
+    switch (failure.error) {
+        case EACCES:
+        case EPERM: return explain_refused(failure);
+        case ESRCH: return {ErrorCode::not_found, fmt::format("process {} has exited", failure.pid), {}};
+        case ENOENT:
+        case ENODEV: return {ErrorCode::unsupported, fmt::format("this CPU or kernel has no event {}", event), {}};
+        case ENOSYS:
+            return {ErrorCode::unsupported,
+                    "this kernel has no perf_event_open (it is built without CONFIG_PERF_EVENTS, or a sandbox hides it)",
+                    {}};
+        case EOPNOTSUPP:
+            return {ErrorCode::unsupported,
+                    fmt::format("event {} cannot be sampled here: its counter has no overflow interrupt, or not in this mode",
+                                event),
+                    {}};
+        case EBUSY:
+            return {ErrorCode::busy, fmt::format("the counters for event {} are taken by another user of the PMU", event),
+                    "sysctl -w kernel.nmi_watchdog=0"};
+        case EMFILE:
+            return {ErrorCode::busy, "the limit of open files is too low for this many threads and CPUs",
+                    "ulimit -n 65536 before starting the agent"};
+        case ENFILE:
+            return {ErrorCode::busy, "the system has no file handles left", "sysctl -w fs.file-max=1000000"};
+        case ENOMEM: return {ErrorCode::busy, fmt::format("the kernel has no memory for event {}", event), {}};
+        case ENOSPC: return {ErrorCode::busy, fmt::format("the CPU has no free slot for event {}", event), {}};
+        case EOVERFLOW:
+            return {ErrorCode::busy, "kernel.perf_event_max_stack was lowered while it was read", "try again"};
+        case E2BIG:
+        case EINVAL:
+            return {ErrorCode::unsupported, fmt::format("this kernel does not accept event {} with these settings", event), {}};
+        default:
+            return {ErrorCode::io, fmt::format("opening event {} failed: {}", event, std::strerror(failure.error)), {}};
+    }
+}
+
+Error open_error(const OpenFailure& failure) {
+    Explanation why = explain_open_failure(failure);
+    if (!why.remedy.empty()) why.text += fmt::format(" (try: {})", why.remedy);
+    return {why.code, failure.error, std::move(why.text)};
+}
+
+}  // namespace flamewire::agent

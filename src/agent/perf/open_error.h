@@ -1,0 +1,32 @@
+// The sentence and the remedy for each way in which the kernel refuses an event. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace flamewire::agent {
+
+inline constexpr std::string_view remedy_paranoid = "sysctl -w kernel.perf_event_paranoid=1";
+
+struct OpenFailure {
+    int error = 0;           // errno
+    std::string_view event;  // its name
+    std::uint32_t pid = 0;   // the target; 0: our own thread
+    int paranoid = 0;
+};
+
+// One sentence without a remedy, and the command that helps ("" when none does).
+struct Explanation {
+    ErrorCode code = ErrorCode::io;
+    std::string text;
+    std::string remedy;
+};
+Explanation explain_open_failure(const OpenFailure& failure);
+
+// Both in one Error: "<text> (try: <remedy>)".
+Error open_error(const OpenFailure& failure);
+
+}  // namespace flamewire::agent

@@ -1,0 +1,46 @@
+#include "agent/perf/threads.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string_view>
+
+#include "base/file.h"
+
+namespace flamewire::agent {
+
+std::vector<std::uint32_t> list_threads(std::uint32_t pid) {
+    std::vector<std::uint32_t> tids;
+    DIR* folder = ::opendir(fmt::format("/proc/{}/task", pid).c_str());
+    if (!folder) return tids;
+    while (const dirent* entry = ::readdir(folder)) {
+        const std::string_view name = entry->d_name;
+        std::uint32_t tid = 0;
+        const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), tid);
+        if (error == std::errc{} && end == name.data() + name.size()) tids.push_back(tid);
+    }
+    ::closedir(folder);
+    return tids;
+}
+
+std::optional<ProcessState> read_process_state(std::uint32_t pid) {
+    const auto text = read_file(fmt::format("/proc/{}/stat", pid), 4096);
+    if (!text) return std::nullopt;
+    // pid (comm) state …: comm may hold anything, so count from the last parenthesis. Fields of proc(5): 3 state, 20 threads, 22 start.
+    const std::size_t paren = text->rfind(')');
+    if (paren == std::string::npos || paren + 2 >= text->size()) return std::nullopt;
+    std::string_view rest = std::string_view(*text).substr(paren + 2);
+    ProcessState state;
+    state.state = rest.front();
+    for (int field = 3; !rest.empty() && field <= 22; ++field) {
+        const std::size_t space = rest.find(' ');
+        const std::string_view word = rest.substr(0, space);
+        if (field == 20) std::from_chars(word.data(), word.data() + word.size(), state.threads);
+        if (field == 22) std::from_chars(word.data(), word.data() + word.size(), state.start_ticks);
+        rest = space == std::string_view::npos ? std::string_view{} : rest.substr(space + 1);
+    }
+    return state;
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,21 @@
+// What /proc says of a target's threads. Small reads, no state.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace flamewire::agent {
+
+// Thread ids of a process, in the kernel's order; empty when it is gone.
+std::vector<std::uint32_t> list_threads(std::uint32_t pid);
+
+struct ProcessState {
+    char state = '?';               // R, S, D, T, Z, X, …
+    std::uint32_t threads = 0;
+    std::uint64_t start_ticks = 0;  // since boot; tells a reused pid
+};
+// From /proc/PID/stat; nothing when the process is gone.
+std::optional<ProcessState> read_process_state(std::uint32_t pid);
+
+}  // namespace flamewire::agent

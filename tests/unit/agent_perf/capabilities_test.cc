@@ -1,0 +1,257 @@
+// What is asked of the kernel and what is made of its answers, on kernels that answer as 4.9, 5.4 and 6.x do.
+#include "agent/perf/capabilities.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+
+#include "agent/perf/open_error.h"
+#include "agent/perf/trial.h"
+#include "fake_sysfs.h"
+
+using namespace flamewire;
+using namespace flamewire::agent;
+
+namespace {
+
+struct FakeKernel {
+    int version = 600;           // 409, 504, 600
+    bool pmu = true;             // has hardware counters …
+    bool counts = true;          // … that count
+    bool scheduled = true;       // … and get their turn
+    bool kernel_mode = true;     // may be sampled
+    int open_error = 0;          // of everything
+    int max_precise = 3;
+    std::int64_t paranoid = 1;
+    std::int64_t max_rate = 100'000;
+    int next_fd = 1'000;
+    int opens = 0, reads = 0;
+    std::map<int, perf_event_attr> fds = {};
+
+    int open(const perf_event_attr& attr) {
+        ++opens;
+        if (open_error != 0) return -open_error;
+        // Reserved bits and unknown read formats are EINVAL; build_id came with 5.12, PERF_FORMAT_LOST with 6.0.
+        if (attr.build_id != 0 && version < 512) return -EINVAL;
+        if ((attr.read_format & PERF_FORMAT_LOST) != 0 && version < 600) return -EINVAL;
+        if (attr.freq != 0 && attr.sample_freq > static_cast<std::uint64_t>(max_rate)) return -EINVAL;
+        if (attr.exclude_kernel == 0 && !kernel_mode) return -EACCES;
+        const bool hardware = attr.type != PERF_TYPE_SOFTWARE && attr.type != PERF_TYPE_TRACEPOINT;
+        if (hardware && !pmu) return -ENOENT;
+        if (hardware && static_cast<int>(attr.precise_ip) > max_precise) return -EOPNOTSUPP;
+        if (attr.type == PERF_TYPE_HARDWARE && (attr.config >> 32) != 0 && version < 515) return -EINVAL;
+        fds[++next_fd] = attr;
+        return next_fd;
+    }
+
+    Kernel calls() {
+        return {[this](perf_event_attr& attr, pid_t, int) { return open(attr); },
+                [](int, unsigned long, unsigned long) { return 0; },
+                [](int, std::uint64_t& id) { id = 1; return 0; },
+                [this](int fd, std::span<std::uint64_t> values) {
+                    ++reads;
+                    const bool hardware = fds.at(fd).type != PERF_TYPE_SOFTWARE;
+                    values[1] = 1'000;
+                    values[2] = scheduled || !hardware ? 1'000 : 0;
+                    values[0] = values[2] > 0 && (counts || !hardware) ? 42 : 0;
+                    return 3;
+                },
+                [](int, std::size_t, int& error) -> void* { error = -EPERM; return nullptr; },
+                [this](int fd) { REQUIRE(fds.erase(fd) == 1); },
+                [this](const std::string& name) -> std::optional<std::int64_t> {
+                    if (name == "perf_event_paranoid") return paranoid;
+                    if (name == "perf_event_max_sample_rate") return max_rate;
+                    if (name == "perf_event_max_stack") return 127;
+                    if (name == "perf_event_mlock_kb") return 516;
+                    return std::nullopt;
+                }};
+    }
+};
+
+Capabilities read(FakeKernel& kernel, const FakeTree& tree = plain_x86()) {
+    return read_capabilities(fake_sysfs(tree), kernel.calls());
+}
+
+Result<EventChoice> choose(FakeKernel& kernel, std::string_view events, std::uint32_t hz = 99, std::uint64_t period = 0,
+                           bool kernel_mode = true, const FakeTree& tree = plain_x86()) {
+    return choose_events(*parse_events(events, fake_sysfs(tree)), hz, period, kernel_mode, read(kernel, tree), kernel.calls());
+}
+
+const wire::Notice* notice(const EventChoice& choice, std::string_view code) {
+    for (const wire::Notice& one : choice.notices)
+        if (one.code == code) return &one;
+    return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("attribute bits are asked for, one by one") {
+    FakeKernel now{.version = 600}, k54{.version = 504}, k49{.version = 409};
+    const Capabilities modern = read(now);
+    CHECK((modern.perf_events && modern.clockid && modern.format_lost && modern.build_id && modern.kernel_samples));
+    CHECK((modern.max_stack == 127 && modern.max_sample_rate_hz == 100'000 && modern.mlock_bytes_per_cpu == 516 * 1024));
+    CHECK(modern.pmus == std::vector<std::string>{"amd_df", "broken", "cpu", "software", "uncore_imc_0"});
+    CHECK(modern.unwind_modes == std::vector<std::string>{"fp"});
+    for (FakeKernel* old : {&k54, &k49}) {
+        const Capabilities capabilities = read(*old);
+        CHECK((capabilities.perf_events && capabilities.clockid && capabilities.kernel_samples));
+        CHECK_FALSE((capabilities.format_lost || capabilities.build_id));
+        CHECK(old->fds.empty());
+        // With what was found, opening works on the old kernel too.
+        CHECK(choose(*old, "cycles,cpu-clock")->events.size() == 2);
+    }
+}
+
+TEST_CASE("without perf events every question ends in a sentence") {
+    FakeKernel none{.open_error = ENOSYS}, forbidden{.open_error = EACCES, .paranoid = 4};
+    CHECK_FALSE(read(none).perf_events);
+    CHECK(none.opens == 1);
+    const auto no_call = choose(none, "cycles");
+    REQUIRE_FALSE(no_call);
+    CHECK(no_call.error().code == ErrorCode::unsupported);
+    const auto refused = choose(forbidden, "cycles");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::permission);
+    CHECK(refused.error().message ==
+          "kernel.perf_event_paranoid is 4: ordinary users may not use perf events (try: sysctl -w "
+          "kernel.perf_event_paranoid=1)");
+    CHECK(probe_capabilities(fake_sysfs(plain_x86()), none.calls()).sampling_events.empty());
+}
+
+TEST_CASE("cycles where they work, the clock where they do not") {
+    FakeKernel good;
+    const auto cycles = choose(good, "cycles:u", 999);
+    REQUIRE(cycles);
+    CHECK(cycles->notices.empty());
+    CHECK(cycles->events.at(0).name == "cycles:u");
+    CHECK(cycles->kernel);
+    CHECK(cycles->frequency_hz == 999);
+    CHECK(good.reads == 1);  // it counted at once: no spin
+    CHECK(good.fds.empty());
+
+    FakeKernel no_pmu_kernel{.pmu = false};
+    const auto clock = choose(no_pmu_kernel, "cycles:u@49");
+    REQUIRE(clock);
+    CHECK(clock->events.at(0).name == "cpu-clock:u");
+    CHECK(clock->events.at(0).unit == "ns");
+    CHECK(clock->events.at(0).exclude_kernel);
+    CHECK(*clock->events.at(0).frequency_hz == 49);
+    REQUIRE(notice(*clock, "event-fallback"));
+    CHECK(notice(*clock, "event-fallback")->text ==
+          "Sampling cpu-clock:u instead of cycles:u: this CPU or kernel has no event cycles:u.");
+
+    FakeKernel silent{.counts = false};
+    const auto dead = choose(silent, "cycles,cpu-clock,cache-misses");
+    REQUIRE(dead);
+    REQUIRE(dead->events.size() == 1);  // the clock once, not twice
+    CHECK(dead->events[0].name == "cpu-clock");
+    CHECK(notice(*dead, "event-fallback")->text.find("never counts") != std::string::npos);
+    CHECK(notice(*dead, "event-unsupported")->text.starts_with("cache-misses is left out"));
+
+    FakeKernel taken{.scheduled = false};
+    const auto busy = choose(taken, "cycles");
+    REQUIRE(busy);
+    CHECK(notice(*busy, "event-fallback")->remedy == "sysctl -w kernel.nmi_watchdog=0");
+
+    FakeKernel no_other{.pmu = false};
+    const auto nothing = choose(no_other, "instructions,cache-misses");
+    REQUIRE_FALSE(nothing);
+    CHECK(nothing.error().code == ErrorCode::unsupported);
+    CHECK(nothing.error().message == "instructions: this CPU or kernel has no event instructions");
+}
+
+TEST_CASE("rates above the limit are lowered, and said") {
+    FakeKernel kernel{.max_rate = 500};
+    const auto clamped = choose(kernel, "cycles,cpu-clock@4000,instructions@100", 999);
+    REQUIRE(clamped);
+    CHECK(clamped->frequency_hz == 500);
+    CHECK(*clamped->events.at(1).frequency_hz == 500);
+    CHECK(*clamped->events.at(2).frequency_hz == 100);
+    REQUIRE(notice(*clamped, "rate-clamped"));
+    CHECK(notice(*clamped, "rate-clamped")->text ==
+          "The kernel allows 500 samples a second, so sampling runs at 500 Hz instead of 999 Hz.");
+    CHECK(notice(*clamped, "rate-clamped")->remedy == "sysctl -w kernel.perf_event_max_sample_rate=999");
+
+    const auto by_period = choose(kernel, "cycles", 0, 1'000'000);
+    REQUIRE(by_period);
+    CHECK((by_period->frequency_hz == 0 && by_period->period == 1'000'000 && by_period->notices.empty()));
+    CHECK_FALSE(choose(kernel, "cycles", 0, 0));
+}
+
+TEST_CASE("kernel mode only when it is allowed") {
+    FakeKernel kernel{.kernel_mode = false, .paranoid = 2};
+    const auto user = choose(kernel, "cycles,cpu-clock:k");
+    REQUIRE(user);
+    CHECK_FALSE(user->kernel);
+    CHECK(user->events.size() == 1);
+    REQUIRE(notice(*user, "kernel-excluded"));
+    CHECK(notice(*user, "kernel-excluded")->remedy == "sysctl -w kernel.perf_event_paranoid=1");
+    const auto only_kernel = choose(kernel, "cpu-clock:k");
+    REQUIRE_FALSE(only_kernel);
+    CHECK(only_kernel.error().code == ErrorCode::permission);
+
+    FakeKernel allowed;
+    const auto not_wanted = choose(allowed, "cycles", 99, 0, false);
+    REQUIRE(not_wanted);
+    CHECK_FALSE(not_wanted->kernel);
+    CHECK(not_wanted->notices.empty());
+}
+
+TEST_CASE("hybrid parts on a kernel that does not know PMU numbers, and precise levels") {
+    FakeKernel old{.version = 504};
+    const auto parts = choose(old, "cycles", 99, 0, true, arm_big_little());
+    REQUIRE(parts);
+    REQUIRE(parts->events.at(0).parts.size() == 2);
+    CHECK(parts->events[0].parts[0].config == 0);
+    CHECK(parts->events[0].parts[1].cpus == std::vector<std::uint32_t>{4, 5});
+    CHECK(parts->notices.empty());
+
+    FakeKernel amd{.max_precise = 0};
+    const auto precise = choose(amd, "cycles:ppp");
+    REQUIRE(precise);
+    CHECK(precise->events.at(0).precise == 0);
+    CHECK(notice(*precise, "precise-lowered"));
+}
+
+TEST_CASE("the full probe lists what counted") {
+    FakeKernel good, silent{.counts = false};
+    const Capabilities all = probe_capabilities(fake_sysfs(plain_x86()), good.calls());
+    const auto has = [](const Capabilities& capabilities, const char* name) {
+        return std::find(capabilities.sampling_events.begin(), capabilities.sampling_events.end(), name) !=
+               capabilities.sampling_events.end();
+    };
+    CHECK((has(all, "cycles") && has(all, "LLC-load-misses") && has(all, "page-faults") && has(all, "cpu-clock")));
+    CHECK(good.fds.empty());
+    const Capabilities soft = probe_capabilities(fake_sysfs(plain_x86()), silent.calls());
+    CHECK_FALSE((has(soft, "cycles") || has(soft, "LLC-load-misses")));
+    CHECK((has(soft, "page-faults") && has(soft, "cpu-clock")));
+}
+
+TEST_CASE("every refusal has its sentence and remedy") {
+    struct Expected {
+        int error;
+        ErrorCode code;
+        const char* text;
+        const char* remedy;
+    };
+    const auto expected = GENERATE(
+        Expected{ENOENT, ErrorCode::unsupported, "has no event", ""},
+        Expected{ENOSYS, ErrorCode::unsupported, "CONFIG_PERF_EVENTS", ""},
+        Expected{EOPNOTSUPP, ErrorCode::unsupported, "cannot be sampled", ""},
+        Expected{EINVAL, ErrorCode::unsupported, "does not accept", ""},
+        Expected{E2BIG, ErrorCode::unsupported, "does not accept", ""},
+        Expected{EBUSY, ErrorCode::busy, "taken by another user", "nmi_watchdog"},
+        Expected{EMFILE, ErrorCode::busy, "limit of open files", "ulimit -n"},
+        Expected{ENFILE, ErrorCode::busy, "no file handles", "fs.file-max"},
+        Expected{ENOMEM, ErrorCode::busy, "no memory", ""}, Expected{EIO, ErrorCode::io, "failed", ""});
+    const Explanation why = explain_open_failure({expected.error, "cycles", 0, 2});
+    INFO(why.text);
+    CHECK(why.code == expected.code);
+    CHECK(why.text.find(expected.text) != std::string::npos);
+    CHECK(why.remedy.find(expected.remedy) != std::string::npos);
+    CHECK(why.remedy.empty() == std::string_view(expected.remedy).empty());
+    CHECK(explain_open_failure({EACCES, "cycles", 4242, 2}).text.find("process 4242 may not be profiled") == 0);
+    CHECK(explain_open_failure({EACCES, "cycles", 4242, 2}).remedy.find("cap_sys_ptrace") != std::string::npos);
+}

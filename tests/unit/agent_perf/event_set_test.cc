@@ -1,0 +1,456 @@
+// The event set on the running kernel, with software events: what a burning process consumed is what its samples say. Processes are made by
+// fork(), so that children have few threads and known work. Bounds are wide: they tell one from two and all from none.
+#include "agent/perf/event_set.h"
+
+#include <catch2/catch.hpp>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <ctime>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "agent/perf/threads.h"
+#include "base/clock.h"
+#include "base/file.h"
+
+using namespace flamewire;
+using namespace flamewire::agent;
+
+namespace {
+
+using std::chrono::milliseconds;
+
+bool perf_works() {
+    static const Capabilities capabilities = read_capabilities(real_sysfs());
+    if (!capabilities.perf_events) WARN("perf_event_open is not allowed here: the event set was NOT tested");
+    return capabilities.perf_events;
+}
+
+void burn_thread_cpu(std::uint64_t nanoseconds) {
+    const auto used = [] {
+        timespec now{};
+        ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+        return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+    };
+    const std::uint64_t end = used() + nanoseconds;
+    while (used() < end)
+        for (int i = 0; i < 1'000; ++i) asm volatile("" : : : "memory");
+}
+
+// A forked process that runs `work` after it got a byte; killed and reaped at the end.
+class Child {
+public:
+    template <class Work>
+    explicit Child(Work work) {
+        REQUIRE(::pipe(pipe_) == 0);
+        pid_ = ::fork();
+        if (pid_ == 0) {
+            ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+            char byte = 0;
+            if (::read(pipe_[0], &byte, 1) == 1) work();
+            ::_exit(0);
+        }
+    }
+    ~Child() {
+        ::kill(pid_, SIGKILL);
+        reap();
+        ::close(pipe_[0]);
+        ::close(pipe_[1]);
+    }
+    Child(const Child&) = delete;
+    Child& operator=(const Child&) = delete;
+
+    void go() const { REQUIRE(::write(pipe_[1], "g", 1) == 1); }
+    [[nodiscard]] std::uint32_t pid() const { return static_cast<std::uint32_t>(pid_); }
+    // CPU time of all its threads, those that ended included.
+    [[nodiscard]] double cpu_seconds() const {
+        clockid_t clock{};
+        timespec used{};
+        if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return -1;
+        return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+    }
+    void reap() {
+        if (!reaped_) ::waitpid(pid_, nullptr, 0);
+        reaped_ = true;
+    }
+
+private:
+    int pipe_[2] = {-1, -1};
+    pid_t pid_ = -1;
+    bool reaped_ = false;
+};
+
+struct Counter final : RecordSink {
+    std::map<std::uint32_t, std::uint64_t> samples_of;  // thread
+    std::uint64_t samples = 0, weight = 0, lost = 0, sideband_lost = 0, maps = 0, forks = 0, exits = 0, execs = 0;
+    std::uint64_t without_fork = 0, backwards = 0, last_ns = 0, frames = 0;
+    std::set<std::uint32_t> born;
+    std::set<std::uint64_t> ids;
+
+    void on_record(const Record& record) override {
+        const std::uint64_t time = std::visit([](const auto& one) { return one.time_ns; }, record);
+        if (!std::holds_alternative<LostRecord>(record)) {
+            backwards += time < last_ns ? 1 : 0;
+            last_ns = time;
+        }
+        if (const auto* sample = std::get_if<SampleRecord>(&record)) {
+            ++samples;
+            ++samples_of[sample->tid];
+            weight += sample->period;
+            frames += sample->callchain.size();
+            ids.insert(sample->id);
+        } else if (const auto* task = std::get_if<TaskRecord>(&record)) {
+            (task->exit ? exits : forks) += 1;
+            if (!task->exit) born.insert(task->tid);
+        } else if (const auto* gap = std::get_if<LostRecord>(&record)) {
+            (gap->sideband ? sideband_lost : lost) += gap->count;
+        } else if (const auto* comm = std::get_if<CommRecord>(&record)) {
+            execs += comm->exec ? 1 : 0;
+        } else if (std::holds_alternative<Mmap2Record>(record)) {
+            ++maps;
+        }
+    }
+};
+
+std::unique_ptr<EventSet> open_set(EventSetOptions options, std::string_view events = "cpu-clock", std::uint32_t hz = 999) {
+    const Capabilities capabilities = read_capabilities(real_sysfs());
+    auto choice = choose_events(*parse_events(events, real_sysfs()), hz, 0, true, capabilities);
+    REQUIRE(choice);
+    options.choice = *choice;
+    auto set = EventSet::open(options, capabilities);
+    if (!set) FAIL(set.error().message);
+    return *std::move(set);
+}
+
+void run(EventSet& set, RecordSink& sink, milliseconds time, milliseconds tick = milliseconds(100)) {
+    const std::uint64_t end = monotonic_ns() + static_cast<std::uint64_t>(time.count()) * 1'000'000;
+    while (monotonic_ns() < end) {
+        set.wait(tick, -1);
+        set.drain(sink, false);
+    }
+}
+
+// Until the child has used so much more CPU time; the machine may be busy with other things.
+void run_cpu(EventSet& set, RecordSink& sink, const Child& child, double seconds) {
+    const double end = child.cpu_seconds() + seconds;
+    const std::uint64_t limit = monotonic_ns() + 60'000'000'000;
+    while (child.cpu_seconds() < end && monotonic_ns() < limit) run(set, sink, milliseconds(20), milliseconds(20));
+}
+
+void burn_until(const Child& child, double seconds) {
+    const double end = child.cpu_seconds() + seconds;
+    while (child.cpu_seconds() < end) ::usleep(10'000);
+}
+
+void finish(EventSet& set, RecordSink& sink) {
+    REQUIRE(set.disable());
+    set.drain(sink, true);
+}
+
+}  // namespace
+
+TEST_CASE("one thread: samples are CPU time times rate, in order, with weight and chain") {
+    if (!perf_works()) return;
+    Child child([] { burn_thread_cpu(60'000'000'000); });
+    auto set = open_set({.pids = {child.pid()}});
+    Counter seen;
+    const double before = child.cpu_seconds();
+    child.go();
+    run_cpu(*set, seen, child, 0.8);
+    finish(*set, seen);
+    const double used = child.cpu_seconds() - before;
+    // On a busy virtual machine timers fire late and the clock skips beats, so the lower bound is wide.
+    CHECK(static_cast<double>(seen.samples) < 1.05 * used * 999);
+    CHECK(static_cast<double>(seen.samples) > 0.7 * used * 999);
+    // cpu-clock at 999 Hz: a sample weighs 1,001,001 ns.
+    CHECK(seen.weight == seen.samples * 1'001'001);
+    CHECK(seen.backwards == 0);
+    CHECK(seen.lost == 0);
+    CHECK(seen.frames > seen.samples);
+    for (const std::uint64_t id : seen.ids) CHECK(set->event_of(id) == 0);
+    const EventSetCounts counts = set->counts();
+    CHECK(counts.samples_read == seen.samples);
+    CHECK(counts.samples_duplicate == 0);
+    CHECK(counts.samples_lost == 0);
+    CHECK(counts.ring_bytes > 0);
+    CHECK_FALSE(set->targets_gone());
+}
+
+TEST_CASE("two events: each sample says of which it is") {
+    if (!perf_works()) return;
+    Child child([] { burn_thread_cpu(60'000'000'000); });
+    auto set = open_set({.pids = {child.pid()}}, "cpu-clock@999,task-clock@99");
+    struct ByEvent final : RecordSink {
+        EventSet* set = nullptr;
+        std::uint64_t of[2] = {0, 0};
+        void on_record(const Record& record) override {
+            if (const auto* sample = std::get_if<SampleRecord>(&record)) ++of[set->event_of(sample->id)];
+        }
+    } seen;
+    seen.set = set.get();
+    child.go();
+    run_cpu(*set, seen, child, 0.8);
+    REQUIRE(set->disable());
+    set->drain(seen, true);
+    CHECK(static_cast<double>(seen.of[0]) / static_cast<double>(seen.of[1]) == Approx(10).epsilon(0.2));
+}
+
+// What a thread says of itself, in memory shared with the test.
+struct Life {
+    std::atomic<std::uint32_t> tid;
+    std::atomic<std::uint64_t> begin_ns, end_ns;
+};
+struct Lives {
+    std::atomic<std::size_t> count;
+    std::array<Life, 10'000> all;
+};
+
+constexpr std::uint64_t life_cpu_ns = 6'000'000;
+
+void live(Lives& lives, bool chain) {
+    Life& life = lives.all[lives.count++ % lives.all.size()];
+    life.tid = static_cast<std::uint32_t>(::gettid());
+    life.begin_ns = monotonic_ns();
+    burn_thread_cpu(life_cpu_ns / 2);
+    // At each moment some thread is in clone() or just born.
+    if (chain) std::thread([&] { live(lives, true); }).detach();
+    burn_thread_cpu(life_cpu_ns / 2);
+    life.end_ns = monotonic_ns();
+}
+
+TEST_CASE("a target that creates threads in a loop while we attach: nothing twice, nothing missed") {
+    if (!perf_works()) return;
+    void* memory = ::mmap(nullptr, sizeof(Lives), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(memory != MAP_FAILED);
+    Lives& lives = *new (memory) Lives;
+    Child child([&] {
+        std::thread loop([&] {
+            for (;;) std::thread([&] { live(lives, false); }).join();
+        });
+        for (int i = 0; i < 2; ++i) std::thread([&] { live(lives, true); }).detach();
+        burn_thread_cpu(60'000'000'000);
+    });
+    child.go();
+    ::usleep(50'000);
+    constexpr std::uint32_t hz = 9'999;
+    constexpr std::uint64_t nominal = life_cpu_ns * hz / 1'000'000'000;  // 59 samples a life
+    std::uint64_t duplicates = 0, whole_lives = 0, few = 0, many = 0;
+    for (int round = 0; round < 6; ++round) {
+        auto set = open_set({.pids = {child.pid()}}, "cpu-clock", hz);
+        const std::uint64_t attached_ns = monotonic_ns();
+        const double before = child.cpu_seconds();
+        Counter seen;
+        run_cpu(*set, seen, child, 0.4);
+        const std::uint64_t end_ns = monotonic_ns();
+        finish(*set, seen);
+        const double used = child.cpu_seconds() - before;
+        for (std::size_t i = 0; i < std::min(lives.count.load(), lives.all.size()); ++i) {
+            const Life& life = lives.all[i];
+            if (life.begin_ns < attached_ns || life.end_ns == 0 || life.end_ns > end_ns) continue;
+            ++whole_lives;
+            few += seen.samples_of[life.tid] < nominal / 3 ? 1U : 0U;
+            many += seen.samples_of[life.tid] > nominal * 3 / 2 ? 1U : 0U;
+        }
+        CAPTURE(round, seen.samples, used);
+        // On a busy virtual machine timers fire late and the clock skips beats, so the lower bound is wide.
+        CHECK(static_cast<double>(seen.samples) < 1.1 * hz * used + 200);
+        CHECK(static_cast<double>(seen.samples) > 0.6 * hz * used);
+        CHECK(seen.lost + seen.sideband_lost == 0);
+        CHECK(set->take_notices().empty());
+        duplicates += set->counts().samples_duplicate;
+    }
+    CAPTURE(whole_lives, duplicates);
+    CHECK(whole_lives > 100);
+    CHECK(few <= whole_lives / 50);  // one miss would take a whole chain, a third of the lives of a round
+    CHECK(many == 0);
+    if (::getenv("FLAMEWIRE_TEST_FIGURES")) WARN(whole_lives << " lives, duplicates left out: " << duplicates << ", few " << few);
+    ::munmap(memory, sizeof(Lives));
+}
+
+TEST_CASE("a thread that we open twice over is counted once") {
+    if (!perf_works()) return;
+    // The second thread makes a third after we have opened it. It is the first FORK of an opened thread, so it may have begun before: it is
+    // opened, and inherits too.
+    Child child([] {
+        std::thread late([] {
+            ::usleep(400'000);
+            std::thread([] { burn_thread_cpu(60'000'000'000); }).join();
+        });
+        late.join();
+    });
+    child.go();
+    while (list_threads(child.pid()).size() < 2) ::usleep(1'000);
+    auto set = open_set({.pids = {child.pid()}});
+    Counter seen;
+    run_cpu(*set, seen, child, 0.7);
+    finish(*set, seen);
+    CHECK(seen.forks == 1);  // and not once a set
+    const EventSetCounts counts = set->counts();
+    CHECK(counts.samples_read - counts.samples_duplicate == seen.samples);
+    CHECK(counts.samples_duplicate > 300);
+    CHECK(seen.samples_of.size() <= 3);
+    const std::uint32_t hot = *seen.born.begin();
+    CHECK(static_cast<double>(seen.samples_of[hot]) == Approx(static_cast<double>(counts.samples_duplicate)).epsilon(0.35));
+    CHECK(seen.samples_of[hot] < 900);
+}
+
+TEST_CASE("children are followed through fork and exec") {
+    if (!perf_works()) return;
+    Child child([] {
+        for (int i = 0; i < 3; ++i) {
+            const pid_t grandchild = ::fork();
+            if (grandchild == 0) {
+                if (i == 2) ::execl("/bin/true", "true", nullptr);
+                burn_thread_cpu(200'000'000);
+                ::_exit(0);
+            }
+            ::waitpid(grandchild, nullptr, 0);
+        }
+    });
+    auto set = open_set({.pids = {child.pid()}});
+    Counter seen;
+    child.go();
+    while (!set->targets_gone()) run(*set, seen, milliseconds(50), milliseconds(50));
+    child.reap();
+    finish(*set, seen);
+    CHECK(set->targets_gone());
+    CHECK(seen.born.size() == 3);
+    CHECK(seen.forks == 3);
+    CHECK(seen.execs == 1);
+    CHECK(seen.maps >= 2);
+    CHECK(seen.exits == 4);
+    CHECK(static_cast<double>(seen.samples) == Approx(400).epsilon(0.15));
+}
+
+TEST_CASE("enable on exec: nothing before, everything after") {
+    if (!perf_works()) return;
+    Child child([] {
+        burn_thread_cpu(100'000'000);
+        ::execl("/bin/sh", "sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done", nullptr);
+    });
+    auto set = open_set({.pids = {child.pid()}, .enable_on_exec = true});
+    struct First final : RecordSink {
+        std::uint64_t exec_ns = 0, first_ns = 0, samples = 0;
+        void on_record(const Record& record) override {
+            if (const auto* comm = std::get_if<CommRecord>(&record); comm && comm->exec) exec_ns = comm->time_ns;
+            if (const auto* sample = std::get_if<SampleRecord>(&record)) {
+                ++samples;
+                if (first_ns == 0) first_ns = sample->time_ns;
+            }
+        }
+    } seen;
+    child.go();
+    while (!set->targets_gone()) run(*set, seen, milliseconds(50), milliseconds(50));
+    REQUIRE(set->disable());
+    set->drain(seen, true);
+    CHECK(seen.exec_ns > 0);
+    CHECK(seen.samples > 10);
+    // The kernel enables events at the beginning of exec and writes the COMM in its middle.
+    CHECK(seen.first_ns + 5'000'000 > seen.exec_ns);
+}
+
+TEST_CASE("disable and enable stop and start samples, process records go on") {
+    if (!perf_works()) return;
+    Child child([] {
+        for (;;) std::thread([] { burn_thread_cpu(5'000'000); }).join();
+    });
+    child.go();
+    auto set = open_set({.pids = {child.pid()}});
+    Counter running, paused, again;
+    run_cpu(*set, running, child, 0.2);
+    REQUIRE(set->disable());
+    set->drain(running, true);
+    run_cpu(*set, paused, child, 0.2);
+    REQUIRE(set->enable());
+    run_cpu(*set, again, child, 0.2);
+    CHECK(running.samples > 100);
+    CHECK(paused.samples == 0);
+    CHECK(paused.forks > 10);
+    CHECK(again.samples > 100);
+}
+
+TEST_CASE("one-page rings that nobody reads: read + lost is what a twin with room saw") {
+    if (!perf_works()) return;
+    const Capabilities capabilities = read_capabilities(real_sysfs());
+    if (!capabilities.format_lost) {
+        WARN("no PERF_FORMAT_LOST here: NOT tested");
+        return;
+    }
+    Child child([] {
+        std::thread other([] { burn_thread_cpu(60'000'000'000); });
+        burn_thread_cpu(60'000'000'000);
+    });
+    child.go();
+    ::usleep(20'000);
+    auto small = open_set({.pids = {child.pid()}, .start_disabled = true, .force_one_page = true});
+    auto large = open_set({.pids = {child.pid()}, .start_disabled = true, .ring_pages = 512});
+    Counter few, all;
+    REQUIRE(large->enable());
+    REQUIRE(small->enable());
+    burn_until(child, 0.3);
+    small->drain(few, false);  // makes room, so that LOST records appear too
+    burn_until(child, 0.7);
+    REQUIRE(small->disable());
+    REQUIRE(large->disable());
+    small->drain(few, true);
+    large->drain(all, true);
+    const EventSetCounts counts = small->counts();
+    CHECK(counts.samples_lost > 500);
+    CHECK(few.lost == counts.samples_lost);  // told to the sink, to the last one
+    CHECK(all.lost == 0);
+    CHECK(static_cast<double>(counts.samples_read + counts.samples_lost) ==
+          Approx(static_cast<double>(all.samples)).epsilon(0.02));
+    CHECK(small->counts().samples_lost == counts.samples_lost);
+}
+
+TEST_CASE("processes that are not there") {
+    if (!perf_works()) return;
+    const Capabilities capabilities = read_capabilities(real_sysfs());
+    const auto choice = choose_events(*parse_events("cpu-clock", real_sysfs()), 99, 0, true, capabilities);
+    REQUIRE(choice);
+    const auto code = [&](std::vector<std::uint32_t> pids) {
+        const auto set = EventSet::open({.choice = *choice, .pids = std::move(pids)}, capabilities);
+        return set ? ErrorCode::io : set.error().code;
+    };
+    CHECK(code({}) == ErrorCode::invalid);
+    CHECK(code({0x3fff'fff0}) == ErrorCode::not_found);
+    Child zombie([] {});
+    zombie.go();
+    ::usleep(50'000);
+    CHECK(code({zombie.pid()}) == ErrorCode::not_found);
+}
+
+TEST_CASE("rings shrink to what may be locked, and say so") {
+    if (!perf_works()) return;
+    const Capabilities capabilities = read_capabilities(real_sysfs());
+    const auto choice = choose_events(*parse_events("cpu-clock", real_sysfs()), 999, 0, true, capabilities);
+    REQUIRE(choice);
+    Kernel kernel = real_kernel();
+    kernel.map = [](int fd, std::size_t size, int& error) -> void* {
+        if (size <= 32'768) return real_kernel().map(fd, size, error);
+        error = -EPERM;
+        return nullptr;
+    };
+    const auto self = static_cast<std::uint32_t>(::getpid());
+    auto set = EventSet::open({.choice = *choice, .pids = {self}}, capabilities, kernel);
+    REQUIRE(set);
+    const auto notices = (*set)->take_notices();
+    REQUIRE(notices.size() == 1);
+    CHECK(notices[0].code == "rings-halved");
+    CHECK((*set)->take_notices().empty());
+    kernel.map = [](int, std::size_t, int& error) -> void* {
+        error = -EPERM;
+        return nullptr;
+    };
+    const auto refused = EventSet::open({.choice = *choice, .pids = {self}}, capabilities, kernel);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::permission);
+}

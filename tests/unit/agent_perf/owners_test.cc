@@ -1,0 +1,120 @@
+#include "agent/perf/owners.h"
+
+#include <catch2/catch.hpp>
+
+using namespace flamewire;
+using namespace flamewire::agent;
+
+namespace {
+
+struct Task {
+    Record record;
+    RecordOrigin origin;
+};
+Task fork(std::uint32_t child, std::uint64_t id) {
+    return {TaskRecord{false, 1, 1, child, 10, 5}, {id, 10, 0}};
+}
+
+}  // namespace
+
+TEST_CASE("of two sets on a thread one counts") {
+    ThreadOwners owners;
+    CHECK(owners.accept(10, 0, 1));
+    CHECK_FALSE(owners.accept(10, 0, 2));
+    CHECK(owners.accept(10, 0, 1));
+    // Another CPU, another thread: on their own.
+    CHECK(owners.accept(10, 1, 2));
+    CHECK_FALSE(owners.accept(10, 1, 1));
+    CHECK(owners.accept(11, 0, 2));
+    CHECK(owners.accept(10, 0, 1));
+    CHECK(owners.size() == 2);
+}
+
+TEST_CASE("owners are forgotten with the thread") {
+    ThreadOwners owners;
+    CHECK(owners.accept(10, 0, 1));
+    owners.forget(10);
+    CHECK(owners.accept(10, 0, 2));  // another thread with this tid
+    CHECK_FALSE(owners.accept(10, 0, 1));
+    owners.forget_all();
+    CHECK(owners.size() == 0);
+    CHECK(owners.accept(10, 0, 1));
+}
+
+TEST_CASE("a part of one set and a whole other count a thread once on each CPU") {
+    // Inherited: only CPU 0 of set 1. Own: set 2 on both. Samples alternate.
+    ThreadOwners owners;
+    int counted = 0;
+    for (int i = 0; i < 100; ++i) {
+        counted += owners.accept(7, 0, 1) ? 1 : 0;
+        counted += owners.accept(7, 0, 2) ? 1 : 0;
+        counted += owners.accept(7, 1, 2) ? 1 : 0;
+    }
+    CHECK(counted == 200);
+}
+
+TEST_CASE("what must be opened") {
+    Coverage coverage;
+    coverage.opened(10, 1'000);
+    CHECK(coverage.known(10));
+    // Its clone() may have begun before 1,000 …
+    CHECK(coverage.forked(10, 11, 1'100));
+    CHECK_FALSE(coverage.known(11));
+    // … also when the record is seen again; the next one began after.
+    CHECK(coverage.forked(10, 11, 1'100));
+    CHECK_FALSE(coverage.forked(10, 12, 1'200));
+    CHECK(coverage.known(12));
+    // Children of a covered thread, and of an opened one once more.
+    CHECK_FALSE(coverage.forked(12, 13, 1'250));
+    CHECK_FALSE(coverage.forked(13, 14, 1'300));
+    coverage.opened(11, 1'400);
+    CHECK(coverage.forked(11, 15, 1'350));  // before it was complete
+    CHECK(coverage.forked(11, 16, 1'500));
+    CHECK_FALSE(coverage.forked(11, 17, 1'600));
+    // A parent that nobody knows.
+    CHECK(coverage.forked(99, 20, 1'700));
+    // A tid that is used again is another thread.
+    coverage.exited(12);
+    CHECK(coverage.forked(99, 12, 1'800));
+    coverage.skipped(20);
+    CHECK(coverage.known(20));
+}
+
+TEST_CASE("a chain of first children is followed for three generations") {
+    Coverage coverage;
+    coverage.opened(10, 1'000);
+    CHECK(coverage.forked(10, 11, 1'100));
+    coverage.opened(11, 1'200);
+    CHECK(coverage.forked(11, 12, 1'300));  // 12 ends before it is opened: its child takes its place
+    CHECK(coverage.forked(12, 13, 1'310));
+    coverage.opened(13, 1'400);
+    CHECK_FALSE(coverage.forked(13, 14, 1'500));
+    CHECK(coverage.known(14));
+    CHECK_FALSE(coverage.forked(14, 15, 1'600));
+}
+
+TEST_CASE("copies of process records are told by their ids") {
+    SidebandCopies copies;
+    const auto is_copy = [&](const Task& task) { return copies.is_copy(task.record, task.origin); };
+    CHECK_FALSE(is_copy(fork(50, 1)));
+    CHECK(is_copy(fork(50, 2)));
+    CHECK(is_copy(fork(50, 3)));
+    CHECK_FALSE(is_copy(fork(51, 1)));
+    CHECK(is_copy(fork(51, 2)));
+    // The same thing happens again: it starts with the same set.
+    const Task name{CommRecord{1, 10, 5, false, "a"}, {1, 10, 0}};
+    const Task name_copy{CommRecord{1, 10, 5, false, "a"}, {2, 10, 0}};
+    CHECK_FALSE(is_copy(name));
+    CHECK(is_copy(name_copy));
+    CHECK_FALSE(is_copy(name));
+    CHECK(is_copy(name_copy));
+    // exec is not a change of name; another mapping is another record.
+    CHECK_FALSE(is_copy({CommRecord{1, 10, 5, true, "a"}, {2, 10, 0}}));
+    Mmap2Record map;
+    map.pid = 1;
+    map.tid = 10;
+    map.start = 0x1000;
+    CHECK_FALSE(is_copy({map, {1, 10, 0}}));
+    map.start = 0x2000;
+    CHECK_FALSE(is_copy({map, {2, 10, 0}}));
+}
