@@ -1,0 +1,112 @@
+// Asking again when data changed: never two requests at a time, none unseen, and the newest state wins.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { signal } from '@preact/signals';
+
+// What query.ts needs of a browser.
+const page = Object.assign(new EventTarget(), { visibilityState: 'visible' });
+Object.assign(globalThis, { document: page, window: globalThis });
+const { createQuery } = await import('../src/store/query');
+
+interface Pending {
+  signal: AbortSignal;
+  answer: (value: string) => void;
+  fail: (error: Error) => void;
+}
+
+function setUp() {
+  const key = signal<string | null>('a');
+  const version = signal(1);
+  const scope = signal('s');
+  const asked: Pending[] = [];
+  const query = createQuery<string>({
+    key: () => key.value,
+    version: () => version.value,
+    scope: () => scope.value,
+    intervalMs: 0,
+    fetch: (abort) => new Promise((answer, fail) => asked.push({ signal: abort, answer, fail })),
+  });
+  return { key, version, scope, asked, query };
+}
+
+// Lets timers and promises run, to see that nothing happens.
+const turn = () => new Promise((resolve) => setTimeout(resolve, 30));
+// Waits for what must happen; the query itself waits for 1.5 times what a request took.
+const until = async (condition: () => boolean) => {
+  while (!condition()) await turn();
+};
+
+test('changes during a request lead to one more, for the newest version', async () => {
+  const { version, asked, query } = setUp();
+  await until(() => asked.length === 1);
+  for (let i = 2; i < 20; i++) version.value = i;
+  await turn();
+  assert.equal(asked.length, 1, 'one at a time');
+  asked[0]!.answer('one');
+  await until(() => asked.length === 2);
+  assert.equal(query.data.value, 'one');
+  asked[1]!.answer('two');
+  await turn();
+  assert.equal(query.data.value, 'two');
+  await turn();
+  assert.equal(asked.length, 2, 'nothing changed, nothing is asked');
+});
+
+test('another key drops the request under way and keeps the old data until the answer', async () => {
+  const { key, version, asked, query } = setUp();
+  await until(() => asked.length === 1);
+  asked[0]!.answer('of a');
+  await turn();
+  key.value = 'b';
+  assert.ok(query.loading.value);
+  await until(() => asked.length === 2);
+  version.value = 2; // news for the same key do not start it over
+  await turn();
+  assert.ok(!asked[1]!.signal.aborted);
+  key.value = 'c';
+  await until(() => asked.length === 3);
+  assert.ok(asked[1]!.signal.aborted);
+  assert.equal(query.data.value, 'of a');
+  asked[1]!.answer('of b, too late');
+  asked[2]!.answer('of c');
+  await turn();
+  assert.equal(query.data.value, 'of c');
+  assert.ok(!query.loading.value);
+});
+
+test('nothing is asked while the page is hidden or there is no key', async () => {
+  const { key, version, asked } = setUp();
+  await until(() => asked.length === 1);
+  asked[0]!.answer('seen');
+  await turn();
+  page.visibilityState = 'hidden';
+  page.dispatchEvent(new Event('visibilitychange'));
+  version.value = 7;
+  await turn();
+  assert.equal(asked.length, 1);
+  page.visibilityState = 'visible';
+  page.dispatchEvent(new Event('visibilitychange'));
+  await until(() => asked.length === 2);
+  asked[1]!.answer('seen again');
+  key.value = null;
+  version.value = 8;
+  await turn();
+  assert.equal(asked.length, 2);
+});
+
+test('data of another scope go at once, errors leave the data', async () => {
+  const { scope, key, version, asked, query } = setUp();
+  await until(() => asked.length === 1);
+  asked[0]!.answer('old');
+  await turn();
+  version.value = 2;
+  await until(() => asked.length === 2);
+  asked[1]!.fail(new Error('broken'));
+  await turn();
+  assert.equal(query.data.value, 'old');
+  assert.match(query.error.value!.message, /broken/);
+  scope.value = 't';
+  key.value = 'other';
+  assert.equal(query.data.value, null);
+  assert.equal(query.error.value, null);
+});
