@@ -207,7 +207,8 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
     if (path === '/api/agents') return { agents: state.agent ? [agentInfo()] : [] };
     if (path === '/api/sessions') {
       const list = [0, 1, 2, 3].filter((n) => (n > 0 || state.samples > 0) && !state.deleted.has(n ? `${id}-${n}` : id)).map((n) => session(n));
-      const kept = size > 0 ? list : [];
+      const wanted = params.get('q') ?? '';
+      const kept = size > 0 ? list.filter((s) => `${s.id} ${s.target} ${s.host}`.includes(wanted)) : [];
       return { sessions: kept, total: kept.length, offset: 0, limit: 100 };
     }
     const one = /^\/api\/sessions\/(.+)$/.exec(path);

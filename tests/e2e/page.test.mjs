@@ -241,6 +241,19 @@ test('losses and notices are in sight', () =>
     await page.getByText('999 Hz at most').waitFor();
   }));
 
+test('sessions are found by name, downloaded and deleted', () =>
+  withPage({ hash: '#sessions' }, async ({ page }) => {
+    await page.locator('tr[data-session]').nth(3).waitFor();
+    await page.fill('.main [data-search]', '4002');
+    await page.waitForFunction(() => document.querySelectorAll('tr[data-session]').length === 1);
+    await page.getByTitle('Download nginx (4002)').click();
+    assert.match(await page.getByText('Collapsed stacks').getAttribute('href'), /\/api\/export\/session\/.*-2\?format=collapsed/);
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Delete nginx (4002)' }).click();
+    await page.click('#confirm-delete');
+    await page.getByText('No session matches').waitFor();
+  }));
+
 test('a narrow window keeps everything in reach', () =>
   withPage({ width: 900, height: 600 }, async ({ page }) => {
     await settled(page);

@@ -1,8 +1,7 @@
 // The recordings on the server: open, download, delete.
-import { signal } from '@preact/signals';
 import { download } from '../api/client';
 import type { Session } from '../api/types';
-import { currentId, sessionList, sessions } from '../store/session';
+import { currentId, foundSessions, sessionList, sessionSearch } from '../store/session';
 import { dialog } from '../store/ui';
 import { openSession } from '../store/view';
 import { bytes, clock, count, duration, percent } from '../text/format';
@@ -12,8 +11,6 @@ import { Failure, Message } from './Message';
 import { Popover } from './Popover';
 import { SearchBox } from './SearchBox';
 import { StateBadge } from './StateBadge';
-
-const text = signal('');
 
 function Exports({ session }: { session: Session }) {
   return (
@@ -88,20 +85,22 @@ function Row({ session }: { session: Session }) {
 export function SessionsView() {
   const error = sessionList.error.value;
   if (!sessionList.data.value) return error ? <Failure error={error} /> : <Message title="Loading the sessions" busy />;
-  const wanted = text.value.toLowerCase();
-  const list = sessions.value.filter((s) => `${s.id} ${s.target} ${s.host}`.toLowerCase().includes(wanted));
-  const size = sessions.value.reduce((sum, s) => sum + s.size_bytes, 0);
+  const searching = sessionSearch.value.trim() !== '';
+  const answer = (searching ? foundSessions.data.value : null) ?? sessionList.data.value;
+  const list = answer.sessions;
+  const size = list.reduce((sum, s) => sum + s.size_bytes, 0);
   return (
     <section class="view">
       <div class="toolbar">
-        <SearchBox value={text.value} placeholder="Find a session by target or host" onInput={(value) => (text.value = value)} />
+        <SearchBox value={sessionSearch.value} placeholder="Find a session by target or host" onInput={(value) => (sessionSearch.value = value)} />
         <span class="faint" role="status">
-          {count(list.length)} {list.length === 1 ? 'session' : 'sessions'}, {bytes(size)} on disk
+          {list.length < answer.total ? `the newest ${count(list.length)} of ${count(answer.total)} sessions` : `${count(list.length)} ${list.length === 1 ? 'session' : 'sessions'}`},{' '}
+          {bytes(size)} on disk
         </span>
       </div>
       {list.length === 0 ? (
-        <Message title={sessions.value.length === 0 ? 'No sessions yet' : 'No session matches'}>
-          {sessions.value.length === 0 && <p>Every recording is kept on the server and listed here.</p>}
+        <Message title={searching ? 'No session matches' : 'No sessions yet'}>
+          {!searching && <p>Every recording is kept on the server and listed here.</p>}
         </Message>
       ) : (
         <div class="table-scroll">

@@ -1,5 +1,5 @@
 // The views of a session.
-import { sessions } from '../store/session';
+import { sessionList } from '../store/session';
 import { tabs, type Tab } from '../store/url';
 import { openTab, tab } from '../store/view';
 
@@ -39,7 +39,7 @@ export function Tabs() {
             onKeyDown={(event) => move(event, i)}
           >
             {tabNames[name]}
-            {name === 'sessions' && sessions.value.length > 0 && <span class="tab-count">{sessions.value.length}</span>}
+            {name === 'sessions' && (sessionList.data.value?.total ?? 0) > 0 && <span class="tab-count">{sessionList.data.value!.total}</span>}
           </button>
         );
       })}

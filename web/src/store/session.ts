@@ -16,6 +16,15 @@ export const sessionList = createQuery({
 export const sessions = computed<readonly Session[]>(() => sessionList.data.value?.sessions ?? []);
 export const liveSessions = computed(() => sessions.value.filter((session) => session.state !== 'ended'));
 
+// The list that the person searches; the server looks through all of them.
+export const sessionSearch = signal('');
+export const foundSessions = createQuery({
+  key: () => sessionSearch.value.trim() || null,
+  version: () => `${sessionListVersion.value}`,
+  fetch: (abort) => api.sessions(abort, sessionSearch.peek().trim()),
+  intervalMs: 300,
+});
+
 // A session followed live stays in view when it ends, also after a reload.
 const FOLLOWED = 'flamewire-followed';
 const followed = signal(sessionStorage.getItem(FOLLOWED) ?? '');
