@@ -18,8 +18,8 @@ namespace flamewire::wire {
 
 inline constexpr std::uint32_t default_bucket_ns = 10'000'000;
 
-// What one batch may carry at most; decode refuses more, so that a few bytes from outside never become gigabytes. An encoder keeps
-// below: rows, locations and stack nodes each, any other list each, events of an epoch.
+// What one batch may carry at most; decode refuses more, so that a few bytes from outside never become gigabytes. An
+// encoder keeps below: rows, locations and stack nodes each, any other list each, events of an epoch.
 inline constexpr std::size_t max_batch_rows = std::size_t{1} << 20;
 inline constexpr std::size_t max_batch_entries = std::size_t{1} << 18;
 inline constexpr std::size_t max_events = 4096;
@@ -177,8 +177,8 @@ struct Batch {
     std::int64_t realtime_ns = 0;
     std::optional<Recording> recording;
 
-    // Table entries that this batch adds; entry i has id base + i, and base is at least 1. The base of an empty list means nothing: it
-    // does not cross the wire (but location_base does when there are stacks) and is decoded as 1.
+    // Table entries that this batch adds; entry i has id base + i, and base is at least 1. The base of an empty list
+    // means nothing: it does not cross the wire (but location_base does when there are stacks) and is decoded as 1.
     Id string_base = 1, module_base = 1, location_base = 1, stack_base = 1, process_base = 1, thread_base = 1,
        event_base = 1;
     std::vector<std::string> strings;
@@ -200,19 +200,22 @@ struct Batch {
     bool operator==(const Batch&) const = default;
 };
 
-// Period of each event id (index 0 unused), the base of the weight column. Both ends keep it per epoch from Batch::events.
+// Period of each event id (index 0 unused), the base of the weight column. Both ends keep it per epoch from
+// Batch::events.
 using EventPeriods = std::vector<std::uint64_t>;
 
 // Adds the periods of `batch.events` at their ids; entries seen before stay as they are.
 void learn_periods(const Batch& batch, EventPeriods& periods);
 
-// Protobuf bytes. Brings batch.rows into wire order: sorted by event, thread, cpu, stack, bucket; equal keys added up; rows of
-// count 0 left out; weights cut at 2^63 - 1, buckets at 2^32 - 1 before the newest. `periods` must cover every event of the rows.
+// Protobuf bytes. Brings batch.rows into wire order: sorted by event, thread, cpu, stack, bucket; equal keys added up;
+// rows of count 0 left out; weights cut at 2^63 - 1, buckets at 2^32 - 1 before the newest. `periods` must cover every
+// event of the rows.
 std::string encode(Batch& batch, const EventPeriods& periods);
 
-// invalid: not a batch, or columns of different lengths, or a row of an event that was not announced, or a number or list out of range.
-// `periods` holds the epoch's events before this batch and learns from it (not when decode fails); the caller clears it at a
-// new epoch (peek_header tells). Enum values that came after this version: a module is a file, a loss is unknown, a lifecycle event is left out.
+// invalid: not a batch, or columns of different lengths, or a row of an event that was not announced, or a number or
+// list out of range. `periods` holds the epoch's events before this batch and learns from it (not when decode fails);
+// the caller clears it at a new epoch (peek_header tells). Enum values that came after this version: a module is a
+// file, a loss is unknown, a lifecycle event is left out.
 Result<Batch> decode(Bytes bytes, EventPeriods& periods);
 
 // The few fields that routing needs, without decoding the rest.

@@ -48,13 +48,26 @@ std::vector<Location> locations(pbf_reader in) {
     Column module, address, flags, name, file, line;
     while (in.next()) {
         switch (in.tag_and_type()) {
-            case bytes(f::module): get_column(in, module); break;
-            case bytes(f::address_delta): get_column(in, address); break;
-            case bytes(f::flags): get_column(in, flags); break;
-            case bytes(f::name): get_column(in, name); break;
-            case bytes(f::file): get_column(in, file); break;
-            case bytes(f::line): get_column(in, line); break;
-            default: in.skip();
+            case bytes(f::module):
+                get_column(in, module);
+                break;
+            case bytes(f::address_delta):
+                get_column(in, address);
+                break;
+            case bytes(f::flags):
+                get_column(in, flags);
+                break;
+            case bytes(f::name):
+                get_column(in, name);
+                break;
+            case bytes(f::file):
+                get_column(in, file);
+                break;
+            case bytes(f::line):
+                get_column(in, line);
+                break;
+            default:
+                in.skip();
         }
     }
     check_length(address, module.size(), false);
@@ -80,9 +93,14 @@ void stacks(pbf_reader in, StackColumns& columns) {
     namespace f = field::stacks;
     while (in.next()) {
         switch (in.tag_and_type()) {
-            case bytes(f::parent_distance): get_column(in, columns.parent); break;
-            case bytes(f::location_back): get_column(in, columns.location); break;
-            default: in.skip();
+            case bytes(f::parent_distance):
+                get_column(in, columns.parent);
+                break;
+            case bytes(f::location_back):
+                get_column(in, columns.location);
+                break;
+            default:
+                in.skip();
         }
     }
 }
@@ -108,17 +126,38 @@ void rows(pbf_reader in, RowColumns& rows) {
     namespace f = field::rows;
     while (in.next()) {
         switch (in.tag_and_type()) {
-            case varint(f::base_bucket): rows.base_bucket = in.get_uint64(); break;
-            case varint(f::bucket_ns): rows.bucket_ns = get_u32(in); break;
-            case varint(f::bucket_span): rows.bucket_span = get_u32(in); break;
-            case bytes(f::group_event): get_column(in, rows.group_event); break;
-            case bytes(f::group_thread): get_column(in, rows.group_thread); break;
-            case bytes(f::group_cpu): get_column(in, rows.group_cpu); break;
-            case bytes(f::group_rows): get_column(in, rows.group_rows); break;
-            case bytes(f::key_delta): get_column(in, rows.key); break;
-            case bytes(f::count): get_column(in, rows.count); break;
-            case bytes(f::weight): get_column(in, rows.weight); break;
-            default: in.skip();
+            case varint(f::base_bucket):
+                rows.base_bucket = in.get_uint64();
+                break;
+            case varint(f::bucket_ns):
+                rows.bucket_ns = get_u32(in);
+                break;
+            case varint(f::bucket_span):
+                rows.bucket_span = get_u32(in);
+                break;
+            case bytes(f::group_event):
+                get_column(in, rows.group_event);
+                break;
+            case bytes(f::group_thread):
+                get_column(in, rows.group_thread);
+                break;
+            case bytes(f::group_cpu):
+                get_column(in, rows.group_cpu);
+                break;
+            case bytes(f::group_rows):
+                get_column(in, rows.group_rows);
+                break;
+            case bytes(f::key_delta):
+                get_column(in, rows.key);
+                break;
+            case bytes(f::count):
+                get_column(in, rows.count);
+                break;
+            case bytes(f::weight):
+                get_column(in, rows.weight);
+                break;
+            default:
+                in.skip();
         }
     }
 }

@@ -1,5 +1,7 @@
-// Protobuf bytes -> batch values. Everything from outside is checked: types, ranges, column lengths, list lengths. What is
-// allocated is a small multiple of the input, and lists are capped. protozero reports malformed input by exceptions; they end here.
+// Protobuf bytes -> batch values. Everything from outside is checked: types, ranges, column lengths, list lengths. What
+// is allocated is a small multiple of the input, and lists are capped. protozero reports malformed input by exceptions;
+// they end here.
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -27,11 +29,20 @@ template <class Target>
 bool read_header_field(pbf_reader& in, Target& target) {
     namespace f = field::batch;
     switch (in.tag_and_type()) {
-        case bytes(f::recording_id): get_recording_id(in, target.recording_id); return true;
-        case varint(f::epoch): target.epoch = get_u32(in); return true;
-        case varint(f::seq): target.seq = in.get_uint64(); return true;
-        case varint(f::first_seq): target.first_seq = in.get_uint64(); return true;
-        default: return false;
+        case bytes(f::recording_id):
+            get_recording_id(in, target.recording_id);
+            return true;
+        case varint(f::epoch):
+            target.epoch = get_u32(in);
+            return true;
+        case varint(f::seq):
+            target.seq = in.get_uint64();
+            return true;
+        case varint(f::first_seq):
+            target.first_seq = in.get_uint64();
+            return true;
+        default:
+            return false;
     }
 }
 
@@ -51,40 +62,88 @@ struct Pending {
 bool read_table_field(pbf_reader& in, Batch& batch, Pending& pending) {
     namespace f = field::batch;
     switch (in.tag_and_type()) {
-        case varint(f::string_base): batch.string_base = get_u32(in); return true;
-        case bytes(f::strings): append(batch.strings, max_batch_entries) = get_text(in); return true;
-        case varint(f::module_base): batch.module_base = get_u32(in); return true;
-        case bytes(f::modules): append(batch.modules, max_batch_entries) = read::module(in.get_message()); return true;
-        case varint(f::location_base): batch.location_base = get_u32(in); return true;
-        case bytes(f::locations): batch.locations = read::locations(in.get_message()); return true;
-        case varint(f::stack_base): batch.stack_base = get_u32(in); return true;
-        case bytes(f::stacks): read::stacks(in.get_message(), pending.stacks); return true;
-        case varint(f::process_base): batch.process_base = get_u32(in); return true;
+        case varint(f::string_base):
+            batch.string_base = get_u32(in);
+            return true;
+        case bytes(f::strings):
+            append(batch.strings, max_batch_entries) = get_text(in);
+            return true;
+        case varint(f::module_base):
+            batch.module_base = get_u32(in);
+            return true;
+        case bytes(f::modules):
+            append(batch.modules, max_batch_entries) = read::module(in.get_message());
+            return true;
+        case varint(f::location_base):
+            batch.location_base = get_u32(in);
+            return true;
+        case bytes(f::locations):
+            batch.locations = read::locations(in.get_message());
+            return true;
+        case varint(f::stack_base):
+            batch.stack_base = get_u32(in);
+            return true;
+        case bytes(f::stacks):
+            read::stacks(in.get_message(), pending.stacks);
+            return true;
+        case varint(f::process_base):
+            batch.process_base = get_u32(in);
+            return true;
         case bytes(f::processes):
             append(batch.processes, max_batch_entries) = read::process(in.get_message());
             return true;
-        case varint(f::thread_base): batch.thread_base = get_u32(in); return true;
-        case bytes(f::threads): append(batch.threads, max_batch_entries) = read::thread(in.get_message()); return true;
-        case varint(f::event_base): batch.event_base = get_u32(in); return true;
-        case bytes(f::events): append(batch.events, max_batch_entries) = read::event(in.get_message()); return true;
-        default: return false;
+        case varint(f::thread_base):
+            batch.thread_base = get_u32(in);
+            return true;
+        case bytes(f::threads):
+            append(batch.threads, max_batch_entries) = read::thread(in.get_message());
+            return true;
+        case varint(f::event_base):
+            batch.event_base = get_u32(in);
+            return true;
+        case bytes(f::events):
+            append(batch.events, max_batch_entries) = read::event(in.get_message());
+            return true;
+        default:
+            return false;
     }
 }
 
 void read_other_field(pbf_reader& in, Batch& batch, Pending& pending) {
     namespace f = field::batch;
     switch (in.tag_and_type()) {
-        case varint(f::monotonic_ns): batch.monotonic_ns = in.get_uint64(); break;
-        case varint(f::realtime_ns): batch.realtime_ns = in.get_int64(); break;
-        case bytes(f::recording): batch.recording = read::recording(in.get_message()); break;
-        case bytes(f::rows): read::rows(in.get_message(), pending.rows); break;
-        case bytes(f::lifecycle): read::lifecycle(in.get_message(), batch.lifecycle); break;
-        case bytes(f::losses): append(batch.losses, max_batch_entries) = read::loss(in.get_message()); break;
-        case bytes(f::symbols): append(batch.symbols, max_batch_entries) = read::symbol(in.get_message()); break;
-        case bytes(f::notices): append(batch.notices, max_batch_entries) = read::notice(in.get_message()); break;
-        case bytes(f::agent): batch.agent = read::agent(in.get_message()); break;
-        case bytes(f::end): batch.end = read::end(in.get_message()); break;
-        default: in.skip();
+        case varint(f::monotonic_ns):
+            batch.monotonic_ns = in.get_uint64();
+            break;
+        case varint(f::realtime_ns):
+            batch.realtime_ns = in.get_int64();
+            break;
+        case bytes(f::recording):
+            batch.recording = read::recording(in.get_message());
+            break;
+        case bytes(f::rows):
+            read::rows(in.get_message(), pending.rows);
+            break;
+        case bytes(f::lifecycle):
+            read::lifecycle(in.get_message(), batch.lifecycle);
+            break;
+        case bytes(f::losses):
+            append(batch.losses, max_batch_entries) = read::loss(in.get_message());
+            break;
+        case bytes(f::symbols):
+            append(batch.symbols, max_batch_entries) = read::symbol(in.get_message());
+            break;
+        case bytes(f::notices):
+            append(batch.notices, max_batch_entries) = read::notice(in.get_message());
+            break;
+        case bytes(f::agent):
+            batch.agent = read::agent(in.get_message());
+            break;
+        case bytes(f::end):
+            batch.end = read::end(in.get_message());
+            break;
+        default:
+            in.skip();
     }
 }
 

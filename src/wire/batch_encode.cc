@@ -1,8 +1,9 @@
 // Batch values -> protobuf bytes. Columns are built as varint strings and written as packed fields.
-#include <algorithm>
-#include <limits>
 #include <protozero/pbf_writer.hpp>
 #include <protozero/varint.hpp>
+
+#include <algorithm>
+#include <limits>
 #include <tuple>
 #include <unordered_map>
 
@@ -201,7 +202,8 @@ void normalize(std::vector<Row>& rows) {
     const auto key = [](const Row& row) { return std::tie(row.event, row.thread, row.cpu, row.stack, row.bucket); };
     std::sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
         if (key(a) != key(b)) return key(a) < key(b);
-        return std::tie(b.count, b.weight) < std::tie(a.count, a.weight);  // full rows first, so that a second pass changes nothing
+        return std::tie(b.count, b.weight) <
+               std::tie(a.count, a.weight);  // full rows first, so that a second pass changes nothing
     });
     std::size_t kept = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -278,7 +280,8 @@ void write(pbf_writer out, const std::vector<Row>& rows, std::uint32_t bucket_ns
     weights.write_unless_zero(out, f::weight);
 }
 
-// Through a buffer of its own: a protozero sub-writer would leave an empty message out, and a table would lose an entry.
+// Through a buffer of its own: a protozero sub-writer would leave an empty message out, and a table would lose an
+// entry.
 template <class... Args>
 void add_message(pbf_writer& out, Tag tag, const Args&... args) {
     std::string message;
@@ -321,8 +324,7 @@ std::string encode(Batch& batch, const EventPeriods& periods) {
 
     std::string bytes;
     pbf_writer out(bytes);
-    out.add_bytes(f::recording_id, reinterpret_cast<const char*>(batch.recording_id.data()),
-                  batch.recording_id.size());
+    out.add_bytes(f::recording_id, reinterpret_cast<const char*>(batch.recording_id.data()), batch.recording_id.size());
     put(out, f::epoch, batch.epoch);
     put(out, f::seq, batch.seq);
     put(out, f::first_seq, batch.first_seq);

@@ -8,7 +8,8 @@ namespace flamewire::wire::field {
 using Tag = std::uint32_t;
 
 namespace batch {
-inline constexpr Tag recording_id = 1, epoch = 2, seq = 3, first_seq = 4, monotonic_ns = 5, realtime_ns = 6, recording = 7;
+inline constexpr Tag recording_id = 1, epoch = 2, seq = 3, first_seq = 4, monotonic_ns = 5, realtime_ns = 6,
+                     recording = 7;
 inline constexpr Tag string_base = 10, strings = 11, module_base = 12, modules = 13, location_base = 14, locations = 15,
                      stack_base = 16, stacks = 17, process_base = 18, processes = 19, thread_base = 20, threads = 21,
                      event_base = 22, events = 23;

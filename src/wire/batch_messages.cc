@@ -21,26 +21,57 @@ Recording recording(pbf_reader in) {
     Recording recording;
     while (in.next()) {
         switch (in.tag_and_type()) {
-            case bytes(f::target): recording.target = get_text(in); break;
+            case bytes(f::target):
+                recording.target = get_text(in);
+                break;
             case bytes(f::pids):
                 for (const std::uint64_t pid : in.get_packed_uint64())
                     append(recording.pids, max_batch_entries) = narrow(pid);
                 break;
-            case bytes(f::host): recording.host = get_text(in); break;
-            case bytes(f::arch): recording.arch = get_text(in); break;
-            case bytes(f::kernel_release): recording.kernel_release = get_text(in); break;
-            case bytes(f::agent_version): recording.agent_version = get_text(in); break;
-            case bytes(f::boot_id): recording.boot_id = get_text(in); break;
-            case varint(f::frequency_hz): recording.frequency_hz = get_u32(in); break;
-            case varint(f::period): recording.period = in.get_uint64(); break;
-            case varint(f::effective_frequency_hz): recording.effective_frequency_hz = get_u32(in); break;
-            case bytes(f::unwind): recording.unwind = get_text(in); break;
-            case varint(f::kernel): recording.kernel = in.get_uint64() != 0; break;
-            case varint(f::interval_ms): recording.interval_ms = get_u32(in); break;
-            case varint(f::start_ns): recording.start_ns = in.get_uint64(); break;
-            case varint(f::page_size): recording.page_size = get_u32(in); break;
-            case varint(f::cpus): recording.cpus = get_u32(in); break;
-            default: in.skip();
+            case bytes(f::host):
+                recording.host = get_text(in);
+                break;
+            case bytes(f::arch):
+                recording.arch = get_text(in);
+                break;
+            case bytes(f::kernel_release):
+                recording.kernel_release = get_text(in);
+                break;
+            case bytes(f::agent_version):
+                recording.agent_version = get_text(in);
+                break;
+            case bytes(f::boot_id):
+                recording.boot_id = get_text(in);
+                break;
+            case varint(f::frequency_hz):
+                recording.frequency_hz = get_u32(in);
+                break;
+            case varint(f::period):
+                recording.period = in.get_uint64();
+                break;
+            case varint(f::effective_frequency_hz):
+                recording.effective_frequency_hz = get_u32(in);
+                break;
+            case bytes(f::unwind):
+                recording.unwind = get_text(in);
+                break;
+            case varint(f::kernel):
+                recording.kernel = in.get_uint64() != 0;
+                break;
+            case varint(f::interval_ms):
+                recording.interval_ms = get_u32(in);
+                break;
+            case varint(f::start_ns):
+                recording.start_ns = in.get_uint64();
+                break;
+            case varint(f::page_size):
+                recording.page_size = get_u32(in);
+                break;
+            case varint(f::cpus):
+                recording.cpus = get_u32(in);
+                break;
+            default:
+                in.skip();
         }
     }
     return recording;
@@ -58,13 +89,26 @@ Module module(pbf_reader in) {
                                                                                   : ModuleKind::file;
                 break;
             }
-            case varint(f::path): module.path = get_u32(in); break;
-            case bytes(f::build_id): module.build_id = get_text(in); break;
-            case varint(f::device): module.device = in.get_uint64(); break;
-            case varint(f::inode): module.inode = in.get_uint64(); break;
-            case varint(f::size): module.size = in.get_uint64(); break;
-            case varint(f::mtime_ns): module.mtime_ns = in.get_int64(); break;
-            default: in.skip();
+            case varint(f::path):
+                module.path = get_u32(in);
+                break;
+            case bytes(f::build_id):
+                module.build_id = get_text(in);
+                break;
+            case varint(f::device):
+                module.device = in.get_uint64();
+                break;
+            case varint(f::inode):
+                module.inode = in.get_uint64();
+                break;
+            case varint(f::size):
+                module.size = in.get_uint64();
+                break;
+            case varint(f::mtime_ns):
+                module.mtime_ns = in.get_int64();
+                break;
+            default:
+                in.skip();
         }
     }
     return module;
@@ -75,17 +119,38 @@ Process process(pbf_reader in) {
     Process process;
     while (in.next()) {
         switch (in.tag_and_type()) {
-            case varint(f::pid): process.pid = get_u32(in); break;
-            case varint(f::ns_pid): process.ns_pid = get_u32(in); break;
-            case varint(f::parent_pid): process.parent_pid = get_u32(in); break;
-            case varint(f::start_time_ns): process.start_time_ns = in.get_uint64(); break;
-            case varint(f::exec_generation): process.exec_generation = get_u32(in); break;
-            case varint(f::comm): process.comm = get_u32(in); break;
-            case varint(f::exe): process.exe = get_u32(in); break;
-            case varint(f::command_line): process.command_line = get_u32(in); break;
-            case varint(f::cgroup): process.cgroup = get_u32(in); break;
-            case varint(f::container_id): process.container_id = get_u32(in); break;
-            default: in.skip();
+            case varint(f::pid):
+                process.pid = get_u32(in);
+                break;
+            case varint(f::ns_pid):
+                process.ns_pid = get_u32(in);
+                break;
+            case varint(f::parent_pid):
+                process.parent_pid = get_u32(in);
+                break;
+            case varint(f::start_time_ns):
+                process.start_time_ns = in.get_uint64();
+                break;
+            case varint(f::exec_generation):
+                process.exec_generation = get_u32(in);
+                break;
+            case varint(f::comm):
+                process.comm = get_u32(in);
+                break;
+            case varint(f::exe):
+                process.exe = get_u32(in);
+                break;
+            case varint(f::command_line):
+                process.command_line = get_u32(in);
+                break;
+            case varint(f::cgroup):
+                process.cgroup = get_u32(in);
+                break;
+            case varint(f::container_id):
+                process.container_id = get_u32(in);
+                break;
+            default:
+                in.skip();
         }
     }
     return process;
@@ -96,10 +161,17 @@ Thread thread(pbf_reader in) {
     Thread thread;
     while (in.next()) {
         switch (in.tag_and_type()) {
-            case varint(f::process): thread.process = get_u32(in); break;
-            case varint(f::tid): thread.tid = get_u32(in); break;
-            case varint(f::comm): thread.comm = get_u32(in); break;
-            default: in.skip();
+            case varint(f::process):
+                thread.process = get_u32(in);
+                break;
+            case varint(f::tid):
+                thread.tid = get_u32(in);
+                break;
+            case varint(f::comm):
+                thread.comm = get_u32(in);
+                break;
+            default:
+                in.skip();
         }
     }
     return thread;
@@ -110,11 +182,20 @@ Event event(pbf_reader in) {
     Event event;
     while (in.next()) {
         switch (in.tag_and_type()) {
-            case varint(f::name): event.name = get_u32(in); break;
-            case varint(f::unit): event.unit = get_u32(in); break;
-            case varint(f::frequency_hz): event.frequency_hz = get_u32(in); break;
-            case varint(f::period): event.period = in.get_uint64(); break;
-            default: in.skip();
+            case varint(f::name):
+                event.name = get_u32(in);
+                break;
+            case varint(f::unit):
+                event.unit = get_u32(in);
+                break;
+            case varint(f::frequency_hz):
+                event.frequency_hz = get_u32(in);
+                break;
+            case varint(f::period):
+                event.period = in.get_uint64();
+                break;
+            default:
+                in.skip();
         }
     }
     return event;
@@ -132,10 +213,17 @@ void lifecycle(pbf_reader in, std::vector<Lifecycle>& list) {
                 if (known) lifecycle.kind = static_cast<LifecycleKind>(kind);
                 break;
             }
-            case varint(f::time_ns): lifecycle.time_ns = in.get_uint64(); break;
-            case varint(f::thread): lifecycle.thread = get_u32(in); break;
-            case varint(f::comm): lifecycle.comm = get_u32(in); break;
-            default: in.skip();
+            case varint(f::time_ns):
+                lifecycle.time_ns = in.get_uint64();
+                break;
+            case varint(f::thread):
+                lifecycle.thread = get_u32(in);
+                break;
+            case varint(f::comm):
+                lifecycle.comm = get_u32(in);
+                break;
+            default:
+                in.skip();
         }
     }
     if (known) append(list, max_batch_entries) = lifecycle;
@@ -153,12 +241,23 @@ Loss loss(pbf_reader in) {
                                   : LossReason::unknown;
                 break;
             }
-            case varint(f::count): loss.count = in.get_uint64(); break;
-            case varint(f::first_ns): loss.first_ns = in.get_uint64(); break;
-            case varint(f::last_ns): loss.last_ns = in.get_uint64(); break;
-            case varint(f::event): loss.event = get_u32(in); break;
-            case varint(f::cpu_plus_1): loss.cpu_plus_1 = get_u32(in); break;
-            default: in.skip();
+            case varint(f::count):
+                loss.count = in.get_uint64();
+                break;
+            case varint(f::first_ns):
+                loss.first_ns = in.get_uint64();
+                break;
+            case varint(f::last_ns):
+                loss.last_ns = in.get_uint64();
+                break;
+            case varint(f::event):
+                loss.event = get_u32(in);
+                break;
+            case varint(f::cpu_plus_1):
+                loss.cpu_plus_1 = get_u32(in);
+                break;
+            default:
+                in.skip();
         }
     }
     return loss;
@@ -169,11 +268,20 @@ Symbol symbol(pbf_reader in) {
     Symbol symbol;
     while (in.next()) {
         switch (in.tag_and_type()) {
-            case varint(f::module): symbol.module = get_u32(in); break;
-            case varint(f::address): symbol.address = in.get_uint64(); break;
-            case varint(f::size): symbol.size = in.get_uint64(); break;
-            case varint(f::name): symbol.name = get_u32(in); break;
-            default: in.skip();
+            case varint(f::module):
+                symbol.module = get_u32(in);
+                break;
+            case varint(f::address):
+                symbol.address = in.get_uint64();
+                break;
+            case varint(f::size):
+                symbol.size = in.get_uint64();
+                break;
+            case varint(f::name):
+                symbol.name = get_u32(in);
+                break;
+            default:
+                in.skip();
         }
     }
     return symbol;
@@ -184,10 +292,17 @@ Notice notice(pbf_reader in) {
     Notice notice;
     while (in.next()) {
         switch (in.tag_and_type()) {
-            case bytes(f::code): notice.code = get_text(in); break;
-            case bytes(f::text): notice.text = get_text(in); break;
-            case bytes(f::remedy): notice.remedy = get_text(in); break;
-            default: in.skip();
+            case bytes(f::code):
+                notice.code = get_text(in);
+                break;
+            case bytes(f::text):
+                notice.text = get_text(in);
+                break;
+            case bytes(f::remedy):
+                notice.remedy = get_text(in);
+                break;
+            default:
+                in.skip();
         }
     }
     return notice;
@@ -198,16 +313,35 @@ AgentStats agent(pbf_reader in) {
     AgentStats stats;
     while (in.next()) {
         switch (in.tag_and_type()) {
-            case varint(f::cpu_ns): stats.cpu_ns = in.get_uint64(); break;
-            case varint(f::rss_bytes): stats.rss_bytes = in.get_uint64(); break;
-            case varint(f::ring_bytes): stats.ring_bytes = in.get_uint64(); break;
-            case varint(f::samples_read): stats.samples_read = in.get_uint64(); break;
-            case varint(f::samples_duplicate): stats.samples_duplicate = in.get_uint64(); break;
-            case varint(f::samples_lost): stats.samples_lost = in.get_uint64(); break;
-            case varint(f::queue_batches): stats.queue_batches = get_u32(in); break;
-            case varint(f::spool_bytes): stats.spool_bytes = in.get_uint64(); break;
-            case varint(f::late_records): stats.late_records = get_u32(in); break;
-            default: in.skip();
+            case varint(f::cpu_ns):
+                stats.cpu_ns = in.get_uint64();
+                break;
+            case varint(f::rss_bytes):
+                stats.rss_bytes = in.get_uint64();
+                break;
+            case varint(f::ring_bytes):
+                stats.ring_bytes = in.get_uint64();
+                break;
+            case varint(f::samples_read):
+                stats.samples_read = in.get_uint64();
+                break;
+            case varint(f::samples_duplicate):
+                stats.samples_duplicate = in.get_uint64();
+                break;
+            case varint(f::samples_lost):
+                stats.samples_lost = in.get_uint64();
+                break;
+            case varint(f::queue_batches):
+                stats.queue_batches = get_u32(in);
+                break;
+            case varint(f::spool_bytes):
+                stats.spool_bytes = in.get_uint64();
+                break;
+            case varint(f::late_records):
+                stats.late_records = get_u32(in);
+                break;
+            default:
+                in.skip();
         }
     }
     return stats;
@@ -218,9 +352,14 @@ End end(pbf_reader in) {
     End end;
     while (in.next()) {
         switch (in.tag_and_type()) {
-            case bytes(f::reason): end.reason = get_text(in); break;
-            case varint(f::exit_code): end.exit_code = in.get_int32(); break;
-            default: in.skip();
+            case bytes(f::reason):
+                end.reason = get_text(in);
+                break;
+            case varint(f::exit_code):
+                end.exit_code = in.get_int32();
+                break;
+            default:
+                in.skip();
         }
     }
     return end;

@@ -1,8 +1,9 @@
-// Inside the batch decoder: what its files share. Readers of one message each, and the columns that can become values only when
-// everything around them is known. They report what is wrong by throwing Malformed, which decode() catches.
+// Inside the batch decoder: what its files share. Readers of one message each, and the columns that can become values
+// only when everything around them is known. They report what is wrong by throwing Malformed, which decode() catches.
 #pragma once
 
 #include <protozero/pbf_reader.hpp>
+
 #include <string>
 #include <vector>
 
@@ -18,7 +19,9 @@ struct Malformed {
     const char* what;
 };
 
-constexpr std::uint32_t varint(field::Tag tag) { return protozero::tag_and_type(tag, protozero::pbf_wire_type::varint); }
+constexpr std::uint32_t varint(field::Tag tag) {
+    return protozero::tag_and_type(tag, protozero::pbf_wire_type::varint);
+}
 constexpr std::uint32_t bytes(field::Tag tag) {
     return protozero::tag_and_type(tag, protozero::pbf_wire_type::length_delimited);
 }

@@ -250,7 +250,8 @@ Result<Hello> parse_hello(std::string_view json) {
     hello.agent = text_member(document, "agent");
     hello.agent_version = text_member(document, "agent_version");
     hello.agent_id = text_member(document, "agent_id");
-    if (const rapidjson::Value* platform = object_member(document, "platform")) hello.platform = parse_platform(*platform);
+    if (const rapidjson::Value* platform = object_member(document, "platform"))
+        hello.platform = parse_platform(*platform);
     if (const rapidjson::Value* capabilities = object_member(document, "capabilities")) {
         hello.capabilities.record_events = texts_member(*capabilities, "record_events");
         hello.capabilities.stat_only_events = texts_member(*capabilities, "stat_only_events");
@@ -262,7 +263,8 @@ Result<Hello> parse_hello(std::string_view json) {
         const rapidjson::Value* id = member(*kept, "id");
         const std::optional<RecordingId> raw = id == nullptr ? std::nullopt : parse_recording_id(*id);
         if (!raw) return fail(ErrorCode::invalid, "the recording of a hello needs an id of 32 hex digits");
-        hello.recording = Hello::Kept{*raw, number_member(*kept, "first_unacknowledged"), number_member(*kept, "last_seq")};
+        hello.recording =
+            Hello::Kept{*raw, number_member(*kept, "first_unacknowledged"), number_member(*kept, "last_seq")};
     }
     return hello;
 }

@@ -1,5 +1,5 @@
-// The JSON messages of the link (flags 2, 3 and 8) as values: commands, replies, hello, acknowledgements. docs/wire.md lists
-// the fields. Parsing is bounded (depth, size) and never throws.
+// The JSON messages of the link (flags 2, 3 and 8) as values: commands, replies, hello, acknowledgements. docs/wire.md
+// lists the fields. Parsing is bounded (depth, size) and never throws.
 #pragma once
 
 #include <rapidjson/document.h>
@@ -18,7 +18,8 @@ namespace flamewire::wire {
 inline constexpr std::size_t max_json_bytes = std::size_t{4} << 20;
 inline constexpr std::size_t max_json_depth = 64;
 
-// Parses any JSON object of the link; invalid unless it is one object in valid UTF-8 of at most 64 levels; too_large over max_json_bytes.
+// Parses any JSON object of the link; invalid unless it is one object in valid UTF-8 of at most 64 levels; too_large
+// over max_json_bytes.
 Result<rapidjson::Document> parse_object(std::string_view json);
 
 // The member, or a default when it is absent or of another type. `object` must be an object.
@@ -26,7 +27,8 @@ std::string text_member(const rapidjson::Value& object, const char* name);
 std::uint64_t number_member(const rapidjson::Value& object, const char* name, std::uint64_t otherwise = 0);
 std::vector<std::string> texts_member(const rapidjson::Value& object, const char* name);
 
-// `text` with every byte that is not part of valid UTF-8 replaced by U+FFFD: names from the target may be any bytes, JSON may not.
+// `text` with every byte that is not part of valid UTF-8 replaced by U+FFFD: names from the target may be any bytes,
+// JSON may not.
 std::string valid_utf8(std::string_view text);
 
 // server -> agent. `args` is an object, {} when absent.
@@ -41,8 +43,8 @@ std::string encode_command(std::string_view id, std::string_view name, const rap
 // {"id","ok":false,"error":text}
 std::string encode_error_reply(std::string_view id, std::string_view text);
 
-// server -> agent, flag 8: the last batch of `recording` that is on disk; seq 0 when it has none of it. No recording: the
-// answer to a hello that named none.
+// server -> agent, flag 8: the last batch of `recording` that is on disk; seq 0 when it has none of it. No recording:
+// the answer to a hello that named none.
 struct Ack {
     std::optional<RecordingId> recording;
     std::uint64_t seq = 0;
@@ -73,8 +75,9 @@ struct Hello {
     // The recording that the agent has batches of, running or not yet acknowledged to its end.
     struct Kept {
         RecordingId id{};
-        std::uint64_t first_unacknowledged = 0;  // the oldest batch in the spool; last_seq + 1 when all are acknowledged
-        std::uint64_t last_seq = 0;              // the newest batch made; 0 before the first
+        std::uint64_t first_unacknowledged =
+            0;                       // the oldest batch in the spool; last_seq + 1 when all are acknowledged
+        std::uint64_t last_seq = 0;  // the newest batch made; 0 before the first
     };
     std::optional<Kept> recording;
 };

@@ -7,7 +7,8 @@
 namespace flamewire::wire {
 namespace {
 
-constexpr int compression_level = 1;  // higher levels gain a few per cent on delta columns and cost several times the CPU
+constexpr int compression_level =
+    1;  // higher levels gain a few per cent on delta columns and cost several times the CPU
 
 // A decoder that once held a larger frame gives the memory back.
 constexpr std::size_t keep_capacity = std::size_t{1} << 20;
@@ -78,9 +79,10 @@ Result<std::optional<Frame>> FrameDecoder::next() {
 std::string compress(std::string_view bytes) {
     std::string out;
     out.resize(ZSTD_compressBound(bytes.size()));
-    const std::size_t size = ZSTD_compressCCtx(compression_context(), out.data(), out.size(), bytes.data(), bytes.size(),
-                                               compression_level);
-    // The bound is always enough, so this fails only without memory; an empty answer is never valid zstd and never chosen.
+    const std::size_t size =
+        ZSTD_compressCCtx(compression_context(), out.data(), out.size(), bytes.data(), bytes.size(), compression_level);
+    // The bound is always enough, so this fails only without memory; an empty answer is never valid zstd and never
+    // chosen.
     out.resize(ZSTD_isError(size) ? 0 : size);
     return out;
 }
@@ -90,7 +92,8 @@ Result<std::string> decompress(Bytes bytes, std::size_t limit) {
     if (size == ZSTD_CONTENTSIZE_ERROR) return fail(ErrorCode::invalid, "not a zstd frame");
     if (size == ZSTD_CONTENTSIZE_UNKNOWN) return fail(ErrorCode::invalid, "a zstd frame that does not state its size");
     if (size > limit)
-        return fail(ErrorCode::too_large, "a zstd frame states more than " + std::to_string(limit) + " bytes of content");
+        return fail(ErrorCode::too_large,
+                    "a zstd frame states more than " + std::to_string(limit) + " bytes of content");
     if (ZSTD_findFrameCompressedSize(bytes.data(), bytes.size()) != bytes.size())
         return fail(ErrorCode::invalid, "a zstd frame that is cut or has bytes after it");
 
@@ -115,7 +118,8 @@ Frame batch_frame(std::string batch) {
 Result<std::string> batch_bytes(Flag flag, Bytes payload) {
     if (flag == Flag::batch_zstd) return decompress(payload);
     if (flag == Flag::batch) return std::string(as_text(payload));
-    return fail(ErrorCode::invalid, "a frame with flag " + std::to_string(static_cast<unsigned>(flag)) + " carries no batch");
+    return fail(ErrorCode::invalid,
+                "a frame with flag " + std::to_string(static_cast<unsigned>(flag)) + " carries no batch");
 }
 
 Result<std::string> batch_bytes(const Frame& frame) { return batch_bytes(frame.flag, as_bytes_view(frame.payload)); }

@@ -12,15 +12,15 @@
 namespace flamewire::wire {
 
 enum class Flag : std::uint8_t {
-    legacy_text = 0,       // agent -> server: `perf script` text
+    legacy_text = 0,  // agent -> server: `perf script` text
     legacy_text_zstd = 1,
-    command = 2,           // server -> agent: JSON
-    reply = 3,             // agent -> server: JSON, hello included
-    metrics = 4,           // agent -> server: JSON
-    batch = 5,             // agent -> server: docs/wire.proto
+    command = 2,  // server -> agent: JSON
+    reply = 3,    // agent -> server: JSON, hello included
+    metrics = 4,  // agent -> server: JSON
+    batch = 5,    // agent -> server: docs/wire.proto
     batch_zstd = 6,
-    module_chunk = 7,      // agent -> server, not stored
-    acknowledgement = 8,   // server -> agent: JSON
+    module_chunk = 7,     // agent -> server, not stored
+    acknowledgement = 8,  // server -> agent: JSON
 };
 
 inline constexpr std::size_t header_bytes = 5;
@@ -28,7 +28,8 @@ inline constexpr std::size_t header_bytes = 5;
 inline constexpr std::uint32_t max_payload_from_agent = 64U << 20;
 inline constexpr std::uint32_t max_payload_to_agent = 1U << 20;
 
-// A received or outgoing frame. A flag that this version does not know is kept as its number: unknown frames are skipped.
+// A received or outgoing frame. A flag that this version does not know is kept as its number: unknown frames are
+// skipped.
 struct Frame {
     Flag flag{};
     std::string payload;
@@ -44,8 +45,8 @@ struct FrameHeader {
 FrameHeader decode_header(std::span<const std::byte, header_bytes> bytes);
 
 // Turns a byte stream into frames. feed() any pieces; next() until it gives nothing. too_large once a header
-// announces more than `max_payload`: the stream cannot be trusted after that and stays failed. Memory grows only with what was
-// fed and not yet taken, never with what a header announces.
+// announces more than `max_payload`: the stream cannot be trusted after that and stays failed. Memory grows only with
+// what was fed and not yet taken, never with what a header announces.
 class FrameDecoder {
 public:
     explicit FrameDecoder(std::uint32_t max_payload) : max_payload_(max_payload) {}
@@ -61,8 +62,8 @@ private:
 
 // One independent zstd frame, level 1, content size in its header.
 std::string compress(std::string_view bytes);
-// too_large when the content size says more than `limit` (checked before allocation), invalid when damaged, when it states no size, or when
-// anything follows the one frame.
+// too_large when the content size says more than `limit` (checked before allocation), invalid when damaged, when it
+// states no size, or when anything follows the one frame.
 Result<std::string> decompress(Bytes bytes, std::size_t limit = max_payload_from_agent);
 
 // A batch as the frame that is shorter: compressed, or raw where compression gains nothing.

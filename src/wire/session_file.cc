@@ -31,13 +31,14 @@ struct RecordHeader {
 enum class Tail { none, torn };
 
 Result<std::uint64_t> file_size(int fd) {
-    struct stat status {};
+    struct stat status{};
     if (::fstat(fd, &status) != 0) return fail_errno("fstat", errno);
     return static_cast<std::uint64_t>(status.st_size);
 }
 
-// The header of the record at `offset`, or why there is none: the end of the file, or a tail that a crash left there. A file system
-// may have made the file longer before it wrote the bytes: a header of nothing but zeros is such a tail too.
+// The header of the record at `offset`, or why there is none: the end of the file, or a tail that a crash left there. A
+// file system may have made the file longer before it wrote the bytes: a header of nothing but zeros is such a tail
+// too.
 struct RecordLook {
     std::optional<RecordHeader> header;
     Tail tail = Tail::none;
@@ -54,7 +55,8 @@ Result<RecordLook> look_at_record(int fd, std::uint64_t offset) {
     header.frame = decode_header(view.subspan<8, header_bytes>());
     if (header.frame.payload_bytes > max_payload_from_agent)
         return fail(ErrorCode::invalid, "the record at byte " + std::to_string(offset) + " announces " +
-                                            std::to_string(header.frame.payload_bytes) + " bytes: the session file is damaged there");
+                                            std::to_string(header.frame.payload_bytes) +
+                                            " bytes: the session file is damaged there");
     const std::uint64_t size = TRY(file_size(fd));
     const std::uint64_t payload_begin = offset + record_header_bytes;
     if (size < payload_begin || size - payload_begin < header.frame.payload_bytes) return RecordLook{{}, Tail::torn};
@@ -118,7 +120,7 @@ Result<SessionWriter> SessionWriter::append_to(const std::string& path) {
 }
 
 Result<SessionWriter> SessionWriter::to_descriptor(UniqueFd fd) {
-    struct stat status {};
+    struct stat status{};
     if (::fstat(fd.get(), &status) != 0) return fail_errno("fstat", errno);
     SessionWriter writer(std::move(fd), 0, false);
     (void)TRY(writer.write(session_header()));

@@ -1,6 +1,7 @@
 // A session on disk: 8 bytes magic, u32 little-endian version, then records: i64 little-endian arrival time
-// (CLOCK_REALTIME, ns), then one wire frame as received (frame.h). A file that was cut anywhere is valid up to its last whole record;
-// a record header of nothing but zeros is a tail that was never written. The agent's --output writes the same file.
+// (CLOCK_REALTIME, ns), then one wire frame as received (frame.h). A file that was cut anywhere is valid up to its last
+// whole record; a record header of nothing but zeros is a tail that was never written. The agent's --output writes the
+// same file.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +24,15 @@ inline constexpr std::size_t record_header_bytes = 8 + header_bytes;
 std::string session_header();
 std::string encode_record(std::int64_t arrival_ns, Flag flag, std::string_view payload);
 
-// Appends records to a file or a pipe. A failed append (disk full) leaves the file as it was before it where it can be truncated;
-// where it cannot (a pipe), every later append fails too. A pipe without reader raises SIGPIPE unless the program ignores it.
+// Appends records to a file or a pipe. A failed append (disk full) leaves the file as it was before it where it can be
+// truncated; where it cannot (a pipe), every later append fails too. A pipe without reader raises SIGPIPE unless the
+// program ignores it.
 class SessionWriter {
 public:
     // A new file at `path`; fails when it exists.
     static Result<SessionWriter> create(const std::string& path);
-    // An existing file, whose torn tail (if any) is cut first. invalid when it is no session file or damaged in the middle.
+    // An existing file, whose torn tail (if any) is cut first. invalid when it is no session file or damaged in the
+    // middle.
     static Result<SessionWriter> append_to(const std::string& path);
     // Anything writable: a pipe, stdout. Writes the header. What stands there already is never cut.
     static Result<SessionWriter> to_descriptor(UniqueFd fd);
@@ -61,8 +64,8 @@ class SessionReader {
 public:
     // invalid when the magic or the version is not ours.
     static Result<SessionReader> open(const std::string& path);
-    // Nothing at the end. A torn tail is the end (torn() tells); a record that announces too much is an error. After the end it may be
-    // called again: a file that is being written has grown.
+    // Nothing at the end. A torn tail is the end (torn() tells); a record that announces too much is an error. After
+    // the end it may be called again: a file that is being written has grown.
     Result<std::optional<SessionRecord>> next();
     [[nodiscard]] bool torn() const { return torn_; }
     // Where the next record starts: after the last whole one when next() gave nothing.

@@ -1,4 +1,5 @@
-// Byte streams to the frame decoder, in pieces of a length that the first byte says; what comes out as a batch is decompressed.
+// Byte streams to the frame decoder, in pieces of a length that the first byte says; what comes out as a batch is
+// decompressed.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -91,17 +91,21 @@ std::uint64_t lost_in(const Batch& batch) {
             case wire::LossReason::stack_truncated:
             case wire::LossReason::maps_lost:
             case wire::LossReason::unknown_process:
-            case wire::LossReason::time_coarsened: break;
-            default: lost += loss.count;
+            case wire::LossReason::time_coarsened:
+                break;
+            default:
+                lost += loss.count;
         }
     }
     return lost;
 }
 
 bool is_bare(const Batch& batch) {
-    return batch.rows.empty() && batch.strings.empty() && batch.modules.empty() && batch.locations.empty() && batch.stacks.empty() &&
-           batch.processes.empty() && batch.threads.empty() && batch.events.empty() && batch.lifecycle.empty() && batch.symbols.empty() &&
-           std::none_of(batch.losses.begin(), batch.losses.end(), [](const wire::Loss& loss) { return loss.event != 0; });
+    return batch.rows.empty() && batch.strings.empty() && batch.modules.empty() && batch.locations.empty() &&
+           batch.stacks.empty() && batch.processes.empty() && batch.threads.empty() && batch.events.empty() &&
+           batch.lifecycle.empty() && batch.symbols.empty() &&
+           std::none_of(batch.losses.begin(), batch.losses.end(),
+                        [](const wire::Loss& loss) { return loss.event != 0; });
 }
 
 bool can_merge(const Batch& older, const Batch& newer) {
@@ -115,17 +119,20 @@ bool can_merge(const Batch& older, const Batch& newer) {
            continues(older.process_base, older.processes, newer.process_base, newer.processes) &&
            continues(older.thread_base, older.threads, newer.thread_base, newer.threads) &&
            continues(older.event_base, older.events, newer.event_base, newer.events) &&
-           fits(older.strings, newer.strings, max_batch_entries) && fits(older.modules, newer.modules, max_batch_entries) &&
+           fits(older.strings, newer.strings, max_batch_entries) &&
+           fits(older.modules, newer.modules, max_batch_entries) &&
            fits(older.locations, newer.locations, max_batch_rows) && fits(older.stacks, newer.stacks, max_batch_rows) &&
-           fits(older.processes, newer.processes, max_batch_entries) && fits(older.threads, newer.threads, max_batch_entries) &&
-           fits(older.rows, newer.rows, max_batch_rows) && fits(older.lifecycle, newer.lifecycle, max_batch_entries) &&
-           fits(older.losses, newer.losses, max_batch_entries) && fits(older.symbols, newer.symbols, max_batch_entries) &&
+           fits(older.processes, newer.processes, max_batch_entries) &&
+           fits(older.threads, newer.threads, max_batch_entries) && fits(older.rows, newer.rows, max_batch_rows) &&
+           fits(older.lifecycle, newer.lifecycle, max_batch_entries) &&
+           fits(older.losses, newer.losses, max_batch_entries) &&
+           fits(older.symbols, newer.symbols, max_batch_entries) &&
            fits(older.notices, newer.notices, max_batch_entries);
 }
 
 Batch merge(Batch older, Batch newer, std::uint32_t bucket_ns) {
-    const bool coarser = (!older.rows.empty() && older.bucket_ns != bucket_ns) ||
-                         (!newer.rows.empty() && newer.bucket_ns != bucket_ns);
+    const bool coarser =
+        (!older.rows.empty() && older.bucket_ns != bucket_ns) || (!newer.rows.empty() && newer.bucket_ns != bucket_ns);
     widen(older, bucket_ns);
     widen(newer, bucket_ns);
 

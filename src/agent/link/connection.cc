@@ -1,10 +1,10 @@
 #include "agent/link/connection.h"
 
-#include <netinet/tcp.h>
-
 #include <asio/buffer.hpp>
 #include <asio/write.hpp>
+
 #include <chrono>
+#include <netinet/tcp.h>
 
 namespace flamewire::agent {
 namespace {
@@ -54,11 +54,12 @@ void Connection::expect_answer(std::uint32_t answer_ms) {
 }
 
 void Connection::read() {
-    socket_.async_read_some(asio::buffer(incoming_), [self = shared_from_this()](asio::error_code error, std::size_t size) {
-        if (!self->open_) return;
-        if (error) return self->fail_with(error == asio::error::eof ? "it closed the connection" : error.message());
-        self->on_read(size);
-    });
+    socket_.async_read_some(
+        asio::buffer(incoming_), [self = shared_from_this()](asio::error_code error, std::size_t size) {
+            if (!self->open_) return;
+            if (error) return self->fail_with(error == asio::error::eof ? "it closed the connection" : error.message());
+            self->on_read(size);
+        });
 }
 
 void Connection::on_read(std::size_t size) {
@@ -83,15 +84,16 @@ void Connection::write_waiting() {
     std::swap(waiting_, under_way_);
     waiting_.clear();
     writing_ = true;
-    asio::async_write(socket_, asio::buffer(under_way_), [self = shared_from_this()](asio::error_code error, std::size_t size) {
-        self->sent_bytes_ += size;
-        self->writing_ = false;
-        if (self->under_way_.capacity() > max_kept_bytes) self->under_way_ = {};
-        if (!self->open_) return;
-        if (error) return self->fail_with(error.message());
-        if (!self->waiting_.empty()) return self->write_waiting();
-        self->callbacks_.writable();
-    });
+    asio::async_write(socket_, asio::buffer(under_way_),
+                      [self = shared_from_this()](asio::error_code error, std::size_t size) {
+                          self->sent_bytes_ += size;
+                          self->writing_ = false;
+                          if (self->under_way_.capacity() > max_kept_bytes) self->under_way_ = {};
+                          if (!self->open_) return;
+                          if (error) return self->fail_with(error.message());
+                          if (!self->waiting_.empty()) return self->write_waiting();
+                          self->callbacks_.writable();
+                      });
 }
 
 void Connection::fail_with(const std::string& reason) {

@@ -1,9 +1,11 @@
-// One TCP connection to a server: frames in, bytes out. All on the link thread. Knows nothing of recordings; link.cc does.
+// One TCP connection to a server: frames in, bytes out. All on the link thread. Knows nothing of recordings; link.cc
+// does.
 #pragma once
 
-#include <array>
 #include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
+
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -48,8 +50,8 @@ public:
     [[nodiscard]] std::uint64_t sent_bytes() const { return sent_bytes_; }
 
     // What the link remembers of this connection.
-    std::optional<wire::RecordingId> recording;        // that the last hello named, or that began here
-    bool ready = false;                                // the hello was answered
+    std::optional<wire::RecordingId> recording;  // that the last hello named, or that began here
+    bool ready = false;                          // the hello was answered
 
 private:
     void read();

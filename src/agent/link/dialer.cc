@@ -17,8 +17,14 @@ constexpr std::chrono::seconds connect_limit{10};
 }  // namespace
 
 Dialer::Dialer(asio::io_context& io, std::string host, std::uint16_t port, std::uint32_t retry_ms, Connected connected)
-    : io_(io), host_(std::move(host)), port_(port), first_pause_ms_(retry_ms), pause_ms_(retry_ms), connected_(std::move(connected)),
-      socket_(io), timer_(io),
+    : io_(io),
+      host_(std::move(host)),
+      port_(port),
+      first_pause_ms_(retry_ms),
+      pause_ms_(retry_ms),
+      connected_(std::move(connected)),
+      socket_(io),
+      timer_(io),
       // Boards that lose one server must not come back in step: clock and pid differ enough.
       random_(static_cast<std::uint32_t>(monotonic_ns() / 1000 ^ static_cast<std::uint64_t>(::getpid()) << 16)) {}
 
@@ -66,8 +72,8 @@ void Dialer::again(bool useful, const std::string& reason) {
 void Dialer::failed(const std::string& reason) {
     if (stopped_) return;
     if (!said_)
-        std::fprintf(stderr, "flamewire-agent: no server at %s:%u (%s); trying again until there is one\n", host_.c_str(),
-                     unsigned{port_}, reason.c_str());
+        std::fprintf(stderr, "flamewire-agent: no server at %s:%u (%s); trying again until there is one\n",
+                     host_.c_str(), unsigned{port_}, reason.c_str());
     said_ = true;
     pause();
 }

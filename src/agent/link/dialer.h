@@ -1,9 +1,11 @@
-// Dials a host again and again until told to stop: resolve, connect to each address, pause (doubling, with jitter), again.
+// Dials a host again and again until told to stop: resolve, connect to each address, pause (doubling, with jitter),
+// again.
 #pragma once
 
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,11 +21,13 @@ class Dialer {
 public:
     using Connected = std::function<void(asio::ip::tcp::socket)>;
 
-    // `connected` gets each socket; the next dial waits until again() is called. Failures are said on stderr, once a series.
+    // `connected` gets each socket; the next dial waits until again() is called. Failures are said on stderr, once a
+    // series.
     Dialer(asio::io_context& io, std::string host, std::uint16_t port, std::uint32_t retry_ms, Connected connected);
 
     void dial();
-    // The last connection is over. `useful`: the server had answered, so the pauses begin anew, and its owner has said why it ended.
+    // The last connection is over. `useful`: the server had answered, so the pauses begin anew, and its owner has said
+    // why it ended.
     void again(bool useful, const std::string& reason);
     // The server answered.
     void succeeded();

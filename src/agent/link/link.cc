@@ -1,13 +1,13 @@
 #include "agent/link/link.h"
 
-#include <pthread.h>
-
-#include <algorithm>
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
+#include <pthread.h>
+
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -27,16 +27,22 @@ namespace {
 
 using asio::ip::tcp;
 
-constexpr std::size_t max_queue_batches = 32;      // 8 s of batches: the link thread only encodes, so this is a machine that stands still
-constexpr std::size_t burst_bytes = 64U << 10;     // copied into the socket's buffer at a time
+constexpr std::size_t max_queue_batches =
+    32;  // 8 s of batches: the link thread only encodes, so this is a machine that stands still
+constexpr std::size_t burst_bytes = 64U << 10;  // copied into the socket's buffer at a time
 constexpr std::uint32_t answer_ms = 10'000;
-constexpr std::size_t max_candidates = 4;          // connections that have not answered the hello yet, when listening
+constexpr std::size_t max_candidates = 4;  // connections that have not answered the hello yet, when listening
 
 class TcpLink final : public Link {
 public:
     TcpLink(const LinkOptions& options, Callbacks callbacks)
-        : options_(options), callbacks_(std::move(callbacks)), work_(asio::make_work_guard(io_)), acceptor_(io_), accept_pause_(io_),
-          dialer_(io_, options.host, options.port, options.retry_ms, [this](tcp::socket socket) { adopt(std::move(socket)); }) {}
+        : options_(options),
+          callbacks_(std::move(callbacks)),
+          work_(asio::make_work_guard(io_)),
+          acceptor_(io_),
+          accept_pause_(io_),
+          dialer_(io_, options.host, options.port, options.retry_ms,
+                  [this](tcp::socket socket) { adopt(std::move(socket)); }) {}
     ~TcpLink() override { stop(); }
 
     Result<bool> listen();
@@ -114,7 +120,8 @@ Result<bool> TcpLink::listen() {
     if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error) acceptor_.bind(endpoint, error);
     if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
-    if (error == asio::error::address_in_use) return fail(ErrorCode::busy, where + " is in use: choose another with --port");
+    if (error == asio::error::address_in_use)
+        return fail(ErrorCode::busy, where + " is in use: choose another with --port");
     if (error == asio::error::access_denied)
         return fail(ErrorCode::permission, where + " is not allowed to this user: choose one above 1023 with --port");
     if (error) return fail(ErrorCode::io, where + " cannot be listened on: " + error.message());
@@ -234,13 +241,15 @@ void TcpLink::adopt(tcp::socket socket) {
         if (const ConnectionPtr self = weak.lock()) action(self);
     };
     connection->start({
-        .frame = [this, with](wire::Frame frame) { with([&](const ConnectionPtr& self) { on_frame(self, std::move(frame)); }); },
+        .frame = [this, with](
+                     wire::Frame frame) { with([&](const ConnectionPtr& self) { on_frame(self, std::move(frame)); }); },
         .writable =
             [this] {
                 pump();
                 publish();
             },
-        .closed = [this, with](const std::string& reason) { with([&](const ConnectionPtr& self) { on_closed(self, reason); }); },
+        .closed = [this, with](
+                      const std::string& reason) { with([&](const ConnectionPtr& self) { on_closed(self, reason); }); },
     });
     say_hello(connection);
 }
@@ -253,7 +262,8 @@ void TcpLink::say_hello(const ConnectionPtr& connection) {
     if (!recordings_.empty()) {
         const Kept& kept = recordings_.front();
         const std::uint64_t last = kept.spool.last_seq();
-        hello.recording = wire::Hello::Kept{kept.id, kept.spool.empty() ? last + 1 : kept.spool.batches().front().first_seq, last};
+        hello.recording =
+            wire::Hello::Kept{kept.id, kept.spool.empty() ? last + 1 : kept.spool.batches().front().first_seq, last};
         connection->recording = kept.id;
     }
     connection->ready = false;
@@ -313,7 +323,8 @@ void TcpLink::on_closed(const ConnectionPtr& connection, const std::string& reas
     const bool was_ready = connection == current_;
     if (was_ready) {
         current_.reset();
-        std::fprintf(stderr, "flamewire-agent: the connection to %s is over: %s\n", connection->peer().c_str(), reason.c_str());
+        std::fprintf(stderr, "flamewire-agent: the connection to %s is over: %s\n", connection->peer().c_str(),
+                     reason.c_str());
     }
     std::erase(candidates_, connection);
     sent_before_ += connection->sent_bytes();

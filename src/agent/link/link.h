@@ -1,5 +1,6 @@
-// The connection to the server on its own thread (Asio): dials with backoff (1 -> 30 s, jitter) or listens, sends hello, waits for the
-// acknowledgement that answers it, then streams the spool; receives commands. The sampler never blocks on it. docs/wire.md has the rules.
+// The connection to the server on its own thread (Asio): dials with backoff (1 -> 30 s, jitter) or listens, sends
+// hello, waits for the acknowledgement that answers it, then streams the spool; receives commands. The sampler never
+// blocks on it. docs/wire.md has the rules.
 #pragma once
 
 #include <cstdint>
@@ -15,44 +16,49 @@ namespace flamewire::agent {
 
 struct LinkOptions {
     bool listen = false;
-    std::string host;        // to dial; with listen: the address to bind
+    std::string host;  // to dial; with listen: the address to bind
     std::uint16_t port = 9999;
     std::size_t spool_bytes = std::size_t{8} << 20;
-    std::uint32_t retry_ms = 1000;  // pause before dialling again; doubles with every failure up to 30 times this, with jitter
+    std::uint32_t retry_ms =
+        1000;  // pause before dialling again; doubles with every failure up to 30 times this, with jitter
 };
 
 class Link {
 public:
     struct Callbacks {
-        // The hello to send; called on the link thread at each connect. The link itself fills in `recording`: what it has in its spool.
+        // The hello to send; called on the link thread at each connect. The link itself fills in `recording`: what it
+        // has in its spool.
         std::function<wire::Hello()> hello;
-        // One command; called on the link thread. The reply (JSON object with the command's id) goes out through reply().
+        // One command; called on the link thread. The reply (JSON object with the command's id) goes out through
+        // reply().
         std::function<void(wire::Command)> command;
-        // The server that answered has not got batches that another one acknowledged, so it cannot follow references into them: close_batch()
-        // shall begin a new epoch from the next batch on. Until that arrives, rows of the old epoch are stated as lost (other_server).
-        // Called on the link thread.
+        // The server that answered has not got batches that another one acknowledged, so it cannot follow references
+        // into them: close_batch() shall begin a new epoch from the next batch on. Until that arrives, rows of the old
+        // epoch are stated as lost (other_server). Called on the link thread.
         std::function<void()> new_epoch_wanted;
     };
 
-    // permission / busy when listening is impossible ("port 9999 on 127.0.0.1 is in use …"). Dialling never fails here: it retries.
+    // permission / busy when listening is impossible ("port 9999 on 127.0.0.1 is in use …"). Dialling never fails here:
+    // it retries.
     static Result<std::unique_ptr<Link>> start(const LinkOptions& options, Callbacks callbacks);
     // Stops.
     virtual ~Link() = default;
 
     // From any thread. Dropped when there is no connection.
     virtual void reply(std::string json) = 0;
-    // A new recording begins; the batches pushed from now on are its. What is left of the one before is sent first; recordings that wait behind
-    // others share the spool's bound, and the oldest go when it is reached.
+    // A new recording begins; the batches pushed from now on are its. What is left of the one before is sent first;
+    // recordings that wait behind others share the spool's bound, and the oldest go when it is reached.
     virtual void begin_recording(const wire::RecordingId& id) = 0;
-    // Hands a batch over (moves from it); never blocks. False when the queue to the link thread is full: `batch` is as it was, and the
-    // caller offers it again or merges its rows into the next one, and reports queue_full only for what it must drop.
+    // Hands a batch over (moves from it); never blocks. False when the queue to the link thread is full: `batch` is as
+    // it was, and the caller offers it again or merges its rows into the next one, and reports queue_full only for what
+    // it must drop.
     virtual bool push(wire::Batch& batch, const wire::EventPeriods& periods) = 0;
 
     struct Status {
-        bool connected = false;            // and the hello was answered
-        std::string peer;                  // "127.0.0.1:9999"
-        std::uint16_t listen_port = 0;     // where it listens, also when the port asked for was 0
-        std::uint32_t queue_batches = 0;   // handed over, not yet in the spool
+        bool connected = false;           // and the hello was answered
+        std::string peer;                 // "127.0.0.1:9999"
+        std::uint16_t listen_port = 0;    // where it listens, also when the port asked for was 0
+        std::uint32_t queue_batches = 0;  // handed over, not yet in the spool
         std::uint64_t spool_bytes = 0;
         std::uint64_t acknowledged_seq = 0;  // of the newest recording
         std::uint64_t sent_bytes = 0;        // of all frames, since start

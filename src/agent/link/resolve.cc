@@ -7,6 +7,7 @@
 
 #include <asio/ip/address.hpp>
 #include <asio/post.hpp>
+
 #include <cerrno>
 #include <cstring>
 #include <mutex>

@@ -1,8 +1,10 @@
-// Host name -> addresses, on a thread that nobody waits for: getaddrinfo can take half a minute and cannot be cancelled.
+// Host name -> addresses, on a thread that nobody waits for: getaddrinfo can take half a minute and cannot be
+// cancelled.
 #pragma once
 
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
+
 #include <functional>
 #include <memory>
 #include <string>

@@ -8,8 +8,8 @@
 namespace flamewire::agent {
 namespace {
 
-// Each merge of batches with rows widens the buckets fourfold, up to 2.56 s: wider ones would not fit bucket_ns, and a flame graph of
-// a moment is no longer one.
+// Each merge of batches with rows widens the buckets fourfold, up to 2.56 s: wider ones would not fit bucket_ns, and a
+// flame graph of a moment is no longer one.
 constexpr std::uint32_t widening = 4;
 constexpr std::uint32_t last_level = 4;
 
@@ -183,8 +183,8 @@ bool Spool::drop_oldest_rows() {
     return false;
 }
 
-// Tables of an epoch that is over and has no rows to come are of no use to anybody. All that is left of the epoch goes bare
-// at once: tables with a hole would be refused.
+// Tables of an epoch that is over and has no rows to come are of no use to anybody. All that is left of the epoch goes
+// bare at once: tables with a hole would be refused.
 bool Spool::drop_dead_tables() {
     for (std::size_t i = 0; i < batches_.size(); ++i) {
         const std::uint32_t epoch = batches_[i].epoch;

@@ -1,7 +1,8 @@
-// Encoded batches of one recording that the server has not acknowledged, oldest first, within a byte bound. Pure bookkeeping: no
-// sockets, no threads. At the bound batches that were never sent are merged in pairs into coarser time buckets, oldest first (10 ms,
-// 40 ms … 2.56 s), then lose their rows (stated as a Loss in the same batch); their table entries survive as long as a later
-// row can need them. What was sent once stays byte for byte as it was: the server may have it.
+// Encoded batches of one recording that the server has not acknowledged, oldest first, within a byte bound. Pure
+// bookkeeping: no sockets, no threads. At the bound batches that were never sent are merged in pairs into coarser time
+// buckets, oldest first (10 ms, 40 ms … 2.56 s), then lose their rows (stated as a Loss in the same batch); their table
+// entries survive as long as a later row can need them. What was sent once stays byte for byte as it was: the server
+// may have it.
 //
 // Invariant, tested against a model: samples in rows + samples in losses is what was pushed, whatever happens.
 #pragma once
@@ -20,12 +21,12 @@ namespace flamewire::agent {
 struct SpooledBatch {
     std::uint64_t first_seq = 0, seq = 0;
     std::uint32_t epoch = 0;
-    std::string frame;  // header and payload, ready for the socket
-    bool sent = false;  // at least once
-    std::uint64_t samples = 0;   // sum of the rows' counts
-    std::uint64_t lost = 0;      // sum of the losses that mean missing samples
-    std::uint32_t level = 0;     // how often its rows were coarsened
-    bool bare = false;           // neither rows nor anything that refers to tables or fills them
+    std::string frame;          // header and payload, ready for the socket
+    bool sent = false;          // at least once
+    std::uint64_t samples = 0;  // sum of the rows' counts
+    std::uint64_t lost = 0;     // sum of the losses that mean missing samples
+    std::uint32_t level = 0;    // how often its rows were coarsened
+    bool bare = false;          // neither rows nor anything that refers to tables or fills them
 };
 
 class Spool {
@@ -36,8 +37,8 @@ public:
     void push(wire::Batch batch, const wire::EventPeriods& periods);
     // Everything up to seq is on the server's disk.
     void acknowledge(std::uint64_t seq);
-    // After a reconnect: the server has everything up to seq, and all that is kept after it is to be sent (again). True when the
-    // recording must begin a new epoch: the server has not got the batches that the current one builds upon.
+    // After a reconnect: the server has everything up to seq, and all that is kept after it is to be sent (again). True
+    // when the recording must begin a new epoch: the server has not got the batches that the current one builds upon.
     bool resume_after(std::uint64_t seq);
     // The next batch to send, marked as sent; nothing when all was sent. Valid until the spool changes.
     const SpooledBatch* next();

@@ -1,5 +1,5 @@
-// Writes to stdout, for each of some made-up batches: one line of JSON with the values that went in, and the encoded bytes in hex. The
-// values are written before encode() sees them. check.py compares them with what protoc reads.
+// Writes to stdout, for each of some made-up batches: one line of JSON with the values that went in, and the encoded
+// bytes in hex. The values are written before encode() sees them. check.py compares them with what protoc reads.
 #include <cinttypes>
 #include <cstdio>
 #include <random>
@@ -15,9 +15,15 @@ namespace {
 
 std::string json;
 
-void number(const char* name, std::uint64_t value) { json += '"' + std::string(name) + "\":" + std::to_string(value) + ','; }
-void hex(const char* name, std::string_view bytes) { json += '"' + std::string(name) + "\":\"" + to_hex(bytes) + "\","; }
-void open(const char* name, char bracket) { json += name[0] == '\0' ? std::string(1, bracket) : '"' + std::string(name) + "\":" + bracket; }
+void number(const char* name, std::uint64_t value) {
+    json += '"' + std::string(name) + "\":" + std::to_string(value) + ',';
+}
+void hex(const char* name, std::string_view bytes) {
+    json += '"' + std::string(name) + "\":\"" + to_hex(bytes) + "\",";
+}
+void open(const char* name, char bracket) {
+    json += name[0] == '\0' ? std::string(1, bracket) : '"' + std::string(name) + "\":" + bracket;
+}
 void close(char bracket) {
     if (json.back() == ',') json.pop_back();
     json += bracket;
@@ -42,13 +48,15 @@ void describe_tables(const Batch& batch) {
     open("locations", '[');
     for (const Location& l : batch.locations) {
         open("", '[');
-        for (const std::uint64_t value : {std::uint64_t{l.module}, l.address, std::uint64_t{l.flags}, std::uint64_t{l.name}, std::uint64_t{l.line}})
+        for (const std::uint64_t value :
+             {std::uint64_t{l.module}, l.address, std::uint64_t{l.flags}, std::uint64_t{l.name}, std::uint64_t{l.line}})
             json += std::to_string(value) + ',';
         close(']');
     }
     close(']');
     open("stacks", '[');
-    for (const StackNode& node : batch.stacks) json += '[' + std::to_string(node.parent) + ',' + std::to_string(node.location) + "],";
+    for (const StackNode& node : batch.stacks)
+        json += '[' + std::to_string(node.parent) + ',' + std::to_string(node.location) + "],";
     close(']');
 }
 
@@ -69,15 +77,16 @@ void describe(const Batch& batch) {
     open("rows", '[');
     for (const Row& r : batch.rows) {
         open("", '[');
-        for (const std::uint64_t value : {std::uint64_t{r.event}, std::uint64_t{r.thread}, std::uint64_t{r.cpu}, std::uint64_t{r.stack}, r.bucket,
-                                          std::uint64_t{r.count}, r.weight})
+        for (const std::uint64_t value : {std::uint64_t{r.event}, std::uint64_t{r.thread}, std::uint64_t{r.cpu},
+                                          std::uint64_t{r.stack}, r.bucket, std::uint64_t{r.count}, r.weight})
             json += std::to_string(value) + ',';
         close(']');
     }
     close(']');
     open("losses", '[');
     for (const Loss& loss : batch.losses)
-        json += '[' + std::to_string(static_cast<int>(loss.reason)) + ',' + std::to_string(loss.count) + ',' + std::to_string(loss.cpu_plus_1) + "],";
+        json += '[' + std::to_string(static_cast<int>(loss.reason)) + ',' + std::to_string(loss.count) + ',' +
+                std::to_string(loss.cpu_plus_1) + "],";
     close(']');
     if (batch.agent) number("agent_cpu_ns", batch.agent->cpu_ns);
     if (batch.end) {
@@ -114,7 +123,8 @@ Batch make(std::mt19937_64& random, std::uint64_t seq) {
         batch.locations.push_back({id(4), random() >> below(60), id(4), named ? id(5) : 0, 0, named ? id(70000) : 0});
     batch.stack_base = 1 + id(100000);
     for (std::uint64_t n = below(40); n-- > 0;)
-        batch.stacks.push_back({id(batch.stack_base + batch.stacks.size()), 1 + id(batch.location_base + batch.locations.size() + 3)});
+        batch.stacks.push_back(
+            {id(batch.stack_base + batch.stacks.size()), 1 + id(batch.location_base + batch.locations.size() + 3)});
     batch.events = {{1, 2, 999, 1'001'001}, {3, 2, 0, 7}};
     const std::uint64_t now = below(std::uint64_t{1} << 40);
     const std::uint64_t counts = below(2) != 0 ? 5 : 1;
@@ -123,7 +133,8 @@ Batch make(std::mt19937_64& random, std::uint64_t seq) {
         row.weight = row.count * batch.events[row.event - 1].period + (seq % 2 == 0 ? below(100) : 0);
         batch.rows.push_back(row);
     }
-    for (std::uint64_t n = below(3); n-- > 0;) batch.losses.push_back({static_cast<LossReason>(below(10)), random(), 1, 2, 0, id(5)});
+    for (std::uint64_t n = below(3); n-- > 0;)
+        batch.losses.push_back({static_cast<LossReason>(below(10)), random(), 1, 2, 0, id(5)});
     if (seq % 2 == 0) batch.agent = AgentStats{1 + below(1U << 30), 0, 0, 0, 0, 0, 0, 0, 0};
     if (seq % 5 == 0) batch.end = End{"target exited", static_cast<std::int32_t>(below(300)) - 150};
     return batch;

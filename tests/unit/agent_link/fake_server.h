@@ -1,14 +1,14 @@
 // The server's end of the link as a test needs it: plain sockets, one connection at a time, cuts wherever it is told.
 #pragma once
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
+#include <catch2/catch.hpp>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <arpa/inet.h>
 #include <array>
-#include <catch2/catch.hpp>
+#include <netinet/in.h>
 #include <optional>
 #include <string>
 
@@ -37,7 +37,8 @@ class Peer {
 public:
     explicit Peer(UniqueFd fd) : fd_(std::move(fd)) {}
 
-    // Next frame, or nothing when the other end closed or stayed silent for `timeout_ms`. Reads at most `budget` bytes at a time.
+    // Next frame, or nothing when the other end closed or stayed silent for `timeout_ms`. Reads at most `budget` bytes
+    // at a time.
     std::optional<wire::Frame> frame(int timeout_ms = 5000, std::size_t budget = 4096) {
         for (;;) {
             auto next = decoder_.next();
@@ -64,7 +65,9 @@ public:
     }
 
     // False when the other end is gone.
-    bool send_raw(std::string_view bytes) { return ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()); }
+    bool send_raw(std::string_view bytes) {
+        return ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+    }
     bool send(wire::Flag flag, std::string_view json) { return send_raw(wire::encode_frame(flag, json)); }
     bool acknowledge(std::optional<wire::RecordingId> recording, std::uint64_t seq) {
         return send(wire::Flag::acknowledgement, wire::encode_ack({recording, seq}));

@@ -1,8 +1,10 @@
-// The link against a server that cuts, restarts, keeps silent or talks nonsense. Real sockets on loopback; the server is this thread.
+// The link against a server that cuts, restarts, keeps silent or talks nonsense. Real sockets on loopback; the server
+// is this thread.
 #include "agent/link/link.h"
 
-#include <atomic>
 #include <catch2/catch.hpp>
+
+#include <atomic>
 #include <chrono>
 #include <random>
 #include <thread>
@@ -194,7 +196,12 @@ TEST_CASE("a server without the recording's beginning asks for a new epoch") {
         Peer peer = listener.accept();
         peer.hello();
         peer.acknowledge(std::nullopt, 0);
-        while (first.last_seq < 3) first.receive([&] { const auto f = peer.frame(); REQUIRE(f); return wire::encode_frame(f->flag, f->payload); }());
+        while (first.last_seq < 3)
+            first.receive([&] {
+                const auto f = peer.frame();
+                REQUIRE(f);
+                return wire::encode_frame(f->flag, f->payload);
+            }());
         peer.acknowledge(source_id(), 3);
         CHECK(link->flush(5000));
         CHECK(wanted == 0);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catch2/catch.hpp>
+
 #include <map>
 #include <random>
 #include <string>
@@ -85,7 +86,8 @@ struct Source {
             const auto count = static_cast<std::uint32_t>(1 + random() % 3);
             const auto event = static_cast<wire::Id>(1 + random() % 2);
             const auto stack = static_cast<wire::Id>(random() % next_string);
-            batch.rows.push_back({seq * 25 + random() % 25, event, static_cast<wire::Id>(random() % 3), 0, stack, count, count * periods[event]});
+            batch.rows.push_back({seq * 25 + random() % 25, event, static_cast<wire::Id>(random() % 3), 0, stack, count,
+                                  count * periods[event]});
             samples += count;
         }
         if (random() % 4 == 0) {

@@ -1,7 +1,9 @@
-// The spool against a model: whatever is pushed, cut, acknowledged and squeezed, every sample is a row or a loss, exactly once.
+// The spool against a model: whatever is pushed, cut, acknowledged and squeezed, every sample is a row or a loss,
+// exactly once.
 #include "agent/link/spool.h"
 
 #include <catch2/catch.hpp>
+
 #include <random>
 
 #include "model.h"
@@ -84,7 +86,8 @@ TEST_CASE("random cuts, acknowledgements and overflows lose no count") {
             } else if (draw < 95) {
                 // The connection is cut; what was sent may or may not have arrived. Batches "sent" into the void:
                 if (connected && draw < 90)
-                    while (random() % 3 != 0 && spool.next() != nullptr) {}
+                    while (random() % 3 != 0 && spool.next() != nullptr) {
+                    }
                 connected = !connected;
                 if (connected) REQUIRE_FALSE(spool.resume_after(server.last_seq));
             } else if (draw < 96) {

@@ -1,5 +1,6 @@
 // Batches against bytes written by hand from docs/wire.proto, and round trips of random ones.
 #include <catch2/catch.hpp>
+
 #include <map>
 #include <random>
 #include <tuple>
@@ -18,7 +19,12 @@ RecordingId counting_id() {
     return id;
 }
 
-std::string header_hex() { return "0a10" "0102030405060708090a0b0c0d0e0f10" "1001" "1802"; }
+std::string header_hex() {
+    return "0a10"
+           "0102030405060708090a0b0c0d0e0f10"
+           "1001"
+           "1802";
+}
 
 Batch header_batch() {
     Batch batch;
@@ -47,14 +53,32 @@ TEST_CASE("rows: groups and keys as the schema says") {
                   {.bucket = 7, .event = 1, .thread = 3, .cpu = 0, .stack = 2, .count = 1, .weight = 10},
                   {.bucket = 6, .event = 1, .thread = 3, .cpu = 0, .stack = 9, .count = 0, .weight = 0}};
     const EventPeriods periods{0, 10};
-    // base_bucket 5, bucket_ns 10,000,000, span 3; one group of 2; keys 2*3+0 = 6 and 2*3+2 = 8; counts 1, 3; weights +0, +1.
-    const std::string expected = header_hex() + "5001" "5a0163" "5a016e" "b00101" "ba0106" "08011002200a" "f20121"
-                                 "0805" "1080ade204" "1803" "220101" "2a0103" "320100" "3a0102" "42020602" "4a020103" "52020002";
+    // base_bucket 5, bucket_ns 10,000,000, span 3; one group of 2; keys 2*3+0 = 6 and 2*3+2 = 8; counts 1, 3; weights
+    // +0, +1.
+    const std::string expected = header_hex() +
+                                 "5001"
+                                 "5a0163"
+                                 "5a016e"
+                                 "b00101"
+                                 "ba0106"
+                                 "08011002200a"
+                                 "f20121"
+                                 "0805"
+                                 "1080ade204"
+                                 "1803"
+                                 "220101"
+                                 "2a0103"
+                                 "320100"
+                                 "3a0102"
+                                 "42020602"
+                                 "4a020103"
+                                 "52020002";
     REQUIRE(to_hex(encode(batch, periods)) == expected);
 
     const Batch back = decoded(expected);
-    REQUIRE(back.rows == std::vector<Row>{{.bucket = 5, .event = 1, .thread = 3, .cpu = 0, .stack = 2, .count = 1, .weight = 10},
-                                          {.bucket = 7, .event = 1, .thread = 3, .cpu = 0, .stack = 2, .count = 3, .weight = 31}});
+    REQUIRE(back.rows ==
+            std::vector<Row>{{.bucket = 5, .event = 1, .thread = 3, .cpu = 0, .stack = 2, .count = 1, .weight = 10},
+                             {.bucket = 7, .event = 1, .thread = 3, .cpu = 0, .stack = 2, .count = 3, .weight = 31}});
     REQUIRE(back.strings == std::vector<std::string>{"c", "n"});
     REQUIRE(back == batch);
 }
@@ -68,10 +92,26 @@ TEST_CASE("locations and stacks: deltas by module, locations backwards from the 
     batch.stack_base = 20;
     // New 10, new 11, known 4, new 12, and 12 again, and 13 that nobody has announced (wraps, still exact).
     batch.stacks = {{0, 10}, {20, 11}, {21, 4}, {3, 12}, {23, 12}, {0, 13}, {0, 20}};
-    const std::string expected = header_hex() +
-                                 "700a" "7a11" "0a03010201" "1205" "8004" "a001" "1f" "1a03010001"
-                                 // own - parent: 20, 1, 1, 20, 1, 25, 26. Back: 0, 0, 12-4, 0, 13-12, 0, 14-20 modulo 2^32
-                                 "800114" "8a0116" "0a07" "14010114" "01191a" "120b" "0000080001" "00" "faffffff0f";
+    const std::string expected =
+        header_hex() +
+        "700a"
+        "7a11"
+        "0a03010201"
+        "1205"
+        "8004"
+        "a001"
+        "1f"
+        "1a03010001"
+        // own - parent: 20, 1, 1, 20, 1, 25, 26. Back: 0, 0, 12-4, 0, 13-12, 0, 14-20 modulo 2^32
+        "800114"
+        "8a0116"
+        "0a07"
+        "14010114"
+        "01191a"
+        "120b"
+        "0000080001"
+        "00"
+        "faffffff0f";
     const std::string bytes = to_hex(encode(batch, {}));
     CHECK(bytes == expected);
     REQUIRE(decoded(bytes) == batch);
@@ -83,27 +123,49 @@ TEST_CASE("a table entry of nothing but zeros keeps its place") {
     batch.modules[1].kind = ModuleKind::jit;
     batch.threads = {{0, 0, 0}, {7, 0, 0}};
     batch.end = End{};
-    const std::string expected = header_hex() + "6001" "6a00" "6a020803" "a00101" "aa0100" "aa01020807" "a20200";
+    const std::string expected = header_hex() +
+                                 "6001"
+                                 "6a00"
+                                 "6a020803"
+                                 "a00101"
+                                 "aa0100"
+                                 "aa01020807"
+                                 "a20200";
     const std::string bytes = to_hex(encode(batch, {}));
     CHECK(bytes == expected);
     REQUIRE(decoded(expected) == batch);
 }
 
 TEST_CASE("peek_header reads the four fields and nothing else") {
-    const auto header = peek_header(as_bytes_view(*from_hex(header_hex() + "2001" "ba0106" "08011002200a")));
+    const auto header = peek_header(as_bytes_view(*from_hex(header_hex() + "2001"
+                                                                           "ba0106"
+                                                                           "08011002200a")));
     REQUIRE(header);
     REQUIRE(header->recording_id == counting_id());
     REQUIRE(header->epoch == 1);
     REQUIRE(header->seq == 2);
     REQUIRE(header->first_seq == 1);
-    REQUIRE_FALSE(peek_header(as_bytes_view(*from_hex("1001" "1802"))));
-    REQUIRE_FALSE(peek_header(as_bytes_view(*from_hex("0a020102" "1001" "1802"))));
+    REQUIRE_FALSE(
+        peek_header(as_bytes_view(*from_hex("1001"
+                                            "1802"))));
+    REQUIRE_FALSE(
+        peek_header(as_bytes_view(*from_hex("0a020102"
+                                            "1001"
+                                            "1802"))));
     REQUIRE_FALSE(peek_header({}));
 }
 
 TEST_CASE("unknown fields and kinds are skipped") {
-    // 50: varint, fixed64, bytes, fixed32; a module with kind 9 and field 15; a lifecycle of kind 7 goes, one of kind 2 stays.
-    const Batch batch = decoded(header_hex() + "9003ff01" "91030102030405060708" "920303aabbcc" "950301020304" "6a0408097801" "fa01020807" "fa01020802");
+    // 50: varint, fixed64, bytes, fixed32; a module with kind 9 and field 15; a lifecycle of kind 7 goes, one of kind 2
+    // stays.
+    const Batch batch = decoded(header_hex() +
+                                "9003ff01"
+                                "91030102030405060708"
+                                "920303aabbcc"
+                                "950301020304"
+                                "6a0408097801"
+                                "fa01020807"
+                                "fa01020802");
     REQUIRE(batch.modules == std::vector<Module>{Module{}});
     REQUIRE(batch.lifecycle == std::vector<Lifecycle>{{LifecycleKind::exit, 0, 0, 0}});
 }
@@ -123,10 +185,22 @@ Batch random_batch(std::mt19937_64& random, const EventPeriods& periods) {
     batch.monotonic_ns = wide();
     batch.realtime_ns = -static_cast<std::int64_t>(wide() / 2);
     if (up_to(1)) {
-        batch.recording = Recording{.target = "pid 1", .pids = {1, u32(70000)}, .host = "h", .arch = "a", .kernel_release = "k",
-                                    .agent_version = "v", .boot_id = "b", .frequency_hz = u32(9999), .period = wide(),
-                                    .effective_frequency_hz = 5, .unwind = "fp", .kernel = up_to(1) != 0, .interval_ms = 250,
-                                    .start_ns = wide(), .page_size = 4096, .cpus = 2};
+        batch.recording = Recording{.target = "pid 1",
+                                    .pids = {1, u32(70000)},
+                                    .host = "h",
+                                    .arch = "a",
+                                    .kernel_release = "k",
+                                    .agent_version = "v",
+                                    .boot_id = "b",
+                                    .frequency_hz = u32(9999),
+                                    .period = wide(),
+                                    .effective_frequency_hz = 5,
+                                    .unwind = "fp",
+                                    .kernel = up_to(1) != 0,
+                                    .interval_ms = 250,
+                                    .start_ns = wide(),
+                                    .page_size = 4096,
+                                    .cpus = 2};
     }
     for (auto n = up_to(3); n-- > 0;) batch.strings.emplace_back(up_to(300), static_cast<char>(random()));
     if (!batch.strings.empty()) batch.string_base = 1 + u32(1000);
@@ -140,12 +214,18 @@ Batch random_batch(std::mt19937_64& random, const EventPeriods& periods) {
         batch.processes.push_back({u32(9), u32(9), u32(9), wide(), u32(3), u32(9), u32(9), u32(9), u32(9), u32(9)});
     for (auto n = up_to(2); n-- > 0;) batch.threads.push_back({u32(9), u32(70000), u32(9)});
     for (auto n = up_to(400); n-- > 0;) {
-        Row row{.bucket = 1'000'000 + up_to(30), .event = 1 + u32(1), .thread = u32(2), .cpu = u32(1), .stack = u32(40),
-                .count = 1 + u32(up_to(3) == 0 ? 90 : 0), .weight = 0};
+        Row row{.bucket = 1'000'000 + up_to(30),
+                .event = 1 + u32(1),
+                .thread = u32(2),
+                .cpu = u32(1),
+                .stack = u32(40),
+                .count = 1 + u32(up_to(3) == 0 ? 90 : 0),
+                .weight = 0};
         row.weight = up_to(4) == 0 ? wide() / 1024 : row.count * periods[row.event];
         batch.rows.push_back(row);
     }
-    for (auto n = up_to(2); n-- > 0;) batch.lifecycle.push_back({static_cast<LifecycleKind>(up_to(3)), wide(), u32(9), u32(9)});
+    for (auto n = up_to(2); n-- > 0;)
+        batch.lifecycle.push_back({static_cast<LifecycleKind>(up_to(3)), wide(), u32(9), u32(9)});
     for (auto n = up_to(2); n-- > 0;)
         batch.losses.push_back({static_cast<LossReason>(up_to(8)), wide(), wide(), wide(), u32(2), u32(9)});
     for (auto n = up_to(2); n-- > 0;) batch.symbols.push_back({u32(9), wide(), wide(), u32(9)});

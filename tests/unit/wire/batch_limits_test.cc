@@ -1,5 +1,6 @@
 // Batches that are wrong: cut, mutated, contradictory, or larger than they may be.
 #include <catch2/catch.hpp>
+
 #include <random>
 
 #include "base/hex.h"
@@ -10,8 +11,15 @@ using namespace flamewire::wire;
 
 namespace {
 
-const std::string head = "0a10" "0102030405060708090a0b0c0d0e0f10" "1001" "1802";
-const std::string event = "b00101" "ba0106" "08011002200a";  // event 1, period 10
+const std::string head =
+    "0a10"
+    "0102030405060708090a0b0c0d0e0f10"
+    "1001"
+    "1802";
+const std::string event =
+    "b00101"
+    "ba0106"
+    "08011002200a";  // event 1, period 10
 
 // One-byte lengths only.
 std::string message(const std::string& tag_hex, const std::string& content_hex) {
@@ -29,8 +37,15 @@ bool refused(const std::string& hex) {
     return !batch && batch.error().code == ErrorCode::invalid;
 }
 
-const std::string span = "0805" "1080ade204" "1803";
-const std::string group = "220101" "2a0103" "320100" "3a0101";
+const std::string span =
+    "0805"
+    "1080ade204"
+    "1803";
+const std::string group =
+    "220101"
+    "2a0103"
+    "320100"
+    "3a0101";
 
 }  // namespace
 
@@ -40,41 +55,147 @@ TEST_CASE("the parts below are a whole batch when nothing is wrong") {
 
 TEST_CASE("contradictions are refused") {
     CHECK(refused(""));
-    CHECK(refused("0a10" "00000000000000000000000000000000" "1001" "1802"));                       // no recording
-    CHECK(refused("0a10" "0102030405060708090a0b0c0d0e0f10" "1802"));                               // no epoch
-    CHECK(refused("0a10" "0102030405060708090a0b0c0d0e0f10" "1001"));                               // no seq
-    CHECK(refused(head + "2003"));                                                                  // first_seq 3 of seq 2
-    CHECK(refused(head + rows(span + group + "420106")));                                           // no such event
-    CHECK(refused(head + event + rows(span + "220102" "2a0103" "320100" "3a0101" "420106")));       // event 2
-    CHECK(refused(head + event + rows(span + "220100" "2a0103" "320100" "3a0101" "420106")));       // event 0
-    CHECK(refused(head + event + rows(span + "220101" "2a0103" "320100" "3a0102" "420106")));       // group of 2, one row
-    CHECK(refused(head + event + rows(span + "220101" "2a0103" "320100" "3a0100" "420106")));       // group of 0
-    CHECK(refused(head + event + rows(span + group + "42020601")));                                 // row without group
-    CHECK(refused(head + event + rows(span + "220101" "2a020303" "320100" "3a0101" "420106")));     // columns of 1 and 2
-    CHECK(refused(head + event + rows(span + group + "420106" "4a020101")));                        // counts of two rows
-    CHECK(refused(head + event + rows(span + group + "420106" "4a0100")));                          // count 0
-    CHECK(refused(head + event + rows(span + group + "420106" "4a058080808010")));                  // count 2^32
-    CHECK(refused(head + event + rows(span + group + "420106" "520115")));                          // weight 10 - 11
-    CHECK(refused(head + event + rows("0805" "1080ade204" + group + "420106")));                    // no span
-    CHECK(refused(head + event + rows("0805" "1000" "1803" + group + "420106")));                   // bucket of 0 ns
-    CHECK(refused(head + event + rows("08ffffffffffffffffff01" "1080ade204" "1803" + group + "420106")));  // time overflows
-    CHECK(refused(head + event + rows(span + group + "420a" "ffffffffffffffffff01")));              // stack over 32 bits
-    CHECK(refused(head + event + rows(span + "220101" "2a0103" "320100" "3a0102" "420b" "01" "ffffffffffffffffff01")));
-    CHECK(refused(head + "b00105" "ba0102" "2001"));                                                // events 1..4 unknown
-    CHECK(refused(head + "5000" "5a0163"));                                                         // base 0
-    CHECK(refused(head + "50ffffffff0f" "5a0163"));                                                 // ids over 32 bits
-    CHECK(refused(head + "8001" "01" + message("8a01", "0a0102" "120100")));                        // parent of 1 at distance 2
-    CHECK(refused(head + "8001" "01" + message("8a01", "0a0100" "120100")));                        // its own parent
-    CHECK(refused(head + "8001" "01" + message("8a01", "0a0101")));                                 // no location column
-    CHECK(refused(head + message("7a", "0a0101")));                                                 // no address column
-    CHECK(refused(head + message("7a", "0a0101" "120100" "1a020101")));                             // two flags
-    CHECK(refused(head + "5a05" "61"));                                                             // cut in a string
-    CHECK(refused(head + "28ffffffffffffffffffff01"));                                              // varint of 11 bytes
+    CHECK(
+        refused("0a10"
+                "00000000000000000000000000000000"
+                "1001"
+                "1802"));  // no recording
+    CHECK(
+        refused("0a10"
+                "0102030405060708090a0b0c0d0e0f10"
+                "1802"));  // no epoch
+    CHECK(
+        refused("0a10"
+                "0102030405060708090a0b0c0d0e0f10"
+                "1001"));                                  // no seq
+    CHECK(refused(head + "2003"));                         // first_seq 3 of seq 2
+    CHECK(refused(head + rows(span + group + "420106")));  // no such event
+    CHECK(refused(head + event +
+                  rows(span + "220102"
+                              "2a0103"
+                              "320100"
+                              "3a0101"
+                              "420106")));  // event 2
+    CHECK(refused(head + event +
+                  rows(span + "220100"
+                              "2a0103"
+                              "320100"
+                              "3a0101"
+                              "420106")));  // event 0
+    CHECK(refused(head + event +
+                  rows(span + "220101"
+                              "2a0103"
+                              "320100"
+                              "3a0102"
+                              "420106")));  // group of 2, one row
+    CHECK(refused(head + event +
+                  rows(span + "220101"
+                              "2a0103"
+                              "320100"
+                              "3a0100"
+                              "420106")));                           // group of 0
+    CHECK(refused(head + event + rows(span + group + "42020601")));  // row without group
+    CHECK(refused(head + event +
+                  rows(span + "220101"
+                              "2a020303"
+                              "320100"
+                              "3a0101"
+                              "420106")));  // columns of 1 and 2
+    CHECK(refused(head + event +
+                  rows(span + group +
+                       "420106"
+                       "4a020101")));  // counts of two rows
+    CHECK(refused(head + event +
+                  rows(span + group +
+                       "420106"
+                       "4a0100")));  // count 0
+    CHECK(refused(head + event +
+                  rows(span + group +
+                       "420106"
+                       "4a058080808010")));  // count 2^32
+    CHECK(refused(head + event +
+                  rows(span + group +
+                       "420106"
+                       "520115")));  // weight 10 - 11
+    CHECK(refused(head + event +
+                  rows("0805"
+                       "1080ade204" +
+                       group + "420106")));  // no span
+    CHECK(refused(head + event +
+                  rows("0805"
+                       "1000"
+                       "1803" +
+                       group + "420106")));  // bucket of 0 ns
+    CHECK(refused(head + event +
+                  rows("08ffffffffffffffffff01"
+                       "1080ade204"
+                       "1803" +
+                       group + "420106")));  // time overflows
+    CHECK(refused(head + event +
+                  rows(span + group +
+                       "420a"
+                       "ffffffffffffffffff01")));  // stack over 32 bits
+    CHECK(refused(head + event +
+                  rows(span + "220101"
+                              "2a0103"
+                              "320100"
+                              "3a0102"
+                              "420b"
+                              "01"
+                              "ffffffffffffffffff01")));
+    CHECK(refused(head + "b00105"
+                         "ba0102"
+                         "2001"));  // events 1..4 unknown
+    CHECK(refused(head + "5000"
+                         "5a0163"));  // base 0
+    CHECK(refused(head + "50ffffffff0f"
+                         "5a0163"));  // ids over 32 bits
+    CHECK(refused(head +
+                  "8001"
+                  "01" +
+                  message("8a01",
+                          "0a0102"
+                          "120100")));  // parent of 1 at distance 2
+    CHECK(refused(head +
+                  "8001"
+                  "01" +
+                  message("8a01",
+                          "0a0100"
+                          "120100")));  // its own parent
+    CHECK(refused(head +
+                  "8001"
+                  "01" +
+                  message("8a01", "0a0101")));       // no location column
+    CHECK(refused(head + message("7a", "0a0101")));  // no address column
+    CHECK(refused(head + message("7a",
+                                 "0a0101"
+                                 "120100"
+                                 "1a020101")));  // two flags
+    CHECK(refused(head + "5a05"
+                         "61"));                        // cut in a string
+    CHECK(refused(head + "28ffffffffffffffffffff01"));  // varint of 11 bytes
 }
 
 TEST_CASE("every cut and every flipped bit is an answer, never a crash") {
-    const std::string whole = *from_hex(head + "5001" "5a0163" + "700a" "7a11" "0a03010201" "1205" "8004" "a001" "1f" "1a03010001" +
-                                        "800114" "8a0106" "0a0114" "120100" + event + rows(span + group + "420106" "4a0101"));
+    const std::string whole = *from_hex(head +
+                                        "5001"
+                                        "5a0163" +
+                                        "700a"
+                                        "7a11"
+                                        "0a03010201"
+                                        "1205"
+                                        "8004"
+                                        "a001"
+                                        "1f"
+                                        "1a03010001" +
+                                        "800114"
+                                        "8a0106"
+                                        "0a0114"
+                                        "120100" +
+                                        event +
+                                        rows(span + group +
+                                             "420106"
+                                             "4a0101"));
     std::size_t refusals = 0;
     for (std::size_t size = 0; size < whole.size(); ++size) {
         EventPeriods periods;
@@ -91,12 +212,19 @@ TEST_CASE("every cut and every flipped bit is an answer, never a crash") {
 
 TEST_CASE("a failed decode teaches nothing") {
     EventPeriods periods;
-    REQUIRE_FALSE(decode(as_bytes_view(*from_hex(head + event + rows(span + group + "420106" "4a0100"))), periods));
+    REQUIRE_FALSE(decode(as_bytes_view(*from_hex(head + event +
+                                                 rows(span + group +
+                                                      "420106"
+                                                      "4a0100"))),
+                         periods));
     REQUIRE(periods.empty());
     REQUIRE(decode(as_bytes_view(*from_hex(head + event)), periods));
     REQUIRE(periods == EventPeriods{0, 10});
     // The same entry again with another period: what was known stays.
-    REQUIRE(decode(as_bytes_view(*from_hex(head + "b00101" "ba0102" "2063")), periods));
+    REQUIRE(decode(as_bytes_view(*from_hex(head + "b00101"
+                                                  "ba0102"
+                                                  "2063")),
+                   periods));
     REQUIRE(periods == EventPeriods{0, 10});
 }
 
@@ -122,9 +250,22 @@ TEST_CASE("encode keeps numbers within what decode takes") {
     batch.recording_id[0] = 1;
     batch.seq = 1;
     const std::uint64_t most = 0x7FFF'FFFF'FFFF'FFFFU;
-    batch.rows = {{.bucket = 3, .event = 1, .thread = 1, .cpu = 0, .stack = 0xFFFF'FFFFU, .count = 0xFFFF'FFFFU, .weight = most},
-                  {.bucket = 3, .event = 1, .thread = 1, .cpu = 0, .stack = 0xFFFF'FFFFU, .count = 2, .weight = ~std::uint64_t{0}},
-                  {.bucket = std::uint64_t{1} << 33, .event = 1, .thread = 1, .cpu = 0, .stack = 0xFFFF'FFFFU, .count = 1, .weight = 0}};
+    batch.rows = {
+        {.bucket = 3, .event = 1, .thread = 1, .cpu = 0, .stack = 0xFFFF'FFFFU, .count = 0xFFFF'FFFFU, .weight = most},
+        {.bucket = 3,
+         .event = 1,
+         .thread = 1,
+         .cpu = 0,
+         .stack = 0xFFFF'FFFFU,
+         .count = 2,
+         .weight = ~std::uint64_t{0}},
+        {.bucket = std::uint64_t{1} << 33,
+         .event = 1,
+         .thread = 1,
+         .cpu = 0,
+         .stack = 0xFFFF'FFFFU,
+         .count = 1,
+         .weight = 0}};
     EventPeriods periods{0, ~std::uint64_t{0}};
     const std::string bytes = encode(batch, periods);
     const auto back = decode(as_bytes_view(bytes), periods);

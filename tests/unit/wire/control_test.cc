@@ -25,8 +25,9 @@ TEST_CASE("commands") {
     REQUIRE(parse_command(R"({"id":"1","cmd":"ping"})"));
     CHECK(parse_command(R"({"id":"1","cmd":"ping","args":null})")->args.IsObject());
 
-    for (const char* bad : {"", "{", "[]", "1", "null", R"({"cmd":"ping"})", R"({"id":1,"cmd":"ping"})", R"({"id":"","cmd":"x"})",
-                            R"({"id":"1"})", R"({"id":"1","cmd":"x","args":[]})", R"({"id":"1","cmd":"x"} {})", "{\"id\":\"1\",\"cmd\":\"\xff\"}"})
+    for (const char* bad : {"", "{", "[]", "1", "null", R"({"cmd":"ping"})", R"({"id":1,"cmd":"ping"})",
+                            R"({"id":"","cmd":"x"})", R"({"id":"1"})", R"({"id":"1","cmd":"x","args":[]})",
+                            R"({"id":"1","cmd":"x"} {})", "{\"id\":\"1\",\"cmd\":\"\xff\"}"})
         CHECK(parse_command(bad).error().code == ErrorCode::invalid);
     CHECK_FALSE(parse_command(R"({"id":")" + std::string(129, 'x') + R"(","cmd":"ping"})"));
 }
@@ -46,12 +47,15 @@ TEST_CASE("acknowledgements") {
     CHECK(ack->seq == 12);
     CHECK_FALSE(parse_ack(R"({"recording":null,"seq":0})")->recording);
     CHECK(parse_ack(R"({"seq":18446744073709551615})")->seq == 18446744073709551615ULL);
-    for (const char* bad : {R"({"recording":null})", R"({"seq":-1})", R"({"seq":1.5})", R"({"recording":"ab","seq":1})", R"({"recording":7,"seq":1})"})
+    for (const char* bad : {R"({"recording":null})", R"({"seq":-1})", R"({"seq":1.5})", R"({"recording":"ab","seq":1})",
+                            R"({"recording":7,"seq":1})"})
         CHECK_FALSE(parse_ack(bad));
 }
 
 TEST_CASE("depth and size are bounded") {
-    const auto nested = [](std::size_t depth) { return R"({"a":)" + std::string(depth, '[') + std::string(depth, ']') + "}"; };
+    const auto nested = [](std::size_t depth) {
+        return R"({"a":)" + std::string(depth, '[') + std::string(depth, ']') + "}";
+    };
     CHECK(parse_object(nested(63)));
     CHECK_FALSE(parse_object(nested(64)));
     CHECK_FALSE(parse_object(nested(100'000)));
@@ -71,7 +75,8 @@ TEST_CASE("members of the wrong type are as if absent") {
 
 TEST_CASE("valid_utf8 keeps what is valid and replaces the rest byte by byte") {
     CHECK(valid_utf8("plain") == "plain");
-    CHECK(valid_utf8("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\xa5") == "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\xa5");
+    CHECK(valid_utf8("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\xa5") ==
+          "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\xa5");
     CHECK(valid_utf8("a\xffz") == "a\xef\xbf\xbdz");
     CHECK(valid_utf8("\xe2\x82") == "\xef\xbf\xbd\xef\xbf\xbd");
     CHECK(valid_utf8("\xc0\x80") == "\xef\xbf\xbd\xef\xbf\xbd");
@@ -82,9 +87,18 @@ TEST_CASE("hello") {
     Hello hello;
     hello.agent_version = "0.1.0";
     hello.agent_id = "b1";
-    hello.platform = {.arch = "x86_64", .endian = "little", .kernel = "6.1", .hostname = "board", .page_size = 4096, .cpus = 2,
-                      .boot_id = "b-1", .perf_event_paranoid = -1, .pmus = {"cpu"}, .clock = "monotonic"};
-    hello.capabilities = {.record_events = {"cycles"}, .stat_only_events = {}, .callgraph_method = "fp", .unwind_modes = {"fp"}};
+    hello.platform = {.arch = "x86_64",
+                      .endian = "little",
+                      .kernel = "6.1",
+                      .hostname = "board",
+                      .page_size = 4096,
+                      .cpus = 2,
+                      .boot_id = "b-1",
+                      .perf_event_paranoid = -1,
+                      .pmus = {"cpu"},
+                      .clock = "monotonic"};
+    hello.capabilities = {
+        .record_events = {"cycles"}, .stat_only_events = {}, .callgraph_method = "fp", .unwind_modes = {"fp"}};
     hello.state = "profiling";
     hello.recording = Hello::Kept{id_of(1), 3, 9};
     const std::string text =
@@ -99,7 +113,8 @@ TEST_CASE("hello") {
     CHECK(encode_hello(*back) == text);
 
     // What an older agent of this protocol says.
-    const auto other = parse_hello(R"({"type":"hello","version":1,"agent":"other","platform":{"arch":"armv7l","perf_event_paranoid":2}})");
+    const auto other = parse_hello(
+        R"({"type":"hello","version":1,"agent":"other","platform":{"arch":"armv7l","perf_event_paranoid":2}})");
     REQUIRE(other);
     CHECK(other->platform.arch == "armv7l");
     CHECK(other->state == "idle");

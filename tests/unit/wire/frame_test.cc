@@ -1,8 +1,7 @@
 #include "wire/frame.h"
 
-#include <zstd.h>
-
 #include <catch2/catch.hpp>
+#include <zstd.h>
 
 #include "base/hex.h"
 
@@ -35,7 +34,12 @@ TEST_CASE("a frame is length, flag, payload") {
 }
 
 TEST_CASE("frames come out whole however the bytes came in") {
-    const std::string stream = bytes_of("0000000003" "0000000108" "61" "00000003c8" "626364");
+    const std::string stream = bytes_of(
+        "0000000003"
+        "0000000108"
+        "61"
+        "00000003c8"
+        "626364");
     for (std::size_t piece = 1; piece <= stream.size(); ++piece) {
         FrameDecoder decoder(3);
         std::string seen;
@@ -50,7 +54,10 @@ TEST_CASE("frames come out whole however the bytes came in") {
 
 TEST_CASE("a frame that is too large fails the stream for good, frames before it do not suffer") {
     FrameDecoder decoder(3);
-    decoder.feed(as_bytes_view(bytes_of("0000000103" "61" "0000000403")));
+    decoder.feed(
+        as_bytes_view(bytes_of("0000000103"
+                               "61"
+                               "0000000403")));
     auto first = decoder.next();
     REQUIRE(first);
     CHECK((*first)->payload == "a");
@@ -93,5 +100,8 @@ TEST_CASE("zstd: bombs, damage and what follows are refused") {
     for (std::size_t size = 0; size < good.size(); ++size)
         CHECK_FALSE(decompress(as_bytes_view(std::string_view(good).substr(0, size))));
     // A header that promises 60 MiB before some bytes that are not there.
-    CHECK_FALSE(decompress(as_bytes_view(bytes_of("28b52ffda0" "0000c003" "010000"))));
+    CHECK_FALSE(
+        decompress(as_bytes_view(bytes_of("28b52ffda0"
+                                          "0000c003"
+                                          "010000"))));
 }

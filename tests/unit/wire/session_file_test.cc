@@ -1,12 +1,12 @@
 // Session files: bytes written by hand, cut at every byte, on a full disk, into a pipe.
 #include "wire/session_file.h"
 
+#include <catch2/catch.hpp>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdlib>
 #include <vector>
@@ -41,11 +41,21 @@ private:
     std::string directory_;
 };
 
-const std::string header_hex = "464c4d574952450a" "01000000";
+const std::string header_hex =
+    "464c4d574952450a"
+    "01000000";
 // Arrival 0x0102030405060708, flag 5, payload "ab"; arrival 1, flag 3, no payload; arrival 2, flag 200, payload "c".
-const std::string first_hex = "0807060504030201" "0000000205" "6162";
-const std::string second_hex = "0100000000000000" "0000000003";
-const std::string third_hex = "0200000000000000" "00000001c8" "63";
+const std::string first_hex =
+    "0807060504030201"
+    "0000000205"
+    "6162";
+const std::string second_hex =
+    "0100000000000000"
+    "0000000003";
+const std::string third_hex =
+    "0200000000000000"
+    "00000001c8"
+    "63";
 
 std::string whole() { return *from_hex(header_hex + first_hex + second_hex + third_hex); }
 
@@ -86,7 +96,8 @@ TEST_CASE("a session is written byte for byte as described") {
     CHECK((*first)->frame.flag == Flag::batch);
     CHECK(reader->offset() == 27);
     // The reader sees what is appended after it reached the end.
-    while (*reader->next()) {}
+    while (*reader->next()) {
+    }
     CHECK_FALSE(reader->torn());
     REQUIRE(writer->append(3, Flag::reply, "later"));
     const auto later = reader->next();
@@ -138,8 +149,12 @@ TEST_CASE("a tail of zeros was never written") {
 
 TEST_CASE("what is no session, or damaged in the middle, is refused and left alone") {
     const TemporaryFile file;
-    for (const std::string& bytes : {std::string("FLMWIRE\n\x02\0\0\0", 12), std::string("#!/bin/sh\nrm -rf"), std::string("FLMWIRF\n"),
-                                     *from_hex(header_hex + first_hex + "0100000000000000" "ffffffff03" "00")}) {
+    for (const std::string& bytes :
+         {std::string("FLMWIRE\n\x02\0\0\0", 12), std::string("#!/bin/sh\nrm -rf"), std::string("FLMWIRF\n"),
+          *from_hex(header_hex + first_hex +
+                    "0100000000000000"
+                    "ffffffff03"
+                    "00")}) {
         file.write(bytes);
         CHECK(SessionWriter::append_to(file.path).error().code == ErrorCode::invalid);
         CHECK(file.content() == bytes);
@@ -172,7 +187,8 @@ TEST_CASE("a full disk leaves the file whole") {
     REQUIRE(fits);
     CHECK(file.content().substr(0, before.size()) == before);
     CHECK(payloads(file.path) == std::vector<std::string>{"good", "ok"});
-    CHECK(writer->append(4, Flag::batch, std::string(max_payload_from_agent + 1, 'x')).error().code == ErrorCode::too_large);
+    CHECK(writer->append(4, Flag::batch, std::string(max_payload_from_agent + 1, 'x')).error().code ==
+          ErrorCode::too_large);
 }
 
 TEST_CASE("a pipe takes a session too, and a broken one is final") {

@@ -1,7 +1,9 @@
-// What a recording costs on the wire: a generated workload of 2 threads at 999 Hz for 10 s with more than 2,000 distinct stacks of mean
-// depth 15 or more, in batches of 250 ms and buckets of 10 ms, everything included: tables, agent state, frame headers.
-#include <algorithm>
+// What a recording costs on the wire: a generated workload of 2 threads at 999 Hz for 10 s with more than 2,000
+// distinct stacks of mean depth 15 or more, in batches of 250 ms and buckets of 10 ms, everything included: tables,
+// agent state, frame headers.
 #include <catch2/catch.hpp>
+
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -97,13 +99,31 @@ struct TestFolder {
 };
 
 void add_first_tables(Batch& batch) {
-    batch.recording = Recording{.target = "pid 4242 (demo)", .pids = {4242}, .host = "board", .arch = "x86_64",
-                                .kernel_release = "6.1.0-18-amd64", .agent_version = "0.1.0",
-                                .boot_id = "0f6c0dc5-2f6a-4c5c-9d5c-1f6a5b7a1c2d", .frequency_hz = 999, .period = 0,
-                                .effective_frequency_hz = 999, .unwind = "fp", .kernel = true, .interval_ms = 250,
-                                .start_ns = 123'456'789'012, .page_size = 4096, .cpus = 2};
-    batch.strings = {"/home/user/demo", "/usr/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30",
-                     "/usr/lib/x86_64-linux-gnu/libm.so.6", "demo", "./demo --threads 2", "cpu-clock", "ns", "worker"};
+    batch.recording = Recording{.target = "pid 4242 (demo)",
+                                .pids = {4242},
+                                .host = "board",
+                                .arch = "x86_64",
+                                .kernel_release = "6.1.0-18-amd64",
+                                .agent_version = "0.1.0",
+                                .boot_id = "0f6c0dc5-2f6a-4c5c-9d5c-1f6a5b7a1c2d",
+                                .frequency_hz = 999,
+                                .period = 0,
+                                .effective_frequency_hz = 999,
+                                .unwind = "fp",
+                                .kernel = true,
+                                .interval_ms = 250,
+                                .start_ns = 123'456'789'012,
+                                .page_size = 4096,
+                                .cpus = 2};
+    batch.strings = {"/home/user/demo",
+                     "/usr/lib/x86_64-linux-gnu/libc.so.6",
+                     "/usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30",
+                     "/usr/lib/x86_64-linux-gnu/libm.so.6",
+                     "demo",
+                     "./demo --threads 2",
+                     "cpu-clock",
+                     "ns",
+                     "worker"};
     for (Id i = 1; i <= 4; ++i) {
         Module module;
         module.path = i;
@@ -127,7 +147,8 @@ TEST_CASE("at most 3 bytes a sample with more than 2,000 distinct deep stacks") 
     std::mt19937_64 random(2);
     for (std::uint64_t number = 0; number < 40; ++number) {
         Batch batch;
-        for (std::uint8_t& byte : batch.recording_id) byte = static_cast<std::uint8_t>(17 * (&byte - batch.recording_id.data()) + 3);
+        for (std::uint8_t& byte : batch.recording_id)
+            byte = static_cast<std::uint8_t>(17 * (&byte - batch.recording_id.data()) + 3);
         batch.seq = number + 1;
         batch.monotonic_ns = 123'456'789'012 + number * 250'117'423;
         batch.realtime_ns = 1'763'674'000'123'456'789 + static_cast<std::int64_t>(number) * 250'117'501;
