@@ -168,8 +168,8 @@ Result<bool> ThreadEventSet::attach() {
         targets_.push_back({pid, state->start_ticks});
     }
     raise_open_files_limit();
-    TRY(open_rings());
-    TRY(discover());
+    (void)TRY(open_rings());
+    (void)TRY(discover());
     if (whole_sets_ == 0) return fail(ErrorCode::not_found, fmt::format("process {} has exited", options_.pids.front()));
     if (skipped_threads_ > 0)
         say("threads-skipped", fmt::format("{} threads are not sampled: the limit of open files is too low.", skipped_threads_),
@@ -220,7 +220,7 @@ Result<bool> ThreadEventSet::discover() {
         bool opened = false;
         for (const std::uint32_t tid : found) {
             if (coverage_.known(tid)) continue;
-            TRY(open_found(tid));
+            (void)TRY(open_found(tid));
             opened = true;
         }
         quiet_scans = opened ? 0 : quiet_scans + 1;
@@ -267,7 +267,7 @@ void ThreadEventSet::learn_forks(std::vector<std::uint32_t>& to_open) {
         }
         learned_[ring] = scan.tail;
     }
-    std::stable_sort(tasks.begin(), tasks.end(), [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
+    std::sort(tasks.begin(), tasks.end(), [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
     for (const TaskRecord& task : tasks) {
         if (task.exit) coverage_.exited(task.tid);
         else if (coverage_.forked(task.parent_tid, task.tid, task.time_ns)) to_open.push_back(task.tid);
@@ -509,7 +509,7 @@ EventSetCounts ThreadEventSet::counts() {
 Result<std::unique_ptr<EventSet>> EventSet::open(const EventSetOptions& options, const Capabilities& capabilities,
                                                  const Kernel& kernel) {
     auto set = std::make_unique<ThreadEventSet>(options, capabilities, kernel);
-    TRY(set->attach());
+    (void)TRY(set->attach());
     return set;
 }
 

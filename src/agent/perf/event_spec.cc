@@ -201,9 +201,9 @@ Result<EventSpec> parse_event(std::string_view item, const Sysfs& sysfs) {
     spec.frequency_hz = TRY(take_frequency(item));
     spec.name = item;
     if (item.find('/') != std::string_view::npos) {
-        TRY(parse_pmu_event(spec, item, sysfs));
+        (void)TRY(parse_pmu_event(spec, item, sysfs));
     } else {
-        TRY(parse_name(spec, item, sysfs));
+        (void)TRY(parse_name(spec, item, sysfs));
     }
     return spec;
 }
