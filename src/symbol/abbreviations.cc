@@ -122,7 +122,7 @@ Abbreviations::Abbreviations(Bytes bytes, const UnitFormat& format) {
     }
     const auto by_code = [](const Abbreviation& a, const Abbreviation& b) { return a.code < b.code; };
     if (!std::is_sorted(by_code_.begin(), by_code_.end(), by_code))
-        std::stable_sort(by_code_.begin(), by_code_.end(), by_code);
+        std::sort(by_code_.begin(), by_code_.end(), by_code);
 }
 
 const Abbreviation* Abbreviations::find(std::uint64_t code) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <tuple>
 
 namespace flamewire::symbol {
 namespace {
@@ -90,8 +91,9 @@ void SymbolTable::add(std::uint64_t address, std::uint64_t size, std::uint64_t l
 }
 
 void SymbolTable::sort() {
-    std::stable_sort(symbols_.begin(), symbols_.end(), [](const Symbol& a, const Symbol& b) {
-        return a.address != b.address ? a.address < b.address : a.size < b.size;
+    std::sort(symbols_.begin(), symbols_.end(), [](const Symbol& a, const Symbol& b) {
+        // Names are stored in the order of add(), so the last key keeps that order.
+        return std::tie(a.address, a.size, a.name_offset) < std::tie(b.address, b.size, b.name_offset);
     });
     std::size_t kept = 0;
     for (std::size_t i = 0; i < symbols_.size(); ++i)
