@@ -61,9 +61,14 @@ ThreadHandle ProcessTable::State::ensure_thread(ProcessState& process, std::uint
     if (known != 0 && registry.thread(known)->info.process == process.handle) return known;
     registry.end_thread(known);  // another process's: we missed its end
     std::string comm;
-    if (tid != process.info.pid && process.info_read_ns != 0)
+    std::uint64_t read_ns = process.info_read_ns;
+    if (tid != process.info.pid && read_ns != 0) {
+        read_ns = options.monotonic_clock();
         comm = read_thread_comm(options.proc_root, process.info.pid, tid);
+        if (comm.empty()) read_ns = 0;  // gone
+    }
     const ThreadHandle handle = registry.add_thread(process, tid, comm);
+    registry.thread(handle)->read_ns = read_ns;
     if (process.ended) registry.end_thread(handle);
     return handle;
 }

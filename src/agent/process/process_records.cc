@@ -29,7 +29,8 @@ std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_fork(const T
     const std::string comm = registry.thread(parent_thread)->info.comm;
     if (record.pid == record.parent_pid) {
         const ThreadHandle known = registry.thread_by_tid(record.tid);
-        if (known != 0 && registry.thread(known)->info.process == parent.handle && parent.info_read_ns > record.time_ns)
+        if (known != 0 && registry.thread(known)->info.process == parent.handle &&
+            registry.thread(known)->read_ns > record.time_ns)
             return born(known);
         registry.end_thread(known);  // we missed its end: the tid has a new owner
         return born(registry.add_thread(parent, record.tid, comm));
@@ -55,8 +56,13 @@ std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_fork(const T
 
 std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_exit(const TaskRecord& record) {
     ProcessState* process = registry.by_pid(record.pid);
-    if (process == nullptr || process->ended || process->info_read_ns > record.time_ns) return std::nullopt;
-    const ThreadHandle thread = ensure_thread(*process, record.tid);
+    if (process == nullptr || process->ended) return std::nullopt;
+    const ThreadHandle known = registry.thread_by_tid(record.tid);
+    const ThreadState* state = registry.thread(known);
+    const bool ours = state != nullptr && state->info.process == process->handle;
+    // The end of a former owner of the number, or of a thread that had ended before we looked.
+    if ((ours ? state->read_ns : process->info_read_ns) > record.time_ns) return std::nullopt;
+    const ThreadHandle thread = ours ? known : ensure_thread(*process, record.tid);
     registry.end_thread(thread);
     // Threads that we never saw may live on, but hardly once the leader has ended; should they, ensure_process finds
     // them again.
@@ -85,6 +91,8 @@ ProcessState& ProcessTable::State::begin_exec(ProcessState& old, std::string_vie
     }
     registry.end_process(old);
     ProcessState& process = registry.add_process(std::move(info));
+    process.before_exec = old.space;
+    process.exec_ns = old.ended_ns;
     process.maps_known = true;  // empty now; every mapping from here on is a record
     if (maps_read) {
         process.space = old.space;
@@ -111,9 +119,8 @@ std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_comm(const C
     if (record.exec) return on_exec(record);
     ProcessState& process = ensure_process(record.pid, record.time_ns);
     const ThreadHandle handle = ensure_thread(process, record.tid);
-    if (process.info_read_ns > record.time_ns) return std::nullopt;
     ThreadState* thread = registry.thread(handle);
-    if (thread == nullptr || thread->info.comm == record.comm) return std::nullopt;
+    if (thread == nullptr || thread->read_ns > record.time_ns || thread->info.comm == record.comm) return std::nullopt;
     thread->info.comm = std::string(record.comm);
     if (record.tid == record.pid) process.info.comm = thread->info.comm;
     return LifecycleEvent{wire::LifecycleKind::comm, record.time_ns, handle};

@@ -6,6 +6,7 @@
 #include <deque>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -40,6 +41,10 @@ struct ProcessState {
     SharedSpace space;
     std::vector<ThreadHandle> threads;  // not exited, as far as known
 
+    // Until the kernel's part of an exec is over, the user registers are still the old program's.
+    std::optional<SharedSpace> before_exec;
+    std::uint64_t exec_ns = 0;
+
     bool maps_known = false;
     bool exe_pending = false;  // the next file mapping is the main image of an exec
     bool ended = false;
@@ -58,6 +63,7 @@ struct ProcessState {
 struct ThreadState {
     ThreadInfo info;
     bool ended = false;
+    std::uint64_t read_ns = 0;  // /proc showed it at this time; 0: known from records alone
 };
 
 class ProcessRegistry {

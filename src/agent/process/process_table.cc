@@ -18,6 +18,8 @@ namespace {
 // Beyond these counts the table looks for processes and threads whose end it missed.
 constexpr std::size_t usual_processes = 8192, usual_threads = 32'768;
 constexpr std::size_t max_kernel_notes_bytes = 64 * 1024;
+// The kernel's part of an exec takes less.
+constexpr std::uint64_t exec_tail_ns = 100'000'000;
 constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
 const ThreadInfo forgotten_thread;
@@ -71,6 +73,7 @@ std::optional<ProcessTable::LifecycleEvent> ProcessTable::on_record(const Record
 
 ThreadHandle ProcessTable::thread_of(std::uint32_t pid, std::uint32_t tid, std::uint64_t time_ns) {
     ProcessRegistry& registry = state_->registry;
+    state_->last_sample_ns = time_ns;
     const ThreadHandle known = registry.thread_by_tid(tid);
     if (known != 0) {
         ProcessState* process = registry.by_handle(registry.thread(known)->info.process);
@@ -105,6 +108,14 @@ ResolvedAddress ProcessTable::resolve(ProcessHandle handle, std::uint64_t addres
     ProcessState* process = state_->registry.by_handle(handle);
     if (process == nullptr) return {0, address};
     const Mapping* mapping = process->space.find(address);
+    if (mapping == nullptr && process->before_exec) {
+        mapping = process->before_exec->find(address);
+        process->space.note_unknown_answer();  // a mapping that appears there is right for later samples
+        if (state_->last_sample_ns > process->exec_ns + exec_tail_ns) {
+            mapping = nullptr;
+            process->before_exec.reset();
+        }
+    }
     if (mapping == nullptr && state_->backfill(*process, address)) mapping = process->space.find(address);
     if (mapping == nullptr) {
         process->space.note_unknown_answer();

@@ -53,6 +53,7 @@ struct ProcessTable::State {
     ProcessRegistry registry;
     ModuleCache modules;
 
+    std::uint64_t last_sample_ns = 0;
     std::vector<wire::Loss> losses;
     std::vector<wire::Notice> notices;
     bool forbidden_notice_given = false;
