@@ -21,35 +21,49 @@ Result<bool> FileSink::check() const {
     return true;
 }
 
-Result<bool> FileSink::begin(const wire::RecordingId& id) {
-    TRY(check());
+Error FileSink::about_file(Error error) const {
+    error.message = fmt::format("{}: {}", path_ == "-" ? "standard output" : path_, error.message);
+    return error;
+}
+
+Result<bool> FileSink::open_writer() {
     struct stat info{};
     if (path_ == "-") {
         UniqueFd copy(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
-        if (!copy) return fail_errno("write to standard output", errno);
+        if (!copy) return fail_errno("duplicate the descriptor", errno);
         writer_.emplace(TRY(wire::SessionWriter::to_descriptor(std::move(copy))));
     } else if (::stat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
         // A named pipe or a device.
         UniqueFd fd(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
-        if (!fd) return fail_errno("open " + path_, errno);
+        if (!fd) return fail_errno("open", errno);
         writer_.emplace(TRY(wire::SessionWriter::to_descriptor(std::move(fd))));
     } else {
         if (force_) (void)::unlink(path_.c_str());
         writer_.emplace(TRY(wire::SessionWriter::create(path_)));
     }
-    hello_.recording = wire::Hello::Kept{id, 1, 0};
-    TRY(writer_->append(realtime_ns(), wire::Flag::reply, wire::encode_hello(hello_)));
     return true;
 }
 
+Result<bool> FileSink::append(wire::Flag flag, std::string_view payload) {
+    auto written = writer_->append(realtime_ns(), flag, payload);
+    if (!written) return std::unexpected(about_file(std::move(written).error()));
+    return true;
+}
+
+Result<bool> FileSink::begin(const wire::RecordingId& id) {
+    TRY(check());
+    if (auto opened = open_writer(); !opened) {
+        Error error = std::move(opened).error();
+        const bool named = error.message.find(path_) != std::string::npos && path_ != "-";
+        return std::unexpected(named ? std::move(error) : about_file(std::move(error)));
+    }
+    hello_.recording = wire::Hello::Kept{id, 1, 0};
+    return append(wire::Flag::reply, wire::encode_hello(hello_));
+}
+
 Result<bool> FileSink::push(wire::Batch& batch, const wire::EventPeriods& periods) {
-    const std::int64_t now = realtime_ns();
     const wire::Frame frame = wire::batch_frame(wire::encode(batch, periods));
-    auto written = writer_->append(now, frame.flag, frame.payload);
-    if (written) return true;
-    Error error = std::move(written).error();
-    error.message = fmt::format("{}: {}", path_ == "-" ? "standard output" : path_, error.message);
-    return std::unexpected(std::move(error));
+    return append(frame.flag, frame.payload);
 }
 
 void FileSink::discard() {

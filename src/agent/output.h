@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "agent/batch_sink.h"
 #include "agent/link/link.h"
@@ -34,6 +35,10 @@ public:
     [[nodiscard]] std::uint64_t size_bytes() const { return writer_ ? writer_->size_bytes() : 0; }
 
 private:
+    [[nodiscard]] Error about_file(Error error) const;
+    Result<bool> open_writer();
+    Result<bool> append(wire::Flag flag, std::string_view payload);
+
     std::string path_;
     bool force_;
     wire::Hello hello_;

@@ -22,8 +22,8 @@ namespace flamewire::agent {
 namespace {
 
 constexpr std::uint64_t ns_per_s = 1'000'000'000;
-// How often --name looks for its process, and how often a daemon looks whether the link came or went.
-constexpr std::uint64_t look_ns = 200'000'000, link_check_ns = ns_per_s;
+// How often --name looks for its process.
+constexpr std::uint64_t look_ns = 200'000'000;
 // How long the end waits for acknowledgements: little after a signal, longer when a launched command is simply done.
 constexpr std::uint32_t flush_after_signal_ms = 2'000, flush_after_command_ms = 10'000;
 constexpr std::size_t worker_capacity = 16;
@@ -104,7 +104,6 @@ int Session::run() {
         check_clock();
         if (waiting_for_name_) look_for_name();
         handle_commands();
-        check_link();
     }
     finish();
     return *exit_code_;
@@ -122,13 +121,11 @@ Result<bool> Session::start_link() {
     callbacks.new_epoch_wanted = [this] {
         if (const std::shared_ptr<Recorder> last = recorder()) last->begin_epoch();
     };
+    if (!link.listen) log("dialling {} port {}", link.host, link.port);
     link_ = TRY(Link::start(link, std::move(callbacks)));
     link_ready_ = link_.get();
     link_sink_.emplace(*link_);
-    if (link.listen)
-        log("listening on {} port {}", link.host, link.port);
-    else
-        log("dialling {} port {}", link.host, link.port);
+    if (link.listen) log("listening on {} port {}", link.host, link.port);
     if (!options_.has_target()) log_line("waiting for commands");
     return true;
 }
@@ -200,7 +197,6 @@ void Session::wait() {
     std::uint64_t until = now + 3600 * ns_per_s;
     if (waiting_for_name_) until = std::min(until, next_look_ns_);
     if (output_ends_ns_) until = std::min(until, *output_ends_ns_);
-    if (link_) until = std::min(until, now + link_check_ns);
     std::array<pollfd, 2> fds{pollfd{signals_.get(), POLLIN, 0}, pollfd{wake_.get(), POLLIN, 0}};
     (void)::poll(fds.data(), fds.size(), until <= now ? 0 : static_cast<int>((until - now + 999'999) / 1'000'000));
     std::uint64_t ignored = 0;
@@ -257,18 +253,6 @@ void Session::check_clock() {
         log_line("the command goes on; the agent waits for its end");
 }
 
-void Session::check_link() {
-    if (!link_) return;
-    const Link::Status status = link_->status();
-    const std::string peer = status.connected ? (status.peer.empty() ? "the server" : status.peer) : std::string();
-    if (peer == peer_) return;
-    if (peer.empty())
-        log("lost the connection to {}; what is sampled meanwhile is kept", peer_);
-    else
-        log("connected to {}", peer);
-    peer_ = peer;
-}
-
 // Ends the running recording, by `reason` unless it has ended itself, and says what became of it.
 void Session::end_recording(std::string reason, std::int32_t exit_code) {
     const std::shared_ptr<Recorder> current = recorder();
@@ -291,7 +275,8 @@ void Session::say_end(const Recorder& recorder, const Ended& ended) const {
         counts.rows_samples, counts.samples_lost + counts.samples_dropped, counts.batches, size);
     detail("{}", recorder.account_line());
     detail("{} ms of CPU, {} KiB resident", process_cpu_ns() / 1'000'000, ResidentMemory().bytes() / 1024);
-    if (counts.rows_samples == 0 && !ended.error) log_line("no sample: the target used no CPU while it was watched");
+    if (counts.rows_samples == 0 && !ended.error)
+        log_line("no sample: the target used hardly any CPU while it was watched");
 }
 
 void Session::finish() {
@@ -302,6 +287,8 @@ void Session::finish() {
     if (status.spool_bytes != 0 || status.queue_batches != 0) {
         const std::uint32_t patience =
             signalled_ || command_ == nullptr ? flush_after_signal_ms : flush_after_command_ms;
+        if (patience > flush_after_signal_ms)
+            log("waiting up to {} s for the server to take the rest", patience / 1000);
         if (!link_->flush(patience))
             log("the server has not taken {} bytes; they are lost", link_->status().spool_bytes);
     }

@@ -62,7 +62,6 @@ private:
     void handle_signals();
     void check_recording();
     void check_clock();
-    void check_link();
     void finish();
     void quit(int exit_code);
     void fail_with(const Error& error);
@@ -76,14 +75,13 @@ private:
     Machine machine_ = describe_machine();
     Sysfs sysfs_ = real_sysfs();
     std::string agent_id_;
-    Settings settings_;  // of the next start; of run()'s thread, read by the worker under mutex_
-    std::vector<EventSpec> first_events_;
+    Settings settings_;                    // of the next start; of run()'s thread, read by the worker under mutex_
+    std::vector<EventSpec> first_events_;  // of settings_, for the target of the command line
 
     std::optional<FileSink> file_;
     std::unique_ptr<Link> link_;
     std::atomic<Link*> link_ready_{nullptr};
     std::optional<LinkSink> link_sink_;
-    std::string peer_;  // as last told
 
     std::optional<std::uint64_t> output_ends_ns_;
     bool waiting_for_name_ = false;

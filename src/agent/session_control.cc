@@ -201,7 +201,10 @@ Result<std::optional<Running>> Session::configure(const SettingsChange& change) 
     const std::shared_ptr<Recorder> current = recording_ ? recorder() : nullptr;
     Settings settings = changed(current ? current->running().settings : settings_, change);
     std::vector<EventSpec> events = TRY(parse_events(settings.events.empty() ? "cycles" : settings.events, sysfs_));
-    if (current) TRY(current->change(settings, std::move(events), capabilities()));
+    if (current)
+        TRY(current->change(settings, std::move(events), capabilities()));
+    else
+        first_events_ = std::move(events);  // of the process that --name may still wait for
     {
         const std::lock_guard lock(mutex_);
         settings_ = std::move(settings);

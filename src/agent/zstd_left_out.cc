@@ -1,0 +1,52 @@
+// Leaves zstd's search strategies of levels 5 and up out of the static agent: 240 KB of code that level 1
+// (wire/frame.cc) never reaches, but that zstd's table of strategies refers to. The stand-ins are weak: the linker
+// finds the names defined and does not fetch those members of libzstd.a; where another version of zstd needs the
+// members for a name that is not here, theirs win. A stand-in that is called is a bug of ours and ends the program.
+#include <cstddef>
+#include <cstdlib>
+
+#define FLAMEWIRE_NEVER_CALLED(name)      \
+    extern "C" [[gnu::weak]] void name(); \
+    void name() { std::abort(); }
+#define FLAMEWIRE_NEVER_CALLED_WITH_DICTIONARIES(name) \
+    FLAMEWIRE_NEVER_CALLED(name)                       \
+    FLAMEWIRE_NEVER_CALLED(name##_dictMatchState)      \
+    FLAMEWIRE_NEVER_CALLED(name##_extDict)
+#define FLAMEWIRE_NEVER_CALLED_WITH_ROWS(name)         \
+    FLAMEWIRE_NEVER_CALLED_WITH_DICTIONARIES(name)     \
+    FLAMEWIRE_NEVER_CALLED(name##_row)                 \
+    FLAMEWIRE_NEVER_CALLED(name##_dictMatchState_row)  \
+    FLAMEWIRE_NEVER_CALLED(name##_extDict_row)         \
+    FLAMEWIRE_NEVER_CALLED(name##_dedicatedDictSearch) \
+    FLAMEWIRE_NEVER_CALLED(name##_dedicatedDictSearch_row)
+
+// zstd_lazy.o
+FLAMEWIRE_NEVER_CALLED_WITH_ROWS(ZSTD_compressBlock_greedy)
+FLAMEWIRE_NEVER_CALLED_WITH_ROWS(ZSTD_compressBlock_lazy)
+FLAMEWIRE_NEVER_CALLED_WITH_ROWS(ZSTD_compressBlock_lazy2)
+FLAMEWIRE_NEVER_CALLED_WITH_DICTIONARIES(ZSTD_compressBlock_btlazy2)
+FLAMEWIRE_NEVER_CALLED(ZSTD_dedicatedDictSearch_lazy_loadDictionary)
+FLAMEWIRE_NEVER_CALLED(ZSTD_insertAndFindFirstIndex)
+FLAMEWIRE_NEVER_CALLED(ZSTD_row_update)
+// zstd_opt.o
+FLAMEWIRE_NEVER_CALLED_WITH_DICTIONARIES(ZSTD_compressBlock_btopt)
+FLAMEWIRE_NEVER_CALLED_WITH_DICTIONARIES(ZSTD_compressBlock_btultra)
+FLAMEWIRE_NEVER_CALLED(ZSTD_compressBlock_btultra2)
+FLAMEWIRE_NEVER_CALLED(ZSTD_updateTree)
+
+// zstd_v05.o, zstd_v06.o, zstd_v07.o. The size of an old frame is asked for first (ZSTD_getFrameContentSize): "not
+// enough bytes" makes that unknown, which wire::decompress refuses, so nothing below is reached whatever the bytes are.
+#define FLAMEWIRE_OLD_FORMAT(version)                                                                     \
+    extern "C" [[gnu::weak]] std::size_t ZSTD##version##_getFrameParams(void*, const void*, std::size_t); \
+    std::size_t ZSTD##version##_getFrameParams(void*, const void*, std::size_t) { return 1; }             \
+    FLAMEWIRE_NEVER_CALLED(ZSTD##version##_createDCtx)                                                    \
+    FLAMEWIRE_NEVER_CALLED(ZSTD##version##_freeDCtx)                                                      \
+    FLAMEWIRE_NEVER_CALLED(ZSTD##version##_decompress_usingDict)                                          \
+    FLAMEWIRE_NEVER_CALLED(ZSTD##version##_findFrameSizeInfoLegacy)                                       \
+    FLAMEWIRE_NEVER_CALLED(ZBUFF##version##_createDCtx)                                                   \
+    FLAMEWIRE_NEVER_CALLED(ZBUFF##version##_freeDCtx)                                                     \
+    FLAMEWIRE_NEVER_CALLED(ZBUFF##version##_decompressInitDictionary)                                     \
+    FLAMEWIRE_NEVER_CALLED(ZBUFF##version##_decompressContinue)
+FLAMEWIRE_OLD_FORMAT(v05)
+FLAMEWIRE_OLD_FORMAT(v06)
+FLAMEWIRE_OLD_FORMAT(v07)
