@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
 #include <charconv>
+#include <cstdlib>
+#include <filesystem>
 
 namespace flamewire::server {
 namespace {
@@ -34,6 +35,7 @@ Result<bool> finish(Options& options, const std::vector<std::string>& agents, co
     TRY(check(options.settings));
     if (options.data_dir.empty()) options.data_dir = default_data_dir();
     if (options.data_dir.empty()) return fail(ErrorCode::invalid, "there is no home directory: give --data-dir");
+    options.data_dir = std::filesystem::absolute(options.data_dir).lexically_normal().string();
     return true;
 }
 

@@ -121,7 +121,8 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
         const std::string why = document ? hello.error().message : document.error().message;
         return peer->connection->close("no valid hello: " + why);
     }
-    peer->agent_id = hello->agent_id.empty() ? peer->connection->address() : hello->agent_id;
+    const bool again = !peer->agent_id.empty();
+    if (!again) peer->agent_id = hello->agent_id.empty() ? peer->connection->address() : hello->agent_id;
     Agent& agent = agents_[peer->agent_id];
     if (agent.peer && agent.peer != peer) agent.peer->connection->close("replaced by a newer connection of the same agent");
     agent.peer = peer;
@@ -132,8 +133,9 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
     agent.info.state = hello->state;
     agent.info.hello = compact(*document);
     agent.same_boot = !own_boot_id().empty() && hello->platform.boot_id == own_boot_id();
-    spdlog::info("agent {} connected from {} ({} {})", agent.info.id, agent.info.address, hello->agent,
-                 hello->agent_version);
+    if (!again)
+        spdlog::info("agent {} connected from {} ({} {})", agent.info.id, agent.info.address, hello->agent,
+                     hello->agent_version);
     if (peer->dial) {
         peer->dial->backoff = std::chrono::milliseconds(1000);
         peer->dial->kept = true;
@@ -144,17 +146,16 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
         peer->connection->send(wire::Flag::acknowledgement, wire::encode_ack({}));
         return;
     }
-    // Batches that arrive meanwhile wait in the inbox.
-    peer->busy = true;
     peer->recording = hello->recording->id;
-    asio::post(pool_, [this, peer, recording = hello->recording->id] {
-        asio::post(io_, [this, peer, session = ingest_.resume(recording)]() mutable { greeted(peer, std::move(session)); });
-    });
+    peer->hello_waiting = true;
+    ingest(peer);
 }
 
 void AgentHub::reply_arrived(const PeerPtr& peer, const std::string& payload) {
     const auto reply = wire::parse_object(payload);
     if (!reply) return peer->connection->close("a reply is no JSON: " + reply.error().message);
+    // It goes on with a recording that this server has not been asked about.
+    if (wire::text_member(*reply, "type") == "hello") return greet(peer, payload);
     const std::string id = wire::text_member(*reply, "id");
     const auto pending = commands_.find(id);
     if (pending == commands_.end() || pending->second.agent != peer->agent_id) return;

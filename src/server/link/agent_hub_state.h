@@ -16,7 +16,9 @@ struct AgentHub::Peer {
     std::deque<ArrivedFrame> inbox;
     std::size_t inbox_bytes = 0;
     bool busy = false;
+    bool hello_waiting = false;      // a hello named `recording`: to be looked up once the inbox is empty
     Clock::time_point retry_at{};  // the disk refused: not before
+    bool trouble_said = false;
 
     std::shared_ptr<Session> session;
     std::optional<wire::RecordingId> recording;  // acknowledged to

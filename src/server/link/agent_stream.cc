@@ -39,6 +39,15 @@ void AgentHub::greeted(const PeerPtr& peer, Result<std::shared_ptr<Session>> ses
 
 void AgentHub::ingest(const PeerPtr& peer) {
     peer->connection->pause_reading(peer->inbox_bytes > max_inbox_bytes);
+    if (peer->hello_waiting && !peer->busy && peer->inbox.empty() && peer->open && !stopping_) {
+        peer->hello_waiting = false;
+        peer->busy = true;  // batches that arrive meanwhile wait in the inbox
+        asio::post(pool_, [this, peer, recording = *peer->recording] {
+            auto session = ingest_.resume(recording);
+            asio::post(io_, [this, peer, session = std::move(session)]() mutable { greeted(peer, std::move(session)); });
+        });
+        return;
+    }
     if (peer->busy || peer->inbox.empty() || !peer->open || stopping_ || Clock::now() < peer->retry_at) return;
     peer->busy = true;
     std::deque<ArrivedFrame> frames = std::exchange(peer->inbox, {});
@@ -65,6 +74,13 @@ void AgentHub::ingested(const PeerPtr& peer, Ingested result) {
     if (!result.garbage.empty()) {
         spdlog::warn("agent {}: {}", peer->agent_id, result.garbage);
         return peer->connection->close(result.garbage);
+    }
+    if (peer->trouble_said != !result.rest.empty()) {
+        peer->trouble_said = !result.rest.empty();
+        if (peer->trouble_said)
+            spdlog::error("agent {}: {}; its batches wait", peer->agent_id, result.trouble);
+        else
+            spdlog::info("agent {}: its batches are written again", peer->agent_id);
     }
     if (!result.rest.empty()) {
         peer->retry_at = Clock::now() + disk_retry;

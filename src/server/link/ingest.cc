@@ -45,10 +45,12 @@ Ingested Ingest::take(std::deque<ArrivedFrame> frames, std::shared_ptr<Session> 
         }
         if (!taken) {
             const ErrorCode code = taken.error().code;
-            if (code == ErrorCode::invalid || code == ErrorCode::too_large || code == ErrorCode::not_found)
+            if (code == ErrorCode::invalid || code == ErrorCode::too_large || code == ErrorCode::not_found) {
                 result.garbage = taken.error().message;
-            else
-                result.rest = std::move(frames);  // the disk: not the agent's fault
+            } else {
+                result.trouble = taken.error().message;  // the disk: not the agent's fault
+                result.rest = std::move(frames);
+            }
             break;
         }
         took = true;

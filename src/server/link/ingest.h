@@ -25,6 +25,7 @@ struct Ingested {
     std::shared_ptr<Session> session;      // of the last batch
     std::optional<Session::Taken> last;    // of the last batch that was stored
     std::deque<ArrivedFrame> rest;         // not taken, because the disk refused: to be tried again
+    std::string trouble;                   // why `rest` was not taken
     std::string garbage;                   // not empty: the connection is not to be trusted
 };
 

@@ -23,6 +23,8 @@ namespace {
 
 constexpr std::string_view stream_name = "stream.flw";
 constexpr std::string_view sidecar_name = "session.json";
+// Ended sessions that stay in memory for the next question.
+constexpr std::size_t idle_sessions_kept = 4;
 constexpr std::size_t max_sidecar_bytes = std::size_t{4} << 20;
 // A listing rebuilds missing sidecars for this long; the rest follows with the next one.
 constexpr std::chrono::milliseconds rebuild_budget{1500};
@@ -209,7 +211,7 @@ Result<std::shared_ptr<Session>> Catalog::load(const EntryPtr& entry) {
         entry->session = session;
         entry->recording = session->recording();
     }
-    unload_idle(4);
+    unload_idle(idle_sessions_kept);
     return session;
 }
 
@@ -254,8 +256,11 @@ Result<std::shared_ptr<Session>> Catalog::create(const wire::RecordingId& record
     entry->sidecar_path = fmt::format("{}/{}", directory, sidecar_name);
     entry->recording = recording;
     entry->session = *session;
-    const std::lock_guard lock(mutex_);
-    entries_[id] = std::move(entry);
+    {
+        const std::lock_guard lock(mutex_);
+        entries_[id] = std::move(entry);
+    }
+    unload_idle(idle_sessions_kept);
     return session;
 }
 

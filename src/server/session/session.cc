@@ -10,12 +10,13 @@
 #include "base/file.h"
 #include "base/hex.h"
 #include "profile/query.h"
+#include "profile/tables.h"
 
 namespace flamewire::server {
 namespace {
 
-// Above this much in the agent's spool (its bound is 8 MiB by default) acknowledgements go out at once.
-constexpr std::uint64_t urgent_spool_bytes = std::uint64_t{4} << 20;
+// Above this much in the agent's spool (8 MiB by default, half of it under way at most) acknowledgements go out at once.
+constexpr std::uint64_t urgent_spool_bytes = std::uint64_t{1} << 20;
 // Addresses a module and lock: between slices queries and batches get their turn, and the page its first names.
 constexpr std::size_t symbol_slice = 4096;
 constexpr std::chrono::seconds thorough_every{1};
@@ -373,6 +374,8 @@ void Session::fill_from_store(SessionInfo& info, bool thorough) {
     retention.memory_bytes = store_.memory_bytes();
     for (const profile::Coverage& stretch : store_.coverage())
         if (!stretch.whole) retention.whole_from_ms = ms(stretch.end_ns);
+    for (const profile::RowChunk& chunk : store_.tables().rows.chunks())
+        if (chunk.level != 0) retention.coarse_rows += chunk.size();
     info.retention = retention;
     if (thorough && info.samples != 0) {
         const profile::Weight unresolved = profile::unresolved(store_, {});

@@ -1,0 +1,281 @@
+#include "server/http/api.h"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "recording.h"
+#include "server/http/event_stream.h"
+#include "wire/control.h"
+
+using namespace flamewire;
+using namespace flamewire::server;
+using flamewire::test::RecordingScene;
+using flamewire::test::ScratchDirectory;
+
+namespace {
+
+Request get(const std::string& target) {
+    Request request;
+    request.method = "GET";
+    auto parsed = parse_target(target).value();
+    request.path = std::move(parsed.path);
+    request.query = std::move(parsed.query);
+    return request;
+}
+
+Request post(const std::string& target, const std::string& body, const std::string& method = "POST") {
+    Request request = get(target);
+    request.method = method;
+    request.body = body;
+    return request;
+}
+
+// Everything that an answer needs, with agents that are only told.
+struct Desk {
+    ScratchDirectory data;
+    std::unique_ptr<Catalog> catalog = Catalog::open(data.path(), {}).value();
+    symbol::Symbolizer symbolizer{symbol::Config{}};
+    Symbolization symbols{symbolizer, [](const auto&) {}};
+    SourceLookup sources{SourceConfig{data.path(), "", {}}};
+    Settings settings{SettingsValues{{}, data.path(), {}, "", true}};
+    std::vector<AgentInfo> agents;
+    std::string sent;
+    Api api{*catalog, symbols, symbolizer, sources, settings, told(), ServerFacts{}};
+
+    Api::Agents told() {
+        Api::Agents result;
+        result.all = [this] { return agents; };
+        result.command = [this](const std::string& agent, const std::string& command, const rapidjson::Value&,
+                                std::chrono::milliseconds timeout, const Api::Reply& reply) {
+            sent = agent + " " + command + " " + std::to_string(timeout.count());
+            reply(json_answer(R"({"id":"1","ok":true})"));
+        };
+        result.connect = [](const std::string&, std::uint16_t, const std::function<void(Result<AgentInfo>)>& answer) {
+            answer(fail(ErrorCode::closed, "nobody there"));
+        };
+        return result;
+    }
+    std::shared_ptr<Session> record(RecordingScene& scene) {
+        auto session = catalog->create(scene.id(), "demo").value();
+        const wire::Frame frame = scene.next();
+        session->take(frame.flag, frame.payload, 1'800'000'000'000'000'000).value();
+        session->attach_agent("127.0.0.1:5");
+        return session;
+    }
+    rapidjson::Document ok(const std::string& target) {
+        const Answer answer = api.answer(get(target));
+        INFO(target << " " << answer.body);
+        REQUIRE(answer.status == 200);
+        return wire::parse_object(answer.body).value();
+    }
+    Answer agent_answer(const Request& request) {
+        Answer result;
+        api.agent_request(request, [&](Answer answer) { result = std::move(answer); });
+        return result;
+    }
+};
+
+void check_error(const Answer& answer, int status, const std::string& code) {
+    INFO(answer.body);
+    CHECK(answer.status == status);
+    const auto document = wire::parse_object(answer.body);
+    REQUIRE(document);
+    REQUIRE(document->MemberCount() == 1);
+    const auto& error = (*document)["error"];
+    CHECK(error["code"].GetString() == code);
+    CHECK(error["message"].GetStringLength() > 5);
+}
+
+}  // namespace
+
+TEST_CASE("every error has the one shape") {
+    Desk desk;
+    check_error(desk.api.answer(get("/api/flamegraph")), 404, "no_data");
+    check_error(desk.api.answer(get("/api/nothing")), 404, "not_found");
+    check_error(desk.api.answer(post("/api/status", "")), 405, "method_not_allowed");
+    check_error(desk.api.answer(get("/api/sessions/none")), 404, "not_found");
+    check_error(desk.api.answer(get("/api/sessions?limit=x")), 400, "validation");
+    check_error(desk.api.answer(get("/api/sessions?limit=1001")), 400, "validation");
+    check_error(desk.agent_answer(post("/api/agent/command", "{\"cmd\":\"ping\"}")), 409, "no_agent");
+    check_error(desk.agent_answer(post("/api/agent/connect", "{\"host\":\"h\"}")), 502, "agent_unreachable");
+    check_error(desk.agent_answer(post("/api/agent/connect", "{\"host\":\"h\",\"port\":70000}")), 400, "validation");
+    RecordingScene scene;
+    const auto session = desk.record(scene);
+    for (const char* target : {"/api/flamegraph?start=abc", "/api/flamegraph?start=nan", "/api/flamegraph?start=5&end=4", "/api/flamegraph?tid=1,x",
+                               "/api/flamegraph?pid=-1", "/api/flamegraph?min_share=2", "/api/timeline?slices=0", "/api/timeline?slices=2001",
+                               "/api/thread-view", "/api/source", "/api/source?file=a&first=x"})
+        check_error(desk.api.answer(get(target)), 400, "validation");
+    check_error(desk.api.answer(get("/api/flamegraph?event=none")), 404, "not_found");
+    check_error(desk.api.answer(get("/api/export/session/" + session->id() + "?format=xml")), 400, "validation");
+    check_error(desk.api.answer(post("/api/sessions/" + session->id(), "", "DELETE")), 409, "conflict");
+    for (const char* body : {"", "[]", "{", "{\"binaries\":7}", "{\"inline\":1}", "{\"nonsense\":1}", "{\"path_map\":[\"x\"]}",
+                             "{\"source_dir\":\"/no/such\"}", "{\"binary\":\"/no/such\"}"})
+        check_error(desk.api.answer(post("/api/config", body, "PATCH")), 400, "validation");
+}
+
+TEST_CASE("views count what the recording holds") {
+    Desk desk;
+    RecordingScene scene;
+    const auto session = desk.record(scene);
+    auto graph = desk.ok("/api/flamegraph");
+    CHECK(graph["event"].GetString() == std::string("cycles"));
+    CHECK(graph["total"]["samples"].GetUint() == 4);
+    CHECK(graph["total"]["weight"].GetUint() == 40);
+    CHECK(graph["newest_ns"].GetUint64() == 5'020'000'000);
+    // root, 0x1fff (all 4 samples, 1 of its own), 0x1000 below it (3)
+    REQUIRE(graph["nodes"]["parent"].Size() == 3);
+    CHECK(graph["nodes"]["total"][1].GetUint() == 40);
+    CHECK(graph["nodes"]["self_samples"][1].GetUint() == 1);
+    CHECK(graph["nodes"]["total"][2].GetUint() == 30);
+    CHECK(graph["nodes"]["parent"][2].GetUint() == 1);
+    CHECK(graph["nodes"]["kind"][2].GetUint() == 4);
+    CHECK(graph["files"][0].GetStringLength() == 0);
+    CHECK(desk.ok("/api/flamegraph?event=faults")["total"]["weight"].GetUint() == 1);
+    // The second row is in the second bucket.
+    CHECK(desk.ok("/api/flamegraph?start=10")["total"]["samples"].GetUint() == 1);
+    CHECK(desk.ok("/api/flamegraph?end=10")["total"]["samples"].GetUint() == 3);
+    CHECK(desk.ok("/api/flamegraph?tid=43")["total"]["samples"].GetUint() == 4);
+    CHECK(desk.ok("/api/flamegraph?tid=44,45")["total"]["samples"].GetUint() == 0);
+    CHECK(desk.ok("/api/flamegraph?pid=42")["total"]["samples"].GetUint() == 4);
+    auto functions = desk.ok("/api/functions");
+    REQUIRE(functions["functions"].Size() == 2);
+    CHECK(functions["functions"][0]["self_percent"].GetDouble() == 75.0);
+    CHECK(functions["functions"][1]["total_percent"].GetDouble() == 100.0);
+    auto threads = desk.ok("/api/thread-summary");
+    CHECK(threads["total_samples"].GetUint() == 4);
+    CHECK(threads["threads"][0]["comm"].GetString() == std::string("demo"));
+    auto timeline = desk.ok("/api/timeline?slices=2");
+    CHECK(timeline["slice_ms"].GetDouble() == 10.0);
+    CHECK(timeline["samples"][0].GetUint() == 3);
+    CHECK(timeline["samples"][1].GetUint() == 1);
+    CHECK(desk.ok("/api/thread-view?tid=43")["functions"]["total"]["samples"].GetUint() == 4);
+    CHECK(desk.ok("/api/sessions/" + session->id())["modules"][0]["build_id"].GetString() == std::string("0102"));
+    CHECK(desk.ok("/api/status")["total_samples"].GetUint() == 5);
+    const Answer text = desk.api.answer(get("/api/export/session/" + session->id()));
+    CHECK_THAT(text.body, Catch::Contains(" 3\n"));
+    CHECK(text.headers.at(0).first == "Content-Disposition");
+}
+
+TEST_CASE("several live sessions are a question back") {
+    Desk desk;
+    RecordingScene one(1), two(2);
+    desk.record(one);
+    const auto second = desk.record(two);
+    const Answer answer = desk.api.answer(get("/api/functions"));
+    CHECK(answer.status == 409);
+    auto document = wire::parse_object(answer.body).value();
+    CHECK(document["error"]["code"].GetString() == std::string("several_sessions"));
+    CHECK(document["error"]["sessions"].Size() == 2);
+    CHECK(desk.api.answer(get("/api/functions?session=" + second->id())).status == 200);
+    CHECK(desk.ok("/api/sessions?limit=1")["sessions"].Size() == 1);
+    CHECK(desk.ok("/api/sessions?limit=1")["total"].GetUint() == 2);
+    CHECK(desk.ok("/api/sessions?q=nothing-like-it")["total"].GetUint() == 0);
+}
+
+TEST_CASE("source that is not found says where it was looked for") {
+    Desk desk;
+    RecordingScene scene;
+    desk.record(scene);
+    const Answer answer = desk.api.answer(get("/api/source?file=/build/demo/main.cc"));
+    CHECK(answer.status == 404);
+    auto document = wire::parse_object(answer.body).value();
+    CHECK(document["error"]["tried"].Size() >= 2);
+    CHECK_THAT(document["error"]["suggestion"].GetString(), Catch::StartsWith("--path-map /build/demo="));
+    std::ofstream(desk.data / "main.cc") << "one\ntwo\nthree\n";
+    auto source = desk.ok("/api/source?file=/build/demo/main.cc&first=2&count=1");
+    CHECK(source["line_count"].GetUint() == 3);
+    REQUIRE(source["lines"].Size() == 1);
+    CHECK(source["lines"][0]["source"].GetString() == std::string("two"));
+    CHECK(source["hottest"].GetUint() == 0);
+}
+
+TEST_CASE("commands reach the agent that is meant") {
+    Desk desk;
+    AgentInfo agent;
+    agent.id = "a";
+    agent.connected = true;
+    desk.agents.push_back(agent);
+    CHECK(desk.agent_answer(post("/api/agent/command", R"({"cmd":"ping","timeout":2})")).body == R"({"id":"1","ok":true})");
+    CHECK(desk.sent == "a ping 2000");
+    for (const char* body : {"", "[]", R"({"cmd":"rm"})", R"({"cmd":"start","args":7})", R"({"cmd":"ping","extra":1})",
+                             R"({"cmd":"ping","timeout":0})", R"({"cmd":"ping","timeout":"x"})"})
+        check_error(desk.agent_answer(post("/api/agent/command", body)), 400, "validation");
+    agent.id = "b";
+    desk.agents.push_back(agent);
+    const Answer several = desk.agent_answer(post("/api/agent/command", R"({"cmd":"ping"})"));
+    CHECK(several.status == 409);
+    CHECK_THAT(several.body, Catch::Contains("\"agents\":[\"a\",\"b\"]"));
+    CHECK(desk.agent_answer(post("/api/agent/command?agent=b", R"({"cmd":"stop"})")).status == 200);
+    CHECK(desk.sent == "b stop 60000");
+    CHECK(desk.agent_answer(get("/api/stop?agent=b")).body == R"({"stopped":false,"reason":"nothing is being recorded"})");
+    desk.agents[1].session = "s";
+    CHECK(desk.agent_answer(get("/api/stop?agent=b")).body == R"({"stopped":true,"session":"s"})");
+}
+
+TEST_CASE("the configuration changes as a whole or not at all") {
+    Desk desk;
+    auto config = desk.ok("/api/config");
+    CHECK(config["inline"].GetBool());
+    const Answer refused = desk.api.answer(post("/api/config", R"({"inline":false,"sysroot":"/no/such"})", "PATCH"));
+    CHECK(refused.status == 400);
+    CHECK(desk.settings.get().inlines);
+    CHECK(desk.api.answer(post("/api/config", R"({"inline":false,"path_map":["/a=/b"]})", "PATCH")).status == 200);
+    CHECK_FALSE(desk.symbolizer.config().inlines);
+    CHECK(desk.sources.config().path_maps.at(0).second == "/b");
+}
+
+TEST_CASE("other origins and strange names are turned away") {
+    Request request = get("/api/status");
+    for (const char* host : {"localhost:8080", "127.0.0.1:8080", "[::1]:8080", "192.168.1.5", "LOCALHOST"}) {
+        request.host = host;
+        CHECK_FALSE(check_origin(request, "127.0.0.1"));
+    }
+    for (const char* host : {"", "evil.example", "localhost.evil.example:80", "127.0.0.1.evil.example"}) {
+        request.host = host;
+        CHECK(check_origin(request, "127.0.0.1")->status == 403);
+    }
+    request.host = "desk.lan:8080";
+    CHECK_FALSE(check_origin(request, "desk.lan"));
+    Request change = post("/api/agent/command", "{}");
+    change.host = "127.0.0.1:8080";
+    CHECK_FALSE(check_origin(change, ""));
+    change.origin = "http://127.0.0.1:8080";
+    CHECK_FALSE(check_origin(change, ""));
+    change.origin = "http://127.0.0.1:9";
+    CHECK(check_origin(change, "")->status == 403);
+    change.origin = "null";
+    CHECK(check_origin(change, "")->status == 403);
+    Request stop = get("/api/stop");
+    stop.host = "localhost";
+    CHECK_FALSE(check_origin(stop, ""));
+    stop.fetch_site = "cross-site";
+    CHECK(check_origin(stop, "")->status == 403);
+}
+
+TEST_CASE("targets are decoded with care") {
+    const auto target = parse_target("/api/x%20y?a=b+c%26&d&a=z#f").value();
+    CHECK(target.path == "/api/x y");
+    CHECK(target.query.at("a") == "z");
+    CHECK(target.query.at("d").empty());
+    for (const char* bad : {"/%", "/%4", "/%zz", "/%00", "/a?b=%g1"}) CHECK_FALSE(parse_target(bad));
+}
+
+TEST_CASE("a stalled reader gets the newest once") {
+    SessionInfo info;
+    info.id = "s";
+    info.events.push_back({"cycles", "cycles", 1, 1, 1, 1});
+    EventMarks::State state;
+    state.status = [] { return "{}"; };
+    state.session = [&](const std::string&) { return std::optional(info); };
+    state.agent = [](const std::string&) { return std::optional<AgentInfo>(); };
+    EventMarks marks("s");
+    for (info.data_version = 1; info.data_version < 100; ++info.data_version) marks.session("s");
+    marks.session("another");
+    const std::string text = marks.render(state);
+    CHECK_THAT(text, Catch::Contains("event: event_types\ndata: {\"session\":\"s\",\"event_types\":[\"cycles\"]}\n\n"));
+    CHECK_THAT(text, Catch::Contains("\"data_version\":100,"));
+    CHECK(text.find("\"data_version\":", text.find("\"data_version\":") + 1) == std::string::npos);
+    CHECK_FALSE(marks.any());
+    marks.session("s");
+    CHECK_THAT(marks.render(state), !Catch::Contains("event: event_types"));
+}

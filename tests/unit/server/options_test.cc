@@ -1,0 +1,52 @@
+#include "server/options.h"
+
+#include <catch2/catch.hpp>
+
+using namespace flamewire::server;
+
+namespace {
+
+ParsedOptions parse(std::vector<const char*> words) {
+    words.insert(words.begin(), "flamewire-server");
+    return parse_options(static_cast<int>(words.size()), words.data());
+}
+
+}  // namespace
+
+TEST_CASE("defaults are the documented ones") {
+    const auto parsed = parse({});
+    REQUIRE(parsed.message.empty());
+    CHECK(parsed.options.port == 9999);
+    CHECK(parsed.options.http_port == 8080);
+    CHECK(parsed.options.bind == "127.0.0.1");
+    CHECK(parsed.options.http_bind == "127.0.0.1");
+    CHECK(parsed.options.settings.source_dir == ".");
+    CHECK(parsed.options.settings.inlines);
+    CHECK(parsed.options.max_samples == 500'000);
+}
+
+TEST_CASE("options reach their values") {
+    const auto parsed = parse({"--port", "0", "--agent", "board:1", "--agent", "[::1]", "--path-map", "/a=/b", "--no-inline",
+                               "--addr2line", "x", "--readelf", "y", "--bind", "0.0.0.0", "--data-dir", "/d"});
+    REQUIRE(parsed.message.empty());
+    CHECK(parsed.options.port == 0);
+    CHECK(parsed.options.agents == std::vector<AgentAddress>{{"board", 1}, {"::1", 9999}});
+    CHECK(parsed.options.settings.path_map == std::vector<std::string>{"/a=/b"});
+    CHECK_FALSE(parsed.options.settings.inlines);
+    CHECK(parsed.options.remarks.size() == 2);
+    CHECK(parsed.options.data_dir == "/d");
+}
+
+TEST_CASE("mistakes are one sentence and exit 2") {
+    for (const std::vector<const char*>& words : std::vector<std::vector<const char*>>{
+             {"--port", "70000"}, {"--port", "x"}, {"--no-such"}, {"stray"}, {"--agent", ":5"}, {"--agent", "a:0"},
+             {"--path-map", "nonsense"}, {"--source-dir", "/no/such/dir"}, {"--binary", "/no/such/file"}, {"--sysroot", "/no/such"},
+             {"--max-samples", "5"}, {"--port"}}) {
+        const auto parsed = parse(words);
+        INFO(words.front());
+        CHECK(parsed.exit_code == 2);
+        CHECK(std::count(parsed.message.begin(), parsed.message.end(), '\n') == 1);
+    }
+    CHECK(parse({"--help"}).exit_code == 0);
+    CHECK(parse({"--version"}).message == "flamewire-server " FLAMEWIRE_VERSION "\n");
+}

@@ -1,0 +1,60 @@
+#include "server/session/sequence.h"
+
+#include <catch2/catch.hpp>
+
+using flamewire::server::Sequence;
+using Verdict = Sequence::Verdict;
+
+namespace {
+
+flamewire::wire::BatchHeader header(std::uint64_t seq, std::uint64_t first_seq = 0, std::uint32_t epoch = 1) {
+    flamewire::wire::BatchHeader result;
+    result.epoch = epoch;
+    result.seq = seq;
+    result.first_seq = first_seq;
+    return result;
+}
+
+}  // namespace
+
+TEST_CASE("batches are taken once and in order") {
+    Sequence sequence;
+    REQUIRE(sequence.judge(header(1)) == Verdict::next);
+    CHECK(sequence.take(header(1)) == 0);
+    CHECK(sequence.judge(header(1)) == Verdict::duplicate);
+    CHECK(sequence.judge(header(2)) == Verdict::next);
+    CHECK(sequence.take(header(2)) == 0);
+    CHECK(sequence.last_seq() == 2);
+    CHECK(sequence.judge(header(1)) == Verdict::duplicate);
+}
+
+TEST_CASE("a gap is counted, also before the first batch") {
+    Sequence sequence;
+    CHECK(sequence.judge(header(4)) == Verdict::gap);
+    CHECK(sequence.take(header(4)) == 3);
+    CHECK(sequence.judge(header(7)) == Verdict::gap);
+    CHECK(sequence.take(header(7)) == 2);
+    CHECK(sequence.missing() == 5);
+}
+
+TEST_CASE("a merged batch stands for all it merges") {
+    Sequence sequence;
+    sequence.take(header(1));
+    CHECK(sequence.judge(header(5, 2)) == Verdict::next);
+    CHECK(sequence.take(header(5, 2)) == 0);
+    CHECK(sequence.last_seq() == 5);
+    CHECK(sequence.judge(header(3)) == Verdict::duplicate);
+    CHECK(sequence.judge(header(5, 2)) == Verdict::duplicate);
+    CHECK(sequence.judge(header(8, 4)) == Verdict::overlap);
+    CHECK(sequence.judge(header(9, 8)) == Verdict::gap);
+}
+
+TEST_CASE("epochs only rise, and nonsense is refused") {
+    Sequence sequence;
+    sequence.take(header(1, 0, 3));
+    CHECK(sequence.judge(header(2, 0, 2)) == Verdict::stale);
+    CHECK(sequence.judge(header(2, 0, 4)) == Verdict::next);
+    CHECK(sequence.judge(header(0)) == Verdict::malformed);
+    CHECK(sequence.judge(header(2, 0, 0)) == Verdict::malformed);
+    CHECK(sequence.judge(header(2, 3)) == Verdict::malformed);
+}

@@ -1,0 +1,181 @@
+#include "server/session/session.h"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "recording.h"
+
+using namespace flamewire;
+using namespace flamewire::server;
+using flamewire::test::RecordingScene;
+using flamewire::test::ScratchDirectory;
+
+namespace {
+
+std::shared_ptr<Session> begin(const ScratchDirectory& directory, const RecordingScene& scene) {
+    return Session::create("s", directory / "stream.flw", scene.id(), {}).value();
+}
+
+Result<Session::Taken> give(Session& session, const wire::Frame& frame, std::int64_t arrival_ns = 1'800'000'000'000'000'000) {
+    return session.take(frame.flag, frame.payload, arrival_ns);
+}
+
+std::uint64_t samples(const Session& session) {
+    return session.read([](const profile::Store& store) { return store.total(0).samples; });
+}
+
+}  // namespace
+
+TEST_CASE("a batch counts once, however often it comes") {
+    ScratchDirectory directory;
+    RecordingScene scene;
+    const auto session = begin(directory, scene);
+    const wire::Frame first = scene.next(), second = scene.next();
+    CHECK(give(*session, first)->stored);
+    CHECK(samples(*session) == 5);
+    const auto again = give(*session, first);
+    REQUIRE(again);
+    CHECK_FALSE(again->stored);
+    CHECK(again->urgent);  // it waits for an acknowledgement that was lost
+    CHECK(give(*session, second)->stored);
+    CHECK(samples(*session) == 10);
+    CHECK(session->last_seq() == 2);
+    CHECK(session->sync().value() == 2);
+    CHECK(session->synced_seq() == 2);
+    const SessionInfo info = session->info();
+    CHECK(info.batches == 2);
+    CHECK(info.start_ns == 5'000'000'000);
+    CHECK(info.newest_ns == 5'270'000'000);  // bucket 526 and its 10 ms
+    CHECK(info.duration_ms == 270.0);
+    REQUIRE(info.events.size() == 2);
+    CHECK(info.events[0].name == "cycles");
+    CHECK(info.events[0].weight == 80);
+    CHECK(info.unresolved_percent == 100.0);
+}
+
+TEST_CASE("batches of others, garbage and overlaps are refused and change nothing") {
+    ScratchDirectory directory;
+    RecordingScene scene, other(0x11);
+    const auto session = begin(directory, scene);
+    give(*session, scene.next()).value();
+    CHECK(give(*session, other.next()).error().code == ErrorCode::not_found);
+    CHECK(give(*session, {wire::Flag::batch, "no protobuf"}).error().code == ErrorCode::invalid);
+    CHECK(give(*session, {wire::Flag::batch_zstd, "no zstd"}).error().code == ErrorCode::invalid);
+    wire::Batch merged = scene.batch();
+    merged.first_seq = 1;
+    CHECK(give(*session, scene.frame(merged)).error().code == ErrorCode::invalid);
+    CHECK(samples(*session) == 5);
+    CHECK(Session::load("s", directory / "stream.flw", {}).value()->info().samples == 5);
+}
+
+TEST_CASE("missing batches are said") {
+    ScratchDirectory directory;
+    RecordingScene scene;
+    const auto session = begin(directory, scene);
+    give(*session, scene.next()).value();
+    scene.skip(3);
+    CHECK(give(*session, scene.next())->stored);
+    const auto notices = session->info().notices;
+    REQUIRE(notices.size() == 1);
+    CHECK(notices[0].code == "batches-missing");
+    CHECK_THAT(notices[0].text, Catch::StartsWith("3 batches"));
+}
+
+TEST_CASE("a batch that refers to nothing is kept and not shown, live and in replay") {
+    ScratchDirectory directory;
+    RecordingScene scene;
+    const auto session = begin(directory, scene);
+    give(*session, scene.next()).value();
+    wire::Batch bad = scene.batch();
+    bad.rows[0].stack = 99;
+    CHECK(give(*session, scene.frame(bad))->stored);
+    CHECK(give(*session, scene.next())->stored);
+    CHECK(samples(*session) == 10);
+    const auto replayed = Session::load("s", directory / "stream.flw", {}).value();
+    CHECK(samples(*replayed) == 10);
+    CHECK(replayed->last_seq() == 3);
+    CHECK(replayed->info().notices == session->info().notices);
+}
+
+TEST_CASE("a restart continues the session after a tail torn anywhere") {
+    ScratchDirectory directory;
+    RecordingScene scene;
+    const wire::Frame first = scene.next(), second = scene.next();
+    std::uint64_t whole = 0;
+    {
+        const auto session = begin(directory, scene);
+        give(*session, first).value();
+        whole = std::filesystem::file_size(directory / "stream.flw");
+        give(*session, second).value();
+    }
+    const auto full = std::filesystem::file_size(directory / "stream.flw");
+    for (std::uint64_t cut = whole; cut < full; ++cut) {
+        const std::string path = directory / "torn.flw";
+        std::filesystem::copy_file(directory / "stream.flw", path, std::filesystem::copy_options::overwrite_existing);
+        std::filesystem::resize_file(path, cut);
+        const auto session = Session::load("s", path, {}).value();
+        REQUIRE(session->recording() == scene.id());
+        REQUIRE(session->last_seq() == 1);
+        REQUIRE(session->make_writable());
+        REQUIRE(give(*session, second)->stored);
+        REQUIRE(samples(*session) == 10);
+        REQUIRE(samples(*Session::load("s", path, {}).value()) == 10);
+    }
+}
+
+TEST_CASE("epochs begin anew and replay equals what was taken") {
+    ScratchDirectory directory;
+    RecordingScene scene;
+    const auto session = begin(directory, scene);
+    give(*session, scene.next()).value();
+    scene.new_epoch();
+    CHECK(give(*session, scene.next())->stored);
+    const auto ended = give(*session, scene.last());
+    REQUIRE(ended);
+    CHECK(ended->urgent);
+    CHECK(ended->end->reason == "stopped");
+    CHECK(session->ended());
+    const auto replayed = Session::load("s", directory / "stream.flw", {}).value();
+    SessionInfo live = session->info(), again = replayed->info();
+    CHECK(again.samples == 15);
+    CHECK(again.state == SessionState::ended);
+    CHECK(again.end_reason == "stopped");
+    CHECK(again.exit_code == 0);
+    CHECK(again.started_ns == live.started_ns);
+    CHECK(again.size_bytes == live.size_bytes);
+    CHECK(again.events == live.events);
+}
+
+TEST_CASE("a full disk takes nothing, says so, and the same frame fits later") {
+    ScratchDirectory directory;
+    RecordingScene scene;
+    const wire::Frame first = scene.next(), second = scene.next();
+    {
+        const auto session = begin(directory, scene);
+        give(*session, first).value();
+    }
+    const auto session = Session::load("s", directory / "stream.flw", {}).value();
+    const std::string hidden = directory / "hidden.flw";
+    std::filesystem::rename(directory / "stream.flw", hidden);  // cannot be opened for appending
+    CHECK(give(*session, second).error().code == ErrorCode::busy);
+    CHECK(samples(*session) == 5);
+    CHECK(session->info().notices.at(0).code == "disk");
+    std::filesystem::rename(hidden, directory / "stream.flw");
+    CHECK(give(*session, second)->stored);
+    CHECK(samples(*session) == 10);
+    CHECK(session->info().notices.empty());
+}
+
+TEST_CASE("states follow the agent") {
+    ScratchDirectory directory;
+    RecordingScene scene;
+    const auto session = begin(directory, scene);
+    session->attach_agent("127.0.0.1:1");
+    CHECK(session->info().state == SessionState::live);
+    session->set_paused(true);
+    CHECK(session->info().state == SessionState::paused);
+    session->detach_agent();
+    CHECK(session->info().state == SessionState::waiting);
+    give(*session, scene.last()).value();
+    CHECK(session->info().state == SessionState::ended);
+}
