@@ -115,10 +115,6 @@ class Process:
     def wait(self, seconds=30):
         return self.process.wait(seconds)
 
-    def signal(self, number):
-        if self.alive():
-            self.process.send_signal(number)
-
     def stop(self, number=signal.SIGTERM, seconds=15):
         self.signal(number)
         try:
@@ -127,6 +123,11 @@ class Process:
             self.process.kill()
             self.process.wait()
             raise AssertionError(f"{self.name} did not end within {seconds} s of signal {number}; its log:\n{self.err[-2000:]}") from None
+
+    # After stop(): its default still means the module.
+    def signal(self, number):
+        if self.alive():
+            self.process.send_signal(number)
 
 
 class Server(Process):
