@@ -38,8 +38,10 @@ struct Filter {
     std::optional<EventId> event = std::nullopt;
     std::uint64_t start_ns = 0;
     std::uint64_t end_ns = std::numeric_limits<std::uint64_t>::max();
+    // '= {}' lets a caller name only the members that it sets. NOLINTBEGIN(readability-redundant-member-init)
     std::vector<std::uint32_t> pids = {};  // empty: all
     std::vector<std::uint32_t> tids = {};  // empty: all
+    // NOLINTEND(readability-redundant-member-init)
 };
 
 struct Weight {

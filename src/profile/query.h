@@ -32,8 +32,8 @@ struct TreeOptions {
     double min_share = 0.0;  // subtrees below this share of the (zoomed) root's weight are pruned
     // Names of a path from the outermost frame: only the subtree below it, re-rooted (zoom into pruned parts). Empty:
     // all.
-    std::vector<std::string> path = {};
-    std::size_t max_nodes = 0;  // 0: no limit; else the smallest subtrees go first
+    std::vector<std::string> path = {};  // NOLINT(readability-redundant-member-init): as in Filter
+    std::size_t max_nodes = 0;           // 0: no limit; else the smallest subtrees go first
 };
 
 CallTree call_tree(const Store& store, const Filter& filter, const TreeOptions& options = {});

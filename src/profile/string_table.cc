@@ -7,11 +7,12 @@ namespace flamewire::profile {
 
 namespace {
 
-constexpr std::size_t block_size = 64 * 1024;
+constexpr std::size_t block_size = std::size_t{64} * 1024;
 
-std::uint64_t load_bytes(const char* data, std::size_t size) {
+// Up to eight bytes as a number.
+std::uint64_t load_bytes(std::string_view bytes) {
     std::uint64_t word = 0;
-    std::memcpy(&word, data, size);
+    std::memcpy(&word, bytes.data(), bytes.size());
     return word;
 }
 
@@ -28,10 +29,10 @@ std::uint64_t hash_seed() {
 std::uint64_t hash_text(std::string_view text) {
     std::uint64_t hash = hash_seed() ^ text.size();
     while (text.size() >= sizeof(std::uint64_t)) {
-        hash = hash_mix(hash, load_bytes(text.data(), sizeof(std::uint64_t)));
+        hash = hash_mix(hash, load_bytes(text.substr(0, sizeof(std::uint64_t))));
         text.remove_prefix(sizeof(std::uint64_t));
     }
-    return hash_mix(hash, load_bytes(text.data(), text.size()));
+    return hash_mix(hash, load_bytes(text));
 }
 
 StringTable::StringTable() : data_{""}, size_{0} {}
