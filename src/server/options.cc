@@ -1,8 +1,8 @@
 #include "server/options.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
@@ -26,11 +26,12 @@ Result<bool> finish(Options& options, const std::vector<std::string>& agents, co
     if (options.max_samples < 1000) return fail(ErrorCode::invalid, "--max-samples is at least 1000");
     if (!toolchain_prefix.empty() && options.settings.sysroot.empty()) {
         options.settings.sysroot = Settings::sysroot_of_toolchain(toolchain_prefix);
-        options.remarks.push_back(options.settings.sysroot.empty()
-                                      ? fmt::format("--toolchain-prefix {}: no sysroot is found beside it; give it with --sysroot",
-                                                    toolchain_prefix)
-                                      : fmt::format("--toolchain-prefix {}: its sysroot {} is used", toolchain_prefix,
-                                                    options.settings.sysroot));
+        options.remarks.push_back(
+            options.settings.sysroot.empty()
+                ? fmt::format("--toolchain-prefix {}: no sysroot is found beside it; give it with --sysroot",
+                              toolchain_prefix)
+                : fmt::format("--toolchain-prefix {}: its sysroot {} is used", toolchain_prefix,
+                              options.settings.sysroot));
     }
     TRY(check(options.settings));
     if (options.data_dir.empty()) options.data_dir = default_data_dir();
@@ -46,7 +47,8 @@ Result<AgentAddress> parse_agent_address(const std::string& text) {
     std::string_view rest;
     if (text.starts_with('[')) {
         const std::size_t end = text.find(']');
-        if (end == std::string::npos) return fail(ErrorCode::invalid, fmt::format("--agent takes HOST:PORT, not {}", text));
+        if (end == std::string::npos)
+            return fail(ErrorCode::invalid, fmt::format("--agent takes HOST:PORT, not {}", text));
         address.host = text.substr(1, end - 1);
         rest = std::string_view(text).substr(end + 1);
     } else {
@@ -78,20 +80,31 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     std::string addr2line, readelf, toolchain_prefix;
     bool version = false;
 
-    CLI::App app("flamewire-server: takes the profiles of agents, names them, keeps them and shows them in the browser.",
-                 "flamewire-server");
-    app.add_option("--port", options.port, "TCP port for agents; 0 picks a free one")->capture_default_str()->check(CLI::Range(0, 65535));
+    CLI::App app(
+        "flamewire-server: takes the profiles of agents, names them, keeps them and shows them in the browser.",
+        "flamewire-server");
+    app.add_option("--port", options.port, "TCP port for agents; 0 picks a free one")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 65535));
     app.add_option("--bind", options.bind, "address for agents; 0.0.0.0 lets boards connect")->capture_default_str();
-    app.add_option("--http-port", options.http_port, "port of the page; 0 picks a free one")->capture_default_str()->check(CLI::Range(0, 65535));
+    app.add_option("--http-port", options.http_port, "port of the page; 0 picks a free one")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 65535));
     app.add_option("--http-bind", options.http_bind, "address of the page")->capture_default_str();
     app.add_option("--data-dir", options.data_dir, "where sessions are kept (default: flamewire below XDG_DATA_HOME)");
-    app.add_option("--agent", agents, "connect out to a listening agent, HOST:PORT (repeatable)")->type_name("HOST:PORT")->allow_extra_args(false);
-    app.add_option("--binary", options.settings.binaries, "unstripped file to take symbols from (repeatable)")->allow_extra_args(false);
+    app.add_option("--agent", agents, "connect out to a listening agent, HOST:PORT (repeatable)")
+        ->type_name("HOST:PORT")
+        ->allow_extra_args(false);
+    app.add_option("--binary", options.settings.binaries, "unstripped file to take symbols from (repeatable)")
+        ->allow_extra_args(false);
     app.add_option("--source-dir", options.settings.source_dir, "root of the sources")->capture_default_str();
-    app.add_option("--path-map", options.settings.path_map, "rewrite compile-time paths (repeatable)")->type_name("FROM=TO")->allow_extra_args(false);
+    app.add_option("--path-map", options.settings.path_map, "rewrite compile-time paths (repeatable)")
+        ->type_name("FROM=TO")
+        ->allow_extra_args(false);
     app.add_option("--sysroot", options.settings.sysroot, "libraries and sources of the target");
     app.add_flag("--inline,!--no-inline", options.settings.inlines, "show inlined functions (default: on)");
-    app.add_option("--max-samples", options.max_samples, "rows in memory for each session; older ones become coarser")->capture_default_str();
+    app.add_option("--max-samples", options.max_samples, "rows in memory for each session; older ones become coarser")
+        ->capture_default_str();
     app.add_option("--toolchain-prefix", toolchain_prefix, "prefix of a cross compiler: its sysroot is used");
     app.add_option("--addr2line", addr2line, "not needed: symbols are read in process");
     app.add_option("--readelf", readelf, "not needed: files are read in process");

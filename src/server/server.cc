@@ -1,15 +1,15 @@
-// Threads: the caller's runs the io_context (agents, HTTP, stream); a pool of two ingests batches and answers queries; one
-// resolves symbols and loads sessions; one makes sessions durable. docs/server.md draws it.
+// Threads: the caller's runs the io_context (agents, HTTP, stream); a pool of two ingests batches and answers queries;
+// one resolves symbols and loads sessions; one makes sessions durable. docs/server.md draws it.
 #include "server/server.h"
 
+#include <asio/io_context.hpp>
+#include <asio/signal_set.hpp>
+#include <asio/thread_pool.hpp>
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
-#include <asio/io_context.hpp>
-#include <asio/signal_set.hpp>
-#include <asio/thread_pool.hpp>
 #include <cstdio>
 
 #include "server/http/http_server.h"
@@ -50,10 +50,14 @@ std::string target_command(const Options& options, std::uint16_t port) {
 class Server {
 public:
     Server(const Options& options, std::unique_ptr<Catalog> catalog)
-        : options_(options), settings_(options.settings), symbolizer_(symbol_config(options.settings)),
-          sources_(source_config(options.settings)), catalog_(std::move(catalog)),
+        : options_(options),
+          settings_(options.settings),
+          symbolizer_(symbol_config(options.settings)),
+          sources_(source_config(options.settings)),
+          catalog_(std::move(catalog)),
           symbols_(symbolizer_, [this](const std::shared_ptr<Session>& session) { session_changed(session); }),
-          disk_(*catalog_, [this](std::shared_ptr<Session> session, std::uint64_t seq) { hub_.synced(std::move(session), seq); }),
+          disk_(*catalog_,
+                [this](std::shared_ptr<Session> session, std::uint64_t seq) { hub_.synced(std::move(session), seq); }),
           ingest_(*catalog_, disk_, symbols_),
           hub_(io_, pool_, *catalog_, ingest_,
                {.agent_changed = [this](const AgentInfo& agent) { agent_changed(agent); },
@@ -70,7 +74,8 @@ public:
         facts.target_command = target_command(options_, port);
         facts.data_dir = options_.data_dir;
         print_start(facts);
-        api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, api_agents(), std::move(facts));
+        api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, api_agents(),
+                                     std::move(facts));
         http_->serve(*api_);
         for (const AgentAddress& agent : options_.agents) hub_.keep_dialling(agent.host, agent.port);
         return true;
@@ -97,9 +102,9 @@ public:
 private:
     void print_start(const ServerFacts& facts) const {
         for (const std::string& remark : options_.remarks) fmt::print(stderr, "{}\n", remark);
-        fmt::print("agent-port: {}\npage: {}\n\nOn a target: {}\n", facts.agent_port, facts.http_url, facts.target_command);
-        if (is_loopback(options_.bind))
-            fmt::print("Agents on this machine only; for boards add: --bind 0.0.0.0\n");
+        fmt::print("agent-port: {}\npage: {}\n\nOn a target: {}\n", facts.agent_port, facts.http_url,
+                   facts.target_command);
+        if (is_loopback(options_.bind)) fmt::print("Agents on this machine only; for boards add: --bind 0.0.0.0\n");
         fmt::print("Sessions are kept in {}\n", facts.data_dir);
         std::fflush(stdout);
     }
@@ -132,16 +137,20 @@ private:
     Api::Agents api_agents() {
         Api::Agents agents;
         agents.all = [this] { return hub_.agents(); };
-        agents.connect = [this](const std::string& host, std::uint16_t port, std::function<void(Result<AgentInfo>)> answer) {
+        agents.connect = [this](const std::string& host, std::uint16_t port,
+                                std::function<void(Result<AgentInfo>)> answer) {
             hub_.connect(host, port, std::move(answer));
         };
         agents.command = [this](const std::string& agent, const std::string& command, const rapidjson::Value& args,
                                 std::chrono::milliseconds timeout, const Api::Reply& reply) {
             hub_.command(agent, command, args, timeout, [reply](const CommandAnswer& answer) {
                 switch (answer.kind) {
-                    case CommandAnswer::Kind::reply: return reply(json_answer(answer.text));
-                    case CommandAnswer::Kind::unreachable: return reply(error_answer(502, "agent_unreachable", answer.text));
-                    case CommandAnswer::Kind::timeout: return reply(error_answer(504, "agent_timeout", answer.text));
+                    case CommandAnswer::Kind::reply:
+                        return reply(json_answer(answer.text));
+                    case CommandAnswer::Kind::unreachable:
+                        return reply(error_answer(502, "agent_unreachable", answer.text));
+                    case CommandAnswer::Kind::timeout:
+                        return reply(error_answer(504, "agent_timeout", answer.text));
                 }
             });
         };

@@ -5,7 +5,8 @@
 
 namespace flamewire::server {
 
-// Runs until SIGINT or SIGTERM; the answer is the exit code. What cannot start says one sentence on stderr and answers 1.
+// Runs until SIGINT or SIGTERM; the answer is the exit code. What cannot start says one sentence on stderr and
+// answers 1.
 int run(const Options& options);
 
 }  // namespace flamewire::server

@@ -87,7 +87,8 @@ void Api::command(const Request& request, Reply reply) {
     if (!body) return reply(error_answer(body.error()));
     const std::string name = wire::text_member(*body, "cmd");
     if (std::find(std::begin(relayed), std::end(relayed), name) == std::end(relayed))
-        return reply(error_answer(400, "validation", fmt::format("cmd is one of {}, not \"{:.60}\"", fmt::join(relayed, " "), name)));
+        return reply(error_answer(400, "validation",
+                                  fmt::format("cmd is one of {}, not \"{:.60}\"", fmt::join(relayed, " "), name)));
     rapidjson::Value args(rapidjson::kObjectType);
     if (const auto member = body->FindMember("args"); member != body->MemberEnd()) {
         if (!member->value.IsObject()) return reply(error_answer(400, "validation", "args is an object"));
@@ -95,7 +96,8 @@ void Api::command(const Request& request, Reply reply) {
     }
     double timeout_s = default_timeout_s;
     if (const auto member = body->FindMember("timeout"); member != body->MemberEnd()) {
-        if (!member->value.IsNumber() || !(member->value.GetDouble() > 0) || member->value.GetDouble() > longest_timeout_s)
+        if (!member->value.IsNumber() || !(member->value.GetDouble() > 0) ||
+            member->value.GetDouble() > longest_timeout_s)
             return reply(error_answer(400, "validation", "timeout is a number of seconds between 0 and 600"));
         timeout_s = member->value.GetDouble();
     }
@@ -119,17 +121,20 @@ void Api::stop(const Request& request, Reply reply) {
         return json_answer(json.take());
     };
     if (!agent) {
-        if (failure.body.find("\"no_agent\"") != std::string::npos) return reply(say(false, "no agent is connected", ""));
+        if (failure.body.find("\"no_agent\"") != std::string::npos)
+            return reply(say(false, "no agent is connected", ""));
         return reply(failure);
     }
     if (agent->session.empty()) return reply(say(false, "nothing is being recorded", ""));
     const rapidjson::Value args(rapidjson::kObjectType);
-    agents_.command(agent->id, "stop", args, std::chrono::seconds(30), [reply, say, session = agent->session](Answer answer) {
-        if (answer.status != 200) return reply(std::move(answer));
-        const auto document = wire::parse_object(answer.body);
-        const std::string error = document ? wire::text_member(*document, "error") : "the agent's answer is no JSON";
-        reply(error.empty() ? say(true, "", session) : say(false, error, ""));
-    });
+    agents_.command(agent->id, "stop", args, std::chrono::seconds(30),
+                    [reply, say, session = agent->session](Answer answer) {
+                        if (answer.status != 200) return reply(std::move(answer));
+                        const auto document = wire::parse_object(answer.body);
+                        const std::string error =
+                            document ? wire::text_member(*document, "error") : "the agent's answer is no JSON";
+                        reply(error.empty() ? say(true, "", session) : say(false, error, ""));
+                    });
 }
 
 }  // namespace flamewire::server

@@ -75,10 +75,10 @@ std::string_view session_id(const Request& request) {
 
 Answer refusal(const Request& request) {
     const Endpoint* endpoint = endpoint_of(request.path);
-    if (endpoint == nullptr)
-        return error_answer(404, "not_found", fmt::format("there is no {:.200}", request.path));
-    Answer answer = error_answer(405, "method_not_allowed",
-                                 fmt::format("{} takes {}, not {:.20}", endpoint->path, endpoint->methods, request.method));
+    if (endpoint == nullptr) return error_answer(404, "not_found", fmt::format("there is no {:.200}", request.path));
+    Answer answer =
+        error_answer(405, "method_not_allowed",
+                     fmt::format("{} takes {}, not {:.20}", endpoint->path, endpoint->methods, request.method));
     std::string allow(endpoint->methods);
     for (std::size_t at = 0; (at = allow.find(' ', at)) != std::string::npos; at += 2) allow.replace(at, 1, ", ");
     answer.headers.emplace_back("Allow", allow);
@@ -143,8 +143,8 @@ Result<std::shared_ptr<Session>> Api::session_of(const Request& request, Answer&
     if (id.empty()) {
         auto chosen = catalog_.default_session();
         if (!chosen.several.empty()) {
-            several = list_error(409, "several_sessions", "several sessions are live: choose one with session=", "sessions",
-                                 chosen.several);
+            several = list_error(409, "several_sessions",
+                                 "several sessions are live: choose one with session=", "sessions", chosen.several);
             return fail(ErrorCode::busy, "several sessions");
         }
         if (chosen.id.empty()) {
@@ -183,7 +183,8 @@ Answer Api::session_view(const Request& request) {
 
 Answer Api::sessions(const Request& request) {
     std::uint64_t offset = 0, limit = 100;
-    for (const auto& [name, value] : {std::pair<std::string_view, std::uint64_t*>{"offset", &offset}, {"limit", &limit}}) {
+    for (const auto& [name, value] :
+         {std::pair<std::string_view, std::uint64_t*>{"offset", &offset}, {"limit", &limit}}) {
         const std::string_view text = request.parameter(name);
         if (text.empty()) continue;
         const auto parsed = parse_integer(name, text);
@@ -244,7 +245,8 @@ Answer Api::session_detail(const Request& request, std::string_view id) {
 
 Answer Api::status() {
     const auto agents = agents_.all();
-    const auto connected = std::find_if(agents.begin(), agents.end(), [](const AgentInfo& agent) { return agent.connected; });
+    const auto connected =
+        std::find_if(agents.begin(), agents.end(), [](const AgentInfo& agent) { return agent.connected; });
     std::uint64_t samples = 0, batches = 0, lost = 0, version = 0;
     std::vector<std::string> live;
     for (const auto& session : catalog_.live()) {
@@ -265,7 +267,8 @@ Answer Api::status() {
         json.text(connected->address);
     else
         json.null();
-    json.member("agents", std::count_if(agents.begin(), agents.end(), [](const AgentInfo& agent) { return agent.connected; }));
+    json.member("agents",
+                std::count_if(agents.begin(), agents.end(), [](const AgentInfo& agent) { return agent.connected; }));
     json.texts("live_sessions", live);
     json.member("total_samples", samples);
     json.member("chunk_count", batches);

@@ -1,5 +1,6 @@
-// From a request to its answer. Knows every endpoint and in which way it is served: at once on the io thread's word, on a query worker, with a
-// session loaded first, or later when an agent has replied. No sockets: http_server.h feeds it, tests call it.
+// From a request to its answer. Knows every endpoint and in which way it is served: at once on the io thread's word, on
+// a query worker, with a session loaded first, or later when an agent has replied. No sockets: http_server.h feeds it,
+// tests call it.
 #pragma once
 
 #include <rapidjson/document.h>
@@ -36,16 +37,22 @@ public:
     struct Agents {
         std::function<std::vector<AgentInfo>()> all;
         // Called on the io thread, as the endpoints of Way::agent are.
-        std::function<void(const std::string& host, std::uint16_t port, std::function<void(Result<AgentInfo>)>)> connect;
+        std::function<void(const std::string& host, std::uint16_t port, std::function<void(Result<AgentInfo>)>)>
+            connect;
         std::function<void(const std::string& agent, const std::string& command, const rapidjson::Value& args,
                            std::chrono::milliseconds timeout, Reply)>
             command;
     };
 
-    Api(Catalog& catalog, Symbolization& symbols, symbol::Symbolizer& symbolizer, SourceLookup& sources, Settings& settings,
-        Agents agents, ServerFacts facts)
-        : catalog_(catalog), symbols_(symbols), symbolizer_(symbolizer), sources_(sources), settings_(settings),
-          agents_(std::move(agents)), facts_(std::move(facts)) {}
+    Api(Catalog& catalog, Symbolization& symbols, symbol::Symbolizer& symbolizer, SourceLookup& sources,
+        Settings& settings, Agents agents, ServerFacts facts)
+        : catalog_(catalog),
+          symbols_(symbols),
+          symbolizer_(symbolizer),
+          sources_(sources),
+          settings_(settings),
+          agents_(std::move(agents)),
+          facts_(std::move(facts)) {}
 
     enum class Way {
         worker,   // call answer() on a worker

@@ -16,7 +16,8 @@ constexpr std::size_t max_list = 1000;
 
 Result<std::vector<std::string>> texts(const rapidjson::Value& value, std::string_view name) {
     std::vector<std::string> result;
-    if (!value.IsArray() || value.Size() > max_list) return fail(ErrorCode::invalid, fmt::format("{} is a list of texts", name));
+    if (!value.IsArray() || value.Size() > max_list)
+        return fail(ErrorCode::invalid, fmt::format("{} is a list of texts", name));
     for (const auto& element : value.GetArray()) {
         if (!element.IsString()) return fail(ErrorCode::invalid, fmt::format("{} is a list of texts", name));
         result.emplace_back(element.GetString(), element.GetStringLength());
@@ -92,7 +93,8 @@ Answer Api::toolchain(const Request& request) {
     if (!named && !prefix.empty()) {
         values.sysroot = Settings::sysroot_of_toolchain(prefix);
         if (values.sysroot.empty())
-            return error_answer(400, "validation", fmt::format("no sysroot is found beside {:.200}: give it with sysroot", prefix));
+            return error_answer(400, "validation",
+                                fmt::format("no sysroot is found beside {:.200}: give it with sysroot", prefix));
     }
     if (auto valid = check(values); !valid) return error_answer(valid.error());
     return apply(std::move(values));

@@ -1,5 +1,6 @@
-// What one reader of /api/stream still has to be told. Not a queue: marks that something changed, rendered into events from the
-// newest state when the reader can take them. So a reader that stalls costs nothing and gets only the newest when it reads again.
+// What one reader of /api/stream still has to be told. Not a queue: marks that something changed, rendered into events
+// from the newest state when the reader can take them. So a reader that stalls costs nothing and gets only the newest
+// when it reads again.
 #pragma once
 
 #include <functional>
@@ -35,8 +36,8 @@ public:
     }
     [[nodiscard]] bool any() const { return status_ || list_ || !agents_.empty() || !sessions_.empty(); }
 
-    // The events for everything marked; nothing is marked afterwards. What a session's reader knows already (event types, losses)
-    // is not repeated.
+    // The events for everything marked; nothing is marked afterwards. What a session's reader knows already (event
+    // types, losses) is not repeated.
     std::string render(const State& state);
 
 private:

@@ -49,7 +49,8 @@ void write_head(JsonWriter& json, const ViewHead& head, const profile::Weight& t
     json.end_object();
 }
 
-void write_flamegraph(JsonWriter& json, const ViewHead& head, const profile::Store& store, const profile::CallTree& tree) {
+void write_flamegraph(JsonWriter& json, const ViewHead& head, const profile::Store& store,
+                      const profile::CallTree& tree) {
     StringColumn names(false), modules(false), files(true);
     std::vector<FunctionIndexes> functions;
     functions.reserve(tree.functions.size());

@@ -15,7 +15,8 @@ struct ViewHead {
 };
 void write_head(JsonWriter& json, const ViewHead& head, const profile::Weight& total);
 
-void write_flamegraph(JsonWriter& json, const ViewHead& head, const profile::Store& store, const profile::CallTree& tree);
+void write_flamegraph(JsonWriter& json, const ViewHead& head, const profile::Store& store,
+                      const profile::CallTree& tree);
 void write_functions(JsonWriter& json, const ViewHead& head, const profile::Store& store, const profile::Weight& total,
                      const std::vector<profile::FunctionRow>& rows);
 

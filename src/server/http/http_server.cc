@@ -15,6 +15,7 @@
 
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
+
 #include <chrono>
 #include <list>
 
@@ -41,17 +42,28 @@ using StreamResponse = restinio::response_builder_t<restinio::chunked_output_t>;
 
 std::string_view reason_phrase(int status) {
     switch (status) {
-        case 200: return "OK";
-        case 400: return "Bad Request";
-        case 403: return "Forbidden";
-        case 404: return "Not Found";
-        case 405: return "Method Not Allowed";
-        case 409: return "Conflict";
-        case 413: return "Payload Too Large";
-        case 502: return "Bad Gateway";
-        case 503: return "Service Unavailable";
-        case 504: return "Gateway Timeout";
-        default: return "Internal Server Error";
+        case 200:
+            return "OK";
+        case 400:
+            return "Bad Request";
+        case 403:
+            return "Forbidden";
+        case 404:
+            return "Not Found";
+        case 405:
+            return "Method Not Allowed";
+        case 409:
+            return "Conflict";
+        case 413:
+            return "Payload Too Large";
+        case 502:
+            return "Bad Gateway";
+        case 503:
+            return "Service Unavailable";
+        case 504:
+            return "Gateway Timeout";
+        default:
+            return "Internal Server Error";
     }
 }
 
@@ -61,8 +73,9 @@ void add_security_headers(Response& response) {
 }
 
 void respond(const RequestHandle& handle, Answer answer, bool head) {
-    auto response = handle->create_response(restinio::http_status_line_t{
-        restinio::http_status_code_t{static_cast<std::uint16_t>(answer.status)}, std::string(reason_phrase(answer.status))});
+    auto response = handle->create_response(
+        restinio::http_status_line_t{restinio::http_status_code_t{static_cast<std::uint16_t>(answer.status)},
+                                     std::string(reason_phrase(answer.status))});
     response.append_header(restinio::http_field::content_type, answer.content_type);
     add_security_headers(response);
     bool cached = false;
@@ -173,13 +186,16 @@ private:
     using StreamPtr = std::shared_ptr<Stream>;
 
     Result<bool> open_failed(const std::error_code& code, const char* what) const {
-        if (code == std::errc::address_in_use)
-            return fail(ErrorCode::busy, fmt::format("port {} on {} is in use: stop the program that has it, or choose another with "
-                                                     "--http-port",
-                                                     options_.port, options_.bind));
-        if (code == std::errc::permission_denied)
-            return fail(ErrorCode::permission, fmt::format("port {} needs privileges: choose one above 1023 with --http-port", options_.port));
-        return fail(ErrorCode::io, fmt::format("cannot listen for browsers on {} port {}: {}", options_.bind, options_.port, what));
+        if (code == asio::error::address_in_use)
+            return fail(ErrorCode::busy,
+                        fmt::format("port {} on {} is in use: stop the program that has it, or choose another with "
+                                    "--http-port",
+                                    options_.port, options_.bind));
+        if (code == asio::error::access_denied)
+            return fail(ErrorCode::permission,
+                        fmt::format("port {} needs privileges: choose one above 1023 with --http-port", options_.port));
+        return fail(ErrorCode::io,
+                    fmt::format("cannot listen for browsers on {} port {}: {}", options_.bind, options_.port, what));
     }
 
     restinio::request_handling_status_t handle_request(const RequestHandle& handle) {
@@ -207,15 +223,21 @@ private:
     void dispatch(const RequestHandle& handle, Request request, bool head) {
         const Api::Way way = Api::way_of(request);
         switch (way) {
-            case Api::Way::file: return respond(handle, asset_answer(request.path), head);
-            case Api::Way::refused: return respond(handle, api_->answer(request), head);
-            case Api::Way::stream: return open_stream(handle, request, head);
+            case Api::Way::file:
+                return respond(handle, asset_answer(request.path), head);
+            case Api::Way::refused:
+                return respond(handle, api_->answer(request), head);
+            case Api::Way::stream:
+                return open_stream(handle, request, head);
             case Api::Way::agent:
                 return api_->agent_request(request, [this, handle, head](Answer answer) {
-                    asio::post(io_, [handle, head, answer = std::move(answer)]() mutable { respond(handle, std::move(answer), head); });
+                    asio::post(io_, [handle, head, answer = std::move(answer)]() mutable {
+                        respond(handle, std::move(answer), head);
+                    });
                 });
             case Api::Way::worker:
-            case Api::Way::session: break;
+            case Api::Way::session:
+                break;
         }
         // Reading a session from disk can take seconds: not on the workers that live sessions need.
         const bool slow = way == Api::Way::session && api_->needs_loading(request);
@@ -227,10 +249,11 @@ private:
                 spdlog::error("{} {}: {}", request.method, request.path, error.what());
                 answer = error_answer(500, "internal", "the answer could not be made");
             }
-            asio::post(io_, [this, handle, head, answer = std::move(answer), changed = request.method == "DELETE"]() mutable {
-                if (changed && answer.status == 200) sessions_changed();
-                respond(handle, std::move(answer), head);
-            });
+            asio::post(
+                io_, [this, handle, head, answer = std::move(answer), changed = request.method == "DELETE"]() mutable {
+                    if (changed && answer.status == 200) sessions_changed();
+                    respond(handle, std::move(answer), head);
+                });
         };
         if (slow)
             slow_.post(std::move(job));
@@ -319,8 +342,9 @@ private:
 
 }  // namespace
 
-Result<std::unique_ptr<HttpServer>> HttpServer::start(asio::io_context& io, asio::thread_pool& pool, Symbolization& slow,
-                                                      const Options& options, EventMarks::State state) {
+Result<std::unique_ptr<HttpServer>> HttpServer::start(asio::io_context& io, asio::thread_pool& pool,
+                                                      Symbolization& slow, const Options& options,
+                                                      EventMarks::State state) {
     auto server = std::make_unique<Server>(io, pool, slow, options, std::move(state));
     TRY(server->open());
     return server;

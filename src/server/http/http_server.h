@@ -1,8 +1,10 @@
-// HTTP and server-sent events on the io thread. The only place that includes RESTinio; what answers say is decided in api.h.
+// HTTP and server-sent events on the io thread. The only place that includes RESTinio; what answers say is decided in
+// api.h.
 #pragma once
 
 #include <asio/io_context.hpp>
 #include <asio/thread_pool.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,8 +22,8 @@ public:
         std::uint16_t port = 8080;
     };
 
-    // The port is bound when this returns (chosen by the kernel for 0). busy or permission with a sentence and its remedy.
-    // `api` is asked for at the first request: it needs the port to exist.
+    // The port is bound when this returns (chosen by the kernel for 0). busy or permission with a sentence and its
+    // remedy. `api` is asked for at the first request: it needs the port to exist.
     static Result<std::unique_ptr<HttpServer>> start(asio::io_context& io, asio::thread_pool& pool, Symbolization& slow,
                                                      const Options& options, EventMarks::State state);
     virtual ~HttpServer() = default;

@@ -128,7 +128,8 @@ Answer thread_summary_answer(const Session& session, const Request& request) {
         json.member("data_version", head.data_version);
         json.member("total_samples", total.samples);
         json.member("total_weight", total.weight);
-        json.list("threads", rows, [&](const profile::ThreadRow& row) { write_thread(json, store, row, total.weight); });
+        json.list("threads", rows,
+                  [&](const profile::ThreadRow& row) { write_thread(json, store, row, total.weight); });
         json.end_object();
         return json_answer(json.take());
     });
@@ -157,7 +158,8 @@ Answer timeline_answer(const Session& session, const Request& request) {
         json.member("unit", view.unit);
         json.member("data_version", head.data_version);
         json.member("start_ms", static_cast<double>(filter.start_ns - origin_ns) / 1e6);
-        json.member("slice_ms", static_cast<double>(filter.end_ns - filter.start_ns) / 1e6 / static_cast<double>(slices));
+        json.member("slice_ms",
+                    static_cast<double>(filter.end_ns - filter.start_ns) / 1e6 / static_cast<double>(slices));
         json.list("samples", weights, [&](const profile::Weight& weight) { json.number(weight.samples); });
         json.list("weight", weights, [&](const profile::Weight& weight) { json.number(weight.weight); });
         json.end_object();
@@ -208,7 +210,8 @@ Answer export_session_answer(const Session& session, const Request& request) {
         // A whole session unless one event is asked for.
         profile::Filter filter = view.filter;
         if (request.parameter("event").empty()) filter.event.reset();
-        return download("application/json", profile::json(store, filter), fmt::format("flamewire-{}.json", session.id()));
+        return download("application/json", profile::json(store, filter),
+                        fmt::format("flamewire-{}.json", session.id()));
     });
 }
 

@@ -1,5 +1,5 @@
-// The views of one session as answers: call tree, functions, threads, time line, source. Each takes the session and the request;
-// errors come back as answers of the one error shape.
+// The views of one session as answers: call tree, functions, threads, time line, source. Each takes the session and the
+// request; errors come back as answers of the one error shape.
 #pragma once
 
 #include "server/http/request.h"

@@ -1,9 +1,9 @@
 #include "server/http/request.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <cctype>
 
 #include "server/session/catalog.h"
@@ -37,9 +37,8 @@ std::optional<std::string> decode(std::string_view text, bool plus_is_space) {
 }
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-        return std::tolower(x) == std::tolower(y);
-    });
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 bool is_ip_literal(std::string_view host) {
@@ -55,28 +54,42 @@ bool changes_something(const Request& request) {
 
 int status_of(ErrorCode code) {
     switch (code) {
-        case ErrorCode::invalid: return 400;
-        case ErrorCode::not_found: return 404;
-        case ErrorCode::permission: return 403;
-        case ErrorCode::busy: return 409;
-        case ErrorCode::too_large: return 413;
-        case ErrorCode::closed: return 502;
+        case ErrorCode::invalid:
+            return 400;
+        case ErrorCode::not_found:
+            return 404;
+        case ErrorCode::permission:
+            return 403;
+        case ErrorCode::busy:
+            return 409;
+        case ErrorCode::too_large:
+            return 413;
+        case ErrorCode::closed:
+            return 502;
         case ErrorCode::unsupported:
-        case ErrorCode::io: return 500;
+        case ErrorCode::io:
+            return 500;
     }
     return 500;
 }
 
 std::string_view code_of(ErrorCode code) {
     switch (code) {
-        case ErrorCode::invalid: return "validation";
-        case ErrorCode::not_found: return "not_found";
-        case ErrorCode::permission: return "forbidden";
-        case ErrorCode::busy: return "conflict";
-        case ErrorCode::too_large: return "too_large";
-        case ErrorCode::closed: return "agent_unreachable";
+        case ErrorCode::invalid:
+            return "validation";
+        case ErrorCode::not_found:
+            return "not_found";
+        case ErrorCode::permission:
+            return "forbidden";
+        case ErrorCode::busy:
+            return "conflict";
+        case ErrorCode::too_large:
+            return "too_large";
+        case ErrorCode::closed:
+            return "agent_unreachable";
         case ErrorCode::unsupported:
-        case ErrorCode::io: return "internal";
+        case ErrorCode::io:
+            return "internal";
     }
     return "internal";
 }
@@ -158,21 +171,25 @@ std::optional<Answer> check_origin(const Request& request, std::string_view bind
     const bool ours = equal_ignoring_case(host, "localhost") || is_ip_literal(host) ||
                       (!bind_host.empty() && equal_ignoring_case(host, bind_host));
     if (!ours)
-        return error_answer(403, "forbidden", fmt::format("this server answers to localhost and to IP addresses, not to the "
-                                                          "name {}",
-                                                          host.empty() ? "(none)" : host));
+        return error_answer(403, "forbidden",
+                            fmt::format("this server answers to localhost and to IP addresses, not to the "
+                                        "name {}",
+                                        host.empty() ? "(none)" : host));
     if (!changes_something(request)) return {};
     const bool other_origin = !request.origin.empty() && request.origin != "http://" + request.host &&
                               request.origin != "https://" + request.host;
-    const bool other_site = !request.fetch_site.empty() && request.fetch_site != "same-origin" && request.fetch_site != "none";
-    if (other_origin || other_site) return error_answer(403, "forbidden", "requests from another origin may not change anything");
+    const bool other_site =
+        !request.fetch_site.empty() && request.fetch_site != "same-origin" && request.fetch_site != "none";
+    if (other_origin || other_site)
+        return error_answer(403, "forbidden", "requests from another origin may not change anything");
     return {};
 }
 
 const std::vector<std::pair<std::string, std::string>>& security_headers() {
     static const std::vector<std::pair<std::string, std::string>> headers = {
         {"Content-Security-Policy",
-         "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
+         "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; base-uri "
+         "'none'; "
          "form-action 'none'; frame-ancestors 'none'"},
         {"X-Content-Type-Options", "nosniff"},
         {"Referrer-Policy", "no-referrer"},

@@ -16,8 +16,8 @@ namespace flamewire::server {
 inline constexpr std::size_t max_body_bytes = std::size_t{1} << 20;
 
 struct Request {
-    std::string method;  // upper case
-    std::string path;    // decoded, without the query
+    std::string method;                                     // upper case
+    std::string path;                                       // decoded, without the query
     std::map<std::string, std::string, std::less<>> query;  // decoded; the last of several equal names
     std::string host, origin, fetch_site;                   // headers; empty when absent
     std::string body;
@@ -53,8 +53,8 @@ struct Target {
 };
 std::optional<Target> parse_target(std::string_view target);
 
-// Refuses what a page of another site could do through the browser of somebody at this desk: a Host that is no name of this server
-// (rebinding), and changes from another origin. Nothing when all is well.
+// Refuses what a page of another site could do through the browser of somebody at this desk: a Host that is no name of
+// this server (rebinding), and changes from another origin. Nothing when all is well.
 std::optional<Answer> check_origin(const Request& request, std::string_view bind_host);
 // "localhost:8080" -> "localhost"; "[::1]:8080" -> "::1".
 std::string_view host_name(std::string_view host_header);

@@ -1,9 +1,9 @@
 #include "server/http/settings.h"
 
 #include <fmt/format.h>
+#include <system_error>
 
 #include <filesystem>
-#include <system_error>
 
 namespace flamewire::server {
 namespace fs = std::filesystem;
@@ -21,7 +21,8 @@ Result<bool> check(const SettingsValues& values) {
         if (!fs::is_regular_file(binary, ignored))
             return fail(ErrorCode::invalid, fmt::format("binary {:.500} is no file on this machine", binary));
     if (!values.source_dir.empty() && !fs::is_directory(values.source_dir, ignored))
-        return fail(ErrorCode::invalid, fmt::format("source directory {:.500} is no directory on this machine", values.source_dir));
+        return fail(ErrorCode::invalid,
+                    fmt::format("source directory {:.500} is no directory on this machine", values.source_dir));
     if (!values.sysroot.empty() && !fs::is_directory(values.sysroot, ignored))
         return fail(ErrorCode::invalid, fmt::format("sysroot {:.500} is no directory on this machine", values.sysroot));
     for (const std::string& map : values.path_map) (void)TRY(parse_path_map(map));

@@ -1,5 +1,5 @@
-// Where symbols and sources are looked for: what --binary, --source-dir, --path-map, --sysroot and --inline set and PATCH /api/config
-// changes. Thread-safe.
+// Where symbols and sources are looked for: what --binary, --source-dir, --path-map, --sysroot and --inline set and
+// PATCH /api/config changes. Thread-safe.
 #pragma once
 
 #include <mutex>
@@ -39,7 +39,8 @@ public:
         const std::lock_guard lock(mutex_);
         values_ = std::move(values);
     }
-    // Of a cross compiler, as PREFIX-gcc -print-sysroot knows it; we do not run it: the usual places beside it. Empty when none is there.
+    // Of a cross compiler, as PREFIX-gcc -print-sysroot knows it; we do not run it: the usual places beside it. Empty
+    // when none is there.
     static std::string sysroot_of_toolchain(std::string_view prefix);
 
 private:

@@ -65,8 +65,9 @@ Heat heat_of(const profile::Store& store, const View& view, std::string_view fil
 }
 
 // First line (from 1) and count of what is shown.
-std::pair<std::uint64_t, std::uint64_t> shown_range(std::optional<std::uint64_t> first, std::optional<std::uint64_t> count,
-                                                    std::uint64_t lines, std::uint64_t hottest) {
+std::pair<std::uint64_t, std::uint64_t> shown_range(std::optional<std::uint64_t> first,
+                                                    std::optional<std::uint64_t> count, std::uint64_t lines,
+                                                    std::uint64_t hottest) {
     const std::uint64_t wanted = std::min(count.value_or(default_lines), default_lines);
     std::uint64_t begin = first.value_or(hottest > wanted / 2 && lines > wanted ? hottest - wanted / 2 : 1);
     if (!first && lines > wanted) begin = std::min(begin, lines - wanted + 1);

@@ -39,7 +39,8 @@ bool is_variant(std::string_view event, std::string_view base) {
     const std::size_t slash = event.find('/');
     if (slash == std::string_view::npos) return false;
     const std::string_view inner = event.substr(slash + 1);
-    return inner.starts_with(base) && inner.size() > base.size() && (inner[base.size()] == '/' || inner[base.size()] == ',');
+    return inner.starts_with(base) && inner.size() > base.size() &&
+           (inner[base.size()] == '/' || inner[base.size()] == ',');
 }
 
 }  // namespace

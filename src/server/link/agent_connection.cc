@@ -1,13 +1,13 @@
 #include "server/link/agent_connection.h"
 
-#include <fmt/format.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
 #include <asio/buffer.hpp>
 #include <asio/post.hpp>
 #include <asio/write.hpp>
+#include <fmt/format.h>
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <netinet/tcp.h>
 #include <span>
 
 namespace flamewire::server {
@@ -33,7 +33,8 @@ void tune_socket(asio::ip::tcp::socket& socket) {
 
 std::string address_text(const asio::ip::tcp::endpoint& endpoint) {
     const std::string host = endpoint.address().to_string();
-    return endpoint.address().is_v6() ? fmt::format("[{}]:{}", host, endpoint.port()) : fmt::format("{}:{}", host, endpoint.port());
+    return endpoint.address().is_v6() ? fmt::format("[{}]:{}", host, endpoint.port())
+                                      : fmt::format("{}:{}", host, endpoint.port());
 }
 
 void AgentConnection::start(Callbacks callbacks) {

@@ -1,8 +1,10 @@
-// One socket to an agent: frames in, frames out, within bounds. Knows the framing and nothing of what frames mean, but that the
-// first one must be a hello-sized reply: whoever speaks another protocol is out before a byte of it is kept. Lives on the io thread.
+// One socket to an agent: frames in, frames out, within bounds. Knows the framing and nothing of what frames mean, but
+// that the first one must be a hello-sized reply: whoever speaks another protocol is out before a byte of it is kept.
+// Lives on the io thread.
 #pragma once
 
 #include <asio/ip/tcp.hpp>
+
 #include <array>
 #include <cstdint>
 #include <deque>

@@ -1,6 +1,7 @@
 // Connections, greeting and commands. The way of batches is in agent_stream.cc, dialling in agent_dial.cc.
 #include "server/link/agent_hub.h"
 
+#include <asio/post.hpp>
 #include <fmt/format.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
@@ -8,7 +9,6 @@
 #include <sys/random.h>
 
 #include <algorithm>
-#include <asio/post.hpp>
 
 #include "base/clock.h"
 #include "base/hex.h"
@@ -40,7 +40,13 @@ std::string compact(const rapidjson::Document& document) {
 }  // namespace
 
 AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catalog, Ingest& ingest, Events events)
-    : io_(io), pool_(pool), catalog_(catalog), ingest_(ingest), events_(std::move(events)), acceptor_(io), resolver_(io),
+    : io_(io),
+      pool_(pool),
+      catalog_(catalog),
+      ingest_(ingest),
+      events_(std::move(events)),
+      acceptor_(io),
+      resolver_(io),
       timer_(io) {
     tick();
 }
@@ -57,9 +63,10 @@ Result<std::uint16_t> AgentHub::listen(const std::string& bind, std::uint16_t po
     if (!error) acceptor_.bind(endpoint, error);
     if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
     if (error == asio::error::address_in_use)
-        return fail(ErrorCode::busy, fmt::format("port {} on {} is in use: stop the program that has it, or choose another "
-                                                 "with --port",
-                                                 port, bind));
+        return fail(ErrorCode::busy,
+                    fmt::format("port {} on {} is in use: stop the program that has it, or choose another "
+                                "with --port",
+                                port, bind));
     if (error) return fail_errno(fmt::format("cannot listen for agents on {}", address_text(endpoint)), error.value());
     const std::uint16_t chosen = acceptor_.local_endpoint(error).port();
     accept();
@@ -100,7 +107,8 @@ void AgentHub::frame_arrived(const PeerPtr& peer, wire::Frame frame) {
     if (frame.payload.empty()) return;
     if (peer->agent_id.empty()) return greet(peer, frame.payload);
     switch (frame.flag) {
-        case wire::Flag::reply: return reply_arrived(peer, frame.payload);
+        case wire::Flag::reply:
+            return reply_arrived(peer, frame.payload);
         case wire::Flag::batch:
         case wire::Flag::batch_zstd:
         case wire::Flag::metrics:
@@ -110,7 +118,8 @@ void AgentHub::frame_arrived(const PeerPtr& peer, wire::Frame frame) {
         case wire::Flag::legacy_text:
         case wire::Flag::legacy_text_zstd:
             return peer->connection->close("sends perf script text, which this server does not read");
-        default: return;  // a newer agent's frame: skipped
+        default:
+            return;  // a newer agent's frame: skipped
     }
 }
 
@@ -124,7 +133,8 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
     const bool again = !peer->agent_id.empty();
     if (!again) peer->agent_id = hello->agent_id.empty() ? peer->connection->address() : hello->agent_id;
     Agent& agent = agents_[peer->agent_id];
-    if (agent.peer && agent.peer != peer) agent.peer->connection->close("replaced by a newer connection of the same agent");
+    if (agent.peer && agent.peer != peer)
+        agent.peer->connection->close("replaced by a newer connection of the same agent");
     agent.peer = peer;
     agent.info.id = peer->agent_id;
     agent.info.address = peer->connection->address();
@@ -160,7 +170,8 @@ void AgentHub::reply_arrived(const PeerPtr& peer, const std::string& payload) {
     const auto pending = commands_.find(id);
     if (pending == commands_.end() || pending->second.agent != peer->agent_id) return;
     const auto ok = reply->FindMember("ok");
-    CommandAnswer answer{CommandAnswer::Kind::reply, payload, ok != reply->MemberEnd() && ok->value.IsBool() && ok->value.GetBool()};
+    CommandAnswer answer{CommandAnswer::Kind::reply, payload,
+                         ok != reply->MemberEnd() && ok->value.IsBool() && ok->value.GetBool()};
     if (answer.ok) apply_reply(agents_[peer->agent_id], pending->second.name, *reply);
     finish_command(id, std::move(answer));
 }
@@ -261,7 +272,8 @@ void AgentHub::tick() {
     std::vector<std::string> late;
     for (const auto& [id, pending] : commands_)
         if (pending.deadline <= now) late.push_back(id);
-    for (const std::string& id : late) finish_command(id, {CommandAnswer::Kind::timeout, "the agent did not answer in time", false});
+    for (const std::string& id : late)
+        finish_command(id, {CommandAnswer::Kind::timeout, "the agent did not answer in time", false});
     for (const PeerPtr& peer : std::list<PeerPtr>(peers_)) {
         if (peer->agent_id.empty() && now - peer->since > hello_time) peer->connection->close("sent no hello");
         if (!peer->inbox.empty()) ingest(peer);
@@ -269,7 +281,8 @@ void AgentHub::tick() {
     for (auto& [id, agent] : agents_)
         if (agent.peer && agent.peer->session && !agent.peer->session->ended()) ask_for_kernel_names(agent);
     std::erase_if(agents_, [&](const auto& agent) {
-        return !agent.second.peer && (now - agent.second.left > remember_gone || agents_.size() > max_connections + max_gone_agents);
+        return !agent.second.peer &&
+               (now - agent.second.left > remember_gone || agents_.size() > max_connections + max_gone_agents);
     });
     std::map<std::string, SessionState> states;
     for (const auto& session : catalog_.all_loaded()) states[session->id()] = session->info().state;

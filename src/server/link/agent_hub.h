@@ -1,11 +1,13 @@
-// All agents: accepts and dials, greets, routes frames to sessions, relays commands, acknowledges what is durable. Everything here runs
-// on the io thread and never blocks; work with frames goes to the pool. agents() and id lookups may be called from any thread.
+// All agents: accepts and dials, greets, routes frames to sessions, relays commands, acknowledges what is durable.
+// Everything here runs on the io thread and never blocks; work with frames goes to the pool. agents() and id lookups
+// may be called from any thread.
 #pragma once
 
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/thread_pool.hpp>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -42,7 +44,8 @@ public:
     AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catalog, Ingest& ingest, Events events);
     ~AgentHub();
 
-    // Starts accepting; the answer is the port (chosen by the kernel for 0). busy or permission with a sentence and its remedy.
+    // Starts accepting; the answer is the port (chosen by the kernel for 0). busy or permission with a sentence and its
+    // remedy.
     Result<std::uint16_t> listen(const std::string& bind, std::uint16_t port);
     // Keeps a connection to a listening agent: backoff 1 to 30 s.
     void keep_dialling(const std::string& host, std::uint16_t port);

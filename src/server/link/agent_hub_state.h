@@ -16,7 +16,7 @@ struct AgentHub::Peer {
     std::deque<ArrivedFrame> inbox;
     std::size_t inbox_bytes = 0;
     bool busy = false;
-    bool hello_waiting = false;      // a hello named `recording`: to be looked up once the inbox is empty
+    bool hello_waiting = false;    // a hello named `recording`: to be looked up once the inbox is empty
     Clock::time_point retry_at{};  // the disk refused: not before
     bool trouble_said = false;
 
@@ -33,7 +33,8 @@ struct AgentHub::Peer {
 };
 
 struct AgentHub::Dial {
-    Dial(asio::io_context& io, std::string host_, std::uint16_t port_) : host(std::move(host_)), port(port_), timer(io) {}
+    Dial(asio::io_context& io, std::string host_, std::uint16_t port_)
+        : host(std::move(host_)), port(port_), timer(io) {}
     std::string host;
     std::uint16_t port;
     asio::steady_timer timer;

@@ -15,9 +15,9 @@ struct AgentInfo {
     std::string id;       // the agent's own id: the same at every connect
     std::string address;  // host:port of the other end
     bool connected = false;
-    bool outgoing = false;  // the server dialled
+    bool outgoing = false;       // the server dialled
     std::string state = "idle";  // idle, profiling, paused, away
-    std::string session;    // running; empty when idle
+    std::string session;         // running; empty when idle
     std::string target;
     std::string hello = "{}";  // JSON as received
     std::optional<wire::AgentStats> stats;

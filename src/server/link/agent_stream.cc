@@ -1,9 +1,9 @@
 // The way of batches: inbox, pool, session, numbers, acknowledgement.
+#include <asio/post.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <asio/post.hpp>
 
 #include "server/link/agent_hub.h"
 #include "server/link/agent_hub_state.h"
@@ -44,7 +44,8 @@ void AgentHub::ingest(const PeerPtr& peer) {
         peer->busy = true;  // batches that arrive meanwhile wait in the inbox
         asio::post(pool_, [this, peer, recording = *peer->recording] {
             auto session = ingest_.resume(recording);
-            asio::post(io_, [this, peer, session = std::move(session)]() mutable { greeted(peer, std::move(session)); });
+            asio::post(io_,
+                       [this, peer, session = std::move(session)]() mutable { greeted(peer, std::move(session)); });
         });
         return;
     }
@@ -122,7 +123,8 @@ void AgentHub::learn_from(const PeerPtr& peer, const Session::Taken& taken) {
     if (taken.stats) {
         agent.info.stats = taken.stats;
         peer->cpu.emplace_back(taken.monotonic_ns, taken.stats->cpu_ns);
-        while (peer->cpu.size() > 2 && peer->cpu.back().first - peer->cpu.front().first > cpu_window_ns) peer->cpu.pop_front();
+        while (peer->cpu.size() > 2 && peer->cpu.back().first - peer->cpu.front().first > cpu_window_ns)
+            peer->cpu.pop_front();
         const auto [first_ns, first_cpu] = peer->cpu.front();
         if (taken.monotonic_ns > first_ns && taken.stats->cpu_ns >= first_cpu)
             agent.info.cpu_percent = 100.0 * static_cast<double>(taken.stats->cpu_ns - first_cpu) /
@@ -149,8 +151,8 @@ void AgentHub::acknowledge(const PeerPtr& peer, std::uint64_t seq) {
     peer->connection->send(wire::Flag::acknowledgement, wire::encode_ack({peer->session->recording(), seq}));
 }
 
-// The agent adds names for the kernel addresses that it has seen to its next batch. Asked when the symbolizer could not name
-// them for a second, and again only when new ones appeared.
+// The agent adds names for the kernel addresses that it has seen to its next batch. Asked when the symbolizer could not
+// name them for a second, and again only when new ones appeared.
 void AgentHub::ask_for_kernel_names(Agent& agent) {
     Peer& peer = *agent.peer;
     const auto now = Clock::now();

@@ -1,5 +1,5 @@
-// From frames of one connection to sessions: runs on a worker, one call at a time a connection. Finds, loads or begins the session of
-// a recording and hands it its batches in order.
+// From frames of one connection to sessions: runs on a worker, one call at a time a connection. Finds, loads or begins
+// the session of a recording and hands it its batches in order.
 #pragma once
 
 #include <cstdint>
@@ -22,20 +22,22 @@ struct ArrivedFrame {
 };
 
 struct Ingested {
-    std::shared_ptr<Session> session;      // of the last batch
-    std::optional<Session::Taken> last;    // of the last batch that was stored
-    std::deque<ArrivedFrame> rest;         // not taken, because the disk refused: to be tried again
-    std::string trouble;                   // why `rest` was not taken
-    std::string garbage;                   // not empty: the connection is not to be trusted
+    std::shared_ptr<Session> session;    // of the last batch
+    std::optional<Session::Taken> last;  // of the last batch that was stored
+    std::deque<ArrivedFrame> rest;       // not taken, because the disk refused: to be tried again
+    std::string trouble;                 // why `rest` was not taken
+    std::string garbage;                 // not empty: the connection is not to be trusted
 };
 
 class Ingest {
 public:
-    Ingest(Catalog& catalog, DiskSync& disk, Symbolization& symbols) : catalog_(catalog), disk_(disk), symbols_(symbols) {}
+    Ingest(Catalog& catalog, DiskSync& disk, Symbolization& symbols)
+        : catalog_(catalog), disk_(disk), symbols_(symbols) {}
 
     // `session`: of the connection so far, may be null. `address`: the agent's, for the session's metadata.
     Ingested take(std::deque<ArrivedFrame> frames, std::shared_ptr<Session> session, const std::string& address);
-    // The session that a hello names, ready to be continued, and the last batch of it that is durable. Null when it is new.
+    // The session that a hello names, ready to be continued, and the last batch of it that is durable. Null when it is
+    // new.
     Result<std::shared_ptr<Session>> resume(const wire::RecordingId& recording);
 
 private:

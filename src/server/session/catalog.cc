@@ -89,8 +89,8 @@ SessionInfo bare_info(const std::string& id, const std::string& stream_path) {
 std::string directory_word(std::string_view target) {
     std::string word;
     for (const char c : target.substr(0, 40)) {
-        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-                           c == '-';
+        const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        const bool plain = letter || (!word.empty() && word.back() != '_' && (c == '.' || c == '-'));
         if (plain)
             word += c;
         else if (!word.empty() && word.back() != '_')
@@ -117,8 +117,9 @@ Result<std::unique_ptr<Catalog>> Catalog::open(const std::string& data_dir, prof
     UniqueFd lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
     if (!lock) return fail_errno("cannot open " + lock_path, errno);
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
-        return fail(ErrorCode::busy,
-                    fmt::format("another flamewire-server uses {}: stop it, or give this one its own --data-dir", data_dir));
+        return fail(
+            ErrorCode::busy,
+            fmt::format("another flamewire-server uses {}: stop it, or give this one its own --data-dir", data_dir));
     std::unique_ptr<Catalog> catalog(new Catalog(data_dir, limits, std::move(lock)));
     catalog->scan();
     return catalog;

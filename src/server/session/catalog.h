@@ -1,6 +1,7 @@
-// All sessions: those on disk under DATA_DIR/sessions and those in memory. A session is a directory NAME/stream.flw with a sidecar
-// session.json, or a single file NAME.flw that somebody put there. The disk is the truth: the sidecar is rebuilt from the stream
-// when it is missing or older. Thread-safe; methods marked "blocking" read files and belong on a worker.
+// All sessions: those on disk under DATA_DIR/sessions and those in memory. A session is a directory NAME/stream.flw
+// with a sidecar session.json, or a single file NAME.flw that somebody put there. The disk is the truth: the sidecar is
+// rebuilt from the stream when it is missing or older. Thread-safe; methods marked "blocking" read files and belong on
+// a worker.
 #pragma once
 
 #include <atomic>
@@ -66,13 +67,16 @@ private:
         std::optional<wire::RecordingId> recording;
         std::optional<SessionInfo> info;  // as of the stream's size then
         std::shared_ptr<Session> session;
-        bool cannot_continue = false;     // damaged in the middle: a returning recording gets a new session
+        bool cannot_continue = false;  // damaged in the middle: a returning recording gets a new session
         std::mutex loading;
     };
     using EntryPtr = std::shared_ptr<Entry>;
 
     Catalog(std::string data_dir, profile::StoreLimits limits, UniqueFd lock)
-        : data_dir_(std::move(data_dir)), sessions_dir_(data_dir_ + "/sessions"), limits_(limits), lock_(std::move(lock)) {}
+        : data_dir_(std::move(data_dir)),
+          sessions_dir_(data_dir_ + "/sessions"),
+          limits_(limits),
+          lock_(std::move(lock)) {}
 
     void scan();
     EntryPtr find(std::string_view id);
@@ -87,7 +91,8 @@ private:
     std::map<std::string, EntryPtr, std::less<>> entries_;
 };
 
-// Letters, digits, '.', '_' and '-' of `target`, the rest as '_', at most 40 characters; "session" when nothing is left.
+// Letters, digits, '.', '_' and '-' of `target`, the rest as '_', at most 40 characters; "session" when nothing is
+// left.
 std::string directory_word(std::string_view target);
 
 // The recording id in the first batch of a stream.

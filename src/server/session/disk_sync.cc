@@ -33,8 +33,9 @@ void DiskSync::run() {
         for (const auto& [session, item] : items_) next = std::min(next, item.due);
         wake_.wait_until(lock, next, [&] {
             const auto now = Clock::now();
-            return stopping_ || std::any_of(items_.begin(), items_.end(),
-                                            [&](const auto& item) { return item.second.due <= now || item.second.due < next; });
+            return stopping_ || std::any_of(items_.begin(), items_.end(), [&](const auto& item) {
+                       return item.second.due <= now || item.second.due < next;
+                   });
         });
         if (stopping_) break;
         const auto now = Clock::now();

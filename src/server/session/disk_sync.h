@@ -1,5 +1,5 @@
-// The thread that makes sessions durable: fdatasync at most once a second a session (at once when somebody waits), sidecars now and
-// then. Acknowledgements follow its callback, so that what an agent forgets is on the disk.
+// The thread that makes sessions durable: fdatasync at most once a second a session (at once when somebody waits),
+// sidecars now and then. Acknowledgements follow its callback, so that what an agent forgets is on the disk.
 #pragma once
 
 #include <chrono>

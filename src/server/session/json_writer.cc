@@ -10,7 +10,8 @@
 namespace flamewire::server {
 namespace {
 
-// Length of the valid UTF-8 sequence at the start of `text`, 0 when there is none (overlong, surrogate, cut or out of range).
+// Length of the valid UTF-8 sequence at the start of `text`, 0 when there is none (overlong, surrogate, cut or out of
+// range).
 std::size_t sequence_length(std::string_view text) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     const unsigned lead = byte(0);

@@ -1,5 +1,5 @@
-// The one way in which the server writes JSON: RapidJSON's Writer, with text made valid UTF-8 (names from a target are bytes) and with
-// numbers that JSON can carry (never NaN or infinity).
+// The one way in which the server writes JSON: RapidJSON's Writer, with text made valid UTF-8 (names from a target are
+// bytes) and with numbers that JSON can carry (never NaN or infinity).
 #pragma once
 
 #include <rapidjson/stringbuffer.h>
@@ -36,9 +36,7 @@ public:
         writer_.Int64(value);
     }
     // A piece of JSON that is known to be valid.
-    void raw(std::string_view json) {
-        writer_.RawValue(json.data(), json.size(), rapidjson::kObjectType);
-    }
+    void raw(std::string_view json) { writer_.RawValue(json.data(), json.size(), rapidjson::kObjectType); }
 
     void member(std::string_view name, std::string_view value) { key(name), text(value); }
     void member(std::string_view name, const char* value) { key(name), text(value); }

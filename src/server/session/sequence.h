@@ -1,5 +1,6 @@
-// Exactly once: which batches of a recording are new. Pure bookkeeping on batch headers; the session keeps one and asks it before it
-// stores anything. Batches arrive in order of seq over one connection, and again from the acknowledged one on after a reconnect.
+// Exactly once: which batches of a recording are new. Pure bookkeeping on batch headers; the session keeps one and asks
+// it before it stores anything. Batches arrive in order of seq over one connection, and again from the acknowledged one
+// on after a reconnect.
 #pragma once
 
 #include <cstdint>

@@ -15,15 +15,14 @@
 namespace flamewire::server {
 namespace {
 
-// Above this much in the agent's spool (8 MiB by default, half of it under way at most) acknowledgements go out at once.
+// Above this much in the agent's spool (8 MiB by default, half of it under way at most) acknowledgements go out at
+// once.
 constexpr std::uint64_t urgent_spool_bytes = std::uint64_t{1} << 20;
 // Addresses a module and lock: between slices queries and batches get their turn, and the page its first names.
 constexpr std::size_t symbol_slice = 4096;
 constexpr std::chrono::seconds thorough_every{1};
 
-std::string recording_hex(const wire::RecordingId& id) {
-    return to_hex(std::as_bytes(std::span(id)));
-}
+std::string recording_hex(const wire::RecordingId& id) { return to_hex(std::as_bytes(std::span(id))); }
 
 }  // namespace
 
@@ -57,10 +56,9 @@ Result<std::shared_ptr<Session>> Session::load(std::string id, std::string strea
     while (true) {
         auto record = reader.next();
         if (!record) {
-            session->set_notice("stream-damaged",
-                                fmt::format("The session file is damaged at byte {}: what follows is not shown.",
-                                            reader.offset()),
-                                "");
+            session->set_notice(
+                "stream-damaged",
+                fmt::format("The session file is damaged at byte {}: what follows is not shown.", reader.offset()), "");
             break;
         }
         if (!*record) break;
@@ -74,8 +72,8 @@ Result<std::shared_ptr<Session>> Session::load(std::string id, std::string strea
     }
     session->synced_seq_ = session->appended_seq_.load();
     session->size_bytes_ = reader.offset();
-    session->away_since_ = std::chrono::steady_clock::now() -
-                           std::chrono::nanoseconds(std::max<std::int64_t>(0, realtime_ns() - session->last_arrival_ns_));
+    session->away_since_ = std::chrono::steady_clock::now() - std::chrono::nanoseconds(std::max<std::int64_t>(
+                                                                  0, realtime_ns() - session->last_arrival_ns_));
     session->publish(true);
     return session;
 }
@@ -104,15 +102,20 @@ Result<Session::Taken> Session::take_locked(wire::Flag flag, std::string_view pa
     taken.seq = header.seq;
     const Sequence::Verdict verdict = sequence_.judge(header);
     switch (verdict) {
-        case Sequence::Verdict::duplicate: taken.urgent = true; return taken;
-        case Sequence::Verdict::malformed: return fail(ErrorCode::invalid, "a batch without sequence number or epoch");
+        case Sequence::Verdict::duplicate:
+            taken.urgent = true;
+            return taken;
+        case Sequence::Verdict::malformed:
+            return fail(ErrorCode::invalid, "a batch without sequence number or epoch");
         case Sequence::Verdict::stale:
-            return fail(ErrorCode::invalid, fmt::format("batch {} is of epoch {}, which is over", header.seq, header.epoch));
+            return fail(ErrorCode::invalid,
+                        fmt::format("batch {} is of epoch {}, which is over", header.seq, header.epoch));
         case Sequence::Verdict::overlap:
             return fail(ErrorCode::invalid, fmt::format("batch {} to {} overlaps batch {}, which is stored already",
                                                         header.first_seq, header.seq, sequence_.last_seq()));
         case Sequence::Verdict::next:
-        case Sequence::Verdict::gap: break;
+        case Sequence::Verdict::gap:
+            break;
     }
     wire::EventPeriods periods;
     if (header.epoch == sequence_.epoch()) periods = periods_;
@@ -152,17 +155,19 @@ Result<Session::Taken> Session::take_locked(wire::Flag flag, std::string_view pa
 }
 
 Result<bool> Session::append(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns) {
+    const auto refused = [this](const Error& error) {
+        set_notice(
+            "disk",
+            fmt::format("The session cannot be written: {}. The agent keeps its samples meanwhile.", error.message),
+            error.errno_value == ENOSPC ? "free some space under the data directory" : "");
+        return fail(ErrorCode::busy, error.message);
+    };
     if (!writer_) {
         auto opened = wire::SessionWriter::append_to(stream_path_);
-        if (!opened) return fail(ErrorCode::busy, opened.error().message);
+        if (!opened) return refused(opened.error());
         writer_ = std::move(*opened);
     }
-    if (auto appended = writer_->append(arrival_ns, flag, payload); !appended) {
-        set_notice("disk", fmt::format("The session cannot be written: {}. The agent keeps its samples meanwhile.",
-                                       appended.error().message),
-                   appended.error().errno_value == ENOSPC ? "free some space under the data directory" : "");
-        return fail(ErrorCode::busy, appended.error().message);
-    }
+    if (auto appended = writer_->append(arrival_ns, flag, payload); !appended) return refused(appended.error());
     size_bytes_ = writer_->size_bytes();
     set_notice("disk", "", "");
     return true;
@@ -184,7 +189,8 @@ Result<std::uint64_t> Session::sync() {
     }
     // Outside the lock, so that batches go on; the writer lives as long as the session.
     if (::fdatasync(fd) != 0 && errno != EINVAL && errno != EROFS) {
-        set_notice("disk", fmt::format("The session cannot be made durable: {}.", std::generic_category().message(errno)), "");
+        set_notice("disk",
+                   fmt::format("The session cannot be made durable: {}.", std::generic_category().message(errno)), "");
         return fail_errno("fdatasync of " + stream_path_, errno);
     }
     std::uint64_t before = synced_seq_;
@@ -358,8 +364,11 @@ void Session::fill_from_store(SessionInfo& info, bool thorough) {
     info.lost = 0;
     for (const profile::LossTotal& loss : store_.losses()) {
         const bool dropped = loss.by_store && loss.reason == wire::LossReason::unknown;
-        LossInfo out{dropped ? "memory_limit" : std::string(loss_reason_name(loss.reason)), loss.count,
-                     is_lost(loss.reason), loss.event < events.size() ? events[loss.event].name : "", ms(loss.first_ns),
+        LossInfo out{dropped ? "memory_limit" : std::string(loss_reason_name(loss.reason)),
+                     loss.count,
+                     is_lost(loss.reason),
+                     loss.event < events.size() ? events[loss.event].name : "",
+                     ms(loss.first_ns),
                      ms(loss.last_ns)};
         if (out.lost) info.lost += out.count;
         info.losses.push_back(std::move(out));

@@ -1,6 +1,6 @@
-// One recording: its stream on disk, its store in memory, its symbols. Live and replay are one code path: take() gets the same frames,
-// from the link or from the file. Thread-safe: frames go in one caller at a time, queries share, symbols are resolved without holding
-// up either.
+// One recording: its stream on disk, its store in memory, its symbols. Live and replay are one code path: take() gets
+// the same frames, from the link or from the file. Thread-safe: frames go in one caller at a time, queries share,
+// symbols are resolved without holding up either.
 #pragma once
 
 #include <atomic>
@@ -49,8 +49,8 @@ public:
         bool same_boot = false;  // the agent runs on this machine: no clock offset
         std::optional<wire::End> end;
     };
-    // Appends one batch frame to the file, then to the store. not_found: of another recording; invalid: no batch (the connection is not to be trusted);
-    // busy: the disk refused it (try the same frame again later; nothing was taken).
+    // Appends one batch frame to the file, then to the store. not_found: of another recording; invalid: no batch (the
+    // connection is not to be trusted); busy: the disk refused it (try the same frame again later; nothing was taken).
     Result<Taken> take(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
     // Other frames that belong to the recording (metrics): kept in the file as received.
     Result<bool> keep(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
@@ -119,7 +119,8 @@ private:
     std::uint64_t refused_batches_ = 0;
     std::atomic<std::uint64_t> appended_seq_{0}, synced_seq_{0};
     std::atomic<std::uint64_t> size_bytes_{0};
-    std::atomic<std::uint64_t> first_row_ns_{0};  // earliest bucket ever seen: ms 0 of the session, whatever is dropped later
+    std::atomic<std::uint64_t> first_row_ns_{
+        0};  // earliest bucket ever seen: ms 0 of the session, whatever is dropped later
 
     mutable std::shared_mutex store_mutex_;
     profile::Store store_;

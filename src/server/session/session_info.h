@@ -1,5 +1,5 @@
-// What is known of a session without its rows: the answer of /api/sessions, the sidecar file session.json, and what the event stream
-// announces. A value: a live session publishes a new one after every batch, readers keep theirs.
+// What is known of a session without its rows: the answer of /api/sessions, the sidecar file session.json, and what the
+// event stream announces. A value: a live session publishes a new one after every batch, readers keep theirs.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +67,8 @@ std::string_view loss_reason_name(wire::LossReason reason);
 // True when `reason` counts samples that no view shows.
 bool is_lost(wire::LossReason reason);
 
-// The Session object of docs/openapi.yaml without its closing brace's extras: `more` adds members (modules) before the object ends.
+// The Session object of docs/openapi.yaml without its closing brace's extras: `more` adds members (modules) before the
+// object ends.
 template <class More>
 void write_session(JsonWriter& json, const SessionInfo& info, More more);
 void write_session(JsonWriter& json, const SessionInfo& info);

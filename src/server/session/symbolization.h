@@ -1,9 +1,10 @@
-// The thread that names addresses: resolves what sessions have pending, one session after another, and loads sessions from disk
-// (which ends with naming them). Queries never wait for it; they show addresses until the names are there.
+// The thread that names addresses: resolves what sessions have pending, one session after another, and loads sessions
+// from disk (which ends with naming them). Queries never wait for it; they show addresses until the names are there.
 #pragma once
 
 #include <asio/post.hpp>
 #include <asio/thread_pool.hpp>
+
 #include <functional>
 #include <memory>
 #include <string>

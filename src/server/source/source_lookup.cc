@@ -1,10 +1,10 @@
 #include "server/source/source_lookup.h"
 
 #include <fmt/format.h>
+#include <system_error>
 
 #include <algorithm>
 #include <filesystem>
-#include <system_error>
 
 #include "base/file.h"
 
@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t max_source_bytes = std::size_t{16} << 20;
 constexpr std::size_t max_named_matches = 3;
+constexpr std::chrono::seconds reindex_after{10};
 
 // Components of a path from the last to the first, without "." and with ".." kept (it never matches a real component).
 std::vector<std::string_view> trailing_components(std::string_view path) {
@@ -165,29 +166,28 @@ SourceMatch SourceLookup::find(std::string_view file) {
     } else if (!config.source_dir.empty() && attempt(fs::path(config.source_dir) / file, config.source_dir)) {
         return match;
     }
-    if (!config.sysroot.empty() &&
-        attempt(fs::path(config.sysroot) / without_leading_slashes(file), config.sysroot))
+    if (!config.sysroot.empty() && attempt(fs::path(config.sysroot) / without_leading_slashes(file), config.sysroot))
         return match;
     if (config.source_dir.empty()) return match;
 
     bool complete = true;
     const std::vector<std::string> candidates = suffix_matches(config.source_dir, file, complete);
-    match.tried.push_back(fmt::format("{}/**/{}", config.source_dir, trailing_components(file).empty()
-                                                                         ? std::string_view{}
-                                                                         : trailing_components(file).front()));
+    match.tried.push_back(
+        fmt::format("{}/**/{}", config.source_dir,
+                    trailing_components(file).empty() ? std::string_view{} : trailing_components(file).front()));
     for (const std::string& candidate : candidates) {
         match.path = served_path(fs::path(config.source_dir) / candidate, config.source_dir);
         match.found = !match.path.empty();
         if (match.found) break;
     }
     if (match.found && candidates.size() > 1) {
-        match.note = fmt::format("{} files below {} match this name equally well: {}{}; --path-map decides",
-                                 candidates.size(), config.source_dir,
-                                 fmt::join(candidates.begin(),
-                                           candidates.begin() + static_cast<std::ptrdiff_t>(
-                                                                    std::min(candidates.size(), max_named_matches)),
-                                           ", "),
-                                 candidates.size() > max_named_matches ? ", …" : "");
+        match.note = fmt::format(
+            "{} files below {} match this name equally well: {}{}; --path-map decides", candidates.size(),
+            config.source_dir,
+            fmt::join(candidates.begin(),
+                      candidates.begin() + static_cast<std::ptrdiff_t>(std::min(candidates.size(), max_named_matches)),
+                      ", "),
+            candidates.size() > max_named_matches ? ", …" : "");
     } else if (!complete) {
         match.note = fmt::format("only the first {} files below {} are searched; a smaller --source-dir finds the rest",
                                  SourceIndex::max_files, config.source_dir);
@@ -206,7 +206,7 @@ std::vector<std::string> SourceLookup::suffix_matches(const std::string& root, s
     };
     if (indexed_root_ != root) rebuild();
     auto matches = index_.longest_suffix(file);
-    if (matches.empty() && now - indexed_at_ > std::chrono::minutes(1)) {
+    if (matches.empty() && now - indexed_at_ > reindex_after) {
         rebuild();
         matches = index_.longest_suffix(file);
     }

@@ -1,9 +1,9 @@
-// Finds the source file that debug info names among the files of this machine. Nothing outside the configured roots is ever
-// found: every candidate is resolved to its real path (symbolic links followed) and must lie below the real path of its root.
-// Roots are --source-dir, --sysroot and the targets of --path-map.
+// Finds the source file that debug info names among the files of this machine. Nothing outside the configured roots is
+// ever found: every candidate is resolved to its real path (symbolic links followed) and must lie below the real path
+// of its root. Roots are --source-dir, --sysroot and the targets of --path-map.
 //
-// Order: path map, as is (absolute names inside a root; relative names below source-dir), sysroot + name, and last the file
-// below source-dir that shares the longest suffix with the name; when several share it equally that is said.
+// Order: path map, as is (absolute names inside a root; relative names below source-dir), sysroot + name, and last the
+// file below source-dir that shares the longest suffix with the name; when several share it equally that is said.
 #pragma once
 
 #include <chrono>
@@ -33,14 +33,16 @@ struct SourceMatch {
     std::string suggestion;          // when not found: a ready `--path-map FROM=TO`, or empty
 };
 
-// Names below a directory, by file name. Built in one walk that follows no directory links and skips hidden directories.
+// Names below a directory, by file name. Built in one walk that follows no directory links and skips hidden
+// directories.
 class SourceIndex {
 public:
     static constexpr std::size_t max_files = 200'000;
 
     static SourceIndex build(const std::string& root);
 
-    // Paths relative to the root that share most trailing components with `name` (at least the file name). More than one: ambiguous.
+    // Paths relative to the root that share most trailing components with `name` (at least the file name). More than
+    // one: ambiguous.
     [[nodiscard]] std::vector<std::string> longest_suffix(std::string_view name) const;
     [[nodiscard]] bool complete() const { return complete_; }
     [[nodiscard]] std::size_t size() const { return size_; }
@@ -51,7 +53,8 @@ private:
     bool complete_ = true;
 };
 
-// Thread-safe. The index is built at the first lookup that needs it, and again when a later lookup misses and it is older than a minute.
+// Thread-safe. The index is built at the first lookup that needs it, and again when a later lookup misses and it is
+// older than 10 s.
 class SourceLookup {
 public:
     explicit SourceLookup(SourceConfig config);

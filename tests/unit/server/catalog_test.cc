@@ -1,6 +1,7 @@
 #include "server/session/catalog.h"
 
 #include <catch2/catch.hpp>
+
 #include <fstream>
 
 #include "base/file.h"

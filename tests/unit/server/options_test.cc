@@ -26,8 +26,9 @@ TEST_CASE("defaults are the documented ones") {
 }
 
 TEST_CASE("options reach their values") {
-    const auto parsed = parse({"--port", "0", "--agent", "board:1", "--agent", "[::1]", "--path-map", "/a=/b", "--no-inline",
-                               "--addr2line", "x", "--readelf", "y", "--bind", "0.0.0.0", "--data-dir", "/d"});
+    const auto parsed =
+        parse({"--port", "0", "--agent", "board:1", "--agent", "[::1]", "--path-map", "/a=/b", "--no-inline",
+               "--addr2line", "x", "--readelf", "y", "--bind", "0.0.0.0", "--data-dir", "/d"});
     REQUIRE(parsed.message.empty());
     CHECK(parsed.options.port == 0);
     CHECK(parsed.options.agents == std::vector<AgentAddress>{{"board", 1}, {"::1", 9999}});
@@ -38,10 +39,18 @@ TEST_CASE("options reach their values") {
 }
 
 TEST_CASE("mistakes are one sentence and exit 2") {
-    for (const std::vector<const char*>& words : std::vector<std::vector<const char*>>{
-             {"--port", "70000"}, {"--port", "x"}, {"--no-such"}, {"stray"}, {"--agent", ":5"}, {"--agent", "a:0"},
-             {"--path-map", "nonsense"}, {"--source-dir", "/no/such/dir"}, {"--binary", "/no/such/file"}, {"--sysroot", "/no/such"},
-             {"--max-samples", "5"}, {"--port"}}) {
+    for (const std::vector<const char*>& words : std::vector<std::vector<const char*>>{{"--port", "70000"},
+                                                                                       {"--port", "x"},
+                                                                                       {"--no-such"},
+                                                                                       {"stray"},
+                                                                                       {"--agent", ":5"},
+                                                                                       {"--agent", "a:0"},
+                                                                                       {"--path-map", "nonsense"},
+                                                                                       {"--source-dir", "/no/such/dir"},
+                                                                                       {"--binary", "/no/such/file"},
+                                                                                       {"--sysroot", "/no/such"},
+                                                                                       {"--max-samples", "5"},
+                                                                                       {"--port"}}) {
         const auto parsed = parse(words);
         INFO(words.front());
         CHECK(parsed.exit_code == 2);

@@ -1,5 +1,6 @@
-// A small recording for tests: batches of one process with one thread, two events, unresolvable addresses of one module. What it adds
-// up to is countable by hand: batch n has 2 rows of "cycles" (3 samples of weight 10, 1 of weight 10) and 1 row of "faults" (1 of weight 1).
+// A small recording for tests: batches of one process with one thread, two events, unresolvable addresses of one
+// module. What it adds up to is countable by hand: batch n has 2 rows of "cycles" (3 samples of weight 10, 1 of weight
+// 10) and 1 row of "faults" (1 of weight 1).
 #pragma once
 
 #include <stdlib.h>

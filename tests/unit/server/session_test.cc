@@ -1,6 +1,7 @@
 #include "server/session/session.h"
 
 #include <catch2/catch.hpp>
+
 #include <fstream>
 
 #include "recording.h"
@@ -16,7 +17,8 @@ std::shared_ptr<Session> begin(const ScratchDirectory& directory, const Recordin
     return Session::create("s", directory / "stream.flw", scene.id(), {}).value();
 }
 
-Result<Session::Taken> give(Session& session, const wire::Frame& frame, std::int64_t arrival_ns = 1'800'000'000'000'000'000) {
+Result<Session::Taken> give(Session& session, const wire::Frame& frame,
+                            std::int64_t arrival_ns = 1'800'000'000'000'000'000) {
     return session.take(frame.flag, frame.payload, arrival_ns);
 }
 

@@ -1,6 +1,7 @@
 #include "server/source/source_lookup.h"
 
 #include <catch2/catch.hpp>
+
 #include <fstream>
 
 #include "recording.h"
@@ -54,7 +55,8 @@ TEST_CASE("symbolic links do not lead out of a root") {
     fs::create_directory_symlink(outside.path(), root / "door");
     fs::create_symlink(root / "real.cc", root / "alias.cc");
     SourceLookup lookup({root.path(), root.path(), {{"/b", root.path()}}});
-    for (const std::string name : {"link.cc", "door/secret.cc", "/b/link.cc", "/b/door/secret.cc", "/x/secret.cc", "/link.cc"})
+    for (const std::string name :
+         {"link.cc", "door/secret.cc", "/b/link.cc", "/b/door/secret.cc", "/x/secret.cc", "/link.cc"})
         CHECK_FALSE(lookup.find(name).found);
     CHECK(lookup.find(root / "door/secret.cc").found == false);
     CHECK(lookup.find("alias.cc").path == real(root / "real.cc"));  // a link that stays inside is fine
@@ -80,7 +82,8 @@ TEST_CASE("the longest suffix wins, and a tie is said") {
     CHECK(disk.note.empty());
     const SourceMatch tie = lookup.find("/home/ci/net/io.cc");
     CHECK(tie.path == real(root / "one/net/io.cc"));
-    CHECK_THAT(tie.note, Catch::Contains("2 files") && Catch::Contains("one/net/io.cc") && Catch::Contains("two/net/io.cc"));
+    CHECK_THAT(tie.note,
+               Catch::Contains("2 files") && Catch::Contains("one/net/io.cc") && Catch::Contains("two/net/io.cc"));
     CHECK_FALSE(lookup.find("/home/ci/net/nothing.cc").found);
     CHECK_FALSE(lookup.find("").found);
     CHECK_FALSE(lookup.find(std::string("io.cc\0x", 7)).found);
