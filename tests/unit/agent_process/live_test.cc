@@ -219,7 +219,9 @@ TEST_CASE("a process with its own mounts, pids and root, its binary deleted") {
         std::uint64_t own_begin = 0;
         auto own_lines = LineReader::open("/proc/self/maps", 16384);
         for (std::string_view line; own_lines && own_lines->next(line) && own_begin == 0;)
-            if (const auto entry = parse_maps_line(line)) own_begin = entry->start;
+            if (const auto entry = parse_maps_line(line);
+                entry && entry->executable && entry->start <= code && code < entry->end)
+                own_begin = entry->start - entry->file_offset;
         const ResolvedAddress resolved = table.resolve(process, begin + (code - own_begin));
         CHECK(resolved.module != 0);
         CHECK(resolved.address == expected.address);
