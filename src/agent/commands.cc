@@ -102,7 +102,7 @@ Result<SettingsChange> read_change(const Arguments& args) {
     change.unwind = TRY(args.text("unwind"));
     if (!change.unwind) change.unwind = TRY(args.text("callgraph"));
     if (change.unwind && change.unwind->empty()) change.unwind.reset();
-    if (change.unwind) TRY(check_unwind(*change.unwind));
+    if (change.unwind) (void)TRY(check_unwind(*change.unwind));
     return change;
 }
 
@@ -260,7 +260,7 @@ Result<std::string> dispatch(const wire::Command& command, const Machine& machin
     if (command.name == "resume") return running_reply(command, control.resume());
     if (command.name == "configure") return configure(command, control);
     if (command.name == "resolve_kernel") {
-        TRY(control.resolve_kernel());
+        (void)TRY(control.resolve_kernel());
         return Reply(command).finish();
     }
     return refuse(fmt::format("unknown command: {}", command.name));

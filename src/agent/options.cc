@@ -272,7 +272,7 @@ Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bo
         }
         if (code == opt_help || code == 'h') return CommandLine{Request::help, {}};
         if (code == opt_version || code == 'V') return CommandLine{Request::version, {}};
-        TRY(apply(code, ::optarg != nullptr ? ::optarg : "", line.options, given));
+        (void)TRY(apply(code, ::optarg != nullptr ? ::optarg : "", line.options, given));
     }
     const auto first = static_cast<std::size_t>(::optind);
     const bool separated = first > 0 && first <= words.size() && words[first - 1] == "--";
@@ -282,7 +282,7 @@ Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bo
     line.options.command.assign(words.begin() + static_cast<std::ptrdiff_t>(std::min(first, words.size())),
                                 words.end());
     if (given.listen && !given.bind) line.options.host = "127.0.0.1";
-    TRY(check_combination(line.options, given, stdout_is_terminal));
+    (void)TRY(check_combination(line.options, given, stdout_is_terminal));
     return line;
 }
 

@@ -51,7 +51,7 @@ Result<bool> FileSink::append(wire::Flag flag, std::string_view payload) {
 }
 
 Result<bool> FileSink::begin(const wire::RecordingId& id) {
-    TRY(check());
+    (void)TRY(check());
     if (auto opened = open_writer(); !opened) {
         Error error = std::move(opened).error();
         const bool named = error.message.find(path_) != std::string::npos && path_ != "-";

@@ -43,7 +43,7 @@ Result<std::unique_ptr<Recorder>> Recorder::open(RecordingPlan plan, const Capab
     std::unique_lock lock(recorder->mutex_);
     recorder->thread_ = std::thread([self = recorder.get(), &capabilities] { self->run(capabilities); });
     recorder->task_done_.wait(lock, [&] { return recorder->opened_.has_value(); });
-    TRY(*recorder->opened_);
+    (void)TRY(*recorder->opened_);
     lock.unlock();
     return recorder;
 }
@@ -227,7 +227,7 @@ void Recorder::finish() {
 
 Result<bool> Recorder::pause() {
     return on_sampler([this]() -> Result<bool> {
-        TRY(events_->disable());
+        (void)TRY(events_->disable());
         paused_ = true;
         return true;
     });
@@ -235,7 +235,7 @@ Result<bool> Recorder::pause() {
 
 Result<bool> Recorder::resume() {
     return on_sampler([this]() -> Result<bool> {
-        TRY(events_->enable());
+        (void)TRY(events_->enable());
         paused_ = false;
         return true;
     });

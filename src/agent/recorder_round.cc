@@ -94,7 +94,7 @@ Result<bool> Recorder::replace_events(Settings settings, std::vector<EventSpec> 
         (void)events_->disable();
         const std::uint64_t switched_ns = monotonic_ns();
         const bool counting = !paused_ && !enable_at_ns_;
-        if (counting) TRY(replacement->enable());
+        if (counting) (void)TRY(replacement->enable());
         events_->drain(*this, true);
         closed_counts_ = closed_counts_ + events_->counts();
         sideband_from_ns_ = switched_ns;

@@ -153,12 +153,12 @@ Result<bool> Session::start_target() {
     }
     if (options_.pids.empty()) return true;
     if (auto problem = problem_of(options_.pids)) return std::unexpected(*std::move(problem));
-    TRY(record(options_.pids, settings_, first_events_, {}));
+    (void)TRY(record(options_.pids, settings_, first_events_, {}));
     return true;
 }
 
 Result<bool> Session::start_command() {
-    TRY(record({command_->pid()}, settings_, first_events_, joined(options_.command)));
+    (void)TRY(record({command_->pid()}, settings_, first_events_, joined(options_.command)));
     auto running = command_->exec();
     if (!running) {
         command_gone_ = true;

@@ -184,7 +184,7 @@ Result<Running> Session::pause() {
     const std::shared_ptr<Recorder> current = recorder();
     if (!recording_ || !current) return fail(ErrorCode::busy, "not profiling");
     if (current->paused()) return fail(ErrorCode::busy, "already paused");
-    TRY(current->pause());
+    (void)TRY(current->pause());
     log_line("paused");
     return current->running();
 }
@@ -192,7 +192,7 @@ Result<Running> Session::pause() {
 Result<Running> Session::resume() {
     const std::shared_ptr<Recorder> current = recorder();
     if (!recording_ || !current || !current->paused()) return fail(ErrorCode::busy, "not paused");
-    TRY(current->resume());
+    (void)TRY(current->resume());
     log_line("resumed");
     return current->running();
 }
@@ -202,7 +202,7 @@ Result<std::optional<Running>> Session::configure(const SettingsChange& change) 
     Settings settings = changed(current ? current->running().settings : settings_, change);
     std::vector<EventSpec> events = TRY(parse_events(settings.events.empty() ? "cycles" : settings.events, sysfs_));
     if (current)
-        TRY(current->change(settings, std::move(events), capabilities()));
+        (void)TRY(current->change(settings, std::move(events), capabilities()));
     else
         first_events_ = std::move(events);  // of the process that --name may still wait for
     {
@@ -249,7 +249,7 @@ ProcessCheck Session::verify_pid(std::uint32_t pid) {
         options.pids = {pid};
         options.start_disabled = true;
         options.ring_pages = 1;
-        TRY(EventSet::open(options, known));
+        (void)TRY(EventSet::open(options, known));
         return true;
     };
     if (auto opened = try_open(); !opened) check.refused = std::move(opened).error();
