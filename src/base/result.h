@@ -36,6 +36,12 @@ using Result = std::expected<T, Error>;
 // (ENOENT/ESRCH not_found, EACCES/EPERM permission, EOPNOTSUPP/ENOSYS unsupported, EBUSY/EMFILE busy, else io).
 [[nodiscard]] std::unexpected<Error> fail_errno(std::string what, int errno_value);
 
+// The value of a result that has one; for TRY, whose value may go unused.
+template <class T>
+T value_of(Result<T>&& result) {
+    return *std::move(result);
+}
+
 }  // namespace flamewire
 
 // `auto value = TRY(function());` or `TRY(void_function());`: early return of the error.
@@ -44,5 +50,5 @@ using Result = std::expected<T, Error>;
         auto flamewire_try_result = (expression);                      \
         if (!flamewire_try_result)                                     \
             return std::unexpected(std::move(flamewire_try_result).error()); \
-        *std::move(flamewire_try_result);                              \
+        ::flamewire::value_of(std::move(flamewire_try_result));        \
     })
