@@ -151,7 +151,7 @@ class Server(Process):
         self.port, self.page = wait_until(ports, 20, "the server's ports")
         self.http_port = urllib.parse.urlparse(self.page).port
 
-    def request(self, method, path, body=None, headers=None, check=True, timeout=60, **parameters):
+    def request(self, method, path, /, body=None, headers=None, check=True, timeout=60, **parameters):
         """(status, content type, decoded body); JSON answers are validated against the contract."""
         target = path
         query = {key: value for key, value in parameters.items() if value is not None}
@@ -171,13 +171,13 @@ class Server(Process):
             CONTRACT.check(method, path, response.status, content_type, decoded)
         return response.status, content_type, decoded
 
-    def get(self, path, **parameters):
+    def get(self, path, /, **parameters):
         status, _, body = self.request("GET", path, **parameters)
         if status != 200:
             raise HttpError(status, body)
         return body
 
-    def post(self, path, body=None, **parameters):
+    def post(self, path, /, body=None, **parameters):
         status, _, answer = self.request("POST", path, body=body if body is not None else {}, **parameters)
         if status != 200:
             raise HttpError(status, answer)

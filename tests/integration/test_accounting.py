@@ -85,12 +85,12 @@ def test_server_away_longer_than_the_spool(start):
     server = start.server(port=port, http_port=http_port)
     relay = Relay(port)
     program = start.workload("bench", 60, 2)
-    agent = start.agent("--server", "127.0.0.1", "--port", relay.port, "--pid", program.pid, "--frequency", 4999, "--spool", 100_000, "--interval", 50)
+    agent = start.agent("--server", "127.0.0.1", "--port", relay.port, "--pid", program.pid, "--frequency", 4999, "--spool", 65_536, "--interval", 50)
     wait_until(lambda: server.sessions(), 20, "a session")
     time.sleep(1)
     relay.blocked = True
     relay.cut()
-    time.sleep(8)
+    time.sleep(14)
     relay.blocked = False
     wait_until(lambda: server.get("/api/status")["agent_connected"], 45, "the agent's return")
     time.sleep(1)

@@ -66,7 +66,7 @@ def test_a_thousand_dlopens(start):
     assert agent.wait(60) == 0, agent.err
     session_ended(server)
     tree = Tree(server.get("/api/flamegraph", min_share=0))
-    assert share_of(tree.self_shares(), "plugin_work") > 0.3
+    assert share_of(tree.shares(), "plugin_work") > 0.3
     unknown = [(name, weight) for name, weight, kind in zip(tree.names, tree.self_weight, tree.kind) if kind == UNKNOWN and weight]
     assert not unknown, unknown
 
@@ -99,8 +99,9 @@ def test_namespaces_other_root_and_deleted_binary(start, tmp_path):
     tree = Tree(server.get("/api/flamegraph", min_share=0))
     assert share_of(tree.shares(), "burn_40") > 0.3
     assert unknown_share(tree) < 0.01
-    module = next(module for module in server.only_session()["modules"] if module["path"].startswith("/app/inside"))
-    assert module["build_id"], module
+    modules = server.only_session()["modules"]
+    module = next((module for module in modules if module["path"].endswith("/app/inside")), None)
+    assert module and module["build_id"], modules
     assert agent.stop() == 0
 
 

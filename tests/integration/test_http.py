@@ -15,6 +15,16 @@ def views(server, session, **parameters):
     return graph, functions, threads, timeline
 
 
+def stacks(graph):
+    """What a flame graph says, whatever the order of equal siblings: path -> (self, total, samples)."""
+    tree = Tree(graph)
+    paths, answer = [()], {}
+    for node in range(1, len(tree.names)):
+        paths.append(paths[tree.parent[node]] + ((tree.names[node], tree.modules[node], tree.kind[node]),))
+        answer[paths[node]] = (tree.self_weight[node], tree.total[node], tree.samples[node])
+    return answer
+
+
 def check_views(server, session):
     graph, functions, threads, timeline = views(server, session)
     total = graph["total"]["samples"]
@@ -70,8 +80,9 @@ def test_live_and_replayed(start):
     total = check_views(server, session)
     tree = Tree(server.get("/api/flamegraph", min_share=0))
     shares = tree.shares()
-    workers = share_of(shares, "simulate_round")
-    assert abs(share_of(shares, "stage_weather") / workers - 0.30) < 0.04 and abs(share_of(shares, "stage_render") / workers - 0.25) < 0.04
+    # stage_weather takes 30 % of a worker's time and calls nothing without frame pointers that would break its chain.
+    weather = sum(share for name, share in shares.items() if name.startswith("city::stage_weather("))
+    assert abs(weather - 0.30) < 0.04, weather
 
     # Zoom by path gives the subtree, pruning keeps the sums.
     answer = server.get("/api/flamegraph", min_share=0.02)
@@ -101,7 +112,7 @@ def test_live_and_replayed(start):
     assert again.only_session()["id"] == session
     assert check_views(again, session) == total
     replayed = again.get("/api/flamegraph", session=session, min_share=0)
-    assert replayed["names"] == live["names"] and replayed["nodes"] == live["nodes"]
+    assert stacks(replayed) == stacks(live)
     assert again.request("DELETE", f"/api/sessions/{session}")[2] == {"ok": True, "session_id": session}
     assert not again.sessions() and again.request("DELETE", f"/api/sessions/{session}")[0] == 404
     program.stop()

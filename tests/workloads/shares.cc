@@ -9,7 +9,8 @@
 
 namespace {
 
-constexpr std::uint64_t unit_ns = 1'000'000;
+// A round of 13.7 ms is no multiple of any usual sampling period: a round of 10 ms would beat against 99 or 199 Hz.
+constexpr std::uint64_t unit_ns = 1'370'000;
 
 [[gnu::noinline]] std::uint64_t burn_10(std::uint64_t seed) { return workload::burn_cpu(1 * unit_ns, seed) + 1; }
 [[gnu::noinline]] std::uint64_t burn_20(std::uint64_t seed) { return workload::burn_cpu(2 * unit_ns, seed) + 2; }

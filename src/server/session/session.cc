@@ -46,6 +46,7 @@ Result<std::shared_ptr<Session>> Session::create(std::string id, std::string str
     session->recording_ = recording;
     session->info_.recording = recording_hex(recording);
     session->writer_ = TRY(wire::SessionWriter::create(session->stream_path_));
+    session->attached_ = true;  // an agent is sending its first batch; attach_agent() adds its address
     return session;
 }
 
