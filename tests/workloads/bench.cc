@@ -99,7 +99,7 @@ double now_seconds() {
 void run(double seconds, std::uint64_t seed) {
     State state{seed, {}, {}, {}, 1};
     state.numbers.resize(256);
-    std::vector<std::uint64_t> paths(48);
+    std::vector<std::uint64_t> paths(24);
     for (std::uint64_t& path : paths) path = state.next() | 1;
     const double end = now_seconds() + seconds;
     while (now_seconds() < end) {
