@@ -16,9 +16,7 @@ namespace flamewire {
 using Bytes = std::span<const std::byte>;
 
 inline Bytes as_bytes_view(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
-inline std::string_view as_text(Bytes bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+inline std::string_view as_text(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 // Reads a trivially copyable T at `offset`, or returns false when it does not fit.
 template <class T>
@@ -49,15 +47,12 @@ public:
         T value = 0;
         if (!take(sizeof(T))) return value;
         for (std::size_t i = 0; i < sizeof(T); ++i)
-            value = static_cast<T>(static_cast<T>(value << 8) |
-                                   std::to_integer<T>(bytes_[position_ - sizeof(T) + i]));
+            value = static_cast<T>(static_cast<T>(value << 8) | std::to_integer<T>(bytes_[position_ - sizeof(T) + i]));
         return value;
     }
 
     // The next `count` bytes, or an empty span (and ok() false) when there are fewer.
-    Bytes read_bytes(std::size_t count) {
-        return take(count) ? bytes_.subspan(position_ - count, count) : Bytes{};
-    }
+    Bytes read_bytes(std::size_t count) { return take(count) ? bytes_.subspan(position_ - count, count) : Bytes{}; }
 
     // A NUL-terminated string, without the NUL; fails when no NUL follows.
     std::string_view read_c_string() {

@@ -45,10 +45,9 @@ T value_of(Result<T>&& result) {
 }  // namespace flamewire
 
 // `auto value = TRY(function());` or `TRY(void_function());`: early return of the error.
-#define TRY(expression)                                                \
-    __extension__({                                                    \
-        auto flamewire_try_result = (expression);                      \
-        if (!flamewire_try_result)                                     \
-            return std::unexpected(std::move(flamewire_try_result).error()); \
-        ::flamewire::value_of(std::move(flamewire_try_result));        \
+#define TRY(expression)                                                                             \
+    __extension__({                                                                                 \
+        auto flamewire_try_result = (expression);                                                   \
+        if (!flamewire_try_result) return std::unexpected(std::move(flamewire_try_result).error()); \
+        ::flamewire::value_of(std::move(flamewire_try_result));                                     \
     })

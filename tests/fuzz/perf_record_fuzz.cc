@@ -1,4 +1,5 @@
-// Any bytes as the content of two rings, at any position: the merge and the decoder must neither read outside nor stop making progress.
+// Any bytes as the content of two rings, at any position: the merge and the decoder must neither read outside nor stop
+// making progress.
 #include <array>
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,6 @@
-// The bench workload: two busy threads, more than 2,000 distinct stacks in 10 s of mean depth above 15, libc and libstdc++
-// frames among them. A random expression tree is evaluated by mutually recursive functions; leaves sort, format, search maps.
-// Usage: bench-workload SECONDS [THREADS]
+// The bench workload: two busy threads, more than 2,000 distinct stacks in 10 s of mean depth above 15, libc and
+// libstdc++ frames among them. A random expression tree is evaluated by mutually recursive functions; leaves sort,
+// format, search maps. Usage: bench-workload SECONDS [THREADS]
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -42,12 +42,30 @@ extern const Function leaves[6];
     state.value += 1;
 }
 
-[[gnu::noinline]] void add(State& state, int depth) { descend(state, depth); state.value += 0.5; }
-[[gnu::noinline]] void multiply(State& state, int depth) { descend(state, depth); state.value *= 1.0001; }
-[[gnu::noinline]] void negate(State& state, int depth) { descend(state, depth); state.value = -state.value; }
-[[gnu::noinline]] void clamp(State& state, int depth) { descend(state, depth); state.value = std::min(state.value, 1e6); }
-[[gnu::noinline]] void branch(State& state, int depth) { descend(state, depth - 2); state.value -= 1; }
-[[gnu::noinline]] void call(State& state, int depth) { descend(state, depth - 1); state.value += 2; }
+[[gnu::noinline]] void add(State& state, int depth) {
+    descend(state, depth);
+    state.value += 0.5;
+}
+[[gnu::noinline]] void multiply(State& state, int depth) {
+    descend(state, depth);
+    state.value *= 1.0001;
+}
+[[gnu::noinline]] void negate(State& state, int depth) {
+    descend(state, depth);
+    state.value = -state.value;
+}
+[[gnu::noinline]] void clamp(State& state, int depth) {
+    descend(state, depth);
+    state.value = std::min(state.value, 1e6);
+}
+[[gnu::noinline]] void branch(State& state, int depth) {
+    descend(state, depth - 2);
+    state.value -= 1;
+}
+[[gnu::noinline]] void call(State& state, int depth) {
+    descend(state, depth - 1);
+    state.value += 2;
+}
 
 int compare_numbers(const void* a, const void* b) {
     std::uint32_t x = 0;
@@ -119,7 +137,8 @@ int main(int argc, char** argv) {
     const double seconds = argc > 1 ? std::atof(argv[1]) : 10;
     const int count = argc > 2 ? std::atoi(argv[2]) : 2;
     std::vector<std::thread> threads;
-    for (int i = 1; i < count; ++i) threads.emplace_back(run, seconds, 88172645463325252ULL * static_cast<std::uint64_t>(i + 1) | 1);
+    for (int i = 1; i < count; ++i)
+        threads.emplace_back(run, seconds, 88172645463325252ULL * static_cast<std::uint64_t>(i + 1) | 1);
     run(seconds, 88172645463325252ULL);
     for (std::thread& thread : threads) thread.join();
     return 0;

@@ -1,5 +1,5 @@
-// The demo: a small "city simulation" that keeps two CPUs busy for as long as it is let. Several named threads, deep and
-// varied stacks, inlined functions, templates, libstdc++ and libc, and known shares: of each worker's CPU time
+// The demo: a small "city simulation" that keeps two CPUs busy for as long as it is let. Several named threads, deep
+// and varied stacks, inlined functions, templates, libstdc++ and libc, and known shares: of each worker's CPU time
 //   stage_traffic 45 %, stage_weather 30 %, stage_render 25 %,
 // and inside stage_traffic route_cars 2/3, settle_crossings 1/3. The logger thread sleeps most of the time.
 // Usage: demo-workload [SECONDS] (0: until it is ended)

@@ -1,5 +1,5 @@
-// A program whose CPU shares are known: burn_10, burn_20, burn_30 and burn_40 take 10, 20, 30 and 40 % of each thread's CPU time.
-// Usage: shares-workload SECONDS [THREADS]
+// A program whose CPU shares are known: burn_10, burn_20, burn_30 and burn_40 take 10, 20, 30 and 40 % of each thread's
+// CPU time. Usage: shares-workload SECONDS [THREADS]
 #include <cstdio>
 #include <cstdlib>
 #include <thread>

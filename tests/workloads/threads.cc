@@ -1,7 +1,7 @@
 // Threads, processes and libraries that come and go, for attribution tests. Usage: threads-workload MODE [ARG...]
 //   short COUNT             COUNT threads, one after another, that burn 1 ms each in short_lived()
-//   loop SECONDS            creates threads in a loop for SECONDS, two at a time, each burning 5 ms in looped(); prints its CPU time in ns
-//   exec PROGRAM ARGS...    forks; the child burns 300 ms in before_exec(), then execs PROGRAM
+//   loop SECONDS            creates threads in a loop for SECONDS, two at a time, each burning 5 ms in looped(); prints
+//   its CPU time in ns exec PROGRAM ARGS...    forks; the child burns 300 ms in before_exec(), then execs PROGRAM
 //   dlopen COUNT LIBRARY    COUNT times: dlopen LIBRARY on CPU 0, call its plugin_work() on the last CPU, dlclose
 //   spin SECONDS            burns in spinning()
 #include <dlfcn.h>

@@ -59,7 +59,8 @@ perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const 
     attr.exclude_kernel = kernel ? 0 : 1;
     attr.exclude_hv = kernel ? 0 : 1;
     attr.exclude_callchain_kernel = kernel ? 0 : 1;
-    // sample_max_stack stays 0: the kernel then takes kernel.perf_event_max_stack, the most that it allows, as it is at that moment.
+    // sample_max_stack stays 0: the kernel then takes kernel.perf_event_max_stack, the most that it allows, as it is at
+    // that moment.
     return attr;
 }
 

@@ -1,4 +1,5 @@
-// From what to sample to what the kernel reads: perf_event_attr for samples, for process and map records, and for ring owners. Pure.
+// From what to sample to what the kernel reads: perf_event_attr for samples, for process and map records, and for ring
+// owners. Pure.
 #pragma once
 
 #include <linux/perf_event.h>
@@ -10,10 +11,11 @@
 
 namespace flamewire::agent {
 
-// Fields of every sample, in the order in which the kernel writes them: IDENTIFIER first, because events of many threads share a ring
-// and nothing else tells them apart. decode.cc relies on exactly these.
-inline constexpr std::uint64_t sample_fields = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
-                                               PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN;
+// Fields of every sample, in the order in which the kernel writes them: IDENTIFIER first, because events of many
+// threads share a ring and nothing else tells them apart. decode.cc relies on exactly these.
+inline constexpr std::uint64_t sample_fields = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
+                                               PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
+                                               PERF_SAMPLE_CALLCHAIN;
 // What sample_id_all adds at the end of all other records: TID, TIME, CPU, IDENTIFIER, 32 bytes.
 inline constexpr std::uint64_t sideband_fields =
     PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
@@ -21,7 +23,7 @@ inline constexpr std::uint64_t sideband_fields =
 struct SampleAttrOptions {
     std::uint32_t frequency_hz = 0;  // 0: by period
     std::uint64_t period = 0;
-    bool kernel = false;             // kernel mode and kernel call chains too
+    bool kernel = false;  // kernel mode and kernel call chains too
     bool disabled = false;
     bool enable_on_exec = false;
 };
@@ -30,15 +32,15 @@ struct SampleAttrOptions {
 perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const SampleAttrOptions& options,
                             const Capabilities& capabilities);
 
-// A dummy that writes mmap2, comm, fork and exit records of one (thread, CPU) and of its children. Always enabled: a pause of
-// sampling must not lose maps.
+// A dummy that writes mmap2, comm, fork and exit records of one (thread, CPU) and of its children. Always enabled: a
+// pause of sampling must not lose maps.
 perf_event_attr sideband_attr(const Capabilities& capabilities);
 
 // A dummy of our own that owns a ring of `ring_bytes`, and wakes us when it is half full.
 perf_event_attr owner_attr(std::uint64_t ring_bytes, const Capabilities& capabilities);
 
-// The same generic event without the PMU number in the upper half of config, for kernels before 5.15: there the CPU that the event is
-// bound to chooses the PMU. True when there was one to remove.
+// The same generic event without the PMU number in the upper half of config, for kernels before 5.15: there the CPU
+// that the event is bound to chooses the PMU. True when there was one to remove.
 bool strip_pmu_type(EventPart& part);
 
 }  // namespace flamewire::agent

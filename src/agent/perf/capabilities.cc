@@ -18,11 +18,27 @@ namespace {
 
 // Tried by probe_capabilities, and shown in this order.
 constexpr std::array<std::string_view, 21> usual_events{
-    "cycles",           "instructions",     "cache-references",  "cache-misses",     "branch-instructions",
-    "branch-misses",    "ref-cycles",       "stalled-cycles-frontend", "stalled-cycles-backend",
-    "L1-dcache-loads",  "L1-dcache-load-misses", "LLC-loads",    "LLC-load-misses",  "dTLB-load-misses",
-    "iTLB-load-misses", "cpu-clock",        "task-clock",        "page-faults",      "major-faults",
-    "context-switches", "cpu-migrations",
+    "cycles",
+    "instructions",
+    "cache-references",
+    "cache-misses",
+    "branch-instructions",
+    "branch-misses",
+    "ref-cycles",
+    "stalled-cycles-frontend",
+    "stalled-cycles-backend",
+    "L1-dcache-loads",
+    "L1-dcache-load-misses",
+    "LLC-loads",
+    "LLC-load-misses",
+    "dTLB-load-misses",
+    "iTLB-load-misses",
+    "cpu-clock",
+    "task-clock",
+    "page-faults",
+    "major-faults",
+    "context-switches",
+    "cpu-migrations",
 };
 constexpr std::uint32_t probe_frequency_hz = 99;
 
@@ -54,7 +70,8 @@ void read_attr_bits(Capabilities& capabilities, const Kernel& calls) {
     attr.build_id = 1;
     capabilities.build_id = try_open(attr, calls) == 0;
 
-    // A clock that looks at kernel mode: refused when kernel.perf_event_paranoid is 2 or more and we have no CAP_PERFMON.
+    // A clock that looks at kernel mode: refused when kernel.perf_event_paranoid is 2 or more and we have no
+    // CAP_PERFMON.
     attr = plain;
     attr.config = PERF_COUNT_SW_CPU_CLOCK;
     attr.sample_period = 1'000'000'000;
@@ -94,10 +111,11 @@ std::uint32_t clamp_rate(std::uint32_t wanted_hz, std::uint32_t max_hz, EventCho
     const bool said = std::any_of(choice.notices.begin(), choice.notices.end(),
                                   [](const wire::Notice& notice) { return notice.code == "rate-clamped"; });
     if (!said)
-        choice.notices.push_back({"rate-clamped",
-                                  fmt::format("The kernel allows {} samples a second, so sampling runs at {} Hz instead of {} Hz.",
-                                              max_hz, max_hz, wanted_hz),
-                                  fmt::format("sysctl -w kernel.perf_event_max_sample_rate={}", wanted_hz)});
+        choice.notices.push_back(
+            {"rate-clamped",
+             fmt::format("The kernel allows {} samples a second, so sampling runs at {} Hz instead of {} Hz.", max_hz,
+                         max_hz, wanted_hz),
+             fmt::format("sysctl -w kernel.perf_event_max_sample_rate={}", wanted_hz)});
     return max_hz;
 }
 
@@ -115,23 +133,26 @@ bool has_event(const EventChoice& choice, std::string_view name) {
 // One wanted event that does not work: cycles become the clock, anything else is left out.
 void replace_event(const EventSpec& wanted, const Explanation& why, EventChoice& choice) {
     if (!is_cycles(wanted)) {
-        choice.notices.push_back({"event-unsupported", fmt::format("{} is left out: {}.", wanted.name, why.text), why.remedy});
+        choice.notices.push_back(
+            {"event-unsupported", fmt::format("{} is left out: {}.", wanted.name, why.text), why.remedy});
         return;
     }
     EventSpec clock = clock_instead_of(wanted);
     choice.notices.push_back({"event-fallback",
-                              fmt::format("Sampling {} instead of {}: {}.", clock.name, wanted.name, why.text), why.remedy});
+                              fmt::format("Sampling {} instead of {}: {}.", clock.name, wanted.name, why.text),
+                              why.remedy});
     if (!has_event(choice, clock.name)) choice.events.push_back(std::move(clock));
 }
 
 void choose_mode(bool kernel_wanted, const Capabilities& capabilities, EventChoice& choice) {
     choice.kernel = kernel_wanted && capabilities.kernel_samples;
     if (kernel_wanted && !choice.kernel)
-        choice.notices.push_back({"kernel-excluded",
-                                  fmt::format("Kernel functions are not sampled: kernel.perf_event_paranoid is {} and the agent "
-                                              "has no CAP_PERFMON.",
-                                              capabilities.paranoid),
-                                  std::string(remedy_paranoid)});
+        choice.notices.push_back(
+            {"kernel-excluded",
+             fmt::format("Kernel functions are not sampled: kernel.perf_event_paranoid is {} and the agent "
+                         "has no CAP_PERFMON.",
+                         capabilities.paranoid),
+             std::string(remedy_paranoid)});
 }
 
 }  // namespace
@@ -140,8 +161,8 @@ Capabilities read_capabilities(const Sysfs& sysfs, const Kernel& calls) {
     Capabilities capabilities;
     capabilities.paranoid = static_cast<int>(calls.sysctl("perf_event_paranoid").value_or(2));
     capabilities.max_sample_rate_hz = max_sample_rate(calls);
-    capabilities.max_stack =
-        static_cast<std::uint32_t>(std::clamp<std::int64_t>(calls.sysctl("perf_event_max_stack").value_or(127), 1, 65'535));
+    capabilities.max_stack = static_cast<std::uint32_t>(
+        std::clamp<std::int64_t>(calls.sysctl("perf_event_max_stack").value_or(127), 1, 65'535));
     capabilities.mlock_bytes_per_cpu =
         1024 * static_cast<std::uint64_t>(std::max<std::int64_t>(calls.sysctl("perf_event_mlock_kb").value_or(516), 0));
     capabilities.pmus = list_pmus(sysfs);
@@ -168,9 +189,11 @@ Result<EventChoice> choose_events(std::vector<EventSpec> wanted, std::uint32_t f
     if (!capabilities.perf_events)
         return std::unexpected(open_error({capabilities.open_errno, "dummy", 0, capabilities.paranoid}));
     if (!capabilities.clockid)
-        return fail(ErrorCode::unsupported, "this kernel cannot stamp samples with the monotonic clock (it needs Linux 4.1)");
+        return fail(ErrorCode::unsupported,
+                    "this kernel cannot stamp samples with the monotonic clock (it needs Linux 4.1)");
     if (wanted.empty()) return fail(ErrorCode::invalid, "no event to sample");
-    if (frequency_hz == 0 && period == 0) return fail(ErrorCode::invalid, "neither a sampling frequency nor a period is given");
+    if (frequency_hz == 0 && period == 0)
+        return fail(ErrorCode::invalid, "neither a sampling frequency nor a period is given");
 
     EventChoice choice;
     choose_mode(kernel, capabilities, choice);
@@ -190,10 +213,10 @@ Result<EventChoice> choose_events(std::vector<EventSpec> wanted, std::uint32_t f
         if (trials[i].works() && !nothing_left) {
             if (has_event(choice, trials[i].spec.name)) continue;  // the clock that cycles became
             if (trials[i].spec.precise < wanted[i].precise)
-                choice.notices.push_back({"precise-lowered",
-                                          fmt::format("{} is sampled with less precise addresses: the CPU has no better.",
-                                                      wanted[i].name),
-                                          {}});
+                choice.notices.push_back(
+                    {"precise-lowered",
+                     fmt::format("{} is sampled with less precise addresses: the CPU has no better.", wanted[i].name),
+                     {}});
             choice.events.push_back(trials[i].spec);
             continue;
         }

@@ -14,13 +14,13 @@
 namespace flamewire::agent {
 
 struct Capabilities {
-    bool perf_events = false;       // perf_event_open exists and is allowed for own processes
-    int open_errno = 0;             // why not, when perf_events is false
-    int paranoid = 0;               // kernel.perf_event_paranoid
-    bool kernel_samples = false;    // kernel mode may be sampled
-    bool format_lost = false;       // PERF_FORMAT_LOST (6.0)
-    bool build_id = false;          // attr.build_id for mmap2 (5.12)
-    bool clockid = false;           // attr.use_clockid
+    bool perf_events = false;     // perf_event_open exists and is allowed for own processes
+    int open_errno = 0;           // why not, when perf_events is false
+    int paranoid = 0;             // kernel.perf_event_paranoid
+    bool kernel_samples = false;  // kernel mode may be sampled
+    bool format_lost = false;     // PERF_FORMAT_LOST (6.0)
+    bool build_id = false;        // attr.build_id for mmap2 (5.12)
+    bool clockid = false;         // attr.use_clockid
     std::uint32_t max_sample_rate_hz = 0;
     std::uint32_t max_stack = 127;  // kernel.perf_event_max_stack
     std::uint64_t mlock_bytes_per_cpu = 0;
@@ -29,17 +29,18 @@ struct Capabilities {
     std::vector<std::string> unwind_modes;     // {"fp"}
 };
 
-// What sysctls and a handful of opened and closed events tell: about 0.1 ms. Leaves sampling_events empty. Enough to record.
-// Never fails: what cannot be found out is "no".
+// What sysctls and a handful of opened and closed events tell: about 0.1 ms. Leaves sampling_events empty. Enough to
+// record. Never fails: what cannot be found out is "no".
 Capabilities read_capabilities(const Sysfs& sysfs, const Kernel& calls = real_kernel());
 
-// The same, and tries the usual events on the calling thread, all at once, in one spin of at most 50 ms that ends when all have counted. For an
-// agent without a target, and `reprobe`.
+// The same, and tries the usual events on the calling thread, all at once, in one spin of at most 50 ms that ends when
+// all have counted. For an agent without a target, and `reprobe`.
 Capabilities probe_capabilities(const Sysfs& sysfs, const Kernel& calls = real_kernel());
 
-// The specs that can be opened here, with a notice for each replacement: cycles -> cpu-clock where no hardware counter works, kernel + user ->
-// user only, a frequency above the kernel's limit -> the limit. Tries just `wanted`, so a hardware event costs microseconds, and one that
-// opens but never counts 50 ms. unsupported or permission when nothing is left; invalid without a frequency and a period.
+// The specs that can be opened here, with a notice for each replacement: cycles -> cpu-clock where no hardware counter
+// works, kernel + user -> user only, a frequency above the kernel's limit -> the limit. Tries just `wanted`, so a
+// hardware event costs microseconds, and one that opens but never counts 50 ms. unsupported or permission when nothing
+// is left; invalid without a frequency and a period.
 struct EventChoice {
     std::vector<EventSpec> events;
     std::uint32_t frequency_hz = 0;  // effective; 0 when a period was asked for
@@ -47,7 +48,7 @@ struct EventChoice {
     bool kernel = false;
     std::vector<wire::Notice> notices;
 };
-Result<EventChoice> choose_events(std::vector<EventSpec> wanted, std::uint32_t frequency_hz, std::uint64_t period, bool kernel,
-                                  const Capabilities& capabilities, const Kernel& calls = real_kernel());
+Result<EventChoice> choose_events(std::vector<EventSpec> wanted, std::uint32_t frequency_hz, std::uint64_t period,
+                                  bool kernel, const Capabilities& capabilities, const Kernel& calls = real_kernel());
 
 }  // namespace flamewire::agent

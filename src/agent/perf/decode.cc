@@ -149,15 +149,32 @@ Decoded decode_record(Bytes record, Record& out, RecordOrigin& origin) {
     origin = trailer.origin;
     ByteReader body(record.subspan(record_header_size, record.size() - record_header_size - trailer_size));
     switch (header->type) {
-        case PERF_RECORD_MMAP2: decode_mmap2(body, header->misc, trailer, out); break;
-        case PERF_RECORD_COMM: decode_comm(body, header->misc, trailer, out); break;
-        case PERF_RECORD_FORK: decode_task(body, false, out); break;
-        case PERF_RECORD_EXIT: decode_task(body, true, out); break;
-        case PERF_RECORD_LOST: decode_lost(body, true, trailer, out); break;
-        case record_lost_samples: decode_lost(body, false, trailer, out); break;
-        case PERF_RECORD_THROTTLE: decode_throttle(body, false, out); break;
-        case PERF_RECORD_UNTHROTTLE: decode_throttle(body, true, out); break;
-        default: return Decoded::skipped;
+        case PERF_RECORD_MMAP2:
+            decode_mmap2(body, header->misc, trailer, out);
+            break;
+        case PERF_RECORD_COMM:
+            decode_comm(body, header->misc, trailer, out);
+            break;
+        case PERF_RECORD_FORK:
+            decode_task(body, false, out);
+            break;
+        case PERF_RECORD_EXIT:
+            decode_task(body, true, out);
+            break;
+        case PERF_RECORD_LOST:
+            decode_lost(body, true, trailer, out);
+            break;
+        case record_lost_samples:
+            decode_lost(body, false, trailer, out);
+            break;
+        case PERF_RECORD_THROTTLE:
+            decode_throttle(body, false, out);
+            break;
+        case PERF_RECORD_UNTHROTTLE:
+            decode_throttle(body, true, out);
+            break;
+        default:
+            return Decoded::skipped;
     }
     return body.ok() ? Decoded::ok : Decoded::malformed;
 }

@@ -37,8 +37,8 @@ std::optional<RecordHeader> record_header(Bytes record);
 // The time of a record, without decoding it; 0 when it is too short to have one.
 std::uint64_t record_time(Bytes record);
 
-// Decodes one whole record (record.size() == its header's size) that starts at an 8-byte boundary in memory. Views in `out` point into
-// `record`. LostRecord::sideband is the caller's to set.
+// Decodes one whole record (record.size() == its header's size) that starts at an 8-byte boundary in memory. Views in
+// `out` point into `record`. LostRecord::sideband is the caller's to set.
 Decoded decode_record(Bytes record, Record& out, RecordOrigin& origin);
 
 }  // namespace flamewire::agent

@@ -53,9 +53,8 @@ constexpr std::uint64_t store = std::uint64_t{PERF_COUNT_HW_CACHE_OP_WRITE} << 8
 constexpr std::uint64_t prefetch = std::uint64_t{PERF_COUNT_HW_CACHE_OP_PREFETCH} << 8;
 
 constexpr std::array operations{
-    Word{"loads", load | access},           Word{"load-misses", load | miss},   Word{"stores", store | access},
-    Word{"store-misses", store | miss},     Word{"prefetches", prefetch | access},
-    Word{"prefetch-misses", prefetch | miss},
+    Word{"loads", load | access},       Word{"load-misses", load | miss},      Word{"stores", store | access},
+    Word{"store-misses", store | miss}, Word{"prefetches", prefetch | access}, Word{"prefetch-misses", prefetch | miss},
 };
 
 // Some caches are only read, as in the kernel's own table of names.

@@ -102,7 +102,8 @@ private:
     Result<bool> discover();
     Opened open_thread(std::uint32_t tid);
     int open_event(perf_event_attr attr, std::uint32_t tid, std::size_t ring, OpenEvent& out);
-    int open_sample(std::uint32_t event, const EventPart& part, std::uint32_t tid, std::uint32_t cpu_index, std::uint32_t set);
+    int open_sample(std::uint32_t event, const EventPart& part, std::uint32_t tid, std::uint32_t cpu_index,
+                    std::uint32_t set);
     Result<bool> open_found(std::uint32_t tid);
     void learn_forks(std::vector<std::uint32_t>& to_open);
     Result<bool> set_sampling(bool on);
@@ -129,8 +130,8 @@ private:
     std::unordered_map<std::uint64_t, std::uint32_t> by_id_;  // into samples_
     mutable std::uint64_t last_id_ = 0;                       // the id that find() saw last, …
     mutable std::uint32_t last_index_ = 0;                    // … and its answer
-    std::uint32_t sets_ = 0;        // begun
-    std::uint32_t whole_sets_ = 0;  // of these, opened completely
+    std::uint32_t sets_ = 0;                                  // begun
+    std::uint32_t whole_sets_ = 0;                            // of these, opened completely
     int open_failure_ = 0;
     std::uint32_t skipped_threads_ = 0;
 
@@ -153,11 +154,13 @@ private:
 };
 
 void ThreadEventSet::say(std::string code, std::string text, std::string remedy) {
-    const bool said = std::any_of(notices_.begin(), notices_.end(), [&](const auto& notice) { return notice.code == code; });
+    const bool said =
+        std::any_of(notices_.begin(), notices_.end(), [&](const auto& notice) { return notice.code == code; });
     if (!said) notices_.push_back({std::move(code), std::move(text), std::move(remedy)});
 }
 
-// ---- attach ----------------------------------------------------------------------------------------------------------------------------
+// ---- attach
+// ----------------------------------------------------------------------------------------------------------------------------
 
 Result<bool> ThreadEventSet::attach() {
     if (options_.pids.empty()) return fail(ErrorCode::invalid, "no process to sample");
@@ -170,9 +173,11 @@ Result<bool> ThreadEventSet::attach() {
     raise_open_files_limit();
     (void)TRY(open_rings());
     (void)TRY(discover());
-    if (whole_sets_ == 0) return fail(ErrorCode::not_found, fmt::format("process {} has exited", options_.pids.front()));
+    if (whole_sets_ == 0)
+        return fail(ErrorCode::not_found, fmt::format("process {} has exited", options_.pids.front()));
     if (skipped_threads_ > 0)
-        say("threads-skipped", fmt::format("{} threads are not sampled: the limit of open files is too low.", skipped_threads_),
+        say("threads-skipped",
+            fmt::format("{} threads are not sampled: the limit of open files is too low.", skipped_threads_),
             "ulimit -n 65536 before starting the agent");
     attach_until_ns_ = monotonic_ns() + clone_ns;
     return true;
@@ -207,8 +212,9 @@ Result<bool> ThreadEventSet::open_rings() {
     return true;
 }
 
-// Scan, learn what was born meanwhile, open what is not covered: until two scans in a row bring nothing (one alone can skip a thread
-// that moves up in the list while others exit). The forks are read after the scan, so that a thread it found has its record by then.
+// Scan, learn what was born meanwhile, open what is not covered: until two scans in a row bring nothing (one alone can
+// skip a thread that moves up in the list while others exit). The forks are read after the scan, so that a thread it
+// found has its record by then.
 Result<bool> ThreadEventSet::discover() {
     const std::uint64_t end = monotonic_ns() + max_discovery_ns;
     std::vector<std::uint32_t> found;
@@ -226,7 +232,8 @@ Result<bool> ThreadEventSet::discover() {
         quiet_scans = opened ? 0 : quiet_scans + 1;
         if (monotonic_ns() > end) {
             say("attach-busy",
-                "The target creates threads faster than they can be opened; some that began during the start may be missing.");
+                "The target creates threads faster than they can be opened; some that began during the start may be "
+                "missing.");
             break;
         }
     }
@@ -244,14 +251,15 @@ Result<bool> ThreadEventSet::open_found(std::uint32_t tid) {
     if (opened == Opened::thread_gone) return true;
     if (whole_sets_ == 0) {
         const std::uint32_t pid = targets_.size() == 1 ? targets_.front().pid : tid;
-        return std::unexpected(open_error({open_failure_, options_.choice.events.front().name, pid, capabilities_.paranoid}));
+        return std::unexpected(
+            open_error({open_failure_, options_.choice.events.front().name, pid, capabilities_.paranoid}));
     }
     ++skipped_threads_;
     return true;
 }
 
-// FORK and EXIT records that arrived since the last call, from all sideband rings, without consuming them. Children that must be opened
-// are added to `to_open`.
+// FORK and EXIT records that arrived since the last call, from all sideband rings, without consuming them. Children
+// that must be opened are added to `to_open`.
 void ThreadEventSet::learn_forks(std::vector<std::uint32_t>& to_open) {
     std::vector<TaskRecord> tasks;
     rings_->load_heads();
@@ -269,13 +277,15 @@ void ThreadEventSet::learn_forks(std::vector<std::uint32_t>& to_open) {
     }
     std::sort(tasks.begin(), tasks.end(), [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
     for (const TaskRecord& task : tasks) {
-        if (task.exit) coverage_.exited(task.tid);
-        else if (coverage_.forked(task.parent_tid, task.tid, task.time_ns)) to_open.push_back(task.tid);
+        if (task.exit)
+            coverage_.exited(task.tid);
+        else if (coverage_.forked(task.parent_tid, task.tid, task.time_ns))
+            to_open.push_back(task.tid);
     }
 }
 
-// Sideband first, so that no sample comes from a child whose FORK was not recorded. What was opened stays open also when the rest fails:
-// owners make use of parts.
+// Sideband first, so that no sample comes from a child whose FORK was not recorded. What was opened stays open also
+// when the rest fails: owners make use of parts.
 ThreadEventSet::Opened ThreadEventSet::open_thread(std::uint32_t tid) {
     const auto verdict = [this](int error) {
         open_failure_ = error;
@@ -293,7 +303,8 @@ ThreadEventSet::Opened ThreadEventSet::open_thread(std::uint32_t tid) {
     for (std::uint32_t cpu = 0; cpu < cpus.size(); ++cpu)
         for (std::uint32_t event = 0; event < options_.choice.events.size(); ++event)
             for (const EventPart& part : options_.choice.events[event].parts) {
-                const bool here = part.cpus.empty() || std::binary_search(part.cpus.begin(), part.cpus.end(), cpus[cpu]);
+                const bool here =
+                    part.cpus.empty() || std::binary_search(part.cpus.begin(), part.cpus.end(), cpus[cpu]);
                 const int error = here ? open_sample(event, part, tid, cpu, set) : 0;
                 if (error != 0) return verdict(error);
             }
@@ -317,8 +328,9 @@ int ThreadEventSet::open_sample(std::uint32_t event, const EventPart& part, std:
         // The kernel lowers the limit while it runs; a rate above it is EINVAL.
         const std::int64_t max_hz = kernel_.sysctl("perf_event_max_sample_rate").value_or(0);
         if (max_hz > 0 && attr.sample_freq > static_cast<std::uint64_t>(max_hz)) {
-            say("rate-clamped", fmt::format("The kernel now allows {} samples a second, so {} runs at {} Hz instead of {} Hz.", max_hz,
-                                            choice.events[event].name, max_hz, static_cast<std::uint64_t>(attr.sample_freq)),
+            say("rate-clamped",
+                fmt::format("The kernel now allows {} samples a second, so {} runs at {} Hz instead of {} Hz.", max_hz,
+                            choice.events[event].name, max_hz, static_cast<std::uint64_t>(attr.sample_freq)),
                 "sysctl -w kernel.perf_cpu_time_max_percent=0");
             attr.sample_freq = static_cast<std::uint64_t>(max_hz);
             error = open_event(attr, tid, 2 * std::size_t{cpu_index}, opened);
@@ -348,8 +360,8 @@ int ThreadEventSet::open_event(perf_event_attr attr, std::uint32_t tid, std::siz
     return -answer;
 }
 
-// A child whose clone() is under way takes the state that its parent's event had when clone() began, and is not among the children that
-// the ioctl reaches. So the state is applied again for as long as a clone() may take.
+// A child whose clone() is under way takes the state that its parent's event had when clone() began, and is not among
+// the children that the ioctl reaches. So the state is applied again for as long as a clone() may take.
 Result<bool> ThreadEventSet::set_sampling(bool on) {
     sampling_ = on;
     exec_awaited_ = false;
@@ -365,7 +377,8 @@ Result<bool> ThreadEventSet::apply_sampling() {
     return true;
 }
 
-// ---- drain -----------------------------------------------------------------------------------------------------------------------------
+// ---- drain
+// -----------------------------------------------------------------------------------------------------------------------------
 
 void ThreadEventSet::drain(RecordSink& sink, bool final) {
     // In this order: see merge.h.
@@ -413,8 +426,10 @@ void ThreadEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
     } else if (auto* lost = std::get_if<LostRecord>(&record_)) {
         lost->sideband = RingSet::is_sideband(merged.ring);
         lost_records_[merged.ring] += lost->count;
-        if (lost->sideband) owners_.forget_all();
-        else lost_seen_ += lost->count;
+        if (lost->sideband)
+            owners_.forget_all();
+        else
+            lost_seen_ += lost->count;
     } else if (!std::holds_alternative<ThrottleRecord>(record_)) {
         if (copies_[merged.ring].is_copy(record_, origin)) return;
         on_sideband(merged);
@@ -439,8 +454,10 @@ void ThreadEventSet::on_sideband(const MergedRecord& merged) {
         exit_seen_ = exit_seen_ || std::any_of(targets_.begin(), targets_.end(),
                                                [&](const Target& target) { return target.pid == task->pid; });
     if (attach_until_ns_ == 0 || rings_->cursors()[merged.ring].tail < learned_[merged.ring]) return;
-    if (task->exit) coverage_.exited(task->tid);
-    else if (coverage_.forked(task->parent_tid, task->tid, task->time_ns)) late_threads_.push_back(task->tid);
+    if (task->exit)
+        coverage_.exited(task->tid);
+    else if (coverage_.forked(task->parent_tid, task->tid, task->time_ns))
+        late_threads_.push_back(task->tid);
 }
 
 const OpenEvent* ThreadEventSet::find(std::uint64_t id) const {
@@ -467,7 +484,8 @@ void ThreadEventSet::check_targets() {
     gone_ = std::all_of(targets_.begin(), targets_.end(), target_gone);
 }
 
-// ---- counts ----------------------------------------------------------------------------------------------------------------------------
+// ---- counts
+// ----------------------------------------------------------------------------------------------------------------------------
 
 std::uint64_t ThreadEventSet::read_lost(const OpenEvent& event) const {
     std::array<std::uint64_t, 2> values{};  // count, lost
@@ -496,7 +514,8 @@ EventSetCounts ThreadEventSet::counts() {
     if (!capabilities_.format_lost) {
         counts_.samples_lost = lost_seen_;
     } else if (lost_seen_ != lost_read_at_) {
-        // Reading costs an interrupt of the CPU for each event, so only when a LOST record says that there is something new.
+        // Reading costs an interrupt of the CPU for each event, so only when a LOST record says that there is something
+        // new.
         lost_read_at_ = lost_seen_;
         counts_.samples_lost = 0;
         for (const OpenEvent& event : samples_) counts_.samples_lost += read_lost(event);

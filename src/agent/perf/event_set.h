@@ -1,8 +1,8 @@
-// All perf events and rings of one recording: opens them on the targets, drains the rings in time order, tells what was lost.
-// DESIGN in one paragraph: on each CPU one sample ring and one small sideband ring (mmap2, comm, task), each owned by a dummy event of our
-// own; every (thread x CPU) event is redirected into them and inherited by children. A thread that was opened and inherited both
-// is counted once (owners, see owners.h). Not thread-safe: the thread that opens it owns it and must outlive it (the rings' owners are
-// events on that thread).
+// All perf events and rings of one recording: opens them on the targets, drains the rings in time order, tells what was
+// lost. DESIGN in one paragraph: on each CPU one sample ring and one small sideband ring (mmap2, comm, task), each
+// owned by a dummy event of our own; every (thread x CPU) event is redirected into them and inherited by children. A
+// thread that was opened and inherited both is counted once (owners, see owners.h). Not thread-safe: the thread that
+// opens it owns it and must outlive it (the rings' owners are events on that thread).
 #pragma once
 
 #include <chrono>
@@ -30,9 +30,10 @@ struct EventSetOptions {
 
 // Kernel's own numbers, for accounting. All since open().
 struct EventSetCounts {
-    std::uint64_t samples_read = 0;       // sample records taken from rings, duplicates included
-    std::uint64_t samples_duplicate = 0;  // of these, left out by owner: samples_read - samples_duplicate went to the sink
-    std::uint64_t samples_lost = 0;       // PERF_FORMAT_LOST over all events where the kernel has it, else of LOST records
+    std::uint64_t samples_read = 0;  // sample records taken from rings, duplicates included
+    std::uint64_t samples_duplicate =
+        0;                           // of these, left out by owner: samples_read - samples_duplicate went to the sink
+    std::uint64_t samples_lost = 0;  // PERF_FORMAT_LOST over all events where the kernel has it, else of LOST records
     std::uint64_t late_records = 0;
     std::uint64_t ring_bytes = 0;
 };
@@ -48,16 +49,19 @@ public:
     virtual Result<bool> enable() = 0;
     virtual Result<bool> disable() = 0;
 
-    // Waits for a watermark or `timeout`, whichever comes first; also wakes when `wake_fd` (>= 0) is readable. Rings are sized for 100 ms.
+    // Waits for a watermark or `timeout`, whichever comes first; also wakes when `wake_fd` (>= 0) is readable. Rings
+    // are sized for 100 ms.
     virtual void wait(std::chrono::milliseconds timeout, int wake_fd) = 0;
-    // Hands out, merged by time over all rings, what is ready now. With `final`, everything that is left (disable() first), and LostRecords
-    // for what PERF_FORMAT_LOST knows beyond the LOST records: after it the sum of all LostRecords is the kernel's own count.
+    // Hands out, merged by time over all rings, what is ready now. With `final`, everything that is left (disable()
+    // first), and LostRecords for what PERF_FORMAT_LOST knows beyond the LOST records: after it the sum of all
+    // LostRecords is the kernel's own count.
     virtual void drain(RecordSink& sink, bool final) = 0;
 
     // Index into EventSetOptions::choice.events of a sample's id.
     [[nodiscard]] virtual std::uint32_t event_of(std::uint64_t id) const = 0;
     [[nodiscard]] virtual EventSetCounts counts() = 0;
-    // True when no thread of any target is left (by EXIT records and /proc); their children may live on. Known after a drain().
+    // True when no thread of any target is left (by EXIT records and /proc); their children may live on. Known after a
+    // drain().
     [[nodiscard]] virtual bool targets_gone() const = 0;
     // Things worth saying that came up after opening (rings halved, threads skipped).
     virtual std::vector<wire::Notice> take_notices() = 0;

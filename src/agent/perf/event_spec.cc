@@ -120,7 +120,8 @@ Result<bool> parse_pmu_event(EventSpec& spec, std::string_view item, const Sysfs
     if (open == 0 || close == std::string_view::npos)
         return fail(ErrorCode::invalid, fmt::format("event '{}' should look like pmu/event/ or pmu/field=0x1/", item));
     const std::string_view terms = trim(item.substr(open + 1, close - open - 1));
-    if (terms.empty()) return fail(ErrorCode::invalid, fmt::format("event '{}' names nothing between the slashes", item));
+    if (terms.empty())
+        return fail(ErrorCode::invalid, fmt::format("event '{}' names nothing between the slashes", item));
     std::string_view modifiers = item.substr(close + 1);
     if (modifiers.starts_with(':')) modifiers.remove_prefix(1);
 
@@ -196,7 +197,8 @@ Result<bool> parse_name(EventSpec& spec, std::string_view item, const Sysfs& sys
 Result<EventSpec> parse_event(std::string_view item, const Sysfs& sysfs) {
     if (item.empty()) return fail(ErrorCode::invalid, "an event name is missing (two commas, or one at the end)");
     if (item.size() > 512) return fail(ErrorCode::invalid, "an event name is longer than 512 characters");
-    if (item.front() == '{') return fail(ErrorCode::invalid, "event groups in braces are not supported; list the events");
+    if (item.front() == '{')
+        return fail(ErrorCode::invalid, "event groups in braces are not supported; list the events");
     EventSpec spec;
     spec.frequency_hz = TRY(take_frequency(item));
     spec.name = item;
@@ -228,8 +230,8 @@ Result<std::vector<EventSpec>> parse_events(std::string_view list, const Sysfs& 
     std::vector<EventSpec> specs;
     for (const std::string_view item : split_list(list)) {
         EventSpec spec = TRY(parse_event(item, sysfs));
-        const bool twice = std::any_of(specs.begin(), specs.end(),
-                                       [&](const EventSpec& other) { return other.name == spec.name; });
+        const bool twice =
+            std::any_of(specs.begin(), specs.end(), [&](const EventSpec& other) { return other.name == spec.name; });
         if (twice) return fail(ErrorCode::invalid, fmt::format("event '{}' is listed twice", spec.name));
         specs.push_back(std::move(spec));
         if (specs.size() > max_events)

@@ -1,7 +1,7 @@
 // What to sample, as a person says it and as the kernel wants it. Pure: text and a view of sysfs in, specs out.
-// The grammar is perf's: `cycles`, `cpu-clock:u`, `r01c2`, `cpu_core/cycles/`, `cpu/event=0x3c,umask=0x1/`, each with an optional `@HZ`;
-// several are separated by commas outside of slashes. Modifiers: u, k, and p (up to three) for hardware events. Tracepoints: `sys:name`.
-// docs/sampling.md has the whole grammar.
+// The grammar is perf's: `cycles`, `cpu-clock:u`, `r01c2`, `cpu_core/cycles/`, `cpu/event=0x3c,umask=0x1/`, each with
+// an optional `@HZ`; several are separated by commas outside of slashes. Modifiers: u, k, and p (up to three) for
+// hardware events. Tracepoints: `sys:name`. docs/sampling.md has the whole grammar.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace flamewire::agent {
 
 // One kernel event that stands behind a spec; a hybrid CPU has one a core PMU.
 struct EventPart {
-    std::string pmu;          // "cpu_core"; empty: the generic PMU
-    std::uint32_t type = 0;   // perf_event_attr.type
+    std::string pmu;         // "cpu_core"; empty: the generic PMU
+    std::uint32_t type = 0;  // perf_event_attr.type
     std::uint64_t config = 0, config1 = 0, config2 = 0;
     std::vector<std::uint32_t> cpus;  // the PMU's cpumask; empty: all CPUs
 };
@@ -28,7 +28,7 @@ struct EventSpec {
     std::string unit;  // "cycles", "ns", "faults", "events", …
     std::vector<EventPart> parts;
     bool exclude_user = false, exclude_kernel = false;
-    std::uint8_t precise = 0;  // perf_event_attr.precise_ip, from :p, :pp, :ppp
+    std::uint8_t precise = 0;                   // perf_event_attr.precise_ip, from :p, :pp, :ppp
     std::optional<std::uint32_t> frequency_hz;  // its own @HZ
 };
 
@@ -43,8 +43,8 @@ struct Sysfs {
 };
 Sysfs real_sysfs();
 
-// invalid (or not_found: no such PMU or tracepoint here; permission: tracefs may not be read) with one sentence that names the bad
-// part and what is known instead.
+// invalid (or not_found: no such PMU or tracepoint here; permission: tracefs may not be read) with one sentence that
+// names the bad part and what is known instead.
 Result<std::vector<EventSpec>> parse_events(std::string_view list, const Sysfs& sysfs);
 
 }  // namespace flamewire::agent

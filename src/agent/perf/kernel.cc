@@ -44,7 +44,8 @@ void* map_ring(int fd, std::size_t size, int& error) {
 std::optional<std::int64_t> read_sysctl(const std::string& name) {
     const auto text = read_file("/proc/sys/kernel/" + name, 4096);
     std::int64_t value = 0;
-    if (!text || std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc{}) return std::nullopt;
+    if (!text || std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc{})
+        return std::nullopt;
     return value;
 }
 

@@ -1,4 +1,5 @@
-// The seam to the kernel: the few calls that this folder makes, as functions, so that tests can answer as other kernels do.
+// The seam to the kernel: the few calls that this folder makes, as functions, so that tests can answer as other kernels
+// do.
 #pragma once
 
 #include <linux/perf_event.h>

@@ -1,15 +1,17 @@
 // Records of many rings as one stream in time order. Pure: works on bytes, knows no file descriptors.
 //
-// The release rule. A record appears in its ring a little after its time stamp was taken, so an empty ring does not mean that nothing older is
-// to come. Each round: (1) read the clock, now; (2) only then read every ring's head; (3) hand out what is older than now - slack.
+// The release rule. A record appears in its ring a little after its time stamp was taken, so an empty ring does not
+// mean that nothing older is to come. Each round: (1) read the clock, now; (2) only then read every ring's head; (3)
+// hand out what is older than now - slack.
 //
 //        record's time t        record visible            (1) now      (2) heads
 //     ───────┼────────────────────┼─────────────────────────┼─────────────┼──────►
 //            └───── lateness ─────┘
 //
-// A record with t < now - slack became visible at t + lateness. When lateness <= slack, that is before now, so before the heads were read:
-// it is in this round, together with everything else that is older. What has been handed out is then never followed by anything older. Slack is 1 ms; the worst
-// lateness measured was 52 µs. A record that is later still gets the time of the newest one handed out, and is counted.
+// A record with t < now - slack became visible at t + lateness. When lateness <= slack, that is before now, so before
+// the heads were read: it is in this round, together with everything else that is older. What has been handed out is
+// then never followed by anything older. Slack is 1 ms; the worst lateness measured was 52 µs. A record that is later
+// still gets the time of the newest one handed out, and is counted.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +27,8 @@ namespace flamewire::agent {
 inline constexpr std::uint64_t merge_slack_ns = 1'000'000;
 inline constexpr std::uint64_t release_everything = std::numeric_limits<std::uint64_t>::max();
 
-// The unread part of one ring. Positions grow for ever; the byte of position p is data[p mod size], size a power of two.
+// The unread part of one ring. Positions grow for ever; the byte of position p is data[p mod size], size a power of
+// two.
 class RingCursor {
 public:
     RingCursor() = default;
@@ -34,8 +37,9 @@ public:
     std::uint64_t tail = 0;  // next byte to read
     std::uint64_t head = 0;  // first byte that the kernel has not written yet
 
-    // The record at tail, or an empty span at head. Points into the ring, or into a copy when the record wraps around its end; valid until
-    // the next call. Bytes that cannot be a record make the cursor skip to head, and count as one in `broken`.
+    // The record at tail, or an empty span at head. Points into the ring, or into a copy when the record wraps around
+    // its end; valid until the next call. Bytes that cannot be a record make the cursor skip to head, and count as one
+    // in `broken`.
     Bytes peek();
     void pop(std::size_t record_size) { tail += record_size; }
 
@@ -56,7 +60,8 @@ struct MergedRecord {
 
 class Merge {
 public:
-    // Starts a round over `rings`, which must outlive it and have their heads set. Only records with time <= limit_ns come out.
+    // Starts a round over `rings`, which must outlive it and have their heads set. Only records with time <= limit_ns
+    // come out.
     void begin(std::span<RingCursor> rings, std::uint64_t limit_ns);
     // The next record; its ring's tail moves past it with the next call. False: the round is over.
     bool next(MergedRecord& out);

@@ -17,14 +17,16 @@ Explanation explain_refused(const OpenFailure& failure) {
                             failure.pid),
                 fmt::format("run the agent as root, or {}", remedy_capabilities)};
     if (failure.paranoid > 2)
-        return {ErrorCode::permission,
-                fmt::format("kernel.perf_event_paranoid is {}: ordinary users may not use perf events", failure.paranoid),
-                std::string(remedy_paranoid)};
-    return {ErrorCode::permission,
-            fmt::format("the kernel refuses event {} to this user (kernel.perf_event_paranoid is {}); in a container the "
-                        "seccomp profile may be the reason",
-                        failure.event, failure.paranoid),
-            fmt::format("{}, or {}; in a container add the capability PERFMON", remedy_paranoid, remedy_capabilities)};
+        return {
+            ErrorCode::permission,
+            fmt::format("kernel.perf_event_paranoid is {}: ordinary users may not use perf events", failure.paranoid),
+            std::string(remedy_paranoid)};
+    return {
+        ErrorCode::permission,
+        fmt::format("the kernel refuses event {} to this user (kernel.perf_event_paranoid is {}); in a container the "
+                    "seccomp profile may be the reason",
+                    failure.event, failure.paranoid),
+        fmt::format("{}, or {}; in a container add the capability PERFMON", remedy_paranoid, remedy_capabilities)};
 }
 
 }  // namespace
@@ -33,34 +35,44 @@ Explanation explain_open_failure(const OpenFailure& failure) {
     const std::string_view event = failure.event;
     switch (failure.error) {
         case EACCES:
-        case EPERM: return explain_refused(failure);
-        case ESRCH: return {ErrorCode::not_found, fmt::format("process {} has exited", failure.pid), {}};
+        case EPERM:
+            return explain_refused(failure);
+        case ESRCH:
+            return {ErrorCode::not_found, fmt::format("process {} has exited", failure.pid), {}};
         case ENOENT:
-        case ENODEV: return {ErrorCode::unsupported, fmt::format("this CPU or kernel has no event {}", event), {}};
+        case ENODEV:
+            return {ErrorCode::unsupported, fmt::format("this CPU or kernel has no event {}", event), {}};
         case ENOSYS:
-            return {ErrorCode::unsupported,
-                    "this kernel has no perf_event_open (it is built without CONFIG_PERF_EVENTS, or a sandbox hides it)",
-                    {}};
+            return {
+                ErrorCode::unsupported,
+                "this kernel has no perf_event_open (it is built without CONFIG_PERF_EVENTS, or a sandbox hides it)",
+                {}};
         case EOPNOTSUPP:
             return {ErrorCode::unsupported,
-                    fmt::format("event {} cannot be sampled here: its counter has no overflow interrupt, or not in this mode",
-                                event),
+                    fmt::format(
+                        "event {} cannot be sampled here: its counter has no overflow interrupt, or not in this mode",
+                        event),
                     {}};
         case EBUSY:
-            return {ErrorCode::busy, fmt::format("the counters for event {} are taken by another user of the PMU", event),
+            return {ErrorCode::busy,
+                    fmt::format("the counters for event {} are taken by another user of the PMU", event),
                     "sysctl -w kernel.nmi_watchdog=0"};
         case EMFILE:
             return {ErrorCode::busy, "the limit of open files is too low for this many threads and CPUs",
                     "ulimit -n 65536 before starting the agent"};
         case ENFILE:
             return {ErrorCode::busy, "the system has no file handles left", "sysctl -w fs.file-max=1000000"};
-        case ENOMEM: return {ErrorCode::busy, fmt::format("the kernel has no memory for event {}", event), {}};
-        case ENOSPC: return {ErrorCode::busy, fmt::format("the CPU has no free slot for event {}", event), {}};
+        case ENOMEM:
+            return {ErrorCode::busy, fmt::format("the kernel has no memory for event {}", event), {}};
+        case ENOSPC:
+            return {ErrorCode::busy, fmt::format("the CPU has no free slot for event {}", event), {}};
         case EOVERFLOW:
             return {ErrorCode::busy, "kernel.perf_event_max_stack was lowered while it was read", "try again"};
         case E2BIG:
         case EINVAL:
-            return {ErrorCode::unsupported, fmt::format("this kernel does not accept event {} with these settings", event), {}};
+            return {ErrorCode::unsupported,
+                    fmt::format("this kernel does not accept event {} with these settings", event),
+                    {}};
         default:
             return {ErrorCode::io, fmt::format("opening event {} failed: {}", event, std::strerror(failure.error)), {}};
     }

@@ -94,8 +94,7 @@ Result<PmuConfig> parse_term(std::string_view pmu, std::string_view term, const 
     }
     if (const auto format = sysfs.read(pmu_path(pmu, fmt::format("format/{}", name)))) {
         auto placed = place_bits(trim(*format), value);
-        if (!placed)
-            return fail(ErrorCode::invalid, fmt::format("{} in {}/…/: {}", name, pmu, placed.error().message));
+        if (!placed) return fail(ErrorCode::invalid, fmt::format("{} in {}/…/: {}", name, pmu, placed.error().message));
         return placed;
     }
     if (equals == std::string_view::npos && depth < max_alias_depth)

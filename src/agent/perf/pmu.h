@@ -19,7 +19,7 @@ struct Pmu {
     std::string name;
     std::uint32_t type = 0;
     std::vector<std::uint32_t> cpus;  // that it counts on; empty: all
-    bool core = false;                // a PMU of CPU cores (`cpu`, or one with a `cpus` file), not an uncore or software one
+    bool core = false;  // a PMU of CPU cores (`cpu`, or one with a `cpus` file), not an uncore or software one
 };
 
 // "0-3,8" as numbers, ascending; nothing when it is malformed or names a CPU above 65,535.
@@ -30,15 +30,15 @@ Result<Pmu> read_pmu(std::string_view name, const Sysfs& sysfs);
 // Names in the PMU folder, sorted; empty when there is none.
 std::vector<std::string> list_pmus(const Sysfs& sysfs);
 
-// The core PMUs of a machine that has several kinds of core (cpu_core and cpu_atom; armv8_cortex_a53 and _a72); empty where the
-// generic event types reach all cores.
+// The core PMUs of a machine that has several kinds of core (cpu_core and cpu_atom; armv8_cortex_a53 and _a72); empty
+// where the generic event types reach all cores.
 std::vector<Pmu> hybrid_core_pmus(const Sysfs& sysfs);
 
 struct PmuConfig {
     std::uint64_t config = 0, config1 = 0, config2 = 0;
 };
-// Spreads the bits of `value` over the places that a format file names ("config:0-7,21"). invalid when the text is malformed or
-// the value does not fit.
+// Spreads the bits of `value` over the places that a format file names ("config:0-7,21"). invalid when the text is
+// malformed or the value does not fit.
 Result<PmuConfig> place_bits(std::string_view format, std::uint64_t value);
 
 // Applies the terms of `pmu/terms/` (and of aliases): config=, config1=, config2=, format fields, event aliases.

@@ -1,5 +1,6 @@
-// One parsed perf record: a view into the ring (or into a copy of a wrapped record), valid only during the call that hands it
-// out. Source: linux/perf_event.h, enum perf_event_type; decoding follows the attribute's sample_type in parse order.
+// One parsed perf record: a view into the ring (or into a copy of a wrapped record), valid only during the call that
+// hands it out. Source: linux/perf_event.h, enum perf_event_type; decoding follows the attribute's sample_type in parse
+// order.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ struct Mmap2Record {
     std::uint64_t time_ns = 0;
     std::uint64_t start = 0, length = 0, page_offset = 0;
     std::uint32_t protection = 0, flags = 0;
-    Bytes build_id;  // either build_id …
+    Bytes build_id;                                    // either build_id …
     std::uint32_t device_major = 0, device_minor = 0;  // … or device and inode
     std::uint64_t inode = 0, inode_generation = 0;
     std::string_view path;

@@ -1,4 +1,5 @@
-// The ring that the kernel writes and we read: mapping, head, tail. Source: struct perf_event_mmap_page in linux/perf_event.h.
+// The ring that the kernel writes and we read: mapping, head, tail. Source: struct perf_event_mmap_page in
+// linux/perf_event.h.
 #pragma once
 
 #include <linux/perf_event.h>
@@ -6,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/result.h"
 #include "agent/perf/kernel.h"
+#include "base/result.h"
 
 namespace flamewire::agent {
 
@@ -27,8 +28,8 @@ public:
     [[nodiscard]] std::uint64_t mapped_bytes() const { return mapped_; }
 
     [[nodiscard]] std::uint64_t head() const {
-        // Acquire, pairs with the kernel's store of data_head after it wrote the records: bytes below this head, read after
-        // this load, are whole.
+        // Acquire, pairs with the kernel's store of data_head after it wrote the records: bytes below this head, read
+        // after this load, are whole.
         return __atomic_load_n(&page_->data_head, __ATOMIC_ACQUIRE);
     }
     [[nodiscard]] std::uint64_t tail() const {
@@ -36,8 +37,8 @@ public:
         return __atomic_load_n(&page_->data_tail, __ATOMIC_RELAXED);
     }
     void release_to(std::uint64_t tail) {
-        // Release, pairs with the kernel's check of data_tail before it writes: all our reads of the bytes below are done
-        // before the kernel may overwrite them.
+        // Release, pairs with the kernel's check of data_tail before it writes: all our reads of the bytes below are
+        // done before the kernel may overwrite them.
         __atomic_store_n(&page_->data_tail, tail, __ATOMIC_RELEASE);
     }
 

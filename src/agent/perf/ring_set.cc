@@ -14,15 +14,15 @@ namespace {
 
 // A sample is 64 bytes and 8 a frame; user and kernel chains of 30 frames together are common, 127 the limit.
 constexpr std::uint64_t planned_sample_bytes = 512;
-// The rings are read every 100 ms. Room for five such ticks lets the sampler be late (busy CPUs, a slow board, a throttled container)
-// without a loss, and the half-full watermark wakes it before that.
+// The rings are read every 100 ms. Room for five such ticks lets the sampler be late (busy CPUs, a slow board, a
+// throttled container) without a loss, and the half-full watermark wakes it before that.
 constexpr std::uint64_t planned_ms = 500;
 constexpr std::uint64_t min_sample_ring = std::uint64_t{64} << 10;
 constexpr std::uint64_t max_sample_ring = std::uint64_t{1} << 20;
 // Events by period have no known rate.
 constexpr std::uint64_t unknown_rate_ring = std::uint64_t{256} << 10;
-// Some 1,200 forks and exits or 900 maps; with min_sample_ring or 256 KiB of samples it stays within the 516 KiB a CPU that an ordinary user may
-// lock by default (kernel.perf_event_mlock_kb).
+// Some 1,200 forks and exits or 900 maps; with min_sample_ring or 256 KiB of samples it stays within the 516 KiB a CPU
+// that an ordinary user may lock by default (kernel.perf_event_mlock_kb).
 constexpr std::uint64_t sideband_ring = std::uint64_t{128} << 10;
 
 std::uint32_t pages_of(std::uint64_t bytes, std::uint64_t page_size) {
@@ -73,9 +73,10 @@ Result<bool> RingSet::open_cpu(std::uint32_t cpu, RingPages pages, const Capabil
         owners_.push_back(fd);
         auto ring = Ring::map(fd, count, kernel_);
         if (!ring && ring.error().code == ErrorCode::permission)
-            return std::unexpected(Error{ErrorCode::permission, ring.error().errno_value,
-                                         "the kernel's limit on locked memory leaves no room for perf rings (try: sysctl "
-                                         "-w kernel.perf_event_mlock_kb=1024, or setcap cap_ipc_lock+ep flamewire-agent)"});
+            return std::unexpected(
+                Error{ErrorCode::permission, ring.error().errno_value,
+                      "the kernel's limit on locked memory leaves no room for perf rings (try: sysctl "
+                      "-w kernel.perf_event_mlock_kb=1024, or setcap cap_ipc_lock+ep flamewire-agent)"});
         if (!ring) return std::unexpected(ring.error());
         cursors_.emplace_back(ring->data(), ring->size());
         cursors_.back().tail = ring->tail();

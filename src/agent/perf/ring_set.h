@@ -1,6 +1,6 @@
-// All rings of a recording: on each CPU one for samples and one for process and map records, so that samples never push those out. Each is owned by a dummy
-// event of our own thread on that CPU: an owner on a target that exits would leave poll at POLLHUP for ever. So the thread that opens a RingSet
-// must outlive it.
+// All rings of a recording: on each CPU one for samples and one for process and map records, so that samples never push
+// those out. Each is owned by a dummy event of our own thread on that CPU: an owner on a target that exits would leave
+// poll at POLLHUP for ever. So the thread that opens a RingSet must outlive it.
 #pragma once
 
 #include <poll.h>
@@ -19,7 +19,7 @@
 namespace flamewire::agent {
 
 struct RingPages {
-    std::uint32_t sample = 1;    // powers of two
+    std::uint32_t sample = 1;  // powers of two
     std::uint32_t sideband = 1;
 };
 

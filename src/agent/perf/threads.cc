@@ -27,7 +27,8 @@ std::vector<std::uint32_t> list_threads(std::uint32_t pid) {
 std::optional<ProcessState> read_process_state(std::uint32_t pid) {
     const auto text = read_file(fmt::format("/proc/{}/stat", pid), 4096);
     if (!text) return std::nullopt;
-    // pid (comm) state …: comm may hold anything, so count from the last parenthesis. Fields of proc(5): 3 state, 20 threads, 22 start.
+    // pid (comm) state …: comm may hold anything, so count from the last parenthesis. Fields of proc(5): 3 state, 20
+    // threads, 22 start.
     const std::size_t paren = text->rfind(')');
     if (paren == std::string::npos || paren + 2 >= text->size()) return std::nullopt;
     std::string_view rest = std::string_view(*text).substr(paren + 2);

@@ -11,7 +11,7 @@ namespace flamewire::agent {
 std::vector<std::uint32_t> list_threads(std::uint32_t pid);
 
 struct ProcessState {
-    char state = '?';               // R, S, D, T, Z, X, …
+    char state = '?';  // R, S, D, T, Z, X, …
     std::uint32_t threads = 0;
     std::uint64_t start_ticks = 0;  // since boot; tells a reused pid
 };

@@ -18,7 +18,8 @@ struct OpenPart {
     int fd;
 };
 
-// Opens one part on this thread, stepping down what this kernel may not know. The part and `precise` are changed to what worked.
+// Opens one part on this thread, stepping down what this kernel may not know. The part and `precise` are changed to
+// what worked.
 int open_part(EventPart& part, EventSpec& spec, const SampleAttrOptions& options, const Capabilities& capabilities,
               const Kernel& calls) {
     for (;;) {
@@ -38,7 +39,8 @@ int open_part(EventPart& part, EventSpec& spec, const SampleAttrOptions& options
     }
 }
 
-// The kernel counts software events and tracepoints itself: what opens, works. A raw code or a PMU's own event may well be rare.
+// The kernel counts software events and tracepoints itself: what opens, works. A raw code or a PMU's own event may well
+// be rare.
 bool must_count(const EventPart& part) { return part.type == PERF_TYPE_HARDWARE || part.type == PERF_TYPE_HW_CACHE; }
 
 // Makes cycles, branches, cache and TLB misses and page faults happen, for about 50 µs.
@@ -47,8 +49,10 @@ void exercise(std::byte* memory, std::size_t size, std::uint32_t& seed) {
     for (int i = 0; i < 400; ++i) {
         seed = seed * 1'664'525 + 1'013'904'223;
         volatile std::byte* at = memory + (seed >> 8) % size;
-        if ((seed & 0x10'0000) != 0) *at = static_cast<std::byte>(seed);
-        else seed += std::to_integer<std::uint32_t>(*at);
+        if ((seed & 0x10'0000) != 0)
+            *at = static_cast<std::byte>(seed);
+        else
+            seed += std::to_integer<std::uint32_t>(*at);
     }
 }
 

@@ -1,5 +1,5 @@
-// Finds out which events work here by opening them on the calling thread and making them happen: an event that opens but never
-// counts is not supported (counters of some boards and virtual machines do that).
+// Finds out which events work here by opening them on the calling thread and making them happen: an event that opens
+// but never counts is not supported (counters of some boards and virtual machines do that).
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace flamewire::agent {
 
 // The answer for one spec.
 struct Trial {
-    EventSpec spec;          // as it can be opened: parts that the kernel refused are gone, precise may be lower
-    int error = 0;           // errno, when no part could be opened
-    bool counted = true;     // false: a hardware event opened and ran but counted nothing
-    bool scheduled = true;   // false: it never got a counter
+    EventSpec spec;         // as it can be opened: parts that the kernel refused are gone, precise may be lower
+    int error = 0;          // errno, when no part could be opened
+    bool counted = true;    // false: a hardware event opened and ran but counted nothing
+    bool scheduled = true;  // false: it never got a counter
     [[nodiscard]] bool works() const { return error == 0 && counted && scheduled; }
 };
 

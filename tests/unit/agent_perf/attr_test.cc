@@ -1,6 +1,7 @@
 #include "agent/perf/attr.h"
 
 #include <catch2/catch.hpp>
+
 #include <ctime>
 
 #include "agent/perf/ring_set.h"
@@ -65,7 +66,8 @@ TEST_CASE("an old kernel gets no bit that it does not know") {
     CHECK((sample.read_format == 0 && sample.use_clockid == 0 && sample.sample_max_stack == 0));
     CHECK(sideband_attr(Capabilities{}).build_id == 0);
     const perf_event_attr sideband = sideband_attr(modern());
-    CHECK((sideband.build_id == 1 && sideband.mmap == 1 && sideband.mmap2 == 1 && sideband.comm == 1 && sideband.task == 1));
+    CHECK((sideband.build_id == 1 && sideband.mmap == 1 && sideband.mmap2 == 1 && sideband.comm == 1 &&
+           sideband.task == 1));
     CHECK((sideband.inherit == 1 && sideband.exclude_kernel == 1 && sideband.disabled == 0));
     const perf_event_attr owner = owner_attr(65'536, modern());
     CHECK((owner.inherit == 0 && owner.watermark == 1 && owner.wakeup_watermark == 32'768));
@@ -83,7 +85,7 @@ TEST_CASE("the PMU number of a generic event can be taken away") {
 TEST_CASE("ring sizes") {
     // 999 Hz: 512 B * 999 / 2 = 255,744 B, the next power of two is 64 pages of 4 KiB.
     CHECK(ring_pages_for(999, 4096).sample == 64);
-    CHECK(ring_pages_for(99, 4096).sample == 16);        // the least, 64 KiB
+    CHECK(ring_pages_for(99, 4096).sample == 16);          // the least, 64 KiB
     CHECK(ring_pages_for(1'000'000, 4096).sample == 256);  // the most, 1 MiB
     CHECK(ring_pages_for(0, 4096).sample == 64);
     CHECK(ring_pages_for(99, 4096).sideband == 32);

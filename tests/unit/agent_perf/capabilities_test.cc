@@ -17,12 +17,12 @@ using namespace flamewire::agent;
 namespace {
 
 struct FakeKernel {
-    int version = 600;           // 409, 504, 600
-    bool pmu = true;             // has hardware counters …
-    bool counts = true;          // … that count
-    bool scheduled = true;       // … and get their turn
-    bool kernel_mode = true;     // may be sampled
-    int open_error = 0;          // of everything
+    int version = 600;        // 409, 504, 600
+    bool pmu = true;          // has hardware counters …
+    bool counts = true;       // … that count
+    bool scheduled = true;    // … and get their turn
+    bool kernel_mode = true;  // may be sampled
+    int open_error = 0;       // of everything
     int max_precise = 3;
     std::int64_t paranoid = 1;
     std::int64_t max_rate = 100'000;
@@ -49,7 +49,10 @@ struct FakeKernel {
     Kernel calls() {
         return {[this](perf_event_attr& attr, pid_t, int) { return open(attr); },
                 [](int, unsigned long, unsigned long) { return 0; },
-                [](int, std::uint64_t& id) { id = 1; return 0; },
+                [](int, std::uint64_t& id) {
+                    id = 1;
+                    return 0;
+                },
                 [this](int fd, std::span<std::uint64_t> values) {
                     ++reads;
                     const bool hardware = fds.at(fd).type != PERF_TYPE_SOFTWARE;
@@ -58,7 +61,10 @@ struct FakeKernel {
                     values[0] = values[2] > 0 && (counts || !hardware) ? 42 : 0;
                     return 3;
                 },
-                [](int, std::size_t, int& error) -> void* { error = -EPERM; return nullptr; },
+                [](int, std::size_t, int& error) -> void* {
+                    error = -EPERM;
+                    return nullptr;
+                },
                 [this](int fd) { REQUIRE(fds.erase(fd) == 1); },
                 [this](const std::string& name) -> std::optional<std::int64_t> {
                     if (name == "perf_event_paranoid") return paranoid;
@@ -76,7 +82,8 @@ Capabilities read(FakeKernel& kernel, const FakeTree& tree = plain_x86()) {
 
 Result<EventChoice> choose(FakeKernel& kernel, std::string_view events, std::uint32_t hz = 99, std::uint64_t period = 0,
                            bool kernel_mode = true, const FakeTree& tree = plain_x86()) {
-    return choose_events(*parse_events(events, fake_sysfs(tree)), hz, period, kernel_mode, read(kernel, tree), kernel.calls());
+    return choose_events(*parse_events(events, fake_sysfs(tree)), hz, period, kernel_mode, read(kernel, tree),
+                         kernel.calls());
 }
 
 const wire::Notice* notice(const EventChoice& choice, std::string_view code) {
@@ -91,7 +98,8 @@ TEST_CASE("attribute bits are asked for, one by one") {
     FakeKernel now{.version = 600}, k54{.version = 504}, k49{.version = 409};
     const Capabilities modern = read(now);
     CHECK((modern.perf_events && modern.clockid && modern.format_lost && modern.build_id && modern.kernel_samples));
-    CHECK((modern.max_stack == 127 && modern.max_sample_rate_hz == 100'000 && modern.mlock_bytes_per_cpu == 516 * 1024));
+    CHECK(
+        (modern.max_stack == 127 && modern.max_sample_rate_hz == 100'000 && modern.mlock_bytes_per_cpu == 516 * 1024));
     CHECK(modern.pmus == std::vector<std::string>{"amd_df", "broken", "cpu", "software", "uncore_imc_0"});
     CHECK(modern.unwind_modes == std::vector<std::string>{"fp"});
     for (FakeKernel* old : {&k54, &k49}) {
@@ -236,16 +244,16 @@ TEST_CASE("every refusal has its sentence and remedy") {
         const char* text;
         const char* remedy;
     };
-    const auto expected = GENERATE(
-        Expected{ENOENT, ErrorCode::unsupported, "has no event", ""},
-        Expected{ENOSYS, ErrorCode::unsupported, "CONFIG_PERF_EVENTS", ""},
-        Expected{EOPNOTSUPP, ErrorCode::unsupported, "cannot be sampled", ""},
-        Expected{EINVAL, ErrorCode::unsupported, "does not accept", ""},
-        Expected{E2BIG, ErrorCode::unsupported, "does not accept", ""},
-        Expected{EBUSY, ErrorCode::busy, "taken by another user", "nmi_watchdog"},
-        Expected{EMFILE, ErrorCode::busy, "limit of open files", "ulimit -n"},
-        Expected{ENFILE, ErrorCode::busy, "no file handles", "fs.file-max"},
-        Expected{ENOMEM, ErrorCode::busy, "no memory", ""}, Expected{EIO, ErrorCode::io, "failed", ""});
+    const auto expected =
+        GENERATE(Expected{ENOENT, ErrorCode::unsupported, "has no event", ""},
+                 Expected{ENOSYS, ErrorCode::unsupported, "CONFIG_PERF_EVENTS", ""},
+                 Expected{EOPNOTSUPP, ErrorCode::unsupported, "cannot be sampled", ""},
+                 Expected{EINVAL, ErrorCode::unsupported, "does not accept", ""},
+                 Expected{E2BIG, ErrorCode::unsupported, "does not accept", ""},
+                 Expected{EBUSY, ErrorCode::busy, "taken by another user", "nmi_watchdog"},
+                 Expected{EMFILE, ErrorCode::busy, "limit of open files", "ulimit -n"},
+                 Expected{ENFILE, ErrorCode::busy, "no file handles", "fs.file-max"},
+                 Expected{ENOMEM, ErrorCode::busy, "no memory", ""}, Expected{EIO, ErrorCode::io, "failed", ""});
     const Explanation why = explain_open_failure({expected.error, "cycles", 0, 2});
     INFO(why.text);
     CHECK(why.code == expected.code);

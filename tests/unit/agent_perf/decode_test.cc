@@ -66,7 +66,16 @@ TEST_CASE("maps, with inode and with build-id") {
 
     RecordBytes with_id(10, (1U << 14) | 2U);
     const char build_id[25] = "\x14\0\0\0aaaabbbbccccddddeeee";
-    with_id.u32(10).u32(11).u64(1).u64(2).u64(3).raw(build_id, 24).u32(5).u32(2).text("//anon").trailer(10, 11, 900, 1, 55);
+    with_id.u32(10)
+        .u32(11)
+        .u64(1)
+        .u64(2)
+        .u64(3)
+        .raw(build_id, 24)
+        .u32(5)
+        .u32(2)
+        .text("//anon")
+        .trailer(10, 11, 900, 1, 55);
     const auto id_words = with_id.words();
     const auto id_map = decoded<Mmap2Record>(id_words, origin);
     CHECK(as_text(id_map.build_id) == "aaaabbbbccccddddeeee");
@@ -75,7 +84,16 @@ TEST_CASE("maps, with inode and with build-id") {
 
     // A length byte beyond the field is cut to it.
     RecordBytes liar(10, 1U << 14);
-    liar.u32(1).u32(1).u64(1).u64(2).u64(3).raw("\xff\0\0\0aaaabbbbccccddddeeee", 24).u32(5).u32(2).text("x").trailer(1, 1, 1, 1, 1);
+    liar.u32(1)
+        .u32(1)
+        .u64(1)
+        .u64(2)
+        .u64(3)
+        .raw("\xff\0\0\0aaaabbbbccccddddeeee", 24)
+        .u32(5)
+        .u32(2)
+        .text("x")
+        .trailer(1, 1, 1, 1, 1);
     const auto liar_words = liar.words();
     CHECK(decoded<Mmap2Record>(liar_words, origin).build_id.size() == 20);
 }

@@ -1,5 +1,6 @@
-// The event set on the running kernel, with software events: what a burning process consumed is what its samples say. Processes are made by
-// fork(), so that children have few threads and known work. Bounds are wide: they tell one from two and all from none.
+// The event set on the running kernel, with software events: what a burning process consumed is what its samples say.
+// Processes are made by fork(), so that children have few threads and known work. Bounds are wide: they tell one from
+// two and all from none.
 #include "agent/perf/event_set.h"
 
 #include <catch2/catch.hpp>
@@ -120,7 +121,8 @@ struct Counter final : RecordSink {
     }
 };
 
-std::unique_ptr<EventSet> open_set(EventSetOptions options, std::string_view events = "cpu-clock", std::uint32_t hz = 999) {
+std::unique_ptr<EventSet> open_set(EventSetOptions options, std::string_view events = "cpu-clock",
+                                   std::uint32_t hz = 999) {
     const Capabilities capabilities = read_capabilities(real_sysfs());
     auto choice = choose_events(*parse_events(events, real_sysfs()), hz, 0, true, capabilities);
     REQUIRE(choice);
@@ -260,7 +262,8 @@ TEST_CASE("a target that creates threads in a loop while we attach: nothing twic
             many += seen.samples_of[life.tid] > nominal * 3 / 2 ? 1U : 0U;
         }
         CAPTURE(round, seen.samples, used);
-        // No lower bound here: on a busy virtual machine the clock skips beats. What is missed shows in the lives below.
+        // No lower bound here: on a busy virtual machine the clock skips beats. What is missed shows in the lives
+        // below.
         CHECK(static_cast<double>(seen.samples) < 1.1 * hz * used + 200);
         CHECK(seen.lost + seen.sideband_lost == 0);
         CHECK(set->take_notices().empty());
@@ -270,14 +273,15 @@ TEST_CASE("a target that creates threads in a loop while we attach: nothing twic
     CHECK(whole_lives > 100);
     CHECK(few <= whole_lives / 50);  // one miss would take a whole chain, a third of the lives of a round
     CHECK(many == 0);
-    if (::getenv("FLAMEWIRE_TEST_FIGURES")) WARN(whole_lives << " lives, duplicates left out: " << duplicates << ", few " << few);
+    if (::getenv("FLAMEWIRE_TEST_FIGURES"))
+        WARN(whole_lives << " lives, duplicates left out: " << duplicates << ", few " << few);
     ::munmap(memory, sizeof(Lives));
 }
 
 TEST_CASE("a thread that we open twice over is counted once") {
     if (!perf_works()) return;
-    // The second thread makes a third after we have opened it. It is the first FORK of an opened thread, so it may have begun before: it is
-    // opened, and inherits too.
+    // The second thread makes a third after we have opened it. It is the first FORK of an opened thread, so it may have
+    // begun before: it is opened, and inherits too.
     Child child([] {
         std::thread late([] {
             ::usleep(400'000);
@@ -297,7 +301,8 @@ TEST_CASE("a thread that we open twice over is counted once") {
     CHECK(counts.samples_duplicate > 300);
     CHECK(seen.samples_of.size() <= 3);
     const std::uint32_t hot = *seen.born.begin();
-    CHECK(static_cast<double>(seen.samples_of[hot]) == Approx(static_cast<double>(counts.samples_duplicate)).epsilon(0.35));
+    CHECK(static_cast<double>(seen.samples_of[hot]) ==
+          Approx(static_cast<double>(counts.samples_duplicate)).epsilon(0.35));
     CHECK(seen.samples_of[hot] < 900);
 }
 

@@ -1,5 +1,5 @@
-// The event grammar on fake machines. Expected types and configs are the numbers of linux/perf_event.h and of the kernel's
-// documentation, written out.
+// The event grammar on fake machines. Expected types and configs are the numbers of linux/perf_event.h and of the
+// kernel's documentation, written out.
 #include "agent/perf/event_spec.h"
 
 #include <catch2/catch.hpp>
@@ -38,28 +38,26 @@ TEST_CASE("hardware and software names") {
         std::uint64_t config;
         const char* unit;
     };
-    const auto expected = GENERATE(Expected{"cycles", 0, 0, "cycles"}, Expected{"cpu-cycles", 0, 0, "cycles"},
-                                   Expected{"instructions", 0, 1, "instructions"},
-                                   Expected{"cache-references", 0, 2, "references"}, Expected{"cache-misses", 0, 3, "misses"},
-                                   Expected{"branches", 0, 4, "branches"}, Expected{"branch-instructions", 0, 4, "branches"},
-                                   Expected{"branch-misses", 0, 5, "misses"}, Expected{"bus-cycles", 0, 6, "cycles"},
-                                   Expected{"stalled-cycles-frontend", 0, 7, "cycles"},
-                                   Expected{"stalled-cycles-backend", 0, 8, "cycles"}, Expected{"ref-cycles", 0, 9, "cycles"},
-                                   Expected{"cpu-clock", 1, 0, "ns"}, Expected{"task-clock", 1, 1, "ns"},
-                                   Expected{"page-faults", 1, 2, "faults"}, Expected{"faults", 1, 2, "faults"},
-                                   Expected{"context-switches", 1, 3, "switches"}, Expected{"cs", 1, 3, "switches"},
-                                   Expected{"cpu-migrations", 1, 4, "migrations"}, Expected{"migrations", 1, 4, "migrations"},
-                                   Expected{"minor-faults", 1, 5, "faults"}, Expected{"major-faults", 1, 6, "faults"},
-                                   Expected{"alignment-faults", 1, 7, "faults"}, Expected{"emulation-faults", 1, 8, "faults"},
-                                   // cache | operation << 8 | result << 16
-                                   Expected{"L1-dcache-loads", 3, 0x0, "references"},
-                                   Expected{"L1-dcache-load-misses", 3, 0x10000, "misses"},
-                                   Expected{"L1-icache-load-misses", 3, 0x10001, "misses"},
-                                   Expected{"LLC-loads", 3, 0x2, "references"}, Expected{"LLC-store-misses", 3, 0x10102, "misses"},
-                                   Expected{"dTLB-load-misses", 3, 0x10003, "misses"},
-                                   Expected{"iTLB-load-misses", 3, 0x10004, "misses"},
-                                   Expected{"branch-loads", 3, 0x5, "references"}, Expected{"node-prefetches", 3, 0x206, "references"},
-                                   Expected{"r01c2", 4, 0x1c2, "events"}, Expected{"rcafe", 4, 0xcafe, "events"});
+    const auto expected = GENERATE(
+        Expected{"cycles", 0, 0, "cycles"}, Expected{"cpu-cycles", 0, 0, "cycles"},
+        Expected{"instructions", 0, 1, "instructions"}, Expected{"cache-references", 0, 2, "references"},
+        Expected{"cache-misses", 0, 3, "misses"}, Expected{"branches", 0, 4, "branches"},
+        Expected{"branch-instructions", 0, 4, "branches"}, Expected{"branch-misses", 0, 5, "misses"},
+        Expected{"bus-cycles", 0, 6, "cycles"}, Expected{"stalled-cycles-frontend", 0, 7, "cycles"},
+        Expected{"stalled-cycles-backend", 0, 8, "cycles"}, Expected{"ref-cycles", 0, 9, "cycles"},
+        Expected{"cpu-clock", 1, 0, "ns"}, Expected{"task-clock", 1, 1, "ns"}, Expected{"page-faults", 1, 2, "faults"},
+        Expected{"faults", 1, 2, "faults"}, Expected{"context-switches", 1, 3, "switches"},
+        Expected{"cs", 1, 3, "switches"}, Expected{"cpu-migrations", 1, 4, "migrations"},
+        Expected{"migrations", 1, 4, "migrations"}, Expected{"minor-faults", 1, 5, "faults"},
+        Expected{"major-faults", 1, 6, "faults"}, Expected{"alignment-faults", 1, 7, "faults"},
+        Expected{"emulation-faults", 1, 8, "faults"},
+        // cache | operation << 8 | result << 16
+        Expected{"L1-dcache-loads", 3, 0x0, "references"}, Expected{"L1-dcache-load-misses", 3, 0x10000, "misses"},
+        Expected{"L1-icache-load-misses", 3, 0x10001, "misses"}, Expected{"LLC-loads", 3, 0x2, "references"},
+        Expected{"LLC-store-misses", 3, 0x10102, "misses"}, Expected{"dTLB-load-misses", 3, 0x10003, "misses"},
+        Expected{"iTLB-load-misses", 3, 0x10004, "misses"}, Expected{"branch-loads", 3, 0x5, "references"},
+        Expected{"node-prefetches", 3, 0x206, "references"}, Expected{"r01c2", 4, 0x1c2, "events"},
+        Expected{"rcafe", 4, 0xcafe, "events"});
     const EventSpec spec = one(expected.text, plain_x86());
     INFO(expected.text);
     CHECK(spec.name == expected.text);

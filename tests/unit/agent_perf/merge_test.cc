@@ -57,13 +57,11 @@ TEST_CASE("records of several rings come in time order, up to the limit") {
     for (const std::uint64_t time : {20, 30, 60}) b.sample(time);
     std::vector<RingCursor> cursors{a.cursor(), b.cursor(), c.cursor()};
     Merge merge;
-    CHECK(run(merge, cursors, 45) ==
-          std::vector<Out>{{10, 0, false}, {20, 1, false}, {30, 1, false}, {40, 0, false}});
+    CHECK(run(merge, cursors, 45) == std::vector<Out>{{10, 0, false}, {20, 1, false}, {30, 1, false}, {40, 0, false}});
     // What was held back comes in the next round, with what arrived since.
     c.sample(55);
     cursors[2].head = c.head;
-    CHECK(run(merge, cursors, release_everything) ==
-          std::vector<Out>{{50, 0, false}, {55, 2, false}, {60, 1, false}});
+    CHECK(run(merge, cursors, release_everything) == std::vector<Out>{{50, 0, false}, {55, 2, false}, {60, 1, false}});
     for (std::size_t ring = 0; ring < 2; ++ring) CHECK(cursors[ring].tail == cursors[ring].head);
     CHECK(run(merge, cursors, release_everything).empty());
 }
@@ -103,7 +101,8 @@ TEST_CASE("records that wrap are put together, others are not copied") {
         (inside ? whole : wrapped) += 1;
         REQUIRE_FALSE(merge.next(record));
     }
-    // 500 records of 64 + 8 * (0..39) bytes are 108 kB: 26 times around 4 KiB, nearly each with a record across the end.
+    // 500 records of 64 + 8 * (0..39) bytes are 108 kB: 26 times around 4 KiB, nearly each with a record across the
+    // end.
     CHECK(wrapped >= 20);
     CHECK(wrapped <= 27);
     CHECK(whole == 500 - wrapped);

@@ -11,9 +11,7 @@ struct Task {
     Record record;
     RecordOrigin origin;
 };
-Task fork(std::uint32_t child, std::uint64_t id) {
-    return {TaskRecord{false, 1, 1, child, 10, 5}, {id, 10, 0}};
-}
+Task fork(std::uint32_t child, std::uint64_t id) { return {TaskRecord{false, 1, 1, child, 10, 5}, {id, 10, 0}}; }
 
 }  // namespace
 

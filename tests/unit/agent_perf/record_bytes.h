@@ -1,4 +1,5 @@
-// Perf records as the kernel writes them, for tests: put together by hand from linux/perf_event.h, not by our decoder's tables.
+// Perf records as the kernel writes them, for tests: put together by hand from linux/perf_event.h, not by our decoder's
+// tables.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,8 @@ public:
         return raw(padded.data(), padded.size());
     }
     // pid, tid, time, cpu, res, identifier
-    RecordBytes& trailer(std::uint32_t pid, std::uint32_t tid, std::uint64_t time, std::uint32_t cpu, std::uint64_t id) {
+    RecordBytes& trailer(std::uint32_t pid, std::uint32_t tid, std::uint64_t time, std::uint32_t cpu,
+                         std::uint64_t id) {
         return u32(pid).u32(tid).u64(time).u32(cpu).u32(0).u64(id);
     }
     RecordBytes& raw(const void* data, std::size_t size) {
@@ -58,7 +60,8 @@ inline RecordBytes sample_bytes(std::uint64_t id, std::uint64_t time, const std:
 }
 
 // PERF_RECORD_FORK = 7, EXIT = 4: pid, ppid, tid, ptid, time, trailer
-inline RecordBytes task_bytes(bool exit, std::uint32_t tid, std::uint32_t parent_tid, std::uint64_t time, std::uint64_t id) {
+inline RecordBytes task_bytes(bool exit, std::uint32_t tid, std::uint32_t parent_tid, std::uint64_t time,
+                              std::uint64_t id) {
     RecordBytes record(exit ? 4 : 7, 0);
     record.u32(100).u32(100).u32(tid).u32(parent_tid).u64(time).trailer(100, parent_tid, time, 0, id);
     return record;

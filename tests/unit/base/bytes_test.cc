@@ -1,6 +1,7 @@
 #include "base/bytes.h"
 
 #include <catch2/catch.hpp>
+
 #include <string>
 
 #include "base/hex.h"

@@ -1,8 +1,8 @@
 #include "base/file.h"
 
+#include <catch2/catch.hpp>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <string>
 
