@@ -8,6 +8,7 @@
 #include "agent/pipeline/kernel_names.h"
 #include "agent/pipeline/row_table.h"
 #include "base/clock.h"
+#include "unwind/stop_reason.h"
 
 namespace flamewire::agent {
 namespace {
@@ -49,7 +50,7 @@ struct Folder::State {
     wire::Id event_id(std::uint32_t index) const { return index < event_ids.size() ? event_ids[index] : 0; }
     std::uint64_t hash_of(const SampleRecord& sample) const;
     FoldedStack fold(const SampleRecord& sample, ProcessHandle process);
-    FoldedStack fold_frames(ProcessHandle process, bool cut);
+    FoldedStack fold_frames(ProcessHandle process, unwind::StopReason stop);
     bool locate_frames(ProcessHandle process, bool& unknown_process);
     void lose(wire::LossReason reason, std::uint64_t time_ns, std::uint32_t event);
     void add_loss(const wire::Loss& loss);
@@ -133,8 +134,8 @@ bool Folder::State::locate_frames(ProcessHandle process, bool& unknown_process) 
     return processes.generation(process) == generation;
 }
 
-// Folds `frames`, innermost first. `cut`: the outermost ones are missing.
-FoldedStack Folder::State::fold_frames(ProcessHandle process, bool cut) {
+// Folds `frames`, innermost first; `stop` says whether the outermost ones are missing.
+FoldedStack Folder::State::fold_frames(ProcessHandle process, unwind::StopReason stop) {
     FoldedStack result;
     bool unknown_process = false;
     // The second time finds everything in what the first has read.
@@ -143,7 +144,7 @@ FoldedStack Folder::State::fold_frames(ProcessHandle process, bool cut) {
         result.flags |= stack_flag::unknown_process;
         locations.push_back(dictionary.name("[unknown process]"));
     }
-    if (cut) {
+    if (stop == unwind::StopReason::max_depth) {
         result.flags |= stack_flag::truncated;
         locations.push_back(dictionary.name("[truncated]"));
     }
@@ -163,7 +164,10 @@ FoldedStack Folder::State::fold(const SampleRecord& sample, ProcessHandle proces
     frames.clear();
     const std::size_t stored = split_callchain(sample.callchain, sample.user_mode, frames);
     if (frames.empty() && sample.ip != 0) frames.push_back({sample.ip, !sample.user_mode, false});
-    FoldedStack result = fold_frames(process, stored >= options.max_stack);
+    // Of a frame-pointer chain nobody knows whether it ended at the root; one of the kernel's limit was surely cut.
+    const unwind::StopReason stop =
+        stored >= options.max_stack ? unwind::StopReason::max_depth : unwind::StopReason::chain_end;
+    FoldedStack result = fold_frames(process, stop);
     if (result.stack == 0) result.stack = dictionary.stack(0, dictionary.name("[no stack]"));
 
     folded.push_back(result);
