@@ -1,17 +1,40 @@
 #include "symbol/line_table.h"
 
+#include <dwarf.h>
+
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 namespace flamewire::symbol {
+namespace {
+
+// Where the compiler ran: what relative file names are relative to. Empty when the unit does not say.
+std::string_view compilation_directory(Dwarf_Die& unit) {
+    Dwarf_Attribute attribute;
+    const char* text = dwarf_formstring(dwarf_attr(&unit, DW_AT_comp_dir, &attribute));
+    return text == nullptr ? std::string_view{} : text;
+}
+
+// libdw leaves the names of files given relatively to the compiler as they are.
+std::string absolute(std::string_view directory, std::string_view path) {
+    if (path.starts_with('/') || directory.empty()) return std::string(path);
+    std::string joined(directory);
+    if (!joined.ends_with('/')) joined += '/';
+    return joined.append(path);
+}
+
+}  // namespace
 
 LineTable::LineTable(Dwarf_Die unit, StringPool& strings) {
     Dwarf_Files* files = nullptr;
     std::size_t file_count = 0;
     if (dwarf_getsrcfiles(&unit, &files, &file_count) != 0) return;
     files_.reserve(file_count);
+    const std::string_view directory = compilation_directory(unit);
     for (std::size_t i = 0; i < file_count; ++i) {
         const char* path = dwarf_filesrc(files, i, nullptr, nullptr);
-        files_.push_back(path == nullptr ? 0 : strings.intern(path));
+        files_.push_back(path == nullptr ? 0 : strings.intern(absolute(directory, path)));
     }
     Dwarf_Lines* lines = nullptr;
     std::size_t line_count = 0;

@@ -61,6 +61,7 @@ std::vector<wire::Loss> losses_of_rows(const Batch& batch, wire::LossReason reas
         loss.last_ns = std::max(loss.last_ns, end);
     }
     std::vector<wire::Loss> losses;
+    losses.reserve(by_event.size());
     for (const auto& [event, loss] : by_event) losses.push_back(loss);
     return losses;
 }

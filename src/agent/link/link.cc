@@ -79,7 +79,7 @@ private:
     void accept();
     void adopt(tcp::socket socket);
     void say_hello(const ConnectionPtr& connection);
-    void on_frame(const ConnectionPtr& connection, wire::Frame frame);
+    void on_frame(const ConnectionPtr& connection, const wire::Frame& frame);
     void on_acknowledgement(const ConnectionPtr& connection, const wire::Ack& ack);
     void on_answer(const ConnectionPtr& connection, const wire::Ack& ack);
     void on_closed(const ConnectionPtr& connection, const std::string& reason);
@@ -242,7 +242,7 @@ void TcpLink::adopt(tcp::socket socket) {
     };
     connection->start({
         .frame = [this, with](
-                     wire::Frame frame) { with([&](const ConnectionPtr& self) { on_frame(self, std::move(frame)); }); },
+                     const wire::Frame& frame) { with([&](const ConnectionPtr& self) { on_frame(self, frame); }); },
         .writable =
             [this] {
                 pump();
@@ -271,7 +271,7 @@ void TcpLink::say_hello(const ConnectionPtr& connection) {
     connection->write(wire::encode_frame(wire::Flag::reply, wire::encode_hello(hello)));
 }
 
-void TcpLink::on_frame(const ConnectionPtr& connection, wire::Frame frame) {
+void TcpLink::on_frame(const ConnectionPtr& connection, const wire::Frame& frame) {
     if (frame.flag == wire::Flag::acknowledgement) {
         const Result<wire::Ack> ack = wire::parse_ack(frame.payload);
         if (!ack) return connection->fail_with("it sent a bad acknowledgement: " + ack.error().message);

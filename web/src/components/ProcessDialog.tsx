@@ -169,7 +169,7 @@ export function ProcessDialog({ agent }: { agent: string }) {
           </label>
         )}
         <span class="faint" role="status">
-          {list.value && `${count(rows.value.length)} processes`}
+          {list.value && `${count(rows.value.length)} ${rows.value.length === 1 ? "process" : "processes"}`}
         </span>
         {error.value && <span class="note note-error">{error.value}</span>}
       </div>
