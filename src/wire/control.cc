@@ -179,6 +179,9 @@ Result<Command> parse_command(std::string_view json) {
         return fail(ErrorCode::invalid, "a command needs an \"id\"");
     if (command.name.empty() || command.name.size() > max_name_bytes)
         return fail(ErrorCode::invalid, "a command needs a \"cmd\"");
+    // An escape like \ude00 alone is JSON, but no text that a reply could carry back.
+    if (valid_utf8(command.id) != command.id || valid_utf8(command.name) != command.name)
+        return fail(ErrorCode::invalid, "\"id\" and \"cmd\" of a command must be text");
     const rapidjson::Value* args = member(document, "args");
     if (args == nullptr || args->IsNull()) {
         command.args.SetObject();

@@ -99,11 +99,13 @@ Result<std::string> decompress(Bytes bytes, std::size_t limit) {
 
     bool whole = false;
     std::string out;
-    // Not resize: zeroing what a header merely announces would touch the memory.
-    out.resize_and_overwrite(static_cast<std::size_t>(size), [&](char* data, std::size_t capacity) {
-        const std::size_t got = ZSTD_decompress(data, capacity, bytes.data(), bytes.size());
-        whole = !ZSTD_isError(got) && got == capacity;
-        return whole ? capacity : 0;
+    // Not resize: zeroing what a header merely announces would touch the memory. libstdc++ 12 passes on the capacity
+    // that it got, which may be more than was asked for.
+    const auto expected = static_cast<std::size_t>(size);
+    out.resize_and_overwrite(expected, [&](char* data, std::size_t) {
+        const std::size_t got = ZSTD_decompress(data, expected, bytes.data(), bytes.size());
+        whole = !ZSTD_isError(got) && got == expected;
+        return whole ? expected : 0;
     });
     if (!whole) return fail(ErrorCode::invalid, "a damaged zstd frame");
     return out;

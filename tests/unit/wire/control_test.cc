@@ -32,6 +32,12 @@ TEST_CASE("commands") {
     CHECK_FALSE(parse_command(R"({"id":")" + std::string(129, 'x') + R"(","cmd":"ping"})"));
 }
 
+TEST_CASE("a command whose id no reply could carry is refused") {
+    CHECK_FALSE(parse_command(R"({"id":"a\ude00","cmd":"ping"})").has_value());
+    CHECK_FALSE(parse_command(R"({"id":"a","cmd":"pi\udc00ng"})").has_value());
+    CHECK(parse_command(R"({"id":"\ud83d\ude00","cmd":"ping"})").has_value());
+}
+
 TEST_CASE("error replies are JSON whatever the text holds") {
     CHECK(encode_error_reply("a", "no \"such\" pid\n") == R"({"id":"a","ok":false,"error":"no \"such\" pid\n"})");
     CHECK(encode_error_reply("a", "caf\xe9") == "{\"id\":\"a\",\"ok\":false,\"error\":\"caf\xef\xbf\xbd\"}");

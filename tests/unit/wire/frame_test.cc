@@ -83,6 +83,14 @@ TEST_CASE("zstd: there and back, and the smaller of two goes out") {
     CHECK_FALSE(batch_bytes(Frame{Flag::reply, "{}"}));
 }
 
+TEST_CASE("zstd: every small size survives the way there and back") {
+    for (std::size_t size = 0; size < 200; ++size) {
+        const std::string bytes(size, 'x');
+        CAPTURE(size);
+        CHECK(decompress(as_bytes_view(compress(bytes))).value() == bytes);
+    }
+}
+
 TEST_CASE("zstd: bombs, damage and what follows are refused") {
     // 2 GiB of zeros would be 64 KiB; here 65 MiB in some KiB, over the limit of 64.
     const std::string bomb = zeros_compressed(std::size_t{65} << 20, true);
