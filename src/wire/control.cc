@@ -5,6 +5,7 @@
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/hex.h"
@@ -118,6 +119,22 @@ void put_platform(Writer& writer, const Hello::Platform& platform) {
     writer.EndObject();
 }
 
+bool is_text(const rapidjson::Value& string) {
+    const std::string_view text(string.GetString(), string.GetStringLength());
+    return valid_utf8(text) == text;
+}
+
+// An escape like \ude00 alone is JSON to the parser, but no text that could be written back. The depth is bounded.
+bool all_strings_are_text(const rapidjson::Value& value) {  // NOLINT(misc-no-recursion)
+    if (value.IsString()) return is_text(value);
+    if (value.IsArray())
+        return std::all_of(value.Begin(), value.End(), [](const auto& item) { return all_strings_are_text(item); });
+    if (value.IsObject())
+        return std::all_of(value.MemberBegin(), value.MemberEnd(),
+                           [](const auto& entry) { return is_text(entry.name) && all_strings_are_text(entry.value); });
+    return true;
+}
+
 }  // namespace
 
 Result<rapidjson::Document> parse_object(std::string_view json) {
@@ -128,6 +145,8 @@ Result<rapidjson::Document> parse_object(std::string_view json) {
     if (document.HasParseError())
         return fail(ErrorCode::invalid, "not JSON, wrong at byte " + std::to_string(document.GetErrorOffset()));
     if (!document.IsObject()) return fail(ErrorCode::invalid, "a JSON message must be an object");
+    if (!all_strings_are_text(document))
+        return fail(ErrorCode::invalid, "a JSON message with a string that is no text");
     return document;
 }
 
@@ -179,9 +198,6 @@ Result<Command> parse_command(std::string_view json) {
         return fail(ErrorCode::invalid, "a command needs an \"id\"");
     if (command.name.empty() || command.name.size() > max_name_bytes)
         return fail(ErrorCode::invalid, "a command needs a \"cmd\"");
-    // An escape like \ude00 alone is JSON, but no text that a reply could carry back.
-    if (valid_utf8(command.id) != command.id || valid_utf8(command.name) != command.name)
-        return fail(ErrorCode::invalid, "\"id\" and \"cmd\" of a command must be text");
     const rapidjson::Value* args = member(document, "args");
     if (args == nullptr || args->IsNull()) {
         command.args.SetObject();

@@ -35,6 +35,7 @@ TEST_CASE("commands") {
 TEST_CASE("a command whose id no reply could carry is refused") {
     CHECK_FALSE(parse_command(R"({"id":"a\ude00","cmd":"ping"})").has_value());
     CHECK_FALSE(parse_command(R"({"id":"a","cmd":"pi\udc00ng"})").has_value());
+    CHECK_FALSE(parse_command(R"({"id":"a","cmd":"start","args":{"x":[{"\udddf":1}]}})").has_value());
     CHECK(parse_command(R"({"id":"\ud83d\ude00","cmd":"ping"})").has_value());
 }
 
