@@ -49,18 +49,9 @@ class TaskClock:
         raise RuntimeError(f"no task-clock in {self.report}")
 
 
-def rss_without_rings(pid):
-    """(RSS without the mapped perf rings, rings), bytes, from /proc/PID/smaps."""
-    total = rings = 0
-    ring = False
-    for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines():
-        if re.match(r"^[0-9a-f]+-[0-9a-f]+ ", line):
-            ring = "[perf_event]" in line
-        elif line.startswith("Rss:"):
-            size = int(line.split()[1]) * 1024
-            total += size
-            rings += size if ring else 0
-    return total - rings, rings
+def resident_bytes(pid):
+    """RSS from /proc/PID/smaps; the kernel does not count mapped perf rings in it, the agent states their size."""
+    return sum(int(line.split()[1]) * 1024 for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines() if line.startswith("Rss:"))
 
 
 def perf_peer(directory, pid, seconds):
@@ -82,7 +73,8 @@ def agent_run(directory, server, pid, seconds, name):
                                         "--frequency", "999", "--events", "cpu-clock"])
     agent = clock.child()
     time.sleep(seconds - 0.2)
-    rss, rings = rss_without_rings(agent)
+    rss = resident_bytes(agent)
+    rings = server.get("/api/agents")["agents"][0]["stats"]["ring_bytes"]
     time.sleep(0.2)
     os.kill(agent, 15)
     cpu = clock.cpu_ms()

@@ -154,17 +154,17 @@ step('a click zooms, and a reload keeps zoom, search and theme', async () => {
   await settled(page);
   const canvas = await page.locator('.flame-canvas').boundingBox();
   assert.ok(Math.abs(widthOf(await frames(page), 'stage_weather') - canvas.width) < 2);
-  await page.fill('.main [data-search]', 'diffuse|sin');
+  await page.fill('.main [data-search]', 'diffuse|sin|libm');
   await page.click('#theme');
   const before_ = { path: await page.evaluate(() => window.__flamewire.zoomPath()), url: page.url() };
   await page.reload();
   await settled(page);
   assert.equal(page.url(), before_.url);
   assert.deepEqual(await page.evaluate(() => window.__flamewire.zoomPath()), before_.path);
-  assert.equal(await page.inputValue('.main [data-search]'), 'diffuse|sin');
+  assert.equal(await page.inputValue('.main [data-search]'), 'diffuse|sin|libm');
   assert.equal((await inspect(page)).theme, 'light');
   assert.equal((await inspect(page)).session, recorded);
-  // libm's sine has no frame pointer, so some of it stands beside diffuse instead of below it.
+  // libm's sine has no frame pointer, so some of it stands beside diffuse instead of below it; and no name without libc's debug symbols.
   assert.ok((await page.evaluate(() => window.__flamewire.matchedShare())) > 0.8, 'both are nearly all of stage_weather');
   await shot('zoom-light');
   await page.keyboard.press('Escape');
