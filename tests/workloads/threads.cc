@@ -1,9 +1,9 @@
 // Threads, processes and libraries that come and go, for attribution tests. Usage: threads-workload MODE [ARG...]
-//   short COUNT             COUNT threads, one after another, that burn 1 ms each in short_lived()
-//   loop SECONDS            creates threads in a loop for SECONDS, two at a time, each burning 5 ms in looped(); prints
-//   its CPU time in ns exec PROGRAM ARGS...    forks; the child burns 300 ms in before_exec(), then execs PROGRAM
-//   dlopen COUNT LIBRARY    COUNT times: dlopen LIBRARY on CPU 0, call its plugin_work() on the last CPU, dlclose
-//   spin SECONDS            burns in spinning()
+//   short COUNT           COUNT threads, one after another, that burn 1 ms each in short_lived()
+//   loop SECONDS          creates threads in a loop, two at a time, each burning 20 ms in looped(); prints its CPU time, ns
+//   exec PROGRAM ARGS...  forks; the child burns 300 ms in before_exec(), then execs PROGRAM
+//   dlopen COUNT LIBRARY  COUNT times: dlopen LIBRARY on CPU 0, call its plugin_work() on the last CPU, dlclose
+//   spin SECONDS          burns in spinning()
 #include <dlfcn.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -24,7 +24,7 @@ namespace {
 std::atomic<std::uint64_t> result{1};
 
 [[gnu::noinline]] void short_lived() { result += workload::burn_cpu(1'000'000, result); }
-[[gnu::noinline]] void looped() { result += workload::burn_cpu(5'000'000, result); }
+[[gnu::noinline]] void looped() { result += workload::burn_cpu(20'000'000, result); }
 [[gnu::noinline]] void before_exec() { result += workload::burn_cpu(300'000'000, result); }
 [[gnu::noinline]] void spinning() { result += workload::burn_cpu(10'000'000, result); }
 

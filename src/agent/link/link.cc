@@ -241,8 +241,8 @@ void TcpLink::adopt(tcp::socket socket) {
         if (const ConnectionPtr self = weak.lock()) action(self);
     };
     connection->start({
-        .frame = [this, with](
-                     const wire::Frame& frame) { with([&](const ConnectionPtr& self) { on_frame(self, frame); }); },
+        .frame = [this,
+                  with](const wire::Frame& frame) { with([&](const ConnectionPtr& self) { on_frame(self, frame); }); },
         .writable =
             [this] {
                 pump();

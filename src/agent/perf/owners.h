@@ -17,9 +17,8 @@
 // No thread missed: Coverage decides which threads found must be opened, so that attaching ends although the target
 // never stops making threads. C, born of P, is *covered* when it certainly inherited a whole set:
 //   - P is covered itself: it had the whole set from birth; or
-//   - we had opened P completely before its clone() began. The FORK record tells only when that clone() ended. But a
-//   thread is in one clone() at a time,
-//     so among the FORKs of P after its opening was complete only the first can belong to a clone() that began before.
+//   - we had opened P completely before its clone() began. The FORK record tells only when that clone() ended.
+//     But a thread is in one clone() at a time, so among the FORKs of P after its opening was complete only the first can belong to a clone() that began before.
 //
 //        open P     complete             FORK C1               FORK C2
 //     ─────┼──────────┼────────────────────┼─────────────────────┼────►

@@ -238,29 +238,31 @@ Result<std::shared_ptr<Session>> Catalog::create(const wire::RecordingId& record
     const std::string base = fmt::format("{}_{}_{}", local_time_word(), directory_word(target),
                                          to_hex(std::as_bytes(std::span(recording))).substr(0, 8));
     std::string id = base;
-    for (int attempt = 2; ::mkdir((sessions_dir_ + "/" + id).c_str(), 0755) != 0; ++attempt) {
-        if (errno != EEXIST || attempt > 100) return fail_errno("cannot create " + sessions_dir_ + "/" + id, errno);
-        id = fmt::format("{}_{}", base, attempt);
-    }
-    const std::string directory = sessions_dir_ + "/" + id;
-    auto session = Session::create(id, fmt::format("{}/{}", directory, stream_name), recording, limits_);
-    if (!session) {
-        std::error_code ignored;
-        fs::remove_all(directory, ignored);
-        return session;
-    }
-    sync_directory(directory);
-    sync_directory(sessions_dir_);
-    auto entry = std::make_shared<Entry>();
-    entry->id = id;
-    entry->stream_path = (*session)->stream_path();
-    entry->sidecar_path = fmt::format("{}/{}", directory, sidecar_name);
-    entry->recording = recording;
-    entry->session = *session;
+    Result<std::shared_ptr<Session>> session = fail(ErrorCode::io, "");
     {
+        // From the file's first moment the entry has its session: a scan must not take the file for an ended one.
         const std::lock_guard lock(mutex_);
+        for (int attempt = 2; ::mkdir((sessions_dir_ + "/" + id).c_str(), 0755) != 0; ++attempt) {
+            if (errno != EEXIST || attempt > 100) return fail_errno("cannot create " + sessions_dir_ + "/" + id, errno);
+            id = fmt::format("{}_{}", base, attempt);
+        }
+        const std::string directory = sessions_dir_ + "/" + id;
+        session = Session::create(id, fmt::format("{}/{}", directory, stream_name), recording, limits_);
+        if (!session) {
+            std::error_code ignored;
+            fs::remove_all(directory, ignored);
+            return session;
+        }
+        auto entry = std::make_shared<Entry>();
+        entry->id = id;
+        entry->stream_path = (*session)->stream_path();
+        entry->sidecar_path = fmt::format("{}/{}", directory, sidecar_name);
+        entry->recording = recording;
+        entry->session = *session;
         entries_[id] = std::move(entry);
     }
+    sync_directory(sessions_dir_ + "/" + id);
+    sync_directory(sessions_dir_);
     unload_idle(idle_sessions_kept);
     return session;
 }

@@ -134,6 +134,9 @@ def test_no_sample_twice_while_threads_are_born(start):
     session = server.only_session()
     answer = server.get("/api/flamegraph", start=(before_time - session["start_ns"]) / 1e6, end=(after_time - session["start_ns"]) / 1e6)
     expected = (after_cpu - before_cpu) * 999
-    assert abs(answer["total"]["samples"] - expected) <= 0.05 * expected, (answer["total"], expected)
+    total = answer["total"]["samples"]
+    # Each thread may end just before its next sample: up to one sample a thread is not taken. Twice is never right.
+    threads = (after_cpu - before_cpu) / 0.020
+    assert 0.97 * expected - threads <= total <= 1.03 * expected, (total, expected, threads)
     assert session["lost"] == 0
     agent.stop()
