@@ -52,6 +52,7 @@ std::optional<AgentInfo> Api::agent_of(const Request& request, Answer& error) {
         return {};
     }
     std::vector<std::string> ids;
+    ids.reserve(connected.size());
     for (const AgentInfo& agent : connected) ids.push_back(agent.id);
     error = list_error(409, "several_agents", "several agents are connected: choose one with agent=", "agents", ids);
     return {};
