@@ -18,6 +18,7 @@ struct KernelSymbol {
 // "ffffffff81000000 T _text" or, of a module, "ffffffffc0001000 t ext4_find\t[ext4]".
 bool parse_line(std::string_view line, KernelSymbol& symbol) {
     const char* const end = line.data() + line.size();
+    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): from_chars stops at `end`, which the check does not see.
     const auto [after, error] = std::from_chars(line.data(), end, symbol.address, 16);
     if (error != std::errc() || end - after < 4 || after[0] != ' ' || after[2] != ' ') return false;
     symbol.type = after[1];

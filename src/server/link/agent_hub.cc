@@ -254,6 +254,7 @@ void AgentHub::changed(Agent& agent, bool numbers_only) {
 
 void AgentHub::publish() {
     std::vector<AgentInfo> fresh;
+    fresh.reserve(agents_.size());
     for (const auto& [id, agent] : agents_) fresh.push_back(agent.info);
     std::stable_sort(fresh.begin(), fresh.end(),
                      [](const AgentInfo& a, const AgentInfo& b) { return a.connected && !b.connected; });
