@@ -2,18 +2,23 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace flamewire::unwind {
 
 enum class StopReason : std::uint8_t {
-    root,            // the outermost frame
-    truncated_copy,  // the copied stack bytes ended
+    root,            // the outermost frame: its return address is undefined in CFI, or it is the program's entry
+    truncated_copy,  // the copied stack bytes ended, the stack did not
     no_map,          // a pc in no mapping
-    no_info,         // a module without unwind information for this pc
+    no_info,         // nothing told how to leave this frame: no table, no frame pointer, no link register
     bad_read,        // memory that the view does not have
     not_advancing,   // the stack pointer did not move outwards
     max_depth,       // the frame limit
     chain_end,       // a frame-pointer chain ended; whether at the root, nobody knows
 };
+inline constexpr std::size_t stop_reasons = 8;
+
+// "root", "truncated_copy", …
+std::string_view name_of(StopReason reason);
 
 }  // namespace flamewire::unwind

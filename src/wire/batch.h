@@ -36,7 +36,9 @@ struct Recording {
     std::uint32_t frequency_hz = 0;
     std::uint64_t period = 0;
     std::uint32_t effective_frequency_hz = 0;
-    std::string unwind;
+    std::string unwind;             // as asked for: "auto", "fp", "dwarf", "lbr"
+    std::uint32_t stack_bytes = 0;  // copied with a sample in dwarf mode
+    std::uint32_t max_depth = 0;    // frames of a stack at most
     bool kernel = false;
     std::uint32_t interval_ms = 0;
     std::uint64_t start_ns = 0;
@@ -59,6 +61,7 @@ struct Module {
 namespace location_flag {
 inline constexpr std::uint32_t return_address = 1;
 inline constexpr std::uint32_t kernel_mode = 2;
+inline constexpr std::uint32_t joined = 4;  // not read with this sample, but taken from the thread's last stacks
 }  // namespace location_flag
 
 struct Location {
@@ -153,6 +156,30 @@ struct Notice {
     bool operator==(const Notice&) const = default;
 };
 
+// How the user stacks of a process are found.
+enum class StackMode : std::uint8_t {
+    fp,      // the kernel's frame-pointer chain
+    hybrid,  // the chain, its innermost frames by unwind tables from registers and a small stack copy
+    dwarf,   // unwind tables from registers and a large stack copy
+    lbr,     // the CPU's branch records
+};
+
+// What became of the user stacks of one process since the recording began; the newest entry of a process holds.
+struct ProcessUnwind {
+    Id process = 0;
+    StackMode mode = StackMode::fp;
+    std::string why;                // one sentence: what was measured
+    std::uint64_t samples = 0;      // with a user stack
+    std::uint64_t whole = 0;        // of these: reached the root,
+    std::uint64_t joined = 0;       // … reached it, completed from the thread's last stacks,
+    std::uint64_t truncated = 0;    // … deeper than the copy, or than the frame limit,
+    std::uint64_t open_end = 0;     // … a frame-pointer chain that ended; whether at the root, nobody knows,
+    std::uint64_t stopped = 0;      // … ended for any other reason
+    std::uint64_t frames = 0;       // in all of them
+    std::uint64_t stack_bytes = 0;  // copied by the kernel
+    bool operator==(const ProcessUnwind&) const = default;
+};
+
 struct AgentStats {
     std::uint64_t cpu_ns = 0, rss_bytes = 0, ring_bytes = 0;
     std::uint64_t samples_read = 0, samples_duplicate = 0, samples_lost = 0;
@@ -195,6 +222,7 @@ struct Batch {
     std::vector<Loss> losses;
     std::vector<Symbol> symbols;
     std::vector<Notice> notices;
+    std::vector<ProcessUnwind> unwinds;
     std::optional<AgentStats> agent;
     std::optional<End> end;
     bool operator==(const Batch&) const = default;

@@ -1,0 +1,35 @@
+// The kernel's frame-pointer chain, checked against unwind tables and joined with a short walk. Pure but for the table
+// lookups.
+//
+// The kernel walks frame pointers without knowing whether a function keeps them. The tables do: where a frame's row is
+// "CFA = fp + 2 words, fp and return address stored below it", the kernel's step from that frame was right. So a chain
+// can be checked, entry by entry, without a byte of stack.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "unwind/unwinder.h"
+
+namespace flamewire::unwind {
+
+enum class ChainQuality : std::uint8_t {
+    whole,        // every step was right, and the last frame is the root
+    open_end,     // every step was right; the last frame keeps no frame pointer, so its callers are not known
+    leaf_unsafe,  // only the innermost frame (or the innermost few, if `lead` says so) keeps no frame pointer: its caller may be missing
+    broken,       // a frame further out keeps none, and the chain goes on behind it: what follows may be wrong
+};
+
+// `chain`: user part of a call chain as the kernel gives it, innermost first, without markers: the interrupted pc, then
+// return addresses.
+ChainQuality check_chain(Unwinder& unwinder, Arch arch, std::span<const std::uint64_t> chain, CodeMap& map);
+
+// A walk over a short stack copy (its frames as Unwinder::walk left them), continued by the chain: from the first
+// walked frame that keeps the frame-pointer convention and whose frame pointer the kernel's walk passed through. `stack`
+// is the copy: it tells which chain entry belongs to which frame pointer. Appends the rest of the chain to `frames`.
+// True when they met and every chain entry from there on is right; false: `frames` is as it was.
+bool splice(Unwinder& unwinder, Arch arch, std::span<const std::uint64_t> chain, const StackCopy& stack, CodeMap& map,
+            std::size_t max_depth, std::vector<Frame>& frames);
+
+}  // namespace flamewire::unwind

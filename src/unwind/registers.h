@@ -1,0 +1,50 @@
+// The registers of one frame, by their DWARF numbers. Source of the numbers: System V psABI of x86-64 (figure 3.36) and
+// i386, "DWARF for the Arm Architecture" and "DWARF for the Arm 64-bit Architecture".
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace flamewire::unwind {
+
+enum class Arch : std::uint8_t { x86_64, x86, aarch64, arm };
+
+// Registers that a walk keeps track of; floating-point ones are never needed to find a caller.
+inline constexpr std::size_t max_registers = 33;
+inline constexpr std::uint8_t no_register = 0xff;
+
+// What differs between architectures besides code. Each architecture is one file, arch_NAME.cc; see arch.h.
+struct RegisterNames {
+    std::uint8_t count;           // tracked registers have numbers below this
+    std::uint8_t sp, pc;          // pc on aarch64: 32, a number of our own (DWARF gives it none)
+    std::uint8_t frame_pointer;   // of the frame-pointer convention; ARM: r11, Thumb code uses r7
+    std::uint8_t link;            // no_register where calls push
+    std::uint8_t return_column;   // where call frame information says what the return address is, by default
+    std::uint8_t word_size;       // bytes
+};
+const RegisterNames& register_names(Arch arch);
+
+class Registers {
+public:
+    explicit Registers(Arch arch = Arch::x86_64) : arch_(arch) {}
+
+    [[nodiscard]] Arch arch() const { return arch_; }
+    [[nodiscard]] bool has(std::size_t number) const { return number < max_registers && (known_ >> number & 1) != 0; }
+    // 0 when not known.
+    [[nodiscard]] std::uint64_t get(std::size_t number) const { return has(number) ? values_[number] : 0; }
+    void set(std::size_t number, std::uint64_t value) {
+        values_[number] = value;
+        known_ |= std::uint64_t{1} << number;
+    }
+    void forget(std::size_t number) { known_ &= ~(std::uint64_t{1} << number); }
+
+    [[nodiscard]] std::uint64_t sp() const { return get(register_names(arch_).sp); }
+    [[nodiscard]] std::uint64_t pc() const { return get(register_names(arch_).pc); }
+
+private:
+    std::array<std::uint64_t, max_registers> values_{};
+    std::uint64_t known_ = 0;
+    Arch arch_;
+};
+
+}  // namespace flamewire::unwind
