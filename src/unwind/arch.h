@@ -1,0 +1,35 @@
+// What the walker must know of an architecture. One file each, arch_NAME.cc; a new one is a new file and a line in
+// arch.cc.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "unwind/expression.h"
+#include "unwind/frame_row.h"
+#include "unwind/registers.h"
+
+namespace flamewire::unwind {
+
+struct ArchInfo {
+    RegisterNames names;
+
+    // The row is what a frame-pointer walk assumes: CFA = fp + a constant, caller's fp and return address stored where
+    // the kernel looks for them (arch/*/kernel/stacktrace.c, perf_callchain.c).
+    bool (*frame_pointer_row)(const FrameRow& row);
+
+    // The caller's registers by the frame pointer alone; nothing when that cannot be (not in the stack, not aligned, not
+    // outwards).
+    std::optional<Registers> (*by_frame_pointer)(const Registers& registers, const MemoryReader& read);
+
+    // The interrupted registers when pc is at the kernel's or libc's return-from-signal code without tables; `code`
+    // holds the bytes at pc (up to 16). Nothing when it is no such code.
+    std::optional<Registers> (*by_signal_frame)(const Registers& registers, std::span<const std::byte> code,
+                                                const MemoryReader& read);
+};
+
+const ArchInfo& arch_info(Arch arch);
+
+}  // namespace flamewire::unwind

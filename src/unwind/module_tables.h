@@ -1,0 +1,49 @@
+// The unwind tables of one ELF file: .eh_frame by .eh_frame_hdr or, without a usable one, by an index of its own;
+// .debug_frame; .ARM.exidx. Rows are made on demand, one address at a time; of a file only the pages that are needed
+// are read, through the PageCache.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "elf/elf_file.h"
+#include "unwind/code_map.h"
+#include "unwind/frame_row.h"
+#include "unwind/page_cache.h"
+#include "unwind/registers.h"
+
+namespace flamewire::unwind {
+
+// One function as a table describes it, by ELF virtual addresses.
+struct CodeRange {
+    std::uint64_t start = 0, size = 0;
+};
+
+class ModuleTables {
+public:
+    // invalid: no ELF file, or an architecture that is none of ours. A file without tables opens, and has no rows.
+    // `pages` outlives it.
+    static Result<std::unique_ptr<ModuleTables>> open(ModuleId id, elf::ByteSource bytes, PageCache& pages);
+    virtual ~ModuleTables() = default;
+
+    [[nodiscard]] virtual Arch arch() const = 0;
+    [[nodiscard]] virtual bool big_endian() const = 0;
+    [[nodiscard]] virtual std::uint64_t entry() const = 0;  // e_entry; ARM: without the Thumb bit
+
+    // The row for the frame whose code is at `address` (ELF virtual; of a caller: the return address - 1; ARM: without
+    // the Thumb bit). Nothing: no table covers it, or what covers it is damaged.
+    virtual std::optional<FrameRow> row_at(std::uint64_t address) = 0;
+    // Bytes of a PT_LOAD that is not writable; false when they are not all there.
+    virtual bool read(std::uint64_t address, std::span<std::byte> out) = 0;
+    // At most `count` functions, spread evenly over the tables.
+    virtual std::vector<CodeRange> some_functions(std::size_t count) = 0;
+
+    // Memory besides the page cache: indexes that were built.
+    [[nodiscard]] virtual std::size_t memory_bytes() const = 0;
+};
+
+}  // namespace flamewire::unwind
