@@ -14,8 +14,17 @@ namespace flamewire::unwind {
 using WordReader = std::function<std::optional<std::uint32_t>(std::uint64_t address)>;
 
 // The row for `address` by the index table of `size` bytes at `table`. A function that cannot be unwound
-// (EXIDX_CANTUNWIND) gives a row whose return address is undefined. Nothing: not covered, or damaged, or a personality
-// routine whose data nobody can read.
-std::optional<FrameRow> exidx_row(const WordReader& read, std::uint64_t table, std::uint64_t size, std::uint64_t address);
+// (EXIDX_CANTUNWIND, "refuse to unwind") gives a row whose return address is undefined. Nothing: not covered, or
+// damaged, or instructions that nobody knows.
+//
+// The table has one description of a function, which holds once its prologue is over. Only one more thing is certain:
+// at the very first instruction nothing has been pushed. So an `address` that is a function's start (which no
+// return address - 1 ever is) gives the row "CFA = sp, return through lr", and the description's row starts behind it.
+//
+// Registers are rules of the row even where EHABI restores them in ways that DWARF has no word for: a restored pc wins
+// over lr (return_column is 15 then); a restored sp has its own rule, and where all of r0 to r15 are restored, as in a
+// return-from-signal trampoline, it is a signal frame.
+std::optional<FrameRow> exidx_row(const WordReader& read, std::uint64_t table, std::uint64_t size,
+                                  std::uint64_t address);
 
 }  // namespace flamewire::unwind
