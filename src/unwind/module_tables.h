@@ -33,6 +33,8 @@ public:
     [[nodiscard]] virtual Arch arch() const = 0;
     [[nodiscard]] virtual bool big_endian() const = 0;
     [[nodiscard]] virtual std::uint64_t entry() const = 0;  // e_entry; ARM: without the Thumb bit
+    // ELF virtual address of .eh_frame_hdr, for libunwind; 0: there is none.
+    [[nodiscard]] virtual std::uint64_t eh_frame_hdr() const { return 0; }
 
     // The row for the frame whose code is at `address` (ELF virtual; of a caller: the return address - 1; ARM: without
     // the Thumb bit). Nothing: no table covers it, or what covers it is damaged.
