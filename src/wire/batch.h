@@ -243,7 +243,7 @@ std::string encode(Batch& batch, const EventPeriods& periods);
 // invalid: not a batch, or columns of different lengths, or a row of an event that was not announced, or a number or
 // list out of range. `periods` holds the epoch's events before this batch and learns from it (not when decode fails);
 // the caller clears it at a new epoch (peek_header tells). Enum values that came after this version: a module is a
-// file, a loss is unknown, a lifecycle event is left out.
+// file, a loss is unknown, a lifecycle event is left out, a stack mode is fp.
 Result<Batch> decode(Bytes bytes, EventPeriods& periods);
 
 // The few fields that routing needs, without decoding the rest.

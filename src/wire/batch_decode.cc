@@ -136,6 +136,9 @@ void read_other_field(pbf_reader& in, Batch& batch, Pending& pending) {
         case bytes(f::notices):
             append(batch.notices, max_batch_entries) = read::notice(in.get_message());
             break;
+        case bytes(f::unwinds):
+            append(batch.unwinds, max_batch_entries) = read::process_unwind(in.get_message());
+            break;
         case bytes(f::agent):
             batch.agent = read::agent(in.get_message());
             break;

@@ -64,6 +64,8 @@ void write(pbf_writer out, const Recording& recording) {
     put(out, f::start_ns, recording.start_ns);
     put(out, f::page_size, recording.page_size);
     put(out, f::cpus, recording.cpus);
+    put(out, f::stack_bytes, recording.stack_bytes);
+    put(out, f::max_depth, recording.max_depth);
 }
 
 void write(pbf_writer out, const Module& module) {
@@ -173,6 +175,21 @@ void write(pbf_writer out, const Notice& notice) {
     put_text(out, f::code, notice.code);
     put_text(out, f::text, notice.text);
     put_text(out, f::remedy, notice.remedy);
+}
+
+void write(pbf_writer out, const ProcessUnwind& unwind) {
+    namespace f = field::process_unwind;
+    put(out, f::process, unwind.process);
+    put(out, f::mode, static_cast<std::uint64_t>(unwind.mode));
+    put_text(out, f::why, unwind.why);
+    put(out, f::samples, unwind.samples);
+    put(out, f::whole, unwind.whole);
+    put(out, f::joined, unwind.joined);
+    put(out, f::truncated, unwind.truncated);
+    put(out, f::open_end, unwind.open_end);
+    put(out, f::stopped, unwind.stopped);
+    put(out, f::frames, unwind.frames);
+    put(out, f::stack_bytes, unwind.stack_bytes);
 }
 
 void write(pbf_writer out, const AgentStats& stats) {
@@ -339,6 +356,7 @@ std::string encode(Batch& batch, const EventPeriods& periods) {
     add_each(out, f::notices, batch.notices);
     if (batch.agent) add_message(out, f::agent, *batch.agent);
     if (batch.end) add_message(out, f::end, *batch.end);
+    add_each(out, f::unwinds, batch.unwinds);
     return bytes;
 }
 

@@ -13,13 +13,14 @@ inline constexpr Tag recording_id = 1, epoch = 2, seq = 3, first_seq = 4, monoto
 inline constexpr Tag string_base = 10, strings = 11, module_base = 12, modules = 13, location_base = 14, locations = 15,
                      stack_base = 16, stacks = 17, process_base = 18, processes = 19, thread_base = 20, threads = 21,
                      event_base = 22, events = 23;
-inline constexpr Tag rows = 30, lifecycle = 31, losses = 32, symbols = 33, notices = 34, agent = 35, end = 36;
+inline constexpr Tag rows = 30, lifecycle = 31, losses = 32, symbols = 33, notices = 34, agent = 35, end = 36,
+                     unwinds = 37;
 }  // namespace batch
 
 namespace recording {
 inline constexpr Tag target = 1, pids = 2, host = 3, arch = 4, kernel_release = 5, agent_version = 6, boot_id = 7,
                      frequency_hz = 8, period = 9, effective_frequency_hz = 10, unwind = 11, kernel = 12,
-                     interval_ms = 13, start_ns = 14, page_size = 15, cpus = 16;
+                     interval_ms = 13, start_ns = 14, page_size = 15, cpus = 16, stack_bytes = 17, max_depth = 18;
 }  // namespace recording
 
 namespace module {
@@ -67,6 +68,11 @@ inline constexpr Tag module = 1, address = 2, size = 3, name = 4;
 namespace notice {
 inline constexpr Tag code = 1, text = 2, remedy = 3;
 }  // namespace notice
+
+namespace process_unwind {
+inline constexpr Tag process = 1, mode = 2, why = 3, samples = 4, whole = 5, joined = 6, truncated = 7, open_end = 8,
+                     stopped = 9, frames = 10, stack_bytes = 11;
+}  // namespace process_unwind
 
 namespace agent {
 inline constexpr Tag cpu_ns = 1, rss_bytes = 2, ring_bytes = 3, samples_read = 4, samples_duplicate = 5,

@@ -70,6 +70,12 @@ Recording recording(pbf_reader in) {
             case varint(f::cpus):
                 recording.cpus = get_u32(in);
                 break;
+            case varint(f::stack_bytes):
+                recording.stack_bytes = get_u32(in);
+                break;
+            case varint(f::max_depth):
+                recording.max_depth = get_u32(in);
+                break;
             default:
                 in.skip();
         }
@@ -306,6 +312,54 @@ Notice notice(pbf_reader in) {
         }
     }
     return notice;
+}
+
+ProcessUnwind process_unwind(pbf_reader in) {
+    namespace f = field::process_unwind;
+    ProcessUnwind unwind;
+    while (in.next()) {
+        switch (in.tag_and_type()) {
+            case varint(f::process):
+                unwind.process = get_u32(in);
+                break;
+            case varint(f::mode): {
+                const std::uint64_t mode = in.get_uint64();
+                unwind.mode =
+                    mode <= static_cast<std::uint64_t>(StackMode::lbr) ? static_cast<StackMode>(mode) : StackMode::fp;
+                break;
+            }
+            case bytes(f::why):
+                unwind.why = get_text(in);
+                break;
+            case varint(f::samples):
+                unwind.samples = in.get_uint64();
+                break;
+            case varint(f::whole):
+                unwind.whole = in.get_uint64();
+                break;
+            case varint(f::joined):
+                unwind.joined = in.get_uint64();
+                break;
+            case varint(f::truncated):
+                unwind.truncated = in.get_uint64();
+                break;
+            case varint(f::open_end):
+                unwind.open_end = in.get_uint64();
+                break;
+            case varint(f::stopped):
+                unwind.stopped = in.get_uint64();
+                break;
+            case varint(f::frames):
+                unwind.frames = in.get_uint64();
+                break;
+            case varint(f::stack_bytes):
+                unwind.stack_bytes = in.get_uint64();
+                break;
+            default:
+                in.skip();
+        }
+    }
+    return unwind;
 }
 
 AgentStats agent(pbf_reader in) {

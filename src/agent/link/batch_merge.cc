@@ -49,6 +49,18 @@ void fold_losses(std::vector<wire::Loss>& losses) {
     losses = std::move(folded);
 }
 
+// Each entry counts since the recording began: the newer one of a process has all that the older one says.
+void join_unwinds(std::vector<wire::ProcessUnwind>& unwinds, std::vector<wire::ProcessUnwind>& newer) {
+    std::vector<Id> known;
+    known.reserve(newer.size());
+    for (const wire::ProcessUnwind& unwind : newer) known.push_back(unwind.process);
+    std::sort(known.begin(), known.end());
+    std::erase_if(unwinds, [&](const wire::ProcessUnwind& unwind) {
+        return std::binary_search(known.begin(), known.end(), unwind.process);
+    });
+    append(unwinds, newer);
+}
+
 // Losses of one reason, an event each, that cover the rows.
 std::vector<wire::Loss> losses_of_rows(const Batch& batch, wire::LossReason reason) {
     std::map<Id, wire::Loss> by_event;
@@ -104,7 +116,7 @@ std::uint64_t lost_in(const Batch& batch) {
 bool is_bare(const Batch& batch) {
     return batch.rows.empty() && batch.strings.empty() && batch.modules.empty() && batch.locations.empty() &&
            batch.stacks.empty() && batch.processes.empty() && batch.threads.empty() && batch.events.empty() &&
-           batch.lifecycle.empty() && batch.symbols.empty() &&
+           batch.lifecycle.empty() && batch.symbols.empty() && batch.unwinds.empty() &&
            std::none_of(batch.losses.begin(), batch.losses.end(),
                         [](const wire::Loss& loss) { return loss.event != 0; });
 }
@@ -128,7 +140,8 @@ bool can_merge(const Batch& older, const Batch& newer) {
            fits(older.lifecycle, newer.lifecycle, max_batch_entries) &&
            fits(older.losses, newer.losses, max_batch_entries) &&
            fits(older.symbols, newer.symbols, max_batch_entries) &&
-           fits(older.notices, newer.notices, max_batch_entries);
+           fits(older.notices, newer.notices, max_batch_entries) &&
+           fits(older.unwinds, newer.unwinds, max_batch_entries);
 }
 
 Batch merge(Batch older, Batch newer, std::uint32_t bucket_ns) {
@@ -156,6 +169,7 @@ Batch merge(Batch older, Batch newer, std::uint32_t bucket_ns) {
     append(merged.losses, newer.losses);
     append(merged.symbols, newer.symbols);
     append(merged.notices, newer.notices);
+    join_unwinds(merged.unwinds, newer.unwinds);
     if (newer.agent) merged.agent = newer.agent;
     if (newer.end) merged.end = std::move(newer.end);
     if (coarser) {
@@ -187,6 +201,7 @@ void drop_tables(Batch& batch) {
     batch.events.clear();
     batch.lifecycle.clear();
     batch.symbols.clear();
+    batch.unwinds.clear();
     for (wire::Loss& loss : batch.losses) loss.event = 0;
     fold_losses(batch.losses);
 }

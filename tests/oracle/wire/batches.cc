@@ -88,6 +88,28 @@ void describe(const Batch& batch) {
         json += '[' + std::to_string(static_cast<int>(loss.reason)) + ',' + std::to_string(loss.count) + ',' +
                 std::to_string(loss.cpu_plus_1) + "],";
     close(']');
+    open("unwinds", '[');
+    for (const ProcessUnwind& unwind : batch.unwinds) {
+        open("", '{');
+        number("process", unwind.process);
+        number("mode", static_cast<std::uint64_t>(unwind.mode));
+        hex("why", unwind.why);
+        number("samples", unwind.samples);
+        number("whole", unwind.whole);
+        number("joined", unwind.joined);
+        number("truncated", unwind.truncated);
+        number("open_end", unwind.open_end);
+        number("stopped", unwind.stopped);
+        number("frames", unwind.frames);
+        number("stack_bytes", unwind.stack_bytes);
+        close('}');
+    }
+    close(']');
+    if (batch.recording) {
+        hex("unwind", batch.recording->unwind);
+        number("stack_bytes", batch.recording->stack_bytes);
+        number("max_depth", batch.recording->max_depth);
+    }
     if (batch.agent) number("agent_cpu_ns", batch.agent->cpu_ns);
     if (batch.end) {
         hex("end_reason", batch.end->reason);
@@ -120,7 +142,7 @@ Batch make(std::mt19937_64& random, std::uint64_t seq) {
     batch.location_base = 1 + id(300);
     const bool named = below(2) != 0;
     for (std::uint64_t n = below(30); n-- > 0;)
-        batch.locations.push_back({id(4), random() >> below(60), id(4), named ? id(5) : 0, 0, named ? id(70000) : 0});
+        batch.locations.push_back({id(4), random() >> below(60), id(8), named ? id(5) : 0, 0, named ? id(70000) : 0});
     batch.stack_base = 1 + id(100000);
     for (std::uint64_t n = below(40); n-- > 0;)
         batch.stacks.push_back(
@@ -135,6 +157,16 @@ Batch make(std::mt19937_64& random, std::uint64_t seq) {
     }
     for (std::uint64_t n = below(3); n-- > 0;)
         batch.losses.push_back({static_cast<LossReason>(below(10)), random(), 1, 2, 0, id(5)});
+    for (std::uint64_t n = below(3); n-- > 0;)
+        batch.unwinds.push_back({id(5), static_cast<StackMode>(below(4)), "\"why\" " + std::to_string(random()),
+                                 random(), random() >> below(60), random() >> below(60), below(3), below(3), below(3),
+                                 random(), random() >> below(60)});
+    if (seq % 4 == 0) {
+        batch.recording = Recording{};
+        batch.recording->unwind = "auto";
+        batch.recording->stack_bytes = id(65529);
+        batch.recording->max_depth = id(4097);
+    }
     if (seq % 2 == 0) batch.agent = AgentStats{1 + below(1U << 30), 0, 0, 0, 0, 0, 0, 0, 0};
     if (seq % 5 == 0) batch.end = End{"target exited", static_cast<std::int32_t>(below(300)) - 150};
     return batch;

@@ -13,7 +13,9 @@ U64 = 1 << 64
 U32 = 1 << 32
 TOKEN = re.compile(r'\s*(?:(\w+)\s*(:|\{)|(\})|("(?:[^"\\]|\\.)*")|([^\s{}:]+))')
 ENUMS = {"FILE": 0, "KERNEL": 1, "VDSO": 2, "JIT": 3, "UNKNOWN": 0, "RING_FULL": 1, "THROTTLED": 2, "SPOOL_FULL": 3, "QUEUE_FULL": 4,
-         "STACK_TRUNCATED": 5, "MAPS_LOST": 6, "UNKNOWN_PROCESS": 7, "TIME_COARSENED": 8, "OTHER_SERVER": 9}
+         "STACK_TRUNCATED": 5, "MAPS_LOST": 6, "UNKNOWN_PROCESS": 7, "TIME_COARSENED": 8, "OTHER_SERVER": 9,
+         "FP": 0, "HYBRID": 1, "DWARF": 2, "LBR": 3}
+UNWIND_NUMBERS = ("process", "mode", "samples", "whole", "joined", "truncated", "open_end", "stopped", "frames", "stack_bytes")
 
 
 def unquote(text):
@@ -132,6 +134,12 @@ def check(wanted, batch):
     assert found == folded(wanted["rows"]), "rows"
     losses = [[one(loss, "reason"), one(loss, "count"), one(loss, "cpu")] for loss in batch.get("losses", [])]
     assert losses == wanted["losses"]
+    unwinds = [{"why": one(u, "why", b"").hex(), **{name: one(u, name) for name in UNWIND_NUMBERS}} for u in batch.get("unwinds", [])]
+    assert unwinds == wanted["unwinds"]
+    recording = one(batch, "recording", {})
+    assert one(recording, "unwind", b"").hex() == wanted.get("unwind", "")
+    assert one(recording, "stack_bytes") == wanted.get("stack_bytes", 0)
+    assert one(recording, "max_depth") == wanted.get("max_depth", 0)
     assert one(one(batch, "agent", {}), "cpu_ns") == wanted.get("agent_cpu_ns", 0)
     end = one(batch, "end", {})
     assert one(end, "reason", b"").hex() == wanted.get("end_reason", "")

@@ -98,3 +98,33 @@ TEST_CASE("rows become one loss an event, with the time that they covered") {
     CHECK(batch.losses == std::vector<Loss>{{LossReason::spool_full, 7, 30'000'000, 99'999'999, 1, 0},
                                             {LossReason::spool_full, 1, 40'000'000, 49'999'999, 2, 0}});
 }
+
+TEST_CASE("of what became of a process's stacks the newest entry holds, and it goes with the tables") {
+    const auto unwind = [](wire::Id process, std::uint64_t samples) {
+        wire::ProcessUnwind entry;
+        entry.process = process;
+        entry.mode = wire::StackMode::dwarf;
+        entry.why = "asked for";
+        entry.samples = entry.whole = samples;
+        return entry;
+    };
+    Batch older = batch_of(1, {}), newer = batch_of(2, {});
+    older.unwinds = {unwind(1, 10), unwind(2, 20), unwind(3, 30)};
+    newer.unwinds = {unwind(4, 1), unwind(2, 25)};
+    REQUIRE(can_merge(older, newer));
+    Batch merged = merge(older, newer, wire::default_bucket_ns);
+    CHECK(merged.unwinds ==
+          std::vector<wire::ProcessUnwind>{unwind(1, 10), unwind(3, 30), unwind(4, 1), unwind(2, 25)});
+
+    // A process id means something in its epoch only.
+    CHECK_FALSE(is_bare(newer));
+    newer.epoch = 4;
+    CHECK_FALSE(can_merge(older, newer));
+    drop_tables(merged);
+    CHECK(merged.unwinds.empty());
+    CHECK(is_bare(merged));
+
+    newer.epoch = older.epoch;
+    older.unwinds.resize(wire::max_batch_entries / 2);
+    CHECK_FALSE(can_merge(older, newer));
+}

@@ -136,6 +136,57 @@ TEST_CASE("a table entry of nothing but zeros keeps its place") {
     REQUIRE(decoded(expected) == batch);
 }
 
+TEST_CASE("what became of the stacks of a process, and what was asked for") {
+    Batch batch = header_batch();
+    batch.recording = Recording{};
+    batch.recording->unwind = "auto";
+    batch.recording->stack_bytes = 16384;
+    batch.recording->max_depth = 1024;
+    batch.locations = {{.module = 1, .address = 0x40, .flags = 5, .name = 0, .file = 0, .line = 0}};
+    batch.unwinds = {{.process = 3,
+                      .mode = StackMode::dwarf,
+                      .why = "x",
+                      .samples = 300,
+                      .whole = 290,
+                      .joined = 5,
+                      .truncated = 2,
+                      .open_end = 1,
+                      .stopped = 2,
+                      .frames = 4096,
+                      .stack_bytes = 16384},
+                     {}};
+    batch.end = End{};
+    const std::string expected = header_hex() +
+                                 "3a0f"
+                                 "5a046175746f"
+                                 "8801808001"
+                                 "9001"
+                                 "8008"
+                                 "7001"
+                                 "7a0a"
+                                 "0a0101"
+                                 "1202"
+                                 "8001"
+                                 "1a0105"
+                                 "a20200"
+                                 "aa021c"
+                                 "0803"
+                                 "1002"
+                                 "1a0178"
+                                 "20ac02"
+                                 "28a202"
+                                 "3005"
+                                 "3802"
+                                 "4001"
+                                 "4802"
+                                 "508020"
+                                 "58808001"
+                                 "aa0200";
+    const std::string bytes = to_hex(encode(batch, {}));
+    CHECK(bytes == expected);
+    REQUIRE(decoded(expected) == batch);
+}
+
 TEST_CASE("peek_header reads the four fields and nothing else") {
     const auto header = peek_header(as_bytes_view(*from_hex(header_hex() + "2001"
                                                                            "ba0106"
@@ -157,7 +208,7 @@ TEST_CASE("peek_header reads the four fields and nothing else") {
 
 TEST_CASE("unknown fields and kinds are skipped") {
     // 50: varint, fixed64, bytes, fixed32; a module with kind 9 and field 15; a lifecycle of kind 7 goes, one of kind 2
-    // stays.
+    // stays; a stack mode of 9 and a field 15 in its message.
     const Batch batch = decoded(header_hex() +
                                 "9003ff01"
                                 "91030102030405060708"
@@ -165,9 +216,13 @@ TEST_CASE("unknown fields and kinds are skipped") {
                                 "950301020304"
                                 "6a0408097801"
                                 "fa01020807"
-                                "fa01020802");
+                                "fa01020802"
+                                "aa0206080110097801");
     REQUIRE(batch.modules == std::vector<Module>{Module{}});
     REQUIRE(batch.lifecycle == std::vector<Lifecycle>{{LifecycleKind::exit, 0, 0, 0}});
+    ProcessUnwind unwind;
+    unwind.process = 1;
+    REQUIRE(batch.unwinds == std::vector<ProcessUnwind>{unwind});
 }
 
 namespace {
@@ -196,6 +251,8 @@ Batch random_batch(std::mt19937_64& random, const EventPeriods& periods) {
                                     .period = wide(),
                                     .effective_frequency_hz = 5,
                                     .unwind = "fp",
+                                    .stack_bytes = u32(65528),
+                                    .max_depth = u32(4096),
                                     .kernel = up_to(1) != 0,
                                     .interval_ms = 250,
                                     .start_ns = wide(),
@@ -206,7 +263,7 @@ Batch random_batch(std::mt19937_64& random, const EventPeriods& periods) {
     if (!batch.strings.empty()) batch.string_base = 1 + u32(1000);
     for (auto n = up_to(3); n-- > 0;)
         batch.modules.push_back({static_cast<ModuleKind>(up_to(3)), u32(9), "\x01\x02", wide(), wide(), wide(), -5});
-    for (auto n = up_to(50); n-- > 0;) batch.locations.push_back({u32(4), wide(), u32(3), u32(1), u32(1), u32(500)});
+    for (auto n = up_to(50); n-- > 0;) batch.locations.push_back({u32(4), wide(), u32(7), u32(1), u32(1), u32(500)});
     for (auto n = up_to(50); n-- > 0;)
         batch.stacks.push_back({u32(batch.stacks.size()), static_cast<Id>(wide()) & 0x7FFFFFFFU});
     if (!batch.locations.empty() || !batch.stacks.empty()) batch.location_base = 1 + u32(70000);
@@ -230,6 +287,9 @@ Batch random_batch(std::mt19937_64& random, const EventPeriods& periods) {
         batch.losses.push_back({static_cast<LossReason>(up_to(8)), wide(), wide(), wide(), u32(2), u32(9)});
     for (auto n = up_to(2); n-- > 0;) batch.symbols.push_back({u32(9), wide(), wide(), u32(9)});
     for (auto n = up_to(1); n-- > 0;) batch.notices.push_back({"code", "text", ""});
+    for (auto n = up_to(2); n-- > 0;)
+        batch.unwinds.push_back({u32(9), static_cast<StackMode>(up_to(3)), std::string(up_to(90), 'w'), wide(), wide(),
+                                 wide(), wide(), wide(), wide(), wide(), wide()});
     if (up_to(1)) batch.agent = AgentStats{wide(), wide(), wide(), wide(), wide(), wide(), u32(9), wide(), u32(9)};
     if (up_to(3) == 0) batch.end = End{"stopped", static_cast<std::int32_t>(up_to(500)) - 250};
     return batch;

@@ -170,7 +170,9 @@ TEST_CASE("contradictions are refused") {
     CHECK(refused(head + message("7a",
                                  "0a0101"
                                  "120100"
-                                 "1a020101")));  // two flags
+                                 "1a020101")));                // two flags
+    CHECK(refused(head + message("aa02", "08ffffffffff01")));  // process over 32 bits
+    CHECK(refused(head + message("3a", "8801ffffffffff01")));  // copied bytes over 32 bits
     CHECK(refused(head + "5a05"
                          "61"));                        // cut in a string
     CHECK(refused(head + "28ffffffffffffffffffff01"));  // varint of 11 bytes
@@ -236,6 +238,11 @@ TEST_CASE("lists longer than a batch may have are refused") {
     REQUIRE_FALSE(decode(as_bytes_view(strings), periods));
     strings.resize(strings.size() - 2);
     REQUIRE(decode(as_bytes_view(strings), periods));
+
+    std::string unwinds = raw_head;
+    for (std::size_t i = 0; i < max_batch_entries; ++i) unwinds += std::string("\xaa\x02\x00", 3);
+    REQUIRE(decode(as_bytes_view(unwinds), periods));
+    REQUIRE_FALSE(decode(as_bytes_view(unwinds + std::string("\xaa\x02\x00", 3)), periods));
 
     std::string many_rows = raw_head + *from_hex(event);
     // Field 8 of Rows with 2^20 + 1 keys of one byte: 0x100001 bytes, and a Rows message four bytes longer.

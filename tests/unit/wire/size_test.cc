@@ -168,6 +168,19 @@ TEST_CASE("at most 3 bytes a sample with more than 2,000 distinct deep stacks") 
             }
         }
         batch.agent = AgentStats{20'000'000 + number * 700'123, 6'123'520, 1'056'768, samples, 0, 0, 0, 2'345, 0};
+        // Once a second, as it was counted by then.
+        if (number % 4 == 3)
+            batch.unwinds = {{.process = 1,
+                              .mode = StackMode::dwarf,
+                              .why = "61 % of the code that was sampled keeps no frame pointer",
+                              .samples = samples,
+                              .whole = samples - 20,
+                              .joined = 12,
+                              .truncated = 5,
+                              .open_end = 0,
+                              .stopped = 3,
+                              .frames = depth,
+                              .stack_bytes = samples * 5'300}};
         const Frame frame = batch_frame(encode(batch, periods));
         wire_bytes += header_bytes + frame.payload.size();
     }
