@@ -2,6 +2,7 @@
 // arch.cc.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -15,6 +16,11 @@ namespace flamewire::unwind {
 
 struct ArchInfo {
     RegisterNames names;
+
+    // Registers that a function gives back to its caller as they were (callee-saved); of all others, but pc and sp, a
+    // frame's value is not known to its callers. A rule that touches only these is compact (rule.h).
+    std::array<std::uint8_t, 12> preserved;
+    std::uint8_t preserved_count;
 
     // The row is what a frame-pointer walk assumes: CFA = fp + a constant, caller's fp and return address stored where
     // the kernel looks for them (arch/*/kernel/stacktrace.c, perf_callchain.c).
@@ -30,6 +36,7 @@ struct ArchInfo {
                                                 const MemoryReader& read);
 };
 
+extern const ArchInfo arch_x86_64, arch_x86, arch_aarch64, arch_arm;
 const ArchInfo& arch_info(Arch arch);
 
 }  // namespace flamewire::unwind
