@@ -56,6 +56,7 @@ public:
         bool known = false;               // a table covers the address
         bool frame_pointer_safe = false;  // its row is the frame-pointer convention's
         bool root = false;                // the outermost frame, if a walk comes here
+        std::uint64_t row_start = 0, row_end = 0;  // runtime addresses for which the row holds
     };
     PcFacts facts(Arch arch, std::uint64_t pc, bool return_address, CodeMap& map);
 
