@@ -290,6 +290,11 @@ Settings changed(Settings settings, const SettingsChange& change) {
     if (change.interval_ms) settings.interval_ms = *change.interval_ms;
     if (change.events) settings.events = *change.events;
     if (change.unwind) settings.unwind = *change.unwind;
+    if (change.stack_bytes) settings.stack_bytes = *change.stack_bytes;
+    if (change.max_depth) {
+        settings.max_depth = *change.max_depth;
+        settings.max_depth_given = true;
+    }
     if (change.kernel) settings.kernel = *change.kernel;
     return settings;
 }

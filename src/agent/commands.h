@@ -27,6 +27,7 @@ struct SettingsChange {
     std::optional<std::uint64_t> period;
     std::optional<std::uint32_t> duration_s, interval_ms;
     std::optional<std::string> events, unwind;
+    std::optional<std::uint32_t> stack_bytes, max_depth;
     std::optional<bool> kernel;
 };
 Settings changed(Settings settings, const SettingsChange& change);
@@ -35,6 +36,16 @@ struct StartRequest {
     std::vector<std::uint32_t> pids;  // empty: by name
     std::string name;
     SettingsChange change;
+};
+
+// How the user stacks of one process are found, and what became of them; see wire::ProcessUnwind.
+struct UnwindState {
+    std::uint32_t pid = 0;
+    std::string comm;
+    wire::StackMode mode = wire::StackMode::fp;
+    std::string why;  // one sentence: what was measured
+    std::uint64_t samples = 0, whole = 0, joined = 0, truncated = 0, open_end = 0, stopped = 0, frames = 0;
+    std::uint64_t stack_bytes = 0;
 };
 
 // A recording as it really runs.
@@ -47,6 +58,7 @@ struct Running {
     std::uint32_t effective_frequency_hz = 0;
     bool kernel = false;                // kernel frames are recorded
     std::vector<wire::Notice> notices;  // of opening: fallbacks and clamps
+    std::vector<UnwindState> unwind_processes;  // as of the last batch
 };
 
 struct Accounting {
@@ -54,6 +66,7 @@ struct Accounting {
     std::uint64_t rows_samples = 0;     // sum of the counts of all rows handed over
     std::uint64_t samples_dropped = 0;  // after the rings: stated as losses
     std::uint64_t batches = 0;
+    std::uint64_t ring_bytes = 0;
 };
 
 struct StatusReport {

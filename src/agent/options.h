@@ -21,7 +21,11 @@ struct Settings {
     std::uint64_t period = 0;
     std::uint32_t duration_s = 8;
     std::uint32_t interval_ms = 250;
-    std::string unwind = "fp";
+    std::string unwind = "auto";
+    std::uint32_t stack_bytes = 16'384;  // copied with a sample in dwarf mode; a multiple of 8
+    std::uint32_t max_depth = 1'024;     // frames of a stack
+    bool max_depth_given = false;        // by a person, who is told where the kernel allows less
+    std::uint64_t unwind_memory_bytes = std::uint64_t{32} << 20;  // tables and rules of unwinding
     bool kernel = true;
     bool operator==(const Settings&) const = default;
 };
@@ -36,6 +40,10 @@ inline constexpr std::uint32_t min_interval_ms = 10, max_interval_ms = 10'000;
 inline constexpr std::uint32_t max_delay_ms = 3'600'000;
 inline constexpr std::uint64_t min_spool_bytes = 64U << 10, max_spool_bytes = std::uint64_t{1} << 30;
 inline constexpr std::uint32_t max_ring_pages = 16'384;
+// The kernel takes less than 64 KiB, and whole words.
+inline constexpr std::uint64_t min_stack_bytes = 1'024, max_stack_bytes = 65'528;
+inline constexpr std::uint32_t min_depth = 16, max_depth = 4'096;
+inline constexpr std::uint64_t min_unwind_mib = 4, max_unwind_mib = 1'024;
 inline constexpr std::uint32_t max_pid = 4'194'304;  // PID_MAX_LIMIT of 64-bit kernels
 inline constexpr std::size_t max_pids = 256;
 }  // namespace limits
@@ -77,7 +85,8 @@ Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bo
 Result<std::uint64_t> parse_number(std::string_view what, std::string_view text, std::uint64_t lowest,
                                    std::uint64_t highest);
 
-// fp, or a sentence that says which modes there are.
+// auto, fp, dwarf, lbr or hybrid, or a sentence that says which modes there are. Whether it works on this machine is
+// check_unwind_here's to say.
 Result<std::string> check_unwind(std::string_view mode);
 
 std::string help_text();

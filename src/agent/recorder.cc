@@ -55,7 +55,7 @@ Result<bool> Recorder::open_events(const Capabilities& capabilities) {
     choice_ = TRY(choose_events(plan_.events, settings.frequency_hz, settings.period, settings.kernel, capabilities));
     EventSetOptions options;
     options.choice = choice_;
-    options.pids = plan_.pids;
+    for (const std::uint32_t pid : plan_.pids) options.targets.push_back({pid});
     options.enable_on_exec = plan_.launched && plan_.delay_ms == 0;
     options.start_disabled = plan_.launched && plan_.delay_ms != 0;
     options.ring_pages = plan_.ring_pages;

@@ -86,7 +86,7 @@ Result<bool> Recorder::replace_events(Settings settings, std::vector<EventSpec> 
         EventSetOptions options;
         options.choice =
             TRY(choose_events(events, settings.frequency_hz, settings.period, settings.kernel, capabilities));
-        options.pids = living_members();
+        for (const std::uint32_t pid : living_members()) options.targets.push_back({pid});
         options.start_disabled = true;
         options.ring_pages = plan_.ring_pages;
         std::unique_ptr<EventSet> replacement = TRY(EventSet::open(options, capabilities));

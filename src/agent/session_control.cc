@@ -246,7 +246,7 @@ ProcessCheck Session::verify_pid(std::uint32_t pid) {
         EventSetOptions options;
         options.choice =
             TRY(choose_events(std::move(events), settings.frequency_hz, settings.period, settings.kernel, known));
-        options.pids = {pid};
+        options.targets = {{pid}};
         options.start_disabled = true;
         options.ring_pages = 1;
         (void)TRY(EventSet::open(options, known));

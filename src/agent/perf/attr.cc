@@ -1,6 +1,7 @@
 #include "agent/perf/attr.h"
 
 #include <algorithm>
+#include <bit>
 #include <ctime>
 
 namespace flamewire::agent {
@@ -30,7 +31,40 @@ perf_event_attr dummy_attr(const Capabilities& capabilities) {
     return attr;
 }
 
+constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
+// A sample is 64 bytes and 8 a frame; user and kernel chains of 30 frames together are common, 127 the limit.
+constexpr std::uint64_t usual_sample_bytes = 512;
+// In dwarf mode only a kernel chain, if any.
+constexpr std::uint64_t usual_kernel_chain_bytes = 256;
+// As many branch records as the newest CPUs have, 24 bytes each.
+constexpr std::uint64_t branch_stack_bytes = std::uint64_t{32} * 24;
+
 }  // namespace
+
+SampleLayout sample_layout(wire::StackMode mode, const EventPart& part, const StackOptions& options,
+                           const Capabilities& capabilities) {
+    const bool hardware = part.type != PERF_TYPE_SOFTWARE && part.type != PERF_TYPE_TRACEPOINT;
+    switch (mode) {
+        case wire::StackMode::dwarf:
+            return {mode, false, capabilities.register_mask, options.dwarf_bytes};
+        case wire::StackMode::hybrid:
+            return {mode, false, capabilities.register_mask, options.hybrid_bytes};
+        case wire::StackMode::lbr:
+            if (hardware) return {mode, true, 0, 0};
+            break;
+        case wire::StackMode::fp:
+            break;
+    }
+    return {wire::StackMode::fp, false, options.stack_pointer ? capabilities.stack_pointer_mask : 0, 0};
+}
+
+std::uint64_t planned_sample_bytes(const SampleLayout& layout) {
+    const auto registers = static_cast<std::uint64_t>(std::popcount(layout.register_mask));
+    const std::uint64_t chain =
+        layout.mode == wire::StackMode::dwarf ? usual_kernel_chain_bytes : usual_sample_bytes;
+    return chain + (layout.branches ? branch_stack_bytes : 0) + (registers != 0 ? (registers + 1) * word_bytes : 0) +
+           (layout.stack_bytes != 0 ? layout.stack_bytes + 2 * word_bytes : 0);
+}
 
 perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const SampleAttrOptions& options,
                             const Capabilities& capabilities) {
@@ -59,6 +93,21 @@ perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const 
     attr.exclude_kernel = kernel ? 0 : 1;
     attr.exclude_hv = kernel ? 0 : 1;
     attr.exclude_callchain_kernel = kernel ? 0 : 1;
+    const SampleLayout& layout = options.layout;
+    if (layout.branches) {
+        attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+        attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK;
+    }
+    if (layout.register_mask != 0) {
+        attr.sample_type |= PERF_SAMPLE_REGS_USER;
+        attr.sample_regs_user = layout.register_mask;
+    }
+    if (layout.stack_bytes != 0) {
+        attr.sample_type |= PERF_SAMPLE_STACK_USER;
+        attr.sample_stack_user = layout.stack_bytes;
+    }
+    // The kernel's half of the chain stays.
+    attr.exclude_callchain_user = layout.mode == wire::StackMode::dwarf ? 1 : 0;
     // sample_max_stack stays 0: the kernel then takes kernel.perf_event_max_stack, the most that it allows, as it is at
     // that moment.
     return attr;

@@ -8,11 +8,13 @@
 
 #include "agent/perf/capabilities.h"
 #include "agent/perf/event_spec.h"
+#include "wire/batch.h"
 
 namespace flamewire::agent {
 
 // Fields of every sample, in the order in which the kernel writes them: IDENTIFIER first, because events of many
-// threads share a ring and nothing else tells them apart. decode.cc relies on exactly these.
+// threads share a ring and nothing else tells them apart. decode.cc relies on exactly these. What a SampleLayout adds
+// stands behind them: branches, registers, stack.
 inline constexpr std::uint64_t sample_fields = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
                                                PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
                                                PERF_SAMPLE_CALLCHAIN;
@@ -20,12 +22,34 @@ inline constexpr std::uint64_t sample_fields = PERF_SAMPLE_IDENTIFIER | PERF_SAM
 inline constexpr std::uint64_t sideband_fields =
     PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
 
+// What the samples of one event carry besides sample_fields.
+struct SampleLayout {
+    wire::StackMode mode = wire::StackMode::fp;
+    bool branches = false;
+    std::uint64_t register_mask = 0;  // sample_regs_user; 0: no registers
+    std::uint32_t stack_bytes = 0;    // sample_stack_user; 0: no stack
+    bool operator==(const SampleLayout&) const = default;
+};
+
+struct StackOptions {
+    std::uint32_t dwarf_bytes = 0, hybrid_bytes = 0;  // copied with a sample; multiples of 8
+    bool stack_pointer = false;                       // fp samples carry sp and pc
+};
+
+// Only hardware events have branch records: the others of a target in lbr mode are sampled as in fp mode.
+SampleLayout sample_layout(wire::StackMode mode, const EventPart& part, const StackOptions& options,
+                           const Capabilities& capabilities);
+
+// Bytes of one sample, for sizing rings: as long as it gets with a stack, a usual one without.
+std::uint64_t planned_sample_bytes(const SampleLayout& layout);
+
 struct SampleAttrOptions {
     std::uint32_t frequency_hz = 0;  // 0: by period
     std::uint64_t period = 0;
     bool kernel = false;  // kernel mode and kernel call chains too
     bool disabled = false;
     bool enable_on_exec = false;
+    SampleLayout layout = {};
 };
 
 // One event on one (thread, CPU), inherited by children. A spec's own @HZ comes before the options' rate.

@@ -12,6 +12,7 @@
 #include "agent/perf/open_error.h"
 #include "agent/perf/pmu.h"
 #include "agent/perf/trial.h"
+#include "unwind/linux_registers.h"
 
 namespace flamewire::agent {
 namespace {
@@ -79,6 +80,55 @@ void read_attr_bits(Capabilities& capabilities, const Kernel& calls) {
     attr.exclude_hv = 0;
     attr.disabled = 1;
     capabilities.kernel_samples = try_open(attr, calls) == 0;
+}
+
+// Kernels that may run this program, and in sample_regs_user their sp and pc (uapi/asm/perf_regs.h). A 32-bit kernel
+// refuses the registers of a 64-bit one, which it does not know; so the first that is taken is the kernel's.
+struct RegisterSet {
+    unwind::Arch arch;
+    std::uint64_t stack_pointer_mask;
+};
+#if defined(__x86_64__) || defined(__i386__)
+constexpr std::array register_sets{RegisterSet{unwind::Arch::x86_64, 1U << 7 | 1U << 8},
+                                   RegisterSet{unwind::Arch::x86, 1U << 7 | 1U << 8}};
+#elif defined(__aarch64__) || defined(__arm__)
+constexpr std::array register_sets{RegisterSet{unwind::Arch::aarch64, std::uint64_t{1} << 31 | std::uint64_t{1} << 32},
+                                   RegisterSet{unwind::Arch::arm, 1U << 13 | 1U << 15}};
+#else
+constexpr std::array<RegisterSet, 0> register_sets{};
+#endif
+
+// What user stacks can be found by, beside the kernel's own walk.
+void read_unwind_modes(Capabilities& capabilities, const Kernel& calls) {
+    capabilities.unwind_modes = {"auto", "fp"};
+    if (!capabilities.perf_events) return;
+    const perf_event_attr plain = owner_attr(0, Capabilities{});
+    for (const RegisterSet& set : register_sets) {
+        perf_event_attr attr = plain;
+        attr.sample_type |= PERF_SAMPLE_REGS_USER;
+        attr.sample_regs_user = unwind::sampled_register_mask(set.arch);
+        if (attr.sample_regs_user == 0 || try_open(attr, calls) != 0) continue;
+        capabilities.register_mask = attr.sample_regs_user;
+        capabilities.stack_pointer_mask = set.stack_pointer_mask;
+        capabilities.register_arch = set.arch;
+        break;
+    }
+    perf_event_attr attr = plain;
+    attr.sample_type |= PERF_SAMPLE_STACK_USER;
+    attr.sample_stack_user = 1'024;
+    capabilities.user_stacks = try_open(attr, calls) == 0;
+
+    attr = plain;
+    attr.type = PERF_TYPE_HARDWARE;
+    attr.config = PERF_COUNT_HW_CPU_CYCLES;
+    attr.sample_period = 1'000'000'000;
+    attr.disabled = 1;
+    attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+    attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK;
+    capabilities.branch_stacks = try_open(attr, calls) == 0;
+
+    if (capabilities.register_mask != 0 && capabilities.user_stacks) capabilities.unwind_modes.emplace_back("dwarf");
+    if (capabilities.branch_stacks) capabilities.unwind_modes.emplace_back("lbr");
 }
 
 std::uint32_t max_sample_rate(const Kernel& calls) {
@@ -166,8 +216,8 @@ Capabilities read_capabilities(const Sysfs& sysfs, const Kernel& calls) {
     capabilities.mlock_bytes_per_cpu =
         1024 * static_cast<std::uint64_t>(std::max<std::int64_t>(calls.sysctl("perf_event_mlock_kb").value_or(516), 0));
     capabilities.pmus = list_pmus(sysfs);
-    capabilities.unwind_modes = {"fp"};
     read_attr_bits(capabilities, calls);
+    read_unwind_modes(capabilities, calls);
     return capabilities;
 }
 
@@ -182,6 +232,20 @@ Capabilities probe_capabilities(const Sysfs& sysfs, const Kernel& calls) {
     for (const Trial& trial : try_events(specs, options, capabilities, calls))
         if (trial.works()) capabilities.sampling_events.push_back(trial.spec.name);
     return capabilities;
+}
+
+Result<bool> check_unwind_here(std::string_view mode, const Capabilities& capabilities) {
+    // Without perf events nothing works, and why is said when the events are opened.
+    if (!capabilities.perf_events) return true;
+    std::string_view needs;
+    if (mode == "lbr" && !capabilities.branch_stacks)
+        needs = "a CPU that records call stacks (Intel) and whose counters can be used";
+    if ((mode == "dwarf" || mode == "hybrid") && (capabilities.register_mask == 0 || !capabilities.user_stacks))
+        needs = "a kernel that hands out user registers and stacks with samples";
+    if (needs.empty()) return true;
+    std::string available;
+    for (const std::string& one : capabilities.unwind_modes) available += (available.empty() ? "" : ", ") + one;
+    return fail(ErrorCode::unsupported, fmt::format("{} needs {}; available: {}", mode, needs, available));
 }
 
 Result<EventChoice> choose_events(std::vector<EventSpec> wanted, std::uint32_t frequency_hz, std::uint64_t period,

@@ -9,6 +9,7 @@
 #include "agent/perf/event_spec.h"
 #include "agent/perf/kernel.h"
 #include "base/result.h"
+#include "unwind/registers.h"
 #include "wire/batch.h"
 
 namespace flamewire::agent {
@@ -26,8 +27,16 @@ struct Capabilities {
     std::uint64_t mlock_bytes_per_cpu = 0;
     std::vector<std::string> pmus;
     std::vector<std::string> sampling_events;  // that worked when tried; empty before probe_capabilities
-    std::vector<std::string> unwind_modes;     // {"fp"}
+    std::uint64_t register_mask = 0;           // user registers that samples can carry (sample_regs_user); 0: none
+    std::uint64_t stack_pointer_mask = 0;      // of these, sp and pc
+    unwind::Arch register_arch{};              // whose registers these are: the kernel's architecture, not always ours
+    bool user_stacks = false;                  // samples can carry a copy of the user stack
+    bool branch_stacks = false;                // samples can carry the CPU's call-stack branch records
+    std::vector<std::string> unwind_modes;     // {"auto", "fp"}, and "dwarf", "lbr" where they work
 };
+
+// unsupported with a sentence that says why `mode` does not work here, and what does.
+Result<bool> check_unwind_here(std::string_view mode, const Capabilities& capabilities);
 
 // What sysctls and a handful of opened and closed events tell: about 0.1 ms. Leaves sampling_events empty. Enough to
 // record. Never fails: what cannot be found out is "no".

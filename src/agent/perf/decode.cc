@@ -3,6 +3,7 @@
 #include <linux/perf_event.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace flamewire::agent {
 namespace {
@@ -13,7 +14,7 @@ constexpr std::uint16_t misc_mmap_build_id = 1U << 14;
 
 // Offsets that attr.h's field lists make. Sample: header, id, ip, pid, tid, time, cpu, res, period, nr, ips.
 constexpr std::size_t sample_time_offset = 32;
-constexpr std::size_t sample_fixed_size = 64;
+constexpr std::size_t sample_chain_offset = 56;
 // Trailer: pid, tid, time, cpu, res, id.
 constexpr std::size_t trailer_size = 32;
 
@@ -42,10 +43,67 @@ std::string_view padded_text(Bytes bytes) {
     return text.substr(0, text.find('\0'));
 }
 
-bool decode_sample(Bytes record, std::uint16_t misc, Record& out, RecordOrigin& origin) {
-    if (record.size() < sample_fixed_size) return false;
-    const auto count = load<std::uint64_t>(record, 56);
-    if (count > (record.size() - sample_fixed_size) / sizeof(std::uint64_t)) return false;
+// What follows the fixed fields, word by word. Records are 8-byte aligned (the caller's promise), and so is everything
+// in them: they are looked at where they lie.
+class Words {
+public:
+    explicit Words(Bytes rest) : rest_(rest) {}
+
+    [[nodiscard]] bool ok() const { return ok_; }
+    std::uint64_t number() {
+        const Bytes bytes = take(1, sizeof(std::uint64_t));
+        return ok_ ? load<std::uint64_t>(bytes, 0) : 0;
+    }
+    // `count` elements of T, which are whole words.
+    template <class T>
+    std::span<const T> array(std::uint64_t count) {
+        static_assert(sizeof(T) % sizeof(std::uint64_t) == 0 && alignof(T) <= alignof(std::uint64_t));
+        const Bytes bytes = take(count, sizeof(T));
+        return {static_cast<const T*>(static_cast<const void*>(bytes.data())), bytes.size() / sizeof(T)};
+    }
+    Bytes bytes(std::uint64_t size) { return take(size, 1); }
+
+private:
+    Bytes take(std::uint64_t count, std::size_t size) {
+        ok_ = ok_ && count <= rest_.size() / size;
+        if (!ok_) return {};
+        const Bytes taken = rest_.first(static_cast<std::size_t>(count) * size);
+        rest_ = rest_.subspan(taken.size());
+        return taken;
+    }
+
+    Bytes rest_;
+    bool ok_ = true;
+};
+
+// struct perf_branch_entry is 24 bytes: from, to, and a word of flags.
+static_assert(sizeof(BranchEntry) == 24);
+
+// The order of the fields is enum perf_event_type's: chain, branches, registers, stack.
+bool decode_stack(Bytes rest, const SampleLayout& layout, SampleRecord& sample) {
+    Words words(rest);
+    sample.callchain = words.array<std::uint64_t>(words.number());
+    if (layout.branches) sample.branches = words.array<BranchEntry>(words.number());
+    if (layout.register_mask != 0) {
+        sample.register_abi = words.number();
+        sample.register_mask = sample.register_abi != 0 ? layout.register_mask : 0;
+        sample.registers = words.array<std::uint64_t>(static_cast<std::uint64_t>(std::popcount(sample.register_mask)));
+    }
+    if (layout.stack_bytes != 0) {
+        // Room for `size` bytes, of which the first dyn_size were copied; no dyn_size when there is no room. The kernel
+        // makes less room than it was asked for where the record would not fit into 64 KiB.
+        const std::uint64_t size = words.number();
+        const Bytes room = words.bytes(size);
+        const std::uint64_t copied = size != 0 ? words.number() : 0;
+        if (!words.ok() || copied > size || size % sizeof(std::uint64_t) != 0) return false;
+        sample.stack = room.first(static_cast<std::size_t>(copied));
+        sample.stack_cut = size != 0 && copied == size;
+    }
+    return words.ok();
+}
+
+bool decode_sample(Bytes record, std::uint16_t misc, const SampleLayout& layout, Record& out, RecordOrigin& origin) {
+    if (record.size() < sample_chain_offset + 8) return false;
     SampleRecord& sample = out.emplace<SampleRecord>();
     sample.id = load<std::uint64_t>(record, 8);
     sample.ip = load<std::uint64_t>(record, 16);
@@ -55,11 +113,9 @@ bool decode_sample(Bytes record, std::uint16_t misc, Record& out, RecordOrigin& 
     sample.cpu = load<std::uint32_t>(record, 40);
     sample.period = load<std::uint64_t>(record, 48);
     sample.user_mode = (misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
-    // Records are 8-byte aligned (the caller's promise), and so are the chain's words.
-    sample.callchain = {static_cast<const std::uint64_t*>(static_cast<const void*>(record.data() + sample_fixed_size)),
-                        static_cast<std::size_t>(count)};
+    sample.mode = layout.mode;
     origin = {sample.id, sample.tid, sample.cpu};
-    return true;
+    return decode_stack(record.subspan(sample_chain_offset), layout, sample);
 }
 
 void decode_mmap2(ByteReader& body, std::uint16_t misc, const Trailer& trailer, Record& out) {
@@ -137,12 +193,17 @@ std::uint64_t record_time(Bytes record) {
     return record.size() >= record_header_size + trailer_size ? read_trailer(record).time_ns : 0;
 }
 
-Decoded decode_record(Bytes record, Record& out, RecordOrigin& origin) {
+std::uint64_t sample_id(Bytes record) {
+    if (record.size() < record_header_size + 8 || load<std::uint32_t>(record, 0) != PERF_RECORD_SAMPLE) return 0;
+    return load<std::uint64_t>(record, record_header_size);
+}
+
+Decoded decode_record(Bytes record, const SampleLayout& layout, Record& out, RecordOrigin& origin) {
     const auto header = record_header(record);
     const bool aligned = reinterpret_cast<std::uintptr_t>(record.data()) % alignof(std::uint64_t) == 0;
     if (!header || header->size != record.size() || !aligned) return Decoded::malformed;
     if (header->type == PERF_RECORD_SAMPLE)
-        return decode_sample(record, header->misc, out, origin) ? Decoded::ok : Decoded::malformed;
+        return decode_sample(record, header->misc, layout, out, origin) ? Decoded::ok : Decoded::malformed;
     if (record.size() < record_header_size + trailer_size) return Decoded::malformed;
 
     const Trailer trailer = read_trailer(record);

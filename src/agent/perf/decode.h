@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "agent/perf/attr.h"
 #include "agent/perf/record.h"
 #include "base/bytes.h"
 
@@ -37,8 +38,12 @@ std::optional<RecordHeader> record_header(Bytes record);
 // The time of a record, without decoding it; 0 when it is too short to have one.
 std::uint64_t record_time(Bytes record);
 
-// Decodes one whole record (record.size() == its header's size) that starts at an 8-byte boundary in memory. Views in
-// `out` point into `record`. LostRecord::sideband is the caller's to set.
-Decoded decode_record(Bytes record, Record& out, RecordOrigin& origin);
+// The id of the event that took a sample; 0 when the record is no sample, or too short to have one.
+std::uint64_t sample_id(Bytes record);
+
+// Decodes one whole record (record.size() == its header's size) that starts at an 8-byte boundary in memory. `layout`
+// is that of the event whose sample it is (sample_id); it means nothing for other records. Views in `out` point into
+// `record`. LostRecord::sideband is the caller's to set.
+Decoded decode_record(Bytes record, const SampleLayout& layout, Record& out, RecordOrigin& origin);
 
 }  // namespace flamewire::agent

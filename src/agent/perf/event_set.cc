@@ -29,8 +29,8 @@ constexpr std::uint64_t max_discovery_ns = 500'000'000;
 constexpr std::uint64_t clone_ns = 1'000'000'000;
 constexpr std::uint64_t gone_check_ns = 1'000'000'000;
 
-struct Target {
-    std::uint32_t pid = 0;
+struct Watched {
+    Target target;
     std::uint64_t start_ticks = 0;
 };
 
@@ -42,6 +42,7 @@ struct OpenEvent {
     std::uint32_t slot = 0;   // (event, CPU), see owners.h
     std::uint32_t set = 0;    // the thread it was opened for, counted from 0
     std::uint32_t cpu_index = 0;
+    SampleLayout layout = {};
 };
 
 void raise_open_files_limit() {
@@ -59,9 +60,23 @@ std::vector<std::uint32_t> online_cpus() {
     return cpus;
 }
 
-bool target_gone(const Target& target) {
-    const auto state = read_process_state(target.pid);
-    if (!state || state->start_ticks != target.start_ticks) return true;
+Result<bool> check_mode(wire::StackMode mode, const Capabilities& capabilities) {
+    switch (mode) {
+        case wire::StackMode::dwarf:
+            return check_unwind_here("dwarf", capabilities);
+        case wire::StackMode::hybrid:
+            return check_unwind_here("hybrid", capabilities);
+        case wire::StackMode::lbr:
+            return check_unwind_here("lbr", capabilities);
+        case wire::StackMode::fp:
+            break;
+    }
+    return true;
+}
+
+bool target_gone(const Watched& watched) {
+    const auto state = read_process_state(watched.target.pid);
+    if (!state || state->start_ticks != watched.start_ticks) return true;
     // The first thread of a process may be a zombie while others run.
     return (state->state == 'Z' || state->state == 'X') && state->threads <= 1;
 }
@@ -97,15 +112,23 @@ public:
 
 private:
     enum class Opened { whole, thread_gone, no_more_files, refused };
+    // A thread to open.
+    struct Found {
+        std::uint32_t tid = 0;
+        wire::StackMode mode = wire::StackMode::fp;
+    };
 
     Result<bool> open_rings();
     Result<bool> discover();
-    Opened open_thread(std::uint32_t tid);
+    Opened open_thread(const Found& found);
     int open_event(perf_event_attr attr, std::uint32_t tid, std::size_t ring, OpenEvent& out);
-    int open_sample(std::uint32_t event, const EventPart& part, std::uint32_t tid, std::uint32_t cpu_index,
+    int open_sample(std::uint32_t event, const EventPart& part, const Found& found, std::uint32_t cpu_index,
                     std::uint32_t set);
-    Result<bool> open_found(std::uint32_t tid);
-    void learn_forks(std::vector<std::uint32_t>& to_open);
+    Result<bool> open_found(const Found& found);
+    void learn_forks(std::vector<Found>& to_open);
+    [[nodiscard]] Found found_by(const TaskRecord& fork);
+    [[nodiscard]] SampleLayout layout_of(wire::StackMode mode, const EventPart& part) const;
+    [[nodiscard]] RingDemand ring_demand() const;
     Result<bool> set_sampling(bool on);
     Result<bool> apply_sampling();
 
@@ -116,6 +139,7 @@ private:
     std::uint64_t read_lost(const OpenEvent& event) const;
     void report_remaining_loss(const std::vector<OpenEvent>& events, bool sideband, RecordSink& sink);
     void check_targets();
+    void say_limits();
     void say(std::string code, std::string text, std::string remedy = {});
 
     EventSetOptions options_;
@@ -124,7 +148,8 @@ private:
     bool sampling_;      // as enable() and disable() said last
     bool exec_awaited_;  // it will turn sampling on
     std::uint64_t apply_until_ns_ = 0;
-    std::vector<Target> targets_;
+    std::vector<Watched> targets_;
+    std::unordered_map<std::uint32_t, wire::StackMode> modes_;  // of targets, and of their children while we attach
     std::unique_ptr<RingSet> rings_;
     std::vector<OpenEvent> samples_, sideband_;
     std::unordered_map<std::uint64_t, std::uint32_t> by_id_;  // into samples_
@@ -138,7 +163,7 @@ private:
     Coverage coverage_;
     std::uint64_t attach_until_ns_ = 0;
     std::vector<std::uint64_t> learned_;  // of each ring: forks before this position are known to coverage_
-    std::vector<std::uint32_t> late_threads_;
+    std::vector<Found> late_threads_;
 
     Merge merge_;
     ThreadOwners owners_;
@@ -163,18 +188,21 @@ void ThreadEventSet::say(std::string code, std::string text, std::string remedy)
 // ----------------------------------------------------------------------------------------------------------------------------
 
 Result<bool> ThreadEventSet::attach() {
-    if (options_.pids.empty()) return fail(ErrorCode::invalid, "no process to sample");
+    if (options_.targets.empty()) return fail(ErrorCode::invalid, "no process to sample");
     if (options_.choice.events.empty()) return fail(ErrorCode::invalid, "no event to sample");
-    for (const std::uint32_t pid : options_.pids) {
-        const auto state = read_process_state(pid);
-        if (!state) return fail(ErrorCode::not_found, fmt::format("process {} does not exist", pid));
-        targets_.push_back({pid, state->start_ticks});
+    for (const Target& target : options_.targets) {
+        (void)TRY(check_mode(target.mode, capabilities_));
+        const auto state = read_process_state(target.pid);
+        if (!state) return fail(ErrorCode::not_found, fmt::format("process {} does not exist", target.pid));
+        targets_.push_back({target, state->start_ticks});
+        modes_[target.pid] = target.mode;
     }
+    say_limits();
     raise_open_files_limit();
     (void)TRY(open_rings());
     (void)TRY(discover());
     if (whole_sets_ == 0)
-        return fail(ErrorCode::not_found, fmt::format("process {} has exited", options_.pids.front()));
+        return fail(ErrorCode::not_found, fmt::format("process {} has exited", options_.targets.front().pid));
     if (skipped_threads_ > 0)
         say("threads-skipped",
             fmt::format("{} threads are not sampled: the limit of open files is too low.", skipped_threads_),
@@ -183,21 +211,61 @@ Result<bool> ThreadEventSet::attach() {
     return true;
 }
 
-Result<bool> ThreadEventSet::open_rings() {
-    std::uint64_t rate = 0;
+// Everything that a person should know about what the targets' modes can do here.
+void ThreadEventSet::say_limits() {
+    const auto any = [this](auto condition) {
+        return std::any_of(targets_.begin(), targets_.end(),
+                           [&](const Watched& watched) { return condition(watched.target.mode); });
+    };
+    const bool by_kernel = any([](wire::StackMode mode) { return mode != wire::StackMode::dwarf; });
+    if (options_.max_depth > capabilities_.max_stack && by_kernel)
+        say("depth-limited",
+            fmt::format("The kernel walks frame pointers for {} frames at most; {} were asked for.",
+                        capabilities_.max_stack, options_.max_depth),
+            fmt::format("sysctl -w kernel.perf_event_max_stack={}", options_.max_depth));
+    if (!any([](wire::StackMode mode) { return mode == wire::StackMode::lbr; })) return;
+    for (const EventSpec& spec : options_.choice.events)
+        if (!layout_of(wire::StackMode::lbr, spec.parts.front()).branches)
+            say("lbr-hardware-only",
+                fmt::format("{} is no hardware event, so its stacks come from frame pointers, not from branch records.",
+                            spec.name));
+}
+
+SampleLayout ThreadEventSet::layout_of(wire::StackMode mode, const EventPart& part) const {
+    return sample_layout(mode, part,
+                         {options_.stack_bytes, options_.hybrid_stack_bytes, options_.sample_stack_pointer},
+                         capabilities_);
+}
+
+// One thread at a time runs on a CPU, and it may be of the target with the largest samples.
+RingDemand ThreadEventSet::ring_demand() const {
+    RingDemand demand;
+    bool known = true;
+    demand.sample_bytes = 0;
     for (const EventSpec& spec : options_.choice.events) {
         const std::uint32_t hz = spec.frequency_hz.value_or(options_.choice.frequency_hz);
-        if (hz == 0) {
-            rate = 0;
-            break;
-        }
-        rate += hz;
+        known = known && hz != 0;
+        demand.samples_per_second += hz;
+        for (const Watched& watched : targets_)
+            demand.sample_bytes = std::max(
+                demand.sample_bytes, planned_sample_bytes(layout_of(watched.target.mode, spec.parts.front())));
     }
+    if (!known) demand.samples_per_second = 0;
+    const long pages = ::sysconf(_SC_PHYS_PAGES);
+    if (pages > 0)
+        demand.memory_bytes = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    return demand;
+}
+
+Result<bool> ThreadEventSet::open_rings() {
+    const std::vector<std::uint32_t> cpus = online_cpus();
+    RingDemand demand = ring_demand();
+    demand.cpus = cpus.size();
     const auto page_size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-    RingPages pages = ring_pages_for(rate, page_size);
+    RingPages pages = ring_pages_for(demand, page_size);
     if (options_.ring_pages > 0) pages.sample = std::bit_floor(options_.ring_pages);
     if (options_.force_one_page) pages = {1, 1};
-    rings_ = TRY(RingSet::open(online_cpus(), pages, capabilities_, kernel_));
+    rings_ = TRY(RingSet::open(cpus, pages, capabilities_, kernel_));
     if (rings_->pages().sample < pages.sample)
         say("rings-halved",
             fmt::format("The sample rings have {} KiB a CPU instead of {}: the kernel's limit on locked memory.",
@@ -217,16 +285,17 @@ Result<bool> ThreadEventSet::open_rings() {
 // found has its record by then.
 Result<bool> ThreadEventSet::discover() {
     const std::uint64_t end = monotonic_ns() + max_discovery_ns;
-    std::vector<std::uint32_t> found;
+    std::vector<Found> found;
     for (int quiet_scans = 0; quiet_scans < 2;) {
         found.clear();
-        for (const Target& target : targets_)
-            for (const std::uint32_t tid : list_threads(target.pid)) found.push_back(tid);
+        for (const Watched& watched : targets_)
+            for (const std::uint32_t tid : list_threads(watched.target.pid))
+                found.push_back({tid, watched.target.mode});
         learn_forks(found);
         bool opened = false;
-        for (const std::uint32_t tid : found) {
-            if (coverage_.known(tid)) continue;
-            (void)TRY(open_found(tid));
+        for (const Found& one : found) {
+            if (coverage_.known(one.tid)) continue;
+            (void)TRY(open_found(one));
             opened = true;
         }
         quiet_scans = opened ? 0 : quiet_scans + 1;
@@ -241,16 +310,16 @@ Result<bool> ThreadEventSet::discover() {
 }
 
 // An error only when the process as a whole may not be opened.
-Result<bool> ThreadEventSet::open_found(std::uint32_t tid) {
-    const Opened opened = open_thread(tid);
+Result<bool> ThreadEventSet::open_found(const Found& found) {
+    const Opened opened = open_thread(found);
     if (opened == Opened::whole) {
-        coverage_.opened(tid, monotonic_ns());
+        coverage_.opened(found.tid, monotonic_ns());
         return true;
     }
-    coverage_.skipped(tid);
+    coverage_.skipped(found.tid);
     if (opened == Opened::thread_gone) return true;
     if (whole_sets_ == 0) {
-        const std::uint32_t pid = targets_.size() == 1 ? targets_.front().pid : tid;
+        const std::uint32_t pid = targets_.size() == 1 ? targets_.front().target.pid : found.tid;
         return std::unexpected(
             open_error({open_failure_, options_.choice.events.front().name, pid, capabilities_.paranoid}));
     }
@@ -260,7 +329,7 @@ Result<bool> ThreadEventSet::open_found(std::uint32_t tid) {
 
 // FORK and EXIT records that arrived since the last call, from all sideband rings, without consuming them. Children
 // that must be opened are added to `to_open`.
-void ThreadEventSet::learn_forks(std::vector<std::uint32_t>& to_open) {
+void ThreadEventSet::learn_forks(std::vector<Found>& to_open) {
     std::vector<TaskRecord> tasks;
     rings_->load_heads();
     const auto cursors = rings_->cursors();
@@ -269,7 +338,7 @@ void ThreadEventSet::learn_forks(std::vector<std::uint32_t>& to_open) {
         scan.tail = learned_[ring];
         for (Bytes bytes = scan.peek(); !bytes.empty(); bytes = scan.peek()) {
             RecordOrigin origin;
-            if (decode_record(bytes, record_, origin) == Decoded::ok)
+            if (decode_record(bytes, {}, record_, origin) == Decoded::ok)
                 if (const auto* task = std::get_if<TaskRecord>(&record_)) tasks.push_back(*task);
             scan.pop(bytes.size());
         }
@@ -279,14 +348,21 @@ void ThreadEventSet::learn_forks(std::vector<std::uint32_t>& to_open) {
     for (const TaskRecord& task : tasks) {
         if (task.exit)
             coverage_.exited(task.tid);
-        else if (coverage_.forked(task.parent_tid, task.tid, task.time_ns))
-            to_open.push_back(task.tid);
+        else if (const Found child = found_by(task); coverage_.forked(task.parent_tid, task.tid, task.time_ns))
+            to_open.push_back(child);
     }
+}
+
+// The child of a FORK record, with its process's mode; a new process has its parent's, as it has its parent's events.
+ThreadEventSet::Found ThreadEventSet::found_by(const TaskRecord& fork) {
+    const auto parent = modes_.find(fork.parent_pid);
+    const wire::StackMode inherited = parent != modes_.end() ? parent->second : targets_.front().target.mode;
+    return {fork.tid, modes_.try_emplace(fork.pid, inherited).first->second};
 }
 
 // Sideband first, so that no sample comes from a child whose FORK was not recorded. What was opened stays open also
 // when the rest fails: owners make use of parts.
-ThreadEventSet::Opened ThreadEventSet::open_thread(std::uint32_t tid) {
+ThreadEventSet::Opened ThreadEventSet::open_thread(const Found& found) {
     const auto verdict = [this](int error) {
         open_failure_ = error;
         if (error == ESRCH) return Opened::thread_gone;
@@ -296,7 +372,7 @@ ThreadEventSet::Opened ThreadEventSet::open_thread(std::uint32_t tid) {
     const auto cpus = rings_->cpus();
     for (std::size_t cpu = 0; cpu < cpus.size(); ++cpu) {
         OpenEvent event;
-        const int error = open_event(sideband_attr(capabilities_), tid, 2 * cpu + 1, event);
+        const int error = open_event(sideband_attr(capabilities_), found.tid, 2 * cpu + 1, event);
         if (error != 0) return verdict(error);
         sideband_.push_back(event);
     }
@@ -305,7 +381,7 @@ ThreadEventSet::Opened ThreadEventSet::open_thread(std::uint32_t tid) {
             for (const EventPart& part : options_.choice.events[event].parts) {
                 const bool here =
                     part.cpus.empty() || std::binary_search(part.cpus.begin(), part.cpus.end(), cpus[cpu]);
-                const int error = here ? open_sample(event, part, tid, cpu, set) : 0;
+                const int error = here ? open_sample(event, part, found, cpu, set) : 0;
                 if (error != 0) return verdict(error);
             }
     ++whole_sets_;
@@ -313,17 +389,18 @@ ThreadEventSet::Opened ThreadEventSet::open_thread(std::uint32_t tid) {
 }
 
 // errno, 0 when it worked.
-int ThreadEventSet::open_sample(std::uint32_t event, const EventPart& part, std::uint32_t tid, std::uint32_t cpu_index,
-                                std::uint32_t set) {
+int ThreadEventSet::open_sample(std::uint32_t event, const EventPart& part, const Found& found,
+                                std::uint32_t cpu_index, std::uint32_t set) {
     EventChoice& choice = options_.choice;
     const SampleAttrOptions attr_options{.frequency_hz = choice.frequency_hz,
                                          .period = choice.period,
                                          .kernel = choice.kernel,
                                          .disabled = !sampling_,
-                                         .enable_on_exec = exec_awaited_};
+                                         .enable_on_exec = exec_awaited_,
+                                         .layout = layout_of(found.mode, part)};
     perf_event_attr attr = sample_attr(choice.events[event], part, attr_options, capabilities_);
     OpenEvent opened;
-    int error = open_event(attr, tid, 2 * std::size_t{cpu_index}, opened);
+    int error = open_event(attr, found.tid, 2 * std::size_t{cpu_index}, opened);
     if (error == EINVAL && attr.freq != 0) {
         // The kernel lowers the limit while it runs; a rate above it is EINVAL.
         const std::int64_t max_hz = kernel_.sysctl("perf_event_max_sample_rate").value_or(0);
@@ -333,13 +410,14 @@ int ThreadEventSet::open_sample(std::uint32_t event, const EventPart& part, std:
                             choice.events[event].name, max_hz, static_cast<std::uint64_t>(attr.sample_freq)),
                 "sysctl -w kernel.perf_cpu_time_max_percent=0");
             attr.sample_freq = static_cast<std::uint64_t>(max_hz);
-            error = open_event(attr, tid, 2 * std::size_t{cpu_index}, opened);
+            error = open_event(attr, found.tid, 2 * std::size_t{cpu_index}, opened);
         }
     }
     if (error != 0) return error;
     opened.event = event;
     opened.cpu_index = cpu_index;
     opened.set = set;
+    opened.layout = attr_options.layout;
     opened.slot = event * static_cast<std::uint32_t>(rings_->cpus().size()) + cpu_index;
     by_id_[opened.id] = static_cast<std::uint32_t>(samples_.size());
     samples_.push_back(opened);
@@ -411,13 +489,15 @@ void ThreadEventSet::drain(RecordSink& sink, bool final) {
 
 void ThreadEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
     RecordOrigin origin;
-    if (decode_record(merged.bytes, record_, origin) != Decoded::ok) return;
+    // Targets of several modes share the rings: how a sample is laid out is its event's to say.
+    const std::uint64_t id = sample_id(merged.bytes);
+    const OpenEvent* event = id != 0 ? find(id) : nullptr;
+    if (decode_record(merged.bytes, event ? event->layout : SampleLayout{}, record_, origin) != Decoded::ok) return;
     if (merged.late) ++counts_.late_records;
     std::visit([&](auto& record) { record.time_ns = merged.time_ns; }, record_);
 
     if (auto* sample = std::get_if<SampleRecord>(&record_)) {
         ++counts_.samples_read;
-        const OpenEvent* event = find(sample->id);
         // With one set there is nothing to be told apart.
         if (!event || (sets_ > 1 && !owners_.accept(sample->tid, event->slot, event->set))) {
             ++counts_.samples_duplicate;
@@ -452,12 +532,12 @@ void ThreadEventSet::on_sideband(const MergedRecord& merged) {
     owners_.forget(task->tid);
     if (task->exit)
         exit_seen_ = exit_seen_ || std::any_of(targets_.begin(), targets_.end(),
-                                               [&](const Target& target) { return target.pid == task->pid; });
+                                               [&](const Watched& watched) { return watched.target.pid == task->pid; });
     if (attach_until_ns_ == 0 || rings_->cursors()[merged.ring].tail < learned_[merged.ring]) return;
     if (task->exit)
         coverage_.exited(task->tid);
-    else if (coverage_.forked(task->parent_tid, task->tid, task->time_ns))
-        late_threads_.push_back(task->tid);
+    else if (const Found child = found_by(*task); coverage_.forked(task->parent_tid, task->tid, task->time_ns))
+        late_threads_.push_back(child);
 }
 
 const OpenEvent* ThreadEventSet::find(std::uint64_t id) const {
@@ -471,11 +551,12 @@ const OpenEvent* ThreadEventSet::find(std::uint64_t id) const {
 }
 
 void ThreadEventSet::open_late_threads() {
-    for (const std::uint32_t tid : std::exchange(late_threads_, {}))
-        if (!coverage_.known(tid)) (void)open_found(tid);
+    for (const Found& found : std::exchange(late_threads_, {}))
+        if (!coverage_.known(found.tid)) (void)open_found(found);
     if (monotonic_ns() < attach_until_ns_) return;
     attach_until_ns_ = 0;
     coverage_.clear();
+    modes_.clear();
 }
 
 void ThreadEventSet::check_targets() {

@@ -16,12 +16,25 @@
 #include "agent/perf/event_spec.h"
 #include "agent/perf/record.h"
 #include "base/result.h"
+#include "wire/batch.h"
 
 namespace flamewire::agent {
 
+inline constexpr std::uint32_t default_stack_bytes = 16'384, highest_stack_bytes = 65'528;
+
+// A process with all its threads, and children born later: they inherit events and mode.
+struct Target {
+    std::uint32_t pid = 0;
+    wire::StackMode mode = wire::StackMode::fp;
+};
+
 struct EventSetOptions {
     EventChoice choice = {};
-    std::vector<std::uint32_t> pids = {};  // processes: all their threads, and children born later
+    std::vector<Target> targets = {};
+    std::uint32_t stack_bytes = default_stack_bytes;  // copied with a sample in dwarf mode; a multiple of 8
+    std::uint32_t hybrid_stack_bytes = 2'048;         // the same in hybrid mode
+    bool sample_stack_pointer = false;  // fp samples carry the registers sp and pc (where the kernel has them)
+    std::uint32_t max_depth = 0;        // a person asked for so many frames; 0: nobody did
     bool enable_on_exec = false;           // start counting when the (single) target calls exec
     bool start_disabled = false;           // enable() starts it
     std::uint32_t ring_pages = 0;          // of a sample ring; 0: by frequency and memory limits
@@ -40,7 +53,8 @@ struct EventSetCounts {
 
 class EventSet {
 public:
-    // permission / not_found / busy with a sentence and remedy. A pid that is gone: not_found.
+    // permission / not_found / busy with a sentence and remedy. A pid that is gone: not_found. A mode that this kernel
+    // or CPU has not: unsupported.
     static Result<std::unique_ptr<EventSet>> open(const EventSetOptions& options, const Capabilities& capabilities,
                                                   const Kernel& kernel = real_kernel());
     virtual ~EventSet() = default;

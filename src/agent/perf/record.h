@@ -10,8 +10,15 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "wire/batch.h"
 
 namespace flamewire::agent {
+
+// struct perf_branch_entry: one branch that was taken, the newest first.
+struct BranchEntry {
+    std::uint64_t from = 0, to = 0;
+    std::uint64_t flags = 0;
+};
 
 struct SampleRecord {
     std::uint64_t id = 0;  // PERF_SAMPLE_IDENTIFIER: of the event that we opened, also for inherited ones
@@ -22,6 +29,16 @@ struct SampleRecord {
     std::uint64_t period = 0;
     bool user_mode = false;                    // where the CPU was interrupted (misc cpumode)
     std::span<const std::uint64_t> callchain;  // raw, with PERF_CONTEXT_* markers, innermost first
+
+    // What else there is depends on the event that took the sample: it says how the user's stack is to be found.
+    wire::StackMode mode = wire::StackMode::fp;
+    // User registers at the sample; also those of a system call's caller when the kernel was interrupted.
+    std::uint64_t register_abi = 0;            // perf_sample_regs_abi; 0: none (a kernel thread, a process that exits)
+    std::uint64_t register_mask = 0;           // bits of uapi/asm/perf_regs.h, …
+    std::span<const std::uint64_t> registers;  // … and the values of those that are set, lowest first
+    Bytes stack;                               // the user stack from its stack pointer on; may be empty
+    bool stack_cut = false;                    // the copy ended because it was full; else the stack (or its memory) did
+    std::span<const BranchEntry> branches;     // calls that have not returned (lbr)
 };
 
 struct Mmap2Record {

@@ -12,15 +12,19 @@
 namespace flamewire::agent {
 namespace {
 
-// A sample is 64 bytes and 8 a frame; user and kernel chains of 30 frames together are common, 127 the limit.
-constexpr std::uint64_t planned_sample_bytes = 512;
 // The rings are read every 100 ms. Room for five such ticks lets the sampler be late (busy CPUs, a slow board, a
-// throttled container) without a loss, and the half-full watermark wakes it before that.
-constexpr std::uint64_t planned_ms = 500;
+// throttled container) without a loss, and the half-full watermark wakes it before that. Samples with a stack are thirty
+// times as large: there it is two ticks, and the watermark does the rest.
+constexpr std::uint64_t planned_ms = 500, planned_ms_with_stack = 200;
+constexpr std::uint64_t with_stack_bytes = 2'048;
 constexpr std::uint64_t min_sample_ring = std::uint64_t{64} << 10;
-constexpr std::uint64_t max_sample_ring = std::uint64_t{1} << 20;
-// Events by period have no known rate.
-constexpr std::uint64_t unknown_rate_ring = std::uint64_t{256} << 10;
+constexpr std::uint64_t max_sample_ring = std::uint64_t{1} << 20, max_stack_ring = std::uint64_t{8} << 20;
+// Events by period have no known rate: room for so many samples.
+constexpr std::uint64_t unknown_rate_samples = 512, unknown_rate_stacks = 64;
+// A ring that is full of few samples loses whenever the sampler is late at all.
+constexpr std::uint64_t least_samples = 8;
+// With privileges nothing but us bounds the rings: all together may take this part of the machine's memory.
+constexpr std::uint64_t memory_share = 32;
 // Some 1,200 forks and exits or 900 maps; with min_sample_ring or 256 KiB of samples it stays within the 516 KiB a CPU
 // that an ordinary user may lock by default (kernel.perf_event_mlock_kb).
 constexpr std::uint64_t sideband_ring = std::uint64_t{128} << 10;
@@ -31,11 +35,17 @@ std::uint32_t pages_of(std::uint64_t bytes, std::uint64_t page_size) {
 
 }  // namespace
 
-RingPages ring_pages_for(std::uint64_t samples_per_second, std::uint64_t page_size) {
-    const std::uint64_t bytes = samples_per_second == 0
-                                    ? unknown_rate_ring
-                                    : std::clamp(samples_per_second * planned_sample_bytes * planned_ms / 1000,
-                                                 min_sample_ring, max_sample_ring);
+RingPages ring_pages_for(const RingDemand& demand, std::uint64_t page_size) {
+    const bool stacks = demand.sample_bytes > with_stack_bytes;
+    const std::uint64_t samples =
+        demand.samples_per_second == 0
+            ? (stacks ? unknown_rate_stacks : unknown_rate_samples)
+            : demand.samples_per_second * (stacks ? planned_ms_with_stack : planned_ms) / 1000;
+    const std::uint64_t most = stacks ? max_stack_ring : max_sample_ring;
+    const std::uint64_t least = std::max(min_sample_ring, least_samples * demand.sample_bytes);
+    std::uint64_t bytes = std::bit_ceil(std::clamp(samples * demand.sample_bytes, least, most));
+    if (demand.memory_bytes != 0)
+        while (bytes * demand.cpus > demand.memory_bytes / memory_share && bytes / 2 >= least) bytes /= 2;
     return {pages_of(bytes, page_size), pages_of(sideband_ring, page_size)};
 }
 
@@ -49,7 +59,8 @@ Result<std::unique_ptr<RingSet>> RingSet::open(std::span<const std::uint32_t> cp
         const bool smaller = pages.sample > 1 || pages.sideband > 1;
         const bool over_limit = opened.error().errno_value == EPERM || opened.error().errno_value == ENOMEM;
         if (!over_limit || !smaller) return std::unexpected(opened.error());
-        pages = {std::max(pages.sample / 2, 1U), std::max(pages.sideband / 2, 1U)};
+        const bool sample_alone = pages.sample > 2 * pages.sideband;
+        pages = {std::max(pages.sample / 2, 1U), sample_alone ? pages.sideband : std::max(pages.sideband / 2, 1U)};
     }
     if (set->cpus_.empty()) return fail(ErrorCode::unsupported, "no CPU could be opened for sampling");
     return set;

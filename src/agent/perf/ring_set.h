@@ -23,12 +23,20 @@ struct RingPages {
     std::uint32_t sideband = 1;
 };
 
-// Pages for rings of this rate (samples a second and CPU, over all events; 0: not known). Pure.
-RingPages ring_pages_for(std::uint64_t samples_per_second, std::uint64_t page_size);
+// What the rings are for.
+struct RingDemand {
+    std::uint64_t samples_per_second = 0;  // on one CPU, over all events; 0: not known
+    std::uint64_t sample_bytes = 512;      // of one sample
+    std::uint64_t cpus = 1;
+    std::uint64_t memory_bytes = 0;  // of the machine; 0: not known
+};
+// Pure.
+RingPages ring_pages_for(const RingDemand& demand, std::uint64_t page_size);
 
 class RingSet {
 public:
-    // Halves both sizes until the kernel's limit on locked memory allows them. CPUs that went offline are left out.
+    // Halves the sizes until the kernel's limit on locked memory allows them, the sample rings' first while they are
+    // much the larger ones. CPUs that went offline are left out.
     static Result<std::unique_ptr<RingSet>> open(std::span<const std::uint32_t> cpus, RingPages wanted,
                                                  const Capabilities& capabilities, const Kernel& kernel);
     ~RingSet();
