@@ -30,6 +30,10 @@ struct ArchInfo {
     // outwards).
     std::optional<Registers> (*by_frame_pointer)(const Registers& registers, const MemoryReader& read);
 
+    // Whether `code` (the bytes at a pc, up to 16) is the kernel's or libc's return-from-signal code. Asked where no table
+    // covers the address, or where one says that this is a signal frame or the outermost one.
+    bool (*is_signal_return)(std::span<const std::byte> code);
+
     // The interrupted registers when pc is at the kernel's or libc's return-from-signal code without tables; `code`
     // holds the bytes at pc (up to 16). Nothing when it is no such code.
     std::optional<Registers> (*by_signal_frame)(const Registers& registers, std::span<const std::byte> code,
