@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/bytes.h"
+#include "unwind/encoded_pointer.h"
 #include "unwind/frame_row.h"
 
 namespace flamewire::unwind {
@@ -19,13 +20,15 @@ struct CommonEntry {
     std::uint8_t address_size = 8;
     bool has_augmentation_data = false;
     bool signal_frame = false;
-    Bytes instructions;
+    Bytes instructions{};
+    PointerBases bases{};  // of pointers in the section
 };
 
 // One function (or part of one).
 struct FrameDescription {
     std::uint64_t start = 0, end = 0;  // ELF virtual addresses
-    Bytes instructions;
+    Bytes instructions{};
+    std::uint64_t instructions_address = 0;  // where they stand, for DW_CFA_set_loc
 };
 
 // Runs the instructions of `common` and then those of `description` up to `address`. Nothing: damaged, or an

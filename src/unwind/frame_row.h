@@ -30,7 +30,7 @@ struct RegisterRule {
     Kind kind = Kind::same;
     std::uint8_t reg = 0;
     std::int64_t offset = 0;
-    ExpressionRange expression;
+    ExpressionRange expression{};
     bool operator==(const RegisterRule&) const = default;
 };
 
@@ -41,7 +41,7 @@ struct FrameRow {
     bool cfa_is_expression = false;
     std::uint8_t cfa_register = 0;
     std::int64_t cfa_offset = 0;
-    ExpressionRange cfa_expression;
+    ExpressionRange cfa_expression{};
 
     // By DWARF number. sp's `same` means CFA (that is what a CFA is), pc's rule is not used: the return address is the
     // value of return_column in the caller.
