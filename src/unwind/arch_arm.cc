@@ -1,0 +1,166 @@
+// 32-bit ARM, ARM and Thumb code. Source: "Procedure Call Standard for the Arm Architecture" (AAPCS32), Linux
+// arch/arm/kernel/{signal.c,sigreturn_codes.S,perf_callchain.c}, arch/arm/include/uapi/asm/sigcontext.h; Arm ARM for
+// the encodings.
+//
+// A pc has no Thumb bit anywhere in this library: whoever takes an address out of lr, a saved pc or a signal frame
+// clears bit 0. A return address is then looked up at address - 1, which lies in the call instruction in both states.
+#include <array>
+
+#include "unwind/arch.h"
+
+namespace flamewire::unwind {
+namespace {
+
+constexpr std::uint8_t thumb_fp = 7, syscall_register = 7, fp = 11, sp = 13, lr = 14, pc = 15;
+constexpr std::uint32_t sigreturn = 119, rt_sigreturn = 173;
+
+std::uint64_t without_thumb_bit(std::uint64_t address) { return address & ~std::uint64_t{1}; }
+
+// --- frame pointers ---
+
+// What the kernel's walk assumes is the APCS frame: "push {fp, ip, lr, pc}; sub fp, ip, #4".
+bool is_apcs_row(const FrameRow& row) {
+    const auto at = [&](std::uint8_t number, std::int64_t offset) {
+        const RegisterRule& rule = row.registers[number];
+        return rule.kind == RegisterRule::Kind::at_cfa && rule.offset == offset;
+    };
+    return !row.cfa_is_expression && row.cfa_register == fp && row.cfa_offset == 4 && row.return_column == lr &&
+           at(lr, -8) && at(fp, -16);
+}
+
+// Does a call instruction end at `address` (with its Thumb bit)? Only what can be read says yes.
+bool follows_call(std::uint64_t address, const MemoryReader& read) {
+    if ((address & 1) == 0) {
+        const auto word = read(address - 4, 4);
+        if ((address & 3) != 0 || !word) return false;
+        const auto code = static_cast<std::uint32_t>(*word);
+        return (code >> 28 != 0xf && (code >> 24 & 0xf) == 0xb) ||  // bl
+               code >> 25 == 0x7d ||                                // blx to Thumb
+               (code & 0x0ffffff0) == 0x012fff30;                   // blx register
+    }
+    const std::uint64_t end = without_thumb_bit(address);
+    const auto last = read(end - 2, 2);
+    if (!last) return false;
+    if ((*last & 0xff87) == 0x4780) return true;  // blx register
+    const auto first = read(end - 4, 2);
+    return first && (*first & 0xf800) == 0xf000 && (*last & 0xc000) == 0xc000;  // bl, blx
+}
+
+// Three layouts are in use. Each says where, seen from the frame pointer, the caller's one and the return address are.
+struct Layout {
+    std::int8_t saved_fp, saved_lr, caller_sp;
+};
+constexpr Layout apcs{.saved_fp = -12, .saved_lr = -4, .caller_sp = 4};    // gcc -mapcs-frame
+constexpr Layout pair{.saved_fp = 0, .saved_lr = 4, .caller_sp = 8};       // clang, r11 or r7: points at the saved one
+constexpr Layout gcc_pair{.saved_fp = -4, .saved_lr = 0, .caller_sp = 4};  // gcc -marm: points at the saved lr
+
+// Nothing unless all of it fits together: nothing marks a register as a frame pointer, and any function may use it for
+// something else. (gcc's r7 in Thumb code points at the locals; that is never a chain.)
+std::optional<Registers> by_layout(const Registers& registers, std::uint8_t number, const Layout& layout,
+                                   const MemoryReader& read) {
+    if (!registers.has(number) || !registers.has(sp)) return {};
+    const std::uint64_t frame = registers.get(number);
+    if (frame < registers.sp() || frame % 4 != 0 || frame < 12) return {};
+    const auto add = [frame](std::int8_t offset) {
+        return static_cast<std::uint64_t>(static_cast<std::int64_t>(frame) + offset);
+    };
+    if (add(layout.saved_fp) < registers.sp()) return {};
+    const auto caller_fp = read(add(layout.saved_fp), 4);
+    const auto return_to = read(add(layout.saved_lr), 4);
+    if (!caller_fp || !return_to) return {};
+    // Outwards; the outermost function of a chain may have found a 0 in the register.
+    if (*caller_fp != 0 && (*caller_fp % 4 != 0 || *caller_fp < add(layout.caller_sp))) return {};
+    if (!follows_call(*return_to, read)) return {};
+
+    std::uint64_t caller_sp = add(layout.caller_sp);
+    if (layout.saved_fp == apcs.saved_fp) {
+        const auto saved_sp = read(frame - 8, 4);  // higher by the register arguments of a variadic function
+        if (!saved_sp || *saved_sp < caller_sp || *saved_sp > caller_sp + 16 || *saved_sp % 4 != 0) return {};
+        caller_sp = *saved_sp;
+    }
+    Registers caller(Arch::arm);
+    caller.set(number, *caller_fp);
+    caller.set(sp, caller_sp);
+    caller.set(pc, without_thumb_bit(*return_to));
+    return caller;
+}
+
+std::optional<Registers> by_frame_pointer(const Registers& registers, const MemoryReader& read) {
+    for (const Layout& layout : {apcs, pair, gcc_pair})
+        if (auto caller = by_layout(registers, fp, layout, read)) return caller;
+    return by_layout(registers, thumb_fp, pair, read);
+}
+
+// --- signal frames ---
+
+std::uint32_t half_at(std::span<const std::byte> code, std::size_t at) {
+    return code.size() < at + 2
+               ? 0
+               : std::to_integer<std::uint32_t>(code[at]) | std::to_integer<std::uint32_t>(code[at + 1]) << 8;
+}
+std::uint32_t word_at(std::span<const std::byte> code, std::size_t at) {
+    return half_at(code, at) | half_at(code, at + 2) << 16;
+}
+
+// The number of the system call that the code at pc makes at once: "mov r7, #N; svc 0" of libc, the kernel or the vDSO,
+// in ARM or Thumb code, or "svc" alone with the number in `r7` already, or the old "svc 0x900000 + N". 0: none.
+std::uint32_t system_call(std::span<const std::byte> code, std::uint32_t r7) {
+    const auto svc_at = [&](std::size_t at, std::uint32_t number) -> std::uint32_t {
+        const std::uint32_t word = word_at(code, at);
+        if (word == 0xef000000 || half_at(code, at) == 0xdf00) return number;
+        return word >> 20 == 0xef9 ? word & 0xfffff : 0;
+    };
+    const std::uint32_t word = word_at(code, 0), half = half_at(code, 0);
+    if ((word & 0xfffff000) == 0xe3a07000) return svc_at(4, word & 0xff);        // mov r7, #N
+    if ((word & 0xff00ffff) == 0x0700f04f) return svc_at(4, word >> 16 & 0xff);  // mov.w r7, #N
+    if (half >> 8 == 0x27) return svc_at(2, half & 0xff);                        // movs r7, #N
+    return svc_at(0, r7);
+}
+
+bool returns_from_signal(std::uint32_t number) { return number == sigreturn || number == rt_sigreturn; }
+
+bool is_signal_return(std::span<const std::byte> code) { return returns_from_signal(system_call(code, 0)); }
+
+// Where in the frame at sp the registers r0 to r15 are.
+std::optional<std::uint64_t> saved_registers(std::uint64_t frame, bool with_siginfo, const MemoryReader& read) {
+    constexpr std::uint64_t siginfo = 128, context = 20, first_register = 12;  // siginfo, ucontext, sigcontext
+    const auto first = read(frame, 4);
+    if (!first) return {};
+    if (with_siginfo) {
+        // Before Linux 2.6.18 two pointers came first: to the siginfo behind them and to the ucontext.
+        const std::uint64_t info = *first == frame + 8 ? frame + 8 : frame;
+        return info + siginfo + context + first_register;
+    }
+    // Before Linux 2.6.18 the bare sigcontext; since then a ucontext with this mark in its flags.
+    constexpr std::uint64_t mark = 0x5ac3c35a;
+    return *first == mark ? frame + context + first_register : frame + first_register;
+}
+
+std::optional<Registers> by_signal_frame(const Registers& registers, std::span<const std::byte> code,
+                                         const MemoryReader& read) {
+    const std::uint32_t number = system_call(code, static_cast<std::uint32_t>(registers.get(syscall_register)));
+    if (!returns_from_signal(number) || !registers.has(sp)) return {};
+    const auto saved = saved_registers(registers.sp(), number == rt_sigreturn, read);
+    if (!saved) return {};
+    Registers interrupted(Arch::arm);
+    for (std::uint8_t register_number = 0; register_number < 16; ++register_number) {
+        const auto value = read(*saved + 4u * register_number, 4);
+        if (!value) return {};
+        interrupted.set(register_number, register_number == pc ? without_thumb_bit(*value) : *value);
+    }
+    return interrupted;
+}
+
+}  // namespace
+
+const ArchInfo arch_arm = {
+    .names = {.count = 16, .sp = sp, .pc = pc, .frame_pointer = fp, .link = lr, .return_column = lr, .word_size = 4},
+    .preserved = {4, 5, 6, 7, 8, 9, 10, 11},
+    .preserved_count = 8,
+    .frame_pointer_row = is_apcs_row,
+    .by_frame_pointer = by_frame_pointer,
+    .is_signal_return = is_signal_return,
+    .by_signal_frame = by_signal_frame,
+};
+
+}  // namespace flamewire::unwind
