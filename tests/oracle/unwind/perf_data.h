@@ -1,0 +1,85 @@
+// A perf.data file as records in time order. Pure: bytes in, records out; views point into the bytes (or into what was
+// unpacked from them). Source: linux/perf_event.h (records) and the kernel's perf.data-file-format.txt (the file around
+// them). Files as `perf record -o` writes them, of this machine's byte order; not what goes through a pipe.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace flamewire::perf_data {
+
+// What one event was opened with, as far as it says how to read its records.
+struct Attribute {
+    std::uint64_t sample_type = 0;  // PERF_SAMPLE_*
+    std::uint64_t read_format = 0;
+    std::uint64_t branch_sample_type = 0;
+    std::uint64_t sample_regs_user = 0;
+    std::uint32_t sample_stack_user = 0;
+    bool sample_id_all = false;
+    bool exclude_callchain_user = false;
+    std::vector<std::uint64_t> ids;
+};
+
+struct Branch {
+    std::uint64_t from = 0, to = 0;
+};
+
+struct Sample {
+    std::size_t attribute = 0;  // index into Recording::attributes
+    std::uint64_t ip = 0;
+    std::uint32_t pid = 0, tid = 0;
+    std::uint64_t time_ns = 0;
+    std::uint64_t period = 0;
+    bool user_mode = false;                 // where the CPU was interrupted
+    std::vector<std::uint64_t> callchain;   // with PERF_CONTEXT_* markers, innermost first
+    std::vector<Branch> branches;           // newest first
+    std::uint64_t registers_abi = 0;        // enum perf_sample_regs_abi; 0: none were there
+    std::vector<std::uint64_t> registers;   // those of sample_regs_user, lowest bit first
+    Bytes stack;                            // only the bytes that were really copied
+};
+
+struct Mapping {
+    std::uint32_t pid = 0, tid = 0;
+    std::uint64_t time_ns = 0;
+    std::uint64_t start = 0, length = 0, page_offset = 0;
+    bool executable = true;
+    bool kernel = false;
+    Bytes build_id;  // empty: not told
+    std::string_view path;
+};
+
+struct Comm {
+    std::uint32_t pid = 0, tid = 0;
+    std::uint64_t time_ns = 0;
+    bool exec = false;
+    std::string_view comm;
+};
+
+// FORK and EXIT. A new thread has pid == parent_pid.
+struct Task {
+    bool exit = false;
+    std::uint32_t pid = 0, parent_pid = 0, tid = 0, parent_tid = 0;
+    std::uint64_t time_ns = 0;
+};
+
+using Record = std::variant<Sample, Mapping, Comm, Task>;
+
+struct Recording {
+    std::string machine;  // as uname -m; empty: not told
+    std::vector<Attribute> attributes;
+    std::vector<Record> records;  // by time; of equal times, as they stand in the file
+    std::uint64_t skipped = 0;    // records of types that are none of the above
+    std::deque<std::string> unpacked;  // what compressed records held
+};
+
+// invalid: no perf.data file, or damaged. unsupported: pipe mode or another byte order. `file` outlives the answer.
+Result<Recording> read_recording(Bytes file);
+
+}  // namespace flamewire::perf_data

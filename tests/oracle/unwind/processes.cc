@@ -1,0 +1,133 @@
+#include "processes.h"
+
+#include <sys/auxv.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/fd.h"
+#include "base/file.h"
+
+namespace flamewire::perf_data {
+
+using unwind::CodePiece;
+using unwind::ModuleId;
+
+namespace {
+
+constexpr std::uint64_t page_size = 4096;
+
+// This process's vDSO. It is mapped whole: up to the end of its section headers, which stand last.
+Result<elf::ByteSource> own_vdso() {
+    const unsigned long address = ::getauxval(AT_SYSINFO_EHDR);
+    if (address == 0) return fail(ErrorCode::not_found, "this process has no vDSO");
+    const auto* image = reinterpret_cast<const std::byte*>(address);  // NOLINT: the kernel says where
+    const elf::Header header = TRY(elf::read_header(elf::source_of_bytes(Bytes(image, page_size))));
+    return elf::source_of_bytes(
+        Bytes(image, header.section_offset + std::size_t{header.section_count} * header.section_entry_size));
+}
+
+Result<elf::ByteSource> open_file(const std::string& path) {
+    if (path == "[vdso]") return own_vdso();
+    if (!path.starts_with('/') || path.starts_with("//")) return fail(ErrorCode::not_found, path + " is no file");
+    auto file = std::make_shared<UniqueFd>(TRY(open_read(path)));
+    return [file, source = elf::source_of_fd(file->get())](std::uint64_t offset, std::size_t size) {
+        return source(offset, size);
+    };
+}
+
+// Segments of the file, when it is the one that was mapped.
+Result<std::vector<elf::Segment>> segments_of(const std::string& path, std::string_view build_id) {
+    const elf::ByteSource source = TRY(open_file(path));
+    const elf::Header header = TRY(elf::read_header(source));
+    if (!build_id.empty() && TRY(elf::read_build_id(source, header)) != build_id)
+        return fail(ErrorCode::not_found, path + " is another file than the recorded one");
+    return header.segments;
+}
+
+}  // namespace
+
+Processes::Processes(std::map<std::string, std::string, std::less<>> elsewhere) : elsewhere_(std::move(elsewhere)) {}
+
+void Processes::apply(const Mapping& mapping) {
+    if (mapping.kernel || !mapping.executable || mapping.length == 0) return;
+    CodePiece piece{.start = mapping.start, .end = mapping.start + mapping.length, .module = module_of(mapping), .bias = 0};
+    if (piece.module != 0) {
+        std::vector<elf::Segment> executable = modules_[piece.module - 1].segments;
+        std::erase_if(executable, [](const elf::Segment& segment) {
+            return segment.type != elf::segment_load || (segment.flags & elf::segment_executable) == 0;
+        });
+        const auto address = elf::vaddr_of_offset(executable, mapping.page_offset, page_size);
+        piece.bias = mapping.start - address.value_or(mapping.page_offset);
+    }
+    spaces_[mapping.pid].insert(piece);
+}
+
+void Processes::apply(const Comm& comm) {
+    comms_[comm.tid] = comm.comm;
+    if (comm.exec) spaces_.erase(comm.pid);
+}
+
+void Processes::apply(const Task& task) {
+    if (task.exit) return;  // its last samples may come later
+    const auto comm = comms_.find(task.parent_tid);
+    if (comm != comms_.end()) comms_[task.tid] = std::string(comm->second);
+    if (task.pid == task.parent_pid) return;
+    const auto parent = spaces_.find(task.parent_pid);
+    Space copy = parent == spaces_.end() ? Space() : parent->second;
+    spaces_[task.pid] = std::move(copy);
+}
+
+unwind::CodeMap& Processes::space_of(std::uint32_t pid) { return spaces_[pid]; }
+
+const std::string& Processes::comm_of(std::uint32_t tid) const {
+    static const std::string unknown = "?";
+    const auto found = comms_.find(tid);
+    return found == comms_.end() ? unknown : found->second;
+}
+
+const std::string& Processes::path_of(ModuleId module) const { return modules_.at(module - 1).path; }
+
+Result<elf::ByteSource> Processes::open(ModuleId module) {
+    if (module == 0 || module > modules_.size() || modules_[module - 1].segments.empty())
+        return fail(ErrorCode::not_found, "no such file");
+    return open_file(modules_[module - 1].path);
+}
+
+// 0 for memory without a file. One id for each file, whichever process maps it.
+ModuleId Processes::module_of(const Mapping& mapping) {
+    std::string path(mapping.path);
+    if (path != "[vdso]" && (!path.starts_with('/') || path.starts_with("//") || path.starts_with("/memfd:"))) return 0;
+    if (const auto here = elsewhere_.find(path); here != elsewhere_.end()) path = here->second;
+    const std::string build_id(as_text(mapping.build_id));
+    ModuleId& id = ids_[path + '\0' + build_id];
+    if (id == 0) {
+        // Without segments it has no tables: a file that is gone, or another by now.
+        Result<std::vector<elf::Segment>> segments = segments_of(path, build_id);
+        modules_.push_back({path, build_id, segments ? *std::move(segments) : std::vector<elf::Segment>()});
+        id = static_cast<ModuleId>(modules_.size());
+    }
+    return id;
+}
+
+std::optional<CodePiece> Processes::Space::find(std::uint64_t address) {
+    const auto next = std::ranges::upper_bound(pieces_, address, {}, &CodePiece::end);
+    if (next == pieces_.end() || address < next->start) return std::nullopt;
+    return *next;
+}
+
+void Processes::Space::insert(const CodePiece& piece) {
+    std::vector<CodePiece> rest;
+    for (const CodePiece& old : pieces_) {
+        CodePiece below = old, above = old;
+        below.end = std::min(below.end, piece.start);
+        above.start = std::max(above.start, piece.end);
+        if (below.start < below.end) rest.push_back(below);
+        if (above.start < above.end) rest.push_back(above);
+    }
+    rest.push_back(piece);
+    std::ranges::sort(rest, {}, &CodePiece::start);
+    pieces_ = std::move(rest);
+}
+
+}  // namespace flamewire::perf_data
