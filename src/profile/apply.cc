@@ -17,6 +17,7 @@ constexpr std::uint32_t max_stack_depth = std::numeric_limits<std::uint16_t>::ma
 // Room above every time, so that the end of a coarse bucket is still a number: 292 years of uptime.
 constexpr std::uint64_t max_time_ns = std::numeric_limits<std::uint64_t>::max() / 2;
 constexpr std::size_t max_notices = 1'000;
+constexpr std::size_t max_why_bytes = 500;  // one sentence
 
 // Ids below these exist once the batch is applied.
 struct Bounds {
@@ -105,6 +106,8 @@ Result<bool> check_rest(const wire::Batch& batch, const Bounds& bounds) {
     for (const wire::Symbol& symbol : batch.symbols)
         if (symbol.module == 0 || symbol.module >= bounds.modules || symbol.name >= bounds.strings)
             return bad("a symbol's module or name");
+    for (const wire::ProcessUnwind& unwind : batch.unwinds)
+        if (unwind.process == 0 || unwind.process >= bounds.processes) return bad("the process of some stacks");
     return true;
 }
 
@@ -214,9 +217,15 @@ bool Store::Tables::apply_state(const wire::Batch& batch) {
     for (const wire::Notice& notice : batch.notices)
         if (notices.size() < max_notices && std::ranges::find(notices, notice) == notices.end())
             notices.push_back(notice);
+    for (const wire::ProcessUnwind& unwind : batch.unwinds) {
+        std::optional<wire::ProcessUnwind>& kept = processes[epoch.processes[unwind.process]].unwind;
+        kept = unwind;
+        if (kept->why.size() > max_why_bytes) kept->why.resize(max_why_bytes);
+    }
     if (batch.agent) agent_stats = batch.agent;
     if (batch.end) end = batch.end;
-    return batch.recording || batch.agent || batch.end || !batch.losses.empty() || !batch.notices.empty();
+    return batch.recording || batch.agent || batch.end || !batch.losses.empty() || !batch.notices.empty() ||
+           !batch.unwinds.empty();
 }
 
 void Store::Tables::add_loss(const LossTotal& loss) {

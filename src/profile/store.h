@@ -29,6 +29,8 @@ struct Module {
 struct Process {
     wire::Process wire;  // ids inside are not used: the texts are below
     std::string comm, exe, command_line, cgroup, container_id;
+    // What became of its stacks since the recording began; none before the first samples. Its process id is not used.
+    std::optional<wire::ProcessUnwind> unwind;
 };
 
 struct Thread {

@@ -42,8 +42,35 @@ void put_recording(Writer& out, const wire::Recording& recording) {
     put(out, "kernel", recording.kernel_release);
     put(out, "agent_version", recording.agent_version);
     put(out, "unwind", recording.unwind);
+    put(out, "stack_bytes", std::uint64_t{recording.stack_bytes});
+    put(out, "max_depth", std::uint64_t{recording.max_depth});
     put(out, "frequency_hz", std::uint64_t{recording.frequency_hz});
     put(out, "period", recording.period);
+}
+
+// How the stacks of each process were found, and what became of them.
+void put_unwind_processes(Writer& out, const Store& store) {
+    out.Key("unwind_processes");
+    out.StartArray();
+    for (const Process& process : store.processes()) {
+        if (!process.unwind) continue;
+        const wire::ProcessUnwind& unwind = *process.unwind;
+        out.StartObject();
+        put(out, "pid", std::uint64_t{process.wire.pid});
+        put(out, "comm", process.comm);
+        put(out, "mode", mode_name(unwind.mode));
+        put(out, "why", unwind.why);
+        put(out, "samples", unwind.samples);
+        put(out, "whole", unwind.whole);
+        put(out, "joined", unwind.joined);
+        put(out, "truncated", unwind.truncated);
+        put(out, "open_end", unwind.open_end);
+        put(out, "stopped", unwind.stopped);
+        put(out, "frames", unwind.frames);
+        put(out, "stack_bytes", unwind.stack_bytes);
+        out.EndObject();
+    }
+    out.EndArray();
 }
 
 void put_metadata(Writer& out, const Store& store) {
@@ -53,6 +80,7 @@ void put_metadata(Writer& out, const Store& store) {
     put(out, "start_ns", store.first_ns());
     put(out, "end_ns", store.end_ns());
     put(out, "samples", store.total(0).samples);
+    put_unwind_processes(out, store);
     out.Key("losses");
     out.StartArray();
     for (const LossTotal& loss : store.losses()) {
@@ -142,6 +170,20 @@ std::string_view kind_name(FrameKind kind) {
             break;
     }
     return "unknown";
+}
+
+std::string_view mode_name(wire::StackMode mode) {
+    switch (mode) {
+        case wire::StackMode::fp:
+            return "fp";
+        case wire::StackMode::hybrid:
+            return "hybrid";
+        case wire::StackMode::dwarf:
+            return "dwarf";
+        case wire::StackMode::lbr:
+            break;
+    }
+    return "lbr";
 }
 
 std::string json(const Store& store, const Filter& filter) {

@@ -13,5 +13,7 @@ std::string json(const Store& store, const Filter& filter);
 
 // The word for a kind in exports and answers: "user", "kernel", "jit", "inlined", "unknown".
 std::string_view kind_name(FrameKind kind);
+// And for a stack mode: "fp", "hybrid", "dwarf", "lbr".
+std::string_view mode_name(wire::StackMode mode);
 
 }  // namespace flamewire::profile

@@ -230,6 +230,7 @@ Answer Api::session_detail(const Request& request, std::string_view id) {
     JsonWriter json;
     session.read([&](const profile::Store& store) {
         write_session(json, info, [&](JsonWriter& out) {
+            write_unwind_processes(out, info.unwinding);
             out.key("modules");
             out.array();
             const auto modules = store.modules();
@@ -248,10 +249,9 @@ Answer Api::status() {
     const auto connected =
         std::find_if(agents.begin(), agents.end(), [](const AgentInfo& agent) { return agent.connected; });
     std::uint64_t samples = 0, batches = 0, lost = 0, version = 0;
-    std::vector<std::string> live;
+    std::vector<SessionInfo> live;
     for (const auto& session : catalog_.live()) {
-        const SessionInfo info = session->info();
-        live.push_back(info.id);
+        const SessionInfo& info = live.emplace_back(session->info());
         samples += info.samples;
         batches += info.batches;
         lost += info.lost;
@@ -269,7 +269,14 @@ Answer Api::status() {
         json.null();
     json.member("agents",
                 std::count_if(agents.begin(), agents.end(), [](const AgentInfo& agent) { return agent.connected; }));
-    json.texts("live_sessions", live);
+    json.list("live_sessions", live, [&](const SessionInfo& info) { json.text(info.id); });
+    json.list("sessions", live, [&](const SessionInfo& info) {
+        json.object();
+        json.member("id", info.id);
+        write_unwinding(json, info.unwinding);
+        write_unwind_processes(json, info.unwinding);
+        json.end_object();
+    });
     json.member("total_samples", samples);
     json.member("chunk_count", batches);
     json.member("lost_samples", lost);

@@ -342,7 +342,6 @@ void Session::fill_from_store(SessionInfo& info, bool thorough) {
         info.agent_version = recording->agent_version;
         info.pids = recording->pids;
         info.frequency_hz = recording->frequency_hz;
-        info.unwind = recording->unwind;
         if (first_row_ns_ == 0) info.start_ns = recording->start_ns;
     }
     if (store_.row_count() != 0) {
@@ -374,6 +373,7 @@ void Session::fill_from_store(SessionInfo& info, bool thorough) {
         if (out.lost) info.lost += out.count;
         info.losses.push_back(std::move(out));
     }
+    info.unwinding = unwinding_of(store_);
     info.notices = store_.notices();
     if (const auto& end = store_.end()) {
         info.end_reason = end->reason;

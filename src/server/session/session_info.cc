@@ -74,6 +74,21 @@ void write_retention(JsonWriter& json, const Retention& retention) {
     json.end_object();
 }
 
+Unwinding parse_unwinding(const Fields& fields) {
+    Unwinding unwinding;
+    unwinding.mode = fields.text("unwind");
+    unwinding.stack_bytes = fields.small("stack_bytes");
+    unwinding.max_depth = fields.small("max_depth");
+    const rapidjson::Value* totals = fields.find("unwind_totals");
+    if (totals == nullptr || !totals->IsObject()) return unwinding;
+    const Fields total(*totals);
+    unwinding.process_count = total.integer("processes");
+    unwinding.total = {total.integer("samples"),   total.integer("whole"),      total.integer("joined"),
+                       total.integer("truncated"), total.integer("open_end"),   total.integer("stopped"),
+                       total.integer("frames"),    total.integer("stack_bytes")};
+    return unwinding;
+}
+
 SessionInfo parse_session(const Fields& fields) {
     SessionInfo info;
     info.id = fields.text("id");
@@ -103,7 +118,7 @@ SessionInfo parse_session(const Fields& fields) {
     info.size_bytes = fields.integer("size_bytes");
     info.batches = fields.integer("batches");
     info.frequency_hz = fields.small("frequency_hz");
-    info.unwind = fields.text("unwind");
+    info.unwinding = parse_unwinding(fields);
     info.end_reason = fields.text("end_reason");
     if (const rapidjson::Value* code = fields.find("exit_code"); code != nullptr && code->IsInt())
         info.exit_code = code->GetInt();
@@ -209,7 +224,7 @@ void write_session_members(JsonWriter& json, const SessionInfo& info) {
     json.member("size_bytes", info.size_bytes);
     json.member("batches", info.batches);
     json.member("frequency_hz", info.frequency_hz);
-    json.member("unwind", info.unwind);
+    write_unwinding(json, info.unwinding);
     json.member("end_reason", info.end_reason);
     if (info.exit_code) json.member("exit_code", *info.exit_code);
     json.member("data_version", info.data_version);

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "profile/store.h"
 #include "server/session/json_writer.h"
+#include "server/session/unwinding.h"
 
 namespace flamewire::server {
 
@@ -55,7 +56,8 @@ struct SessionInfo {
     std::vector<std::uint32_t> pids;
     std::uint64_t size_bytes = 0, batches = 0;
     std::uint32_t frequency_hz = 0;
-    std::string unwind, end_reason;
+    Unwinding unwinding;
+    std::string end_reason;
     std::optional<std::int32_t> exit_code;
     std::uint64_t data_version = 0;
     std::vector<LossInfo> losses;

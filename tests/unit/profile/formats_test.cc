@@ -157,4 +157,44 @@ TEST_CASE("an SVG has a box a frame, side by side, with text that fits") {
     CHECK(svg(Store(), {}).find("</svg>") != std::string::npos);
 }
 
+TEST_CASE("exports say which stacks are not whole") {
+    BatchMaker maker;
+    const wire::Id event = maker.event("cycles", "cycles");
+    const wire::Id process = maker.process(5);
+    const wire::Id leaf = maker.named("leaf", maker.module("/bin/app"));
+    maker.row(1, event, maker.thread(process, 6), maker.stack({maker.named("[truncated]"), leaf}), 4, 4);
+    maker.batch().recording = wire::Recording{};
+    maker.batch().recording->unwind = "auto";
+    maker.batch().recording->stack_bytes = 16'384;
+    maker.batch().recording->max_depth = 1024;
+    wire::ProcessUnwind unwind;
+    unwind.process = process;
+    unwind.mode = wire::StackMode::dwarf;
+    unwind.why = "no frame pointers";
+    unwind.samples = unwind.truncated = 4;
+    maker.batch().unwinds = {unwind};
+    Store store;
+    REQUIRE(store.apply(maker.take()));
+
+    rapidjson::Document document;
+    const std::string text = json(store, {});
+    document.Parse(text.data(), text.size());
+    const auto& metadata = document["metadata"];
+    CHECK(metadata["unwind"] == "auto");
+    CHECK(metadata["stack_bytes"].GetUint() == 16'384);
+    CHECK(metadata["max_depth"].GetUint() == 1024);
+    REQUIRE(metadata["unwind_processes"].Size() == 1);
+    CHECK(metadata["unwind_processes"][0]["pid"].GetUint() == 5);
+    CHECK(metadata["unwind_processes"][0]["mode"] == "dwarf");
+    CHECK(metadata["unwind_processes"][0]["why"] == "no frame pointers");
+    CHECK(metadata["unwind_processes"][0]["truncated"].GetUint64() == 4);
+    CHECK(metadata["unwind_processes"][0]["whole"].GetUint64() == 0);
+
+    const std::string picture = svg(store, {});
+    CHECK(picture.find("<title>[truncated]: the callers of these stacks are missing, 4 samples, 100.00%</title>") !=
+          std::string::npos);
+    CHECK(picture.find("stroke-dasharray") != std::string::npos);
+    CHECK(svg(small_store(), {}).find("stroke-dasharray") == std::string::npos);
+}
+
 }  // namespace flamewire::profile

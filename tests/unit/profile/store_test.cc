@@ -215,4 +215,61 @@ TEST_CASE("the kernel's modules carry the boot id of the recording") {
     CHECK(store.modules()[2].identity.boot_id.empty());
 }
 
+static wire::ProcessUnwind unwind_of(wire::Id process, std::uint64_t samples) {
+    wire::ProcessUnwind unwind;
+    unwind.process = process;
+    unwind.mode = wire::StackMode::hybrid;
+    unwind.why = "measured";
+    unwind.samples = unwind.whole = samples;
+    return unwind;
+}
+
+TEST_CASE("what became of a process's stacks is its newest entry, in whatever epoch it comes") {
+    BatchMaker maker;
+    const wire::Id first = maker.process(10), second = maker.process(20);
+    maker.batch().unwinds = {unwind_of(second, 5), unwind_of(first, 7), unwind_of(second, 6)};
+    Store store;
+    CHECK(store.apply(maker.take_and_end_epoch()).value());
+    REQUIRE(store.processes().size() == 3);
+    CHECK(store.processes()[1].unwind->samples == 7);
+    CHECK(store.processes()[2].unwind->samples == 6);
+
+    // Other ids for the same processes; a sentence is no essay.
+    const wire::Id again = maker.process(20);
+    REQUIRE(again == 1);
+    maker.batch().unwinds = {unwind_of(again, 9)};
+    maker.batch().unwinds[0].why = std::string(100'000, 'w');
+    CHECK(store.apply(maker.take()).value());
+    CHECK(store.processes()[1].unwind->samples == 7);
+    CHECK(store.processes()[2].unwind->samples == 9);
+    CHECK(store.processes()[2].unwind->mode == wire::StackMode::hybrid);
+    CHECK(store.processes()[2].unwind->why.size() == 500);
+
+    for (const wire::Id nobody : {0U, 2U}) {
+        maker.batch().unwinds = {unwind_of(again, 100), unwind_of(nobody, 1)};
+        CHECK_FALSE(store.apply(maker.take()));
+        CHECK(store.processes()[2].unwind->samples == 9);
+    }
+}
+
+TEST_CASE("frames that were joined are the same functions as those that were read") {
+    using wire::location_flag::joined;
+    using wire::location_flag::return_address;
+    BatchMaker maker;
+    const wire::Id event = maker.event("cycles", "cycles");
+    const wire::Id thread = maker.thread(maker.process(1), 1);
+    const wire::Id module = maker.module("/bin/app", "id");
+    const wire::Id leaf = maker.location(module, 0x300);
+    const wire::Id read = maker.location(module, 0x101, return_address);
+    const wire::Id remembered = maker.location(module, 0x101, return_address | joined);
+    REQUIRE(read != remembered);
+    maker.row(1, event, thread, maker.stack({read, leaf}), 2);
+    maker.row(1, event, thread, maker.stack({remembered, leaf}), 3);
+    Store store;
+    REQUIRE(store.apply(maker.take()));
+    CHECK(symbolize(store, {{0x100, {{"main", "a.cc", 1}}}, {0x300, {{"work", "a.cc", 2}}}}) == 3);
+    CHECK(show(store, call_tree(store, {})) == "root 0/5\n  main 0/5\n    work 5/5\n");
+    CHECK(show(store, functions(store, {})) == "work 5/5;main 0/5;");
+}
+
 }  // namespace flamewire::profile

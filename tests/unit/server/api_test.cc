@@ -158,6 +158,43 @@ TEST_CASE("views count what the recording holds") {
     CHECK(text.headers.at(0).first == "Content-Disposition");
 }
 
+TEST_CASE("status and session say how stacks are found and how whole they are") {
+    Desk desk;
+    RecordingScene scene;
+    const auto session = desk.record(scene);
+    auto status = desk.ok("/api/status");
+    REQUIRE(status["sessions"].Size() == 1);
+    CHECK(status["sessions"][0]["id"].GetString() == session->id());
+    const auto check = [](const auto& told) {
+        CHECK(told["unwind"].GetString() == std::string("auto"));
+        CHECK(told["stack_bytes"].GetUint() == 16384);
+        CHECK(told["max_depth"].GetUint() == 1024);
+        CHECK(told["unwind_totals"]["processes"].GetUint() == 1);
+        REQUIRE(told["unwind_processes"].Size() == 1);
+        const auto& process = told["unwind_processes"][0];
+        CHECK(process["pid"].GetUint() == 42);
+        CHECK(process["comm"].GetString() == std::string("demo"));
+        CHECK(process["mode"].GetString() == std::string("dwarf"));
+        CHECK(process["why"].GetString() == std::string("no frame pointers"));
+        for (const auto* counts : {&process, &told["unwind_totals"]}) {
+            CHECK((*counts)["samples"].GetUint64() == 5);
+            CHECK((*counts)["whole"].GetUint64() == 2);
+            CHECK((*counts)["joined"].GetUint64() == 2);
+            CHECK((*counts)["truncated"].GetUint64() == 1);
+            CHECK((*counts)["open_end"].GetUint64() == 0);
+            CHECK((*counts)["stopped"].GetUint64() == 0);
+            CHECK((*counts)["frames"].GetUint64() == 9);
+            CHECK((*counts)["stack_bytes"].GetUint64() == 5 * 16384);
+        }
+    };
+    check(status["sessions"][0]);
+    check(desk.ok("/api/sessions/" + session->id()));
+    // The list has the sums alone.
+    auto list = desk.ok("/api/sessions");
+    CHECK(list["sessions"][0]["unwind_totals"]["joined"].GetUint64() == 2);
+    CHECK_FALSE(list["sessions"][0].HasMember("unwind_processes"));
+}
+
 TEST_CASE("several live sessions are a question back") {
     Desk desk;
     RecordingScene one(1), two(2);

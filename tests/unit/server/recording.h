@@ -1,6 +1,6 @@
 // A small recording for tests: batches of one process with one thread, two events, unresolvable addresses of one
 // module. What it adds up to is countable by hand: batch n has 2 rows of "cycles" (3 samples of weight 10, 1 of weight
-// 10) and 1 row of "faults" (1 of weight 1).
+// 10) and 1 row of "faults" (1 of weight 1). Stacks of addresses without unwind tables, as unwind() counts them.
 #pragma once
 
 #include <stdlib.h>
@@ -38,6 +38,7 @@ public:
         if (!tables_sent_) add_tables(batch);
         const std::uint64_t bucket = 500 + (seq_ - 1) * 25;
         batch.rows = {{bucket, 1, 1, 0, 2, 3, 30}, {bucket + 1, 1, 1, 1, 1, 1, 10}, {bucket, 2, 1, 0, 1, 1, 1}};
+        batch.unwinds = {unwind()};
         return batch;
     }
     wire::Frame frame(wire::Batch batch) {
@@ -60,6 +61,20 @@ public:
     [[nodiscard]] const wire::RecordingId& id() const { return id_; }
 
 private:
+    // After n batches 5n samples, of which 2n were joined, n truncated, and the rest whole.
+    [[nodiscard]] wire::ProcessUnwind unwind() const {
+        wire::ProcessUnwind unwind;
+        unwind.process = 1;
+        unwind.mode = wire::StackMode::dwarf;
+        unwind.why = "no frame pointers";
+        unwind.samples = 5 * seq_;
+        unwind.whole = unwind.joined = 2 * seq_;
+        unwind.truncated = seq_;
+        unwind.frames = 9 * seq_;
+        unwind.stack_bytes = 5 * 16384 * seq_;
+        return unwind;
+    }
+
     void add_tables(wire::Batch& batch) {
         tables_sent_ = true;
         wire::Recording recording;
@@ -71,7 +86,9 @@ private:
         recording.agent_version = "1";
         recording.boot_id = "another";
         recording.frequency_hz = 99;
-        recording.unwind = "fp";
+        recording.unwind = "auto";
+        recording.stack_bytes = 16384;
+        recording.max_depth = 1024;
         recording.interval_ms = 250;
         recording.start_ns = start_ns;
         batch.recording = recording;

@@ -181,3 +181,54 @@ TEST_CASE("states follow the agent") {
     give(*session, scene.last()).value();
     CHECK(session->info().state == SessionState::ended);
 }
+
+TEST_CASE("how whole the stacks are is the same live, in replay and in the sidecar") {
+    ScratchDirectory directory;
+    RecordingScene scene;
+    const auto session = begin(directory, scene);
+    give(*session, scene.next()).value();
+    scene.new_epoch();
+    give(*session, scene.last()).value();
+    const Unwinding live = session->info().unwinding;
+    CHECK(live.mode == "auto");
+    CHECK(live.stack_bytes == 16384);
+    CHECK(live.max_depth == 1024);
+    // The second batch counts from the beginning.
+    const UnwindCounts counts{10, 4, 4, 2, 0, 0, 18, 163840};
+    CHECK(live.total == counts);
+    CHECK(live.process_count == 1);
+    CHECK(live.processes == std::vector<UnwindProcess>{{42, "demo", "dwarf", "no frame pointers", counts}});
+    const auto replayed = Session::load("s", directory / "stream.flw", {}).value();
+    CHECK(replayed->info().unwinding == live);
+
+    Unwinding listed = parse_sidecar(encode_sidecar(session->info())).value().unwinding;
+    CHECK(listed.processes.empty());
+    listed.processes = live.processes;
+    CHECK(listed == live);
+}
+
+TEST_CASE("of many processes those with most samples are listed, and all are counted") {
+    profile::Store store;
+    wire::Batch batch;
+    batch.recording_id[0] = 1;
+    batch.seq = 1;
+    for (std::uint32_t pid = 1; pid <= 1000; ++pid) {
+        wire::Process process;
+        process.pid = pid;
+        batch.processes.push_back(process);
+        wire::ProcessUnwind unwind;
+        unwind.process = pid;
+        unwind.samples = unwind.stopped = pid % 500 + 1;
+        batch.unwinds.push_back(unwind);
+    }
+    REQUIRE(store.apply(batch));
+    const Unwinding unwinding = unwinding_of(store);
+    CHECK(unwinding.process_count == 1000);
+    CHECK(unwinding.total.samples == 2 * 500 * 501 / 2);
+    CHECK(unwinding.total.stopped == unwinding.total.samples);
+    REQUIRE(unwinding.processes.size() == Unwinding::most_processes);
+    CHECK(unwinding.processes[0].pid == 499);
+    CHECK(unwinding.processes[1].pid == 999);
+    CHECK(unwinding.processes[0].counts.samples == 500);
+    CHECK(unwinding.processes.back().counts.samples == 401);
+}

@@ -1056,6 +1056,47 @@ export interface components {
             frequency_hz: number;
             period: number;
         };
+        /**
+         * @description fp: the kernel's frame-pointer chain. hybrid: the chain, its innermost frames by unwind tables from registers and a small copy of the stack. dwarf: unwind tables from registers and a large copy. lbr: the CPU's branch records
+         * @enum {string}
+         */
+        UnwindMode: "fp" | "hybrid" | "dwarf" | "lbr";
+        /** @description What became of the user stacks of all processes. Every sample is in exactly one of the five counts after it */
+        UnwindTotals: {
+            /** @description with user stacks */
+            processes: number;
+            /** @description with a user stack */
+            samples: number;
+            /** @description reached the root */
+            whole: number;
+            /** @description deeper than the copy, completed from the thread's last stacks */
+            joined: number;
+            /** @description deeper than the copy or the frame limit: [truncated] is their root */
+            truncated: number;
+            /** @description a frame-pointer chain that ended; whether at the root, nobody knows */
+            open_end: number;
+            /** @description ended for any other reason */
+            stopped: number;
+            /** @description in all of them */
+            frames: number;
+            /** @description copied by the kernel */
+            stack_bytes: number;
+        };
+        UnwindProcess: {
+            pid: number;
+            comm: string;
+            mode: components["schemas"]["UnwindMode"];
+            /** @description one sentence: what was measured */
+            why: string;
+            samples: number;
+            whole: number;
+            joined: number;
+            truncated: number;
+            open_end: number;
+            stopped: number;
+            frames: number;
+            stack_bytes: number;
+        };
         Session: {
             /** @description a directory name: time, target and recording */
             id: string;
@@ -1093,7 +1134,15 @@ export interface components {
             size_bytes: number;
             batches: number;
             frequency_hz: number;
+            /** @description how stacks were asked to be found: auto, fp, dwarf, lbr */
             unwind: string;
+            /** @description copied with a sample in dwarf mode; 0: not known */
+            stack_bytes: number;
+            /** @description frames of a stack at most; 0: not known */
+            max_depth: number;
+            unwind_totals: components["schemas"]["UnwindTotals"];
+            /** @description in /api/sessions/{id} only: the 200 processes with most samples */
+            unwind_processes?: components["schemas"]["UnwindProcess"][];
             /** @description empty while it runs */
             end_reason: string;
             exit_code?: number;
@@ -1286,6 +1335,15 @@ export interface components {
             /** @description connected */
             agents: number;
             live_sessions: string[];
+            /** @description live ones: how their stacks are found and how whole they are */
+            sessions: {
+                id: string;
+                unwind: string;
+                stack_bytes: number;
+                max_depth: number;
+                unwind_totals: components["schemas"]["UnwindTotals"];
+                unwind_processes: components["schemas"]["UnwindProcess"][];
+            }[];
             /** @description of live sessions */
             total_samples: number;
             /** @description batches of live sessions */

@@ -1,0 +1,48 @@
+// How the user stacks of a session are found and how whole they are: what the agent counted of each process, summed up
+// and listed. A value, part of SessionInfo.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profile/store.h"
+#include "server/session/json_writer.h"
+
+namespace flamewire::server {
+
+// What became of user stacks, of one process or of all; wire::ProcessUnwind says what each number counts.
+struct UnwindCounts {
+    std::uint64_t samples = 0, whole = 0, joined = 0, truncated = 0, open_end = 0, stopped = 0;
+    std::uint64_t frames = 0, stack_bytes = 0;
+    bool operator==(const UnwindCounts&) const = default;
+};
+
+struct UnwindProcess {
+    std::uint32_t pid = 0;
+    std::string comm, mode, why;
+    UnwindCounts counts;
+    bool operator==(const UnwindProcess&) const = default;
+};
+
+// How the user stacks of a session are found.
+struct Unwinding {
+    static constexpr std::size_t most_processes = 200;  // listed: those with most samples
+
+    std::string mode;  // as asked for
+    std::uint32_t stack_bytes = 0, max_depth = 0;
+    UnwindCounts total;
+    std::uint64_t process_count = 0;
+    std::vector<UnwindProcess> processes;  // by samples, descending; not in the sidecar
+    bool operator==(const Unwinding&) const = default;
+};
+
+// Of all processes of a store, and of its recording.
+Unwinding unwinding_of(const profile::Store& store);
+
+// Members of an open object: unwind, stack_bytes, max_depth and unwind_totals; and unwind_processes.
+void write_unwinding(JsonWriter& json, const Unwinding& unwinding);
+void write_unwind_processes(JsonWriter& json, const Unwinding& unwinding);
+
+}  // namespace flamewire::server
