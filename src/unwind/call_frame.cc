@@ -74,10 +74,18 @@ private:
             const std::uint8_t operand = code & operand_mask;
             bool good = true;
             switch (code & ~operand_mask) {
-                case advance_loc: good = advance(operand); break;
-                case offset: store(operand, in.uleb()); break;
-                case restore: good = restore_register(operand); break;
-                default: good = extended(code, in); break;
+                case advance_loc:
+                    good = advance(operand);
+                    break;
+                case offset:
+                    store(operand, in.uleb());
+                    break;
+                case restore:
+                    good = restore_register(operand);
+                    break;
+                default:
+                    good = extended(code, in);
+                    break;
             }
             if (!good || !in.ok()) return false;
         }
@@ -86,16 +94,27 @@ private:
 
     bool extended(std::uint8_t code, DwarfCursor& in) {
         switch (code) {
-            case nop: return true;
-            case set_loc: return set_location(in);
-            case advance_loc1: return advance(in.fixed(1));
-            case advance_loc2: return advance(in.fixed(2));
-            case advance_loc4: return advance(in.fixed(4));
-            case mips_advance_loc8: return advance(in.fixed(8));
-            case restore_extended: return restore_register(in.uleb());
-            case remember_state: return remember();
-            case restore_state: return recall();
-            case gnu_args_size: in.uleb(); return true;  // matters to landing pads only
+            case nop:
+                return true;
+            case set_loc:
+                return set_location(in);
+            case advance_loc1:
+                return advance(in.fixed(1));
+            case advance_loc2:
+                return advance(in.fixed(2));
+            case advance_loc4:
+                return advance(in.fixed(4));
+            case mips_advance_loc8:
+                return advance(in.fixed(8));
+            case restore_extended:
+                return restore_register(in.uleb());
+            case remember_state:
+                return remember();
+            case restore_state:
+                return recall();
+            case gnu_args_size:
+                in.uleb();
+                return true;  // matters to landing pads only
             case aarch64_negate_ra_state:
             case aarch64_negate_ra_state_with_pc:
                 row_.return_signed = !row_.return_signed;
@@ -105,8 +124,10 @@ private:
             case def_cfa_register:
             case def_cfa_offset:
             case def_cfa_offset_sf:
-            case def_cfa_expression: return define_cfa(code, in);
-            default: return define_register(code, in);
+            case def_cfa_expression:
+                return define_cfa(code, in);
+            default:
+                return define_register(code, in);
         }
     }
 
@@ -133,8 +154,12 @@ private:
     bool define_register(std::uint8_t code, DwarfCursor& in) {
         const std::uint64_t number = in.uleb();
         switch (code) {
-            case undefined: set(number, {.kind = Kind::undefined}); return true;
-            case same_value: set(number, {.kind = Kind::same}); return true;
+            case undefined:
+                set(number, {.kind = Kind::undefined});
+                return true;
+            case same_value:
+                set(number, {.kind = Kind::same});
+                return true;
             case in_other_register: {
                 const std::uint64_t other = in.uleb();
                 if (other < no_register)
@@ -143,10 +168,18 @@ private:
                     set(number, {.kind = Kind::undefined});
                 return true;
             }
-            case offset_extended: store(number, in.uleb()); return true;
-            case offset_extended_sf: store(number, static_cast<std::uint64_t>(in.sleb())); return true;
-            case gnu_negative_offset_extended: store(number, -in.uleb()); return true;
-            case val_offset: set(number, {.kind = Kind::cfa_plus, .offset = factored(in.uleb())}); return true;
+            case offset_extended:
+                store(number, in.uleb());
+                return true;
+            case offset_extended_sf:
+                store(number, static_cast<std::uint64_t>(in.sleb()));
+                return true;
+            case gnu_negative_offset_extended:
+                store(number, -in.uleb());
+                return true;
+            case val_offset:
+                set(number, {.kind = Kind::cfa_plus, .offset = factored(in.uleb())});
+                return true;
             case val_offset_sf:
                 set(number, {.kind = Kind::cfa_plus, .offset = factored(static_cast<std::uint64_t>(in.sleb()))});
                 return true;
@@ -156,7 +189,8 @@ private:
             case val_expression:
                 set(number, {.kind = Kind::is_expression, .expression = keep_expression(in)});
                 return true;
-            default: return false;
+            default:
+                return false;
         }
     }
 
@@ -214,9 +248,8 @@ private:
         // Only at a position in the description's own instructions is `instructions_address` right.
         PointerBases bases = common_.bases;
         bases.function = description_.start;
-        const auto location =
-            read_encoded_pointer(in, common_.fde_encoding, description_.instructions_address + in.position(), bases,
-                                 common_.address_size);
+        const auto location = read_encoded_pointer(
+            in, common_.fde_encoding, description_.instructions_address + in.position(), bases, common_.address_size);
         return location && *location >= row_.start && move_to(*location);
     }
     bool move_to(std::uint64_t location) {
@@ -235,7 +268,7 @@ private:
     std::uint64_t address_;
     Arch arch_;
     bool big_endian_;
-    FrameRow row_;  // start is the current location
+    FrameRow row_;                                                      // start is the current location
     const std::array<RegisterRule, max_registers>* initial_ = nullptr;  // after the common entry's instructions
     std::vector<FrameRow> remembered_;
     bool cfa_defined_ = false, done_ = false;

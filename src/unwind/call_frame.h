@@ -17,7 +17,7 @@ struct CommonEntry {
     std::int64_t data_alignment = 1;
     std::uint8_t return_column = 0;
     std::uint8_t fde_encoding = 0;  // DW_EH_PE_*, of pointers in FDEs
-    std::uint8_t address_size = 8;
+    std::uint8_t address_size = 8, segment_size = 0;
     bool has_augmentation_data = false;
     bool signal_frame = false;
     Bytes instructions{};

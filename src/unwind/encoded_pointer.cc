@@ -4,7 +4,7 @@ namespace flamewire::unwind {
 namespace {
 
 constexpr std::uint8_t format_mask = 0x0f, relation_mask = 0x70, indirect = 0x80;  // DW_EH_PE_indirect
-constexpr std::uint8_t aligned = 0x50;                                            // DW_EH_PE_aligned
+constexpr std::uint8_t aligned = 0x50;                                             // DW_EH_PE_aligned
 
 std::uint64_t sign_extended(std::uint64_t value, unsigned size) {
     const unsigned unused = 64 - 8 * size;
@@ -15,16 +15,25 @@ std::uint64_t sign_extended(std::uint64_t value, unsigned size) {
 std::optional<std::uint64_t> read_value(DwarfCursor& cursor, std::uint8_t format, std::uint8_t address_size) {
     switch (format) {
         case 0x00:  // DW_EH_PE_absptr
-        case 0x08: return cursor.fixed(address_size);  // DW_EH_PE_signed
-        case 0x01: return cursor.uleb();
-        case 0x02: return cursor.fixed(2);
-        case 0x03: return cursor.fixed(4);
+        case 0x08:
+            return cursor.fixed(address_size);  // DW_EH_PE_signed
+        case 0x01:
+            return cursor.uleb();
+        case 0x02:
+            return cursor.fixed(2);
+        case 0x03:
+            return cursor.fixed(4);
         case 0x04:
-        case 0x0c: return cursor.fixed(8);
-        case 0x09: return static_cast<std::uint64_t>(cursor.sleb());
-        case 0x0a: return sign_extended(cursor.fixed(2), 2);
-        case 0x0b: return sign_extended(cursor.fixed(4), 4);
-        default: return std::nullopt;
+        case 0x0c:
+            return cursor.fixed(8);
+        case 0x09:
+            return static_cast<std::uint64_t>(cursor.sleb());
+        case 0x0a:
+            return sign_extended(cursor.fixed(2), 2);
+        case 0x0b:
+            return sign_extended(cursor.fixed(4), 4);
+        default:
+            return std::nullopt;
     }
 }
 
@@ -42,12 +51,23 @@ std::optional<std::uint64_t> read_encoded_pointer(DwarfCursor& cursor, std::uint
     if (!value || !cursor.ok() || (encoding & indirect) != 0) return std::nullopt;
     std::optional<std::uint64_t> base;
     switch (encoding & relation_mask) {
-        case 0x00: base = 0; break;
-        case 0x10: base = here; break;            // DW_EH_PE_pcrel
-        case 0x20: base = bases.text; break;      // DW_EH_PE_textrel
-        case 0x30: base = bases.data; break;      // DW_EH_PE_datarel
-        case 0x40: base = bases.function; break;  // DW_EH_PE_funcrel
-        default: break;
+        case 0x00:
+            base = 0;
+            break;
+        case 0x10:
+            base = here;
+            break;  // DW_EH_PE_pcrel
+        case 0x20:
+            base = bases.text;
+            break;  // DW_EH_PE_textrel
+        case 0x30:
+            base = bases.data;
+            break;  // DW_EH_PE_datarel
+        case 0x40:
+            base = bases.function;
+            break;  // DW_EH_PE_funcrel
+        default:
+            break;
     }
     if (!base) return std::nullopt;
     return truncate_address(*base + *value, address_size);

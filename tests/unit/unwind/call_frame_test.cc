@@ -83,7 +83,8 @@ TEST_CASE("push rbp; mov rsp, rbp; …; leave") {
 
 TEST_CASE("remember and restore bring back the CFA, the registers and the signature") {
     // def_cfa_offset 32, rbx at CFA-16; remember; advance 16; def_cfa rbp 64, rbx same, rbp undefined; advance 16; restore.
-    Function function{.instructions = bytes({0x0e, 32, 0x83, 2, 0x0a, 0x50, 0x0c, 6, 64, 0x08, 3, 0x07, 6, 0x50, 0x0b})};
+    Function function{.instructions =
+                          bytes({0x0e, 32, 0x83, 2, 0x0a, 0x50, 0x0c, 6, 64, 0x08, 3, 0x07, 6, 0x50, 0x0b})};
     const auto middle = function.at(0x1010);
     REQUIRE(middle);
     CHECK(middle->cfa_register == 6);
@@ -142,16 +143,16 @@ TEST_CASE("restore takes the common entry's rule") {
 
 TEST_CASE("every way to say where a register is") {
     Function function{.instructions = bytes({
-                          0x05, 0, 0x80, 0x01,  // offset_extended rax, 128: CFA - 1024
-                          0x11, 1, 0x7e,        // offset_extended_sf rdx, -2: CFA + 16
-                          0x2f, 2, 3,           // negative_offset_extended rcx, 3: CFA + 24
-                          0x14, 3, 4,           // val_offset rbx, 4: is CFA - 32
-                          0x15, 4, 0x7b,        // val_offset_sf rsi, -5: is CFA + 40
-                          0x09, 5, 12,          // register rdi, r12
-                          0x10, 6, 2, 0x77, 8,  // expression rbp: breg7 8
-                          0x16, 8, 1, 0x30,     // val_expression r8: lit0
-                          0x07, 9, 0x08, 10,    // undefined r9, same_value r10
-                          0x2e, 0xff, 0x01,     // args_size 255
+                          0x05, 0,    0x80, 0x01,     // offset_extended rax, 128: CFA - 1024
+                          0x11, 1,    0x7e,           // offset_extended_sf rdx, -2: CFA + 16
+                          0x2f, 2,    3,              // negative_offset_extended rcx, 3: CFA + 24
+                          0x14, 3,    4,              // val_offset rbx, 4: is CFA - 32
+                          0x15, 4,    0x7b,           // val_offset_sf rsi, -5: is CFA + 40
+                          0x09, 5,    12,             // register rdi, r12
+                          0x10, 6,    2,    0x77, 8,  // expression rbp: breg7 8
+                          0x16, 8,    1,    0x30,     // val_expression r8: lit0
+                          0x07, 9,    0x08, 10,       // undefined r9, same_value r10
+                          0x2e, 0xff, 0x01,           // args_size 255
                       })};
     const auto row = function.at(0x1000);
     REQUIRE(row);
@@ -171,11 +172,11 @@ TEST_CASE("every way to say where a register is") {
 }
 
 TEST_CASE("every way to say what the CFA is") {
-    Function function{.instructions = bytes({0x41, 0x12, 6, 0x7e,        // 1001 def_cfa_sf rbp, -2: rbp + 16
-                                             0x41, 0x13, 0x7c,           // 1002 def_cfa_offset_sf -4: rbp + 32
-                                             0x41, 0x0d, 10,             // 1003 def_cfa_register r10: r10 + 32
-                                             0x41, 0x0f, 3, 0x76, 0x78, 0x06,  // 1004 expression: breg6 -8; deref
-                                             0x41, 0x0c, 7, 0x88, 0x01})};     // 1005 rsp + 136
+    Function function{.instructions = bytes({0x41, 0x12, 6,    0x7e,              // 1001 def_cfa_sf rbp, -2: rbp + 16
+                                             0x41, 0x13, 0x7c,                    // 1002 def_cfa_offset_sf -4: rbp + 32
+                                             0x41, 0x0d, 10,                      // 1003 def_cfa_register r10: r10 + 32
+                                             0x41, 0x0f, 3,    0x76, 0x78, 0x06,  // 1004 expression: breg6 -8; deref
+                                             0x41, 0x0c, 7,    0x88, 0x01})};     // 1005 rsp + 136
     CHECK(function.at(0x1001)->cfa_register == 6);
     CHECK(function.at(0x1001)->cfa_offset == 16);
     CHECK(function.at(0x1002)->cfa_offset == 32);
@@ -207,8 +208,8 @@ TEST_CASE("locations advance by every size, in the target's byte order") {
             CHECK(row->start == start);
         }
     };
-    Function little{.instructions = bytes({0x02, 0x80, 0x03, 0x00, 0x02, 0x04, 0x00, 0x00, 0x03, 0x00,
-                                           0x1d, 0, 0, 0, 1, 0, 0, 0, 0}),
+    Function little{.instructions = bytes(
+                        {0x02, 0x80, 0x03, 0x00, 0x02, 0x04, 0x00, 0x00, 0x03, 0x00, 0x1d, 0, 0, 0, 1, 0, 0, 0, 0}),
                     .end = 0x10000000};
     starts(little, {0x1000, 0x1080, 0x1280, 0x31280, 0x1031280});
     Function big{.instructions = bytes({0x02, 0x80, 0x03, 0x02, 0x00, 0x04, 0x00, 0x03, 0x00, 0x00}),
@@ -252,14 +253,14 @@ TEST_CASE("what nobody can read is refused") {
         Function function{.instructions = bytes(instructions)};
         return !function.at(0x1000);
     };
-    CHECK(refused({0x17}));                    // no such instruction
+    CHECK(refused({0x17}));  // no such instruction
     CHECK(refused({0x3f}));
-    CHECK(refused({0x2d}));                    // aarch64's only
-    CHECK(refused({0x0c, 7}));                 // the operand is missing
-    CHECK(refused({0x0c, 0xff, 0x03, 8}));     // CFA in register 511
-    CHECK(refused({0x0f, 200, 0x30}));         // an expression longer than the bytes
+    CHECK(refused({0x2d}));                 // aarch64's only
+    CHECK(refused({0x0c, 7}));              // the operand is missing
+    CHECK(refused({0x0c, 0xff, 0x03, 8}));  // CFA in register 511
+    CHECK(refused({0x0f, 200, 0x30}));      // an expression longer than the bytes
     CHECK(refused({0x04, 1, 2}));
-    CHECK(refused({0x80, 0x80, 0x80}));        // an LEB128 without an end
+    CHECK(refused({0x80, 0x80, 0x80}));                    // an LEB128 without an end
     CHECK(refused({0x01, 0xff, 0x0f, 0, 0, 0, 0, 0, 0}));  // set_loc backwards
     Function no_cfa{.initial = bytes({0x90, 1})};
     CHECK_FALSE(no_cfa.at(0x1000));

@@ -1,0 +1,16 @@
+// Sections that a linker compressed (SHF_COMPRESSED; of unwind tables only .debug_frame can be). Source: gABI, "Section
+// Compression". zstd is read; what zlib compressed is not: the agent has no zlib, and would not unwind what the desk does.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "base/bytes.h"
+
+namespace flamewire::unwind {
+
+// Contents of a compressed section of at most `limit` bytes. Nothing: damaged, larger, or compressed otherwise.
+std::optional<std::string> decompress_section(Bytes section, bool is_64, bool big_endian, std::size_t limit);
+
+}  // namespace flamewire::unwind
