@@ -20,6 +20,9 @@ std::uint64_t touch(const Record& record) {
     std::uint64_t sum = 0;
     if (const auto* sample = std::get_if<SampleRecord>(&record)) {
         for (const std::uint64_t ip : sample->callchain) sum += ip;
+        for (const std::uint64_t value : sample->registers) sum += value;
+        for (const std::byte byte : sample->stack) sum += std::to_integer<std::uint64_t>(byte);
+        for (const BranchEntry& branch : sample->branches) sum += branch.from + branch.to + branch.flags;
     } else if (const auto* map = std::get_if<Mmap2Record>(&record)) {
         for (const char letter : map->path) sum += static_cast<unsigned char>(letter);
         for (const std::byte byte : map->build_id) sum += std::to_integer<std::uint64_t>(byte);
@@ -28,6 +31,14 @@ std::uint64_t touch(const Record& record) {
     }
     return sum;
 }
+
+// One layout of each kind; the id of a sample chooses, as in the event set.
+constexpr std::array<SampleLayout, 5> layouts{SampleLayout{},
+                                              SampleLayout{wire::StackMode::fp, false, 0x180, 0},
+                                              SampleLayout{wire::StackMode::hybrid, false, 0xff0fff, 2'048},
+                                              SampleLayout{wire::StackMode::dwarf, false, 0xff0fff, 65'528},
+                                              SampleLayout{wire::StackMode::lbr, true, 0, 0}};
+const SampleLayout& layout_of(Bytes record) { return layouts[sample_id(record) % layouts.size()]; }
 
 }  // namespace
 
@@ -59,7 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             last_ns = merged.time_ns;
             Record record;
             RecordOrigin origin;
-            if (decode_record(merged.bytes, record, origin) != Decoded::ok) continue;
+            if (decode_record(merged.bytes, layout_of(merged.bytes), record, origin) != Decoded::ok) continue;
             sum += touch(record) + (copies.is_copy(record, origin) ? 1U : 0U);
         }
     }
@@ -70,6 +81,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::memcpy(one.data(), data, size);
     Record record;
     RecordOrigin origin;
-    if (decode_record(std::as_bytes(std::span(one)), record, origin) == Decoded::ok) sum += touch(record);
+    const Bytes bytes = std::as_bytes(std::span(one));
+    for (const SampleLayout& layout : layouts)
+        if (decode_record(bytes, layout, record, origin) == Decoded::ok) sum += touch(record);
     return sum == 0x1234'5678'9abc'def0 ? 1 : 0;
 }

@@ -42,6 +42,55 @@ TEST_CASE("attributes of a sampling event") {
     CHECK((attr.exclude_kernel == 0 && attr.exclude_user == 0 && attr.exclude_callchain_kernel == 0));
     CHECK(attr.wakeup_events == 0);
     CHECK(attr.watermark == 1);
+    CHECK(attr.exclude_callchain_user == 0);
+    CHECK((attr.sample_regs_user == 0 && attr.sample_stack_user == 0 && attr.branch_sample_type == 0));
+}
+
+TEST_CASE("what each mode adds to a sample") {
+    using wire::StackMode;
+    EventSpec spec = cycles();
+    Capabilities capabilities = modern();
+    capabilities.register_mask = 0xff0fff;     // x86-64 without segment registers: 20 registers
+    capabilities.stack_pointer_mask = 0x180;  // sp is bit 7, ip bit 8
+    const auto layout = [&](StackMode mode, bool stack_pointer = false) {
+        return sample_layout(mode, spec.parts[0], {16'384, 2'048, stack_pointer}, capabilities);
+    };
+    const auto with = [&](const SampleLayout& wanted) {
+        return sample_attr(spec, spec.parts[0], {.frequency_hz = 99, .kernel = true, .layout = wanted}, capabilities);
+    };
+    // REGS_USER 0x1000, STACK_USER 0x2000, BRANCH_STACK 0x800.
+    const perf_event_attr dwarf = with(layout(StackMode::dwarf));
+    CHECK(dwarf.sample_type == 0x131a7);
+    CHECK((dwarf.sample_regs_user == 0xff0fff && dwarf.sample_stack_user == 16'384));
+    CHECK((dwarf.exclude_callchain_user == 1 && dwarf.exclude_callchain_kernel == 0 && dwarf.exclude_user == 0));
+    const perf_event_attr hybrid = with(layout(StackMode::hybrid));
+    CHECK(hybrid.sample_type == 0x131a7);
+    CHECK((hybrid.sample_regs_user == 0xff0fff && hybrid.sample_stack_user == 2'048));
+    CHECK(hybrid.exclude_callchain_user == 0);
+    const perf_event_attr lbr = with(layout(StackMode::lbr));
+    CHECK(lbr.sample_type == 0x109a7);
+    CHECK(lbr.branch_sample_type == 0x801);  // USER 1, CALL_STACK 1 << 11
+    CHECK(lbr.exclude_callchain_user == 0);
+    const perf_event_attr fp = with(layout(StackMode::fp));
+    CHECK(fp.sample_type == 0x101a7);
+    const perf_event_attr with_pointer = with(layout(StackMode::fp, true));
+    CHECK(with_pointer.sample_type == 0x111a7);
+    CHECK((with_pointer.sample_regs_user == 0x180 && with_pointer.sample_stack_user == 0));
+    CHECK(with_pointer.exclude_callchain_user == 0);
+    CHECK(layout(StackMode::dwarf).mode == StackMode::dwarf);
+    CHECK(layout(StackMode::hybrid).mode == StackMode::hybrid);
+    CHECK(layout(StackMode::lbr).mode == StackMode::lbr);
+
+    // Software events have no branch records.
+    spec.parts[0].type = PERF_TYPE_SOFTWARE;
+    CHECK(layout(StackMode::lbr) == SampleLayout{});
+    CHECK(layout(StackMode::dwarf).mode == StackMode::dwarf);
+    spec.parts[0].type = PERF_TYPE_TRACEPOINT;
+    CHECK(layout(StackMode::lbr).mode == StackMode::fp);
+    spec.parts[0].type = PERF_TYPE_RAW;
+    CHECK(layout(StackMode::lbr).branches);
+    // A kernel without registers for samples is asked for none.
+    CHECK(sample_layout(StackMode::fp, spec.parts[0], {16'384, 2'048, true}, modern()) == SampleLayout{});
 }
 
 TEST_CASE("rates, periods and modes") {
@@ -83,12 +132,38 @@ TEST_CASE("the PMU number of a generic event can be taken away") {
 }
 
 TEST_CASE("ring sizes") {
+    const auto pages = [](RingDemand demand, std::uint64_t page_size = 4096) {
+        return ring_pages_for(demand, page_size).sample;
+    };
     // 999 Hz: 512 B * 999 / 2 = 255,744 B, the next power of two is 64 pages of 4 KiB.
-    CHECK(ring_pages_for(999, 4096).sample == 64);
-    CHECK(ring_pages_for(99, 4096).sample == 16);          // the least, 64 KiB
-    CHECK(ring_pages_for(1'000'000, 4096).sample == 256);  // the most, 1 MiB
-    CHECK(ring_pages_for(0, 4096).sample == 64);
-    CHECK(ring_pages_for(99, 4096).sideband == 32);
-    CHECK(ring_pages_for(99, 65'536).sample == 1);
-    CHECK(ring_pages_for(99, 65'536).sideband == 2);
+    CHECK(pages({.samples_per_second = 999}) == 64);
+    CHECK(pages({.samples_per_second = 99}) == 16);          // the least, 64 KiB
+    CHECK(pages({.samples_per_second = 1'000'000}) == 256);  // the most, 1 MiB
+    CHECK(pages({}) == 64);
+    CHECK(ring_pages_for({.samples_per_second = 99}, 4096).sideband == 32);
+    CHECK(pages({.samples_per_second = 99}, 65'536) == 1);
+    CHECK(ring_pages_for({.samples_per_second = 99}, 65'536).sideband == 2);
+
+    // With stacks: 200 ms. 17,000 B * 199 samples = 3.4 MB, so 4 MiB.
+    CHECK(pages({.samples_per_second = 999, .sample_bytes = 17'000}) == 1024);
+    CHECK(pages({.samples_per_second = 99, .sample_bytes = 17'000}) == 128);       // 323,000 B: 512 KiB
+    CHECK(pages({.samples_per_second = 20'000, .sample_bytes = 17'000}) == 2048);  // the most, 8 MiB
+    CHECK(pages({.samples_per_second = 1, .sample_bytes = 17'000}) == 64);         // 8 samples: 136,000 B
+    CHECK(pages({.sample_bytes = 17'000}) == 512);                                 // 64 samples: 1,088,000 B
+
+    // All rings together stay below 1/32 of the machine's memory: 64 MiB leaves 2 MiB, half a MiB for each of 4 CPUs.
+    RingDemand board{.samples_per_second = 999, .sample_bytes = 17'000, .cpus = 4, .memory_bytes = 64 << 20};
+    CHECK(pages(board) == 128);
+    board.memory_bytes = 8 << 20;  // but not below 8 samples
+    CHECK(pages(board) == 64);
+    board.memory_bytes = std::uint64_t{1} << 40;
+    CHECK(pages(board) == 1024);
+}
+
+TEST_CASE("bytes planned for a sample") {
+    CHECK(planned_sample_bytes({}) == 512);
+    // A stack of 16 KiB with its two sizes, 20 registers and their abi, fields and a kernel chain.
+    CHECK(planned_sample_bytes({wire::StackMode::dwarf, false, 0xff0fff, 16'384}) == 16'384 + 16 + 21 * 8 + 256);
+    CHECK(planned_sample_bytes({wire::StackMode::fp, false, 0x180, 0}) == 512 + 3 * 8);
+    CHECK(planned_sample_bytes({wire::StackMode::lbr, true, 0, 0}) == 512 + 32 * 24);
 }

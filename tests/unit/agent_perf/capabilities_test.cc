@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <map>
 
@@ -23,6 +24,9 @@ struct FakeKernel {
     bool scheduled = true;    // … and get their turn
     bool kernel_mode = true;  // may be sampled
     int open_error = 0;       // of everything
+    bool registers = true;   // HAVE_PERF_REGS and HAVE_PERF_USER_STACK_DUMP
+    bool narrow = false;     // a 32-bit kernel: it knows 16 registers
+    bool call_stacks = true;  // branch records in call-stack mode
     int max_precise = 3;
     std::int64_t paranoid = 1;
     std::int64_t max_rate = 100'000;
@@ -38,8 +42,17 @@ struct FakeKernel {
         if ((attr.read_format & PERF_FORMAT_LOST) != 0 && version < 600) return -EINVAL;
         if (attr.freq != 0 && attr.sample_freq > static_cast<std::uint64_t>(max_rate)) return -EINVAL;
         if (attr.exclude_kernel == 0 && !kernel_mode) return -EACCES;
+        if ((attr.sample_type & PERF_SAMPLE_REGS_USER) != 0) {
+            if (!registers) return -ENOSYS;
+            if (attr.sample_regs_user == 0 || (narrow && attr.sample_regs_user >> 16 != 0)) return -EINVAL;
+        }
+        if ((attr.sample_type & PERF_SAMPLE_STACK_USER) != 0) {
+            if (!registers) return -ENOSYS;
+            if (attr.sample_stack_user >= 65'535 || attr.sample_stack_user % 8 != 0) return -EINVAL;
+        }
         const bool hardware = attr.type != PERF_TYPE_SOFTWARE && attr.type != PERF_TYPE_TRACEPOINT;
         if (hardware && !pmu) return -ENOENT;
+        if ((attr.sample_type & PERF_SAMPLE_BRANCH_STACK) != 0 && (!hardware || !call_stacks)) return -EOPNOTSUPP;
         if (hardware && static_cast<int>(attr.precise_ip) > max_precise) return -EOPNOTSUPP;
         if (attr.type == PERF_TYPE_HARDWARE && (attr.config >> 32) != 0 && version < 515) return -EINVAL;
         fds[++next_fd] = attr;
@@ -101,7 +114,7 @@ TEST_CASE("attribute bits are asked for, one by one") {
     CHECK(
         (modern.max_stack == 127 && modern.max_sample_rate_hz == 100'000 && modern.mlock_bytes_per_cpu == 516 * 1024));
     CHECK(modern.pmus == std::vector<std::string>{"amd_df", "broken", "cpu", "software", "uncore_imc_0"});
-    CHECK(modern.unwind_modes == std::vector<std::string>{"fp"});
+    CHECK(modern.unwind_modes == std::vector<std::string>{"auto", "fp", "dwarf", "lbr"});
     for (FakeKernel* old : {&k54, &k49}) {
         const Capabilities capabilities = read(*old);
         CHECK((capabilities.perf_events && capabilities.clockid && capabilities.kernel_samples));
@@ -110,6 +123,70 @@ TEST_CASE("attribute bits are asked for, one by one") {
         // With what was found, opening works on the old kernel too.
         CHECK(choose(*old, "cycles,cpu-clock")->events.size() == 2);
     }
+}
+
+TEST_CASE("how stacks can be found is asked, too") {
+    using Modes = std::vector<std::string>;
+    FakeKernel no_registers{.registers = false}, no_branches{.call_stacks = false}, no_pmu_here{.pmu = false};
+    const Capabilities plain = read(no_registers);
+    CHECK(plain.unwind_modes == Modes{"auto", "fp", "lbr"});
+    CHECK((plain.register_mask == 0 && plain.stack_pointer_mask == 0 && !plain.user_stacks));
+    CHECK(read(no_pmu_here).unwind_modes == Modes{"auto", "fp", "dwarf"});
+    const Capabilities copies = read(no_branches);
+    CHECK(copies.unwind_modes == Modes{"auto", "fp", "dwarf"});
+    CHECK((copies.user_stacks && !copies.branch_stacks));
+    CHECK((copies.register_mask & copies.stack_pointer_mask) == copies.stack_pointer_mask);
+    CHECK(std::popcount(copies.stack_pointer_mask) >= 2);
+    CHECK(no_branches.fds.empty());
+
+    CHECK(check_unwind_here("auto", plain));
+    CHECK(check_unwind_here("fp", plain));
+    CHECK(check_unwind_here("lbr", plain));
+    for (const char* mode : {"dwarf", "hybrid"}) {
+        const auto refused = check_unwind_here(mode, plain);
+        REQUIRE_FALSE(refused);
+        CHECK(refused.error().code == ErrorCode::unsupported);
+        CHECK(refused.error().message ==
+              std::string(mode) +
+                  " needs a kernel that hands out user registers and stacks with samples; available: auto, fp, lbr");
+        CHECK(check_unwind_here(mode, copies));
+    }
+    const auto refused = check_unwind_here("lbr", copies);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message ==
+          "lbr needs a CPU that records call stacks (Intel) and whose counters can be used; available: auto, fp, dwarf");
+    // Where nothing may be opened, opening says why.
+    CHECK(check_unwind_here("dwarf", Capabilities{}));
+}
+
+#if defined(__x86_64__) || defined(__aarch64__)
+TEST_CASE("a 32-bit kernel is told by the registers that it knows") {
+    FakeKernel wide, narrow{.narrow = true};
+    const Capabilities here = read(wide), there = read(narrow);
+    CHECK(here.register_mask >> 16 != 0);
+    CHECK(there.register_mask != 0);
+    CHECK(there.register_mask >> 16 == 0);
+    CHECK(here.register_arch != there.register_arch);
+#if defined(__x86_64__)
+    CHECK(here.register_arch == unwind::Arch::x86_64);
+    CHECK(there.register_arch == unwind::Arch::x86);
+    CHECK(here.stack_pointer_mask == 0x180);  // PERF_REG_X86_SP 7, PERF_REG_X86_IP 8
+#else
+    CHECK(here.register_arch == unwind::Arch::aarch64);
+    CHECK(there.register_arch == unwind::Arch::arm);
+    CHECK(here.stack_pointer_mask == 0x1'8000'a000);  // PERF_REG_ARM64_SP 31, _PC 32, and those of a 32-bit process
+    CHECK(there.stack_pointer_mask == 0xa000);  // PERF_REG_ARM_SP 13, PERF_REG_ARM_PC 15
+#endif
+}
+#endif
+
+TEST_CASE("names of stack modes") {
+    for (const wire::StackMode mode :
+         {wire::StackMode::fp, wire::StackMode::hybrid, wire::StackMode::dwarf, wire::StackMode::lbr})
+        CHECK(stack_mode(name_of(mode)) == mode);
+    CHECK(name_of(wire::StackMode::lbr) == "lbr");
+    CHECK_FALSE(stack_mode("auto"));
+    CHECK_FALSE(stack_mode(""));
 }
 
 TEST_CASE("without perf events every question ends in a sentence") {

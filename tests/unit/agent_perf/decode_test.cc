@@ -10,18 +10,26 @@ using namespace flamewire::agent;
 namespace {
 
 template <class T>
-T decoded(const std::vector<std::uint64_t>& words, RecordOrigin& origin) {
+T decoded(const std::vector<std::uint64_t>& words, RecordOrigin& origin, const SampleLayout& layout = {}) {
     Record record;
-    REQUIRE(decode_record(agent::as_bytes(words), record, origin) == Decoded::ok);
+    REQUIRE(decode_record(agent::as_bytes(words), layout, record, origin) == Decoded::ok);
     REQUIRE(std::holds_alternative<T>(record));
     return std::get<T>(record);
 }
 
-Decoded answer(Bytes bytes) {
+Decoded answer(Bytes bytes, const SampleLayout& layout = {}) {
     Record record;
     RecordOrigin origin;
-    return decode_record(bytes, record, origin);
+    return decode_record(bytes, layout, record, origin);
 }
+
+template <class T>
+std::vector<T> list(std::span<const T> values) {
+    return {values.begin(), values.end()};
+}
+
+// Registers with the numbers 7 and 8, 32 bytes of stack: two words of registers.
+constexpr SampleLayout with_stack{wire::StackMode::dwarf, false, 0x180, 32};
 
 }  // namespace
 
@@ -47,6 +55,121 @@ TEST_CASE("a sample") {
     // Padding behind the chain is no frame.
     const auto padded = sample_bytes(1, 2, {3}).u64(0).words();
     CHECK(decoded<SampleRecord>(padded, origin).callchain.size() == 1);
+}
+
+TEST_CASE("registers and stack bytes") {
+    // abi 2 (64 bits), sp, ip; size 32, the bytes, dyn_size 24: the last word is what the ring held before.
+    const auto words = sample_bytes(7, 1, {0xffff'ffff'ffff'ff80, 0xffff'ffff'8100'0000})
+                           .u64(2)
+                           .u64(0x7ffc'0000)
+                           .u64(0x401234)
+                           .u64(32)
+                           .u64(11)
+                           .u64(12)
+                           .u64(13)
+                           .u64(0xdead)
+                           .u64(24)
+                           .words();
+    RecordOrigin origin;
+    const auto sample = decoded<SampleRecord>(words, origin, with_stack);
+    CHECK(sample.mode == wire::StackMode::dwarf);
+    CHECK(sample.callchain.size() == 2);
+    CHECK((sample.register_abi == 2 && sample.register_mask == 0x180));
+    CHECK(list(sample.registers) == std::vector<std::uint64_t>{0x7ffc'0000, 0x401234});
+    REQUIRE(sample.stack.size() == 24);
+    CHECK(std::memcmp(sample.stack.data(), &words[14], 24) == 0);
+    CHECK(words[14] == 11);
+    CHECK_FALSE(sample.stack_cut);
+    CHECK(sample.branches.empty());
+    CHECK(sample_id(agent::as_bytes(words)) == 7);
+
+    // All that there was room for: the stack goes on.
+    auto full = words;
+    full[18] = 32;
+    CHECK(decoded<SampleRecord>(full, origin, with_stack).stack.size() == 32);
+    CHECK(decoded<SampleRecord>(full, origin, with_stack).stack_cut);
+    // Nothing could be copied.
+    full[18] = 0;
+    CHECK(decoded<SampleRecord>(full, origin, with_stack).stack.empty());
+    CHECK_FALSE(decoded<SampleRecord>(full, origin, with_stack).stack_cut);
+    // More copied than there is room.
+    for (const std::uint64_t copied : {33ULL, 40ULL, ~0ULL}) {
+        full[18] = copied;
+        CHECK(answer(agent::as_bytes(full), with_stack) == Decoded::malformed);
+    }
+    // Room for more than the record has.
+    for (const std::uint64_t size : {40ULL, 1ULL << 63, ~0ULL, ~0ULL - 7}) {
+        auto wrong = words;
+        wrong[13] = size;
+        CHECK(answer(agent::as_bytes(wrong), with_stack) == Decoded::malformed);
+    }
+    // Cut anywhere.
+    for (std::size_t count = 0; count < words.size(); ++count) {
+        auto shorter = words;
+        shorter.resize(count);
+        if (count > 0) {
+            const auto size = static_cast<std::uint16_t>(count * 8);
+            std::memcpy(static_cast<char*>(static_cast<void*>(shorter.data())) + 6, &size, sizeof size);
+        }
+        CHECK(answer(agent::as_bytes(shorter), with_stack) == Decoded::malformed);
+    }
+}
+
+TEST_CASE("samples without registers or without room for a stack") {
+    RecordOrigin origin;
+    // A kernel thread: abi 0 and no registers; size 0 and no dyn_size.
+    const auto none = sample_bytes(7, 1).u64(0).u64(0).words();
+    const auto sample = decoded<SampleRecord>(none, origin, with_stack);
+    CHECK((sample.register_abi == 0 && sample.register_mask == 0 && sample.registers.empty()));
+    CHECK((sample.stack.empty() && !sample.stack_cut));
+    // The kernel made less room than it was asked for, and filled it.
+    const auto little = sample_bytes(7, 1).u64(1).u64(5).u64(6).u64(8).u64(99).u64(8).words();
+    const auto reduced = decoded<SampleRecord>(little, origin, with_stack);
+    CHECK(reduced.register_abi == 1);
+    CHECK((reduced.stack.size() == 8 && reduced.stack_cut));
+    // Padding behind the last field.
+    const auto padded = sample_bytes(7, 1).u64(1).u64(5).u64(6).u64(8).u64(99).u64(8).u64(0).u64(0).words();
+    CHECK(decoded<SampleRecord>(padded, origin, with_stack).stack.size() == 8);
+    // Only registers: what stands behind them is not looked at.
+    const SampleLayout pointer{wire::StackMode::fp, false, 0x180, 0};
+    const auto two = sample_bytes(7, 1, {1}).u64(2).u64(5).u64(6).u64(~0ULL).words();
+    const auto fp = decoded<SampleRecord>(two, origin, pointer);
+    CHECK(fp.mode == wire::StackMode::fp);
+    CHECK(list(fp.registers) == std::vector<std::uint64_t>{5, 6});
+    CHECK(fp.stack.empty());
+}
+
+TEST_CASE("branch records stand between chain and registers") {
+    const SampleLayout layout{wire::StackMode::lbr, true, 0x100, 0};
+    RecordBytes record = sample_bytes(7, 1, {0xabc});
+    record.u64(2).u64(0x1000).u64(0x2000).u64(1).u64(0x3000).u64(0x4000).u64(0).u64(2).u64(0x55);
+    const auto words = record.words();
+    RecordOrigin origin;
+    const auto sample = decoded<SampleRecord>(words, origin, layout);
+    CHECK(sample.mode == wire::StackMode::lbr);
+    REQUIRE(sample.branches.size() == 2);
+    CHECK((sample.branches[0].from == 0x1000 && sample.branches[0].to == 0x2000 && sample.branches[0].flags == 1));
+    CHECK((sample.branches[1].from == 0x3000 && sample.branches[1].to == 0x4000));
+    CHECK(list(sample.registers) == std::vector<std::uint64_t>{0x55});
+    CHECK(list(sample.callchain) == std::vector<std::uint64_t>{0xabc});
+    const auto empty = sample_bytes(7, 1).u64(0).u64(0).words();
+    CHECK(decoded<SampleRecord>(empty, origin, layout).branches.empty());
+    // More records than bytes, also where the product overflows.
+    for (const std::uint64_t count : {4ULL, 1ULL << 61, ~0ULL / 24 + 1, ~0ULL}) {
+        auto wrong = words;
+        wrong[9] = count;
+        CHECK(answer(agent::as_bytes(wrong), layout) == Decoded::malformed);
+    }
+}
+
+TEST_CASE("the id of a sample") {
+    CHECK(sample_id({}) == 0);
+    const auto words = sample_bytes(77, 1).words();
+    CHECK(sample_id(agent::as_bytes(words)) == 77);
+    CHECK(sample_id(agent::as_bytes(words).first(16)) == 77);
+    CHECK(sample_id(agent::as_bytes(words).first(15)) == 0);
+    const auto task = task_bytes(false, 1, 2, 3, 4).words();
+    CHECK(sample_id(agent::as_bytes(task)) == 0);
 }
 
 TEST_CASE("maps, with inode and with build-id") {

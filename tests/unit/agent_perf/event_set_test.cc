@@ -1,93 +1,24 @@
 // The event set on the running kernel, with software events: what a burning process consumed is what its samples say.
-// Processes are made by fork(), so that children have few threads and known work. Bounds are wide: they tell one from
-// two and all from none.
-#include "agent/perf/event_set.h"
-
+// Bounds are wide: they tell one from two and all from none.
 #include <catch2/catch.hpp>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
-#include <csignal>
-#include <ctime>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <thread>
 
 #include "agent/perf/threads.h"
-#include "base/clock.h"
-#include "base/file.h"
+#include "live_target.h"
 
 using namespace flamewire;
 using namespace flamewire::agent;
-
-namespace {
-
 using std::chrono::milliseconds;
 
-bool perf_works() {
-    static const Capabilities capabilities = read_capabilities(real_sysfs());
-    if (!capabilities.perf_events) WARN("perf_event_open is not allowed here: the event set was NOT tested");
-    return capabilities.perf_events;
-}
-
-void burn_thread_cpu(std::uint64_t nanoseconds) {
-    const auto used = [] {
-        timespec now{};
-        ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-        return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-    };
-    const std::uint64_t end = used() + nanoseconds;
-    while (used() < end)
-        for (int i = 0; i < 1'000; ++i) asm volatile("" : : : "memory");
-}
-
-// A forked process that runs `work` after it got a byte; killed and reaped at the end.
-class Child {
-public:
-    template <class Work>
-    explicit Child(Work work) {
-        REQUIRE(::pipe(pipe_) == 0);
-        pid_ = ::fork();
-        if (pid_ == 0) {
-            ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-            char byte = 0;
-            if (::read(pipe_[0], &byte, 1) == 1) work();
-            ::_exit(0);
-        }
-    }
-    ~Child() {
-        ::kill(pid_, SIGKILL);
-        reap();
-        ::close(pipe_[0]);
-        ::close(pipe_[1]);
-    }
-    Child(const Child&) = delete;
-    Child& operator=(const Child&) = delete;
-
-    void go() const { REQUIRE(::write(pipe_[1], "g", 1) == 1); }
-    [[nodiscard]] std::uint32_t pid() const { return static_cast<std::uint32_t>(pid_); }
-    // CPU time of all its threads, those that ended included.
-    [[nodiscard]] double cpu_seconds() const {
-        clockid_t clock{};
-        timespec used{};
-        if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return -1;
-        return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
-    }
-    void reap() {
-        if (!reaped_) ::waitpid(pid_, nullptr, 0);
-        reaped_ = true;
-    }
-
-private:
-    int pipe_[2] = {-1, -1};
-    pid_t pid_ = -1;
-    bool reaped_ = false;
-};
+namespace {
 
 struct Counter final : RecordSink {
     std::map<std::uint32_t, std::uint64_t> samples_of;  // thread
@@ -121,48 +52,12 @@ struct Counter final : RecordSink {
     }
 };
 
-std::unique_ptr<EventSet> open_set(EventSetOptions options, std::string_view events = "cpu-clock",
-                                   std::uint32_t hz = 999) {
-    const Capabilities capabilities = read_capabilities(real_sysfs());
-    auto choice = choose_events(*parse_events(events, real_sysfs()), hz, 0, true, capabilities);
-    REQUIRE(choice);
-    options.choice = *choice;
-    auto set = EventSet::open(options, capabilities);
-    if (!set) FAIL(set.error().message);
-    return *std::move(set);
-}
-
-void run(EventSet& set, RecordSink& sink, milliseconds time, milliseconds tick = milliseconds(100)) {
-    const std::uint64_t end = monotonic_ns() + static_cast<std::uint64_t>(time.count()) * 1'000'000;
-    while (monotonic_ns() < end) {
-        set.wait(tick, -1);
-        set.drain(sink, false);
-    }
-}
-
-// Until the child has used so much more CPU time; the machine may be busy with other things.
-void run_cpu(EventSet& set, RecordSink& sink, const Child& child, double seconds) {
-    const double end = child.cpu_seconds() + seconds;
-    const std::uint64_t limit = monotonic_ns() + 60'000'000'000;
-    while (child.cpu_seconds() < end && monotonic_ns() < limit) run(set, sink, milliseconds(20), milliseconds(20));
-}
-
-void burn_until(const Child& child, double seconds) {
-    const double end = child.cpu_seconds() + seconds;
-    while (child.cpu_seconds() < end) ::usleep(10'000);
-}
-
-void finish(EventSet& set, RecordSink& sink) {
-    REQUIRE(set.disable());
-    set.drain(sink, true);
-}
-
 }  // namespace
 
 TEST_CASE("one thread: samples are CPU time times rate, in order, with weight and chain") {
     if (!perf_works()) return;
     Child child([] { burn_thread_cpu(60'000'000'000); });
-    auto set = open_set({.pids = {child.pid()}});
+    auto set = open_set({.targets = {{child.pid()}}});
     Counter seen;
     const double before = child.cpu_seconds();
     child.go();
@@ -189,7 +84,7 @@ TEST_CASE("one thread: samples are CPU time times rate, in order, with weight an
 TEST_CASE("two events: each sample says of which it is") {
     if (!perf_works()) return;
     Child child([] { burn_thread_cpu(60'000'000'000); });
-    auto set = open_set({.pids = {child.pid()}}, "cpu-clock@999,task-clock@99");
+    auto set = open_set({.targets = {{child.pid()}}}, "cpu-clock@999,task-clock@99");
     struct ByEvent final : RecordSink {
         EventSet* set = nullptr;
         std::uint64_t of[2] = {0, 0};
@@ -246,7 +141,7 @@ TEST_CASE("a target that creates threads in a loop while we attach: nothing twic
     constexpr std::uint64_t nominal = life_cpu_ns * hz / 1'000'000'000;  // 59 samples a life
     std::uint64_t duplicates = 0, whole_lives = 0, few = 0, many = 0;
     for (int round = 0; round < 6; ++round) {
-        auto set = open_set({.pids = {child.pid()}}, "cpu-clock", hz);
+        auto set = open_set({.targets = {{child.pid()}}}, "cpu-clock", hz);
         const std::uint64_t attached_ns = monotonic_ns();
         const double before = child.cpu_seconds();
         Counter seen;
@@ -291,7 +186,7 @@ TEST_CASE("a thread that we open twice over is counted once") {
     });
     child.go();
     while (list_threads(child.pid()).size() < 2) ::usleep(1'000);
-    auto set = open_set({.pids = {child.pid()}});
+    auto set = open_set({.targets = {{child.pid()}}});
     Counter seen;
     run_cpu(*set, seen, child, 0.7);
     finish(*set, seen);
@@ -319,7 +214,7 @@ TEST_CASE("children are followed through fork and exec") {
             ::waitpid(grandchild, nullptr, 0);
         }
     });
-    auto set = open_set({.pids = {child.pid()}});
+    auto set = open_set({.targets = {{child.pid()}}});
     Counter seen;
     child.go();
     while (!set->targets_gone()) run(*set, seen, milliseconds(50), milliseconds(50));
@@ -340,7 +235,7 @@ TEST_CASE("enable on exec: nothing before, everything after") {
         burn_thread_cpu(100'000'000);
         ::execl("/bin/sh", "sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done", nullptr);
     });
-    auto set = open_set({.pids = {child.pid()}, .enable_on_exec = true});
+    auto set = open_set({.targets = {{child.pid()}}, .enable_on_exec = true});
     struct First final : RecordSink {
         std::uint64_t exec_ns = 0, first_ns = 0, samples = 0;
         void on_record(const Record& record) override {
@@ -367,7 +262,7 @@ TEST_CASE("disable and enable stop and start samples, process records go on") {
         for (;;) std::thread([] { burn_thread_cpu(5'000'000); }).join();
     });
     child.go();
-    auto set = open_set({.pids = {child.pid()}});
+    auto set = open_set({.targets = {{child.pid()}}});
     Counter running, paused, again;
     run_cpu(*set, running, child, 0.2);
     REQUIRE(set->disable());
@@ -394,8 +289,8 @@ TEST_CASE("one-page rings that nobody reads: read + lost is what a twin with roo
     });
     child.go();
     ::usleep(20'000);
-    auto small = open_set({.pids = {child.pid()}, .start_disabled = true, .force_one_page = true});
-    auto large = open_set({.pids = {child.pid()}, .start_disabled = true, .ring_pages = 512});
+    auto small = open_set({.targets = {{child.pid()}}, .start_disabled = true, .force_one_page = true});
+    auto large = open_set({.targets = {{child.pid()}}, .start_disabled = true, .ring_pages = 512});
     Counter few, all;
     REQUIRE(large->enable());
     REQUIRE(small->enable());
@@ -420,8 +315,10 @@ TEST_CASE("processes that are not there") {
     const Capabilities capabilities = read_capabilities(real_sysfs());
     const auto choice = choose_events(*parse_events("cpu-clock", real_sysfs()), 99, 0, true, capabilities);
     REQUIRE(choice);
-    const auto code = [&](std::vector<std::uint32_t> pids) {
-        const auto set = EventSet::open({.choice = *choice, .pids = std::move(pids)}, capabilities);
+    const auto code = [&](const std::vector<std::uint32_t>& pids) {
+        EventSetOptions options{.choice = *choice};
+        for (const std::uint32_t pid : pids) options.targets.push_back({pid});
+        const auto set = EventSet::open(options, capabilities);
         return set ? ErrorCode::io : set.error().code;
     };
     CHECK(code({}) == ErrorCode::invalid);
@@ -444,7 +341,7 @@ TEST_CASE("rings shrink to what may be locked, and say so") {
         return nullptr;
     };
     const auto self = static_cast<std::uint32_t>(::getpid());
-    auto set = EventSet::open({.choice = *choice, .pids = {self}}, capabilities, kernel);
+    auto set = EventSet::open({.choice = *choice, .targets = {{self}}}, capabilities, kernel);
     REQUIRE(set);
     const auto notices = (*set)->take_notices();
     REQUIRE(notices.size() == 1);
@@ -454,7 +351,7 @@ TEST_CASE("rings shrink to what may be locked, and say so") {
         error = -EPERM;
         return nullptr;
     };
-    const auto refused = EventSet::open({.choice = *choice, .pids = {self}}, capabilities, kernel);
+    const auto refused = EventSet::open({.choice = *choice, .targets = {{self}}}, capabilities, kernel);
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == ErrorCode::permission);
 }

@@ -91,7 +91,7 @@ TEST_CASE("records that wrap are put together, others are not copied") {
         REQUIRE(merge.next(record));
         Record decoded;
         RecordOrigin origin;
-        REQUIRE(decode_record(record.bytes, decoded, origin) == Decoded::ok);
+        REQUIRE(decode_record(record.bytes, {}, decoded, origin) == Decoded::ok);
         const auto& sample = std::get<SampleRecord>(decoded);
         REQUIRE(sample.time_ns == time);
         REQUIRE(sample.callchain.size() == time % 40);

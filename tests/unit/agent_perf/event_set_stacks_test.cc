@@ -1,0 +1,324 @@
+// Registers, stack bytes and modes of samples on the running kernel: what a process that knows its own stack wrote there
+// is what its samples hold.
+#include <catch2/catch.hpp>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "agent/perf/threads.h"
+#include "live_target.h"
+
+using namespace flamewire;
+using namespace flamewire::agent;
+
+namespace {
+
+// Where a burning child is, in memory shared with the test.
+struct Place {
+    std::atomic<std::uint64_t> marker_address, return_address, stack_top;
+};
+constexpr std::uint64_t marker = 0x5ca1'ab1e'0ddb'a11d;
+
+struct SharedPlace {
+    void* memory = ::mmap(nullptr, sizeof(Place), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    Place& place = *new (memory) Place;
+    ~SharedPlace() { ::munmap(memory, sizeof(Place)); }
+};
+
+__attribute__((noinline)) void burn_in_place(Place& place) {
+    static std::array<char, 65'536> bytes;
+    place.return_address = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
+    const int zero = ::open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    for (;;) {
+        for (int i = 0; i < 20'000; ++i) asm volatile("" : : : "memory");
+        (void)!::read(zero, bytes.data(), bytes.size());  // so that some samples are of the kernel
+    }
+}
+
+__attribute__((noinline)) void stand_in_place(Place& place) {
+    volatile std::uint64_t on_stack = marker;
+    place.marker_address = reinterpret_cast<std::uintptr_t>(&on_stack);
+    burn_in_place(place);
+    on_stack = 0;  // no tail call
+}
+
+// Burns on a stack that ends where we know, with a page above it that nobody can read.
+void stand_on_own_stack(Place& place) {
+    constexpr std::size_t size = std::size_t{256} << 10, guard = std::size_t{64} << 10;
+    void* memory = ::mmap(nullptr, size + guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const auto top = reinterpret_cast<std::uintptr_t>(memory) + size;
+    ::mprotect(reinterpret_cast<void*>(top), guard, PROT_NONE);
+    place.stack_top = top;
+    pthread_attr_t attributes;
+    ::pthread_attr_init(&attributes);
+    ::pthread_attr_setstack(&attributes, memory, size);
+    pthread_t thread{};
+    ::pthread_create(
+        &thread, &attributes,
+        [](void* argument) -> void* {
+            stand_in_place(*static_cast<Place*>(argument));
+            return nullptr;
+        },
+        &place);
+    ::pthread_join(thread, nullptr);
+}
+
+#if defined(__aarch64__)
+constexpr std::uint64_t stack_pointer_bit = std::uint64_t{1} << 31;  // PERF_REG_ARM64_SP
+#else
+constexpr std::uint64_t stack_pointer_bit = 1U << 7;  // PERF_REG_X86_SP
+#endif
+
+std::uint64_t word_at(Bytes bytes, std::uint64_t offset) {
+    std::uint64_t word = 0;
+    if (offset <= bytes.size() && bytes.size() - offset >= sizeof word)
+        std::memcpy(&word, bytes.data() + offset, sizeof word);
+    return word;
+}
+
+// What the samples of one process looked like.
+struct Stacks {
+    std::uint64_t samples = 0, kernel = 0, kernel_chains = 0, user_chains = 0, without_registers = 0;
+    std::uint64_t cut = 0, stack_bytes = 0, to_the_top = 0, markers = 0, returns = 0, sp_in_stack = 0;
+    std::set<wire::StackMode> modes;
+    std::set<std::size_t> registers, branches;
+
+    void add(const SampleRecord& sample, const Place& place) {
+        ++samples;
+        modes.insert(sample.mode);
+        kernel += sample.user_mode ? 0 : 1;
+        const auto chain_has = [&](std::uint64_t context) {
+            return std::find(sample.callchain.begin(), sample.callchain.end(), context) != sample.callchain.end();
+        };
+        kernel_chains += chain_has(static_cast<std::uint64_t>(PERF_CONTEXT_KERNEL)) ? 1 : 0;
+        user_chains += chain_has(static_cast<std::uint64_t>(PERF_CONTEXT_USER)) ? 1 : 0;
+        branches.insert(sample.branches.size());
+        cut += sample.stack_cut ? 1 : 0;
+        stack_bytes += sample.stack.size();
+        if (sample.register_abi == 0) {
+            ++without_registers;
+            return;
+        }
+        registers.insert(sample.registers.size());
+        const auto before = static_cast<std::size_t>(std::popcount(sample.register_mask & (stack_pointer_bit - 1)));
+        if (before >= sample.registers.size()) return;
+        const std::uint64_t sp = sample.registers[before];
+        sp_in_stack += sp < place.stack_top && place.stack_top - sp <= 16'384 ? 1 : 0;
+        to_the_top += sp + sample.stack.size() == place.stack_top ? 1 : 0;
+        markers += word_at(sample.stack, place.marker_address - sp) == marker ? 1 : 0;
+        // A function that calls others keeps its return address in its frame.
+        for (std::uint64_t at = 0; at < sample.stack.size(); at += 8)
+            if (word_at(sample.stack, at) == place.return_address) {
+                ++returns;
+                break;
+            }
+    }
+};
+
+struct StacksByProcess final : RecordSink {
+    explicit StacksByProcess(const Place& where) : place(where) {}
+    const Place& place;
+    std::map<std::uint32_t, Stacks> of;
+    std::uint64_t lost = 0;
+    void on_record(const Record& record) override {
+        if (const auto* sample = std::get_if<SampleRecord>(&record)) of[sample->pid].add(*sample, place);
+        if (const auto* gap = std::get_if<LostRecord>(&record); gap && !gap->sideband) lost += gap->count;
+    }
+};
+
+bool stacks_work(const Capabilities& capabilities) {
+    const bool works =
+        capabilities.register_mask != 0 && capabilities.user_stacks && sizeof(void*) == 8 && perf_works();
+    if (!works) WARN("no registers and stacks with samples here, or a 32-bit program: NOT tested");
+    return works;
+}
+
+}  // namespace
+
+TEST_CASE("dwarf mode: registers, the stack from sp on, and of the chain only the kernel's half") {
+    const Capabilities capabilities = read_capabilities(real_sysfs());
+    if (!stacks_work(capabilities)) return;
+    SharedPlace shared;
+    Child child([&] { stand_on_own_stack(shared.place); });
+    child.go();
+    while (shared.place.return_address == 0) ::usleep(1'000);
+    for (const std::uint32_t stack_bytes : {16'384U, highest_stack_bytes, 512U}) {
+        auto set = open_set({.targets = {{child.pid(), wire::StackMode::dwarf}}, .stack_bytes = stack_bytes});
+        StacksByProcess all(shared.place);
+        run_cpu(*set, all, child, 0.3);
+        finish(*set, all);
+        const Stacks& seen = all.of[child.pid()];
+        CAPTURE(stack_bytes, seen.samples, seen.kernel, seen.without_registers);
+        REQUIRE(seen.samples > 100);
+        CHECK(all.lost == 0);
+        CHECK(set->take_notices().empty());
+        CHECK(seen.modes == std::set{wire::StackMode::dwarf});
+        CHECK(seen.without_registers == 0);
+        CHECK(seen.registers ==
+              std::set{static_cast<std::size_t>(std::popcount(capabilities.register_mask))});
+        CHECK(seen.sp_in_stack == seen.samples);
+        CHECK(seen.markers == seen.samples);
+        CHECK(seen.returns == seen.samples);
+        CHECK(seen.user_chains == 0);
+        if (capabilities.kernel_samples) {
+            CHECK(seen.kernel > 10);
+            CHECK(seen.kernel < seen.samples);
+        }
+        CHECK(seen.kernel_chains == seen.kernel);
+        // The copy ends with the stack, or because it is full.
+        const bool full = stack_bytes == 512;
+        CHECK(seen.cut == (full ? seen.samples : 0));
+        CHECK(seen.to_the_top == (full ? 0 : seen.samples));
+        if (full) CHECK(seen.stack_bytes == seen.samples * 512);
+    }
+}
+
+TEST_CASE("targets of different modes share the rings; children have their parent's") {
+    const Capabilities capabilities = read_capabilities(real_sysfs());
+    if (!stacks_work(capabilities)) return;
+    SharedPlace shared;
+    const auto stand = [&] { stand_on_own_stack(shared.place); };
+    // The marker and the addresses are those of the process that stood there last; only its samples are compared.
+    Child by_pointer([] { burn_thread_cpu(60'000'000'000); });
+    Child hybrid([] { burn_thread_cpu(60'000'000'000); });
+    Child dwarf([&] {
+        if (::fork() == 0) ::prctl(PR_SET_PDEATHSIG, SIGKILL), stand();
+        burn_thread_cpu(60'000'000'000);
+    });
+    auto set = open_set({.targets = {{by_pointer.pid()},
+                                     {hybrid.pid(), wire::StackMode::hybrid},
+                                     {dwarf.pid(), wire::StackMode::dwarf}},
+                         .sample_stack_pointer = true});
+    StacksByProcess all(shared.place);
+    for (const Child* child : {&by_pointer, &hybrid, &dwarf}) child->go();
+    for (const Child* child : {&by_pointer, &hybrid, &dwarf}) run_cpu(*set, all, *child, 0.15);
+    finish(*set, all);
+    REQUIRE(all.of.size() == 4);
+    CHECK(all.lost == 0);
+    const auto words = [](std::uint64_t mask) {
+        return std::set{static_cast<std::size_t>(std::popcount(mask))};
+    };
+    for (const auto& [pid, seen] : all.of) {
+        CAPTURE(pid, seen.samples);
+        CHECK(seen.samples > 30);
+        CHECK(seen.without_registers == 0);
+        if (pid == by_pointer.pid()) {
+            CHECK(seen.modes == std::set{wire::StackMode::fp});
+            CHECK(seen.registers == words(capabilities.stack_pointer_mask));
+            CHECK(seen.user_chains == seen.samples);
+            CHECK(seen.stack_bytes == 0);
+        } else if (pid == hybrid.pid()) {
+            CHECK(seen.modes == std::set{wire::StackMode::hybrid});
+            CHECK(seen.registers == words(capabilities.register_mask));
+            CHECK(seen.user_chains == seen.samples);
+            CHECK(seen.stack_bytes <= seen.samples * 2'048);
+            CHECK(seen.stack_bytes > 0);
+        } else {
+            CHECK(seen.modes == std::set{wire::StackMode::dwarf});
+            CHECK(seen.registers == words(capabilities.register_mask));
+            CHECK(seen.user_chains == 0);
+            CHECK(seen.stack_bytes > 0);
+            if (pid != dwarf.pid()) CHECK(seen.markers == seen.samples);
+        }
+    }
+}
+
+TEST_CASE("a thread born while we attach has its process's mode, also when its parent is opened twice") {
+    const Capabilities capabilities = read_capabilities(real_sysfs());
+    if (!stacks_work(capabilities)) return;
+    SharedPlace shared;
+    Child dwarf([] {
+        std::thread late([] {
+            ::usleep(400'000);
+            std::thread([] { burn_thread_cpu(60'000'000'000); }).join();
+        });
+        late.join();
+    });
+    Child other([] { burn_thread_cpu(60'000'000'000); });
+    dwarf.go();
+    while (list_threads(dwarf.pid()).size() < 2) ::usleep(1'000);
+    auto set = open_set({.targets = {{other.pid()}, {dwarf.pid(), wire::StackMode::dwarf}}});
+    StacksByProcess all(shared.place);
+    run_cpu(*set, all, dwarf, 0.3);
+    finish(*set, all);
+    CHECK(set->counts().samples_duplicate > 50);
+    CHECK(all.of[dwarf.pid()].samples > 100);
+    CHECK(all.of[dwarf.pid()].modes == std::set{wire::StackMode::dwarf});
+    CHECK(all.of[dwarf.pid()].user_chains == 0);
+}
+
+TEST_CASE("samples with stacks that find no room are counted to the last one") {
+    const Capabilities capabilities = read_capabilities(real_sysfs());
+    if (!stacks_work(capabilities)) return;
+    if (!capabilities.format_lost) {
+        WARN("no PERF_FORMAT_LOST here: NOT tested");
+        return;
+    }
+    SharedPlace shared;
+    Child child([] { burn_thread_cpu(60'000'000'000); });
+    child.go();
+    const EventSetOptions options{.targets = {{child.pid(), wire::StackMode::dwarf}}, .start_disabled = true};
+    EventSetOptions little = options;
+    little.ring_pages = 16;
+    auto small = open_set(little);
+    auto large = open_set(options);
+    StacksByProcess few(shared.place), all(shared.place);
+    REQUIRE(large->enable());
+    REQUIRE(small->enable());
+    for (int round = 0; round < 3; ++round) {
+        burn_until(child, 0.1);
+        small->drain(few, false);
+        large->drain(all, false);
+    }
+    REQUIRE(small->disable());
+    REQUIRE(large->disable());
+    small->drain(few, true);
+    large->drain(all, true);
+    const EventSetCounts counts = small->counts();
+    CHECK(counts.samples_read == few.of[child.pid()].samples);
+    CHECK(counts.samples_read > 3);
+    CHECK(counts.samples_lost > 100);
+    CHECK(few.lost == counts.samples_lost);
+    CHECK(all.lost == 0);
+    CHECK(static_cast<double>(counts.samples_read + counts.samples_lost) ==
+          Approx(static_cast<double>(all.of[child.pid()].samples)).epsilon(0.03));
+}
+
+TEST_CASE("what the modes cannot do here is said once") {
+    if (!perf_works()) return;
+    Capabilities capabilities = read_capabilities(real_sysfs());
+    const auto choice = choose_events(*parse_events("cpu-clock,task-clock", real_sysfs()), 99, 0, true, capabilities);
+    REQUIRE(choice);
+    const auto self = static_cast<std::uint32_t>(::getpid());
+    const auto codes = [&](wire::StackMode mode, std::uint32_t max_depth) {
+        auto set = EventSet::open({.choice = *choice, .targets = {{self, mode}}, .max_depth = max_depth}, capabilities);
+        if (!set) return std::vector<std::string>{set.error().message};
+        std::vector<std::string> found;
+        for (const wire::Notice& notice : (*set)->take_notices()) found.push_back(notice.code + ": " + notice.remedy);
+        return found;
+    };
+    using Codes = std::vector<std::string>;
+    capabilities.max_stack = 127;
+    CHECK(codes(wire::StackMode::fp, 0).empty());
+    CHECK(codes(wire::StackMode::fp, 127).empty());
+    CHECK(codes(wire::StackMode::fp, 1'024) == Codes{"depth-limited: sysctl -w kernel.perf_event_max_stack=1024"});
+    if (stacks_work(capabilities)) CHECK(codes(wire::StackMode::dwarf, 1'024).empty());
+    // Both events are the kernel's own, and have no branch records: they are sampled as in fp mode.
+    capabilities.branch_stacks = true;
+    CHECK(codes(wire::StackMode::lbr, 0) == Codes{"lbr-hardware-only: "});
+    capabilities.branch_stacks = capabilities.user_stacks = false;
+    capabilities.unwind_modes = {"auto", "fp"};
+    CHECK(codes(wire::StackMode::lbr, 0).at(0).starts_with("lbr needs a CPU"));
+    CHECK(codes(wire::StackMode::hybrid, 0) ==
+          Codes{"hybrid needs a kernel that hands out user registers and stacks with samples; available: auto, fp"});
+}

@@ -1,0 +1,119 @@
+// A process to sample and an event set on it, for tests on the running kernel. Processes are made by fork(), so that they
+// have few threads and known work. Waits go by the CPU time that they used: the machine may be busy with other things.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <ctime>
+#include <memory>
+#include <string_view>
+
+#include "agent/perf/event_set.h"
+#include "base/clock.h"
+
+namespace flamewire::agent {
+
+using std::chrono::milliseconds;
+
+inline bool perf_works() {
+    static const Capabilities capabilities = read_capabilities(real_sysfs());
+    if (!capabilities.perf_events) WARN("perf_event_open is not allowed here: the event set was NOT tested");
+    return capabilities.perf_events;
+}
+
+inline void burn_thread_cpu(std::uint64_t nanoseconds) {
+    const auto used = [] {
+        timespec now{};
+        ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+        return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+    };
+    const std::uint64_t end = used() + nanoseconds;
+    while (used() < end)
+        for (int i = 0; i < 1'000; ++i) asm volatile("" : : : "memory");
+}
+
+// A forked process that runs `work` after it got a byte; killed and reaped at the end.
+class Child {
+public:
+    template <class Work>
+    explicit Child(Work work) {
+        REQUIRE(::pipe(pipe_) == 0);
+        pid_ = ::fork();
+        if (pid_ == 0) {
+            ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+            char byte = 0;
+            if (::read(pipe_[0], &byte, 1) == 1) work();
+            ::_exit(0);
+        }
+    }
+    ~Child() {
+        ::kill(pid_, SIGKILL);
+        reap();
+        ::close(pipe_[0]);
+        ::close(pipe_[1]);
+    }
+    Child(const Child&) = delete;
+    Child& operator=(const Child&) = delete;
+
+    void go() const { REQUIRE(::write(pipe_[1], "g", 1) == 1); }
+    [[nodiscard]] std::uint32_t pid() const { return static_cast<std::uint32_t>(pid_); }
+    // CPU time of all its threads, those that ended included.
+    [[nodiscard]] double cpu_seconds() const {
+        clockid_t clock{};
+        timespec used{};
+        if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return -1;
+        return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+    }
+    void reap() {
+        if (!reaped_) ::waitpid(pid_, nullptr, 0);
+        reaped_ = true;
+    }
+
+private:
+    int pipe_[2] = {-1, -1};
+    pid_t pid_ = -1;
+    bool reaped_ = false;
+};
+
+inline std::unique_ptr<EventSet> open_set(EventSetOptions options, std::string_view events = "cpu-clock",
+                                   std::uint32_t hz = 999) {
+    const Capabilities capabilities = read_capabilities(real_sysfs());
+    auto choice = choose_events(*parse_events(events, real_sysfs()), hz, 0, true, capabilities);
+    REQUIRE(choice);
+    options.choice = *choice;
+    auto set = EventSet::open(options, capabilities);
+    if (!set) FAIL(set.error().message);
+    return *std::move(set);
+}
+
+inline void run(EventSet& set, RecordSink& sink, milliseconds time, milliseconds tick = milliseconds(100)) {
+    const std::uint64_t end = monotonic_ns() + static_cast<std::uint64_t>(time.count()) * 1'000'000;
+    while (monotonic_ns() < end) {
+        set.wait(tick, -1);
+        set.drain(sink, false);
+    }
+}
+
+// Until the child has used so much more CPU time; the machine may be busy with other things.
+inline void run_cpu(EventSet& set, RecordSink& sink, const Child& child, double seconds) {
+    const double end = child.cpu_seconds() + seconds;
+    const std::uint64_t limit = monotonic_ns() + 60'000'000'000;
+    while (child.cpu_seconds() < end && monotonic_ns() < limit) run(set, sink, milliseconds(20), milliseconds(20));
+}
+
+inline void burn_until(const Child& child, double seconds) {
+    const double end = child.cpu_seconds() + seconds;
+    while (child.cpu_seconds() < end) ::usleep(10'000);
+}
+
+inline void finish(EventSet& set, RecordSink& sink) {
+    REQUIRE(set.disable());
+    set.drain(sink, true);
+}
+
+}  // namespace flamewire::agent
