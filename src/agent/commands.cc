@@ -90,7 +90,7 @@ private:
     const rapidjson::Value& args_;
 };
 
-Result<SettingsChange> read_change(const Arguments& args) {
+Result<SettingsChange> read_change(const Arguments& args, const Capabilities& capabilities) {
     SettingsChange change;
     change.frequency_hz = TRY(args.number<std::uint32_t>("frequency", 1, limits::max_frequency_hz));
     change.period = TRY(args.number<std::uint64_t>("count", 1, limits::max_period));
@@ -102,7 +102,13 @@ Result<SettingsChange> read_change(const Arguments& args) {
     change.unwind = TRY(args.text("unwind"));
     if (!change.unwind) change.unwind = TRY(args.text("callgraph"));
     if (change.unwind && change.unwind->empty()) change.unwind.reset();
-    if (change.unwind) (void)TRY(check_unwind(*change.unwind));
+    if (change.unwind) {
+        (void)TRY(check_unwind(*change.unwind));
+        (void)TRY(check_unwind_here(*change.unwind, capabilities));
+    }
+    if (const auto size = TRY(args.number<std::uint64_t>("stack_size", limits::min_stack_bytes, limits::max_stack_bytes)))
+        change.stack_bytes = whole_words(*size);
+    change.max_depth = TRY(args.number<std::uint32_t>("max_depth", limits::min_depth, limits::max_depth));
     return change;
 }
 
@@ -131,6 +137,9 @@ void put_settings(JsonObject& reply, const Settings& settings) {
         .number("interval", settings.interval_ms)
         .text("callgraph", settings.unwind)
         .text("unwind", settings.unwind)
+        .number("stack_size", settings.stack_bytes)
+        .number("max_depth", settings.max_depth)
+        .number("unwind_memory", settings.unwind_memory_bytes)
         .text("mode", "continuous");
 }
 
@@ -144,6 +153,26 @@ void put_running(JsonObject& reply, const Running& running) {
     put_notices(reply, running.notices);
 }
 
+void put_unwinds(JsonObject& reply, const std::vector<UnwindState>& processes) {
+    reply.array("unwind_processes");
+    for (const UnwindState& process : processes)
+        reply.element()
+            .number("pid", process.pid)
+            .text("comm", process.comm)
+            .text("mode", name_of(process.mode))
+            .text("why", process.why)
+            .number("samples", process.samples)
+            .number("whole", process.whole)
+            .number("joined", process.joined)
+            .number("truncated", process.truncated)
+            .number("open_end", process.open_end)
+            .number("stopped", process.stopped)
+            .number("frames", process.frames)
+            .number("stack_bytes", process.stack_bytes)
+            .end_object();
+    reply.end_array();
+}
+
 Result<std::string> status(const wire::Command& command, const Machine& machine, Control& control) {
     const StatusReport report = control.status();
     const Capabilities capabilities = control.capabilities();
@@ -151,6 +180,7 @@ Result<std::string> status(const wire::Command& command, const Machine& machine,
     reply.text("state", state_name(report.state));
     if (report.running) {
         put_running(reply, *report.running);
+        put_unwinds(reply, report.running->unwind_processes);
     } else {
         reply.null("pid");
         put_settings(reply, report.settings);
@@ -167,6 +197,7 @@ Result<std::string> status(const wire::Command& command, const Machine& machine,
         .number("samples_lost", counts.samples_lost)
         .number("samples_dropped", counts.samples_dropped)
         .number("batches", counts.batches)
+        .number("ring_bytes", counts.ring_bytes)
         .number("spool_bytes", report.spool_bytes)
         .text("link", report.link);
     return reply.finish();
@@ -219,7 +250,7 @@ Result<std::string> start(const wire::Command& command, Control& control) {
     request.name = TRY(args.text("name")).value_or("");
     if (!request.pids.empty() && !request.name.empty()) return refuse("pid and name exclude each other");
     if (request.pids.empty() && request.name.empty()) return refuse("pid required");
-    request.change = TRY(read_change(args));
+    request.change = TRY(read_change(args, control.capabilities()));
     const Running running = TRY(control.start(request));
     Reply reply(command);
     put_running(reply, running);
@@ -234,7 +265,7 @@ Result<std::string> running_reply(const wire::Command& command, Result<Running> 
 }
 
 Result<std::string> configure(const wire::Command& command, Control& control) {
-    const SettingsChange change = TRY(read_change(Arguments(command.args)));
+    const SettingsChange change = TRY(read_change(Arguments(command.args), control.capabilities()));
     const std::optional<Running> running = TRY(control.configure(change));
     Reply reply(command);
     if (running) {

@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "agent/machine.h"
+#include "agent/perf/capabilities.h"
 #include "wire/session_file.h"
 
 namespace flamewire::agent {
@@ -33,6 +34,9 @@ enum Option : int {
     opt_interval,
     opt_events,
     opt_unwind,
+    opt_stack_size,
+    opt_unwind_memory,
+    opt_max_depth,
     opt_no_kernel,
     opt_spool,
     opt_ring_pages,
@@ -58,6 +62,9 @@ const option long_options[] = {
     {"interval", required_argument, nullptr, opt_interval},
     {"events", required_argument, nullptr, opt_events},
     {"unwind", required_argument, nullptr, opt_unwind},
+    {"stack-size", required_argument, nullptr, opt_stack_size},
+    {"unwind-memory", required_argument, nullptr, opt_unwind_memory},
+    {"max-depth", required_argument, nullptr, opt_max_depth},
     {"no-kernel", no_argument, nullptr, opt_no_kernel},
     {"spool", required_argument, nullptr, opt_spool},
     {"ring-pages", required_argument, nullptr, opt_ring_pages},
@@ -137,6 +144,19 @@ Result<bool> apply_settings(int code, std::string_view value, Settings& settings
             break;
         case opt_unwind:
             settings.unwind = TRY(check_unwind(value));
+            break;
+        case opt_stack_size:
+            settings.stack_bytes = whole_words(
+                TRY(parse_bytes("--stack-size", value, limits::min_stack_bytes, limits::max_stack_bytes)));
+            break;
+        case opt_unwind_memory:
+            settings.unwind_memory_bytes =
+                TRY(parse_number("--unwind-memory", value, limits::min_unwind_mib, limits::max_unwind_mib)) << 20;
+            break;
+        case opt_max_depth:
+            settings.max_depth =
+                static_cast<std::uint32_t>(TRY(parse_number("--max-depth", value, limits::min_depth, limits::max_depth)));
+            settings.max_depth_given = true;
             break;
         case opt_no_kernel:
             settings.kernel = false;
@@ -240,12 +260,11 @@ Result<std::uint64_t> parse_number(std::string_view what, std::string_view text,
     return value;
 }
 
+std::uint32_t whole_words(std::uint64_t stack_bytes) { return static_cast<std::uint32_t>((stack_bytes + 7) / 8 * 8); }
+
 Result<std::string> check_unwind(std::string_view mode) {
-    if (mode == "fp") return std::string(mode);
-    if (mode == "auto" || mode == "dwarf" || mode == "lbr")
-        return usage(
-            fmt::format("unwinding by {} is not available in this version; available: fp (frame pointers)", mode));
-    return usage(fmt::format("unknown unwind mode '{}'; available: fp (frame pointers)", mode));
+    if (mode == "auto" || stack_mode(mode)) return std::string(mode);
+    return usage(fmt::format("unknown unwind mode '{}'; there are auto, fp, dwarf, lbr and hybrid", mode));
 }
 
 Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bool stdout_is_terminal) {
@@ -313,7 +332,15 @@ Sampling
   --count N           a sample every N events, instead of a frequency
   --events LIST       perf's names, comma separated: cycles, cpu-clock:u, r01c2, cpu_core/cycles/, each with
                       optional @HZ (cycles, or cpu-clock where no hardware counter works)
-  --unwind MODE       how stacks are found: fp, by frame pointers (fp)
+  --unwind MODE       how user stacks are found (auto):
+                      auto    by what each process needs, measured: fp, hybrid or dwarf
+                      fp      frame pointers, as the kernel walks them
+                      dwarf   unwind tables, from registers and a copy of the stack
+                      lbr     the CPU's branch records, where it has them
+                      hybrid  tables for the innermost frames, frame pointers for the rest
+  --stack-size BYTES  copied with a sample in dwarf mode, 1024 to 65528, with K (16K)
+  --max-depth N       frames of a stack, 16 to 4096 (1024)
+  --unwind-memory MIB for unwind tables and rules, 4 to 1024 (32)
   --no-kernel         user space only
   --interval MS       between batches (250)
 
@@ -334,7 +361,7 @@ when a signal ended it, 126 or 127 when it cannot be run.
 }
 
 std::string version_text() {
-    return fmt::format("flamewire-agent {} {}\nunwind: fp\nwire protocol: {}\nsession file: {}\n", FLAMEWIRE_VERSION,
+    return fmt::format("flamewire-agent {} {}\nunwind: auto, fp, dwarf, lbr, hybrid\nwire protocol: {}\nsession file: {}\n", FLAMEWIRE_VERSION,
                        build_architecture(), wire_protocol_version, wire::session_version);
 }
 

@@ -85,6 +85,9 @@ Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bo
 Result<std::uint64_t> parse_number(std::string_view what, std::string_view text, std::uint64_t lowest,
                                    std::uint64_t highest);
 
+// Rounded up to what the kernel copies.
+std::uint32_t whole_words(std::uint64_t stack_bytes);
+
 // auto, fp, dwarf, lbr or hybrid, or a sentence that says which modes there are. Whether it works on this machine is
 // check_unwind_here's to say.
 Result<std::string> check_unwind(std::string_view mode);

@@ -93,6 +93,7 @@ std::optional<Error> Session::problem_of(const std::vector<std::uint32_t>& pids)
 
 Result<Running> Session::record(std::vector<std::uint32_t> pids, Settings settings, std::vector<EventSpec> events,
                                 std::string target) {
+    (void)TRY(check_unwind_here(settings.unwind, capabilities()));
     RecordingPlan plan;
     plan.target = target.empty() ? describe_target(pids) : std::move(target);
     plan.pids = std::move(pids);

@@ -92,7 +92,8 @@ struct RegisterSet {
 constexpr std::array register_sets{RegisterSet{unwind::Arch::x86_64, 1U << 7 | 1U << 8},
                                    RegisterSet{unwind::Arch::x86, 1U << 7 | 1U << 8}};
 #elif defined(__aarch64__) || defined(__arm__)
-constexpr std::array register_sets{RegisterSet{unwind::Arch::aarch64, std::uint64_t{1} << 31 | std::uint64_t{1} << 32},
+// A 32-bit process on a 64-bit kernel has its sp and pc at the numbers of r13 and r15.
+constexpr std::array register_sets{RegisterSet{unwind::Arch::aarch64, std::uint64_t{3} << 31 | 1U << 13 | 1U << 15},
                                    RegisterSet{unwind::Arch::arm, 1U << 13 | 1U << 15}};
 #else
 constexpr std::array<RegisterSet, 0> register_sets{};
@@ -232,6 +233,27 @@ Capabilities probe_capabilities(const Sysfs& sysfs, const Kernel& calls) {
     for (const Trial& trial : try_events(specs, options, capabilities, calls))
         if (trial.works()) capabilities.sampling_events.push_back(trial.spec.name);
     return capabilities;
+}
+
+std::string_view name_of(wire::StackMode mode) {
+    switch (mode) {
+        case wire::StackMode::fp:
+            return "fp";
+        case wire::StackMode::hybrid:
+            return "hybrid";
+        case wire::StackMode::dwarf:
+            return "dwarf";
+        case wire::StackMode::lbr:
+            return "lbr";
+    }
+    return "fp";
+}
+
+std::optional<wire::StackMode> stack_mode(std::string_view name) {
+    for (const wire::StackMode mode :
+         {wire::StackMode::fp, wire::StackMode::hybrid, wire::StackMode::dwarf, wire::StackMode::lbr})
+        if (name == name_of(mode)) return mode;
+    return std::nullopt;
 }
 
 Result<bool> check_unwind_here(std::string_view mode, const Capabilities& capabilities) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,11 @@ struct Capabilities {
     bool branch_stacks = false;                // samples can carry the CPU's call-stack branch records
     std::vector<std::string> unwind_modes;     // {"auto", "fp"}, and "dwarf", "lbr" where they work
 };
+
+// "fp", "hybrid", "dwarf", "lbr".
+std::string_view name_of(wire::StackMode mode);
+// The mode of that name; nothing for "auto", which leaves the choice to the agent.
+std::optional<wire::StackMode> stack_mode(std::string_view name);
 
 // unsupported with a sentence that says why `mode` does not work here, and what does.
 Result<bool> check_unwind_here(std::string_view mode, const Capabilities& capabilities);

@@ -60,20 +60,6 @@ std::vector<std::uint32_t> online_cpus() {
     return cpus;
 }
 
-Result<bool> check_mode(wire::StackMode mode, const Capabilities& capabilities) {
-    switch (mode) {
-        case wire::StackMode::dwarf:
-            return check_unwind_here("dwarf", capabilities);
-        case wire::StackMode::hybrid:
-            return check_unwind_here("hybrid", capabilities);
-        case wire::StackMode::lbr:
-            return check_unwind_here("lbr", capabilities);
-        case wire::StackMode::fp:
-            break;
-    }
-    return true;
-}
-
 bool target_gone(const Watched& watched) {
     const auto state = read_process_state(watched.target.pid);
     if (!state || state->start_ticks != watched.start_ticks) return true;
@@ -191,7 +177,7 @@ Result<bool> ThreadEventSet::attach() {
     if (options_.targets.empty()) return fail(ErrorCode::invalid, "no process to sample");
     if (options_.choice.events.empty()) return fail(ErrorCode::invalid, "no event to sample");
     for (const Target& target : options_.targets) {
-        (void)TRY(check_mode(target.mode, capabilities_));
+        (void)TRY(check_unwind_here(name_of(target.mode), capabilities_));
         const auto state = read_process_state(target.pid);
         if (!state) return fail(ErrorCode::not_found, fmt::format("process {} does not exist", target.pid));
         targets_.push_back({target, state->start_ticks});

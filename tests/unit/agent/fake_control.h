@@ -23,7 +23,10 @@ public:
     FakeControl() {
         known.paranoid = 2;
         known.sampling_events = {"cpu-clock", "page-faults"};
-        known.unwind_modes = {"fp"};
+        known.perf_events = true;
+        known.register_mask = 0xff0fff;
+        known.user_stacks = true;
+        known.unwind_modes = {"auto", "fp", "dwarf"};
         known.pmus = {"software"};
         known.max_sample_rate_hz = 100'000;
     }
