@@ -37,6 +37,8 @@ public:
         known_ |= std::uint64_t{1} << number;
     }
     void forget(std::size_t number) { known_ &= ~(std::uint64_t{1} << number); }
+    // Forgets all but those whose bits are set.
+    void keep(std::uint64_t mask) { known_ &= mask; }
 
     [[nodiscard]] std::uint64_t sp() const { return get(register_names(arch_).sp); }
     [[nodiscard]] std::uint64_t pc() const { return get(register_names(arch_).pc); }

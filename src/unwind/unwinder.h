@@ -15,8 +15,10 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/result.h"
 #include "unwind/code_map.h"
 #include "unwind/frame.h"
+#include "unwind/module_tables.h"
 #include "unwind/registers.h"
 #include "unwind/stop_reason.h"
 
@@ -24,12 +26,16 @@ namespace flamewire::unwind {
 
 inline constexpr std::size_t default_max_depth = 1024, highest_max_depth = 4096;
 
+using OpenTables = Result<std::unique_ptr<ModuleTables>> (*)(ModuleId id, elf::ByteSource bytes, PageCache& pages);
+
 struct UnwinderOptions {
     std::size_t memory_bytes = std::size_t{32} << 20;
     // Significant bits of a user address on aarch64; those above carry pointer authentication and tags.
     std::uint8_t aarch64_address_bits = 48;
     bool use_libunwind = true;  // where it is built in
     bool big_endian = false;    // of the target
+    // Makes the tables of a module; tests have tables of their own.
+    OpenTables open_tables = &ModuleTables::open;
 };
 
 // The top of a stack as it was copied when the registers were taken.

@@ -1,0 +1,20 @@
+// The architectures by their names.
+#include "unwind/arch.h"
+
+#include "unwind/registers.h"
+
+namespace flamewire::unwind {
+
+const ArchInfo& arch_info(Arch arch) {
+    switch (arch) {
+        case Arch::x86_64: return arch_x86_64;
+        case Arch::x86: return arch_x86;
+        case Arch::aarch64: return arch_aarch64;
+        case Arch::arm: return arch_arm;
+    }
+    return arch_x86_64;
+}
+
+const RegisterNames& register_names(Arch arch) { return arch_info(arch).names; }
+
+}  // namespace flamewire::unwind

@@ -1,0 +1,76 @@
+// aarch64. Sources: "Procedure Call Standard for the Arm 64-bit Architecture", section 6; "DWARF for the Arm 64-bit
+// Architecture"; the kernel's uapi/asm/sigcontext.h and asm/ucontext.h.
+#include <algorithm>
+#include <array>
+
+#include "unwind/arch.h"
+
+namespace flamewire::unwind {
+
+namespace {
+
+constexpr std::uint8_t fp = 29, lr = 30, sp = 31, pc = 32;
+
+// A frame record: x29 points to the pair of the caller's x29 and the return address, wherever in the frame they are.
+// Compilers keep the CFA by sp even then; whether x29 points to the pair is for the walk to see.
+bool frame_pointer_row(const FrameRow& row) {
+    const RegisterRule& outer_fp = row.registers[fp];
+    const RegisterRule& ra = row.registers[row.return_column];
+    if (row.cfa_is_expression || row.signal_frame || outer_fp.kind != RegisterRule::Kind::at_cfa ||
+        ra.kind != RegisterRule::Kind::at_cfa || ra.offset != outer_fp.offset + 8)
+        return false;
+    return row.cfa_register == sp || (row.cfa_register == fp && outer_fp.offset == -row.cfa_offset);
+}
+
+std::optional<Registers> by_frame_pointer(const Registers& registers, const MemoryReader& read) {
+    if (!registers.has(fp)) return std::nullopt;
+    const std::uint64_t frame = registers.get(fp);
+    if (frame % 8 != 0 || frame < registers.get(sp)) return std::nullopt;
+    const auto outer_frame = read(frame, 8);
+    if (!outer_frame) return std::nullopt;
+    const auto return_address = read(frame + 8, 8);
+    if (!return_address) return std::nullopt;
+    // The record lies anywhere in the frame, so the caller's sp is not known.
+    Registers caller(Arch::aarch64);
+    caller.set(fp, *outer_frame);
+    caller.set(pc, *return_address);
+    return caller;
+}
+
+// mov x8, #139; svc #0: rt_sigreturn is system call 139. Code is little-endian whatever the data are.
+constexpr std::array<unsigned char, 8> signal_return{0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4};
+
+bool is_signal_return(std::span<const std::byte> code) {
+    return code.size() >= signal_return.size() &&
+           std::ranges::equal(code.first(signal_return.size()), std::as_bytes(std::span(signal_return)));
+}
+
+// sp is at struct rt_sigframe: 128 bytes of siginfo, then the ucontext, whose sigcontext is 16-byte aligned at 176 and
+// has the fault address before x0 to x30, sp and pc.
+constexpr std::uint64_t first_register_offset = 128 + 176 + 8;
+
+std::optional<Registers> by_signal_frame(const Registers& registers, std::span<const std::byte> code,
+                                         const MemoryReader& read) {
+    if (!is_signal_return(code) || !registers.has(sp)) return std::nullopt;
+    Registers interrupted(Arch::aarch64);
+    for (std::size_t number = 0; number <= pc; ++number) {
+        const auto value = read(registers.get(sp) + first_register_offset + number * 8, 8);
+        if (!value) return std::nullopt;
+        interrupted.set(number, *value);
+    }
+    return interrupted;
+}
+
+}  // namespace
+
+const ArchInfo arch_aarch64{
+    .names = {.count = 33, .sp = sp, .pc = pc, .frame_pointer = fp, .link = lr, .return_column = lr, .word_size = 8},
+    .preserved = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, fp},
+    .preserved_count = 11,
+    .frame_pointer_row = frame_pointer_row,
+    .by_frame_pointer = by_frame_pointer,
+    .is_signal_return = is_signal_return,
+    .by_signal_frame = by_signal_frame,
+};
+
+}  // namespace flamewire::unwind

@@ -1,0 +1,80 @@
+// x86-64. Sources: System V psABI of AMD64, sections 3.2 and 3.6; the kernel's uapi/asm/sigcontext.h and
+// asm/sigframe.h.
+#include <algorithm>
+#include <array>
+
+#include "unwind/arch.h"
+
+namespace flamewire::unwind {
+
+namespace {
+
+constexpr std::uint8_t rbx = 3, rbp = 6, rsp = 7, r12 = 12, r13 = 13, r14 = 14, r15 = 15, rip = 16;
+
+bool frame_pointer_row(const FrameRow& row) {
+    const RegisterRule& fp = row.registers[rbp];
+    const RegisterRule& ra = row.registers[row.return_column];
+    return !row.cfa_is_expression && row.cfa_register == rbp && row.cfa_offset == 16 && !row.signal_frame &&
+           fp.kind == RegisterRule::Kind::at_cfa && fp.offset == -16 && ra.kind == RegisterRule::Kind::at_cfa &&
+           ra.offset == -8;
+}
+
+std::optional<Registers> by_frame_pointer(const Registers& registers, const MemoryReader& read) {
+    if (!registers.has(rbp)) return std::nullopt;
+    const std::uint64_t frame = registers.get(rbp);
+    if (frame % 8 != 0 || frame < registers.get(rsp)) return std::nullopt;
+    const auto return_address = read(frame + 8, 8);
+    if (!return_address) return std::nullopt;
+    const auto outer_frame = read(frame, 8);
+    if (!outer_frame) return std::nullopt;
+    Registers caller(Arch::x86_64);
+    caller.set(rbp, *outer_frame);
+    caller.set(rsp, frame + 16);
+    caller.set(rip, *return_address);
+    return caller;
+}
+
+// mov $15, %eax or %rax; syscall: rt_sigreturn is system call 15.
+constexpr std::array<unsigned char, 9> return_by_rax{0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
+constexpr std::array<unsigned char, 7> return_by_eax{0xb8, 15, 0, 0, 0, 0x0f, 0x05};
+
+bool starts_with(std::span<const std::byte> code, std::span<const unsigned char> expected) {
+    return code.size() >= expected.size() &&
+           std::ranges::equal(code.first(expected.size()), std::as_bytes(expected));
+}
+
+bool is_signal_return(std::span<const std::byte> code) {
+    return starts_with(code, return_by_rax) || starts_with(code, return_by_eax);
+}
+
+// The handler returned to the code through the first word of struct rt_sigframe, so sp is at its ucontext, whose
+// sigcontext (behind flags, link and stack_t: 40 bytes) holds the registers in this order.
+constexpr std::array<std::uint8_t, 17> sigcontext_order{8, 9, 10, 11, 12, 13, 14, 15, 5, 4, rbp, rbx, 1, 0, 2, rsp, rip};
+
+std::optional<Registers> by_signal_frame(const Registers& registers, std::span<const std::byte> code,
+                                         const MemoryReader& read) {
+    if (!is_signal_return(code) || !registers.has(rsp)) return std::nullopt;
+    Registers interrupted(Arch::x86_64);
+    std::uint64_t address = registers.get(rsp) + 40;
+    for (const std::uint8_t number : sigcontext_order) {
+        const auto value = read(address, 8);
+        if (!value) return std::nullopt;
+        interrupted.set(number, *value);
+        address += 8;
+    }
+    return interrupted;
+}
+
+}  // namespace
+
+const ArchInfo arch_x86_64{
+    .names = {.count = 17, .sp = rsp, .pc = rip, .frame_pointer = rbp, .link = no_register, .return_column = rip, .word_size = 8},
+    .preserved = {rbx, rbp, r12, r13, r14, r15},
+    .preserved_count = 6,
+    .frame_pointer_row = frame_pointer_row,
+    .by_frame_pointer = by_frame_pointer,
+    .is_signal_return = is_signal_return,
+    .by_signal_frame = by_signal_frame,
+};
+
+}  // namespace flamewire::unwind

@@ -1,0 +1,48 @@
+// How to leave a frame, small enough to be cached for every pc: what most rows of unwind tables say.
+//
+// A compact rule is these equations (w: the word size; preserved: ArchInfo::preserved, by position):
+//
+//     CFA            = value(cfa_register) + cfa_offset
+//     caller's pc    = *(CFA + return_at * w), or the link register's value when return_in_link
+//     caller's sp    = CFA
+//     caller's p[i]  = *(CFA + saved_at[i] * w)   when bit i of `saved` is set
+//                    = not known                  when bit i of `lost` is set
+//                    = value(p[i])                otherwise
+//     all others     = not known
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "unwind/arch.h"
+#include "unwind/frame_row.h"
+
+namespace flamewire::unwind {
+
+struct Rule {
+    enum class Kind : std::uint8_t {
+        none,           // nothing is known: no table covers the address, or what covers it is damaged
+        compact,        // the equations above
+        root,           // the outermost frame
+        row,            // more than a compact rule can say: the whole FrameRow
+        signal_return,  // the code that a signal handler returns to
+    };
+    Kind kind = Kind::none;
+    // The frame-pointer convention's (ArchInfo::frame_pointer_row); only with `compact`.
+    bool frame_pointer_safe = false;
+    bool return_in_link = false;
+    std::uint8_t cfa_register = 0;
+    std::int32_t cfa_offset = 0;
+    std::int16_t return_at = 0;
+    std::uint16_t saved = 0, lost = 0;  // bits by position in ArchInfo::preserved
+    std::uint16_t slot = 0;             // with `row`: its place in a RowTable
+    std::array<std::int16_t, 12> saved_at{};
+    bool operator==(const Rule&) const = default;
+};
+static_assert(sizeof(Rule) == 40);
+
+// The row as a compact rule, `root` when its return address is undefined, `none` when it says nothing that could be
+// used, else `row`.
+Rule compile_rule(const FrameRow& row, const ArchInfo& arch);
+
+}  // namespace flamewire::unwind

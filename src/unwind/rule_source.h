@@ -1,0 +1,46 @@
+// Where the walk gets its rules: the caches first, then the module's tables.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "unwind/arch.h"
+#include "unwind/open_modules.h"
+#include "unwind/rule.h"
+#include "unwind/rule_cache.h"
+#include "unwind/unwinder.h"
+
+namespace flamewire::unwind {
+
+class RuleSource {
+public:
+    RuleSource(ModuleFiles& files, OpenTables open_tables, std::size_t memory_bytes);
+
+    // The rule for code of `arch`. Valid until the next call.
+    const Rule& rule(const RuleKey& key, Arch arch) {
+        const Rule* cached = cache_.find(key);
+        return cached != nullptr ? *cached : compile(key, arch);
+    }
+    // The row behind a rule of kind `row`; null when it is not to be had any more. Valid until the next call.
+    const FrameRow* row(const Rule& rule, const RuleKey& key, Arch arch);
+
+    // Whether the pc is in the program's entry function, which is the outermost frame even where no table says so.
+    bool is_entry(ModuleId module, std::uint64_t pc);
+
+    OpenModules& modules() { return modules_; }
+    void forget(ModuleId module);
+    [[nodiscard]] std::uint64_t compiled() const { return compiled_; }
+    [[nodiscard]] std::size_t memory_bytes() const;
+
+private:
+    const Rule& compile(const RuleKey& key, Arch arch);
+    // Compiles without the cache.
+    Rule make(const RuleKey& key, const ArchInfo& arch);
+
+    RuleCache cache_;
+    RowTable rows_;
+    OpenModules modules_;
+    std::uint64_t compiled_ = 0;
+};
+
+}  // namespace flamewire::unwind

@@ -1,0 +1,76 @@
+// The library's door: keeps what outlives a walk, and counts.
+#include "unwind/unwinder.h"
+
+#include "unwind/libunwind_step.h"
+#include "unwind/rule_source.h"
+#include "unwind/walk.h"
+
+namespace flamewire::unwind {
+
+struct Unwinder::State {
+    State(ModuleFiles& files, const UnwinderOptions& wanted)
+        : options(wanted), rules(files, wanted.open_tables, wanted.memory_bytes) {}
+
+    UnwinderOptions options;
+    RuleSource rules;
+    LibunwindStep libunwind;
+    Counts counts;
+};
+
+Unwinder::Unwinder(ModuleFiles& files, UnwinderOptions options) : state_(std::make_unique<State>(files, options)) {}
+Unwinder::~Unwinder() = default;
+
+StopReason Unwinder::walk(const Registers& start, const StackCopy& stack, CodeMap& map, std::size_t max_depth,
+                          std::vector<Frame>& frames) {
+    State& state = *state_;
+    Walk walk({.rules = state.rules,
+               .libunwind = state.options.use_libunwind ? &state.libunwind : nullptr,
+               .options = state.options,
+               .counts = state.counts},
+              start, stack, map, max_depth, frames);
+    const StopReason stop = walk.run();
+    ++state.counts.walks;
+    state.counts.frames += frames.size();
+    ++state.counts.stopped[static_cast<std::size_t>(stop)];
+    return stop;
+}
+
+Unwinder::PcFacts Unwinder::facts(Arch arch, std::uint64_t pc, bool return_address, CodeMap& map) {
+    const std::uint64_t address = pc - (return_address ? 1 : 0);
+    const std::optional<CodePiece> piece = map.find(address);
+    if (!piece || piece->module == 0) return {};
+    const Rule& rule = state_->rules.rule(RuleKey(piece->module, address - piece->bias, return_address), arch);
+    return {.known = rule.kind != Rule::Kind::none,
+            .frame_pointer_safe = rule.frame_pointer_safe,
+            .root = rule.kind == Rule::Kind::root ||
+                    (rule.kind == Rule::Kind::none && state_->rules.is_entry(piece->module, pc - piece->bias))};
+}
+
+Unwinder::Survey Unwinder::survey(ModuleId module, Arch arch) {
+    constexpr std::size_t sample = 64;
+    Survey survey;
+    ModuleTables* tables = state_->rules.modules().open(module);
+    if (tables == nullptr || tables->arch() != arch) return survey;
+    std::uint64_t all = 0, safe = 0;
+    for (const CodeRange& function : tables->some_functions(sample)) {
+        const std::optional<FrameRow> row = tables->row_at(function.start + function.size / 2);
+        if (!row || function.size == 0) continue;
+        ++survey.functions;
+        all += function.size;
+        if (compile_rule(*row, arch_info(arch)).frame_pointer_safe) safe += function.size;
+    }
+    state_->rules.modules().account(module);
+    if (all != 0) survey.frame_pointer_share = static_cast<double>(safe) / static_cast<double>(all);
+    return survey;
+}
+
+void Unwinder::forget(ModuleId module) { state_->rules.forget(module); }
+
+const Unwinder::Counts& Unwinder::counts() const {
+    state_->counts.rules_compiled = state_->rules.compiled();
+    return state_->counts;
+}
+
+std::size_t Unwinder::memory_bytes() const { return state_->rules.memory_bytes(); }
+
+}  // namespace flamewire::unwind
