@@ -9,6 +9,8 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <string_view>
 
 namespace flamewire::agent {
 
@@ -42,6 +44,20 @@ ssize_t read_retry(int fd, void* bytes, std::size_t size) {
 }
 
 }  // namespace
+
+std::string find_program(const std::string& name) {
+    if (name.find('/') != std::string::npos) return name;
+    const char* path = std::getenv("PATH");
+    std::string_view rest = path != nullptr ? path : "/bin:/usr/bin";
+    for (;;) {
+        const std::size_t end = rest.find(':');
+        const std::string_view directory = rest.substr(0, end);
+        std::string file = directory.empty() ? name : std::string(directory) + '/' + name;
+        if (::access(file.c_str(), X_OK) == 0) return file;
+        if (end == std::string_view::npos) return {};
+        rest.remove_prefix(end + 1);
+    }
+}
 
 Result<LaunchedCommand> LaunchedCommand::prepare(const std::vector<std::string>& words) {
     std::vector<char*> argv;

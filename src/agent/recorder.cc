@@ -23,12 +23,29 @@ constexpr std::uint64_t tick_ns = 100'000'000;
 // How long the last batch waits for room on its way to the link thread.
 constexpr std::uint64_t last_batch_patience_ns = 2'000'000'000;
 
-constexpr std::uint64_t ns_per_ms = 1'000'000;
+constexpr std::uint64_t ns_per_ms = 1'000'000, ns_per_s = 1'000'000'000;
+
+wire::StackMode stack_mode_named(std::string_view name) {
+    if (name == "dwarf") return wire::StackMode::dwarf;
+    if (name == "hybrid") return wire::StackMode::hybrid;
+    return name == "lbr" ? wire::StackMode::lbr : wire::StackMode::fp;
+}
+
+// Files stay open, as their unwind tables are read while samples come.
+ProcessTableOptions process_options() {
+    ProcessTableOptions options;
+    options.keep_files = true;
+    return options;
+}
 
 }  // namespace
 
 Recorder::Recorder(RecordingPlan plan, const Machine& machine, BatchSink& sink, std::function<void()> on_end)
-    : plan_(std::move(plan)), machine_(machine), sink_(sink), on_end_(std::move(on_end)) {
+    : plan_(std::move(plan)),
+      machine_(machine),
+      sink_(sink),
+      on_end_(std::move(on_end)),
+      processes_(process_options()) {
     fill_random(id_.data(), id_.size());
     members_.insert(plan_.pids.begin(), plan_.pids.end());
 }
@@ -50,20 +67,65 @@ Result<std::unique_ptr<Recorder>> Recorder::open(RecordingPlan plan, const Capab
 
 Recorder::~Recorder() { stop("agent ends", 0); }
 
+// How each target is sampled at first. `auto` looks at the program; what was asked for by name needs no reason.
+void Recorder::choose_first_modes() {
+    const Settings& settings = plan_.settings;
+    modes_.clear();
+    for (const std::uint32_t pid : plan_.pids) {
+        StackChoice choice;
+        if (settings.unwind != "auto")
+            choice = {stack_mode_named(settings.unwind), "as asked for"};
+        else if (!capabilities_.user_stacks)
+            choice = {wire::StackMode::fp, "this kernel copies no user registers and stacks"};
+        else
+            choice = first_choice(plan_.launched ? plan_.program : fmt::format("/proc/{}/exe", pid));
+        modes_[pid] = std::move(choice);
+    }
+}
+
+wire::StackMode Recorder::mode_of(std::uint32_t pid) const {
+    if (const auto own = modes_.find(pid); own != modes_.end()) return own->second.mode;
+    const auto first = modes_.find(plan_.pids.front());
+    return first == modes_.end() ? wire::StackMode::fp : first->second.mode;
+}
+
+EventSetOptions Recorder::event_options(const EventChoice& choice, const std::vector<std::uint32_t>& pids) const {
+    const Settings& settings = plan_.settings;
+    EventSetOptions options;
+    options.choice = choice;
+    for (const std::uint32_t pid : pids) options.targets.push_back({pid, mode_of(pid)});
+    options.stack_bytes = settings.stack_bytes;
+    options.sample_stack_pointer = settings.unwind == "auto";
+    options.max_depth = settings.max_depth_given ? settings.max_depth : 0;
+    options.ring_pages = plan_.ring_pages;
+    return options;
+}
+
+std::optional<UserStackOptions> Recorder::stack_options() const {
+    const Settings& settings = plan_.settings;
+    if (settings.unwind == "fp") return std::nullopt;
+    UserStackOptions options;
+    options.check_chains = settings.unwind == "auto" || settings.unwind == "hybrid";
+    options.max_depth = settings.max_depth;
+    options.memory_bytes = static_cast<std::size_t>(settings.unwind_memory_bytes);
+    if (choice_.frequency_hz > 0) options.gap_ns = std::max(ns_per_s * 5 / choice_.frequency_hz, 20 * ns_per_ms);
+    return options;
+}
+
 Result<bool> Recorder::open_events(const Capabilities& capabilities) {
     const Settings& settings = plan_.settings;
+    capabilities_ = capabilities;
     choice_ = TRY(choose_events(plan_.events, settings.frequency_hz, settings.period, settings.kernel, capabilities));
-    EventSetOptions options;
-    options.choice = choice_;
-    for (const std::uint32_t pid : plan_.pids) options.targets.push_back({pid});
+    choose_first_modes();
+    EventSetOptions options = event_options(choice_, plan_.pids);
     options.enable_on_exec = plan_.launched && plan_.delay_ms == 0;
     options.start_disabled = plan_.launched && plan_.delay_ms != 0;
-    options.ring_pages = plan_.ring_pages;
     events_ = TRY(EventSet::open(options, capabilities));
     // A launched child is still us before its exec: what it will be comes in records.
     if (!plan_.launched)
         for (const std::uint32_t pid : plan_.pids) processes_.attach(pid);
     start_folding(capabilities.max_stack);
+    for (const auto& [pid, choice] : modes_) folder_->chose_stack_mode(pid, choice);
     return true;
 }
 
@@ -80,6 +142,8 @@ wire::Recording Recorder::describe() const {
     recording.period = plan_.settings.period;
     recording.effective_frequency_hz = choice_.period != 0 ? 0 : choice_.frequency_hz;
     recording.unwind = plan_.settings.unwind;
+    recording.stack_bytes = plan_.settings.stack_bytes;
+    recording.max_depth = plan_.settings.max_depth;
     recording.kernel = choice_.kernel;
     recording.interval_ms = plan_.settings.interval_ms;
     recording.start_ns = start_ns_;
@@ -113,6 +177,7 @@ void Recorder::start_folding(std::uint32_t max_stack) {
     options.events = std::move(table.events);
     options.event_names = std::move(table.names);
     options.event_units = std::move(table.units);
+    options.stacks = stack_options();
     folder_ = std::make_unique<Folder>(std::move(options), processes_);
     {
         const std::lock_guard lock(mutex_);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,6 +39,7 @@ struct RecordingPlan {
     // The one pid is a child that waits to exec: its events start there, or delay_ms after begin_delay(). Its owner
     // says when it ended.
     bool launched = false;
+    std::string program;  // with `launched`: the file that it will be
     std::uint32_t delay_ms = 0;
     std::uint32_t ring_pages = 0;
 };
@@ -96,6 +98,10 @@ private:
     Recorder(RecordingPlan plan, const Machine& machine, BatchSink& sink, std::function<void()> on_end);
     Result<bool> open_events(const Capabilities& capabilities);
     void start_folding(std::uint32_t max_stack);
+    void choose_first_modes();
+    [[nodiscard]] EventSetOptions event_options(const EventChoice& choice, const std::vector<std::uint32_t>& pids) const;
+    [[nodiscard]] wire::StackMode mode_of(std::uint32_t pid) const;
+    [[nodiscard]] std::optional<UserStackOptions> stack_options() const;
     [[nodiscard]] wire::Recording describe() const;
     [[nodiscard]] Running describe_running() const;
 
@@ -108,6 +114,8 @@ private:
 
     void on_record(const Record& record) override;
     Result<bool> replace_events(Settings settings, std::vector<EventSpec> events, const Capabilities& capabilities);
+    Result<bool> switch_events(EventChoice choice);
+    void adapt_stack_modes(std::uint64_t now_ns);
     [[nodiscard]] std::vector<std::uint32_t> living_members() const;
     void follow_task(const TaskRecord& task);
 
@@ -133,6 +141,10 @@ private:
     ProcessTable processes_;
     std::unique_ptr<Folder> folder_;
     EventChoice choice_;
+    Capabilities capabilities_;
+    // How stacks are found, by pid; children that have none are sampled as the first process.
+    std::map<std::uint32_t, StackChoice> modes_;
+    std::uint64_t next_adapt_ns_ = 0;
     std::set<std::uint32_t> members_;     // the target's processes: those named and their children
     EventSetCounts closed_counts_;        // of event sets that were replaced
     EventSetCounts counts_;               // of all, at the last round

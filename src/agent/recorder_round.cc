@@ -20,6 +20,12 @@ constexpr std::uint64_t heartbeat_ns = 1'000'000'000;
 // A pass over the kernel's symbols costs 30-60 ms of CPU: at most one in this time, whatever is asked.
 constexpr std::uint64_t names_pause_ns = 10'000'000'000;
 constexpr std::uint64_t ns_per_ms = 1'000'000;
+// Events are not opened anew more often than this, …
+constexpr std::uint64_t adapt_pause_ns = 500'000'000;
+// … and after a failure less often.
+constexpr std::uint64_t failed_adapt_pause_ns = 5'000'000'000;
+// How many processes `status` lists.
+constexpr std::size_t most_listed_processes = 64;
 
 std::uint64_t time_of(const Record& record) {
     return std::visit([](const auto& one) { return one.time_ns; }, record);
@@ -77,34 +83,52 @@ std::vector<std::uint32_t> Recorder::living_members() const {
     return living;
 }
 
+// Opens a new set for all that lives of the target and puts it in the place of the old one.
+Result<bool> Recorder::switch_events(EventChoice choice) {
+    EventSetOptions options = event_options(choice, living_members());
+    options.start_disabled = true;
+    std::unique_ptr<EventSet> replacement = TRY(EventSet::open(options, capabilities_));
+    // The new set is open and silent: the old one stops, the new one starts, so no sample is in both.
+    (void)events_->disable();
+    const std::uint64_t switched_ns = monotonic_ns();
+    const bool counting = !paused_ && !enable_at_ns_;
+    if (counting) (void)TRY(replacement->enable());
+    events_->drain(*this, true);
+    closed_counts_ = closed_counts_ + events_->counts();
+    sideband_from_ns_ = switched_ns;
+    events_ = std::move(replacement);
+    choice_ = std::move(choice);
+    return true;
+}
+
 Result<bool> Recorder::replace_events(Settings settings, std::vector<EventSpec> events,
                                       const Capabilities& capabilities) {
-    const Settings& old = plan_.settings;
+    const Settings old = plan_.settings;
+    const bool same_stacks = settings.unwind == old.unwind && settings.stack_bytes == old.stack_bytes &&
+                             settings.max_depth == old.max_depth;
     const bool same_events = settings.events == old.events && settings.frequency_hz == old.frequency_hz &&
                              settings.period == old.period && settings.kernel == old.kernel;
-    if (!same_events) {
-        EventSetOptions options;
-        options.choice =
+    if (!same_events || !same_stacks) {
+        EventChoice choice =
             TRY(choose_events(events, settings.frequency_hz, settings.period, settings.kernel, capabilities));
-        for (const std::uint32_t pid : living_members()) options.targets.push_back({pid});
-        options.start_disabled = true;
-        options.ring_pages = plan_.ring_pages;
-        std::unique_ptr<EventSet> replacement = TRY(EventSet::open(options, capabilities));
-        // The new set is open and silent: the old one stops, the new one starts, so no sample is in both.
-        (void)events_->disable();
-        const std::uint64_t switched_ns = monotonic_ns();
-        const bool counting = !paused_ && !enable_at_ns_;
-        if (counting) (void)TRY(replacement->enable());
-        events_->drain(*this, true);
-        closed_counts_ = closed_counts_ + events_->counts();
-        sideband_from_ns_ = switched_ns;
-        events_ = std::move(replacement);
-        choice_ = std::move(options.choice);
+        capabilities_ = capabilities;
+        const auto old_modes = modes_;
+        plan_.settings = settings;
+        if (!same_stacks) choose_first_modes();
+        if (auto switched = switch_events(std::move(choice)); !switched) {
+            plan_.settings = old;
+            modes_ = old_modes;
+            return switched;
+        }
+        if (!same_stacks) {
+            folder_->change_stacks(stack_options());
+            for (const auto& [pid, mode] : modes_) folder_->chose_stack_mode(pid, mode);
+        }
     }
     plan_.settings = std::move(settings);
     plan_.events = std::move(events);
     next_flush_ns_ = std::min(next_flush_ns_, monotonic_ns() + plan_.settings.interval_ms * ns_per_ms);
-    if (!same_events) {
+    if (!same_events || !same_stacks) {
         EventTable table = make_event_table(choice_);
         folder_->change_events(describe(), std::move(table.events), std::move(table.names), std::move(table.units));
         say(choice_.notices);
@@ -112,6 +136,23 @@ Result<bool> Recorder::replace_events(Settings settings, std::vector<EventSpec> 
     const std::lock_guard lock(mutex_);
     running_ = describe_running();
     return true;
+}
+
+// `auto`: samples processes as their stacks turned out to need.
+void Recorder::adapt_stack_modes(std::uint64_t now_ns) {
+    if (plan_.settings.unwind != "auto" || !capabilities_.user_stacks || now_ns < next_adapt_ns_) return;
+    const std::vector<Folder::ModeChange> changes = folder_->wanted_stack_modes();
+    if (changes.empty()) return;
+    next_adapt_ns_ = now_ns + adapt_pause_ns;
+    const auto old_modes = modes_;
+    for (const Folder::ModeChange& change : changes) modes_[change.pid] = change.choice;
+    if (const auto switched = switch_events(choice_); !switched) {
+        // Most often a process that has just ended; it is not asked for again.
+        modes_ = old_modes;
+        next_adapt_ns_ = now_ns + failed_adapt_pause_ns;
+        return;
+    }
+    for (const Folder::ModeChange& change : changes) folder_->chose_stack_mode(change.pid, change.choice);
 }
 
 void Recorder::flush() {
@@ -140,6 +181,7 @@ void Recorder::flush() {
         held_.push_back(std::move(next));
         (void)push_held();
     }
+    adapt_stack_modes(now);
     publish();
 }
 
@@ -168,6 +210,7 @@ void Recorder::gather(std::uint64_t now_ns) {
         something_new_ = true;
     };
     if (counts_.samples_lost > lost_told_) {
+        folder_->samples_lost();
         add({wire::LossReason::ring_full, counts_.samples_lost - lost_told_, last_flush_ns_, now_ns, 0, 0});
         lost_told_ = counts_.samples_lost;
     }
@@ -218,7 +261,15 @@ void Recorder::publish() {
     accounting_.samples_read = counts_.samples_read;
     accounting_.samples_duplicate = counts_.samples_duplicate;
     accounting_.samples_lost = counts_.samples_lost;
+    accounting_.ring_bytes = counts_.ring_bytes;
     lost_stated_ = lost_told_;
+    running_.unwind_processes.clear();
+    for (ProcessStacks& process : folder_->stacks_of_processes(most_listed_processes)) {
+        const wire::ProcessUnwind& counts = process.counts;
+        running_.unwind_processes.push_back({process.pid, std::move(process.comm), counts.mode, counts.why,
+                                             counts.samples, counts.whole, counts.joined, counts.truncated,
+                                             counts.open_end, counts.stopped, counts.frames, counts.stack_bytes});
+    }
 }
 
 }  // namespace flamewire::agent

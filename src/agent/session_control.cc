@@ -100,6 +100,7 @@ Result<Running> Session::record(std::vector<std::uint32_t> pids, Settings settin
     plan.settings = std::move(settings);
     plan.events = std::move(events);
     plan.launched = command_ != nullptr && plan.pids.size() == 1 && plan.pids.front() == command_->pid();
+    if (plan.launched) plan.program = find_program(options_.command.front());
     plan.delay_ms = options_.delay_ms;
     plan.ring_pages = options_.ring_pages;
     BatchSink* sink = nullptr;

@@ -20,7 +20,8 @@ struct Node {
 
 struct Thread {
     std::uint64_t space = 0;
-    std::uint64_t last_used = 0;
+    std::uint64_t last_used = 0;  // in calls of join()
+    std::uint64_t last_ns = 0;
     std::vector<Node> stack;  // outermost first, stack pointers falling; empty: nothing is known
 };
 
@@ -47,26 +48,29 @@ bool falls_inwards(const std::vector<Frame>& frames) {
 }  // namespace
 
 struct Joiner::State {
-    explicit State(std::size_t memory_bytes) : limit(memory_bytes) {}
+    State(std::uint64_t gap_ns_in, std::size_t memory_bytes) : gap_ns(gap_ns_in), limit(memory_bytes) {}
 
-    Thread& thread_of(std::uint64_t thread, std::uint64_t space);
+    Thread& thread_of(std::uint64_t thread, std::uint64_t space, std::uint64_t time_ns, bool& continuous);
     void remember(std::uint64_t thread_id, Thread& thread, const std::vector<Frame>& frames);
     bool complete(std::uint64_t thread_id, const Thread& thread, bool continuous, std::vector<Frame>& frames);
     void note_caller(std::uint64_t thread_id, const Node& frame, const Node& caller);
     [[nodiscard]] bool has_several_callers(std::uint64_t thread_id, const Node& frame) const;
     void make_room(std::uint64_t keep);
 
+    std::uint64_t gap_ns;
     std::size_t limit;
-    std::uint64_t now = 0;
+    std::uint64_t now = 0, lost_at = 0;  // in calls of join()
     std::size_t nodes = 0;  // room for nodes in all threads
     std::unordered_map<std::uint64_t, Thread> threads;
     std::vector<Callers> callers;
     Counts counts;
 };
 
-Thread& Joiner::State::thread_of(std::uint64_t id, std::uint64_t space) {
+Thread& Joiner::State::thread_of(std::uint64_t id, std::uint64_t space, std::uint64_t time_ns, bool& continuous) {
     Thread& thread = threads[id];
+    continuous = thread.last_used > lost_at && time_ns <= thread.last_ns + gap_ns;
     thread.last_used = ++now;
+    thread.last_ns = time_ns;
     if (thread.space != space) thread.stack.clear();
     thread.space = space;
     return thread;
@@ -85,6 +89,7 @@ void Joiner::State::note_caller(std::uint64_t thread_id, const Node& frame, cons
 
 bool Joiner::State::has_several_callers(std::uint64_t thread_id, const Node& frame) const {
     const std::uint64_t key = mix(mix(mix(0, thread_id), frame.sp), frame.pc);
+    if (callers.empty()) return false;
     const Callers& place = callers[key % caller_places];
     return place.frame == key && place.several;
 }
@@ -146,17 +151,19 @@ void Joiner::State::make_room(std::uint64_t keep) {
     }
 }
 
-Joiner::Joiner(std::size_t memory_bytes) : state_(std::make_unique<State>(memory_bytes)) {}
+Joiner::Joiner(std::uint64_t gap_ns, std::size_t memory_bytes)
+    : state_(std::make_unique<State>(gap_ns, memory_bytes)) {}
 Joiner::~Joiner() = default;
 
-StopReason Joiner::join(std::uint64_t thread_id, std::uint64_t space, bool continuous, std::size_t max_depth,
+StopReason Joiner::join(std::uint64_t thread_id, std::uint64_t space, std::uint64_t time_ns, std::size_t max_depth,
                         std::vector<Frame>& frames, StopReason stop) {
     State& state = *state_;
     if (frames.empty() || !falls_inwards(frames)) {
         state.counts.truncated += stop == StopReason::truncated_copy ? 1 : 0;
         return stop;
     }
-    Thread& thread = state.thread_of(thread_id, space);
+    bool continuous = false;
+    Thread& thread = state.thread_of(thread_id, space, time_ns, continuous);
     if (stop == StopReason::root) {
         state.remember(thread_id, thread, frames);
         return stop;
@@ -177,6 +184,8 @@ StopReason Joiner::join(std::uint64_t thread_id, std::uint64_t space, bool conti
     frames.resize(max_depth);
     return StopReason::max_depth;
 }
+
+void Joiner::samples_lost() { state_->lost_at = state_->now; }
 
 void Joiner::forget(std::uint64_t thread) {
     const auto found = state_->threads.find(thread);

@@ -24,19 +24,21 @@ namespace flamewire::unwind {
 
 class Joiner {
 public:
-    explicit Joiner(std::size_t memory_bytes = std::size_t{4} << 20);
+    // Samples of a thread that are further apart than `gap_ns` do not follow each other: something may be missing.
+    explicit Joiner(std::uint64_t gap_ns, std::size_t memory_bytes = std::size_t{4} << 20);
     ~Joiner();
     Joiner(const Joiner&) = delete;
     Joiner& operator=(const Joiner&) = delete;
 
     // One stack of a thread, as walked, innermost frame first; stacks of a thread come in time order. `space` names the
-    // content of the address space: what is remembered of another is void. `continuous`: since the thread's last sample
-    // no more than a few sampling periods have passed, and none is known to be lost. Only stacks that stopped at `root`
-    // are remembered as whole. One that stopped at `truncated_copy` is completed when it can be: the missing frames are
+    // content of the address space: what is remembered of another is void. Only stacks that stopped at `root` are
+    // remembered as whole. One that stopped at `truncated_copy` is completed when it can be: the missing frames are
     // appended (FoundBy::joined) up to `max_depth`, and the answer is the reason of the completed stack. Every other
     // stack is left alone.
-    StopReason join(std::uint64_t thread, std::uint64_t space, bool continuous, std::size_t max_depth,
+    StopReason join(std::uint64_t thread, std::uint64_t space, std::uint64_t time_ns, std::size_t max_depth,
                     std::vector<Frame>& frames, StopReason stop);
+    // Samples were lost: the next one of every thread does not follow its last.
+    void samples_lost();
     void forget(std::uint64_t thread);
 
     struct Counts {

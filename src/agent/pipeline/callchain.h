@@ -11,6 +11,7 @@ struct ChainFrame {
     std::uint64_t address = 0;
     bool kernel = false;
     bool return_address = false;  // else the instruction that ran
+    bool joined = false;          // not of this sample, but of the thread's last ones
     bool operator==(const ChainFrame&) const = default;
 };
 

@@ -1,12 +1,14 @@
 #include "agent/pipeline/folder.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "agent/pipeline/callchain.h"
 #include "agent/pipeline/dictionary.h"
 #include "agent/pipeline/kernel_names.h"
 #include "agent/pipeline/row_table.h"
+#include "agent/pipeline/stack_account.h"
 #include "base/clock.h"
 #include "unwind/stop_reason.h"
 
@@ -22,35 +24,56 @@ constexpr std::size_t max_lifecycle = 65'536;
 
 // What holds for every sample with the same chain.
 namespace stack_flag {
-constexpr std::uint32_t truncated = 1;
-constexpr std::uint32_t unknown_process = 2;
+constexpr std::uint8_t truncated = 1;
+constexpr std::uint8_t unknown_process = 2;
 }  // namespace stack_flag
 
-// A chain as the kernel gave it, in an address space of a certain content. The hash stands for the chain itself: two of
-// 64,000 chains share one with a probability of 1 in 10^10.
+// A chain as the kernel gave it or as a walk found it, in an address space of a certain content. The hash stands for
+// the chain itself: two of 64,000 chains share one with a probability of 1 in 10^10.
 struct ChainKey {
     std::uint64_t chain_hash = 0, generation = 0;
     bool operator==(const ChainKey&) const = default;
     [[nodiscard]] std::uint64_t hash() const { return mix_in(chain_hash, generation); }
 };
 
+constexpr std::uint8_t need_unknown = unwind::stack_needs;
+
 struct FoldedStack {
     wire::Id stack = 0;
-    std::uint32_t flags = 0;
+    std::uint8_t flags = 0;
+    unwind::StopReason stop = unwind::StopReason::chain_end;
+    bool joined = false;
+    std::uint8_t need = need_unknown;
+    std::uint16_t user_frames = 0;  // 0: not a user's stack
 };
+
+bool ended_without_root(unwind::StopReason stop) {
+    using unwind::StopReason;
+    return stop == StopReason::no_map || stop == StopReason::no_info || stop == StopReason::bad_read ||
+           stop == StopReason::not_advancing;
+}
 
 }  // namespace
 
 struct Folder::State {
     State(FolderOptions options_in, ProcessTable& processes_in)
-        : options(std::move(options_in)), processes(processes_in), dictionary(processes_in) {}
+        : options(std::move(options_in)), processes(processes_in), dictionary(processes_in) {
+        if (options.stacks) stacks = std::make_unique<UserStacks>(processes, *options.stacks);
+    }
 
     void intern_events();
     void begin_epoch();
     wire::Id event_id(std::uint32_t index) const { return index < event_ids.size() ? event_ids[index] : 0; }
-    std::uint64_t hash_of(const SampleRecord& sample) const;
-    FoldedStack fold(const SampleRecord& sample, ProcessHandle process);
+    FoldedStack fold(const SampleRecord& sample, ThreadHandle thread, ProcessHandle process);
+    FoldedStack fold_chain(const SampleRecord& sample, ThreadHandle thread, ProcessHandle process);
+    FoldedStack fold_walk(const SampleRecord& sample, ThreadHandle thread, ProcessHandle process);
+    void split(const SampleRecord& sample);
+    void append_user_stack();
+    std::optional<FoldedStack> full_tables();
     FoldedStack fold_frames(ProcessHandle process, unwind::StopReason stop);
+    void remember(std::uint64_t chain_hash, ProcessHandle process, const FoldedStack& stack);
+    void account(const SampleRecord& sample, ProcessHandle process, const FoldedStack& stack);
+    void tell_accounts(wire::Batch& batch);
     bool locate_frames(ProcessHandle process, bool& unknown_process);
     void lose(wire::LossReason reason, std::uint64_t time_ns, std::uint32_t event);
     void add_loss(const wire::Loss& loss);
@@ -76,8 +99,17 @@ struct Folder::State {
     wire::EventPeriods periods;
     std::uint32_t periods_epoch = 0;
 
-    std::vector<ChainFrame> frames;   // scratch
-    std::vector<wire::Id> locations;  // scratch
+    std::unique_ptr<UserStacks> stacks;
+    StackPolicy policy;
+    StackAccount accounts;
+    std::unordered_map<std::uint32_t, StackChoice> chosen;  // by pid
+
+    // Scratch.
+    std::vector<ChainFrame> frames;
+    std::size_t stored = 0;                 // addresses that the kernel had stored in the chain
+    std::vector<std::uint64_t> user_chain;  // of the chain
+    UserStack user_stack;
+    std::vector<wire::Id> locations;
 };
 
 void Folder::State::intern_events() {
@@ -104,13 +136,6 @@ std::size_t Folder::State::table_bytes() const {
     return dictionary.bytes() + chains.bytes() + folded.capacity() * sizeof(FoldedStack);
 }
 
-std::uint64_t Folder::State::hash_of(const SampleRecord& sample) const {
-    std::uint64_t hash = sample.user_mode ? 1 : 0;
-    for (const std::uint64_t entry : sample.callchain) hash = mix_in(hash, entry);
-    // Only a chain without any address takes the ip into account; it is short then, and costs nothing.
-    return sample.callchain.size() <= 2 ? mix_in(hash, sample.ip) : hash;
-}
-
 // Resolves `frames` into `locations`. False when a look into /proc on the way moved what had been resolved before it.
 bool Folder::State::locate_frames(ProcessHandle process, bool& unknown_process) {
     const std::uint64_t generation = processes.generation(process);
@@ -118,6 +143,7 @@ bool Folder::State::locate_frames(ProcessHandle process, bool& unknown_process) 
     unknown_process = false;
     for (const ChainFrame& frame : frames) {
         std::uint32_t flags = frame.return_address ? wire::location_flag::return_address : 0;
+        if (frame.joined) flags |= wire::location_flag::joined;
         ResolvedAddress resolved;
         if (frame.kernel) {
             flags |= wire::location_flag::kernel_mode;
@@ -137,43 +163,147 @@ bool Folder::State::locate_frames(ProcessHandle process, bool& unknown_process) 
 // Folds `frames`, innermost first; `stop` says whether the outermost ones are missing.
 FoldedStack Folder::State::fold_frames(ProcessHandle process, unwind::StopReason stop) {
     FoldedStack result;
+    result.stop = stop;
     bool unknown_process = false;
     // The second time finds everything in what the first has read.
     if (!locate_frames(process, unknown_process)) (void)locate_frames(process, unknown_process);
     if (unknown_process) {
         result.flags |= stack_flag::unknown_process;
         locations.push_back(dictionary.name("[unknown process]"));
+    } else if (ended_without_root(stop)) {
+        locations.push_back(dictionary.name("[incomplete]"));
     }
-    if (stop == unwind::StopReason::max_depth) {
+    if (stop == unwind::StopReason::max_depth || stop == unwind::StopReason::truncated_copy) {
         result.flags |= stack_flag::truncated;
         locations.push_back(dictionary.name("[truncated]"));
     }
     for (std::size_t i = locations.size(); i-- > 0;) result.stack = dictionary.stack(result.stack, locations[i]);
+    if (result.stack == 0) result.stack = dictionary.stack(0, dictionary.name("[no stack]"));
     return result;
 }
 
-FoldedStack Folder::State::fold(const SampleRecord& sample, ProcessHandle process) {
-    const std::uint64_t chain_hash = hash_of(sample);
-    const ChainKey key{chain_hash, processes.generation(process)};
-    if (const std::uint32_t known = chains.find(key); known != 0) return folded[known - 1];
-
-    if (table_bytes() > options.epoch_bytes * hard_bound_factor) {
-        epoch_due = true;
-        return {dictionary.stack(0, dictionary.name("[too many stacks]")), stack_flag::truncated};
-    }
+// The call chain of the sample: kernel frames into `frames`, user addresses into `user_chain`.
+void Folder::State::split(const SampleRecord& sample) {
     frames.clear();
-    const std::size_t stored = split_callchain(sample.callchain, sample.user_mode, frames);
-    if (frames.empty() && sample.ip != 0) frames.push_back({sample.ip, !sample.user_mode, false});
-    // Of a frame-pointer chain nobody knows whether it ended at the root; one of the kernel's limit was surely cut.
-    const unwind::StopReason stop =
-        stored >= options.max_stack ? unwind::StopReason::max_depth : unwind::StopReason::chain_end;
-    FoldedStack result = fold_frames(process, stop);
-    if (result.stack == 0) result.stack = dictionary.stack(0, dictionary.name("[no stack]"));
+    user_chain.clear();
+    stored = split_callchain(sample.callchain, sample.user_mode, frames);
+    const auto user = std::find_if(frames.begin(), frames.end(), [](const ChainFrame& frame) { return !frame.kernel; });
+    for (auto frame = user; frame != frames.end(); ++frame) user_chain.push_back(frame->address);
+    frames.erase(user, frames.end());
+}
 
-    folded.push_back(result);
+// Behind the kernel's frames.
+void Folder::State::append_user_stack() {
+    for (const unwind::Frame& frame : user_stack.frames)
+        frames.push_back({frame.pc, false, frame.return_address, frame.found_by == unwind::FoundBy::joined});
+}
+
+void Folder::State::remember(std::uint64_t chain_hash, ProcessHandle process, const FoldedStack& stack) {
+    folded.push_back(stack);
     // The generation as it is now: resolving may have read the maps anew.
     chains.find_or_add({chain_hash, processes.generation(process)}, static_cast<std::uint32_t>(folded.size()));
+}
+
+// Nothing new can be told apart until the next batch.
+std::optional<FoldedStack> Folder::State::full_tables() {
+    if (table_bytes() <= options.epoch_bytes * hard_bound_factor) return std::nullopt;
+    epoch_due = true;
+    FoldedStack result;
+    result.stack = dictionary.stack(0, dictionary.name("[too many stacks]"));
+    result.flags = stack_flag::truncated;
     return result;
+}
+
+// A stack that is a function of its call chain.
+FoldedStack Folder::State::fold_chain(const SampleRecord& sample, ThreadHandle thread, ProcessHandle process) {
+    std::uint64_t chain_hash = sample.user_mode ? 1 : 0;
+    for (const std::uint64_t entry : sample.callchain) chain_hash = mix_in(chain_hash, entry);
+    // Only a chain without any address takes the ip into account; it is short then, and costs nothing.
+    if (sample.callchain.size() <= 2) chain_hash = mix_in(chain_hash, sample.ip);
+    if (const std::uint32_t known = chains.find({chain_hash, processes.generation(process)}); known != 0)
+        return folded[known - 1];
+    if (const auto full = full_tables()) return *full;
+
+    split(sample);
+    if (frames.empty() && user_chain.empty() && sample.ip != 0) {
+        if (sample.user_mode)
+            user_chain.push_back(sample.ip);
+        else
+            frames.push_back({sample.ip, true, false});
+    }
+    // Of a frame-pointer chain nobody knows whether it ended at the root; one of the kernel's limit was surely cut.
+    const bool cut = stored >= options.max_stack;
+    if (stacks) {
+        stacks->find(sample, user_chain, thread, process, user_stack);
+    } else {
+        user_stack = {};
+        for (std::size_t i = 0; i < user_chain.size(); ++i) {
+            unwind::Frame frame;
+            frame.pc = user_chain[i];
+            frame.return_address = i > 0;
+            user_stack.frames.push_back(frame);
+        }
+    }
+    append_user_stack();
+    if (cut && user_stack.stop != unwind::StopReason::root) user_stack.stop = unwind::StopReason::max_depth;
+    FoldedStack result = fold_frames(process, user_stack.stop);
+    result.user_frames = static_cast<std::uint16_t>(user_stack.frames.size());
+    if (stacks && !cut)
+        if (const auto need = stacks->judge(sample, process, user_stack)) result.need = static_cast<std::uint8_t>(*need);
+    if (!user_stack.provisional) remember(chain_hash, process, result);
+    return result;
+}
+
+// A stack that must be found for each sample; that it is one of those seen before shows afterwards.
+FoldedStack Folder::State::fold_walk(const SampleRecord& sample, ThreadHandle thread, ProcessHandle process) {
+    split(sample);
+    stacks->find(sample, user_chain, thread, process, user_stack);
+    std::uint64_t chain_hash = 2 + static_cast<std::uint64_t>(user_stack.stop);
+    for (const ChainFrame& frame : frames) chain_hash = mix_in(chain_hash, frame.address);
+    for (const unwind::Frame& frame : user_stack.frames) {
+        const bool joined = frame.found_by == unwind::FoundBy::joined;
+        chain_hash = mix_in(chain_hash, frame.pc << 2 | (frame.return_address ? 2U : 0U) | (joined ? 1U : 0U));
+    }
+    if (const std::uint32_t known = chains.find({chain_hash, processes.generation(process)}); known != 0)
+        return folded[known - 1];
+    if (const auto full = full_tables()) return *full;
+
+    append_user_stack();
+    // A kernel thread has no user stack that could have ended.
+    FoldedStack result = fold_frames(process, user_stack.frames.empty() ? unwind::StopReason::root : user_stack.stop);
+    result.joined = user_stack.joined;
+    result.user_frames = static_cast<std::uint16_t>(user_stack.frames.size());
+    if (const auto need = stacks->judge(sample, process, user_stack)) result.need = static_cast<std::uint8_t>(*need);
+    if (!user_stack.provisional) remember(chain_hash, process, result);
+    return result;
+}
+
+FoldedStack Folder::State::fold(const SampleRecord& sample, ThreadHandle thread, ProcessHandle process) {
+    return !stacks || UserStacks::by_chain_alone(sample) ? fold_chain(sample, thread, process)
+                                                         : fold_walk(sample, thread, process);
+}
+
+void Folder::State::account(const SampleRecord& sample, ProcessHandle process, const FoldedStack& stack) {
+    if (stack.user_frames == 0) return;
+    accounts.add(process, sample.mode, stack.stop, stack.joined, stack.user_frames, sample.stack.size());
+    if (stack.need != need_unknown)
+        policy.note(process, sample.mode, static_cast<unwind::StackNeed>(stack.need), sample.time_ns);
+}
+
+void Folder::State::tell_accounts(wire::Batch& batch) {
+    if (!stacks) return;
+    accounts.take_changed([&](ProcessHandle process, wire::ProcessUnwind& counts) {
+        if (batch.unwinds.size() == wire::max_batch_entries) return;
+        const std::string& measured = policy.why(process);
+        const auto given = chosen.find(processes.process(process).pid);
+        if (!measured.empty())
+            counts.why = measured;
+        else
+            counts.why = given != chosen.end() ? given->second.why : "as the process that started it";
+        wire::ProcessUnwind told = counts;
+        told.process = dictionary.process(process);
+        batch.unwinds.push_back(std::move(told));
+    });
 }
 
 void Folder::State::add_loss(const wire::Loss& loss) {
@@ -200,7 +330,9 @@ Folder::~Folder() = default;
 void Folder::add_sample(const SampleRecord& sample, std::uint32_t event) {
     State& state = *state_;
     const ThreadHandle thread = state.processes.thread_of(sample.pid, sample.tid, sample.time_ns);
-    const FoldedStack folded = state.fold(sample, state.processes.thread(thread).process);
+    const ProcessHandle process = state.processes.thread(thread).process;
+    const FoldedStack folded = state.fold(sample, thread, process);
+    state.account(sample, process, folded);
     wire::Row row;
     row.bucket = sample.time_ns / wire::default_bucket_ns;
     row.event = state.event_id(event);
@@ -266,6 +398,54 @@ void Folder::change_events(wire::Recording recording, std::vector<wire::Event> e
 void Folder::begin_epoch() {
     state_->epoch_due = true;
     state_->symbols_due = true;
+    state_->accounts.tell_all_again();
+}
+
+void Folder::change_stacks(std::optional<UserStackOptions> options) {
+    State& state = *state_;
+    state.options.stacks = std::move(options);
+    state.stacks.reset();
+    if (state.options.stacks) state.stacks = std::make_unique<UserStacks>(state.processes, *state.options.stacks);
+    // A chain may stand for another stack now.
+    state.chains.clear();
+    state.folded.clear();
+}
+
+void Folder::chose_stack_mode(std::uint32_t pid, const StackChoice& choice) {
+    state_->chosen[pid] = choice;
+    if (const ProcessHandle process = state_->processes.newest(pid); process != 0)
+        state_->policy.chose(process, choice);
+}
+
+std::vector<Folder::ModeChange> Folder::wanted_stack_modes() const {
+    std::vector<ModeChange> changes;
+    for (StackPolicy::Change& change : state_->policy.wanted()) {
+        const auto process = static_cast<ProcessHandle>(change.process);
+        const std::uint32_t pid = state_->processes.process(process).pid;
+        if (pid == 0 || state_->processes.newest(pid) != process)
+            state_->policy.forget(change.process);
+        else
+            changes.push_back({pid, std::move(change.choice)});
+    }
+    return changes;
+}
+
+std::vector<ProcessStacks> Folder::stacks_of_processes(std::size_t count) const {
+    std::vector<ProcessStacks> result;
+    for (const auto& [process, entry] : state_->accounts.entries()) {
+        const ProcessInfo& info = state_->processes.process(process);
+        result.push_back({info.pid, info.comm, entry.counts});
+    }
+    const auto more_samples = [](const ProcessStacks& a, const ProcessStacks& b) {
+        return a.counts.samples != b.counts.samples ? a.counts.samples > b.counts.samples : a.pid < b.pid;
+    };
+    std::sort(result.begin(), result.end(), more_samples);
+    if (result.size() > count) result.resize(count);
+    return result;
+}
+
+void Folder::samples_lost() {
+    if (state_->stacks) state_->stacks->samples_lost();
 }
 
 wire::Batch Folder::close_batch() {
@@ -277,6 +457,7 @@ wire::Batch Folder::close_batch() {
     batch.monotonic_ns = monotonic_ns();
     batch.realtime_ns = realtime_ns();
     if (std::exchange(state.recording_due, false)) batch.recording = state.options.recording;
+    state.tell_accounts(batch);
     state.dictionary.flush(batch);
     batch.rows = state.rows.take();
     if (state.periods_epoch != batch.epoch) {

@@ -1,15 +1,19 @@
-// Samples in, batches out: resolves call chains to locations, folds them into the stack trie and rows, and closes a
+// Samples in, batches out: finds stacks, resolves them to locations, folds them into the stack trie and rows, and closes a
 // batch when told. Owns the tables of the epoch. One thread. The hot path is a hash of the raw chain; everything else
-// happens once a new chain. Every sample becomes one count of one row, whatever is known about it.
+// happens once a new chain; a walk over stack bytes is made for every sample, and its frames are then treated as a chain
+// is. Every sample becomes one count of one row, whatever is known about it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "agent/perf/record.h"
+#include "agent/pipeline/stack_policy.h"
+#include "agent/pipeline/user_stack.h"
 #include "agent/process/process_table.h"
 #include "base/result.h"
 #include "wire/batch.h"
@@ -23,6 +27,15 @@ struct FolderOptions {
     std::vector<std::string> event_names, event_units;
     std::uint32_t max_stack = 127;                   // chains of this length were cut by the kernel
     std::size_t epoch_bytes = std::size_t{2} << 20;  // tables larger than this start a new epoch
+    // Nothing: user stacks are the kernel's chains as they are.
+    std::optional<UserStackOptions> stacks;
+};
+
+// How the user stacks of one process are found, and what became of them.
+struct ProcessStacks {
+    std::uint32_t pid = 0;
+    std::string comm;
+    wire::ProcessUnwind counts;  // its process id is the epoch's
 };
 
 class Folder {
@@ -46,6 +59,21 @@ public:
     // `event` of add_sample counts in the new list from now on. The next batch carries `recording` and the new events.
     void change_events(wire::Recording recording, std::vector<wire::Event> events, std::vector<std::string> event_names,
                        std::vector<std::string> event_units);
+
+    // Another way to find user stacks (`configure`): what was remembered for the old one is gone.
+    void change_stacks(std::optional<UserStackOptions> stacks);
+    // How this process is sampled from now on, and why. It may not have been seen yet.
+    void chose_stack_mode(std::uint32_t pid, const StackChoice& choice);
+    // Processes that should be sampled in another mode, by what their stacks needed (UserStackOptions::check_chains).
+    struct ModeChange {
+        std::uint32_t pid = 0;
+        StackChoice choice;
+    };
+    [[nodiscard]] std::vector<ModeChange> wanted_stack_modes() const;
+    // Of the processes with user stacks, those with most samples first, at most `count`.
+    [[nodiscard]] std::vector<ProcessStacks> stacks_of_processes(std::size_t count) const;
+    // Samples were lost.
+    void samples_lost();
 
     // The batch after next close_batch() begins a new epoch: the server cannot follow references into the current one
     // (Link's new_epoch_wanted). What was folded so far may still go out in the old epoch.

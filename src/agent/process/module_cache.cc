@@ -5,16 +5,20 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <memory>
 
 #include "agent/process/proc_text.h"
 #include "agent/process/vdso.h"
+#include "base/file.h"
 
 namespace flamewire::agent {
 namespace {
 
 constexpr std::size_t max_modules = 65'536;
 constexpr std::size_t max_notices = 16;  // more would hide each other
+constexpr std::size_t max_kept_files = 4096;
 
 const ModuleInfo unknown_module;
 
@@ -38,19 +42,25 @@ std::vector<elf::Segment> load_segments(const elf::Header& header, bool executab
 // A file that may be the mapped one.
 struct ModuleCache::Candidate {
     FileKey key;
+    UniqueFd file;
     ModuleHandle known = 0;  // we read this very file before; the fields below are empty then
     bool is_elf = false;
     std::string build_id;
     std::vector<elf::Segment> executable, others;
 };
 
+ModuleCache::FileKey ModuleCache::key_of(const struct stat& status) {
+    return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
+            std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
 std::size_t ModuleCache::FileKeyHash::operator()(const FileKey& key) const {
     return static_cast<std::size_t>(
         mix(key.inode ^ mix(key.device ^ mix(key.size ^ mix(static_cast<std::uint64_t>(key.mtime_ns))))));
 }
 
-ModuleCache::ModuleCache(std::string proc_root, std::uint64_t page_size)
-    : proc_root_(std::move(proc_root)), page_size_(page_size) {}
+ModuleCache::ModuleCache(std::string proc_root, std::uint64_t page_size, bool keep_files)
+    : proc_root_(std::move(proc_root)), page_size_(page_size), keep_files_(keep_files) {}
 
 ModuleHandle ModuleCache::add(State state) {
     if (modules_.size() >= max_modules) return 0;
@@ -65,13 +75,12 @@ Result<ModuleCache::Candidate> ModuleCache::look_at(const std::string& path, boo
     if (looked != 0) return fail_errno("open " + path, errno);
     if (!S_ISREG(status.st_mode)) return fail(ErrorCode::invalid, path + " is no regular file");
     Candidate candidate;
-    candidate.key = {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
-                     std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+    candidate.key = key_of(status);
     if (const auto known = by_file_.find(candidate.key); known != by_file_.end()) {
         candidate.known = known->second;
         return candidate;
     }
-    const UniqueFd fd(
+    UniqueFd fd(
         ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow_link ? 0 : O_NOFOLLOW)));
     if (!fd) return fail_errno("open " + path, errno);
     const elf::ByteSource source = elf::source_of_fd(fd.get());
@@ -81,6 +90,7 @@ Result<ModuleCache::Candidate> ModuleCache::look_at(const std::string& path, boo
     if (auto build_id = elf::read_build_id(source, *header)) candidate.build_id = *std::move(build_id);
     candidate.executable = load_segments(*header, true);
     candidate.others = load_segments(*header, false);
+    if (keep_files_ && kept_files_ < max_kept_files) candidate.file = std::move(fd);
     return candidate;
 }
 
@@ -140,6 +150,9 @@ ModuleHandle ModuleCache::of_candidate(const MappedFile& mapped, Candidate candi
     state.executable = std::move(candidate.executable);
     state.others = std::move(candidate.others);
     state.readable = candidate.is_elf;
+    state.file = std::move(candidate.file);
+    state.file_key = candidate.key;
+    if (state.file) ++kept_files_;
 
     ModuleHandle handle = 0;
     const auto known = build_id.empty() ? by_build_id_.end() : by_build_id_.find(build_id);
@@ -238,6 +251,65 @@ std::uint64_t ModuleCache::address_of(ModuleHandle module, std::uint64_t file_of
         state.offsets_given = true;
     }
     return file_offset;
+}
+
+unwind::CodePiece ModuleCache::piece_at(const Mapping& mapping, std::uint64_t address) {
+    unwind::CodePiece piece{mapping.start, mapping.end, mapping.module, 0};
+    if (mapping.module == 0 || mapping.module > modules_.size()) return piece;
+    const std::uint64_t offset = mapping.file_offset + (address - mapping.start);
+    piece.bias = address - address_of(mapping.module, offset);
+    // Usually one segment is the whole mapping. Linkers also lay several into one; then a page at a time is certain.
+    const std::vector<elf::Segment>& code = modules_[mapping.module - 1].executable;
+    const std::uint64_t mask = ~(page_size_ - 1);
+    const bool one_segment =
+        code.size() == 1 && mapping.file_offset >= (code[0].offset & mask) &&
+        mapping.file_offset + (mapping.end - mapping.start) <=
+            ((code[0].offset + code[0].file_size + page_size_ - 1) & mask);
+    if (!one_segment) {
+        piece.start = std::max(piece.start, address & mask);
+        piece.end = std::min(piece.end, (address & mask) + page_size_);
+    }
+    return piece;
+}
+
+Result<elf::ByteSource> ModuleCache::open_file(ModuleHandle module) {
+    if (module == 0 || module > modules_.size()) return fail(ErrorCode::not_found, "no such module");
+    const State& state = modules_[module - 1];
+    if (!state.image.empty())
+        return [image = std::make_shared<const std::string>(state.image)](
+                   std::uint64_t offset, std::size_t size) -> Result<std::string> {
+            return elf::source_of_bytes(as_bytes_view(*image))(offset, size);
+        };
+    if (!state.file || state.changed) return fail(ErrorCode::not_found, state.info.path + " is not open");
+    return [this, module](std::uint64_t offset, std::size_t size) { return read_kept(module, offset, size); };
+}
+
+// A copy over a mapped file changes the bytes under our feet: what was read before and what would be read now do not
+// belong together. Written anew with the same content (the same build-id), it is still the same module.
+bool ModuleCache::unchanged(State& state) {
+    struct stat status{};
+    if (::fstat(state.file.get(), &status) != 0) return false;
+    const FileKey now = key_of(status);
+    if (now == state.file_key) return true;
+    const elf::ByteSource source = elf::source_of_fd(state.file.get());
+    const auto header = elf::read_header(source);
+    const auto build_id = header ? elf::read_build_id(source, *header) : Result<std::string>(std::string());
+    if (state.info.build_id.empty() || !build_id || *build_id != state.info.build_id) return false;
+    state.file_key = now;
+    return true;
+}
+
+Result<std::string> ModuleCache::read_kept(ModuleHandle module, std::uint64_t offset, std::size_t size) {
+    State& state = modules_[module - 1];
+    if (!state.changed && !unchanged(state)) {
+        state.changed = true;
+        notices_.push_back({"module-changed",
+                            fmt::format("{} was overwritten while it runs: its unwind tables are not used any more",
+                                        state.info.path),
+                            "replace files by renaming a new one over the old, then restart the program"});
+    }
+    if (state.changed) return fail(ErrorCode::closed, state.info.path + " was changed in place");
+    return read_range(state.file.get(), offset, size);
 }
 
 const ModuleInfo& ModuleCache::info(ModuleHandle module) const {

@@ -9,9 +9,14 @@
 #include <unordered_map>
 #include <vector>
 
+struct stat;
+
+#include "agent/process/address_space.h"
 #include "agent/process/maps.h"
 #include "agent/process/process_table.h"
+#include "base/fd.h"
 #include "elf/elf_file.h"
+#include "unwind/code_map.h"
 
 namespace flamewire::agent {
 
@@ -28,7 +33,8 @@ struct MappedFile {
 
 class ModuleCache {
 public:
-    ModuleCache(std::string proc_root, std::uint64_t page_size);
+    // `keep_files`: files stay open, so that their unwind tables can be read later whatever happens to their names.
+    ModuleCache(std::string proc_root, std::uint64_t page_size, bool keep_files);
 
     // The module behind the mapping; 0 when it is anonymous memory after all (a memfd or a deleted file that is no ELF
     // file).
@@ -41,6 +47,12 @@ public:
     // ever.
     std::uint64_t address_of(ModuleHandle module, std::uint64_t file_offset);
 
+    // The part of `mapping` around `address` in which runtime and ELF addresses differ by the same number.
+    unwind::CodePiece piece_at(const Mapping& mapping, std::uint64_t address);
+    // Bytes of the module's file or of the vDSO; each read fails once the file was changed in place. Valid as long as
+    // the cache. not_found: no file, or not kept.
+    Result<elf::ByteSource> open_file(ModuleHandle module);
+
     // An empty one for a handle that we never gave.
     [[nodiscard]] const ModuleInfo& info(ModuleHandle module) const;
     // The image of a vDSO module; empty for every other.
@@ -49,22 +61,26 @@ public:
     std::vector<wire::Notice> take_notices();
 
 private:
+    struct FileKey {
+        std::uint64_t device = 0, inode = 0, size = 0;
+        std::int64_t mtime_ns = 0;
+        bool operator==(const FileKey&) const = default;
+    };
     struct State {
         ModuleInfo info;
         std::vector<elf::Segment> executable, others;  // its PT_LOADs
         bool readable = false;                         // the segments are known
         bool offsets_given = false;                    // an address was given out as a file offset: it stays so
         std::string image;                             // of a vDSO
-    };
-    struct FileKey {
-        std::uint64_t device = 0, inode = 0, size = 0;
-        std::int64_t mtime_ns = 0;
-        bool operator==(const FileKey&) const = default;
+        UniqueFd file;                                 // with keep_files
+        FileKey file_key;                              // what `file` was when its headers were read
+        bool changed = false;                          // it has become another one since
     };
     struct FileKeyHash {
         std::size_t operator()(const FileKey& key) const;
     };
     struct Candidate;
+    static FileKey key_of(const struct stat& status);
 
     ModuleHandle add(State state);
     // The file behind the mapping, by the ways that still lead to it, best first.
@@ -73,9 +89,13 @@ private:
     ModuleHandle of_candidate(const MappedFile& mapped, Candidate candidate);
     ModuleHandle of_unreadable(const MappedFile& mapped, const Error& error);
     void give_notice(const MappedFile& mapped, const Error& error);
+    Result<std::string> read_kept(ModuleHandle module, std::uint64_t offset, std::size_t size);
+    bool unchanged(State& state);
 
     std::string proc_root_;
     std::uint64_t page_size_;
+    bool keep_files_;
+    std::size_t kept_files_ = 0;
     std::vector<State> modules_;  // handle - 1
     std::unordered_map<std::string, ModuleHandle> by_build_id_;
     std::unordered_map<FileKey, ModuleHandle, FileKeyHash> by_file_;

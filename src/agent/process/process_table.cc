@@ -37,7 +37,7 @@ std::uint64_t boottime_ns() {
 
 ProcessTable::State::State(ProcessTableOptions options_in)
     : options(std::move(options_in)),
-      modules(options.proc_root, system_page_size()),
+      modules(options.proc_root, system_page_size(), options.keep_files),
       sweep_at_processes(usual_processes),
       sweep_at_threads(usual_threads) {}
 
@@ -94,6 +94,11 @@ ThreadHandle ProcessTable::thread_of(std::uint32_t pid, std::uint32_t tid, std::
     return thread;
 }
 
+ProcessHandle ProcessTable::newest(std::uint32_t pid) const {
+    const ProcessState* process = state_->registry.by_pid(pid);
+    return process == nullptr ? 0 : process->handle;
+}
+
 std::uint64_t ProcessTable::generation(ProcessHandle handle) const {
     const ProcessState* process = state_->registry.by_handle(handle);
     return process == nullptr ? 0 : process->space.generation();
@@ -104,24 +109,34 @@ bool ProcessTable::maps_known(ProcessHandle handle) const {
     return process != nullptr && (process->maps_known || !process->space.map().mappings().empty());
 }
 
-ResolvedAddress ProcessTable::resolve(ProcessHandle handle, std::uint64_t address) {
-    ProcessState* process = state_->registry.by_handle(handle);
-    if (process == nullptr) return {0, address};
-    const Mapping* mapping = process->space.find(address);
-    if (mapping == nullptr && process->before_exec) {
-        mapping = process->before_exec->find(address);
-        process->space.note_unknown_answer();  // a mapping that appears there is right for later samples
-        if (state_->last_sample_ns > process->exec_ns + exec_tail_ns) {
+const Mapping* ProcessTable::State::find_mapping(ProcessState& process, std::uint64_t address) {
+    const Mapping* mapping = process.space.find(address);
+    if (mapping == nullptr && process.before_exec) {
+        mapping = process.before_exec->find(address);
+        process.space.note_unknown_answer();  // a mapping that appears there is right for later samples
+        if (last_sample_ns > process.exec_ns + exec_tail_ns) {
             mapping = nullptr;
-            process->before_exec.reset();
+            process.before_exec.reset();
         }
     }
-    if (mapping == nullptr && state_->backfill(*process, address)) mapping = process->space.find(address);
-    if (mapping == nullptr) {
-        process->space.note_unknown_answer();
-        return {0, address};
-    }
-    if (mapping->module == 0) return {0, address};
+    if (mapping == nullptr && backfill(process, address)) mapping = process.space.find(address);
+    if (mapping == nullptr) process.space.note_unknown_answer();
+    return mapping;
+}
+
+std::optional<unwind::CodePiece> ProcessTable::code_at(ProcessHandle handle, std::uint64_t address) {
+    ProcessState* process = state_->registry.by_handle(handle);
+    const Mapping* mapping = process == nullptr ? nullptr : state_->find_mapping(*process, address);
+    if (mapping == nullptr) return std::nullopt;
+    return state_->modules.piece_at(*mapping, address);
+}
+
+Result<elf::ByteSource> ProcessTable::open_file(ModuleHandle module) { return state_->modules.open_file(module); }
+
+ResolvedAddress ProcessTable::resolve(ProcessHandle handle, std::uint64_t address) {
+    ProcessState* process = state_->registry.by_handle(handle);
+    const Mapping* mapping = process == nullptr ? nullptr : state_->find_mapping(*process, address);
+    if (mapping == nullptr || mapping->module == 0) return {0, address};
     const std::uint64_t offset = mapping->file_offset + (address - mapping->start);
     return {mapping->module, state_->modules.address_of(mapping->module, offset)};
 }

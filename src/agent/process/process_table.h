@@ -13,6 +13,8 @@
 #include "agent/perf/record.h"
 #include "base/clock.h"
 #include "base/result.h"
+#include "elf/elf_file.h"
+#include "unwind/code_map.h"
 #include "wire/batch.h"
 
 namespace flamewire::agent {
@@ -65,6 +67,7 @@ struct ProcessTableOptions {
     // Clock of the records, and time since boot, in which /proc says when a process began.
     std::uint64_t (*monotonic_clock)() = monotonic_ns;
     std::uint64_t (*boot_clock)() = boottime_ns;
+    bool keep_files = false;  // for open_file
 };
 
 class ProcessTable {
@@ -88,6 +91,8 @@ public:
 
     // The thread of a sample, made on first sight. Also where a process whose records were lost is read anew.
     ThreadHandle thread_of(std::uint32_t pid, std::uint32_t tid, std::uint64_t time_ns);
+    // The newest process of a pid that is known; 0: none.
+    [[nodiscard]] ProcessHandle newest(std::uint32_t pid) const;
     // Names the content of an address space: changes whenever answers of resolve() for this process may have changed,
     // and is equal only for processes whose answers are equal (a fork that changed nothing yet). All that a cache key
     // needs besides addresses.
@@ -97,6 +102,13 @@ public:
     // May read /proc/PID/maps, and then change the generation.
     ResolvedAddress resolve(ProcessHandle process, std::uint64_t user_address);
     ResolvedAddress resolve_kernel(std::uint64_t address);
+
+    // The code around a user address, for unwinding; nothing when it is in no known mapping. May read /proc/PID/maps,
+    // and then change the generation.
+    std::optional<unwind::CodePiece> code_at(ProcessHandle process, std::uint64_t user_address);
+    // The file of a module, open since it was first seen (ProcessTableOptions::keep_files). Reads go on when it is
+    // deleted or replaced, and fail when it was changed in place.
+    Result<elf::ByteSource> open_file(ModuleHandle module);
 
     [[nodiscard]] const ThreadInfo& thread(ThreadHandle handle) const;
     [[nodiscard]] const ProcessInfo& process(ProcessHandle handle) const;

@@ -48,6 +48,7 @@ struct ProcessTable::State {
 
     // process_table.cc
     void read_kernel_base();
+    const Mapping* find_mapping(ProcessState& process, std::uint64_t address);
 
     ProcessTableOptions options;
     ProcessRegistry registry;

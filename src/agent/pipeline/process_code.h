@@ -1,0 +1,31 @@
+// The process table as unwinding sees it: one address space, and the files of all modules.
+#pragma once
+
+#include "agent/process/process_table.h"
+#include "unwind/code_map.h"
+
+namespace flamewire::agent {
+
+class ProcessCode final : public unwind::CodeMap {
+public:
+    ProcessCode(ProcessTable& processes, ProcessHandle process) : processes_(processes), process_(process) {}
+    std::optional<unwind::CodePiece> find(std::uint64_t address) override {
+        return processes_.code_at(process_, address);
+    }
+
+private:
+    ProcessTable& processes_;
+    ProcessHandle process_;
+};
+
+// A ModuleHandle is a ModuleId: both are never reused.
+class ProcessFiles final : public unwind::ModuleFiles {
+public:
+    explicit ProcessFiles(ProcessTable& processes) : processes_(processes) {}
+    Result<elf::ByteSource> open(unwind::ModuleId module) override { return processes_.open_file(module); }
+
+private:
+    ProcessTable& processes_;
+};
+
+}  // namespace flamewire::agent

@@ -1,0 +1,50 @@
+// What became of the user stacks of each process: the books behind wire::ProcessUnwind.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "agent/process/process_table.h"
+#include "unwind/stop_reason.h"
+#include "wire/batch.h"
+
+namespace flamewire::agent {
+
+class StackAccount {
+public:
+    struct Entry {
+        wire::ProcessUnwind counts;
+        bool changed = false;  // since it was taken last
+    };
+
+    // One sample with a user stack of `frames` frames.
+    void add(ProcessHandle process, wire::StackMode mode, unwind::StopReason stop, bool joined, std::size_t frames,
+             std::size_t stack_bytes);
+    // Calls `use(process, counts)` for every entry that changed since the last call. What did not change may be
+    // forgotten when there are many: its process has most likely ended.
+    template <class Use>
+    void take_changed(Use use) {
+        const bool crowded = entries_.size() > most_entries;
+        for (auto it = entries_.begin(); it != entries_.end();) {
+            const bool changed = std::exchange(it->second.changed, false);
+            if (changed) use(it->first, it->second.counts);
+            it = crowded && !changed ? entries_.erase(it) : std::next(it);
+        }
+        last_ = nullptr;
+    }
+    // A receiver that knows nothing yet.
+    void tell_all_again() {
+        for (auto& [process, entry] : entries_) entry.changed = true;
+    }
+    [[nodiscard]] const std::unordered_map<ProcessHandle, Entry>& entries() const { return entries_; }
+
+private:
+    static constexpr std::size_t most_entries = 4096;
+    std::unordered_map<ProcessHandle, Entry> entries_;
+    ProcessHandle last_process_ = 0;
+    Entry* last_ = nullptr;  // samples of one process come in runs
+};
+
+}  // namespace flamewire::agent

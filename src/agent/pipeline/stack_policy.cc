@@ -1,0 +1,149 @@
+#include "agent/pipeline/stack_policy.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "base/file.h"
+
+namespace flamewire::agent {
+namespace {
+
+using unwind::StackNeed;
+using wire::StackMode;
+
+// Of a program's code; compilers drop the frame pointer from a few functions whatever they are told.
+constexpr double share_of_a_frame_pointer_program = 0.9;
+// A mode is enough when it serves all but so many of 1,000 stacks.
+constexpr std::uint64_t tolerated_of_1000 = 5;
+// A mode is too small when that is seen in as many stacks at least …
+constexpr std::uint64_t stacks_to_raise = 32, misses_to_raise = 3;
+// … and larger than needed only after so many, and after this time.
+constexpr std::uint64_t stacks_to_lower = 1000, ns_to_lower = 5'000'000'000;
+// A process that went up so often stays: its phases differ.
+constexpr std::uint32_t most_raises = 2;
+
+// What is older than so many stacks counts half, so that a change shows.
+constexpr std::uint64_t stacks_remembered = 4000;
+
+constexpr std::size_t most_processes = 8192;
+
+constexpr std::size_t survey_memory = std::size_t{1} << 20;
+
+class OneFile final : public unwind::ModuleFiles {
+public:
+    explicit OneFile(int fd) : fd_(fd) {}
+    Result<elf::ByteSource> open(unwind::ModuleId) override { return elf::source_of_fd(fd_); }
+
+private:
+    int fd_;
+};
+
+std::optional<unwind::Arch> arch_of(const elf::Header& header) {
+    switch (header.machine) {
+        case 3:
+            return unwind::Arch::x86;
+        case 40:
+            return unwind::Arch::arm;
+        case 62:
+            return unwind::Arch::x86_64;
+        case 183:
+            return unwind::Arch::aarch64;
+        default:
+            return std::nullopt;
+    }
+}
+
+using Needs = std::array<std::uint64_t, unwind::stack_needs>;
+
+std::uint64_t total(const Needs& needs) { return std::accumulate(needs.begin(), needs.end(), std::uint64_t{0}); }
+
+// How many of the stacks that were seen `mode` does not serve.
+std::uint64_t misses(const Needs& needs, StackMode mode) {
+    const std::uint64_t copies = needs[static_cast<std::size_t>(StackNeed::short_copy)];
+    const std::uint64_t long_copies = needs[static_cast<std::size_t>(StackNeed::long_copy)];
+    if (mode == StackMode::fp) return copies + long_copies;
+    return mode == StackMode::hybrid ? long_copies : 0;
+}
+
+}  // namespace
+
+StackChoice first_choice(const std::string& path) {
+    const auto fd = open_read(path);
+    const auto header = fd ? elf::read_header(elf::source_of_fd(fd->get())) : Result<elf::Header>(elf::Header{});
+    const auto arch = fd && header ? arch_of(*header) : std::nullopt;
+    if (!arch) return {StackMode::dwarf, "its program file cannot be read"};
+    OneFile file(fd->get());
+    unwind::Unwinder unwinder(file, {.memory_bytes = survey_memory, .big_endian = header->big_endian});
+    const unwind::Unwinder::Survey survey = unwinder.survey(1, *arch);
+    if (survey.functions == 0) return {StackMode::dwarf, "its program has no unwind tables that say more"};
+    const double percent = 100.0 * survey.frame_pointer_share;
+    const bool keeps = survey.frame_pointer_share >= share_of_a_frame_pointer_program;
+    return {keeps ? StackMode::fp : StackMode::dwarf,
+            fmt::format("{:.0f} % of its program's code keeps the frame pointer ({} functions looked at)", percent,
+                        survey.functions)};
+}
+
+void StackPolicy::note(std::uint64_t process, StackMode mode, StackNeed need, std::uint64_t time_ns) {
+    // Most of so many have ended; what lives is measured again.
+    if (processes_.size() >= most_processes && !processes_.contains(process)) processes_.clear();
+    State& state = processes_[process];
+    if (state.since_ns == 0 || state.mode != mode) {
+        state.mode = mode;
+        state.since_ns = time_ns;
+        state.needs = {};
+    }
+    state.newest_ns = time_ns;
+    ++state.needs[static_cast<std::size_t>(need)];
+    if (total(state.needs) >= stacks_remembered)
+        for (std::uint64_t& count : state.needs) count /= 2;
+}
+
+// True with a choice when the mode should be another one.
+bool StackPolicy::judge(const State& state, StackChoice& choice) {
+    const std::uint64_t seen = total(state.needs);
+    const auto served = [&](StackMode mode) { return misses(state.needs, mode) * 1000 <= seen * tolerated_of_1000; };
+    StackMode smallest = StackMode::dwarf;
+    if (served(StackMode::hybrid)) smallest = StackMode::hybrid;
+    if (served(StackMode::fp)) smallest = StackMode::fp;
+    if (smallest == state.mode) return false;
+
+    const std::uint64_t missed = misses(state.needs, state.mode);
+    if (!served(state.mode)) {
+        if (seen < stacks_to_raise || missed < misses_to_raise) return false;
+    } else {
+        // All that a larger mode could find out was found out by it.
+        const bool long_enough = seen >= stacks_to_lower && state.newest_ns - state.since_ns >= ns_to_lower;
+        if (!long_enough || state.raised >= most_raises) return false;
+    }
+    choice.mode = smallest;
+    choice.why = fmt::format(
+        "of {} stacks, {} are right by frame pointers alone, {} need the innermost frames from a short copy, {} need a "
+        "long one",
+        seen, state.needs[0], state.needs[1], state.needs[2]);
+    return true;
+}
+
+std::vector<StackPolicy::Change> StackPolicy::wanted() const {
+    std::vector<Change> changes;
+    for (const auto& [process, state] : processes_)
+        if (StackChoice choice; judge(state, choice)) changes.push_back({process, std::move(choice)});
+    return changes;
+}
+
+void StackPolicy::chose(std::uint64_t process, const StackChoice& choice) {
+    State& state = processes_[process];
+    if (state.since_ns != 0 && choice.mode > state.mode) ++state.raised;
+    state.mode = choice.mode;
+    state.why = choice.why;
+    state.since_ns = 0;
+    state.needs = {};
+}
+
+const std::string& StackPolicy::why(std::uint64_t process) const {
+    static const std::string nothing;
+    const auto found = processes_.find(process);
+    return found == processes_.end() ? nothing : found->second.why;
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,131 @@
+#include "agent/pipeline/stack_tails.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "agent/pipeline/id_table.h"
+#include "agent/process/maps.h"
+#include "agent/process/proc_text.h"
+#include "base/file.h"
+#include "base/result.h"
+
+namespace flamewire::agent {
+namespace {
+
+// _start, __libc_start_main, __libc_start_call_main; clone3, start_thread.
+constexpr std::size_t most_frames = 4;
+constexpr std::size_t most_tails = 4096;
+// A look reads the maps and some stack, about 0.2 ms.
+constexpr unsigned looks_a_second = 50;
+constexpr std::uint64_t second_ns = 1'000'000'000;
+// Above the outermost frame: environment and arguments of a program, thread-local storage of a thread.
+constexpr std::uint64_t most_stack_bytes = std::uint64_t{512} << 10;
+constexpr unsigned most_candidates = 16;
+
+// End of the memory that holds the stack; 0 when it cannot be found.
+std::uint64_t end_of_stack(const std::string& proc_root, std::uint32_t pid, std::uint64_t stack_pointer) {
+    auto lines = LineReader::open(proc_path(proc_root, pid, "maps"), 16 * 1024);
+    if (!lines) return 0;
+    for (std::string_view line; lines->next(line);) {
+        const auto entry = parse_maps_line(line);
+        if (entry && stack_pointer >= entry->start && stack_pointer < entry->end) return entry->end;
+    }
+    return 0;
+}
+
+std::uint64_t word_at(Bytes bytes, std::size_t offset, std::size_t word) {
+    std::uint64_t value = 0;
+    if (word == 4) {
+        std::uint32_t half = 0;
+        std::memcpy(&half, bytes.data() + offset, sizeof half);
+        value = half;
+    } else {
+        std::memcpy(&value, bytes.data() + offset, sizeof value);
+    }
+    return value;
+}
+
+}  // namespace
+
+std::size_t StackTails::KeyHash::operator()(const Key& key) const {
+    return static_cast<std::size_t>(mix_in(mix_in(0, key.space), key.return_address));
+}
+
+void StackTails::learn(std::uint64_t space, const std::vector<unwind::Frame>& frames) {
+    std::size_t last_safe = frames.size();
+    while (last_safe > 0 && !frames[last_safe - 1].frame_pointer_safe) --last_safe;
+    // frames[last_safe] is where the last safe frame returns to; behind it begins the tail.
+    if (last_safe == 0 || last_safe >= frames.size() || frames.size() - last_safe - 1 > most_frames) return;
+    if (tails_.size() >= most_tails) tails_.clear();
+    const auto [place, fresh] = tails_.try_emplace(Key{space, frames[last_safe].pc});
+    Tail& tail = place->second;
+    const auto begin = frames.begin() + static_cast<std::ptrdiff_t>(last_safe) + 1;
+    const auto same = [](const unwind::Frame& frame, std::uint64_t address) { return frame.pc == address; };
+    if (fresh || (tail.addresses.empty() && !tail.ambiguous)) {
+        for (auto frame = begin; frame != frames.end(); ++frame) tail.addresses.push_back(frame->pc);
+    } else if (!std::equal(begin, frames.end(), tail.addresses.begin(), tail.addresses.end(), same)) {
+        tail.ambiguous = true;
+        tail.addresses.clear();
+    }
+}
+
+StackTails::Answer StackTails::find(std::uint64_t space, std::uint32_t pid, unwind::Arch arch,
+                                    std::uint64_t return_address, std::uint64_t stack_pointer, unwind::CodeMap& map,
+                                    std::uint64_t now_ns, std::vector<unwind::Frame>& frames) {
+    const Key key{space, return_address};
+    auto known = tails_.find(key);
+    if (known == tails_.end()) {
+        if (stack_pointer == 0) return Answer::none;
+        if (now_ns - window_ns_ >= second_ns) {
+            window_ns_ = now_ns;
+            looks_ = 0;
+        }
+        if (looks_ == looks_a_second) return Answer::later;
+        ++looks_;
+        if (tails_.size() >= most_tails) tails_.clear();
+        known = tails_.try_emplace(key, Tail{read(pid, arch, return_address, stack_pointer, map), false}).first;
+    }
+    if (known->second.addresses.empty()) return Answer::none;
+    for (const std::uint64_t address : known->second.addresses) {
+        unwind::Frame frame;
+        frame.pc = address;
+        frame.found_by = unwind::FoundBy::chain;
+        frame.return_address = true;
+        frames.push_back(frame);
+    }
+    return Answer::found;
+}
+
+std::vector<std::uint64_t> StackTails::read(std::uint32_t pid, unwind::Arch arch, std::uint64_t return_address,
+                                            std::uint64_t stack_pointer, unwind::CodeMap& map) {
+    std::vector<std::uint64_t> addresses;
+    const unwind::RegisterNames& names = unwind::register_names(arch);
+    const std::size_t word = names.word_size;
+    const std::uint64_t end = end_of_stack(proc_root_, pid, stack_pointer);
+    std::uint64_t start = stack_pointer & ~std::uint64_t{word - 1};
+    if (end <= start) return addresses;
+    start = std::max(start, end - std::min(end, most_stack_bytes));
+    const auto memory = open_read(proc_path(proc_root_, pid, "mem"));
+    if (!memory) return addresses;
+    const auto text = read_range(memory->get(), start, static_cast<std::size_t>(end - start));
+    if (!text) return addresses;
+
+    const Bytes bytes = as_bytes_view(*text);
+    unsigned candidates = 0;
+    for (std::size_t offset = bytes.size() / word * word; offset >= word && candidates < most_candidates;) {
+        offset -= word;
+        if (word_at(bytes, offset, word) != return_address) continue;
+        ++candidates;
+        unwind::Registers registers(arch);
+        registers.set(names.pc, return_address - 1);  // inside the call, whose row is wanted
+        registers.set(names.sp, start + offset + word);
+        const unwind::StackCopy stack{start + offset + word, bytes.subspan(offset + word), false};
+        const auto stop = unwinder_.walk(registers, stack, map, most_frames + 2, scratch_);
+        if (stop != unwind::StopReason::root || scratch_.size() < 2 || scratch_.size() > most_frames + 1) continue;
+        for (std::size_t i = 1; i < scratch_.size(); ++i) addresses.push_back(scratch_[i].pc);
+        break;
+    }
+    return addresses;
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,162 @@
+#include "agent/pipeline/user_stack.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "unwind/linux_registers.h"
+
+namespace flamewire::agent {
+
+using unwind::StackNeed;
+using unwind::StopReason;
+
+struct UserStacks::Context {
+    const SampleRecord& sample;
+    ProcessHandle process;
+    std::optional<unwind::Registers> registers;
+    unwind::Arch arch;
+    ProcessCode map;
+    std::span<const std::uint64_t> chain = {};
+    ThreadHandle thread = 0;
+};
+
+unwind::Arch machine_arch() {
+#if defined(__x86_64__)
+    return unwind::Arch::x86_64;
+#elif defined(__i386__)
+    return unwind::Arch::x86;
+#elif defined(__aarch64__)
+    return unwind::Arch::aarch64;
+#else
+    return unwind::Arch::arm;
+#endif
+}
+
+namespace {
+
+unwind::UnwinderOptions unwinder_options(const UserStackOptions& options) {
+    unwind::UnwinderOptions result;
+    result.memory_bytes = options.memory_bytes;
+    result.big_endian = std::endian::native == std::endian::big;
+    return result;
+}
+
+unwind::Frame chain_frame(std::uint64_t pc, bool return_address) {
+    unwind::Frame frame;
+    frame.pc = pc;
+    frame.found_by = return_address ? unwind::FoundBy::chain : unwind::FoundBy::registers;
+    frame.return_address = return_address;
+    return frame;
+}
+
+}  // namespace
+
+UserStacks::UserStacks(ProcessTable& processes, UserStackOptions options)
+    : processes_(processes),
+      options_(std::move(options)),
+      files_(processes),
+      unwinder_(files_, unwinder_options(options_)),
+      joiner_(options_.gap_ns),
+      tails_(options_.proc_root, unwinder_) {}
+
+bool UserStacks::by_chain_alone(const SampleRecord& sample) {
+    return sample.mode == wire::StackMode::fp || (sample.mode == wire::StackMode::lbr && sample.branches.empty());
+}
+
+UserStacks::Context UserStacks::context_of(const SampleRecord& sample, ProcessHandle process) {
+    Context in{sample, process,
+               unwind::registers_of_sample(machine_arch(), static_cast<unwind::RegisterAbi>(sample.register_abi),
+                                           sample.register_mask, sample.registers),
+               machine_arch(), ProcessCode(processes_, process)};
+    if (in.registers) in.arch = in.registers->arch();
+    return in;
+}
+
+void UserStacks::find(const SampleRecord& sample, std::span<const std::uint64_t> chain, ThreadHandle thread,
+                      ProcessHandle process, UserStack& out) {
+    out.frames.clear();
+    out.joined = out.provisional = false;
+    out.stop = out.walked = StopReason::chain_end;
+    out.check = {};
+    Context in = context_of(sample, process);
+    in.chain = chain;
+    in.thread = thread;
+    if (sample.mode == wire::StackMode::lbr && !sample.branches.empty())
+        by_branches(in, out);
+    else if (sample.mode == wire::StackMode::dwarf && in.registers)
+        by_walk(in, out);
+    else if (sample.mode == wire::StackMode::hybrid && in.registers)
+        by_short_walk(in, out);
+    else
+        by_chain(in, out);
+}
+
+std::optional<StackNeed> UserStacks::judge(const SampleRecord& sample, ProcessHandle process, const UserStack& stack) {
+    if (stack.frames.empty() || sample.mode == wire::StackMode::lbr || !options_.check_chains) return std::nullopt;
+    Context in = context_of(sample, process);
+    if (by_chain_alone(sample))
+        return unwind::need_of_chain(unwinder_, in.arch, stack.frames.front().pc, stack.check.quality,
+                                     stack.stop == StopReason::root, in.map);
+    if (stack.walked == StopReason::root && !stack.joined) {
+        tails_.learn(processes_.generation(process), stack.frames);
+        return unwind::need_of_walk(unwinder_, in.arch, stack.frames, in.map, options_.hybrid_bytes);
+    }
+    if (sample.mode != wire::StackMode::hybrid || stack.stop != StopReason::root) return StackNeed::long_copy;
+    return stack.frames.front().frame_pointer_safe ? StackNeed::chain : StackNeed::short_copy;
+}
+
+// Gives the frames of a chain that is right so far their end: the root, the tail that leads there, or the truth that
+// nobody knows.
+void UserStacks::end_chain(Context& in, bool at_root, UserStack& out) {
+    out.stop = StopReason::root;
+    if (at_root || out.frames.empty()) return;
+    const std::uint64_t stack_pointer = in.registers ? in.registers->sp() : 0;
+    const StackTails::Answer answer =
+        tails_.find(processes_.generation(in.process), in.sample.pid, in.arch, out.frames.back().pc, stack_pointer,
+                    in.map, in.sample.time_ns, out.frames);
+    if (answer == StackTails::Answer::found) return;
+    out.stop = StopReason::no_info;
+    out.provisional = answer == StackTails::Answer::later;
+}
+
+void UserStacks::by_chain(Context& in, UserStack& out) {
+    const bool as_it_is = !options_.check_chains || in.chain.empty();
+    if (!as_it_is) out.check = unwind::check_chain(unwinder_, in.arch, in.chain, in.map);
+    const std::size_t count = as_it_is ? in.chain.size() : std::max<std::size_t>(out.check.right, 1);
+    for (std::size_t i = 0; i < count; ++i) out.frames.push_back(chain_frame(in.chain[i], i > 0));
+    if (as_it_is) return;
+    if (count > 1 || out.check.at_root)
+        end_chain(in, out.check.at_root, out);
+    else
+        out.stop = StopReason::no_info;  // not one step is certain
+}
+
+void UserStacks::by_walk(Context& in, UserStack& out) {
+    const unwind::StackCopy stack{in.registers->sp(), in.sample.stack, in.sample.stack_cut};
+    out.walked = unwinder_.walk(*in.registers, stack, in.map, options_.max_depth, out.frames);
+    const std::size_t own_frames = out.frames.size();
+    out.stop = joiner_.join(in.thread, processes_.generation(in.process), in.sample.time_ns, options_.max_depth,
+                            out.frames, out.walked);
+    out.joined = out.frames.size() > own_frames;
+}
+
+void UserStacks::by_short_walk(Context& in, UserStack& out) {
+    const unwind::StackCopy stack{in.registers->sp(), in.sample.stack, in.sample.stack_cut};
+    out.stop = out.walked = unwinder_.walk(*in.registers, stack, in.map, options_.max_depth, out.frames);
+    if (out.walked == StopReason::root) return;
+    bool at_root = false;
+    if (unwind::splice(unwinder_, in.arch, in.chain, stack, in.map, options_.max_depth, out.frames, at_root))
+        end_chain(in, at_root, out);
+}
+
+void UserStacks::by_branches(Context& in, UserStack& out) {
+    branches_.clear();
+    for (const BranchEntry& entry : in.sample.branches) branches_.push_back({entry.from, entry.to});
+    const std::uint64_t pc = !in.chain.empty() ? in.chain.front() : in.sample.ip;
+    bool cut = false;
+    for (const unwind::BranchFrame& frame : unwind::frames_of_branches(pc, branches_, in.chain, 0, cut))
+        out.frames.push_back(chain_frame(frame.address, frame.return_address));
+    out.stop = cut ? StopReason::max_depth : StopReason::chain_end;
+}
+
+}  // namespace flamewire::agent
