@@ -45,7 +45,11 @@ TEST_CASE("defaults of the three modes") {
     CHECK(listen.settings.duration_s == 8);
     CHECK(listen.rounds == 1);
     CHECK(listen.settings.interval_ms == 250);
-    CHECK(listen.settings.unwind == "fp");
+    CHECK(listen.settings.unwind == "auto");
+    CHECK(listen.settings.stack_bytes == 16'384);
+    CHECK(listen.settings.max_depth == 1'024);
+    CHECK_FALSE(listen.settings.max_depth_given);
+    CHECK(listen.settings.unwind_memory_bytes == 33'554'432);
     CHECK(listen.settings.kernel);
     CHECK(listen.settings.events.empty());
     CHECK(listen.spool_bytes == 8'388'608);
@@ -79,7 +83,13 @@ TEST_CASE("every option lands where it belongs") {
                                 "--events",
                                 "cpu-clock:u,page-faults",
                                 "--unwind",
-                                "fp",
+                                "dwarf",
+                                "--stack-size",
+                                "8K",
+                                "--max-depth",
+                                "512",
+                                "--unwind-memory",
+                                "64",
                                 "--no-kernel",
                                 "--spool",
                                 "64K",
@@ -95,6 +105,11 @@ TEST_CASE("every option lands where it belongs") {
     CHECK(o.rounds == 4);
     CHECK(o.settings.interval_ms == 50);
     CHECK(o.settings.events == "cpu-clock:u,page-faults");
+    CHECK(o.settings.unwind == "dwarf");
+    CHECK(o.settings.stack_bytes == 8'192);
+    CHECK(o.settings.max_depth == 512);
+    CHECK(o.settings.max_depth_given);
+    CHECK(o.settings.unwind_memory_bytes == 67'108'864);
     CHECK_FALSE(o.settings.kernel);
     CHECK(o.spool_bytes == 65'536);
     CHECK(o.ring_pages == 8);
@@ -102,6 +117,17 @@ TEST_CASE("every option lands where it belongs") {
     CHECK(accepted({"--server", "::1"}).host == "::1");
     CHECK(accepted({"--server=h", "--name", "demo"}).name == "demo");
     CHECK(accepted({"--server", "h", "--spool", "1G"}).spool_bytes == 1'073'741'824);
+}
+
+TEST_CASE("unwind modes, and stack sizes in whole words") {
+    for (const char* mode : {"auto", "fp", "dwarf", "lbr", "hybrid"})
+        CHECK(accepted({"--listen", "--unwind", mode}).settings.unwind == mode);
+    const auto size = [](const char* text) { return accepted({"--listen", "--stack-size", text}).settings.stack_bytes; };
+    CHECK(size("1024") == 1'024);
+    CHECK(size("1025") == 1'032);
+    CHECK(size("65521") == 65'528);
+    CHECK(size("65528") == 65'528);
+    CHECK(size("63K") == 64'512);
 }
 
 TEST_CASE("the command after -- is left alone") {
@@ -118,7 +144,7 @@ TEST_CASE("help and version win over everything after them") {
     for (const char* option :
          {"--listen",    "--server",    "--output",     "--port",     "--bind",   "--force",    "--pid",    "--name",
           "--delay",     "--frequency", "--count",      "--duration", "--rounds", "--interval", "--events", "--unwind",
-          "--no-kernel", "--spool",     "--ring-pages", "--verbose",  "--help",   "--version",  "-- CMD"})
+          "--stack-size", "--max-depth", "--unwind-memory", "--no-kernel", "--spool",     "--ring-pages", "--verbose",  "--help",   "--version",  "-- CMD"})
         CHECK(help_text().find(option) != std::string::npos);
     CHECK(version_text().find(FLAMEWIRE_VERSION) != std::string::npos);
 }
@@ -145,10 +171,11 @@ TEST_CASE("each wrong usage has its sentence") {
     CHECK_THAT(sentence({"--listen", "-x"}), Contains("unknown option"));
     CHECK_THAT(sentence({"--server"}), Contains("--server needs a value"));
     CHECK(sentence({"--listen=x"}) == "--listen=x takes no value");
-    CHECK_THAT(sentence({"--listen", "--unwind", "dwarf"}), Contains("not available in this version; available: fp"));
-    CHECK_THAT(sentence({"--listen", "--unwind", "auto"}), Contains("not available"));
-    CHECK_THAT(sentence({"--listen", "--unwind", "lbr"}), Contains("not available"));
-    CHECK_THAT(sentence({"--listen", "--unwind", "x"}), Contains("unknown unwind mode 'x'"));
+    CHECK(sentence({"--listen", "--unwind", "x"}) ==
+          "unknown unwind mode 'x'; there are auto, fp, dwarf, lbr and hybrid");
+    for (const char* size : {"65529", "65535", "65536", "64K", "1023", "1G"})
+        CHECK(sentence({"--listen", "--stack-size", size}) ==
+              "--stack-size must be 1024 to 65528 bytes (K, M and G are understood), not '" + std::string(size) + "'");
     CHECK_THAT(sentence({"--listen", "--events", ""}), Contains("--events needs"));
     CHECK_THAT(sentence({"--listen", "--name", ""}), Contains("--name needs"));
     CHECK_THAT(sentence({"--listen", "--ring-pages", "3"}), Contains("power of two"));
@@ -167,6 +194,8 @@ TEST_CASE("numbers are whole, in range, and nothing else") {
           Range{"--count", "1", "4611686018427387904", "0", "4611686018427387905"},
           Range{"--duration", "1", "2678400", "0", "2678401"}, Range{"--rounds", "1", "1000000", "0", "1000001"},
           Range{"--interval", "10", "10000", "9", "10001"}, Range{"--pid", "1", "4194304", "0", "4194305"},
+          Range{"--max-depth", "16", "4096", "15", "4097"}, Range{"--unwind-memory", "4", "1024", "3", "1025"},
+          Range{"--stack-size", "1024", "65528", "1023", "65529"},
           Range{"--spool", "65536", "1G", "65535", "1073741825"}}) {
         INFO(range.option);
         CHECK(parse({"--listen", range.option, range.lowest}).has_value());
