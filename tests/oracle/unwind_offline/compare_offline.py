@@ -30,8 +30,8 @@ def check(case, walker, verbose):
     """True when the frames are the expected ones."""
     case.describe(walker)
     frames, stop = walker.walk()
-    mine = [(case.printed_pc(frame), case.name_at(frame.pc - 1 if frame.is_return else frame.pc)) for frame in frames]
-    same = mine == [tuple(frame) for frame in case.expected]
+    mine = case.printed(frames)
+    same = mine == case.expected
     print(f"{case.directory.name}: {len(frames)} frames ({case.arch}, {stop}): {'as expected' if same else 'WRONG'}")
     if not same or verbose:
         width = 16 if case.arch in ("x86_64", "aarch64") else 8

