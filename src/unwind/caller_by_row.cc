@@ -51,7 +51,7 @@ private:
         switch (rule.kind) {
             case RegisterRule::Kind::same: return held(number);
             case RegisterRule::Kind::undefined: return std::nullopt;
-            case RegisterRule::Kind::at_cfa: return read_(plus(cfa_, rule.offset), names_.word_size);
+            case RegisterRule::Kind::at_cfa: return saved(number, plus(cfa_, rule.offset));
             case RegisterRule::Kind::cfa_plus: return plus(cfa_, rule.offset);
             case RegisterRule::Kind::in_register: return held(rule.reg);
             case RegisterRule::Kind::is_expression: return evaluate_range(rule.expression, cfa_);
@@ -63,6 +63,11 @@ private:
         return std::nullopt;
     }
 
+    // Below the stack pointer nothing is kept: what was saved there was restored already.
+    [[nodiscard]] std::optional<std::uint64_t> saved(std::uint8_t number, std::uint64_t address) const {
+        const auto value = read_(address, names_.word_size);
+        return value || number == names_.pc || address >= registers_.get(names_.sp) ? value : held(number);
+    }
     [[nodiscard]] std::optional<std::uint64_t> held(std::uint8_t number) const {
         return registers_.has(number) ? std::optional(registers_.get(number)) : std::nullopt;
     }

@@ -18,7 +18,8 @@ enum class ChainQuality : std::uint8_t {
     whole,        // every step was right, and the last frame is the root
     open_end,     // a frame behind the innermost keeps no frame pointer: the chain is right up to it and says nothing of
                   // its callers; entries behind it are wrong
-    leaf_unsafe,  // whole or open_end, but the innermost frame keeps no frame pointer: its caller may be missing
+    leaf_unsafe,  // whole or open_end, but the innermost frame keeps no frame pointer: its caller may be missing; where
+                  // it uses the register for something else, no entry behind it is right
 };
 
 struct ChainCheck {

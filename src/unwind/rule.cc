@@ -79,4 +79,14 @@ Rule compile_rule(const FrameRow& row, const ArchInfo& arch) {
     return compact;
 }
 
+bool leaves_frame_pointer(const Rule& rule, const ArchInfo& arch) {
+    if (rule.kind != Rule::Kind::compact) return false;
+    for (std::size_t position = 0; position < arch.preserved_count; ++position) {
+        if (arch.preserved[position] != arch.names.frame_pointer) continue;
+        const bool untouched = ((rule.saved | rule.lost) >> position & 1) == 0;
+        return untouched || saved_below_sp(rule, position, arch.names);
+    }
+    return false;
+}
+
 }  // namespace flamewire::unwind

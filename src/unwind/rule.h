@@ -37,12 +37,23 @@ struct Rule {
     std::uint16_t saved = 0, lost = 0;  // bits by position in ArchInfo::preserved
     std::uint16_t slot = 0;             // with `row`: its place in a RowTable
     std::array<std::int16_t, 12> saved_at{};
+    // The row holds for [address - before, address + after) of the address that was looked up. 0 after: there is no row.
+    std::uint32_t before = 0, after = 0;
     bool operator==(const Rule&) const = default;
 };
-static_assert(sizeof(Rule) == 40);
+static_assert(sizeof(Rule) == 48);
 
 // The row as a compact rule, `root` when its return address is undefined, `none` when it says nothing that could be
 // used, else `row`.
 Rule compile_rule(const FrameRow& row, const ArchInfo& arch);
+
+// The place of preserved[position] is below the stack pointer, where nothing is kept: the register was restored already
+// (compilers do not say so in epilogues; code that keeps registers in a red zone is rare, and could not be helped).
+inline bool saved_below_sp(const Rule& rule, std::size_t position, const RegisterNames& names) {
+    return rule.cfa_register == names.sp && rule.cfa_offset + rule.saved_at[position] * names.word_size < 0;
+}
+
+// Whether the frame-pointer register holds the caller's value.
+bool leaves_frame_pointer(const Rule& rule, const ArchInfo& arch);
 
 }  // namespace flamewire::unwind

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -21,6 +22,10 @@ constexpr std::uint64_t entry_size = 64;
 
 std::size_t rest_of(std::size_t memory_bytes) {
     return memory_bytes - memory_bytes / rule_share - memory_bytes / row_share;
+}
+
+std::uint32_t clamped(std::uint64_t distance) {
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(distance, std::numeric_limits<std::uint32_t>::max()));
 }
 
 bool is_signal_return(ModuleTables& tables, std::uint64_t pc, const ArchInfo& arch) {
@@ -59,6 +64,10 @@ Rule RuleSource::make(const RuleKey& key, const ArchInfo& arch) {
     if (may_be_signal_return && is_signal_return(*tables, pc, arch)) {
         rule = {};
         rule.kind = Rule::Kind::signal_return;
+    }
+    if (row && row->start <= key.address && key.address < row->end) {
+        rule.before = clamped(key.address - row->start);
+        rule.after = clamped(row->end - key.address);
     }
     if (rule.kind == Rule::Kind::row) rule.slot = rows_.put(key, *std::move(row));
     return rule;

@@ -39,11 +39,17 @@ Unwinder::PcFacts Unwinder::facts(Arch arch, std::uint64_t pc, bool return_addre
     const std::uint64_t address = pc - (return_address ? 1 : 0);
     const std::optional<CodePiece> piece = map.find(address);
     if (!piece || piece->module == 0) return {};
-    const Rule& rule = state_->rules.rule(RuleKey(piece->module, address - piece->bias, return_address), arch);
-    return {.known = rule.kind != Rule::Kind::none,
-            .frame_pointer_safe = rule.frame_pointer_safe,
-            .root = rule.kind == Rule::Kind::root ||
-                    (rule.kind == Rule::Kind::none && state_->rules.is_entry(piece->module, pc - piece->bias))};
+    const Rule rule = state_->rules.rule(RuleKey(piece->module, address - piece->bias, return_address), arch);
+    PcFacts facts{.known = rule.kind != Rule::Kind::none,
+                  .frame_pointer_safe = rule.frame_pointer_safe,
+                  .frame_pointer_same = leaves_frame_pointer(rule, arch_info(arch)),
+                  .root = rule.kind == Rule::Kind::root};
+    if (!facts.known) facts.root = state_->rules.is_entry(piece->module, pc - piece->bias);
+    if (rule.after != 0) {
+        facts.row_start = address - rule.before;
+        facts.row_end = address + rule.after;
+    }
+    return facts;
 }
 
 Unwinder::Survey Unwinder::survey(ModuleId module, Arch arch) {

@@ -61,8 +61,9 @@ public:
     struct PcFacts {
         bool known = false;               // a table covers the address
         bool frame_pointer_safe = false;  // its row is the frame-pointer convention's
+        bool frame_pointer_same = false;  // the function has not touched the frame-pointer register: it is the caller's
         bool root = false;                // the outermost frame, if a walk comes here
-        std::uint64_t row_start = 0, row_end = 0;  // runtime addresses for which the row holds
+        std::uint64_t row_start = 0, row_end = 0;  // runtime addresses for which the row holds; 0 without one
     };
     PcFacts facts(Arch arch, std::uint64_t pc, bool return_address, CodeMap& map);
 

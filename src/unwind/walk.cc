@@ -114,7 +114,7 @@ Walk::Stop Walk::by_compact_rule(const Rule& rule) {
         std::uint64_t value = 0;
         if (load_word(at(rule.saved_at[position]), value)) {
             registers_.set(arch_.preserved[position], value);
-        } else {
+        } else if (!saved_below_sp(rule, position, names)) {
             registers_.forget(arch_.preserved[position]);
             lost_by_cut_ |= reason_for(at(rule.saved_at[position])) == StopReason::truncated_copy;
         }
