@@ -17,7 +17,7 @@ function random(seed) {
 }
 
 // A call tree with about `size` nodes and stacks of up to `depth` frames; node 0 is the root, parents stand before children.
-export function makeGraph({ size, depth = 40, seed = 1, session, dataVersion = 1, scale = 1 }) {
+export function makeGraph({ size, depth = 40, seed = 1, session, dataVersion = 1, scale = 1, truncated = false }) {
   const next = random(seed);
   const words = ['parse', 'route', 'update', 'visit', 'render', 'diffuse', 'settle', 'hash', 'merge', 'encode', 'walk', 'lookup'];
   const names = ['all'];
@@ -44,6 +44,13 @@ export function makeGraph({ size, depth = 40, seed = 1, session, dataVersion = 1
     n.self_samples.push(0);
     n.pruned.push(0);
     level.push(level[parent] + 1);
+  }
+  if (truncated) {
+    // The first callee of the root stands for callers that are missing: it has neither module nor file.
+    const node = n.parent.findIndex((parent, i) => i > 0 && parent === 0);
+    names.push('[truncated]');
+    n.name[node] = names.length - 1;
+    for (const column of ['module', 'kind', 'file', 'line', 'self']) n[column][node] = 0;
   }
   sumUp(n);
   return {
@@ -116,8 +123,25 @@ void move_car(World& world, Car& car) {
 }  // namespace city
 `.split('\n');
 
-export async function startMock({ dist, size = 900, live = true, agent = true, notices = true, pruneShare = 0.0005, hz = 4 }) {
-  const id = '20261120-220000-city-demo-1a2b3c4d';
+export const SESSION = '20261120-220000-city-demo-1a2b3c4d';
+
+// What became of the stacks of a few processes.
+export function unwindOf(processes) {
+  const all = [
+    ['city-demo', 'dwarf', 'Of the code that was sampled 86 % keeps no frame pointer.', { samples: 41_200, whole: 41_080, joined: 88, truncated: 24, stopped: 8, frames: 988_800, stack_bytes: 41_200 * 5_300 }],
+    ['postgres', 'fp', 'All code that was sampled keeps frame pointers.', { samples: 5_100, whole: 5_100, frames: 91_800 }],
+    ['nginx', 'hybrid', 'Only libc’s innermost functions keep no frame pointer, 4 % of what was sampled.', { samples: 1_900, whole: 1_896, open_end: 4, frames: 24_700, stack_bytes: 1_900 * 2048 }],
+    ['sh', 'fp', 'Too few samples to measure.', { samples: 11, open_end: 11, frames: 60 }],
+  ].slice(0, processes);
+  const none = { samples: 0, whole: 0, joined: 0, truncated: 0, open_end: 0, stopped: 0, frames: 0, stack_bytes: 0 };
+  const unwind_processes = all.map(([comm, mode, why, counts], i) => ({ pid: 4711 + i * 13, comm, mode, why, ...none, ...counts }));
+  const unwind_totals = { processes: processes > 3 ? 17 : processes, ...none };
+  for (const process of unwind_processes) for (const key of Object.keys(none)) unwind_totals[key] += process[key];
+  return { unwind: 'auto', stack_bytes: 16_384, max_depth: 1024, unwind_totals, unwind_processes };
+}
+
+export async function startMock({ dist, size = 900, live = true, agent = true, notices = true, pruneShare = 0.0005, hz = 4, truncated = false, unwind = unwindOf(4) }) {
+  const id = SESSION;
   const started = new Date(Date.now() - 42_000).toISOString();
   const state = { version: 1, samples: 48_211, live, agent, paused: false, failing: '', deleted: new Set(), pathMap: [], requests: [] };
   const graphs = new Map();
@@ -125,7 +149,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
     const key = `${size}/${state.version}`;
     if (!graphs.has(key)) {
       graphs.clear();
-      graphs.set(key, makeGraph({ size, depth: 60, seed: 7, session: id, dataVersion: state.version, scale: 1 + state.version / 50 }));
+      graphs.set(key, makeGraph({ size, depth: 60, seed: 7, session: id, dataVersion: state.version, scale: 1 + state.version / 50, truncated }));
     }
     return graphs.get(key);
   };
@@ -143,11 +167,12 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
       { name: 'cycles', unit: 'ns', samples: state.samples, weight: 4.8e10, frequency_hz: 999, period: 0 },
       { name: 'page-faults', unit: 'faults', samples: 320, weight: 320, frequency_hz: 0, period: 1 },
     ],
-    pids: [4711], size_bytes: 1_200_345 * (n + 1), batches: 168, frequency_hz: 999, unwind: 'fp', end_reason: ended || n ? 'stopped' : '',
+    pids: [4711], size_bytes: 1_200_345 * (n + 1), batches: 168, frequency_hz: 999, ...unwind, unwind_processes: undefined, end_reason: ended || n ? 'stopped' : '',
     data_version: state.version,
   });
   const detail = (n, ended) => ({
     ...session(n, ended),
+    unwind_processes: unwind.unwind_processes,
     losses,
     notices: notices
       ? [
@@ -171,7 +196,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
   });
   const statusBody = () => ({
     status: 'ok', version: '0.1.0', agent_connected: state.agent, agent_addr: state.agent ? '127.0.0.1:50412' : null, agents: state.agent ? 1 : 0,
-    live_sessions: state.live ? [id] : [], total_samples: state.samples, chunk_count: 168, lost_samples: 127, data_version: state.version, uptime_s: 100,
+    live_sessions: state.live ? [id] : [], sessions: state.live ? [{ id, ...unwind }] : [], total_samples: state.samples, chunk_count: 168, lost_samples: 127, data_version: state.version, uptime_s: 100,
     agent_port: 9999, agent_bind: '127.0.0.1', http_url: 'http://127.0.0.1:8080/', target_command: 'flamewire-agent --server 127.0.0.1 --port 9999', data_dir: '/var/lib/flamewire',
   });
   const failure = (code, message, extra = {}) => ({ error: { code, message, ...extra } });

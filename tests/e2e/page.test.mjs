@@ -1,8 +1,10 @@
 // The page alone, on a made-up server: states that are hard to bring about, large profiles, several tabs.
 import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { frames, inspect, launch, openPage, settled } from './browser.mjs';
-import { startMock } from './mock_server.mjs';
+import { SESSION, startMock, unwindOf } from './mock_server.mjs';
 
 const dist = process.env.FLAMEWIRE_WEB_DIST ?? new URL('../../web/dist', import.meta.url).pathname;
 let browser;
@@ -22,6 +24,14 @@ async function withPage(options, body) {
     await mock.stop();
   }
 }
+
+const replayed = `#flame?session=${SESSION}`;
+const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
+const shot = async (page, name) => {
+  if (!shots) return;
+  mkdirSync(shots, { recursive: true });
+  await page.screenshot({ path: join(shots, `${name}.png`) });
+};
 
 const hoverFrame = async (page, frame) => {
   const box = await page.locator('.flame-canvas').boundingBox();
@@ -98,6 +108,81 @@ test('a stack 2,000 deep scrolls and is drawn only where it is seen', () =>
     assert.ok((await frames(page)).length < 100);
     await page.evaluate(() => document.querySelector('.flame-scroller').scrollTo(0, 1e9));
     await page.waitForFunction(() => window.__flamewire.frames().some((frame) => frame.depth === 2000));
+    // A zoom to the bottom is in the address, and survives a reload.
+    const bottom = (await frames(page)).find((frame) => frame.depth === 2000);
+    const at = await hoverFrame(page, bottom);
+    await page.mouse.click(at.x, at.y);
+    await page.waitForFunction(() => window.__flamewire.zoomPath().length === 2000);
+    await page.reload();
+    await settled(page);
+    assert.equal((await page.evaluate(() => window.__flamewire.zoomPath())).length, 2000);
+    await page.getByText('1994 more').waitFor();
+  }));
+
+for (const theme of ['dark', 'light']) {
+  test(`how whole the stacks are is said, of all and of each process (${theme})`, () =>
+    withPage({ theme, live: false, hash: replayed }, async ({ page }) => {
+      await settled(page);
+      // 41,080 + 5,100 + 1,896 whole and 88 joined of 48,211.
+      assert.equal(
+        await page.textContent('#status-stacks'),
+        'Stacks auto: dwarf + fp + hybrid · 99.9 % whole · 88 joined · 24 truncated · 15 open-ended · 8 stopped',
+      );
+      await page.click('#status-stacks');
+      const panel = page.locator('#stacks-panel');
+      await panel.waitFor();
+      const text = await panel.textContent();
+      assert.match(text, /Stacks of 17 processes/);
+      assert.match(text, /Asked for: auto; copies of up to 16\.0 KiB a stack, at most 1,024 frames\./);
+      assert.match(text, /truncated24 \(0\.05 %\)/);
+      for (const remedy of ['--stack-size 65528', '--max-depth 4096', 'kernel.perf_event_max_stack']) assert.ok(text.includes(remedy), remedy);
+      const rows = await panel.locator('[data-pid]').allTextContents();
+      assert.equal(rows.length, 4);
+      assert.match(rows[0], /^city-demo 4711dwarfOf the code that was sampled 86 % keeps no frame pointer\.41,200 stacks: 99\.9 % whole · 88 joined · 24 truncated · 8 stopped; 24 frames a stack, 5\.18 KiB copied$/);
+      assert.match(rows[1], /^postgres 4724fp.*5,100 stacks: all whole; 18 frames a stack$/);
+      assert.match(rows[3], /11 stacks: all open-ended/);
+      assert.match(text, /and 13 processes more, with fewer samples/);
+      await shot(page, `stacks-${theme}`);
+      await page.keyboard.press('Escape');
+      await panel.waitFor({ state: 'detached' });
+    }));
+
+  test(`callers that are missing are drawn and explained (${theme})`, () =>
+    withPage({ theme, live: false, truncated: true, hash: replayed }, async ({ page }) => {
+      await settled(page);
+      const cut = (await frames(page)).find((frame) => frame.name === '[truncated]');
+      assert.ok(cut && cut.depth === 1 && cut.width > 60);
+      const other = (await frames(page)).find((frame) => frame.depth === 2 && frame.width > 60);
+      // Hatched and with a broken edge: several colours along its middle and its edge, where a function has one.
+      const colours = (frame, dy) =>
+        page.evaluate(
+          ({ x, y, width }) => {
+            const data = document.querySelector('.flame-canvas').getContext('2d').getImageData(x, y, width, 1).data;
+            return new Set(Array.from({ length: width }, (_, i) => data.slice(4 * i, 4 * i + 3).join())).size;
+          },
+          { x: Math.ceil(frame.x + frame.width - 30), y: Math.round(frame.y + dy), width: 20 },
+        );
+      assert.ok((await colours(cut, 9)) > 1);
+      assert.ok((await colours(cut, 0)) > 1);
+      assert.equal(await colours(other, 1), 1);
+      const at = await hoverFrame(page, cut);
+      await page.mouse.move(at.x, at.y);
+      await page.locator('.card').waitFor();
+      const text = await page.textContent('.card');
+      assert.match(text, /The callers of these stacks are missing: the stacks are deeper than what was recorded \(copies of up to 16\.0 KiB a stack, at most 1,024 frames\)/);
+      for (const remedy of ['--stack-size 65528', '--max-depth 4096', 'sysctl -w kernel.perf_event_max_stack=1024']) assert.ok(text.includes(remedy), remedy);
+      assert.match(await page.textContent('.legend'), /Cut/);
+      await shot(page, `truncated-${theme}`);
+    }));
+}
+
+test('a recording whose stacks nobody counted names only the mode', () =>
+  withPage({ live: false, hash: replayed, unwind: { ...unwindOf(0), unwind: 'fp', stack_bytes: 0, max_depth: 0 } }, async ({ page }) => {
+    await settled(page);
+    assert.equal(await page.textContent('#status-stacks'), 'Stacks fp');
+    await page.click('#status-stacks');
+    await page.getByText('No user stack was taken yet').waitFor();
+    assert.ok(!(await page.textContent('.legend')).includes('Cut'));
   }));
 
 test('zooming into what was not loaded fetches it', () =>
@@ -260,5 +345,12 @@ test('a narrow window keeps everything in reach', () =>
     await settled(page);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(wide <= 900, `the page is ${wide} wide`);
+    // The status bar's parts stand beside each other, and the panel is in the window.
+    const items = await page.$$eval('.status > *', (list) => list.map((item) => item.getBoundingClientRect()).filter((r) => r.width > 0).map((r) => [r.left, r.right]));
+    items.reduce((end, [left, right]) => (assert.ok(left >= end - 1, 'parts of the status bar overlap'), right), 0);
+    await page.click('#status-stacks');
+    const panel = await page.locator('.stacks-panel').boundingBox();
+    assert.ok(panel.x >= 0 && panel.x + panel.width <= 900 && panel.y >= 0, JSON.stringify(panel));
+    await page.keyboard.press('Escape');
     await page.locator('#stop').waitFor();
   }));

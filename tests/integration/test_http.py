@@ -95,6 +95,9 @@ def test_live_and_replayed(start):
         up = tree.parent[up]
     zoomed = Tree(server.get("/api/flamegraph", min_share=0, path="\x1f".join(path)))
     assert zoomed.total[0] == tree.total[node]
+    # A path may name thousands of frames: this one is 400 KB long in the address, and there is no such stack.
+    deep = server.get("/api/flamegraph", path="\x1f".join(path + ["city::visit_quadrant(World&, double, double)"] * 4096))
+    assert len(deep["nodes"]["parent"]) == 1 and deep["total"]["samples"] == 0
 
     svg = server.get("/api/export/flamegraph")
     assert xml.etree.ElementTree.fromstring(svg).tag.endswith("svg") and b"stage_traffic" in svg

@@ -7,6 +7,7 @@ import { entryName } from '../src/flame/path';
 import { boxAt, BoxType, layOut, newBoxes, type Boxes } from '../src/flame/layout';
 import { compilePattern, escapePattern, findMatches } from '../src/flame/search';
 import { buildTree, largestChild, nodeAt, pathOf, type FlameTree } from '../src/flame/tree';
+import { hasTruncation, isTruncation } from '../src/flame/truncation';
 import { graphOf } from './graph';
 
 const sample = () => graphOf({ main: 10, 'main;b': 20, 'main;b;leaf': 30, 'main;a': 25, idle: 15 });
@@ -198,4 +199,41 @@ test('kinds differ in colour, names in shade', () => {
   const shades = new Set(Array.from({ length: 200 }, (_, i) => shadeOf(`function_${i}`)));
   assert.equal(shades.size, 7);
   assert.equal(shadeOf('main'), shadeOf('main'));
+});
+
+test('the root of cut stacks is no function, and only where it has no module', () => {
+  const graph = graphOf({ '[truncated];inner': 5, 'main;[truncated]': 3 });
+  const without = buildTree(graph, 'name');
+  assert.ok(!hasTruncation(without), 'a function of a module may be called what it likes');
+  graph.modules.push('');
+  graph.nodes.module = graph.nodes.name.map((name) => (graph.names[name] === '[truncated]' ? 1 : 0));
+  const tree = buildTree(graph, 'name');
+  assert.ok(hasTruncation(tree));
+  const cut = named(tree, '[truncated]');
+  assert.ok(isTruncation(tree, cut));
+  assert.ok(!isTruncation(tree, named(tree, 'inner')));
+  assert.ok(!isTruncation(tree, 0));
+  assert.ok(!hasTruncation(buildTree(graphOf({ main: 1 }), 'name')));
+});
+
+test('a path through a stack 4,096 deep is found whole', () => {
+  const path = Array.from({ length: 4096 }, (_, i) => `recurse_${i % 3}`);
+  const nodes = path.length + 1;
+  const list = (make: (i: number) => number) => Array.from({ length: nodes }, (_, i) => make(i));
+  const graph = {
+    ...graphOf({ main: 1 }),
+    names: ['all', 'recurse_0', 'recurse_1', 'recurse_2'],
+    nodes: {
+      parent: list((i) => Math.max(0, i - 1)), name: list((i) => (i === 0 ? 0 : 1 + ((i - 1) % 3))), module: list(() => 0), kind: list(() => 0), file: list(() => 0),
+      line: list(() => 0), self: list((i) => (i === nodes - 1 ? 7 : 0)), total: list(() => 7), samples: list(() => 7), self_samples: list((i) => (i === nodes - 1 ? 7 : 0)), pruned: list(() => 0),
+    },
+  };
+  assert.equal(nodesAlong(graph, path).length, 4096);
+  const tree = buildTree(graph, 'name');
+  assert.equal(tree.height[0], 4096);
+  assert.deepEqual(pathOf(tree, 4096), path);
+  assert.deepEqual(nodeAt(tree, path), { node: 4096, found: 4096 });
+  const boxes = layOut(tree, { from: 0, to: 7, width: 100, firstRow: 4090, lastRow: 4100 }, newBoxes());
+  assert.equal(boxes.count, 7);
+  assert.equal(boxes.depth[6], 4096);
 });

@@ -9,6 +9,7 @@ import { hotLines, nextHot } from '../src/text/heat';
 import { commentStarts, highlightLine } from '../src/text/highlight';
 import { sumLosses } from '../src/text/loss';
 import { Rate } from '../src/text/rate';
+import { modesOf, settingsOf, wholeness } from '../src/text/stacks';
 import { commandIn } from '../src/text/remedy';
 import { bars, brush } from '../src/text/strip';
 
@@ -133,4 +134,30 @@ test('source colours lose no character', () => {
   assert.deepEqual(kinds('b */ if'), ['plain:b */ ', 'word:if']);
   assert.deepEqual(kinds('b */ if', true), ['comment:b */', 'plain: ', 'word:if']);
   assert.deepEqual(kinds('"// no comment"'), ['string:"// no comment"']);
+});
+
+test('how whole stacks are, in words', () => {
+  const none = { samples: 0, whole: 0, joined: 0, truncated: 0, open_end: 0, stopped: 0, frames: 0, stack_bytes: 0 };
+  assert.equal(wholeness(none), '');
+  assert.equal(wholeness({ ...none, samples: 5, whole: 5 }), 'all whole');
+  // Those that were joined are whole.
+  assert.equal(wholeness({ ...none, samples: 1000, whole: 985, joined: 12, truncated: 3 }), '99.7 % whole · 12 joined · 3 truncated');
+  assert.equal(wholeness({ ...none, samples: 1_000_000, whole: 999_999, stopped: 1 }), '99.9 % whole · 1 stopped');
+  assert.equal(wholeness({ ...none, samples: 4, joined: 4 }), 'all whole · 4 joined');
+  // Frame pointers alone say nothing about the root.
+  assert.equal(wholeness({ ...none, samples: 4, open_end: 4 }), 'all open-ended');
+  assert.equal(wholeness({ ...none, samples: 200, open_end: 199, truncated: 1 }), '99.5 % open-ended · 1 truncated');
+  assert.equal(wholeness({ ...none, samples: 2, whole: 1, open_end: 1 }), '50.0 % whole · 1 open-ended');
+  assert.equal(wholeness({ ...none, samples: 2, stopped: 2 }), '0.0 % whole · 2 stopped');
+});
+
+test('the ways in which stacks are found, the most used first', () => {
+  assert.equal(modesOf({ unwind: 'fp' }), 'fp');
+  assert.equal(modesOf({ unwind: 'auto', unwind_processes: [] }), 'auto');
+  assert.equal(modesOf({ unwind: 'dwarf', unwind_processes: [{ mode: 'dwarf', samples: 9 }] }), 'dwarf');
+  const mixed = [{ mode: 'fp', samples: 6 }, { mode: 'dwarf', samples: 9 }, { mode: 'fp', samples: 4 }] as const;
+  assert.equal(modesOf({ unwind: 'auto', unwind_processes: mixed }), 'auto: fp + dwarf');
+  assert.equal(modesOf({ unwind: 'dwarf', unwind_processes: [{ mode: 'fp', samples: 1 }] }), 'dwarf: fp');
+  assert.equal(settingsOf({ stack_bytes: 16384, max_depth: 1024 }), 'copies of up to 16.0 KiB a stack, at most 1,024 frames');
+  assert.equal(settingsOf({ stack_bytes: 0, max_depth: 127 }), 'at most 127 frames');
 });

@@ -31,6 +31,9 @@ constexpr std::size_t max_streams = 128;
 constexpr std::chrono::seconds heartbeat{10};
 // A reader is told of changes at most this often; what happens meanwhile becomes one event.
 constexpr std::chrono::milliseconds between_events{100};
+// A zoom into a deep stack names every frame on the way to it.
+constexpr std::uint32_t max_target_bytes = std::uint32_t{1} << 20;
+constexpr std::uint32_t max_fields_bytes = std::uint32_t{128} << 10;
 // RESTinio closes a connection whose body is too long without a word; between the two limits ours says so.
 constexpr std::size_t hard_body_limit = std::size_t{8} << 20;
 
@@ -113,6 +116,8 @@ public:
         std::error_code bad_address;
         const auto address = asio::ip::make_address(options_.bind, bad_address);
         if (bad_address) return fail(ErrorCode::invalid, fmt::format("--http-bind {} is no IP address", options_.bind));
+        // The parser below RESTinio has a limit of its own, 80 KiB for target and header fields together.
+        ::http_parser_set_max_header_size(max_target_bytes + max_fields_bytes);
         try {
             http_ = std::make_unique<restinio::http_server_t<Traits>>(
                 restinio::external_io_context(io_), [&](auto& settings) {
@@ -125,7 +130,7 @@ public:
                         .read_next_http_message_timelimit(std::chrono::seconds(60))
                         .write_http_response_timelimit(std::chrono::seconds(60))
                         .incoming_http_msg_limits(restinio::incoming_http_msg_limits_t{}
-                                                      .max_url_size(16384)
+                                                      .max_url_size(max_target_bytes)
                                                       .max_field_name_size(1024)
                                                       .max_field_value_size(16384)
                                                       .max_field_count(100)

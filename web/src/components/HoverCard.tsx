@@ -5,7 +5,10 @@ import { kindLabels, kinds } from '../flame/colour';
 import { BoxType } from '../flame/layout';
 import type { Hit } from '../flame/pane';
 import type { FlameTree } from '../flame/tree';
+import { isTruncation } from '../flame/truncation';
+import { session } from '../store/session';
 import { count, percent, weight } from '../text/format';
+import { settingsOf, truncationRemedies } from '../text/stacks';
 
 interface Props {
   hit: Signal<Hit | null>;
@@ -21,16 +24,36 @@ function Place({ tree, node }: { tree: FlameTree; node: number }) {
   return <div class="card-place">{line > 0 ? `${file}:${line}` : file}</div>;
 }
 
+// What the frame means that stands for missing callers, and what helps.
+function Truncation() {
+  const shown = session.value;
+  const settings = shown ? settingsOf(shown) : '';
+  return (
+    <div class="card-truncation">
+      <p>The callers of these stacks are missing: the stacks are deeper than what was recorded{settings && ` (${settings})`}.</p>
+      <ul>
+        {truncationRemedies.map(({ cause, remedy }) => (
+          <li key={remedy}>
+            {cause}: <code>{remedy}</code>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
 function Frame({ tree, node }: { tree: FlameTree; node: number }) {
   const all = tree.total[0]!;
   const total = tree.total[node]!;
   const self = tree.self[node]!;
   const parent = tree.total[tree.parent[node]!]!;
   const kind = kinds[tree.kind[node]!] ?? 'unknown';
+  const truncation = isTruncation(tree, node);
   return (
     <>
       <div class="card-name">{tree.names[tree.name[node]!]}</div>
-      {node > 0 && (
+      {truncation && <Truncation />}
+      {node > 0 && !truncation && (
         <div class="card-module">
           <span class={`kind kind-${kind}`}>{kindLabels[kind]}</span> {tree.modules[tree.module[node]!]}
         </div>
@@ -52,7 +75,7 @@ function Frame({ tree, node }: { tree: FlameTree; node: number }) {
           </tr>
         </tbody>
       </table>
-      {node > 0 && <div class="card-parent">{percent(total / parent, 1)} of its caller</div>}
+      {node > 0 && !truncation && <div class="card-parent">{percent(total / parent, 1)} of its caller</div>}
     </>
   );
 }

@@ -1,7 +1,10 @@
 // Which colour means what.
 import { kindLabels, kinds } from '../flame/colour';
+import { hasTruncation } from '../flame/truncation';
+import { tree } from '../store/flame';
 
 export function Legend() {
+  const shown = tree.value;
   return (
     <ul class="legend" aria-label="Colours">
       {kinds.map((kind) => (
@@ -14,6 +17,12 @@ export function Legend() {
         <span class="swatch swatch-pruned" />
         Not loaded
       </li>
+      {shown && hasTruncation(shown) && (
+        <li title="Stacks whose outer callers are missing">
+          <span class="swatch swatch-truncated" />
+          Cut
+        </li>
+      )}
     </ul>
   );
 }

@@ -3,6 +3,7 @@ import { liveSamples, rates, status } from '../store/live';
 import { agentOfSession, isLive, session } from '../store/session';
 import { bytes, count, duration, percent, short } from '../text/format';
 import { LossItem } from './LossItem';
+import { StacksItem } from './StacksItem';
 import { SymbolsItem } from './SymbolsItem';
 
 function Item({ name, value, title, id }: { name: string; value: string; title: string; id: string }) {
@@ -24,6 +25,7 @@ export function StatusBar() {
       <Item id="status-samples" name="Samples" value={shown ? count(samples) : '–'} title="Samples of this session, all events" />
       {shown && <LossItem />}
       {shown && <SymbolsItem />}
+      {shown && <StacksItem />}
       {live && <Item id="status-rate" name="Rate" value={`${short(rates.value.get(shown!.id) ?? 0)}/s`} title="Samples a second over the last seconds" />}
       <span class="spacer" />
       {shown && !live && <Item id="status-duration" name="Duration" value={duration(shown.duration_ms)} title={shown.end_reason || 'Length of the recording'} />}

@@ -18,11 +18,17 @@ export function nodesAlong(graph: FlameGraph, path: readonly string[]): number[]
     total: total[node]!,
   });
   const found: number[] = [];
+  // Lists of children, all at once: a path may be thousands of frames long.
+  const firstChild = new Int32Array(parent.length).fill(-1);
+  const nextSibling = new Int32Array(parent.length).fill(-1);
+  for (let node = parent.length - 1; node > 0; node--) {
+    nextSibling[node] = firstChild[parent[node]!]!;
+    firstChild[parent[node]!] = node;
+  }
   let at = 0;
   for (const entry of path) {
     const siblings: number[] = [];
-    // Children stand behind their parent.
-    for (let node = at + 1; node < parent.length; node++) if (parent[node] === at) siblings.push(node);
+    for (let node = firstChild[at] ?? -1; node >= 0; node = nextSibling[node]!) siblings.push(node);
     at = chooseSibling(entry, siblings, look);
     if (at < 0) break;
     found.push(at);

@@ -3,6 +3,7 @@ import type { Theme } from '../store/theme';
 import { palette, shadeOf } from './colour';
 import { BoxType, type Boxes } from './layout';
 import type { FlameTree } from './tree';
+import { isTruncation } from './truncation';
 
 export const ROW = 20; // CSS pixels a level
 const GAP = 1;
@@ -115,8 +116,10 @@ export class Painter {
       const dim = look.matches !== null && look.matches[node] === 0;
       const ancestor = depth < zoomDepth;
       c.globalAlpha = dim ? DIMMED : ancestor ? ink.ancestor : 1;
-      c.fillStyle = node === 0 ? this.rootColour() : this.colours[tree.kind[node]!]![this.shades[tree.name[node]!]!]!;
+      const truncation = isTruncation(tree, node);
+      c.fillStyle = node === 0 || truncation ? this.rootColour() : this.colours[tree.kind[node]!]![this.shades[tree.name[node]!]!]!;
       c.fillRect(left, top, width, height);
+      if (truncation) this.drawMissing(left, top, width, height, ink);
       if (tree.kind[node] === 3 && width > 8 * ratio) {
         c.fillStyle = ink.edge;
         c.fillRect(left, top, Math.round(3 * ratio), height);
@@ -154,9 +157,23 @@ export class Painter {
       const dim = look.matches !== null && look.matches[node] === 0;
       const text = this.fit(tree.name[node]!, boxes.width[i]! - 2 * PAD);
       if (!text) continue;
-      c.fillStyle = dim || node === 0 ? (node === 0 && !dim ? this.rootText() : faint) : boxes.depth[i]! < zoomDepth ? ink.ancestorText : ink.text;
+      const plain = node === 0 || isTruncation(tree, node);
+      c.fillStyle = dim || plain ? (plain && !dim ? this.rootText() : faint) : boxes.depth[i]! < zoomDepth ? ink.ancestorText : ink.text;
       c.fillText(text, boxes.x[i]! + PAD, rowTop(boxes.depth[i]!) + (ROW - GAP) / 2 + 0.5);
     }
+  }
+
+  // No function stands here: hatched, with a broken edge.
+  private drawMissing(left: number, top: number, width: number, height: number, ink: Ink): void {
+    const c = this.context;
+    c.fillStyle = this.hatch(ink);
+    c.fillRect(left, top, width, height);
+    if (width < 6 * this.ratio) return;
+    c.strokeStyle = this.rootText();
+    c.lineWidth = Math.max(1, this.ratio);
+    c.setLineDash([4 * this.ratio, 3 * this.ratio]);
+    c.strokeRect(left + this.ratio / 2, top + this.ratio / 2, width - this.ratio, height - this.ratio);
+    c.setLineDash([]);
   }
 
   private rootColour(): string {

@@ -1,6 +1,6 @@
 // What each tab shows, fetched only while that tab is looked at.
 import { computed, signal } from '@preact/signals';
-import { api, ApiError } from '../api/client';
+import { api, ApiError, PATH_SEPARATOR } from '../api/client';
 import type { FlameGraph } from '../api/types';
 import { graft, hasPrunedBelow } from '../flame/graft';
 import { isQualified } from '../flame/path';
@@ -28,6 +28,10 @@ const orEmpty = <T>(answer: Promise<T>): Promise<T | null> =>
     throw error;
   });
 
+// The server takes addresses of up to 1 MiB; some thousand frames with long names are more.
+const MOST_PATH = 1_000_000;
+const isTooLong = (path: readonly string[]) => path.length > 100 && encodeURIComponent(path.join(PATH_SEPARATOR)).length > MOST_PATH;
+
 export interface FlameData {
   key: string; // of the filter that `base` answers
   resync: number;
@@ -53,7 +57,7 @@ export const flame = createQuery<FlameData | null>({
     const base = fresh ? previous.base : await orEmpty(api.flamegraph(params, [], abort));
     if (!base) return null;
     // The server knows paths by name alone, so it cannot be asked for the lighter of two frames with one name.
-    if (path.length === 0 || path.some(isQualified) || !hasPrunedBelow(base, path)) return { key, resync, base, shown: base };
+    if (path.length === 0 || path.some(isQualified) || isTooLong(path) || !hasPrunedBelow(base, path)) return { key, resync, base, shown: base };
     const detail = await orEmpty(api.flamegraph(params, path, abort)).catch((error: unknown) => {
       if (error instanceof ApiError && error.status === 404) return null;
       throw error;

@@ -7,7 +7,10 @@ export const lossWords: Record<Loss['reason'], { name: string; why: string }> = 
   throttled: { name: 'Throttled by the kernel', why: 'The kernel limits how much time sampling may take. Lower the frequency.' },
   spool_full: { name: 'Agent’s memory full', why: 'The server was away for longer than the agent can keep samples.' },
   queue_full: { name: 'Agent overloaded', why: 'Samples came in faster than they could be worked off.' },
-  stack_truncated: { name: 'Stack cut', why: 'Outer callers are missing. Raise kernel.perf_event_max_stack on the target.' },
+  stack_truncated: {
+    name: 'Stack cut',
+    why: 'Outer callers are missing; [truncated] is drawn in their place. Copy more of the stack (--stack-size 65528), allow more frames (--max-depth 4096), and where frame pointers are followed raise kernel.perf_event_max_stack on the target.',
+  },
   maps_lost: { name: 'Mappings missed', why: 'Records of loaded files were lost, so some addresses could not be named.' },
   unknown_process: { name: 'Process gone', why: 'The process ended before its mappings could be read.' },
   time_coarsened: { name: 'Time coarsened', why: 'Older samples were put into wider slices of time to save memory.' },

@@ -1,0 +1,64 @@
+// Words for how user stacks are found and how whole they are.
+import type { Session, UnwindCounts, UnwindMode, UnwindProcess } from '../api/types';
+import { bytes, count, percent } from './format';
+
+export const modeWords: Record<UnwindMode, string> = {
+  fp: 'the kernel follows frame pointers',
+  hybrid: 'frame pointers; unwind tables where the innermost functions have none',
+  dwarf: 'unwind tables, from registers and a copy of the stack',
+  lbr: 'the CPU’s records of its last branches',
+};
+
+type Ending = 'whole' | 'joined' | 'truncated' | 'open_end' | 'stopped';
+// Every stack ended in one of these ways.
+export const endings: readonly { key: Ending; name: string; why: string }[] = [
+  { key: 'whole', name: 'whole', why: 'The walk reached the outermost frame.' },
+  { key: 'joined', name: 'joined', why: 'Deeper than the copied bytes; completed with the outer frames that the thread’s last stacks had at the same place.' },
+  { key: 'truncated', name: 'truncated', why: 'Outer callers are missing; [truncated] is drawn in their place.' },
+  {
+    key: 'open_end',
+    name: 'open-ended',
+    why: 'A chain of frame pointers ended; whether at the outermost frame, nobody knows. Unwind tables do: --unwind dwarf.',
+  },
+  { key: 'stopped', name: 'stopped', why: 'Nothing told how to leave a frame: code without unwind tables and frame pointers, or memory that was not copied.' },
+];
+
+export const wholeShare = (counts: UnwindCounts): number => (counts.whole + counts.joined) / Math.max(1, counts.samples);
+
+// "99.8 % whole · 12 joined · 3 truncated"; those that were joined are whole. Never 100 % unless it is all of them.
+export function wholeness(counts: UnwindCounts): string {
+  if (counts.samples === 0) return '';
+  const share = wholeShare(counts);
+  // Frame-pointer chains alone never say that they are whole.
+  const first: Ending = share === 0 && counts.open_end > 0 ? 'open_end' : 'whole';
+  const part = first === 'whole' ? share : counts.open_end / counts.samples;
+  const name = endings.find(({ key }) => key === first)!.name;
+  const parts = [part === 1 ? `all ${name}` : `${percent(Math.min(part, 0.999), 1)} ${name}`];
+  for (const { key, name } of endings) if (key !== 'whole' && key !== first && counts[key] > 0) parts.push(`${count(counts[key])} ${name}`);
+  return parts.join(' · ');
+}
+
+// What was chosen, and what was asked for when that is something else: "dwarf", "auto: dwarf + fp".
+export function modesOf(session: { unwind: string; unwind_processes?: readonly Pick<UnwindProcess, 'mode' | 'samples'>[] }): string {
+  const processes = session.unwind_processes ?? [];
+  const samples = new Map<string, number>();
+  for (const { mode, samples: n } of processes) samples.set(mode, (samples.get(mode) ?? 0) + n);
+  const chosen = [...samples].sort((a, b) => b[1] - a[1]).map(([mode]) => mode);
+  if (chosen.length === 0 || (chosen.length === 1 && chosen[0] === session.unwind)) return session.unwind;
+  return session.unwind ? `${session.unwind}: ${chosen.join(' + ')}` : chosen.join(' + ');
+}
+
+// What was copied and how deep stacks may be, as far as it is known.
+export function settingsOf(session: Pick<Session, 'stack_bytes' | 'max_depth'>): string {
+  const parts = [];
+  if (session.stack_bytes > 0) parts.push(`copies of up to ${bytes(session.stack_bytes)} a stack`);
+  if (session.max_depth > 0) parts.push(`at most ${count(session.max_depth)} frames`);
+  return parts.join(', ');
+}
+
+// Why callers can be missing, and what helps. The last one is the kernel's own limit for frame-pointer chains.
+export const truncationRemedies: readonly { cause: string; remedy: string }[] = [
+  { cause: 'deeper than the copy of the stack', remedy: '--stack-size 65528' },
+  { cause: 'more frames than the limit', remedy: '--max-depth 4096' },
+  { cause: 'more frames than the kernel follows frame pointers', remedy: 'sysctl -w kernel.perf_event_max_stack=1024' },
+];
