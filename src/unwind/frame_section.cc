@@ -208,6 +208,7 @@ std::optional<FrameSection::Start> FrameSection::Pass::next() {
             bytes(offset, static_cast<std::size_t>(std::min<std::uint64_t>(pass_bytes, section_.range_.size - offset)));
         const auto head = section_.read_head(entry, offset);
         if (!head) break;
+        if (head->terminator && section_.format_.ends_at_zero) break;
         offset_ = head->end;
         if (head->terminator || head->is_common) continue;
         const Common& common = section_.common_at(head->common);

@@ -19,6 +19,7 @@ struct FrameFormat {
     bool debug = false;  // .debug_frame, whose entries name their common entry differently
     std::uint8_t address_size = 8;
     bool big_endian = false;
+    bool ends_at_zero = false;  // a length of 0 ends the section, whose size nobody knows; otherwise it is padding
     PointerBases bases{};
 };
 

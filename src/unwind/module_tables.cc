@@ -196,11 +196,12 @@ void Tables::find_eh_frame(const std::vector<elf::Section>& sections) {
         if (segment.type != segment_eh_frame || is_left_out(sections, segment.vaddr)) continue;
         SearchTable table(file_, {segment.vaddr, segment.offset, segment.file_size}, word_size(), header_.big_endian);
         if (!table.frames()) continue;
-        const auto frames = section != nullptr && section->address == *table.frames()
-                                ? range_of(*section)
-                                : file_.range_from(*table.frames());
+        const bool known = section != nullptr && section->address == *table.frames();
+        const auto frames = known ? range_of(*section) : file_.range_from(*table.frames());
         if (!frames) continue;
-        eh_frame_.emplace(file_, *frames, format(false));
+        FrameFormat frame_format = format(false);
+        frame_format.ends_at_zero = !known;
+        eh_frame_.emplace(file_, *frames, frame_format);
         if (table.size() != 0) search_table_.emplace(table);
         return;
     }
