@@ -13,7 +13,7 @@ void RuleCache::Free::operator()(void* memory) const { std::free(memory); }
 
 RuleCache::RuleCache(std::size_t memory_bytes)
     : count_(std::bit_floor(std::max<std::size_t>(memory_bytes / sizeof(Entry), 64))),
-      shift_(64 - static_cast<unsigned>(std::countr_zero(count_))),
+      shift_(65 - static_cast<unsigned>(std::countr_zero(count_))),
       // Zero bytes are entries without a key; calloc takes large blocks from the kernel, which zeroes them on first use.
       memory_(std::calloc(count_ + 1, sizeof(Entry))) {
     if (!memory_) throw std::bad_alloc();

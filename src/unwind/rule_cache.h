@@ -1,5 +1,6 @@
-// Compiled rules by where in a module the pc is: shared by all processes that run the module, wherever it is mapped.
-// Direct-mapped, because a lookup stands in front of every frame; what does not fit a compact rule is in a RowTable.
+// Compiled rules by where in a module the pc is: shared by all processes that run the module, wherever it is mapped. Two
+// places for each rule, because a lookup stands in front of every frame, and with a single one two hot rules that meet
+// there would be compiled again and again. What does not fit a compact rule is in a RowTable.
 #pragma once
 
 #include <cstddef>
@@ -36,13 +37,15 @@ public:
 
     // Nothing when the key is not there. Valid until the next put().
     [[nodiscard]] const Rule* find(const RuleKey& key) const {
-        const Entry& entry = entries_[place_of(key)];
-        return entry.key == key ? &entry.rule : nullptr;
+        const Entry* entry = &entries_[place_of(key)];
+        if (entry[0].key == key) return &entry[0].rule;
+        return entry[1].key == key ? &entry[1].rule : nullptr;
     }
     const Rule& put(const RuleKey& key, const Rule& rule) {
-        Entry& entry = entries_[place_of(key)];
-        entry = {key, rule};
-        return entry.rule;
+        Entry* entry = &entries_[place_of(key)];
+        if (entry[0].key != key) entry[1] = entry[0];
+        entry[0] = {key, rule};
+        return entry[0].rule;
     }
     void forget(ModuleId module);
     [[nodiscard]] std::size_t memory_bytes() const { return count_ * sizeof(Entry); }
@@ -58,9 +61,10 @@ private:
         void operator()(void* memory) const;
     };
 
+    // Of the first of two entries.
     [[nodiscard]] std::size_t place_of(const RuleKey& key) const {
         // Fibonacci hashing: the high bits of a product with 2^64 / golden ratio are spread best.
-        return static_cast<std::size_t>(((key.module_and_kind << 40) ^ key.address) * 0x9e3779b97f4a7c15u >> shift_);
+        return static_cast<std::size_t>(((key.module_and_kind << 40) ^ key.address) * 0x9e3779b97f4a7c15u >> shift_) * 2;
     }
 
     std::size_t count_;

@@ -78,6 +78,20 @@ Walk::Stop Walk::leave_frame() {
     return StopReason::root;
 }
 
+bool Walk::load_word(std::uint64_t address, std::uint64_t& value) const {
+    const std::uint64_t offset = address - stack_.address;
+    if (offset >= words_) return false;
+    if (arch_.names.word_size == 8) {
+        std::memcpy(&value, stack_.bytes.data() + offset, sizeof value);
+        if (swap_) value = std::byteswap(value);
+        return true;
+    }
+    std::uint32_t half = 0;
+    std::memcpy(&half, stack_.bytes.data() + offset, sizeof half);
+    value = swap_ ? std::byteswap(half) : half;
+    return true;
+}
+
 Walk::Stop Walk::by_compact_rule(const Rule& rule) {
     const RegisterNames& names = arch_.names;
     const std::uint64_t fp = registers_.get(names.frame_pointer);
@@ -275,20 +289,6 @@ const CodePiece* Walk::piece_at(std::uint64_t address) {
     next_piece_ = (next_piece_ + 1) % pieces_.size();
     pieces_[last_piece_] = *found;
     return &pieces_[last_piece_];
-}
-
-bool Walk::load_word(std::uint64_t address, std::uint64_t& value) const {
-    const std::uint64_t offset = address - stack_.address;
-    if (offset >= words_) return false;
-    if (arch_.names.word_size == 8) {
-        std::memcpy(&value, stack_.bytes.data() + offset, sizeof value);
-        if (swap_) value = std::byteswap(value);
-        return true;
-    }
-    std::uint32_t half = 0;
-    std::memcpy(&half, stack_.bytes.data() + offset, sizeof half);
-    value = swap_ ? std::byteswap(half) : half;
-    return true;
 }
 
 std::optional<std::uint64_t> Walk::read_stack(std::uint64_t address, std::size_t size) {

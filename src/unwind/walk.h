@@ -50,7 +50,7 @@ private:
     [[nodiscard]] bool in_entry();
 
     const CodePiece* piece_at(std::uint64_t address);
-    [[nodiscard]] bool load_word(std::uint64_t address, std::uint64_t& value) const;
+    [[nodiscard, gnu::always_inline]] inline bool load_word(std::uint64_t address, std::uint64_t& value) const;
     std::optional<std::uint64_t> read_stack(std::uint64_t address, std::size_t size);
     std::optional<std::uint64_t> read_memory(std::uint64_t address, std::size_t size);
     // Why a read at `address` failed.
