@@ -1,0 +1,104 @@
+#include "agent/pipeline/stack_policy.h"
+
+#include <catch2/catch.hpp>
+
+using namespace flamewire;
+using namespace flamewire::agent;
+using unwind::StackNeed;
+using wire::StackMode;
+
+namespace {
+
+constexpr std::uint64_t ms = 1'000'000;
+
+struct Process {
+    StackPolicy policy;
+    StackMode mode = StackMode::fp;
+    std::uint64_t now = 1000 * ms;
+
+    // `of_1000` of the stacks need `need`, the others the chain alone.
+    void run(unsigned stacks, unsigned of_1000, StackNeed need) {
+        for (unsigned i = 0; i < stacks; ++i) {
+            now += 10 * ms;
+            policy.note(7, mode, i % 1000 < of_1000 ? need : StackNeed::chain, now);
+        }
+    }
+    // Follows the policy as the recorder does.
+    bool follow() {
+        const auto changes = policy.wanted();
+        if (changes.empty()) return false;
+        REQUIRE(changes.size() == 1);
+        REQUIRE(changes[0].process == 7);
+        REQUIRE(!changes[0].choice.why.empty());
+        policy.chose(7, changes[0].choice);
+        mode = changes[0].choice.mode;
+        return true;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a program with frame pointers stays with them") {
+    Process process;
+    process.run(100'000, 4, StackNeed::short_copy);
+    REQUIRE_FALSE(process.follow());
+}
+
+TEST_CASE("a few stacks are enough to see that frame pointers are not") {
+    Process process;
+    SECTION("a long copy") {
+        process.run(32, 1000, StackNeed::long_copy);
+        REQUIRE(process.follow());
+        REQUIRE(process.mode == StackMode::dwarf);
+    }
+    SECTION("a short one") {
+        process.run(32, 1000, StackNeed::short_copy);
+        REQUIRE(process.follow());
+        REQUIRE(process.mode == StackMode::hybrid);
+    }
+    SECTION("one stray stack is not") {
+        process.run(31, 1000, StackNeed::chain);
+        process.run(1, 1000, StackNeed::long_copy);
+        REQUIRE_FALSE(process.follow());
+    }
+    REQUIRE_FALSE(process.follow());
+}
+
+TEST_CASE("a large copy that nobody needed becomes a small one, after a while") {
+    Process process;
+    process.mode = StackMode::dwarf;
+    process.run(900, 1000, StackNeed::short_copy);
+    REQUIRE_FALSE(process.follow());
+    process.run(200, 1000, StackNeed::short_copy);
+    REQUIRE(process.follow());
+    REQUIRE(process.mode == StackMode::hybrid);
+    process.run(1100, 0, StackNeed::short_copy);
+    REQUIRE(process.follow());
+    REQUIRE(process.mode == StackMode::fp);
+}
+
+TEST_CASE("a process whose phases differ does not go up and down for ever") {
+    Process process;
+    int changes = 0;
+    for (int phase = 0; phase < 20; ++phase) {
+        process.run(5000, 1000, phase % 2 == 0 ? StackNeed::long_copy : StackNeed::chain);
+        while (process.follow()) ++changes;
+    }
+    REQUIRE(changes == 3);  // up, down, up
+    REQUIRE(process.mode == StackMode::dwarf);
+}
+
+TEST_CASE("counts begin anew with each mode, and old ones fade") {
+    Process process;
+    process.run(100'000, 0, StackNeed::chain);
+    process.run(200, 1000, StackNeed::long_copy);  // a library was loaded
+    REQUIRE(process.follow());
+    REQUIRE(process.mode == StackMode::dwarf);
+    REQUIRE(process.policy.why(7).find("long one") != std::string::npos);
+}
+
+TEST_CASE("a program that cannot be read is walked by its tables") {
+    const StackChoice choice = first_choice("/nonexistent");
+    REQUIRE(choice.mode == StackMode::dwarf);
+    REQUIRE(!choice.why.empty());
+}

@@ -1,0 +1,213 @@
+#include "unwind/joiner.h"
+
+#include <catch2/catch.hpp>
+#include <random>
+
+using namespace flamewire::unwind;
+
+namespace {
+
+constexpr std::uint64_t ms = 1'000'000;
+constexpr std::uint64_t gap = 20 * ms;
+constexpr std::uint64_t top = 0x7fff'0000'0000;  // where the stack begins
+constexpr std::size_t depth = 1024;
+
+// A thread that calls, returns, and is seen through a copy of the innermost bytes of its stack, as the kernel makes it.
+struct Machine {
+    std::vector<Frame> frames;  // outermost first
+
+    Machine() { call(0x1000, 0); }
+    void call(std::uint64_t pc, std::uint64_t frame_bytes) {
+        Frame frame;
+        frame.pc = pc;
+        frame.sp = (frames.empty() ? top : frames.back().sp) - frame_bytes;
+        if (!frames.empty()) frames.back().return_address = true;
+        frame.found_by = FoundBy::rule;
+        frames.push_back(frame);
+    }
+    void ret() {
+        frames.pop_back();
+        frames.back().return_address = false;
+    }
+    [[nodiscard]] std::vector<std::uint64_t> truth() const {
+        std::vector<std::uint64_t> pcs;
+        for (std::size_t i = frames.size(); i-- > 0;) pcs.push_back(frames[i].pc);
+        return pcs;
+    }
+    // What a walk over `bytes` of copy finds; false: it came to the root.
+    bool seen(std::uint64_t bytes, std::vector<Frame>& out) const {
+        out.clear();
+        const std::uint64_t end = frames.back().sp + bytes;
+        for (std::size_t i = frames.size(); i-- > 0;) {
+            out.push_back(frames[i]);
+            // The return address of a frame lies just below its caller's stack pointer.
+            if (i > 0 && frames[i - 1].sp > end) return true;
+        }
+        return false;
+    }
+};
+
+std::vector<std::uint64_t> pcs(const std::vector<Frame>& frames) {
+    std::vector<std::uint64_t> result;
+    for (const Frame& frame : frames) result.push_back(frame.pc);
+    return result;
+}
+
+struct Sampler {
+    Joiner joiner{gap};
+    std::uint64_t now = 1000 * ms;
+    std::vector<Frame> frames;
+
+    StopReason sample(const Machine& machine, std::uint64_t bytes, std::uint64_t thread = 1, std::uint64_t space = 1) {
+        now += ms;
+        const StopReason walked = machine.seen(bytes, frames) ? StopReason::truncated_copy : StopReason::root;
+        return joiner.join(thread, space, now, depth, frames, walked);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a descent that samples follow is shown whole at any depth") {
+    Machine machine;
+    Sampler sampler;
+    machine.call(0x2000, 64);
+    for (int level = 0; level < 500; ++level) {
+        machine.call(0x3000, 400);
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+        REQUIRE(pcs(sampler.frames) == machine.truth());
+    }
+    // 200,000 bytes deep; copies of 16 KiB reach 40 frames.
+    REQUIRE(sampler.joiner.counts().joined > 400);
+    REQUIRE(sampler.joiner.counts().truncated == 0);
+    REQUIRE(sampler.frames.back().found_by == FoundBy::joined);
+    REQUIRE(sampler.frames.front().found_by == FoundBy::rule);
+    for (int level = 0; level < 500; ++level) {
+        machine.ret();
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+        REQUIRE(pcs(sampler.frames) == machine.truth());
+    }
+}
+
+TEST_CASE("callers that no sample showed are not made up") {
+    Machine machine;
+    Sampler sampler;
+    for (int level = 0; level < 100; ++level) machine.call(0x3000, 400);
+    REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
+    REQUIRE(sampler.frames.size() < 50);
+    REQUIRE(sampler.joiner.counts().truncated == 1);
+    // The first whole stack makes the next ones whole.
+    while (machine.frames.size() > 20) machine.ret();
+    REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+    for (int level = 0; level < 80; ++level) {
+        machine.call(0x3000, 400);
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+        REQUIRE(pcs(sampler.frames) == machine.truth());
+    }
+}
+
+TEST_CASE("a thread that came down another path to the same frames gets its own callers") {
+    Machine machine;
+    Sampler sampler;
+    const auto descend = [&](std::uint64_t caller) {
+        machine.call(caller, 128);
+        for (int level = 0; level < 200; ++level) {
+            machine.call(0x3000, 400);
+            (void)sampler.sample(machine, 16'384);
+            REQUIRE(pcs(sampler.frames) == machine.truth());
+        }
+        while (machine.frames.size() > 1) machine.ret();  // faster than any sample
+    };
+    for (int round = 0; round < 3; ++round) {
+        descend(0xaaaa);
+        descend(0xbbbb);
+    }
+    REQUIRE(sampler.joiner.counts().joined > 6 * 100);
+
+    SECTION("and none when samples are missing where it could have changed paths") {
+        machine.call(0xaaaa, 128);
+        for (int level = 0; level < 200; ++level) {
+            machine.call(0x3000, 400);
+            (void)sampler.sample(machine, 16'384);
+        }
+        while (machine.frames.size() > 1) machine.ret();
+        machine.call(0xbbbb, 128);
+        for (int level = 0; level < 200; ++level) machine.call(0x3000, 400);
+        SECTION("because they were lost") { sampler.joiner.samples_lost(); }
+        SECTION("because nothing was sampled for a while") { sampler.now += 2 * gap; }
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
+        REQUIRE(sampler.joiner.counts().ambiguous == 1);
+    }
+}
+
+TEST_CASE("what lies below a sample's stack pointer has ended") {
+    Machine machine;
+    Sampler sampler;
+    machine.call(0xaaaa, 128);
+    for (int level = 0; level < 100; ++level) {
+        machine.call(0x3000, 400);
+        (void)sampler.sample(machine, 16'384);
+    }
+    while (machine.frames.size() > 1) machine.ret();
+    (void)sampler.sample(machine, 16'384);  // at the very top
+    machine.call(0xbbbb, 128);
+    for (int level = 0; level < 100; ++level) machine.call(0x3000, 400);
+    REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
+}
+
+TEST_CASE("threads and address spaces have nothing to do with each other") {
+    Machine machine;
+    Sampler sampler;
+    for (int level = 0; level < 100; ++level) {
+        machine.call(0x3000, 400);
+        (void)sampler.sample(machine, 16'384, 1, 7);
+    }
+    REQUIRE(sampler.sample(machine, 16'384, 2, 7) == StopReason::truncated_copy);
+    REQUIRE(sampler.sample(machine, 16'384, 1, 8) == StopReason::truncated_copy);
+    sampler.joiner.forget(1);
+    REQUIRE(sampler.sample(machine, 16'384, 1, 8) == StopReason::truncated_copy);
+}
+
+TEST_CASE("a completed stack ends at the frame limit") {
+    Machine machine;
+    Joiner joiner{gap};
+    std::vector<Frame> frames;
+    std::uint64_t now = 0;
+    StopReason stop = StopReason::root;
+    for (int level = 0; level < 100; ++level) {
+        machine.call(0x3000, 400);
+        const bool cut = machine.seen(16'384, frames);
+        stop = joiner.join(1, 1, now += ms, 64, frames, cut ? StopReason::truncated_copy : StopReason::root);
+    }
+    REQUIRE(stop == StopReason::max_depth);
+    REQUIRE(frames.size() == 64);
+}
+
+TEST_CASE("other stops are left alone") {
+    Joiner joiner{gap};
+    std::vector<Frame> frames(3);
+    for (std::size_t i = 0; i < frames.size(); ++i) frames[i].sp = 0x1000 + 64 * i;
+    for (const StopReason stop : {StopReason::no_map, StopReason::no_info, StopReason::bad_read, StopReason::max_depth,
+                                  StopReason::not_advancing, StopReason::chain_end})
+        REQUIRE(joiner.join(1, 1, ms, depth, frames, stop) == stop);
+    REQUIRE(frames.size() == 3);
+    std::vector<Frame> none;
+    REQUIRE(joiner.join(1, 1, ms, depth, none, StopReason::truncated_copy) == StopReason::truncated_copy);
+}
+
+TEST_CASE("memory stays within its limit whatever threads do") {
+    constexpr std::size_t limit = 256 << 10;
+    Joiner joiner{gap, limit};
+    std::mt19937 random(1);
+    std::vector<Frame> frames;
+    for (std::uint64_t round = 0; round < 2000; ++round) {
+        frames.resize(1 + random() % 2000);
+        for (std::size_t i = 0; i < frames.size(); ++i) {
+            frames[i].sp = 0x1000 + 32 * i;
+            frames[i].pc = random() % 64;
+        }
+        (void)joiner.join(random() % 500, random() % 2, round * ms, depth, frames,
+                          random() % 2 == 0 ? StopReason::root : StopReason::truncated_copy);
+    }
+    // The table of callers has a size of its own.
+    REQUIRE(joiner.memory_bytes() < limit + (256 << 10));
+}
