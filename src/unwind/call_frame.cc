@@ -49,20 +49,24 @@ using Kind = RegisterRule::Kind;
 class Interpreter {
 public:
     Interpreter(const CommonEntry& common, const FrameDescription& description, std::uint64_t address, Arch arch,
-                bool big_endian)
-        : common_(common), description_(description), address_(address), arch_(arch), big_endian_(big_endian) {
+                bool big_endian, FrameRow& row)
+        : common_(common),
+          description_(description),
+          address_(address),
+          arch_(arch),
+          big_endian_(big_endian),
+          row_(row) {
         row_.start = description.start;
         row_.end = description.end;
         row_.return_column = common.return_column;
         row_.signal_frame = common.signal_frame;
     }
 
-    std::optional<FrameRow> run() {
-        if (!run_instructions(common_.instructions)) return std::nullopt;
-        std::array<RegisterRule, max_registers> initial = row_.registers;
+    bool run() {
+        if (!run_instructions(common_.instructions)) return false;
+        const std::array<RegisterRule, max_registers> initial = row_.registers;
         initial_ = &initial;
-        if (!run_instructions(description_.instructions) || !cfa_defined_) return std::nullopt;
-        return std::move(row_);
+        return run_instructions(description_.instructions) && cfa_defined_;
     }
 
 private:
@@ -268,7 +272,7 @@ private:
     std::uint64_t address_;
     Arch arch_;
     bool big_endian_;
-    FrameRow row_;                                                      // start is the current location
+    FrameRow& row_;                                                     // start is the current location
     const std::array<RegisterRule, max_registers>* initial_ = nullptr;  // after the common entry's instructions
     std::vector<FrameRow> remembered_;
     bool cfa_defined_ = false, done_ = false;
@@ -278,9 +282,10 @@ private:
 
 std::optional<FrameRow> run_call_frame(const CommonEntry& common, const FrameDescription& description,
                                        std::uint64_t address, Arch arch, bool big_endian) {
-    if (address < description.start || address >= description.end || common.return_column >= max_registers)
-        return std::nullopt;
-    return Interpreter(common, description, address, arch, big_endian).run();
+    std::optional<FrameRow> row;
+    if (address < description.start || address >= description.end || common.return_column >= max_registers) return row;
+    if (!Interpreter(common, description, address, arch, big_endian, row.emplace()).run()) row.reset();
+    return row;
 }
 
 }  // namespace flamewire::unwind

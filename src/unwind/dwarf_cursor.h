@@ -2,12 +2,28 @@
 // ok() false for ever after, so a decoder checks at the end of a unit. Source: DWARF 5, section 7.6 (LEB128).
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "base/bytes.h"
 
 namespace flamewire::unwind {
+
+// An unsigned number of 1 to 8 bytes.
+inline std::uint64_t load_number(const std::byte* at, std::size_t size, bool big_endian) {
+    const auto load = [&]<class T>(T value) -> std::uint64_t {
+        std::memcpy(&value, at, sizeof value);
+        return big_endian == (std::endian::native == std::endian::big) ? value : std::byteswap(value);
+    };
+    if (size == 4) return load(std::uint32_t{});
+    if (size == 8) return load(std::uint64_t{});
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < size; ++i)
+        value = value << 8 | std::to_integer<std::uint64_t>(at[big_endian ? i : size - 1 - i]);
+    return value;
+}
 
 class DwarfCursor {
 public:
@@ -17,10 +33,7 @@ public:
     // An unsigned number of 1 to 8 bytes.
     std::uint64_t fixed(std::size_t size) {
         if (!take(size)) return 0;
-        std::uint64_t value = 0;
-        for (std::size_t i = 0; i < size; ++i)
-            value = value << 8 | std::to_integer<std::uint64_t>(*(next_ - (big_endian_ ? size - i : i + 1)));
-        return value;
+        return load_number(next_ - size, size, big_endian_);
     }
     std::uint8_t u8() { return take(1) ? std::to_integer<std::uint8_t>(next_[-1]) : std::uint8_t{0}; }
 

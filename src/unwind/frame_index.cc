@@ -17,11 +17,10 @@ constexpr std::uint64_t lower_half = std::numeric_limits<std::uint32_t>::max();
 bool FrameIndex::add(const FrameSection::Start& start) {
     if (start.offset > lower_half || count_ == max_functions) return false;
     const std::uint64_t number = start.address >> 32;
-    auto window = std::find_if(windows_.begin(), windows_.end(), [&](const Window& w) { return w.number == number; });
-    if (window == windows_.end()) {
+    auto window = std::find_if(windows_.begin(), windows_.end(), [&](const Window& w) { return w.number >= number; });
+    if (window == windows_.end() || window->number != number) {
         if (windows_.size() == max_windows) return true;
-        windows_.push_back({number, {}});
-        window = windows_.end() - 1;
+        window = windows_.insert(window, Window{number, {}});
     }
     window->functions.push_back(start.address << 32 | start.offset);
     ++count_;
@@ -30,12 +29,9 @@ bool FrameIndex::add(const FrameSection::Start& start) {
 
 void FrameIndex::sort() {
     for (Window& window : windows_) {
-        if (!std::is_sorted(window.functions.begin(), window.functions.end()))
-            std::sort(window.functions.begin(), window.functions.end());
+        std::sort(window.functions.begin(), window.functions.end());
         window.functions.shrink_to_fit();
     }
-    std::sort(windows_.begin(), windows_.end(),
-              [](const Window& left, const Window& right) { return left.number < right.number; });
 }
 
 std::optional<std::uint64_t> FrameIndex::find(std::uint64_t address) const {

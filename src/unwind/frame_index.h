@@ -38,7 +38,7 @@ private:
     bool add(const FrameSection::Start& start);
     void sort();
 
-    std::vector<Window> windows_;
+    std::vector<Window> windows_;  // by number
     std::size_t count_ = 0;
 };
 

@@ -94,10 +94,11 @@ public:
     [[nodiscard]] std::uint64_t entry() const override { return entry_; }
 
     std::optional<FrameRow> row_at(std::uint64_t address) override {
-        if (auto row = eh_frame_row(address)) return row;
-        if (auto row = debug_frame_row(address)) return row;
-        if (exidx_.size == 0) return std::nullopt;
-        return exidx_row([this](std::uint64_t at) { return word_at(at); }, exidx_.address, exidx_.size, address);
+        std::optional<FrameRow> row = eh_frame_row(address);
+        if (!row) row = debug_frame_row(address);
+        if (!row && exidx_.size != 0)
+            row = exidx_row([this](std::uint64_t at) { return word_at(at); }, exidx_.address, exidx_.size, address);
+        return row;
     }
 
     bool read(std::uint64_t address, std::span<std::byte> out) override {
@@ -244,10 +245,11 @@ std::optional<FrameRow> Tables::search_table_row(std::uint64_t address, bool& br
 }
 
 std::optional<FrameRow> Tables::eh_frame_row(std::uint64_t address) {
-    if (!eh_frame_) return std::nullopt;
+    std::optional<FrameRow> row;
+    if (!eh_frame_) return row;
     if (search_table_) {
         bool broken = false;
-        auto row = search_table_row(address, broken);
+        row = search_table_row(address, broken);
         if (!broken) return row;
         search_table_.reset();
     }
@@ -255,7 +257,8 @@ std::optional<FrameRow> Tables::eh_frame_row(std::uint64_t address) {
         eh_indexed_ = true;
         eh_index_.build(*eh_frame_, [this](std::uint64_t start) { return is_code(start); });
     }
-    return row_by(eh_index_, *eh_frame_, address);
+    row = row_by(eh_index_, *eh_frame_, address);
+    return row;
 }
 
 std::optional<FrameRow> Tables::debug_frame_row(std::uint64_t address) {

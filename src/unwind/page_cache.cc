@@ -113,7 +113,9 @@ PageCache::~PageCache() = default;
 
 Bytes PageCache::page(ModuleId module, const elf::ByteSource& source, std::uint64_t number) {
     State& state = *state_;
-    std::uint32_t at = state.find(module, number);
+    std::uint32_t at = state.newest;  // what is read together stands together
+    if (at == none || state.entries[at].number != number || state.entries[at].module != module)
+        at = state.find(module, number);
     if (at == none) {
         std::string bytes;
         if (number < (std::uint64_t{1} << 62) / page_size)

@@ -15,7 +15,7 @@ constexpr std::size_t entry_size = 8;
 constexpr std::size_t longest_header = 4 + 2 * 16;
 
 std::int32_t sdata4(Bytes bytes, std::size_t at, bool big_endian) {
-    return static_cast<std::int32_t>(DwarfCursor(bytes.subspan(at, 4), big_endian).fixed(4));
+    return static_cast<std::int32_t>(load_number(bytes.data() + at, 4, big_endian));
 }
 
 }  // namespace
@@ -59,16 +59,27 @@ std::optional<std::uint64_t> SearchTable::find(std::uint64_t address) {
     const std::int64_t distance = static_cast<std::int64_t>(address - range_.address);
     // Starts are compared as the table has them, relative to the header.
     if (count_ == 0 || distance < std::numeric_limits<std::int32_t>::min()) return std::nullopt;
-    std::uint64_t low = 0, high = count_;  // the first entry that starts above `address` is in [low, high]
-    while (low < high) {
+    // The first entry that starts above `address` is in [low, high]. From page to page through the cache, and then
+    // in a few entries that mostly stand in one page.
+    constexpr std::uint64_t few = 64;
+    std::uint64_t low = 0, high = count_;
+    while (high - low > few) {
         const std::uint64_t middle = low + (high - low) / 2;
         const auto start = relative_start(middle);
         if (!start) return std::nullopt;
-        if (*start <= distance)
-            low = middle + 1;
-        else
-            high = middle;
+        (*start <= distance ? low : high) = middle + (*start <= distance ? 1 : 0);
     }
+    const Bytes rest = file_.all(table_ + low * entry_size, static_cast<std::size_t>(high - low) * entry_size);
+    if (rest.empty() && high != low) return std::nullopt;
+    std::size_t first = 0, last = rest.size() / entry_size;
+    while (first < last) {
+        const std::size_t middle = first + (last - first) / 2;
+        if (sdata4(rest, middle * entry_size, big_endian_) <= distance)
+            first = middle + 1;
+        else
+            last = middle;
+    }
+    low += first;
     if (low == 0) return std::nullopt;
     return low - 1;
 }
