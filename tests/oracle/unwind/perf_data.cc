@@ -109,7 +109,8 @@ Result<Recording> Reader::read() {
     const auto magic = header.read<std::uint64_t>();
     if (!header.ok()) return fail(ErrorCode::invalid, "no perf.data file: too short");
     if (magic == 0x50455246494c4532) return fail(ErrorCode::unsupported, "a perf.data file of the other byte order");
-    if (magic != 0x32454c4946524550) return fail(ErrorCode::invalid, "no perf.data file: it does not begin with PERFILE2");
+    if (magic != 0x32454c4946524550)
+        return fail(ErrorCode::invalid, "no perf.data file: it does not begin with PERFILE2");
     const auto size = header.read<std::uint64_t>();
     if (size == 16) return fail(ErrorCode::unsupported, "a perf.data stream as it goes through a pipe");
     const auto attribute_size = header.read<std::uint64_t>();
@@ -129,7 +130,9 @@ Result<Recording> Reader::read() {
     const Bytes records = TRY(bytes_of(file_, data, "records"));
     TRY(read_records(records, false));
 
-    const auto time = [](const Record& record) { return std::visit([](const auto& any) { return any.time_ns; }, record); };
+    const auto time = [](const Record& record) {
+        return std::visit([](const auto& any) { return any.time_ns; }, record);
+    };
     std::ranges::stable_sort(recording_.records, {}, time);
     return std::move(recording_);
 }
@@ -230,13 +233,23 @@ Result<bool> Reader::read_compressed(Bytes packed) {
 bool Reader::read_record(const RecordHeader& header, Bytes body) {
     std::optional<Record> record;
     switch (header.type) {
-        case record_sample: record = sample(header, body); break;
+        case record_sample:
+            record = sample(header, body);
+            break;
         case record_mmap:
-        case record_mmap2: record = mapping(header, body); break;
-        case record_comm: record = comm(header, body); break;
+        case record_mmap2:
+            record = mapping(header, body);
+            break;
+        case record_comm:
+            record = comm(header, body);
+            break;
         case record_fork:
-        case record_exit: record = task(header, body); break;
-        default: ++recording_.skipped; return true;
+        case record_exit:
+            record = task(header, body);
+            break;
+        default:
+            ++recording_.skipped;
+            return true;
     }
     if (!record) return false;
     recording_.records.push_back(std::move(*record));
@@ -250,8 +263,8 @@ std::optional<std::size_t> Reader::attribute_of_sample(Bytes body) const {
     std::uint64_t offset = 0;
     const std::uint64_t type = attributes.front().sample_type;
     if ((type & sample_identifier) == 0) {
-        for (const std::uint64_t before : {std::uint64_t{sample_ip}, std::uint64_t{sample_tid}, std::uint64_t{sample_time},
-                                           std::uint64_t{sample_addr}})
+        for (const std::uint64_t before : {std::uint64_t{sample_ip}, std::uint64_t{sample_tid},
+                                           std::uint64_t{sample_time}, std::uint64_t{sample_addr}})
             if ((type & before) != 0) offset += 8;
         const auto same = [&](const Attribute& attribute) { return attribute.sample_type == type; };
         if (!std::ranges::all_of(attributes, same)) return std::nullopt;
@@ -290,7 +303,8 @@ std::vector<Branch> read_branches(ByteReader& reader, bool hw_index) {
     const auto count = reader.read<std::uint64_t>();
     if (hw_index) reader.skip(8);
     std::vector<Branch> branches;
-    const std::vector<std::uint64_t> words = read_words(reader, count > reader.remaining() / 24 ? ~count >> 1 : count * 3);
+    const std::vector<std::uint64_t> words =
+        read_words(reader, count > reader.remaining() / 24 ? ~count >> 1 : count * 3);
     for (std::size_t i = 0; i + 3 <= words.size(); i += 3) branches.push_back({words[i], words[i + 1]});
     return branches;
 }
@@ -324,7 +338,8 @@ std::optional<Record> Reader::sample(const RecordHeader& header, Bytes body) con
     if (has(sample_regs_user)) {
         sample.registers_abi = reader.read<std::uint64_t>();
         if (sample.registers_abi != 0)
-            sample.registers = read_words(reader, static_cast<std::uint64_t>(std::popcount(attribute.sample_regs_user)));
+            sample.registers =
+                read_words(reader, static_cast<std::uint64_t>(std::popcount(attribute.sample_regs_user)));
     }
     if (has(sample_stack_user)) {
         const auto size = reader.read<std::uint64_t>();
@@ -364,7 +379,8 @@ std::optional<Record> Reader::mapping(const RecordHeader& header, Bytes body) co
     } else {
         const Bytes identity = reader.read_bytes(24);
         if ((header.misc & misc_mmap_build_id) != 0 && identity.size() == 24)
-            mapping.build_id = identity.subspan(4, std::min<std::size_t>(std::to_integer<std::size_t>(identity[0]), 20));
+            mapping.build_id =
+                identity.subspan(4, std::min<std::size_t>(std::to_integer<std::size_t>(identity[0]), 20));
         mapping.executable = (reader.read<std::uint32_t>() & protection_exec) != 0;
         reader.skip(4);  // flags
     }

@@ -37,12 +37,12 @@ struct Sample {
     std::uint32_t pid = 0, tid = 0;
     std::uint64_t time_ns = 0;
     std::uint64_t period = 0;
-    bool user_mode = false;                 // where the CPU was interrupted
-    std::vector<std::uint64_t> callchain;   // with PERF_CONTEXT_* markers, innermost first
-    std::vector<Branch> branches;           // newest first
-    std::uint64_t registers_abi = 0;        // enum perf_sample_regs_abi; 0: none were there
-    std::vector<std::uint64_t> registers;   // those of sample_regs_user, lowest bit first
-    Bytes stack;                            // only the bytes that were really copied
+    bool user_mode = false;                // where the CPU was interrupted
+    std::vector<std::uint64_t> callchain;  // with PERF_CONTEXT_* markers, innermost first
+    std::vector<Branch> branches;          // newest first
+    std::uint64_t registers_abi = 0;       // enum perf_sample_regs_abi; 0: none were there
+    std::vector<std::uint64_t> registers;  // those of sample_regs_user, lowest bit first
+    Bytes stack;                           // only the bytes that were really copied
 };
 
 struct Mapping {
@@ -74,8 +74,8 @@ using Record = std::variant<Sample, Mapping, Comm, Task>;
 struct Recording {
     std::string machine;  // as uname -m; empty: not told
     std::vector<Attribute> attributes;
-    std::vector<Record> records;  // by time; of equal times, as they stand in the file
-    std::uint64_t skipped = 0;    // records of types that are none of the above
+    std::vector<Record> records;       // by time; of equal times, as they stand in the file
+    std::uint64_t skipped = 0;         // records of types that are none of the above
     std::deque<std::string> unpacked;  // what compressed records held
 };
 

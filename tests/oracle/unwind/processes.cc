@@ -50,17 +50,23 @@ Result<std::vector<elf::Segment>> segments_of(const std::string& path, std::stri
 Processes::Processes(std::map<std::string, std::string, std::less<>> elsewhere) : elsewhere_(std::move(elsewhere)) {}
 
 void Processes::apply(const Mapping& mapping) {
-    if (mapping.kernel || !mapping.executable || mapping.length == 0) return;
-    CodePiece piece{.start = mapping.start, .end = mapping.start + mapping.length, .module = module_of(mapping), .bias = 0};
-    if (piece.module != 0) {
-        std::vector<elf::Segment> executable = modules_[piece.module - 1].segments;
+    if (mapping.kernel || mapping.length == 0) return;
+    if (!mapping.executable) {
+        const auto space = spaces_.find(mapping.pid);
+        if (space != spaces_.end()) space->second.erase(mapping.start, mapping.start + mapping.length);
+        return;
+    }
+    CodePiece code{
+        .start = mapping.start, .end = mapping.start + mapping.length, .module = module_of(mapping), .bias = 0};
+    if (code.module != 0) {
+        std::vector<elf::Segment> executable = modules_[code.module - 1].segments;
         std::erase_if(executable, [](const elf::Segment& segment) {
             return segment.type != elf::segment_load || (segment.flags & elf::segment_executable) == 0;
         });
         const auto address = elf::vaddr_of_offset(executable, mapping.page_offset, page_size);
-        piece.bias = mapping.start - address.value_or(mapping.page_offset);
+        code.bias = mapping.start - address.value_or(mapping.page_offset);
     }
-    spaces_[mapping.pid].insert(piece);
+    spaces_[mapping.pid].insert({code, mapping.start, mapping.page_offset, mapping.path});
 }
 
 void Processes::apply(const Comm& comm) {
@@ -86,7 +92,11 @@ const std::string& Processes::comm_of(std::uint32_t tid) const {
     return found == comms_.end() ? unknown : found->second;
 }
 
-const std::string& Processes::path_of(ModuleId module) const { return modules_.at(module - 1).path; }
+std::optional<Processes::Place> Processes::place_of(std::uint32_t pid, std::uint64_t address) {
+    const Piece* piece = spaces_[pid].piece_at(address);
+    if (piece == nullptr) return std::nullopt;
+    return Place{piece->path, address - piece->mapped_at + piece->page_offset};
+}
 
 Result<elf::ByteSource> Processes::open(ModuleId module) {
     if (module == 0 || module > modules_.size() || modules_[module - 1].segments.empty())
@@ -98,7 +108,8 @@ Result<elf::ByteSource> Processes::open(ModuleId module) {
 ModuleId Processes::module_of(const Mapping& mapping) {
     std::string path(mapping.path);
     if (path != "[vdso]" && (!path.starts_with('/') || path.starts_with("//") || path.starts_with("/memfd:"))) return 0;
-    if (const auto here = elsewhere_.find(path); here != elsewhere_.end()) path = here->second;
+    if (const auto here = elsewhere_.find(path.substr(path.rfind('/') + 1)); here != elsewhere_.end())
+        path = here->second;
     const std::string build_id(as_text(mapping.build_id));
     ModuleId& id = ids_[path + '\0' + build_id];
     if (id == 0) {
@@ -110,24 +121,34 @@ ModuleId Processes::module_of(const Mapping& mapping) {
     return id;
 }
 
-std::optional<CodePiece> Processes::Space::find(std::uint64_t address) {
-    const auto next = std::ranges::upper_bound(pieces_, address, {}, &CodePiece::end);
-    if (next == pieces_.end() || address < next->start) return std::nullopt;
-    return *next;
+const Processes::Piece* Processes::Space::piece_at(std::uint64_t address) const {
+    const auto end_of = [](const Piece& piece) { return piece.code.end; };
+    const auto next = std::ranges::upper_bound(pieces_, address, {}, end_of);
+    return next == pieces_.end() || address < next->code.start ? nullptr : &*next;
 }
 
-void Processes::Space::insert(const CodePiece& piece) {
-    std::vector<CodePiece> rest;
-    for (const CodePiece& old : pieces_) {
-        CodePiece below = old, above = old;
-        below.end = std::min(below.end, piece.start);
-        above.start = std::max(above.start, piece.end);
-        if (below.start < below.end) rest.push_back(below);
-        if (above.start < above.end) rest.push_back(above);
+std::optional<CodePiece> Processes::Space::find(std::uint64_t address) {
+    const Piece* piece = piece_at(address);
+    if (piece == nullptr) return std::nullopt;
+    return piece->code;
+}
+
+void Processes::Space::erase(std::uint64_t start, std::uint64_t end) {
+    std::vector<Piece> rest;
+    for (const Piece& old : pieces_) {
+        Piece below = old, above = old;
+        below.code.end = std::min(below.code.end, start);
+        above.code.start = std::max(above.code.start, end);
+        if (below.code.start < below.code.end) rest.push_back(below);
+        if (above.code.start < above.code.end) rest.push_back(above);
     }
-    rest.push_back(piece);
-    std::ranges::sort(rest, {}, &CodePiece::start);
     pieces_ = std::move(rest);
+}
+
+void Processes::Space::insert(const Piece& piece) {
+    erase(piece.code.start, piece.code.end);
+    const auto start_of = [](const Piece& any) { return any.code.start; };
+    pieces_.insert(std::ranges::upper_bound(pieces_, piece.code.start, {}, start_of), piece);
 }
 
 }  // namespace flamewire::perf_data

@@ -15,7 +15,7 @@ namespace flamewire::perf_data {
 
 class Processes final : public unwind::ModuleFiles {
 public:
-    // `elsewhere`: where a file is that the recording names differently.
+    // `elsewhere`: file name -> where it is, for files that are not where the recording says.
     explicit Processes(std::map<std::string, std::string, std::less<>> elsewhere = {});
 
     void apply(const Mapping& mapping);
@@ -26,19 +26,32 @@ public:
     // The address space of a process; empty for one that is not known.
     unwind::CodeMap& space_of(std::uint32_t pid);
     [[nodiscard]] const std::string& comm_of(std::uint32_t tid) const;
-    [[nodiscard]] const std::string& path_of(unwind::ModuleId module) const;
+
+    // Where an address lies, by the name and the file offset that the recording gives.
+    struct Place {
+        std::string_view path;
+        std::uint64_t file_offset = 0;
+    };
+    std::optional<Place> place_of(std::uint32_t pid, std::uint64_t address);
 
     Result<elf::ByteSource> open(unwind::ModuleId module) override;
 
 private:
+    struct Piece {
+        unwind::CodePiece code;
+        std::uint64_t mapped_at = 0, page_offset = 0;
+        std::string_view path;  // in the recording
+    };
     class Space final : public unwind::CodeMap {
     public:
         std::optional<unwind::CodePiece> find(std::uint64_t address) override;
+        [[nodiscard]] const Piece* piece_at(std::uint64_t address) const;
         // As mmap does: what lies there goes.
-        void insert(const unwind::CodePiece& piece);
+        void insert(const Piece& piece);
+        void erase(std::uint64_t start, std::uint64_t end);
 
     private:
-        std::vector<unwind::CodePiece> pieces_;  // sorted, disjoint
+        std::vector<Piece> pieces_;  // sorted, disjoint
     };
     struct Module {
         std::string path, build_id;

@@ -1,8 +1,11 @@
 // Walks every sample of a perf.data file and prints its frames in a form that compares with `perf script`.
-// Usage: replay FILE [--map RECORDED=HERE]... [--max-depth N] [--no-libunwind] [--counts]
+// Usage: replay FILE [--map NAME=PATH]... [--max-depth N] [--runtime] [--as-perf-reads] [--lbr] [--no-libunwind] [--counts]
 //
-// A line a sample: tid, time in ns, stop reason, frames. A frame is the address that `perf script` shows: of a caller
-// that of its call, one byte below the return address. Kernel frames come first. --counts prints totals instead.
+// A line a sample, tab-separated: tid, time in ns, stop reason, frames. A frame is what `perf script -F ip,dso` shows: the
+// address in the kernel, the offset in the mapped file elsewhere; of a caller that of its call, one byte below the return
+// address; then a colon and the file. Kernel frames come first. --runtime prints addresses as the process had them,
+// --counts totals alone. --as-perf-reads leaves the last byte of each copy out: perf 6.1 never reads the last word.
+// --lbr takes the last branch records for the stack.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -12,6 +15,7 @@
 
 #include "base/file.h"
 #include "samples.h"
+#include "unwind/branch_stack.h"
 #include "unwind/stop_reason.h"
 #include "unwind/unwinder.h"
 
@@ -24,6 +28,9 @@ struct Options {
     std::map<std::string, std::string, std::less<>> elsewhere;
     std::size_t max_depth = unwind::highest_max_depth;
     bool libunwind = true;
+    bool runtime = false;
+    bool as_perf_reads = false;
+    bool lbr = false;
     bool counts = false;
 };
 
@@ -38,6 +45,12 @@ bool parse_options(int argc, char** argv, Options& options) {
             options.max_depth = std::strtoul(argv[++i], nullptr, 10);
         } else if (argument == "--no-libunwind") {
             options.libunwind = false;
+        } else if (argument == "--runtime") {
+            options.runtime = true;
+        } else if (argument == "--as-perf-reads") {
+            options.as_perf_reads = true;
+        } else if (argument == "--lbr") {
+            options.lbr = true;
         } else if (argument == "--counts") {
             options.counts = true;
         } else if (!argument.starts_with('-') && options.file.empty()) {
@@ -60,24 +73,53 @@ void print_counts(const unwind::Unwinder& unwinder) {
     for (std::size_t i = 0; i < ways.size(); ++i) fmt::print("found {} {}\n", ways[i], counts.found[i]);
 }
 
+struct Walked {
+    std::string_view stop = "no_stack";
+    std::vector<std::uint64_t> addresses;  // as perf shows them
+};
+
+Walked walk(const Options& options, const perf_data::Recording& recording, const perf_data::Sample& sample,
+            unwind::CodeMap& map, unwind::Unwinder& unwinder) {
+    Walked walked;
+    auto start = perf_data::start_of(recording, sample);
+    if (!start) return walked;
+    if (options.as_perf_reads) start->stack.bytes = start->stack.bytes.first(start->stack.bytes.size() - 1);
+    std::vector<unwind::Frame> frames;
+    walked.stop = unwind::name_of(unwinder.walk(start->registers, start->stack, map, options.max_depth, frames));
+    for (const unwind::Frame& frame : frames) walked.addresses.push_back(frame.pc - (frame.return_address ? 1 : 0));
+    return walked;
+}
+
+Walked from_branches(const perf_data::Sample& sample) {
+    Walked walked;
+    const std::vector<std::uint64_t> chain = perf_data::user_chain(sample);
+    if (chain.empty()) return walked;
+    std::vector<unwind::Branch> branches;
+    for (const perf_data::Branch& branch : sample.branches) branches.push_back({branch.from, branch.to});
+    bool cut = false;
+    for (const unwind::BranchFrame& frame : unwind::frames_of_branches(chain.front(), branches, chain, 0, cut))
+        walked.addresses.push_back(frame.address - (frame.return_address ? 1 : 0));
+    walked.stop = cut ? "cut" : "branches_end";
+    return walked;
+}
+
 Result<bool> run(const Options& options) {
     const std::string bytes = TRY(read_file(options.file, std::size_t{4} << 30));
     const perf_data::Recording recording = TRY(perf_data::read_recording(as_bytes_view(bytes)));
     perf_data::Processes processes(options.elsewhere);
     unwind::Unwinder unwinder(processes, {.use_libunwind = options.libunwind});
-    std::vector<unwind::Frame> frames;
-    std::string text;
     perf_data::replay(recording, processes, [&](const perf_data::Sample& sample) {
-        std::string_view stop = "no_stack";
-        frames.clear();
-        if (const auto start = perf_data::start_of(recording, sample))
-            stop = unwind::name_of(unwinder.walk(start->registers, start->stack, processes.space_of(sample.pid),
-                                                 options.max_depth, frames));
+        const Walked walked = options.lbr ? from_branches(sample)
+                                          : walk(options, recording, sample, processes.space_of(sample.pid), unwinder);
         if (options.counts) return;
-        text = fmt::format("{} {} {}", sample.tid, sample.time_ns, stop);
-        for (const std::uint64_t address : perf_data::kernel_chain(sample)) text += fmt::format(" {:x}", address);
-        for (const unwind::Frame& frame : frames) text += fmt::format(" {:x}", frame.pc - (frame.return_address ? 1 : 0));
-        fmt::print("{}\n", text);
+        fmt::print("{}\t{}\t{}", sample.tid, sample.time_ns, walked.stop);
+        for (const std::uint64_t address : perf_data::kernel_chain(sample)) fmt::print("\t{:x}:kernel", address);
+        for (const std::uint64_t address : walked.addresses) {
+            const auto place = processes.place_of(sample.pid, address);
+            fmt::print("\t{:x}:{}", place && !options.runtime ? place->file_offset : address,
+                       place ? place->path : "[unknown]");
+        }
+        fmt::print("\n");
     });
     if (options.counts) print_counts(unwinder);
     return true;
@@ -88,7 +130,9 @@ Result<bool> run(const Options& options) {
 int main(int argc, char** argv) {
     Options options;
     if (!parse_options(argc, argv, options)) {
-        fmt::print(stderr, "usage: replay FILE [--map RECORDED=HERE]... [--max-depth N] [--no-libunwind] [--counts]\n");
+        fmt::print(stderr,
+                   "usage: replay FILE [--map NAME=PATH]... [--max-depth N] [--runtime] [--as-perf-reads] "
+                   "[--no-libunwind] [--counts]\n");
         return 2;
     }
     const Result<bool> outcome = run(options);

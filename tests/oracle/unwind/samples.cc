@@ -7,7 +7,21 @@ namespace flamewire::perf_data {
 namespace {
 
 // linux/perf_event.h, enum perf_callchain_context
-constexpr std::uint64_t context_kernel = static_cast<std::uint64_t>(-128), context_max = static_cast<std::uint64_t>(-4095);
+constexpr std::uint64_t context_kernel = static_cast<std::uint64_t>(-128);
+constexpr std::uint64_t context_user = static_cast<std::uint64_t>(-512);
+constexpr std::uint64_t context_max = static_cast<std::uint64_t>(-4095);
+
+std::vector<std::uint64_t> part_of_chain(const Sample& sample, std::uint64_t wanted) {
+    std::vector<std::uint64_t> chain;
+    std::uint64_t context = 0;
+    for (const std::uint64_t address : sample.callchain) {
+        if (address >= context_max)
+            context = address;
+        else if (context == wanted)
+            chain.push_back(address);
+    }
+    return chain;
+}
 
 }  // namespace
 
@@ -24,21 +38,13 @@ std::optional<Start> start_of(const Recording& recording, const Sample& sample) 
         unwind::registers_of_sample(arch_of(recording.machine), unwind::RegisterAbi{sample.registers_abi},
                                     attribute.sample_regs_user, sample.registers);
     if (!registers || sample.stack.empty()) return std::nullopt;
-    return Start{*registers,
-                 {.address = registers->sp(), .bytes = sample.stack, .cut = sample.stack.size() >= attribute.sample_stack_user}};
+    return Start{
+        *registers,
+        {.address = registers->sp(), .bytes = sample.stack, .cut = sample.stack.size() >= attribute.sample_stack_user}};
 }
 
-std::vector<std::uint64_t> kernel_chain(const Sample& sample) {
-    std::vector<std::uint64_t> chain;
-    bool kernel = false;
-    for (const std::uint64_t address : sample.callchain) {
-        if (address >= context_max)
-            kernel = address == context_kernel;
-        else if (kernel)
-            chain.push_back(address);
-    }
-    return chain;
-}
+std::vector<std::uint64_t> kernel_chain(const Sample& sample) { return part_of_chain(sample, context_kernel); }
+std::vector<std::uint64_t> user_chain(const Sample& sample) { return part_of_chain(sample, context_user); }
 
 void replay(const Recording& recording, Processes& processes, const std::function<void(const Sample&)>& visit) {
     for (const Record& record : recording.records) {

@@ -22,8 +22,9 @@ struct Start {
 };
 std::optional<Start> start_of(const Recording& recording, const Sample& sample);
 
-// Kernel part of a call chain, without markers.
+// The parts of a call chain, without markers.
 std::vector<std::uint64_t> kernel_chain(const Sample& sample);
+std::vector<std::uint64_t> user_chain(const Sample& sample);
 
 // Calls `visit` for each sample in time order, with the processes as they were then.
 void replay(const Recording& recording, Processes& processes, const std::function<void(const Sample&)>& visit);

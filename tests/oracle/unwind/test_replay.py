@@ -1,0 +1,31 @@
+"""Recordings of third-party programs, made here and now, walked by us and by `perf script`: the frames are the same. The differences
+that there are, and who is right about them, stand in docs/unwinding.md; compare.py shows them."""
+
+import os
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import compare  # noqa: E402
+import programs  # noqa: E402
+
+REPLAY = pathlib.Path(os.environ["FLAMEWIRE_BIN"]) / "unwind_replay"
+
+
+@pytest.mark.parametrize("program", programs.PROGRAMS)
+def test_frames_are_those_of_perf_script(program, tmp_path):
+    data = programs.record(program, tmp_path)
+    # With the bytes that perf reads; with all of them we find a frame more in some cut stacks.
+    comparison = compare.Comparison(REPLAY, data, "--as-perf-reads")
+    whole = compare.Comparison(REPLAY, data)
+    data.unlink()
+    report = f"{comparison.report()}\nwith the last word of each copy: {whole.report()}"
+    print(report)
+    assert comparison.total > 1000, report
+    assert comparison.equal_share >= 0.995, report
+    for key in whole.different:
+        theirs, ours = whole.perf[key], whole.ours[key].frames
+        assert key in comparison.different or (ours[: len(theirs)] == theirs and len(ours) == len(theirs) + 1), (key, whole.kind(key))
