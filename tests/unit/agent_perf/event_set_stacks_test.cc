@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cerrno>
 #include <cstring>
 #include <map>
 #include <set>
@@ -233,28 +234,55 @@ TEST_CASE("targets of different modes share the rings; children have their paren
     }
 }
 
-TEST_CASE("a thread born while we attach has its process's mode, also when its parent is opened twice") {
+TEST_CASE("threads and processes born while we attach are opened in their parent's mode") {
     const Capabilities capabilities = read_capabilities(real_sysfs());
     if (!stacks_work(capabilities)) return;
-    SharedPlace shared;
-    Child dwarf([] {
-        std::thread late([] {
-            ::usleep(400'000);
-            std::thread([] { burn_thread_cpu(60'000'000'000); }).join();
-        });
-        late.join();
+    // Each makes a first child after we have opened it, which may have begun before: it is opened, and inherits too.
+    Child makes_thread([] {
+        ::usleep(300'000);
+        std::thread([] { burn_thread_cpu(60'000'000'000); }).join();
+    });
+    Child makes_process([] {
+        ::usleep(300'000);
+        if (::fork() == 0) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        burn_thread_cpu(60'000'000'000);
     });
     Child other([] { burn_thread_cpu(60'000'000'000); });
-    dwarf.go();
-    while (list_threads(dwarf.pid()).size() < 2) ::usleep(1'000);
-    auto set = open_set({.targets = {{other.pid()}, {dwarf.pid(), wire::StackMode::dwarf}}});
+    for (const Child* child : {&makes_thread, &makes_process, &other}) child->go();
+
+    Kernel kernel = real_kernel();
+    std::map<pid_t, std::set<std::uint64_t>> asked;  // sample_type of the sampling events of each thread
+    kernel.open = [&](perf_event_attr& attr, pid_t tid, int cpu) {
+        if (attr.config != PERF_COUNT_SW_DUMMY) asked[tid].insert(attr.sample_type);
+        return real_kernel().open(attr, tid, cpu);
+    };
+    const auto choice = choose_events(*parse_events("cpu-clock", real_sysfs()), 999, 0, true, capabilities);
+    REQUIRE(choice);
+    auto set = EventSet::open({.choice = *choice,
+                               .targets = {{other.pid()},
+                                           {makes_thread.pid(), wire::StackMode::dwarf},
+                                           {makes_process.pid(), wire::StackMode::dwarf}}},
+                              capabilities, kernel);
+    REQUIRE(set);
+    CHECK(asked.size() == 3);
+    SharedPlace shared;
     StacksByProcess all(shared.place);
-    run_cpu(*set, all, dwarf, 0.3);
-    finish(*set, all);
-    CHECK(set->counts().samples_duplicate > 50);
-    CHECK(all.of[dwarf.pid()].samples > 100);
-    CHECK(all.of[dwarf.pid()].modes == std::set{wire::StackMode::dwarf});
-    CHECK(all.of[dwarf.pid()].user_chains == 0);
+    run_cpu(**set, all, makes_thread, 0.2);
+    run_cpu(**set, all, makes_process, 0.2);
+    finish(**set, all);
+    REQUIRE(asked.size() == 5);  // found by their FORK records
+    for (const auto& [tid, sample_types] : asked) {
+        CAPTURE(tid);
+        REQUIRE(sample_types.size() == 1);
+        const bool with_stack = (*sample_types.begin() & PERF_SAMPLE_STACK_USER) != 0;
+        CHECK(with_stack == (static_cast<std::uint32_t>(tid) != other.pid()));
+    }
+    CHECK(all.of.size() == 4);
+    for (const auto& [pid, seen] : all.of) {
+        CAPTURE(pid, seen.samples);
+        CHECK(seen.modes == std::set{pid == other.pid() ? wire::StackMode::fp : wire::StackMode::dwarf});
+        CHECK((seen.user_chains == 0) == (pid != other.pid()));
+    }
 }
 
 TEST_CASE("samples with stacks that find no room are counted to the last one") {
@@ -321,4 +349,30 @@ TEST_CASE("what the modes cannot do here is said once") {
     CHECK(codes(wire::StackMode::lbr, 0).at(0).starts_with("lbr needs a CPU"));
     CHECK(codes(wire::StackMode::hybrid, 0) ==
           Codes{"hybrid needs a kernel that hands out user registers and stacks with samples; available: auto, fp"});
+}
+
+TEST_CASE("large sample rings make room before the rings of process records do") {
+    if (!perf_works()) return;
+    const Capabilities capabilities = read_capabilities(real_sysfs());
+    const auto choice = choose_events(*parse_events("cpu-clock", real_sysfs()), 999, 0, true, capabilities);
+    REQUIRE(choice);
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    constexpr std::size_t allowed = std::size_t{256} << 10, sideband = std::size_t{128} << 10;
+    Kernel kernel = real_kernel();
+    std::set<std::size_t> mapped;
+    kernel.map = [&](int fd, std::size_t size, int& error) -> void* {
+        if (size <= allowed + page) {
+            mapped.insert(size);
+            return real_kernel().map(fd, size, error);
+        }
+        error = -EPERM;
+        return nullptr;
+    };
+    const auto self = static_cast<std::uint32_t>(::getpid());
+    auto set = EventSet::open(
+        {.choice = *choice, .targets = {{self}}, .ring_pages = static_cast<std::uint32_t>((16 * allowed) / page)},
+        capabilities, kernel);
+    REQUIRE(set);
+    CHECK(mapped == std::set{allowed + page, sideband + page});
+    CHECK((*set)->take_notices().at(0).code == "rings-halved");
 }
