@@ -94,6 +94,9 @@ void UserStacks::find(const SampleRecord& sample, std::span<const std::uint64_t>
 std::optional<StackNeed> UserStacks::judge(const SampleRecord& sample, ProcessHandle process, const UserStack& stack) {
     if (stack.frames.empty() || sample.mode == wire::StackMode::lbr || !options_.check_chains) return std::nullopt;
     Context in = context_of(sample, process);
+    // Nothing of the chain is certain behind the innermost frame: a short copy may do, and will tell.
+    if (by_chain_alone(sample) && stack.stop != StopReason::root && stack.check.right <= 1)
+        return StackNeed::short_copy;
     if (by_chain_alone(sample))
         return unwind::need_of_chain(unwinder_, in.arch, stack.frames.front().pc, stack.check.quality,
                                      stack.stop == StopReason::root, in.map);
