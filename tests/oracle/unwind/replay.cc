@@ -94,10 +94,12 @@ Walked from_branches(const perf_data::Sample& sample) {
     Walked walked;
     const std::vector<std::uint64_t> chain = perf_data::user_chain(sample);
     if (chain.empty()) return walked;
+    // With precise events the instruction that counts is not where the chain was taken.
+    const std::uint64_t pc = sample.user_mode ? sample.ip : chain.front();
     std::vector<unwind::Branch> branches;
     for (const perf_data::Branch& branch : sample.branches) branches.push_back({branch.from, branch.to});
     bool cut = false;
-    for (const unwind::BranchFrame& frame : unwind::frames_of_branches(chain.front(), branches, chain, 0, cut))
+    for (const unwind::BranchFrame& frame : unwind::frames_of_branches(pc, branches, chain, 0, cut))
         walked.addresses.push_back(frame.address - (frame.return_address ? 1 : 0));
     walked.stop = cut ? "cut" : "branches_end";
     return walked;

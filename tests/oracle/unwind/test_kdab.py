@@ -86,19 +86,20 @@ def test_dwarf_stacks(name):
 
 
 def test_branch_records():
-    """The other tool also shows where the newest recorded call went, the first instruction of the function that ran or of one that
-    jumped to it, as a frame of its own; nobody called from there."""
+    """The other tool shows where the newest recorded call went as a frame: the first instruction of the function that ran, or of one
+    that jumped there. Nobody called from it, so it is none of ours. From inside the kernel it shows it in place of the user's pc."""
     name = "vector_static_gcc__perf.lbr.data"
     theirs, walked = expected(name), ours(name, "--lbr")
     assert theirs.keys() == walked.keys()
-    entries, in_program = {row[0] for row in functions()}, 0
+    in_program = 0
     for key, frames in theirs.items():
         addresses = [address for address, _ in frames]
-        if addresses != walked[key][1]:
-            added = next(i for i, address in enumerate(addresses) if walked[key][1][i : i + 1] != [address])
-            assert addresses[added] in entries or addresses[added] >= 1 << 63, (key, hex(addresses[added]))
-            del addresses[added]
-        assert [hex(address) for address in walked[key][1]] == [hex(address) for address in addresses], key
+        ours_user, theirs_user = user(walked[key][1]), user(addresses)
+        if len(theirs_user) < 2:  # before exec
+            continue
+        in_kernel = walked[key][1][0] >= 1 << 63
+        assert in_kernel or ours_user[0] == theirs_user[0], key
+        assert ours_user[1:] == theirs_user[2 if ours_user[0] == theirs_user[0] else 1 :], key
         in_program += any(function == "main" for _, function in frames)
     assert in_program > 15
 
