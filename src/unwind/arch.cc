@@ -7,10 +7,14 @@ namespace flamewire::unwind {
 
 const ArchInfo& arch_info(Arch arch) {
     switch (arch) {
-        case Arch::x86_64: return arch_x86_64;
-        case Arch::x86: return arch_x86;
-        case Arch::aarch64: return arch_aarch64;
-        case Arch::arm: return arch_arm;
+        case Arch::x86_64:
+            return arch_x86_64;
+        case Arch::x86:
+            return arch_x86;
+        case Arch::aarch64:
+            return arch_aarch64;
+        case Arch::arm:
+            return arch_arm;
     }
     return arch_x86_64;
 }

@@ -38,8 +38,7 @@ constexpr std::array<unsigned char, 8> plain_return{0x58, 0xb8, 119, 0, 0, 0, 0x
 constexpr std::array<unsigned char, 7> rt_return{0xb8, 173, 0, 0, 0, 0xcd, 0x80};
 
 bool starts_with(std::span<const std::byte> code, std::span<const unsigned char> expected) {
-    return code.size() >= expected.size() &&
-           std::ranges::equal(code.first(expected.size()), std::as_bytes(expected));
+    return code.size() >= expected.size() && std::ranges::equal(code.first(expected.size()), std::as_bytes(expected));
 }
 
 bool is_signal_return(std::span<const std::byte> code) {
@@ -51,7 +50,15 @@ struct Place {
     std::uint8_t number, offset;
 };
 constexpr std::array<Place, 9> sigcontext_places{{
-    {edi, 16}, {esi, 20}, {ebp, 24}, {esp, 28}, {ebx, 32}, {edx, 36}, {ecx, 40}, {eax, 44}, {eip, 56},
+    {edi, 16},
+    {esi, 20},
+    {ebp, 24},
+    {esp, 28},
+    {ebx, 32},
+    {edx, 36},
+    {ecx, 40},
+    {eax, 44},
+    {eip, 56},
 }};
 
 std::optional<Registers> by_signal_frame(const Registers& registers, std::span<const std::byte> code,
@@ -77,7 +84,13 @@ std::optional<Registers> by_signal_frame(const Registers& registers, std::span<c
 }  // namespace
 
 const ArchInfo arch_x86{
-    .names = {.count = 9, .sp = esp, .pc = eip, .frame_pointer = ebp, .link = no_register, .return_column = eip, .word_size = 4},
+    .names = {.count = 9,
+              .sp = esp,
+              .pc = eip,
+              .frame_pointer = ebp,
+              .link = no_register,
+              .return_column = eip,
+              .word_size = 4},
     .preserved = {ebx, ebp, esi, edi},
     .preserved_count = 4,
     .frame_pointer_row = frame_pointer_row,

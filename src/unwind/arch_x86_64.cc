@@ -39,8 +39,7 @@ constexpr std::array<unsigned char, 9> return_by_rax{0x48, 0xc7, 0xc0, 15, 0, 0,
 constexpr std::array<unsigned char, 7> return_by_eax{0xb8, 15, 0, 0, 0, 0x0f, 0x05};
 
 bool starts_with(std::span<const std::byte> code, std::span<const unsigned char> expected) {
-    return code.size() >= expected.size() &&
-           std::ranges::equal(code.first(expected.size()), std::as_bytes(expected));
+    return code.size() >= expected.size() && std::ranges::equal(code.first(expected.size()), std::as_bytes(expected));
 }
 
 bool is_signal_return(std::span<const std::byte> code) {
@@ -49,7 +48,8 @@ bool is_signal_return(std::span<const std::byte> code) {
 
 // The handler returned to the code through the first word of struct rt_sigframe, so sp is at its ucontext, whose
 // sigcontext (behind flags, link and stack_t: 40 bytes) holds the registers in this order.
-constexpr std::array<std::uint8_t, 17> sigcontext_order{8, 9, 10, 11, 12, 13, 14, 15, 5, 4, rbp, rbx, 1, 0, 2, rsp, rip};
+constexpr std::array<std::uint8_t, 17> sigcontext_order{8, 9,   10,  11, 12, 13, 14,  15, 5,
+                                                        4, rbp, rbx, 1,  0,  2,  rsp, rip};
 
 std::optional<Registers> by_signal_frame(const Registers& registers, std::span<const std::byte> code,
                                          const MemoryReader& read) {
@@ -68,7 +68,13 @@ std::optional<Registers> by_signal_frame(const Registers& registers, std::span<c
 }  // namespace
 
 const ArchInfo arch_x86_64{
-    .names = {.count = 17, .sp = rsp, .pc = rip, .frame_pointer = rbp, .link = no_register, .return_column = rip, .word_size = 8},
+    .names = {.count = 17,
+              .sp = rsp,
+              .pc = rip,
+              .frame_pointer = rbp,
+              .link = no_register,
+              .return_column = rip,
+              .word_size = 8},
     .preserved = {rbx, rbp, r12, r13, r14, r15},
     .preserved_count = 6,
     .frame_pointer_row = frame_pointer_row,

@@ -8,15 +8,54 @@ namespace flamewire::unwind {
 namespace {
 
 enum Operation : std::uint8_t {
-    op_addr = 0x03, op_deref = 0x06,
-    op_const1u = 0x08, op_const1s = 0x09, op_const2u = 0x0a, op_const2s = 0x0b, op_const4u = 0x0c, op_const4s = 0x0d,
-    op_const8u = 0x0e, op_const8s = 0x0f, op_constu = 0x10, op_consts = 0x11,
-    op_dup = 0x12, op_drop = 0x13, op_over = 0x14, op_pick = 0x15, op_swap = 0x16, op_rot = 0x17,
-    op_abs = 0x19, op_and = 0x1a, op_div = 0x1b, op_minus = 0x1c, op_mod = 0x1d, op_mul = 0x1e, op_neg = 0x1f,
-    op_not = 0x20, op_or = 0x21, op_plus = 0x22, op_plus_uconst = 0x23, op_shl = 0x24, op_shr = 0x25, op_shra = 0x26,
-    op_xor = 0x27, op_bra = 0x28, op_eq = 0x29, op_ge = 0x2a, op_gt = 0x2b, op_le = 0x2c, op_lt = 0x2d, op_ne = 0x2e,
-    op_skip = 0x2f, op_lit0 = 0x30, op_lit31 = 0x4f, op_breg0 = 0x70, op_breg31 = 0x8f, op_bregx = 0x92,
-    op_deref_size = 0x94, op_nop = 0x96,
+    op_addr = 0x03,
+    op_deref = 0x06,
+    op_const1u = 0x08,
+    op_const1s = 0x09,
+    op_const2u = 0x0a,
+    op_const2s = 0x0b,
+    op_const4u = 0x0c,
+    op_const4s = 0x0d,
+    op_const8u = 0x0e,
+    op_const8s = 0x0f,
+    op_constu = 0x10,
+    op_consts = 0x11,
+    op_dup = 0x12,
+    op_drop = 0x13,
+    op_over = 0x14,
+    op_pick = 0x15,
+    op_swap = 0x16,
+    op_rot = 0x17,
+    op_abs = 0x19,
+    op_and = 0x1a,
+    op_div = 0x1b,
+    op_minus = 0x1c,
+    op_mod = 0x1d,
+    op_mul = 0x1e,
+    op_neg = 0x1f,
+    op_not = 0x20,
+    op_or = 0x21,
+    op_plus = 0x22,
+    op_plus_uconst = 0x23,
+    op_shl = 0x24,
+    op_shr = 0x25,
+    op_shra = 0x26,
+    op_xor = 0x27,
+    op_bra = 0x28,
+    op_eq = 0x29,
+    op_ge = 0x2a,
+    op_gt = 0x2b,
+    op_le = 0x2c,
+    op_lt = 0x2d,
+    op_ne = 0x2e,
+    op_skip = 0x2f,
+    op_lit0 = 0x30,
+    op_lit31 = 0x4f,
+    op_breg0 = 0x70,
+    op_breg31 = 0x8f,
+    op_bregx = 0x92,
+    op_deref_size = 0x94,
+    op_nop = 0x96,
 };
 
 constexpr std::size_t max_operations = 1000, max_depth = 64;
@@ -24,8 +63,12 @@ constexpr std::size_t max_operations = 1000, max_depth = 64;
 class Machine {
 public:
     Machine(Bytes code, const Registers& registers, const MemoryReader& read, std::uint64_t bias, bool big_endian)
-        : code_(code), registers_(registers), read_(read), bias_(bias),
-          word_size_(register_names(registers.arch()).word_size), big_endian_(big_endian) {}
+        : code_(code),
+          registers_(registers),
+          read_(read),
+          bias_(bias),
+          word_size_(register_names(registers.arch()).word_size),
+          big_endian_(big_endian) {}
 
     std::optional<std::uint64_t> run(std::optional<std::uint64_t> initial) {
         if (initial) push(*initial);
@@ -137,23 +180,39 @@ void Machine::execute(std::uint8_t operation) {
     if (operation >= op_lit0 && operation <= op_lit31) return push(operation - op_lit0);
     if (operation >= op_breg0 && operation <= op_breg31) return push_register(operation - op_breg0, leb(true));
     switch (operation) {
-        case op_addr: return push(fixed(word_size_) + bias_);
-        case op_deref: return load(word_size_);
-        case op_deref_size: return load(fixed(1));
-        case op_const1u: return push(fixed(1));
-        case op_const1s: return push_signed(fixed_signed(1));
-        case op_const2u: return push(fixed(2));
-        case op_const2s: return push_signed(fixed_signed(2));
-        case op_const4u: return push(fixed(4));
-        case op_const4s: return push_signed(fixed_signed(4));
+        case op_addr:
+            return push(fixed(word_size_) + bias_);
+        case op_deref:
+            return load(word_size_);
+        case op_deref_size:
+            return load(fixed(1));
+        case op_const1u:
+            return push(fixed(1));
+        case op_const1s:
+            return push_signed(fixed_signed(1));
+        case op_const2u:
+            return push(fixed(2));
+        case op_const2s:
+            return push_signed(fixed_signed(2));
+        case op_const4u:
+            return push(fixed(4));
+        case op_const4s:
+            return push_signed(fixed_signed(4));
         case op_const8u:
-        case op_const8s: return push(fixed(8));
-        case op_constu: return push(leb(false));
-        case op_consts: return push(leb(true));
-        case op_dup: return push(peek(0));
-        case op_drop: return static_cast<void>(pop());
-        case op_over: return push(peek(1));
-        case op_pick: return push(peek(fixed(1)));
+        case op_const8s:
+            return push(fixed(8));
+        case op_constu:
+            return push(leb(false));
+        case op_consts:
+            return push(leb(true));
+        case op_dup:
+            return push(peek(0));
+        case op_drop:
+            return static_cast<void>(pop());
+        case op_over:
+            return push(peek(1));
+        case op_pick:
+            return push(peek(fixed(1)));
         case op_swap: {
             const std::uint64_t top = pop(), second = pop();
             push(top);
@@ -168,28 +227,36 @@ void Machine::execute(std::uint8_t operation) {
         case op_abs:
         case op_neg:
         case op_not:
-        case op_plus_uconst: return unary(operation);
+        case op_plus_uconst:
+            return unary(operation);
         case op_bregx: {
             const std::uint64_t number = leb(false);
             return push_register(number, leb(true));
         }
-        case op_skip: return jump();
+        case op_skip:
+            return jump();
         case op_bra: {
             if (pop() != 0) return jump();
             return static_cast<void>(fixed(2));
         }
-        case op_nop: return;
-        default: return binary(operation);
+        case op_nop:
+            return;
+        default:
+            return binary(operation);
     }
 }
 
 void Machine::unary(std::uint8_t operation) {
     const std::uint64_t value = pop();
     switch (operation) {
-        case op_abs: return push(as_signed(value) < 0 ? 0 - value : value);
-        case op_neg: return push(0 - value);
-        case op_not: return push(~value);
-        default: return push(value + leb(false));
+        case op_abs:
+            return push(as_signed(value) < 0 ? 0 - value : value);
+        case op_neg:
+            return push(0 - value);
+        case op_not:
+            return push(~value);
+        default:
+            return push(value + leb(false));
     }
 }
 
@@ -204,12 +271,18 @@ void Machine::binary(std::uint8_t operation) {
     const std::uint64_t right = pop(), left = pop();
     const std::int64_t signed_right = as_signed(right), signed_left = as_signed(left);
     switch (operation) {
-        case op_and: return push(left & right);
-        case op_or: return push(left | right);
-        case op_xor: return push(left ^ right);
-        case op_plus: return push(left + right);
-        case op_minus: return push(left - right);
-        case op_mul: return push(left * right);
+        case op_and:
+            return push(left & right);
+        case op_or:
+            return push(left | right);
+        case op_xor:
+            return push(left ^ right);
+        case op_plus:
+            return push(left + right);
+        case op_minus:
+            return push(left - right);
+        case op_mul:
+            return push(left * right);
         case op_div:
             if (right == 0) return fail();
             // The one quotient that does not fit wraps to itself.
@@ -218,14 +291,22 @@ void Machine::binary(std::uint8_t operation) {
             return right == 0 ? fail() : push(left % right);
         case op_shl:
         case op_shr:
-        case op_shra: return push(shifted(operation, left, right));
-        case op_eq: return push(left == right);
-        case op_ne: return push(left != right);
-        case op_ge: return push(signed_left >= signed_right);
-        case op_gt: return push(signed_left > signed_right);
-        case op_le: return push(signed_left <= signed_right);
-        case op_lt: return push(signed_left < signed_right);
-        default: return fail();
+        case op_shra:
+            return push(shifted(operation, left, right));
+        case op_eq:
+            return push(left == right);
+        case op_ne:
+            return push(left != right);
+        case op_ge:
+            return push(signed_left >= signed_right);
+        case op_gt:
+            return push(signed_left > signed_right);
+        case op_le:
+            return push(signed_left <= signed_right);
+        case op_lt:
+            return push(signed_left < signed_right);
+        default:
+            return fail();
     }
 }
 

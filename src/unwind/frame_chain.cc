@@ -46,7 +46,8 @@ std::optional<Meeting> meet(Arch arch, std::span<const std::uint64_t> chain, con
     std::uint64_t frame_pointer = frames.front().fp;
     std::size_t walked = 0;
     for (std::size_t entry = 1; entry < chain.size(); ++entry) {
-        while (walked < frames.size() && (!frames[walked].frame_pointer_safe || frames[walked].fp < frame_pointer)) ++walked;
+        while (walked < frames.size() && (!frames[walked].frame_pointer_safe || frames[walked].fp < frame_pointer))
+            ++walked;
         if (walked == frames.size()) return std::nullopt;
         if (frames[walked].fp == frame_pointer) return Meeting{.frame = walked, .entry = entry};
         const std::optional<Record> record = record_at(stack, frame_pointer, word_size);

@@ -15,17 +15,17 @@
 namespace flamewire::unwind {
 
 enum class ChainQuality : std::uint8_t {
-    whole,        // every step was right, and the last frame is the root
-    open_end,     // a frame behind the innermost keeps no frame pointer: the chain is right up to it and says nothing of
-                  // its callers; entries behind it are wrong
+    whole,     // every step was right, and the last frame is the root
+    open_end,  // a frame behind the innermost keeps no frame pointer: the chain is right up to it and says nothing of
+               // its callers; entries behind it are wrong
     leaf_unsafe,  // whole or open_end, but the innermost frame keeps no frame pointer: its caller may be missing; where
                   // it uses the register for something else, no entry behind it is right
 };
 
 struct ChainCheck {
     ChainQuality quality = ChainQuality::open_end;
-    std::size_t right = 0;   // entries from the front that are right (but for a missing caller of the innermost one)
-    bool at_root = false;    // the last of them is the root
+    std::size_t right = 0;  // entries from the front that are right (but for a missing caller of the innermost one)
+    bool at_root = false;   // the last of them is the root
 };
 
 // `chain`: user part of a call chain as the kernel gives it, innermost first, without markers: the interrupted pc, then

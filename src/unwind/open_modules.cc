@@ -18,7 +18,10 @@ constexpr std::size_t min_page_bytes = 16 * PageCache::page_size;
 }  // namespace
 
 OpenModules::OpenModules(ModuleFiles& files, OpenTables open_tables, std::size_t memory_bytes)
-    : files_(files), open_tables_(open_tables), limit_bytes_(std::max(memory_bytes, min_page_bytes)), pages_(limit_bytes_) {}
+    : files_(files),
+      open_tables_(open_tables),
+      limit_bytes_(std::max(memory_bytes, min_page_bytes)),
+      pages_(limit_bytes_) {}
 
 OpenModules::Slots::iterator OpenModules::place_of(ModuleId module) {
     return std::ranges::lower_bound(slots_, module, {}, &Slot::id);

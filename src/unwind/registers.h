@@ -15,12 +15,12 @@ inline constexpr std::uint8_t no_register = 0xff;
 
 // What differs between architectures besides code. Each architecture is one file, arch_NAME.cc; see arch.h.
 struct RegisterNames {
-    std::uint8_t count;           // tracked registers have numbers below this
-    std::uint8_t sp, pc;          // pc on aarch64: 32, a number of our own (DWARF gives it none)
-    std::uint8_t frame_pointer;   // of the frame-pointer convention; ARM: r11, Thumb code uses r7
-    std::uint8_t link;            // no_register where calls push
-    std::uint8_t return_column;   // where call frame information says what the return address is, by default
-    std::uint8_t word_size;       // bytes
+    std::uint8_t count;          // tracked registers have numbers below this
+    std::uint8_t sp, pc;         // pc on aarch64: 32, a number of our own (DWARF gives it none)
+    std::uint8_t frame_pointer;  // of the frame-pointer convention; ARM: r11, Thumb code uses r7
+    std::uint8_t link;           // no_register where calls push
+    std::uint8_t return_column;  // where call frame information says what the return address is, by default
+    std::uint8_t word_size;      // bytes
 };
 const RegisterNames& register_names(Arch arch);
 

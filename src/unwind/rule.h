@@ -50,7 +50,8 @@ Rule compile_rule(const FrameRow& row, const ArchInfo& arch);
 // The place of preserved[position] is below the stack pointer, where nothing is kept: the register was restored already
 // (compilers do not say so in epilogues; code that keeps registers in a red zone is rare, and could not be helped).
 inline bool saved_below_sp(const Rule& rule, std::size_t position, const RegisterNames& names) {
-    return rule.cfa_register == names.sp && std::int64_t{rule.cfa_offset} + rule.saved_at[position] * names.word_size < 0;
+    return rule.cfa_register == names.sp &&
+           std::int64_t{rule.cfa_offset} + rule.saved_at[position] * names.word_size < 0;
 }
 
 // Whether the frame-pointer register holds the caller's value.

@@ -64,7 +64,8 @@ private:
     // Of the first of two entries.
     [[nodiscard]] std::size_t place_of(const RuleKey& key) const {
         // Fibonacci hashing: the high bits of a product with 2^64 / golden ratio are spread best.
-        return static_cast<std::size_t>(((key.module_and_kind << 40) ^ key.address) * 0x9e3779b97f4a7c15u >> shift_) * 2;
+        return static_cast<std::size_t>(((key.module_and_kind << 40) ^ key.address) * 0x9e3779b97f4a7c15u >> shift_) *
+               2;
     }
 
     std::size_t count_;

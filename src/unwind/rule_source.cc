@@ -40,7 +40,9 @@ bool is_signal_return(ModuleTables& tables, std::uint64_t pc, const ArchInfo& ar
 }  // namespace
 
 RuleSource::RuleSource(ModuleFiles& files, OpenTables open_tables, std::size_t memory_bytes)
-    : cache_(memory_bytes / rule_share), rows_(memory_bytes / row_share / row_bytes), modules_(files, open_tables, rest_of(memory_bytes)) {}
+    : cache_(memory_bytes / rule_share),
+      rows_(memory_bytes / row_share / row_bytes),
+      modules_(files, open_tables, rest_of(memory_bytes)) {}
 
 const Rule& RuleSource::compile(const RuleKey& key, Arch arch) {
     ++compiled_;
@@ -59,8 +61,8 @@ Rule RuleSource::make(const RuleKey& key, const ArchInfo& arch) {
     // Signal trampolines: no table of libc or the kernel describes all of them, and arm64's describes another frame. A
     // handler returns to the first byte, where the row of the byte before may be that of another function.
     const std::uint64_t pc = key.address + (key.is_return_address() ? 1 : 0);
-    const bool may_be_signal_return = rule.kind == Rule::Kind::none || rule.kind == Rule::Kind::root ||
-                                      row->signal_frame || row->end <= pc;
+    const bool may_be_signal_return =
+        rule.kind == Rule::Kind::none || rule.kind == Rule::Kind::root || row->signal_frame || row->end <= pc;
     if (may_be_signal_return && is_signal_return(*tables, pc, arch)) {
         rule = {};
         rule.kind = Rule::Kind::signal_return;

@@ -20,12 +20,15 @@ constexpr unsigned most_steps_inwards = 16;
 
 std::uint64_t code_mask_of(Arch arch, const UnwinderOptions& options) {
     switch (arch) {
-        case Arch::x86_64: return ~std::uint64_t{0};
-        case Arch::x86: return 0xffffffffu;
+        case Arch::x86_64:
+            return ~std::uint64_t{0};
+        case Arch::x86:
+            return 0xffffffffu;
         case Arch::aarch64:
             return options.aarch64_address_bits >= 64 ? ~std::uint64_t{0}
                                                       : (std::uint64_t{1} << options.aarch64_address_bits) - 1;
-        case Arch::arm: return 0xfffffffeu;  // bit 0 says Thumb
+        case Arch::arm:
+            return 0xfffffffeu;  // bit 0 says Thumb
     }
     return ~std::uint64_t{0};
 }
@@ -34,10 +37,16 @@ std::uint64_t code_mask_of(Arch arch, const UnwinderOptions& options) {
 
 Walk::Walk(Means means, const Registers& start, const StackCopy& stack, CodeMap& map, std::size_t max_depth,
            std::vector<Frame>& frames)
-    : means_(means), arch_(arch_info(start.arch())), map_(map), max_depth_(max_depth), frames_(frames), stack_(stack),
+    : means_(means),
+      arch_(arch_info(start.arch())),
+      map_(map),
+      max_depth_(max_depth),
+      frames_(frames),
+      stack_(stack),
       address_mask_(arch_.names.word_size == 8 ? ~std::uint64_t{0} : 0xffffffffu),
       code_mask_(code_mask_of(start.arch(), means.options)),
-      swap_(means.options.big_endian != (std::endian::native == std::endian::big)), registers_(start),
+      swap_(means.options.big_endian != (std::endian::native == std::endian::big)),
+      registers_(start),
       stack_reader_([this](std::uint64_t address, std::uint8_t size) { return read_stack(address, size); }),
       memory_reader_([this](std::uint64_t address, std::uint8_t size) { return read_memory(address, size); }) {
     if (stack.bytes.size() >= arch_.names.word_size) words_ = stack.bytes.size() - arch_.names.word_size + 1;
@@ -67,14 +76,20 @@ Walk::Stop Walk::leave_frame() {
     if (piece->module == 0) return without_rule();
     const Rule& rule = means_.rules.rule(key, registers_.arch());
     switch (rule.kind) {
-        case Rule::Kind::compact: return by_compact_rule(rule);
-        case Rule::Kind::row: return by_row(rule, key);
-        case Rule::Kind::signal_return: return by_signal_return();
-        case Rule::Kind::none: return without_rule();
-        case Rule::Kind::root: break;
+        case Rule::Kind::compact:
+            return by_compact_rule(rule);
+        case Rule::Kind::row:
+            return by_row(rule, key);
+        case Rule::Kind::signal_return:
+            return by_signal_return();
+        case Rule::Kind::none:
+            return without_rule();
+        case Rule::Kind::root:
+            break;
     }
     // EXIDX_CANTUNWIND says that no exception passes here, not that nobody called: a leaf may still return.
-    if (registers_.arch() == Arch::arm && !return_address_ && by_link_register()) return push(FoundBy::link_register, sp_);
+    if (registers_.arch() == Arch::arm && !return_address_ && by_link_register())
+        return push(FoundBy::link_register, sp_);
     return StopReason::root;
 }
 
@@ -97,7 +112,8 @@ Walk::Stop Walk::by_compact_rule(const Rule& rule) {
     const std::uint64_t fp = registers_.get(names.frame_pointer);
     std::uint64_t cfa = 0;
     if (registers_.has(rule.cfa_register)) {
-        cfa = (registers_.get(rule.cfa_register) + static_cast<std::uint64_t>(std::int64_t{rule.cfa_offset})) & address_mask_;
+        cfa = (registers_.get(rule.cfa_register) + static_cast<std::uint64_t>(std::int64_t{rule.cfa_offset})) &
+              address_mask_;
     }
     const auto at = [&](std::int16_t words) {
         return (cfa + static_cast<std::uint64_t>(std::int64_t{words} * names.word_size)) & address_mask_;
