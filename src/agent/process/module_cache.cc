@@ -258,16 +258,21 @@ unwind::CodePiece ModuleCache::piece_at(const Mapping& mapping, std::uint64_t ad
     if (mapping.module == 0 || mapping.module > modules_.size()) return piece;
     const std::uint64_t offset = mapping.file_offset + (address - mapping.start);
     piece.bias = address - address_of(mapping.module, offset);
-    // Usually one segment is the whole mapping. Linkers also lay several into one; then a page at a time is certain.
+    // Usually one segment is the whole mapping.
     const std::vector<elf::Segment>& code = modules_[mapping.module - 1].executable;
     const std::uint64_t mask = ~(page_size_ - 1);
-    const bool one_segment =
-        code.size() == 1 && mapping.file_offset >= (code[0].offset & mask) &&
-        mapping.file_offset + (mapping.end - mapping.start) <=
-            ((code[0].offset + code[0].file_size + page_size_ - 1) & mask);
-    if (!one_segment) {
-        piece.start = std::max(piece.start, address & mask);
-        piece.end = std::min(piece.end, (address & mask) + page_size_);
+    const std::uint64_t end_offset = mapping.file_offset + (mapping.end - mapping.start);
+    if (code.size() == 1 && mapping.file_offset >= (code[0].offset & mask) &&
+        end_offset <= ((code[0].offset + code[0].file_size + page_size_ - 1) & mask))
+        return piece;
+    // Linkers also lay several into one mapping, even into one page: then only the segment's own bytes are certain.
+    piece.start = address;
+    piece.end = address + 1;
+    for (const elf::Segment& segment : code) {
+        if (offset < segment.offset || offset - segment.offset >= segment.file_size) continue;
+        piece.start = address - std::min(offset - segment.offset, address - mapping.start);
+        piece.end = std::min(mapping.end, address + (segment.file_size - (offset - segment.offset)));
+        break;
     }
     return piece;
 }

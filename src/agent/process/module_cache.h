@@ -34,7 +34,7 @@ struct MappedFile {
 class ModuleCache {
 public:
     // `keep_files`: files stay open, so that their unwind tables can be read later whatever happens to their names.
-    ModuleCache(std::string proc_root, std::uint64_t page_size, bool keep_files);
+    ModuleCache(std::string proc_root, std::uint64_t page_size, bool keep_files = false);
 
     // The module behind the mapping; 0 when it is anonymous memory after all (a memfd or a deleted file that is no ELF
     // file).

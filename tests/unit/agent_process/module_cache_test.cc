@@ -1,6 +1,7 @@
 #include "agent/process/module_cache.h"
 
 #include <catch2/catch.hpp>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -201,4 +202,98 @@ TEST_CASE("what is no ELF file") {
     CHECK(modules.info(modules.of_file(odd)).build_id.empty());
     odd.path = "/link";
     CHECK(modules.info(modules.of_file(odd)).build_id.empty());
+}
+
+namespace {
+
+std::string read_all(const elf::ByteSource& source, std::size_t size) {
+    const auto bytes = source(0, size);
+    return bytes ? *bytes : "error";
+}
+
+}  // namespace
+
+TEST_CASE("a kept file stays readable when its name goes, and is refused when its content changes") {
+    FakeProc proc;
+    const std::string old = make_elf({{0, 0x400000, 0x1000}}, "old");
+    proc.write("root/lib", old);
+    proc.link("proc/42/root", proc.path("root"));
+    ModuleCache modules(proc.root(), 4096, true);
+    const ModuleHandle lib = modules.of_file(mapped(42, "/lib"));
+    const auto source = modules.open_file(lib);
+    REQUIRE(source);
+    REQUIRE(read_all(*source, old.size()) == old);
+
+    SECTION("deleted") { proc.remove("root/lib"); }
+    SECTION("replaced by another file under its name") {
+        const std::string other = make_elf({{0, 0x900000, 0x1000}}, "new");
+        proc.write("root/lib.new", other);
+        REQUIRE(::rename(proc.path("root/lib.new").c_str(), proc.path("root/lib").c_str()) == 0);
+    }
+    SECTION("written anew with what it was") {
+        proc.write("root/lib", old);
+        const timespec times[2] = {{1, 0}, {1, 0}};
+        REQUIRE(::utimensat(AT_FDCWD, proc.path("root/lib").c_str(), times, 0) == 0);
+    }
+    REQUIRE(read_all(*source, old.size()) == old);
+    CHECK(modules.take_notices().empty());
+}
+
+TEST_CASE("a kept file that was overwritten is not read any more, and that is said once") {
+    FakeProc proc;
+    proc.write("root/lib", make_elf({{0, 0x400000, 0x1000}}, "old"));
+    proc.link("proc/42/root", proc.path("root"));
+    ModuleCache modules(proc.root(), 4096, true);
+    const ModuleHandle lib = modules.of_file(mapped(42, "/lib"));
+    const auto source = modules.open_file(lib);
+    REQUIRE(source);
+    proc.write("root/lib", make_elf({{0, 0x400000, 0x2000}}, "other"));
+    REQUIRE(read_all(*source, 16) == "error");
+    REQUIRE(read_all(*source, 16) == "error");
+    const auto notices = modules.take_notices();
+    REQUIRE(notices.size() == 1);
+    CHECK(notices[0].code == "module-changed");
+    CHECK_FALSE(modules.open_file(lib));
+}
+
+TEST_CASE("files are kept only when that was asked for") {
+    FakeProc proc;
+    proc.write("root/lib", make_elf({{0, 0x400000, 0x1000}}, "old"));
+    proc.link("proc/42/root", proc.path("root"));
+    ModuleCache modules(proc.root(), 4096);
+    CHECK_FALSE(modules.open_file(modules.of_file(mapped(42, "/lib"))));
+    CHECK_FALSE(modules.open_file(0));
+    CHECK_FALSE(modules.open_file(99));
+}
+
+TEST_CASE("a piece of code is the mapping, or a segment where several share it") {
+    FakeProc proc;
+    proc.write("root/one", make_elf({{0, 0, 0x1000, false}, {0x1000, 0x401000, 0x1800, true}}, "one"));
+    proc.write("root/lld", make_elf({{0, 0, 0x5f0, false},
+                                     {0x5f0, 0x15f0, 0x900, true},
+                                     {0xef0, 0x2ef0, 0x300, true},
+                                     {0x21f0, 0x51f0, 0x100, false}},
+                                    "lld"));
+    proc.link("proc/42/root", proc.path("root"));
+    ModuleCache modules(proc.root(), 4096);
+    const ModuleHandle one = modules.of_file(mapped(42, "/one"));
+    const auto whole = modules.piece_at({0x7f0000, 0x7f2000, 0x1000, one}, 0x7f1234);
+    CHECK(whole.start == 0x7f0000);
+    CHECK(whole.end == 0x7f2000);
+    CHECK(whole.module == one);
+    CHECK(0x7f1234 - whole.bias == 0x402234);
+
+    const ModuleHandle lld = modules.of_file(mapped(42, "/lld"));
+    const auto part = modules.piece_at({0x7f0000, 0x7f2000, 0x0, lld}, 0x7f0f00);
+    CHECK(part.start == 0x7f0ef0);
+    CHECK(part.end == 0x7f11f0);
+    CHECK(0x7f0f00 - part.bias == 0x2f00);
+    const auto before = modules.piece_at({0x7f0000, 0x7f2000, 0x0, lld}, 0x7f0eef);
+    CHECK(before.start == 0x7f05f0);
+    CHECK(before.end == 0x7f0ef0);
+    CHECK(0x7f0eef - before.bias == 0x1eef);
+
+    const auto anonymous = modules.piece_at({0x7f0000, 0x7f2000, 0, 0}, 0x7f0f00);
+    CHECK(anonymous.module == 0);
+    CHECK(anonymous.end == 0x7f2000);
 }
