@@ -14,7 +14,7 @@ constexpr std::size_t longest_head = 20;  // 4 + 8 bytes of length, 8 bytes of i
 constexpr std::size_t pass_bytes = longest_head + 8 + 2 * 10;
 constexpr std::size_t chunk_size = std::size_t{64} << 10;
 // Far above what compilers write.
-constexpr std::uint64_t max_entry_size = std::uint64_t{4} << 20, max_common_size = std::uint64_t{64} << 10;
+constexpr std::uint64_t max_entry_size = std::uint64_t{1} << 20, max_common_size = std::uint64_t{1} << 10;
 
 }  // namespace
 
