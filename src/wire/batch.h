@@ -180,6 +180,38 @@ struct ProcessUnwind {
     bool operator==(const ProcessUnwind&) const = default;
 };
 
+// What a counter can say of one interval.
+enum class CounterStatus : std::uint8_t {
+    counted,       // value, enabled_ns and running_ns hold
+    not_counted,   // opened, but it had no turn on the PMU in this interval: nobody knows
+    unsupported,   // this kernel, CPU or virtual machine has no such event
+    never_counts,  // it opens here, but stays at 0 while it should not: as good as unsupported
+    forbidden,     // the kernel refuses it to us
+};
+
+// One counter over one interval. The values of a total counter's intervals add up to its total; so do those of its
+// parts.
+struct CounterValue {
+    Id name = 0;                   // string: as asked for, "cycles"
+    Id unit = 0;                   // string: "cycles", "ns", "faults", "events", …
+    Id part = 0;                   // string: the PMU of a hybrid CPU that counted it ("cpu_atom"); 0: there are no parts
+    Id thread = 0;                 // 0: the whole target
+    std::uint32_t cpu_plus_1 = 0;  // 0: all CPUs
+    CounterStatus status = CounterStatus::counted;
+    std::uint64_t value = 0;       // as counted, not scaled
+    std::uint64_t enabled_ns = 0;  // of CPU time in which it should have counted, …
+    std::uint64_t running_ns = 0;  // … and in which it had a counter of the PMU
+    bool operator==(const CounterValue&) const = default;
+};
+
+// One reading of all counters.
+struct CounterReading {
+    std::uint64_t start_ns = 0, end_ns = 0;  // CLOCK_MONOTONIC; readings of a scope follow each other without a gap …
+    bool after_gap = false;                  // … except here: it was not counted before
+    std::vector<CounterValue> values;
+    bool operator==(const CounterReading&) const = default;
+};
+
 struct AgentStats {
     std::uint64_t cpu_ns = 0, rss_bytes = 0, ring_bytes = 0;
     std::uint64_t samples_read = 0, samples_duplicate = 0, samples_lost = 0;
@@ -223,6 +255,7 @@ struct Batch {
     std::vector<Symbol> symbols;
     std::vector<Notice> notices;
     std::vector<ProcessUnwind> unwinds;
+    std::vector<CounterReading> counters;
     std::optional<AgentStats> agent;
     std::optional<End> end;
     bool operator==(const Batch&) const = default;
