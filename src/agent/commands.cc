@@ -106,7 +106,8 @@ Result<SettingsChange> read_change(const Arguments& args, const Capabilities& ca
         (void)TRY(check_unwind(*change.unwind));
         (void)TRY(check_unwind_here(*change.unwind, capabilities));
     }
-    if (const auto size = TRY(args.number<std::uint64_t>("stack_size", limits::min_stack_bytes, limits::max_stack_bytes)))
+    if (const auto size =
+            TRY(args.number<std::uint64_t>("stack_size", limits::min_stack_bytes, limits::max_stack_bytes)))
         change.stack_bytes = whole_words(*size);
     change.max_depth = TRY(args.number<std::uint32_t>("max_depth", limits::min_depth, limits::max_depth));
     return change;

@@ -56,8 +56,8 @@ struct Running {
     Settings settings;                // as asked for
     std::vector<std::string> events;  // names after fallbacks
     std::uint32_t effective_frequency_hz = 0;
-    bool kernel = false;                // kernel frames are recorded
-    std::vector<wire::Notice> notices;  // of opening: fallbacks and clamps
+    bool kernel = false;                        // kernel frames are recorded
+    std::vector<wire::Notice> notices;          // of opening: fallbacks and clamps
     std::vector<UnwindState> unwind_processes;  // as of the last batch
 };
 

@@ -146,16 +146,16 @@ Result<bool> apply_settings(int code, std::string_view value, Settings& settings
             settings.unwind = TRY(check_unwind(value));
             break;
         case opt_stack_size:
-            settings.stack_bytes = whole_words(
-                TRY(parse_bytes("--stack-size", value, limits::min_stack_bytes, limits::max_stack_bytes)));
+            settings.stack_bytes =
+                whole_words(TRY(parse_bytes("--stack-size", value, limits::min_stack_bytes, limits::max_stack_bytes)));
             break;
         case opt_unwind_memory:
             settings.unwind_memory_bytes =
                 TRY(parse_number("--unwind-memory", value, limits::min_unwind_mib, limits::max_unwind_mib)) << 20;
             break;
         case opt_max_depth:
-            settings.max_depth =
-                static_cast<std::uint32_t>(TRY(parse_number("--max-depth", value, limits::min_depth, limits::max_depth)));
+            settings.max_depth = static_cast<std::uint32_t>(
+                TRY(parse_number("--max-depth", value, limits::min_depth, limits::max_depth)));
             settings.max_depth_given = true;
             break;
         case opt_no_kernel:
@@ -361,8 +361,9 @@ when a signal ended it, 126 or 127 when it cannot be run.
 }
 
 std::string version_text() {
-    return fmt::format("flamewire-agent {} {}\nunwind: auto, fp, dwarf, lbr, hybrid\nwire protocol: {}\nsession file: {}\n", FLAMEWIRE_VERSION,
-                       build_architecture(), wire_protocol_version, wire::session_version);
+    return fmt::format(
+        "flamewire-agent {} {}\nunwind: auto, fp, dwarf, lbr, hybrid\nwire protocol: {}\nsession file: {}\n",
+        FLAMEWIRE_VERSION, build_architecture(), wire_protocol_version, wire::session_version);
 }
 
 }  // namespace flamewire::agent

@@ -33,8 +33,7 @@ std::uint64_t touch(const Record& record) {
 }
 
 // One layout of each kind; the id of a sample chooses, as in the event set.
-constexpr std::array<SampleLayout, 5> layouts{SampleLayout{},
-                                              SampleLayout{wire::StackMode::fp, false, 0x180, 0},
+constexpr std::array<SampleLayout, 5> layouts{SampleLayout{}, SampleLayout{wire::StackMode::fp, false, 0x180, 0},
                                               SampleLayout{wire::StackMode::hybrid, false, 0xff0fff, 2'048},
                                               SampleLayout{wire::StackMode::dwarf, false, 0xff0fff, 65'528},
                                               SampleLayout{wire::StackMode::lbr, true, 0, 0}};

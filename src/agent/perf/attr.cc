@@ -60,8 +60,7 @@ SampleLayout sample_layout(wire::StackMode mode, const EventPart& part, const St
 
 std::uint64_t planned_sample_bytes(const SampleLayout& layout) {
     const auto registers = static_cast<std::uint64_t>(std::popcount(layout.register_mask));
-    const std::uint64_t chain =
-        layout.mode == wire::StackMode::dwarf ? usual_kernel_chain_bytes : usual_sample_bytes;
+    const std::uint64_t chain = layout.mode == wire::StackMode::dwarf ? usual_kernel_chain_bytes : usual_sample_bytes;
     return chain + (layout.branches ? branch_stack_bytes : 0) + (registers != 0 ? (registers + 1) * word_bytes : 0) +
            (layout.stack_bytes != 0 ? layout.stack_bytes + 2 * word_bytes : 0);
 }

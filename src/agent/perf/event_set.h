@@ -35,10 +35,10 @@ struct EventSetOptions {
     std::uint32_t hybrid_stack_bytes = 2'048;         // the same in hybrid mode
     bool sample_stack_pointer = false;  // fp samples carry the registers sp and pc (where the kernel has them)
     std::uint32_t max_depth = 0;        // a person asked for so many frames; 0: nobody did
-    bool enable_on_exec = false;           // start counting when the (single) target calls exec
-    bool start_disabled = false;           // enable() starts it
-    std::uint32_t ring_pages = 0;          // of a sample ring; 0: by frequency and memory limits
-    bool force_one_page = false;           // tests: smallest rings
+    bool enable_on_exec = false;        // start counting when the (single) target calls exec
+    bool start_disabled = false;        // enable() starts it
+    std::uint32_t ring_pages = 0;       // of a sample ring; 0: by frequency and memory limits
+    bool force_one_page = false;        // tests: smallest rings
 };
 
 // Kernel's own numbers, for accounting. All since open().

@@ -102,8 +102,8 @@ TEST_CASE("status while profiling") {
     CHECK(wire::text_member(process, "mode") == "dwarf");
     CHECK(wire::text_member(process, "why") == "no frame pointers");
     const std::vector<std::pair<const char*, unsigned>> expected{
-        {"pid", 42}, {"samples", 10},   {"whole", 4},    {"joined", 3},          {"truncated", 2}, {"open_end", 0},
-        {"stopped", 1}, {"frames", 170}, {"stack_bytes", 163'840}};
+        {"pid", 42},     {"samples", 10}, {"whole", 4},    {"joined", 3},           {"truncated", 2},
+        {"open_end", 0}, {"stopped", 1},  {"frames", 170}, {"stack_bytes", 163'840}};
     for (const auto& [name, value] : expected) {
         INFO(name);
         CHECK(process[name].GetUint64() == value);
@@ -165,8 +165,9 @@ TEST_CASE("start and configure take how stacks are found") {
     CHECK(agent.control.report.settings.max_depth_given);
     CHECK(agent.control.report.settings.unwind == "hybrid");
 
-    CHECK(agent.error("start", R"({"pid":1,"unwind":"lbr"})") ==
-          "lbr needs a CPU that records call stacks (Intel) and whose counters can be used; available: auto, fp, dwarf");
+    CHECK(
+        agent.error("start", R"({"pid":1,"unwind":"lbr"})") ==
+        "lbr needs a CPU that records call stacks (Intel) and whose counters can be used; available: auto, fp, dwarf");
     CHECK(agent.error("configure", R"({"unwind":"lbr"})").starts_with("lbr needs a CPU"));
     CHECK(agent.error("start", R"({"pid":1,"unwind":"libunwind"})") ==
           "unknown unwind mode 'libunwind'; there are auto, fp, dwarf, lbr and hybrid");

@@ -122,7 +122,9 @@ TEST_CASE("every option lands where it belongs") {
 TEST_CASE("unwind modes, and stack sizes in whole words") {
     for (const char* mode : {"auto", "fp", "dwarf", "lbr", "hybrid"})
         CHECK(accepted({"--listen", "--unwind", mode}).settings.unwind == mode);
-    const auto size = [](const char* text) { return accepted({"--listen", "--stack-size", text}).settings.stack_bytes; };
+    const auto size = [](const char* text) {
+        return accepted({"--listen", "--stack-size", text}).settings.stack_bytes;
+    };
     CHECK(size("1024") == 1'024);
     CHECK(size("1025") == 1'032);
     CHECK(size("65521") == 65'528);
@@ -142,9 +144,10 @@ TEST_CASE("help and version win over everything after them") {
     CHECK(parse({"-h", "--nonsense"})->request == Request::help);
     CHECK(parse({"--version"})->request == Request::version);
     for (const char* option :
-         {"--listen",    "--server",    "--output",     "--port",     "--bind",   "--force",    "--pid",    "--name",
-          "--delay",     "--frequency", "--count",      "--duration", "--rounds", "--interval", "--events", "--unwind",
-          "--stack-size", "--max-depth", "--unwind-memory", "--no-kernel", "--spool",     "--ring-pages", "--verbose",  "--help",   "--version",  "-- CMD"})
+         {"--listen",     "--server",  "--output",     "--port",      "--bind",          "--force",     "--pid",
+          "--name",       "--delay",   "--frequency",  "--count",     "--duration",      "--rounds",    "--interval",
+          "--events",     "--unwind",  "--stack-size", "--max-depth", "--unwind-memory", "--no-kernel", "--spool",
+          "--ring-pages", "--verbose", "--help",       "--version",   "-- CMD"})
         CHECK(help_text().find(option) != std::string::npos);
     CHECK(version_text().find(FLAMEWIRE_VERSION) != std::string::npos);
 }

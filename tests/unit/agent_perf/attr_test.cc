@@ -50,7 +50,7 @@ TEST_CASE("what each mode adds to a sample") {
     using wire::StackMode;
     EventSpec spec = cycles();
     Capabilities capabilities = modern();
-    capabilities.register_mask = 0xff0fff;     // x86-64 without segment registers: 20 registers
+    capabilities.register_mask = 0xff0fff;    // x86-64 without segment registers: 20 registers
     capabilities.stack_pointer_mask = 0x180;  // sp is bit 7, ip bit 8
     const auto layout = [&](StackMode mode, bool stack_pointer = false) {
         return sample_layout(mode, spec.parts[0], {16'384, 2'048, stack_pointer}, capabilities);

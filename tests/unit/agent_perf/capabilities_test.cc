@@ -24,8 +24,8 @@ struct FakeKernel {
     bool scheduled = true;    // … and get their turn
     bool kernel_mode = true;  // may be sampled
     int open_error = 0;       // of everything
-    bool registers = true;   // HAVE_PERF_REGS and HAVE_PERF_USER_STACK_DUMP
-    bool narrow = false;     // a 32-bit kernel: it knows 16 registers
+    bool registers = true;    // HAVE_PERF_REGS and HAVE_PERF_USER_STACK_DUMP
+    bool narrow = false;      // a 32-bit kernel: it knows 16 registers
     bool call_stacks = true;  // branch records in call-stack mode
     int max_precise = 3;
     std::int64_t paranoid = 1;
@@ -153,8 +153,9 @@ TEST_CASE("how stacks can be found is asked, too") {
     }
     const auto refused = check_unwind_here("lbr", copies);
     REQUIRE_FALSE(refused);
-    CHECK(refused.error().message ==
-          "lbr needs a CPU that records call stacks (Intel) and whose counters can be used; available: auto, fp, dwarf");
+    CHECK(
+        refused.error().message ==
+        "lbr needs a CPU that records call stacks (Intel) and whose counters can be used; available: auto, fp, dwarf");
     // Where nothing may be opened, opening says why.
     CHECK(check_unwind_here("dwarf", Capabilities{}));
 }
@@ -175,7 +176,7 @@ TEST_CASE("a 32-bit kernel is told by the registers that it knows") {
     CHECK(here.register_arch == unwind::Arch::aarch64);
     CHECK(there.register_arch == unwind::Arch::arm);
     CHECK(here.stack_pointer_mask == 0x1'8000'a000);  // PERF_REG_ARM64_SP 31, _PC 32, and those of a 32-bit process
-    CHECK(there.stack_pointer_mask == 0xa000);  // PERF_REG_ARM_SP 13, PERF_REG_ARM_PC 15
+    CHECK(there.stack_pointer_mask == 0xa000);        // PERF_REG_ARM_SP 13, PERF_REG_ARM_PC 15
 #endif
 }
 #endif

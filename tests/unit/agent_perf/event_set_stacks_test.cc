@@ -164,8 +164,7 @@ TEST_CASE("dwarf mode: registers, the stack from sp on, and of the chain only th
         CHECK(all.lost == 0);
         CHECK(seen.modes == std::set{wire::StackMode::dwarf});
         CHECK(seen.without_registers == 0);
-        CHECK(seen.registers ==
-              std::set{static_cast<std::size_t>(std::popcount(capabilities.register_mask))});
+        CHECK(seen.registers == std::set{static_cast<std::size_t>(std::popcount(capabilities.register_mask))});
         CHECK(seen.sp_in_stack == seen.samples);
         CHECK(seen.markers == seen.samples);
         CHECK(seen.returns == seen.samples);
@@ -205,9 +204,7 @@ TEST_CASE("targets of different modes share the rings; children have their paren
     finish(*set, all);
     REQUIRE(all.of.size() == 4);
     CHECK(all.lost == 0);
-    const auto words = [](std::uint64_t mask) {
-        return std::set{static_cast<std::size_t>(std::popcount(mask))};
-    };
+    const auto words = [](std::uint64_t mask) { return std::set{static_cast<std::size_t>(std::popcount(mask))}; };
     for (const auto& [pid, seen] : all.of) {
         CAPTURE(pid, seen.samples);
         CHECK(seen.samples > 30);

@@ -81,7 +81,7 @@ private:
 };
 
 inline std::unique_ptr<EventSet> open_set(EventSetOptions options, std::string_view events = "cpu-clock",
-                                   std::uint32_t hz = 999) {
+                                          std::uint32_t hz = 999) {
     const Capabilities capabilities = read_capabilities(real_sysfs());
     auto choice = choose_events(*parse_events(events, real_sysfs()), hz, 0, true, capabilities);
     REQUIRE(choice);

@@ -1,0 +1,167 @@
+// From rings to records: merged by time, each decoded by its event's layout, copies left out, losses counted.
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "agent/perf/thread_event_set.h"
+#include "agent/perf/threads.h"
+#include "base/clock.h"
+
+namespace flamewire::agent {
+namespace {
+
+constexpr std::uint64_t gone_check_ns = 1'000'000'000;
+
+bool target_gone(const Watched& watched) {
+    const auto state = read_process_state(watched.target.pid);
+    if (!state || state->start_ticks != watched.start_ticks) return true;
+    // The first thread of a process may be a zombie while others run.
+    return (state->state == 'Z' || state->state == 'X') && state->threads <= 1;
+}
+
+}  // namespace
+
+void ThreadEventSet::drain(RecordSink& sink, bool final) {
+    // In this order: see merge.h.
+    const std::uint64_t now = monotonic_ns();
+    rings_->load_heads();
+    merge_.begin(rings_->cursors(), final ? release_everything : now - merge_slack_ns);
+    MergedRecord merged;
+    while (merge_.next(merged)) {
+        deliver(merged, sink);
+        rings_->release(merged.ring, false);
+    }
+    std::uint64_t broken = 0;
+    for (std::size_t ring = 0; ring < rings_->cursors().size(); ++ring) {
+        rings_->release(ring, true);
+        broken += rings_->cursors()[ring].broken;
+    }
+    if (broken > broken_) say("ring-broken", "A ring held bytes that are no perf records; what was in it is lost.");
+    broken_ = broken;
+
+    if (attach_until_ns_ > 0) open_late_threads();
+    if (apply_until_ns_ > 0) {
+        (void)apply_sampling();
+        if (now > apply_until_ns_) apply_until_ns_ = 0;
+    }
+    if (now >= next_gone_check_ns_ || exit_seen_ || final) check_targets();
+    if (!final) return;
+    report_remaining_loss(samples_, false, sink);
+    report_remaining_loss(sideband_, true, sink);
+}
+
+void ThreadEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
+    RecordOrigin origin;
+    // Targets of several modes share the rings: how a sample is laid out is its event's to say.
+    const std::uint64_t id = sample_id(merged.bytes);
+    const OpenEvent* event = id != 0 ? find(id) : nullptr;
+    if (decode_record(merged.bytes, event ? event->layout : SampleLayout{}, record_, origin) != Decoded::ok) return;
+    if (merged.late) ++counts_.late_records;
+    std::visit([&](auto& record) { record.time_ns = merged.time_ns; }, record_);
+
+    if (auto* sample = std::get_if<SampleRecord>(&record_)) {
+        ++counts_.samples_read;
+        // With one set there is nothing to be told apart.
+        if (!event || (sets_ > 1 && !owners_.accept(sample->tid, event->slot, event->set))) {
+            ++counts_.samples_duplicate;
+            return;
+        }
+    } else if (auto* lost = std::get_if<LostRecord>(&record_)) {
+        lost->sideband = RingSet::is_sideband(merged.ring);
+        lost_records_[merged.ring] += lost->count;
+        if (lost->sideband)
+            owners_.forget_all();
+        else
+            lost_seen_ += lost->count;
+    } else if (!std::holds_alternative<ThrottleRecord>(record_)) {
+        if (copies_[merged.ring].is_copy(record_, origin)) return;
+        on_sideband(merged);
+    }
+    sink.on_record(record_);
+}
+
+void ThreadEventSet::on_sideband(const MergedRecord& merged) {
+    if (const auto* comm = std::get_if<CommRecord>(&record_)) {
+        if (!comm->exec) return;
+        owners_.forget(comm->tid);
+        if (exec_awaited_) {
+            sampling_ = true;
+            exec_awaited_ = false;
+        }
+        return;
+    }
+    const auto* task = std::get_if<TaskRecord>(&record_);
+    if (!task) return;
+    owners_.forget(task->tid);
+    if (task->exit)
+        exit_seen_ = exit_seen_ || std::any_of(targets_.begin(), targets_.end(),
+                                               [&](const Watched& watched) { return watched.target.pid == task->pid; });
+    if (attach_until_ns_ == 0 || rings_->cursors()[merged.ring].tail < learned_[merged.ring]) return;
+    if (task->exit)
+        coverage_.exited(task->tid);
+    else if (const Found child = found_by(*task); coverage_.forked(task->parent_tid, task->tid, task->time_ns))
+        late_threads_.push_back(child);
+}
+
+const OpenEvent* ThreadEventSet::find(std::uint64_t id) const {
+    if (id != last_id_ || id == 0) {
+        const auto found = by_id_.find(id);
+        if (found == by_id_.end()) return nullptr;
+        last_id_ = id;
+        last_index_ = found->second;
+    }
+    return &samples_[last_index_];
+}
+
+void ThreadEventSet::open_late_threads() {
+    for (const Found& found : std::exchange(late_threads_, {}))
+        if (!coverage_.known(found.tid)) (void)open_found(found);
+    if (monotonic_ns() < attach_until_ns_) return;
+    attach_until_ns_ = 0;
+    coverage_.clear();
+    modes_.clear();
+}
+
+void ThreadEventSet::check_targets() {
+    exit_seen_ = false;
+    next_gone_check_ns_ = monotonic_ns() + gone_check_ns;
+    gone_ = std::all_of(targets_.begin(), targets_.end(), target_gone);
+}
+
+std::uint64_t ThreadEventSet::read_lost(const OpenEvent& event) const {
+    std::array<std::uint64_t, 2> values{};  // count, lost
+    return kernel_.read(event.fd, values) == 2 ? values[1] : 0;
+}
+
+// What was lost after the last LOST record of a ring: nothing was written there since that could have carried it.
+void ThreadEventSet::report_remaining_loss(const std::vector<OpenEvent>& events, bool sideband, RecordSink& sink) {
+    if (!capabilities_.format_lost) return;
+    const auto cpus = rings_->cpus();
+    std::vector<std::uint64_t> lost(cpus.size(), 0);
+    for (const OpenEvent& event : events) lost[event.cpu_index] += read_lost(event);
+    for (std::size_t cpu = 0; cpu < cpus.size(); ++cpu) {
+        std::uint64_t& told = lost_records_[2 * cpu + (sideband ? 1 : 0)];
+        if (lost[cpu] <= told) continue;
+        record_ = LostRecord{0, lost[cpu] - told, monotonic_ns(), cpus[cpu], sideband};
+        told = lost[cpu];
+        sink.on_record(record_);
+    }
+    if (sideband) return;
+    counts_.samples_lost = std::accumulate(lost.begin(), lost.end(), std::uint64_t{0});
+    lost_read_at_ = lost_seen_;
+}
+
+EventSetCounts ThreadEventSet::counts() {
+    if (!capabilities_.format_lost) {
+        counts_.samples_lost = lost_seen_;
+    } else if (lost_seen_ != lost_read_at_) {
+        // Reading costs an interrupt of the CPU for each event, so only when a LOST record says that there is something
+        // new.
+        lost_read_at_ = lost_seen_;
+        counts_.samples_lost = 0;
+        for (const OpenEvent& event : samples_) counts_.samples_lost += read_lost(event);
+    }
+    return counts_;
+}
+
+}  // namespace flamewire::agent
