@@ -92,7 +92,7 @@ public:
         return out.out + bytes_ + names.out + table.out;
     }
 
-    static constexpr std::size_t page = 0x1000;
+    std::size_t page = 0x1000;  // loads stand at multiples of it; small enough, and files are small
 
 private:
     struct Segment {
