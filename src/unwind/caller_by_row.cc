@@ -8,12 +8,13 @@ namespace {
 class Evaluation {
 public:
     Evaluation(const FrameRow& row, const Registers& registers, const MemoryReader& read, std::uint64_t bias,
-               bool big_endian)
+               bool big_endian, std::uint32_t& allowance)
         : row_(row),
           registers_(registers),
           read_(read),
           bias_(bias),
           big_endian_(big_endian),
+          allowance_(allowance),
           names_(register_names(registers.arch())),
           mask_(names_.word_size == 8 ? ~std::uint64_t{0} : 0xffffffffu) {}
 
@@ -89,7 +90,8 @@ private:
                                                               std::optional<std::uint64_t> initial) const {
         const Bytes all = as_bytes_view(row_.expressions);
         if (range.begin > all.size() || range.size > all.size() - range.begin) return std::nullopt;
-        return evaluate(all.subspan(range.begin, range.size), registers_, read_, initial, bias_, big_endian_);
+        return evaluate(all.subspan(range.begin, range.size), registers_, read_, initial, bias_, big_endian_,
+                        &allowance_);
     }
 
     const FrameRow& row_;
@@ -97,6 +99,7 @@ private:
     const MemoryReader& read_;
     std::uint64_t bias_;
     bool big_endian_;
+    std::uint32_t& allowance_;
     const RegisterNames& names_;
     std::uint64_t mask_;
     std::uint64_t cfa_ = 0;
@@ -105,8 +108,8 @@ private:
 }  // namespace
 
 std::optional<Registers> caller_by_row(const FrameRow& row, const Registers& registers, const MemoryReader& read,
-                                       std::uint64_t bias, bool big_endian) {
-    return Evaluation(row, registers, read, bias, big_endian).caller();
+                                       std::uint64_t bias, bool big_endian, std::uint32_t& allowance) {
+    return Evaluation(row, registers, read, bias, big_endian, allowance).caller();
 }
 
 }  // namespace flamewire::unwind

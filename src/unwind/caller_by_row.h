@@ -12,8 +12,8 @@ namespace flamewire::unwind {
 
 // The caller's registers, all that the row says or leaves alone; pc is the return address. Nothing: the row's return
 // address is undefined, or a register that it needs is not known, or `read` failed where it must not. A register whose
-// own place cannot be read is not known in the caller. `bias` as in evaluate().
+// own place cannot be read is not known in the caller. `bias` and `allowance` as in evaluate().
 std::optional<Registers> caller_by_row(const FrameRow& row, const Registers& registers, const MemoryReader& read,
-                                       std::uint64_t bias, bool big_endian);
+                                       std::uint64_t bias, bool big_endian, std::uint32_t& allowance);
 
 }  // namespace flamewire::unwind

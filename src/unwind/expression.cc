@@ -1,6 +1,7 @@
 // The stack machine of DWARF expressions.
 #include "unwind/expression.h"
 
+#include <algorithm>
 #include <array>
 
 namespace flamewire::unwind {
@@ -58,7 +59,7 @@ enum Operation : std::uint8_t {
     op_nop = 0x96,
 };
 
-constexpr std::size_t max_operations = 1000, max_depth = 64;
+constexpr std::size_t max_depth = 64;
 
 class Machine {
 public:
@@ -70,11 +71,11 @@ public:
           word_size_(register_names(registers.arch()).word_size),
           big_endian_(big_endian) {}
 
-    std::optional<std::uint64_t> run(std::optional<std::uint64_t> initial) {
+    std::optional<std::uint64_t> run(std::optional<std::uint64_t> initial, std::uint32_t& operations_left) {
         if (initial) push(*initial);
-        std::size_t operations = 0;
         while (ok_ && position_ < code_.size()) {
-            if (++operations > max_operations) return std::nullopt;
+            if (operations_left == 0) return std::nullopt;
+            --operations_left;
             execute(static_cast<std::uint8_t>(fixed(1)));
         }
         if (!ok_ || depth_ == 0) return std::nullopt;
@@ -313,8 +314,13 @@ void Machine::binary(std::uint8_t operation) {
 }  // namespace
 
 std::optional<std::uint64_t> evaluate(Bytes expression, const Registers& registers, const MemoryReader& read,
-                                      std::optional<std::uint64_t> initial, std::uint64_t bias, bool big_endian) {
-    return Machine(expression, registers, read, bias, big_endian).run(initial);
+                                      std::optional<std::uint64_t> initial, std::uint64_t bias, bool big_endian,
+                                      std::uint32_t* allowance) {
+    const std::uint32_t given = allowance != nullptr ? std::min(*allowance, most_operations) : most_operations;
+    std::uint32_t left = given;
+    const auto value = Machine(expression, registers, read, bias, big_endian).run(initial, left);
+    if (allowance != nullptr) *allowance -= given - left;
+    return value;
 }
 
 }  // namespace flamewire::unwind

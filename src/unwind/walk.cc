@@ -199,7 +199,7 @@ Walk::Stop Walk::by_row(const Rule& rule, const RuleKey& key) {
     failed_read_.reset();
     const std::uint64_t bias = pc_ - (return_address_ ? 1 : 0) - key.address;
     const std::optional<Registers> caller =
-        caller_by_row(*row, registers_, memory_reader_, bias, means_.options.big_endian);
+        caller_by_row(*row, registers_, memory_reader_, bias, means_.options.big_endian, operations_left_);
     if (!caller) {
         Stop stop;
         if (failed_read_ && reason_for(*failed_read_) == StopReason::truncated_copy) return StopReason::truncated_copy;

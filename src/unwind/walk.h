@@ -77,7 +77,8 @@ private:
     // A register is not known because the copy was cut where it is saved.
     bool lost_by_cut_ = false;
     std::optional<std::uint64_t> failed_read_;
-    bool may_open_ = true;  // reading memory may open, and so close, modules
+    std::uint32_t operations_left_ = 100'000;  // of expressions, in this walk
+    bool may_open_ = true;                     // reading memory may open, and so close, modules
 
     // The pieces that this walk came through last, so that the map is asked once for each, not for each frame.
     std::array<CodePiece, 4> pieces_{};

@@ -152,3 +152,17 @@ TEST_CASE("Damaged and foreign expressions give nothing") {
     for (const char* code : {"\x50", "\x91\x01", "\x98\x01\x01", "\x9b", "\x93\x08", "\x9c", "\xe0", "\xf3", "\x01"})
         CHECK_FALSE(value_of(std::string("\x35\x35") + code));
 }
+
+TEST_CASE("Operations are counted") {
+    Registers registers;
+    std::uint32_t allowance = 100;
+    const std::string three = "\x35\x36\x22"s, endless = "\x35\x2f\xfd\xff"s;
+    CHECK(evaluate(as_bytes_view(three), registers, address_plus_one, std::nullopt, 0, false, &allowance) == 11u);
+    CHECK(allowance == 97);
+    CHECK_FALSE(evaluate(as_bytes_view(endless), registers, address_plus_one, std::nullopt, 0, false, &allowance));
+    CHECK(allowance == 0);
+    CHECK_FALSE(evaluate(as_bytes_view(three), registers, address_plus_one, std::nullopt, 0, false, &allowance));
+    // One expression may take 1,000: 999 nops and a literal.
+    CHECK(value_of("\x35"s + std::string(999, '\x96')) == 5u);
+    CHECK_FALSE(value_of("\x35"s + std::string(1000, '\x96')));
+}
