@@ -106,6 +106,7 @@ std::optional<UserStackOptions> Recorder::stack_options() const {
     if (settings.unwind == "fp") return std::nullopt;
     UserStackOptions options;
     options.check_chains = settings.unwind == "auto" || settings.unwind == "hybrid";
+    if (settings.unwind == "auto") options.inherited_reason = "as the process that started it";
     options.max_depth = settings.max_depth;
     options.memory_bytes = static_cast<std::size_t>(settings.unwind_memory_bytes);
     if (choice_.frequency_hz > 0) options.gap_ns = std::max(ns_per_s * 5 / choice_.frequency_hz, 20 * ns_per_ms);

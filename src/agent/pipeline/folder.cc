@@ -299,7 +299,7 @@ void Folder::State::tell_accounts(wire::Batch& batch) {
         if (!measured.empty())
             counts.why = measured;
         else
-            counts.why = given != chosen.end() ? given->second.why : "as the process that started it";
+            counts.why = given != chosen.end() ? given->second.why : options.stacks->inherited_reason;
         wire::ProcessUnwind told = counts;
         told.process = dictionary.process(process);
         batch.unwinds.push_back(std::move(told));

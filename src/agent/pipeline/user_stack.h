@@ -23,6 +23,8 @@ namespace flamewire::agent {
 
 struct UserStackOptions {
     bool check_chains = false;  // also by frame pointers alone: cut what is wrong, complete what is open
+    // Why a process of which nothing was measured is sampled as it is.
+    std::string inherited_reason = "as asked for";
     std::size_t max_depth = unwind::default_max_depth;
     std::size_t memory_bytes = std::size_t{32} << 20;  // of unwind tables and rules
     std::uint64_t hybrid_bytes = 2048;                 // of a short copy
