@@ -169,7 +169,22 @@ def bench_symbols(directory):
             result(entry["figure"], entry["value"], entry.get("bar"), entry.get("unit", ""), entry.get("peer", ""))
 
 
-BENCHES = {"agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "profile": bench_profile, "pipeline": bench_pipeline, "symbols": bench_symbols}
+def bench_unwind(directory):
+    """Unwinding alone, on recordings of the bench workload without frame pointers and of programs of Debian."""
+    sys.path.insert(0, str(ROOT / "tests" / "oracle" / "unwind"))
+    import programs
+
+    nofp = pathlib.Path(directory) / "bench-nofp.data"
+    subprocess.run([PERF, "record", "-q", "-e", "cpu-clock", "-F", "997", "--call-graph", "dwarf,16384", "-m", "8M", "-o", nofp, "--", BIN / "bench-nofp-workload", "4"], check=True)
+    recordings = [nofp]
+    for name in ("compiler", "interpreter", "database", "compressor", "server", "second_compiler"):
+        home = pathlib.Path(directory) / name
+        home.mkdir()
+        recordings.append(programs.record(name, home))
+    bench_program(directory, "bench_unwind", *recordings)
+
+
+BENCHES = {"agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "profile": bench_profile, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind}
 
 
 def write_document():

@@ -99,8 +99,9 @@ struct Space final : CodeMap, ModuleFiles {
     std::vector<CodePiece> pieces;
     std::vector<Module> modules;
     std::optional<CodePiece> find(std::uint64_t address) override {
-        const auto after = std::upper_bound(pieces.begin(), pieces.end(), address,
-                                            [](std::uint64_t wanted, const CodePiece& piece) { return wanted < piece.end; });
+        const auto after =
+            std::upper_bound(pieces.begin(), pieces.end(), address,
+                             [](std::uint64_t wanted, const CodePiece& piece) { return wanted < piece.end; });
         if (after == pieces.end() || address < after->start) return std::nullopt;
         return *after;
     }
@@ -167,7 +168,8 @@ int main(int argc, char** argv) {
         best = std::min(best, took / static_cast<double>(walked));
     }
     std::printf(
-        "{\"samples\": %zu, \"frames_per_sample\": %.1f, \"roots\": %llu, \"rules\": %llu, \"cold_ns_per_frame\": %.1f, "
+        "{\"samples\": %zu, \"frames_per_sample\": %.1f, \"roots\": %llu, \"rules\": %llu, \"cold_ns_per_frame\": "
+        "%.1f, "
         "\"warm_ns_per_frame\": %.2f, \"memory_bytes\": %zu}\n",
         samples.size(), cold_frames / static_cast<double>(samples.size()), static_cast<unsigned long long>(cold_roots),
         static_cast<unsigned long long>(compiled), cold / cold_frames, best, unwinder.memory_bytes());
