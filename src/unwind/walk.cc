@@ -88,9 +88,8 @@ Walk::Stop Walk::leave_frame() {
             break;
     }
     // EXIDX_CANTUNWIND says that no exception passes here, not that nobody called: a leaf may still return.
-    if (registers_.arch() == Arch::arm && !return_address_ && by_link_register())
-        return push(FoundBy::link_register, sp_);
-    return StopReason::root;
+    if (registers_.arch() != Arch::arm || return_address_ || !by_link_register()) return StopReason::root;
+    return frames_.size() < max_depth_ ? push(FoundBy::link_register, sp_) : StopReason::max_depth;
 }
 
 bool Walk::load_word(std::uint64_t address, std::uint64_t& value) const {

@@ -486,6 +486,24 @@ TEST_CASE("aarch64: link register, pointer authentication, frame records") {
     }
 }
 
+TEST_CASE("ARM: a leaf that no exception passes may still return") {
+    World world;
+    modules()[1].arch = Arch::arm;
+    constexpr std::uint8_t sp = 13, lr = 14, pc = 15;
+    modules()[1].rows = {RowIs(0x1000, 0x1100, sp, 0, lr).kind(lr, Kind::undefined),
+                         RowIs(0x1200, 0x1300, sp, 0, lr).kind(lr, Kind::undefined)};
+    Space space({piece()});
+    const Stack stack(stack_at, 4, 4);
+    Registers start = registers_of(Arch::arm, {{pc, bias + 0x1010}, {sp, stack_at}, {lr, bias + 0x1251}});
+    CHECK(world.walk(start, stack.copy(), space) == StopReason::root);
+    CHECK(world.pcs() == Pcs{bias + 0x1010, bias + 0x1250});  // Thumb code
+    CHECK(world.walk(start, stack.copy(), space, 1) == StopReason::max_depth);
+    CHECK(world.frames.size() == 1);
+    start.set(lr, 0);
+    CHECK(world.walk(start, stack.copy(), space) == StopReason::root);
+    CHECK(world.frames.size() == 1);
+}
+
 TEST_CASE("Stacks of big-endian targets") {
     World world({.big_endian = true});
     modules()[1].arch = Arch::aarch64;
