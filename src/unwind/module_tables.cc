@@ -92,6 +92,11 @@ public:
     [[nodiscard]] Arch arch() const override { return arch_; }
     [[nodiscard]] bool big_endian() const override { return header_.big_endian; }
     [[nodiscard]] std::uint64_t entry() const override { return entry_; }
+    [[nodiscard]] std::uint64_t eh_frame_hdr() const override {
+        if (!search_table_) return 0;
+        const auto hdr = std::ranges::find(header_.segments, segment_eh_frame, &elf::Segment::type);
+        return hdr == header_.segments.end() ? 0 : hdr->vaddr;
+    }
 
     std::optional<FrameRow> row_at(std::uint64_t address) override {
         std::optional<FrameRow> row = eh_frame_row(address);
