@@ -271,6 +271,9 @@ TEST_CASE("what nobody can read is refused") {
     Function wraps{.instructions = bytes({0x41, 0x04, 0xff, 0xff, 0xff, 0xff}),
                    .common = {.code_alignment = ~std::uint64_t{0}, .data_alignment = -8, .return_column = 16}};
     CHECK_FALSE(wraps.at(0x1050));
+    wraps.common.code_alignment = std::uint64_t{1} << 63;
+    wraps.instructions = bytes({0x42});
+    CHECK_FALSE(wraps.at(0x1050));
 }
 
 }  // namespace

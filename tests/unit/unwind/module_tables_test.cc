@@ -128,15 +128,19 @@ TEST_CASE("functions are found by an index of our own where the search table is 
     std::vector<std::string> tables{"", good, good, good, good, good, good};
     tables[1][0] = 2;                              // a version that nobody knows
     tables[2][8] = 0;                              // no entries
-    tables[3][8] = 100;                            // more entries than there is room for
+    tables[3][11] = 0x7f;                          // more entries than there is room for
     tables[4][3] = 0x33;                           // sdata4 became udata4, a form that linkers do not write
     std::swap(tables[5][12], tables[5][12 + 16]);  // out of order (the starts' low bytes)
     std::swap(tables[5][13], tables[5][13 + 16]);
     std::swap(tables[6][16], tables[6][16 + 8]);  // the first two name each other's entries
+    Opened without(image_of(three.frames.bytes(), "", true));
+    check_three(without);
+    const std::size_t index_bytes = without.tables->memory_bytes();
     for (const std::string& table : tables) {
         CAPTURE(&table - tables.data());
         Opened file(image_of(three.frames.bytes(), table, true));
         check_three(file);
+        CHECK(file.tables->memory_bytes() == index_bytes);
     }
 }
 
@@ -223,6 +227,11 @@ TEST_CASE("common entries of every version and with every augmentation") {
     // The function's start comes behind a segment selector of two bytes.
     CHECK(good(row_of(common(4, "", {}, {}, "\x08\x02"),
                       [](Writer& out, std::uint64_t) { out.u16(7).word(text).word(16).raw("\x0e\x20"); })));
+    // The return column is a byte in version 1, and LEB128 (here not the shortest) since.
+    const auto long_column = [](Writer& out, std::uint64_t) {
+        out.u8(3).u8(0).u8(1).u8(0x78).raw("\x90").u8(0).raw(FrameWriter::usual_instructions);
+    };
+    CHECK(good(row_of(long_column, absolute)));
     CHECK_FALSE(row_of(common(2, ""), absolute));
     CHECK_FALSE(row_of(common(5, ""), absolute));
     CHECK_FALSE(row_of(common(4, "", {}, {}, std::string_view("\x03\x00", 2)), absolute));  // addresses of 3 bytes
@@ -282,6 +291,7 @@ TEST_CASE("pointers in every encoding") {
         CHECK(found(0x10, [](Writer& out, std::uint64_t here) { out.word(start - here).word(8); }, big_endian));
         CHECK(found(0x3b, [](Writer& out, std::uint64_t) { out.u32(start - got).u32(8); }, big_endian));
         CHECK(found(0x2a, [](Writer& out, std::uint64_t) { out.u16(0x40).u16(8); }, big_endian));
+        CHECK(found(0x1a, [](Writer& out, std::uint64_t here) { out.u16(start - here).u16(8); }, big_endian));
         CHECK(found(0x22, [](Writer& out, std::uint64_t) { out.u16(0x40).u16(8); }, big_endian));
     }
     CHECK(found(0x21, [](Writer& out, std::uint64_t) { out.raw("\xc0").u8(0).u8(8); }));  // uleb128, not shortest
@@ -314,6 +324,42 @@ TEST_CASE("32-bit files of both byte orders") {
             CHECK(file.tables->entry() == (big_endian ? text : text + 1));  // without the Thumb bit
         }
     }
+}
+
+TEST_CASE("addresses of 32-bit files wrap at 4 GiB") {
+    ElfImage image(3, false);
+    FrameWriter frames{image.writer(), frames_at};
+    const std::uint64_t common = frames.usual_common(0x13);  // pcrel, udata4: text is below the pointer
+    frames.function(common, text, 16, offset_is(24));
+    Opened file(image_of(frames.bytes(), "", true, image));
+    CHECK(file.cfa_at(text + 3) == 24);
+}
+
+TEST_CASE("more common entries than are kept, used in turns") {
+    FrameWriter frames{ElfImage().writer(), frames_at};
+    std::vector<std::uint64_t> commons;
+    for (int i = 0; i < 40; ++i)
+        commons.push_back(frames.entry(-1, [&](Writer& out, std::uint64_t) {
+            out.u8(1).raw("zR").u8(0).u8(1).u8(0x78).u8(16).u8(1).u8(0x1b);
+            out.u8(0x0c).u8(7).u8(static_cast<std::uint64_t>(8 + i));
+        }));
+    for (std::uint64_t i = 0; i < 40; ++i) frames.function(commons[i], text + 16 * i, 16);
+    Opened file(image_of(frames.bytes(), "", true));
+    for (int round = 0; round < 2; ++round)
+        for (int i = 0; i < 40; ++i) CHECK(file.cfa_at(text + 16 * static_cast<std::uint64_t>(i)) == 8 + i);
+}
+
+TEST_CASE("a location that is relative to where it stands") {
+    FrameWriter frames{ElfImage().writer(), frames_at};
+    const std::uint64_t common = frames.usual_common();
+    frames.entry(static_cast<std::int64_t>(common), [](Writer& out, std::uint64_t here) {
+        out.u32(text - (here + out.out.size())).u32(64).u8(0);
+        out.u8(0x01);
+        out.u32(text + 32 - (here + out.out.size())).raw("\x0e\x30");
+    });
+    Opened file(image_of(frames.bytes(), "", true));
+    CHECK(file.cfa_at(text + 31) == 8);
+    CHECK(file.cfa_at(text + 32) == 48);
 }
 
 std::string zstd_section(const std::string& plain, std::uint32_t kind = 2) {
@@ -411,14 +457,31 @@ TEST_CASE("modules whose addresses span more than 4 GiB") {
     CHECK_FALSE(file.cfa_at(text + 16));
 }
 
-TEST_CASE("an object file's sections stand at 0") {
+TEST_CASE("an object file's sections stand at 0, and so do functions") {
     ElfImage image;
     image.type = 1;
-    FrameWriter debug{image.writer(), 0, true};
+    FrameWriter debug{image.writer(), 0, true}, frames{image.writer(), 0};
     debug.function(debug.usual_common(), 0, 16, offset_is(24));
+    frames.function(frames.usual_common(), 0x500, 16, offset_is(32));
     image.unloaded(".debug_frame", debug.bytes());
+    image.unloaded(".eh_frame", frames.bytes(), allocated);
+    image.unloaded(".text", std::string(64, '\x90'), is_code);
     Opened file(image.build());
     CHECK(file.cfa_at(7) == 24);
+    CHECK(file.cfa_at(0x507) == 32);
+}
+
+TEST_CASE("a function at 0 of .debug_frame is one that the linker discarded") {
+    ElfImage image;
+    image.load(executable, 0, std::string(0x100, '\x90'));
+    FrameWriter debug{image.writer(), 0, true};
+    const std::uint64_t common = debug.usual_common();
+    debug.function(common, 0, 0x1000, offset_is(24));
+    debug.function(common, 0x40, 16, offset_is(32));
+    image.unloaded(".debug_frame", debug.bytes());
+    Opened file(image.build());
+    CHECK_FALSE(file.cfa_at(7));
+    CHECK(file.cfa_at(0x40) == 32);
 }
 
 TEST_CASE("bytes of loads that are not writable") {
@@ -488,12 +551,14 @@ TEST_CASE("ARM's exception index has what no other table has") {
         index.u32((text + 0x20 - (tables_at + 8)) & 0x7fffffff).u32(1);
         index.u32((text + 0x40 - (tables_at + 16)) & 0x7fffffff).u32(1);
         image.load(executable, text, std::string(0x100, '\0'));
+        const std::size_t size = index.out.size();
+        index.u32((text + 0x80 - (tables_at + 24)) & 0x7fffffff).u32(1);  // is not the table's
         image.load(readable, tables_at, index.out);
         if (sections) {
             image.section(".text", is_code, text, 0x100);
-            image.section(".ARM.exidx", allocated, tables_at, index.out.size(), arm_exidx);
+            image.section(".ARM.exidx", allocated, tables_at, size, arm_exidx);
         } else {
-            image.segment(arm_exidx, tables_at, index.out.size());
+            image.segment(arm_exidx, tables_at, size);
         }
         FrameWriter debug{image.writer(), 0, true};
         debug.function(debug.usual_common(), text + 0x10, 16, offset_is(40));
@@ -519,15 +584,32 @@ TEST_CASE("ARM's exception index has what no other table has") {
 
 TEST_CASE("separate debug information tells of tables that it does not have") {
     const Three three;
-    ElfImage image;
-    image.load(executable, text, std::string(0x3000, '\x90'));
-    image.load(readable, tables_at, std::string(0x1000, '\x55'));
-    image.segment(gnu_eh_frame, tables_at, 0x24);
-    image.section(".eh_frame_hdr", allocated, tables_at, 0x24, 8);
-    image.section(".eh_frame", allocated, frames_at, 0x80, 8);
-    Opened file(image.build());
-    CHECK_FALSE(file.cfa_at(text));
-    CHECK(file.tables->some_functions(4).empty());
+    for (const std::uint32_t section_type : {1u, 8u}) {  // SHT_PROGBITS, SHT_NOBITS
+        ElfImage image;
+        image.load(executable, text, std::string(0x3000, '\x90'));
+        std::string contents = three.table();
+        contents.resize(0x400);
+        image.load(readable, tables_at, contents + three.frames.bytes());
+        image.segment(gnu_eh_frame, tables_at, 0x24);
+        image.section(".eh_frame_hdr", allocated, tables_at, 0x24, section_type);
+        image.section(".eh_frame", allocated, frames_at, three.frames.bytes().size(), section_type);
+        // Storage of threads has addresses that others have too.
+        image.section(".tbss", allocated | 0x403, tables_at, 0x1000, 8);
+        Opened file(image.build());
+        CHECK(file.cfa_at(text) == (section_type == 1 ? std::optional<std::int64_t>(16) : std::nullopt));
+        CHECK(file.tables->some_functions(4).empty() == (section_type == 8));
+    }
+    ElfImage arm(40, false);
+    Writer index = arm.writer();
+    index.u32((text - tables_at) & 0x7fffffff).u32(0x80a8b0b0);
+    arm.load(executable, text, std::string(0x100, '\0'));
+    arm.load(readable, tables_at, index.out);
+    arm.segment(arm_exidx, tables_at, index.out.size());
+    Opened whole(arm.build());
+    CHECK(whole.tables->row_at(text + 8));
+    arm.section(".ARM.exidx", allocated, tables_at, index.out.size(), 8);
+    Opened separate(arm.build());
+    CHECK_FALSE(separate.tables->row_at(text + 8));
 }
 
 TEST_CASE("files that are none, and files without tables") {
