@@ -38,6 +38,7 @@ struct Call {
     const MemoryReader& read;
     std::uint64_t base;  // the module's, as libunwind sees it
     std::uint64_t pc;    // likewise
+    bool in_table = false;
     bool no_table = false;
 };
 
@@ -71,8 +72,11 @@ int find_proc_info(unw_addr_space_t space, unw_word_t pc, unw_proc_info_t* found
     Call& call = call_of(argument);
     int outcome = -UNW_ENOINFO;
     if (in_module(call, pc)) {
-        if (std::optional<unw_dyn_info_t> table = table_of(call))
+        if (std::optional<unw_dyn_info_t> table = table_of(call)) {
+            call.in_table = true;
             outcome = UNW_OBJ(dwarf_search_unwind_table)(space, pc, &*table, found, need_unwind_info, argument);
+            call.in_table = false;
+        }
     }
     // libunwind goes on without a table, by guessing.
     if (outcome < 0) call.no_table = true;
@@ -98,7 +102,8 @@ int access_mem(unw_addr_space_t, unw_word_t address, unw_word_t* value, int writ
     if (!call.module.read(start, bytes)) {
         std::size_t there = 0;
         while (there < bytes.size() && call.module.read(start + there, std::span(bytes).subspan(there, 1))) ++there;
-        if (there == 0) return -UNW_EINVAL;
+        // The one thing of a table that lies in writable memory is where the personality routine is. Nobody calls it.
+        if (there == 0 && !call.in_table) return -UNW_EINVAL;
     }
     std::memcpy(value, bytes.data(), sizeof *value);
     return 0;
@@ -123,8 +128,8 @@ int resume(unw_addr_space_t, unw_cursor_t*, void*) { return -UNW_EINVAL; }
 }  // namespace
 
 struct LibunwindStep::State {
-    unw_accessors_t accessors{find_proc_info, put_unwind_info, get_dyn_info_list_addr, access_mem, access_reg,
-                              access_fpreg,   resume,          nullptr};
+    unw_accessors_t accessors{
+        find_proc_info, put_unwind_info, get_dyn_info_list_addr, access_mem, access_reg, access_fpreg, resume, nullptr};
     unw_addr_space_t space = nullptr;
 
     State() {

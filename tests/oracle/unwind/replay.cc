@@ -1,11 +1,12 @@
 // Walks every sample of a perf.data file and prints its frames in a form that compares with `perf script`.
-// Usage: replay FILE [--map NAME=PATH]... [--max-depth N] [--runtime] [--as-perf-reads] [--lbr] [--no-libunwind] [--counts]
+// Usage: replay FILE [--map NAME=PATH]... [--max-depth N] [--runtime] [--as-perf-reads] [--lbr] [--by-libunwind] [--no-libunwind] [--counts]
 //
 // A line a sample, tab-separated: tid, time in ns, stop reason, frames. A frame is what `perf script -F ip,dso` shows: the
 // address in the kernel, the offset in the mapped file elsewhere; of a caller that of its call, one byte below the return
 // address; then a colon and the file. Kernel frames come first. --runtime prints addresses as the process had them,
 // --counts totals alone. --as-perf-reads leaves the last byte of each copy out: perf 6.1 never reads the last word.
-// --lbr takes the last branch records for the stack.
+// --lbr takes the last branch records for the stack. --by-libunwind makes every step by libunwind, as our walk would where
+// it needs it.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -16,6 +17,9 @@
 #include "base/file.h"
 #include "samples.h"
 #include "unwind/branch_stack.h"
+#include "unwind/libunwind_step.h"
+#include "unwind/module_tables.h"
+#include "unwind/page_cache.h"
 #include "unwind/stop_reason.h"
 #include "unwind/unwinder.h"
 
@@ -31,6 +35,7 @@ struct Options {
     bool runtime = false;
     bool as_perf_reads = false;
     bool lbr = false;
+    bool by_libunwind = false;
     bool counts = false;
 };
 
@@ -51,6 +56,8 @@ bool parse_options(int argc, char** argv, Options& options) {
             options.as_perf_reads = true;
         } else if (argument == "--lbr") {
             options.lbr = true;
+        } else if (argument == "--by-libunwind") {
+            options.by_libunwind = true;
         } else if (argument == "--counts") {
             options.counts = true;
         } else if (!argument.starts_with('-') && options.file.empty()) {
@@ -105,14 +112,71 @@ Walked from_branches(const perf_data::Sample& sample) {
     return walked;
 }
 
+// Whole walks of LibunwindStep, which our walk asks for single steps.
+class ByLibunwind {
+public:
+    explicit ByLibunwind(perf_data::Processes& processes) : processes_(processes) {}
+
+    Walked walk(const perf_data::Start& start, unwind::CodeMap& map, std::size_t max_depth) {
+        Walked walked{.stop = "max_depth", .addresses = {}};
+        unwind::Registers registers = start.registers;
+        const unwind::MemoryReader read = [&](std::uint64_t address, std::size_t size) -> std::optional<std::uint64_t> {
+            const std::uint64_t offset = address - start.stack.address;
+            if (size > 8 || offset > start.stack.bytes.size() || start.stack.bytes.size() - offset < size)
+                return std::nullopt;
+            std::uint64_t value = 0;
+            std::memcpy(&value, start.stack.bytes.data() + offset, size);
+            return value;
+        };
+        while (walked.addresses.size() < max_depth) {
+            const bool caller = !walked.addresses.empty();
+            const std::uint64_t address = registers.pc() - (caller ? 1 : 0);
+            walked.addresses.push_back(address);
+            const auto piece = map.find(address);
+            unwind::ModuleTables* module = piece ? tables(piece->module) : nullptr;
+            const auto next = module != nullptr ? step_.step(registers, caller, *piece, *module, read) : std::nullopt;
+            if (!next || !next->has(unwind::register_names(registers.arch()).pc)) {
+                walked.stop = next ? "root" : "no_step";
+                break;
+            }
+            registers = *next;
+        }
+        return walked;
+    }
+
+private:
+    unwind::ModuleTables* tables(unwind::ModuleId id) {
+        const auto known = tables_.find(id);
+        if (known != tables_.end()) return known->second.get();
+        std::unique_ptr<unwind::ModuleTables>& module = tables_[id];
+        if (Result<elf::ByteSource> source = processes_.open(id))
+            if (auto opened = unwind::ModuleTables::open(id, *std::move(source), pages_)) module = *std::move(opened);
+        return module.get();
+    }
+
+    perf_data::Processes& processes_;
+    unwind::PageCache pages_{std::size_t{32} << 20};
+    std::map<unwind::ModuleId, std::unique_ptr<unwind::ModuleTables>> tables_;
+    unwind::LibunwindStep step_;
+};
+
+Walked walk_by_libunwind(ByLibunwind& by_libunwind, const Options& options, const perf_data::Recording& recording,
+                         const perf_data::Sample& sample, unwind::CodeMap& map) {
+    const auto start = perf_data::start_of(recording, sample);
+    return start ? by_libunwind.walk(*start, map, options.max_depth) : Walked{};
+}
+
 Result<bool> run(const Options& options) {
     const std::string bytes = TRY(read_file(options.file, std::size_t{4} << 30));
     const perf_data::Recording recording = TRY(perf_data::read_recording(as_bytes_view(bytes)));
     perf_data::Processes processes(options.elsewhere);
     unwind::Unwinder unwinder(processes, {.use_libunwind = options.libunwind});
+    ByLibunwind by_libunwind(processes);
     perf_data::replay(recording, processes, [&](const perf_data::Sample& sample) {
-        const Walked walked = options.lbr ? from_branches(sample)
-                                          : walk(options, recording, sample, processes.space_of(sample.pid), unwinder);
+        unwind::CodeMap& map = processes.space_of(sample.pid);
+        const Walked walked = options.lbr            ? from_branches(sample)
+                              : options.by_libunwind ? walk_by_libunwind(by_libunwind, options, recording, sample, map)
+                                                     : walk(options, recording, sample, map, unwinder);
         if (options.counts) return;
         fmt::print("{}\t{}\t{}", sample.tid, sample.time_ns, walked.stop);
         for (const std::uint64_t address : perf_data::kernel_chain(sample)) fmt::print("\t{:x}:kernel", address);

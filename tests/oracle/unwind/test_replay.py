@@ -21,6 +21,7 @@ def test_frames_are_those_of_perf_script(program, tmp_path):
     # With the bytes that perf reads; with all of them we find a frame more in some cut stacks.
     comparison = compare.Comparison(REPLAY, data, "--as-perf-reads")
     whole = compare.Comparison(REPLAY, data)
+    by_libunwind = compare.of_replay(REPLAY, data, "--by-libunwind")
     data.unlink()
     report = f"{comparison.report()}\nwith the last word of each copy: {whole.report()}"
     print(report)
@@ -29,3 +30,6 @@ def test_frames_are_those_of_perf_script(program, tmp_path):
     for key in whole.different:
         theirs, ours = whole.perf[key], whole.ours[key].frames
         assert key in comparison.different or (ours[: len(theirs)] == theirs and len(ours) == len(theirs) + 1), (key, whole.kind(key))
+    # The step that stands behind our rules, asked for every frame.
+    same = sum(sample.frames == by_libunwind[key].frames for key, sample in whole.ours.items())
+    assert same >= 0.995 * whole.total, f"{same} of {whole.total}"
