@@ -54,7 +54,7 @@ TEST_CASE("Multiplexed counters say their share of time, instructions have two f
           "\n"
           " Performance counter stats for process id '4242':\n"
           "\n"
-          "     3,000,000,000      cycles                           #    3.000 GHz                         (50.00%)\n"
+          "     3,000,000,000      cycles                           #    3.000 GHz                      (50.00%)\n"
           "     6,000,000,000      instructions                     #    2.00  insn per cycle\n"
           "                                                         #    0.10  stalled cycles per insn\n"
           "       600,000,000      stalled-cycles-frontend          #   20.00% frontend cycles idle\n"
