@@ -181,16 +181,14 @@ TEST_CASE("A walk that gets nowhere ends") {
         CHECK(world.frames.size() == 1);
     }
     SECTION("a circle of two frames") {
-        modules()[1].rows = {RowIs(0x1000, 0x1100, rsp, 16, rip).saved(rip, -8).saved(rbp, -16),
-                             RowIs(0x1100, 0x1200, rbp, 0, rip).saved(rip, 8)};
-        Stack stack(stack_at, 2);
-        stack.put(stack_at, stack_at).put(stack_at + 8, bias + 0x1150);
+        modules()[1].rows = {RowIs(0x1000, 0x1100, rbp, 0, rip).saved(rip, 8).saved(rbp, 0)};
         Stack circle(stack_at, 4);
-        circle.put(stack_at, stack_at).put(stack_at + 8, bias + 0x1050);
-        modules()[1].rows = {RowIs(0x1000, 0x1100, rbp, 0, rip).saved(rip, 8)};
-        const Registers start = registers_of(Arch::x86_64, {{rip, bias + 0x1051}, {rsp, stack_at}, {rbp, stack_at}});
+        circle.put(stack_at, stack_at + 16).put(stack_at + 8, bias + 0x1060);
+        circle.put(stack_at + 16, stack_at).put(stack_at + 24, bias + 0x1050);
+        const Registers start = registers_of(Arch::x86_64, {{rip, bias + 0x1050}, {rsp, stack_at}, {rbp, stack_at}});
         CHECK(world.walk(start, circle.copy(), space, 4096) == StopReason::not_advancing);
-        CHECK(world.frames.size() < 30);
+        CHECK(world.frames.size() > 3);  // a stack may be left for another one further in, and that one again
+        CHECK(world.frames.size() < 50);
     }
 }
 
@@ -321,6 +319,10 @@ TEST_CASE("Rows that need an expression, another register or the stack pointer f
         world.unwinder.forget(1);
         CHECK(world.walk(start, stack.copy(), space) == StopReason::root);
         CHECK(world.frames[1].sp == stack_at + 96);
+        // What was read from the module is no failed read of the stack.
+        modules()[1].rows[0].registers[rip] = {.kind = Kind::in_register, .reg = r10, .offset = 0, .expression = {}};
+        world.unwinder.forget(1);
+        CHECK(world.walk(start, stack.copy(), space) == StopReason::no_info);
     }
     SECTION("return address in a register") {
         modules()[1].rows[0] = RowIs(0x1000, 0x1100, rsp, 0, rip).kind(rip, Kind::in_register, r10);
@@ -417,10 +419,10 @@ TEST_CASE("32-bit x86: addresses wrap at 32 bits") {
                          RowIs(0x1200, 0x1300, esp, 4, eip).kind(eip, Kind::undefined)};
     Space space({piece()});
     Stack stack(0xfffff000, 4, 4);
-    stack.put(0xfffff000, 0x1234).put(0xfffff004, bias + 0x1250);
+    stack.put(0xfffff000, 0x1234).put(0xfffff004, bias + 0x1251);
     const Registers start = registers_of(Arch::x86, {{eip, bias + 0x1050}, {esp, 0xfffff000}});
     CHECK(world.walk(start, stack.copy(), space) == StopReason::root);
-    CHECK(world.frames.at(1) == Frame{bias + 0x1250, 0xfffff008, 0x1234, FoundBy::rule, true, false});
+    CHECK(world.frames.at(1) == Frame{bias + 0x1251, 0xfffff008, 0x1234, FoundBy::rule, true, false});
 }
 
 TEST_CASE("aarch64: link register, pointer authentication, frame records") {
