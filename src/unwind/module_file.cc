@@ -50,9 +50,8 @@ std::string ModuleFile::read_once(std::uint64_t offset, std::size_t size) const 
 void ModuleFile::set_segments(const std::vector<elf::Segment>& segments) {
     for (const elf::Segment& segment : segments)
         if (segment.type == elf::segment_load && segment.file_size != 0 && loads_.size() < max_loads)
-            loads_.push_back({{segment.vaddr, segment.offset, segment.file_size},
-                              (segment.flags & segment_writable) != 0,
-                              (segment.flags & elf::segment_executable) != 0});
+            loads_.push_back(
+                {{segment.vaddr, segment.offset, segment.file_size}, (segment.flags & segment_writable) != 0});
 }
 
 std::optional<FileRange> ModuleFile::range_from(std::uint64_t address) const {

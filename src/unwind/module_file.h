@@ -32,13 +32,14 @@ public:
     // All `size` bytes, or none. As valid.
     Bytes all(std::uint64_t offset, std::size_t size);
     bool read(std::uint64_t offset, std::span<std::byte> out);
+    [[nodiscard]] const elf::ByteSource& source() const { return source_; }
     // Not through the cache, for one pass over much.
     std::string read_once(std::uint64_t offset, std::size_t size) const;
 
     void set_segments(const std::vector<elf::Segment>& segments);
     struct Load {
         FileRange range;
-        bool writable = false, executable = false;
+        bool writable = false;
     };
     // The PT_LOADs, as far as they stand in the file. Files of linkers have a handful.
     [[nodiscard]] const std::vector<Load>& loads() const { return loads_; }

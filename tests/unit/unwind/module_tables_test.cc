@@ -31,6 +31,7 @@ struct Opened {
     std::string bytes;
     bool broken = false;  // the file cannot be read any more
     std::size_t reads = 0;
+    std::uint64_t furthest = 0;  // offset that was read
     PageCache pages{std::size_t{1} << 20};
     std::unique_ptr<ModuleTables> tables;
 
@@ -38,6 +39,7 @@ struct Opened {
         auto source = [this, whole = elf::source_of_bytes(as_bytes_view(bytes))](
                           std::uint64_t offset, std::size_t size) -> Result<std::string> {
             ++reads;
+            furthest = std::max(furthest, offset);
             if (broken) return fail(ErrorCode::io, "broken");
             return whole(offset, size);
         };
@@ -153,6 +155,18 @@ TEST_CASE("a search table that is whole needs no index") {
     check_three(without);
     CHECK(without.tables->memory_bytes() == with.tables->memory_bytes() + 3 * 8 + 32);
     CHECK(without.tables->memory_bytes() > before);
+}
+
+TEST_CASE("section headers are read when the search table does not have an address, once") {
+    const Three three;
+    Opened file(image_of(three.frames.bytes(), three.table(), true));
+    CHECK(file.cfa_at(text + 0x100) == 48);
+    CHECK(file.furthest == file.bytes.find(three.table()) / PageCache::page_size * PageCache::page_size);
+    CHECK_FALSE(file.cfa_at(text + 48));
+    CHECK(file.furthest > file.bytes.find(three.frames.bytes()));
+    const std::size_t reads = file.reads;
+    CHECK_FALSE(file.cfa_at(text + 49));
+    CHECK(file.reads == reads);
 }
 
 TEST_CASE("a file that cannot be read any more has no rows, and says so again and again") {
@@ -589,7 +603,9 @@ TEST_CASE("separate debug information tells of tables that it does not have") {
         image.load(executable, text, std::string(0x3000, '\x90'));
         std::string contents = three.table();
         contents.resize(0x400);
-        image.load(readable, tables_at, contents + three.frames.bytes());
+        contents += three.frames.bytes();
+        // Where the tables would be is something else, or nothing.
+        image.load(readable, tables_at, section_type == 8 ? std::string(contents.size(), '\x01') : contents);
         image.segment(gnu_eh_frame, tables_at, 0x24);
         image.section(".eh_frame_hdr", allocated, tables_at, 0x24, section_type);
         image.section(".eh_frame", allocated, frames_at, three.frames.bytes().size(), section_type);
