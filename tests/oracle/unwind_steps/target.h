@@ -1,0 +1,55 @@
+// A program that is run one instruction at a time: by ptrace on this machine, or through the GDB stub of an emulator.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "unwind/registers.h"
+
+namespace flamewire::steps {
+
+struct Mapping {
+    std::uint64_t start = 0, end = 0, offset = 0;
+    bool executable = false;
+    std::string path;  // empty: no file; "[vdso]"
+};
+
+// What the last step did.
+enum class Event : std::uint8_t {
+    stepped,
+    handler,  // a signal's handler is about to run; nothing else happened
+    ended,    // the program is gone
+};
+
+class Target {
+public:
+    virtual ~Target() = default;
+    virtual Event step() = 0;
+    // Runs on to `address`, which has not been executed yet; false: it never came there.
+    virtual bool run_to(std::uint64_t address) = 0;
+    virtual unwind::Registers registers() = 0;
+    // As much as can be read, at most out.size() bytes.
+    virtual std::size_t read(std::uint64_t address, std::span<std::byte> out) = 0;
+    virtual std::vector<Mapping> mappings() = 0;
+
+    template <class T>
+    std::optional<T> read_value(std::uint64_t address) {
+        T value{};
+        if (read(address, std::as_writable_bytes(std::span(&value, 1))) != sizeof(T)) return {};
+        return value;
+    }
+};
+
+// Starts `arguments` stopped at the first instruction (of the dynamic linker, if it has one), without address
+// randomization.
+std::unique_ptr<Target> ptrace_target(const std::vector<std::string>& arguments);
+
+// Starts `emulator` ("qemu-arm-static") with a static ELF program, stopped at its first instruction.
+std::unique_ptr<Target> emulated_target(unwind::Arch arch, const std::string& emulator, const std::string& program);
+
+}  // namespace flamewire::steps
