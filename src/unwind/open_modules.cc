@@ -21,6 +21,7 @@ OpenModules::OpenModules(ModuleFiles& files, OpenTables open_tables, std::size_t
     : files_(files),
       open_tables_(open_tables),
       limit_bytes_(std::max(memory_bytes, min_page_bytes)),
+      page_limit_(limit_bytes_),
       pages_(limit_bytes_) {}
 
 OpenModules::Slots::iterator OpenModules::place_of(ModuleId module) {
@@ -58,14 +59,18 @@ ModuleTables* OpenModules::open(ModuleId module) {
 
 void OpenModules::account(ModuleId module) {
     Slot* slot = slot_of(module);
-    if (slot == nullptr || !slot->tables) return;
-    const std::size_t bytes = slot->tables->memory_bytes();
-    if (bytes == slot->bytes) return;
-    index_bytes_ = index_bytes_ - slot->bytes + bytes;
-    slot->bytes = bytes;
+    if (slot != nullptr && slot->tables) {
+        const std::size_t bytes = slot->tables->memory_bytes();
+        index_bytes_ = index_bytes_ - slot->bytes + bytes;
+        slot->bytes = bytes;
+    }
     while (index_bytes_ > limit_bytes_ / 2 && evict(module, true)) {
     }
-    pages_.set_limit(limit_bytes_ - std::min(index_bytes_, limit_bytes_ - min_page_bytes));
+    const std::size_t taken = index_bytes_ + slots_.capacity() * sizeof(Slot);
+    const std::size_t left = limit_bytes_ - std::min(taken, limit_bytes_ - min_page_bytes);
+    if (left == page_limit_) return;
+    page_limit_ = left;
+    pages_.set_limit(left);
 }
 
 bool OpenModules::evict(ModuleId except, bool open_ones_only) {

@@ -45,7 +45,7 @@ private:
 
     ModuleFiles& files_;
     OpenTables open_tables_;
-    std::size_t limit_bytes_;
+    std::size_t limit_bytes_, page_limit_;
     PageCache pages_;
     Slots slots_;  // by id
     std::size_t open_ = 0, index_bytes_ = 0;
