@@ -1,12 +1,12 @@
 # Included by CMakeLists.txt of this folder. Everything of the program but main is a library, also for the desk: its tests and fuzz targets.
 flamewire_library(agent_session AGENT DESK
-  SOURCES commands.cc event_table.cc hello.cc json.cc launch.cc log.cc machine.cc options.cc output.cc recorder.cc recorder_round.cc
+  SOURCES commands.cc event_table.cc hello.cc launch.cc log.cc machine.cc options.cc output.cc recorder.cc recorder_round.cc
           session.cc session_control.cc worker.cc
-  LINK base wire agent_perf agent_process agent_pipeline agent_link)
+  LINK base wire agent_perf agent_process agent_pipeline agent_link agent_health agent_json)
 
 if(FLAMEWIRE_AGENT)
   find_package(Threads REQUIRED)
-  add_executable(flamewire-agent main.cc zstd_left_out.cc)
+  add_executable(flamewire-agent main.cc libunwind_left_out.cc zstd_left_out.cc)
   target_link_libraries(flamewire-agent PRIVATE flamewire_agent_session_agent Threads::Threads)
   # --eh-frame-hdr: g++ leaves it out of static programs, and then nobody can unwind this one (exceptions included) quickly.
   target_link_options(flamewire-agent PRIVATE -static -no-pie -Wl,--gc-sections -Wl,--eh-frame-hdr -Wl,--build-id)

@@ -280,6 +280,25 @@ Result<std::string> configure(const wire::Command& command, Control& control) {
     return reply.finish();
 }
 
+Result<std::string> configure_metrics(const wire::Command& command, Control& control) {
+    const Arguments args(command.args);
+    HealthChange change;
+    change.enabled = TRY(args.flag("enabled"));
+    change.interval_s =
+        TRY(args.number<std::uint32_t>("interval", HealthSettings::min_interval_s, HealthSettings::max_interval_s));
+    change.network = TRY(args.flag("network"));
+    change.disk = TRY(args.flag("disk"));
+    change.threads = TRY(args.flag("threads"));
+    const HealthSettings now = control.configure_metrics(change);
+    Reply reply(command);
+    reply.flag("metrics_enabled", now.enabled)
+        .number("interval", now.interval_s)
+        .flag("network", now.network)
+        .flag("disk", now.disk)
+        .flag("threads", now.threads);
+    return reply.finish();
+}
+
 Result<std::string> dispatch(const wire::Command& command, const Machine& machine, Control& control) {
     if (command.name == "ping") return Reply(command).finish();
     if (command.name == "status") return status(command, machine, control);
@@ -291,6 +310,7 @@ Result<std::string> dispatch(const wire::Command& command, const Machine& machin
     if (command.name == "pause") return running_reply(command, control.pause());
     if (command.name == "resume") return running_reply(command, control.resume());
     if (command.name == "configure") return configure(command, control);
+    if (command.name == "configure_metrics") return configure_metrics(command, control);
     if (command.name == "resolve_kernel") {
         (void)TRY(control.resolve_kernel());
         return Reply(command).finish();

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/health/settings.h"
 #include "agent/machine.h"
 #include "agent/options.h"
 #include "agent/perf/capabilities.h"
@@ -59,6 +60,7 @@ struct Running {
     bool kernel = false;                        // kernel frames are recorded
     std::vector<wire::Notice> notices;          // of opening: fallbacks and clamps
     std::vector<UnwindState> unwind_processes;  // as of the last batch
+    std::vector<std::uint32_t> members;         // pids and their children that live, as of the last batch
 };
 
 struct Accounting {
@@ -98,6 +100,8 @@ public:
     // The recording as it runs now, or nothing when idle: then it is for the next start.
     virtual Result<std::optional<Running>> configure(const SettingsChange& change) = 0;
     virtual Result<bool> resolve_kernel() = 0;
+    // The settings as they are now; a change of nothing only reads.
+    virtual HealthSettings configure_metrics(const HealthChange& change) = 0;
     // These three may take up to a second and are called beside everything else: thread-safe.
     virtual std::vector<ProcessEntry> list_processes() = 0;
     virtual ProcessCheck verify_pid(std::uint32_t pid) = 0;

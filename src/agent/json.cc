@@ -1,22 +1,36 @@
-// The two value forms that need more than one call.
+// The value forms that need more than one call.
 #include "agent/json.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "wire/control.h"
 
 namespace flamewire::agent {
 
 JsonObject& JsonObject::tenths(std::string_view name, double value) {
-    const long long rounded = std::llround(value * 10);
-    const std::string digits =
-        fmt::format("{}{}.{}", rounded < 0 ? "-" : "", std::llabs(rounded) / 10, std::llabs(rounded) % 10);
-    key(name);
-    writer_.RawValue(digits.data(), digits.size(), rapidjson::kNumberType);
-    return *this;
+    return decimal(name, std::llround(value * 10), 1);
+}
+
+void JsonObject::put_decimal(std::int64_t value, unsigned digits) {
+    std::uint64_t unit = 1;
+    for (unsigned i = 0; i < digits; ++i) unit *= 10;
+    const bool negative = value < 0;
+    const std::uint64_t magnitude =
+        negative ? std::uint64_t{0} - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+    const std::string text = digits == 0
+                                 ? fmt::format("{}{}", negative ? "-" : "", magnitude)
+                                 : fmt::format("{}{}.{:0{}}", negative ? "-" : "", magnitude / unit, magnitude % unit, digits);
+    writer_.RawValue(text.data(), text.size(), rapidjson::kNumberType);
+}
+
+void JsonObject::key(std::string_view name) {
+    const bool plain = std::all_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+    const std::string text = plain ? std::string() : wire::valid_utf8(name);
+    const std::string_view sent = plain ? name : std::string_view(text);
+    writer_.Key(sent.data(), static_cast<rapidjson::SizeType>(sent.size()));
 }
 
 void JsonObject::put(std::string_view value) {

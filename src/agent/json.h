@@ -6,6 +6,7 @@
 #include <rapidjson/writer.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +37,16 @@ public:
     }
     // With one digit behind the point.
     JsonObject& tenths(std::string_view name, double value);
+    // `value` / 10^`digits`, exactly: a time in ns as seconds has 9 digits. At most 18.
+    JsonObject& decimal(std::string_view name, std::int64_t value, unsigned digits) {
+        key(name);
+        put_decimal(value, digits);
+        return *this;
+    }
+    // Left out when there is none.
+    JsonObject& number_if(std::string_view name, std::optional<std::uint64_t> value) {
+        return value ? number(name, *value) : *this;
+    }
     JsonObject& flag(std::string_view name, bool value) {
         key(name);
         writer_.Bool(value);
@@ -58,6 +69,15 @@ public:
         writer_.StartArray();
         for (const std::uint32_t value : values) writer_.Uint(value);
         writer_.EndArray();
+        return *this;
+    }
+    // Inside an array.
+    JsonObject& number_element(std::uint64_t value) {
+        writer_.Uint64(value);
+        return *this;
+    }
+    JsonObject& decimal_element(std::int64_t value, unsigned digits) {
+        put_decimal(value, digits);
         return *this;
     }
     JsonObject& object(std::string_view name) {
@@ -90,8 +110,10 @@ public:
     }
 
 private:
-    void key(std::string_view name) { writer_.Key(name.data(), static_cast<rapidjson::SizeType>(name.size())); }
+    // Names of the target too (devices), hence checked as values are.
+    void key(std::string_view name);
     void put(std::string_view value);
+    void put_decimal(std::int64_t value, unsigned digits);
 
     rapidjson::StringBuffer buffer_;
     rapidjson::Writer<rapidjson::StringBuffer> writer_;

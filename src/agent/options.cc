@@ -38,6 +38,7 @@ enum Option : int {
     opt_unwind_memory,
     opt_max_depth,
     opt_no_kernel,
+    opt_metrics,
     opt_spool,
     opt_ring_pages,
     opt_verbose,
@@ -66,6 +67,7 @@ const option long_options[] = {
     {"unwind-memory", required_argument, nullptr, opt_unwind_memory},
     {"max-depth", required_argument, nullptr, opt_max_depth},
     {"no-kernel", no_argument, nullptr, opt_no_kernel},
+    {"metrics", required_argument, nullptr, opt_metrics},
     {"spool", required_argument, nullptr, opt_spool},
     {"ring-pages", required_argument, nullptr, opt_ring_pages},
     {"verbose", no_argument, nullptr, opt_verbose},
@@ -98,6 +100,15 @@ Result<std::uint64_t> parse_bytes(std::string_view what, std::string_view text, 
         return usage(fmt::format("{} must be {} to {} bytes (K, M and G are understood), not '{}'", what, lowest,
                                  highest, text));
     return value << shift;
+}
+
+Result<std::uint32_t> parse_health_interval(std::string_view text) {
+    const auto seconds =
+        parse_number("--metrics", text, HealthSettings::min_interval_s, HealthSettings::max_interval_s);
+    if (!seconds)
+        return usage(fmt::format("--metrics must be {} to {} seconds or off, not '{}'", HealthSettings::min_interval_s,
+                                 HealthSettings::max_interval_s, text));
+    return static_cast<std::uint32_t>(*seconds);
 }
 
 Result<std::vector<std::uint32_t>> parse_pids(std::string_view text) {
@@ -209,6 +220,10 @@ Result<bool> apply(int code, std::string_view value, Options& options, Given& gi
         case opt_delay:
             options.delay_ms = static_cast<std::uint32_t>(TRY(parse_number("--delay", value, 0, limits::max_delay_ms)));
             given.delay = true;
+            break;
+        case opt_metrics:
+            options.health.enabled = value != "off";
+            if (options.health.enabled) options.health.interval_s = TRY(parse_health_interval(value));
             break;
         case opt_spool:
             options.spool_bytes = static_cast<std::size_t>(
@@ -349,6 +364,7 @@ Length (--output; --server and --listen accept and report it, and sample until t
   --rounds N          rounds of --duration (1)
 
 Other
+  --metrics SECONDS   between looks at the machine's health, 1 to 60, or off (2)
   --spool BYTES       kept in memory while the server is away, with K, M or G (8M)
   --ring-pages N      pages of a sample ring, a power of two; for tests and odd machines (by frequency)
   --verbose           say more, and account for every sample at the end

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/health/settings.h"
 #include "base/result.h"
 
 namespace flamewire::agent {
@@ -61,6 +62,7 @@ struct Options {
     std::vector<std::string> command;
 
     Settings settings;
+    HealthSettings health;
     bool duration_given = false;
     std::uint32_t rounds = 1;
     std::uint32_t delay_ms = 0;

@@ -52,6 +52,7 @@ Result<bool> FileSink::append(wire::Flag flag, std::string_view payload) {
 
 Result<bool> FileSink::begin(const wire::RecordingId& id) {
     (void)TRY(check());
+    const std::lock_guard lock(mutex_);
     if (auto opened = open_writer(); !opened) {
         Error error = std::move(opened).error();
         const bool named = error.message.find(path_) != std::string::npos && path_ != "-";
@@ -63,10 +64,22 @@ Result<bool> FileSink::begin(const wire::RecordingId& id) {
 
 Result<bool> FileSink::push(wire::Batch& batch, const wire::EventPeriods& periods) {
     const wire::Frame frame = wire::batch_frame(wire::encode(batch, periods));
+    const std::lock_guard lock(mutex_);
     return append(frame.flag, frame.payload);
 }
 
+void FileSink::put_metrics(std::string_view json) {
+    const std::lock_guard lock(mutex_);
+    if (writer_) (void)append(wire::Flag::metrics, json);
+}
+
+std::uint64_t FileSink::size_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return writer_ ? writer_->size_bytes() : 0;
+}
+
 void FileSink::discard() {
+    const std::lock_guard lock(mutex_);
     struct stat info{};
     if (writer_ && ::fstat(writer_->fd(), &info) == 0 && S_ISREG(info.st_mode) && path_ != "-")
         (void)::unlink(path_.c_str());

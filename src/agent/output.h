@@ -1,6 +1,7 @@
 // The two ends that batches go to: a session file (or a pipe), and the link to the server.
 #pragma once
 
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,11 +29,14 @@ public:
     Result<bool> push(wire::Batch& batch, const wire::EventPeriods& periods) override;
     [[nodiscard]] bool names_kernel_at_end() const override { return true; }
     [[nodiscard]] Backlog backlog() const override { return {}; }
+    // A frame of device health, from another thread than push. Left out while there is no file, and when it cannot be
+    // written: the next batch meets the same trouble and says so.
+    void put_metrics(std::string_view json);
 
     // Takes a file back that came to nothing: the command could not be run.
     void discard();
 
-    [[nodiscard]] std::uint64_t size_bytes() const { return writer_ ? writer_->size_bytes() : 0; }
+    [[nodiscard]] std::uint64_t size_bytes() const;
 
 private:
     [[nodiscard]] Error about_file(Error error) const;
@@ -42,6 +46,7 @@ private:
     std::string path_;
     bool force_;
     wire::Hello hello_;
+    mutable std::mutex mutex_;  // of writer_
     std::optional<wire::SessionWriter> writer_;
 };
 

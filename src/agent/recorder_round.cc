@@ -263,6 +263,7 @@ void Recorder::publish() {
     accounting_.samples_lost = counts_.samples_lost;
     accounting_.ring_bytes = counts_.ring_bytes;
     lost_stated_ = lost_told_;
+    running_.members.assign(members_.begin(), members_.end());
     running_.unwind_processes.clear();
     for (ProcessStacks& process : folder_->stacks_of_processes(most_listed_processes)) {
         const wire::ProcessUnwind& counts = process.counts;

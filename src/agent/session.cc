@@ -50,6 +50,7 @@ Session::Session(Options options, LaunchedCommand* command, UniqueFd signals)
 
 Session::~Session() {
     worker_.stop();
+    if (health_) health_->stop();
     if (link_) link_->stop();
 }
 
@@ -92,6 +93,7 @@ int Session::run() {
             fail_with(linked.error());
             return 1;
         }
+    start_health();
     if (auto started = start_target(); !started) {
         fail_with(started.error());
         // As shells say it: 127 not found, 126 found but not to be run.
@@ -128,6 +130,49 @@ Result<bool> Session::start_link() {
     if (link.listen) log("listening on {} port {}", link.host, link.port);
     if (!options_.has_target()) log_line("waiting for commands");
     return true;
+}
+
+void Session::start_health() {
+    health_.emplace(options_.health, HealthReporter::Callbacks{[this] { return look_at_own_state(); },
+                                                               [this](std::string frame) {
+                                                                   if (file_)
+                                                                       file_->put_metrics(frame);
+                                                                   else
+                                                                       link_->send_metrics(std::move(frame));
+                                                               }});
+}
+
+// On the reporter's thread. A file takes health while something is recorded, a server whenever it is there.
+std::optional<Watched> Session::look_at_own_state() {
+    Watched watched;
+    const std::shared_ptr<Recorder> last = recorder();
+    const bool recording = last && !last->ended();
+    if (recording) {
+        Running running = last->running();
+        watched.pids = std::move(running.pids);
+        for (const std::uint32_t pid : running.members)
+            if (std::ranges::find(watched.pids, pid) == watched.pids.end()) watched.pids.push_back(pid);
+        if (watched.pids.size() > limits::max_pids) watched.pids.resize(limits::max_pids);
+    }
+    OwnCost& cost = watched.cost;
+    if (link_) {
+        const Link::Status link = link_->status();
+        if (!link.connected) return std::nullopt;
+        cost.queue_batches = link.queue_batches;
+        cost.spool_bytes = link.spool_bytes;
+        cost.frames_dropped = link.dropped_metrics;
+    } else if (!recording) {
+        return std::nullopt;
+    }
+    if (last) {
+        const Accounting counts = last->accounting();
+        cost.samples_read = counts.samples_read;
+        cost.samples_lost = counts.samples_lost;
+        if (recording) cost.ring_bytes = counts.ring_bytes;
+    }
+    cost.cpu_ns = process_cpu_ns();
+    cost.rss_bytes = memory_.bytes();
+    return watched;
 }
 
 wire::Hello Session::hello() {
@@ -282,6 +327,7 @@ void Session::say_end(const Recorder& recorder, const Ended& ended) const {
 void Session::finish() {
     end_recording("agent ends", 0);
     worker_.stop();
+    if (health_) health_->stop();
     if (!link_) return;
     const Link::Status status = link_->status();
     if (status.spool_bytes != 0 || status.queue_batches != 0) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "agent/commands.h"
+#include "agent/health/reporter.h"
 #include "agent/launch.h"
 #include "agent/link/link.h"
 #include "agent/options.h"
@@ -41,12 +42,15 @@ private:
     Result<Running> resume() override;
     Result<std::optional<Running>> configure(const SettingsChange& change) override;
     Result<bool> resolve_kernel() override;
+    HealthSettings configure_metrics(const HealthChange& change) override;
     std::vector<ProcessEntry> list_processes() override;
     ProcessCheck verify_pid(std::uint32_t pid) override;
     Result<Capabilities> reprobe() override;
 
     Result<bool> start_link();
     wire::Hello hello();
+    void start_health();
+    std::optional<Watched> look_at_own_state();
     void take_command(wire::Command command);
     void handle_commands();
 
@@ -74,6 +78,7 @@ private:
     UniqueFd signals_, wake_;
     Machine machine_ = describe_machine();
     Sysfs sysfs_ = real_sysfs();
+    ResidentMemory memory_;
     std::string agent_id_;
     Settings settings_;                    // of the next start; of run()'s thread, read by the worker under mutex_
     std::vector<EventSpec> first_events_;  // of settings_, for the target of the command line
@@ -97,7 +102,8 @@ private:
     std::deque<wire::Command> commands_;
     std::string waiting_for_;
 
-    Worker worker_;  // last: its jobs use everything above
+    std::optional<HealthReporter> health_;
+    Worker worker_;  // these two last: their threads use everything above
 };
 
 }  // namespace flamewire::agent

@@ -123,6 +123,7 @@ Result<Running> Session::record(std::vector<std::uint32_t> pids, Settings settin
         waiting_for_.clear();
     }
     waiting_for_name_ = false;
+    health_->round_soon();
     const bool until_command_ends = command_ != nullptr && !options_.duration_given;
     if (options_.mode == Mode::output && !until_command_ends)
         output_ends_ns_ =
@@ -222,6 +223,13 @@ Result<bool> Session::resolve_kernel() {
     if (!recording_ || !current) return fail(ErrorCode::busy, "not profiling");
     current->resolve_kernel();
     return true;
+}
+
+HealthSettings Session::configure_metrics(const HealthChange& change) {
+    const HealthSettings before = health_->settings();
+    const HealthSettings now = changed(before, change);
+    if (now != before) health_->change(now);
+    return now;
 }
 
 std::vector<ProcessEntry> Session::list_processes() {

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -30,6 +31,8 @@ using asio::ip::tcp;
 constexpr std::size_t max_queue_batches =
     32;  // 8 s of batches: the link thread only encodes, so this is a machine that stands still
 constexpr std::size_t burst_bytes = 64U << 10;  // copied into the socket's buffer at a time
+// Device health that waits for the link thread: rounds of a machine that stands still.
+constexpr std::uint32_t max_waiting_metrics = 64;
 constexpr std::uint32_t answer_ms = 10'000;
 constexpr std::size_t max_candidates = 4;  // connections that have not answered the hello yet, when listening
 
@@ -49,6 +52,7 @@ public:
     void run();
 
     void reply(std::string json) override;
+    void send_metrics(std::string json) override;
     void begin_recording(const wire::RecordingId& id) override;
     bool push(wire::Batch& batch, const wire::EventPeriods& periods) override;
     [[nodiscard]] Status status() const override;
@@ -85,6 +89,7 @@ private:
     void on_closed(const ConnectionPtr& connection, const std::string& reason);
     void pump();
     void publish();
+    [[nodiscard]] bool takes_metrics() const;
 
     LinkOptions options_;
     Callbacks callbacks_;
@@ -106,6 +111,8 @@ private:
     bool scheduled_ = false, taking_ = false, stopped_ = false;
     std::size_t kept_batches_ = 0;
     Status status_;
+    std::atomic<std::uint32_t> waiting_metrics_{0};
+    std::atomic<std::uint64_t> dropped_metrics_{0};
 
     std::thread thread_;
 };
@@ -146,6 +153,24 @@ void TcpLink::reply(std::string json) {
     asio::post(io_, [this, json = std::move(json)] {
         const ConnectionPtr to = current_ ? current_ : candidates_.empty() ? nullptr : candidates_.back();
         if (to) to->write(wire::encode_frame(wire::Flag::reply, json));
+    });
+}
+
+// The newest health is in the next frame, so none waits behind bytes that the server does not read.
+bool TcpLink::takes_metrics() const { return current_ && current_->ready && current_->waiting_bytes() < burst_bytes; }
+
+void TcpLink::send_metrics(std::string json) {
+    if (waiting_metrics_.fetch_add(1) >= max_waiting_metrics) {
+        --waiting_metrics_;
+        ++dropped_metrics_;
+        return;
+    }
+    asio::post(io_, [this, json = std::move(json)] {
+        --waiting_metrics_;
+        if (takes_metrics())
+            current_->write(wire::encode_frame(wire::Flag::metrics, json));
+        else
+            ++dropped_metrics_;
     });
 }
 
@@ -372,6 +397,7 @@ Link::Status TcpLink::status() const {
     const std::lock_guard lock(mutex_);
     Status status = status_;
     status.queue_batches = static_cast<std::uint32_t>(queue_.size());
+    status.dropped_metrics = dropped_metrics_;
     return status;
 }
 

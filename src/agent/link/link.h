@@ -46,6 +46,9 @@ public:
 
     // From any thread. Dropped when there is no connection.
     virtual void reply(std::string json) = 0;
+    // A frame of device health (JSON object), from any thread; never blocks. Health has no spool: without a connection
+    // whose hello was answered, or when the link has no room for it, the frame is dropped and counted.
+    virtual void send_metrics(std::string json) = 0;
     // A new recording begins; the batches pushed from now on are its. What is left of the one before is sent first;
     // recordings that wait behind others share the spool's bound, and the oldest go when it is reached.
     virtual void begin_recording(const wire::RecordingId& id) = 0;
@@ -62,6 +65,7 @@ public:
         std::uint64_t spool_bytes = 0;
         std::uint64_t acknowledged_seq = 0;  // of the newest recording
         std::uint64_t sent_bytes = 0;        // of all frames, since start
+        std::uint64_t dropped_metrics = 0;   // frames
     };
     [[nodiscard]] virtual Status status() const = 0;
 

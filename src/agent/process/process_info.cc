@@ -51,8 +51,11 @@ std::optional<ProcStat> parse_stat(std::string_view text) {
         const auto value = take_number(field, 10);  // some are negative; none of ours
         if (number == 4) stat.parent_pid = to_u32(value);
         if (number == 9) stat.flags = value.value_or(0);
+        if (number == 10) stat.minor_faults = value.value_or(0);
+        if (number == 12) stat.major_faults = value.value_or(0);
         if (number == 14) stat.user_ticks = value.value_or(0);
         if (number == 15) stat.system_ticks = value.value_or(0);
+        if (number == 20) stat.threads = value.value_or(0);
         if (number == 22) stat.start_ticks = value.value_or(0);
     }
     return stat;

@@ -17,6 +17,7 @@ struct ProcStat {
     char state = '?';
     std::uint32_t parent_pid = 0;
     std::uint64_t flags = 0, user_ticks = 0, system_ticks = 0;
+    std::uint64_t minor_faults = 0, major_faults = 0, threads = 0;
     std::uint64_t start_ticks = 0;                                                   // since boot
     [[nodiscard]] bool kernel_thread() const { return (flags & 0x0020'0000) != 0; }  // PF_KTHREAD
 };

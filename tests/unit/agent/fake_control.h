@@ -18,6 +18,7 @@ public:
     std::vector<std::string> calls;
     StartRequest started;
     SettingsChange change;
+    HealthSettings health;
     std::uint32_t verified_pid = 0;
 
     FakeControl() {
@@ -67,6 +68,11 @@ public:
         calls.emplace_back("resolve_kernel");
         if (refuse) return std::unexpected(*refuse);
         return true;
+    }
+    HealthSettings configure_metrics(const HealthChange& wanted) override {
+        calls.emplace_back("configure_metrics");
+        health = agent::changed(health, wanted);
+        return health;
     }
     std::vector<ProcessEntry> list_processes() override {
         calls.emplace_back("list_processes");

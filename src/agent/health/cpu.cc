@@ -1,0 +1,112 @@
+#include "agent/health/cpu.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "agent/process/proc_text.h"
+
+namespace flamewire::agent {
+namespace {
+
+// The line of interrupts has a number for each line of the machine, of which only the first, their sum, matters: it may
+// be cut.
+constexpr std::size_t buffer_bytes = 4096;
+constexpr std::size_t max_cpus = 8192;  // NR_CPUS of the largest kernels
+constexpr std::size_t idle = 3, iowait = 4;
+
+std::optional<std::uint64_t> number_in(std::string_view& line) {
+    std::string_view field = take_field(line);
+    return take_number(field, 10);
+}
+
+// Old kernels have fewer columns; what is not there is 0.
+CpuTicks take_ticks(std::string_view line) {
+    CpuTicks ticks{};
+    for (std::uint64_t& value : ticks) value = number_in(line).value_or(0);
+    return ticks;
+}
+
+struct Used {
+    std::uint64_t busy = 0, total = 0;
+};
+
+std::uint64_t sum(const CpuTicks& ticks) {
+    std::uint64_t total = 0;
+    for (const std::uint64_t value : ticks) total += value;
+    return total;
+}
+
+// Nothing when the counters began anew, as they may when a CPU goes and comes back.
+std::optional<Used> used_between(const CpuTicks& before, const CpuTicks& now) {
+    if (sum(now) <= sum(before)) return std::nullopt;
+    Used used;
+    for (std::size_t i = 0; i < now.size(); ++i) {
+        // Single columns run backwards a little when a tickless CPU wakes up.
+        const std::uint64_t more = now[i] > before[i] ? now[i] - before[i] : 0;
+        used.total += more;
+        if (i != idle && i != iowait) used.busy += more;
+    }
+    return used;
+}
+
+std::uint32_t permille(const Used& used) {
+    return static_cast<std::uint32_t>((used.busy * 1000 + used.total / 2) / used.total);
+}
+
+}  // namespace
+
+KernelStat read_kernel_stat(const std::string& proc_root) {
+    KernelStat stat;
+    auto reader = LineReader::open(proc_root + "/stat", buffer_bytes);
+    if (!reader) return stat;
+    std::string_view line;
+    while (reader->next(line)) {
+        std::string_view key = take_field(line);
+        if (key == "cpu") {
+            stat.all = take_ticks(line);
+        } else if (key.starts_with("cpu")) {
+            key.remove_prefix(3);
+            const auto cpu = take_number(key, 10);
+            if (cpu && *cpu < max_cpus && stat.cpus.size() < max_cpus)
+                stat.cpus.push_back({static_cast<std::uint32_t>(*cpu), take_ticks(line)});
+        } else if (key == "intr") {
+            stat.interrupts = number_in(line);
+        } else if (key == "ctxt") {
+            stat.context_switches = number_in(line);
+        } else if (key == "procs_running") {
+            stat.procs_running = number_in(line);
+        } else if (key == "procs_blocked") {
+            stat.procs_blocked = number_in(line);
+            break;  // what follows is about soft interrupts
+        }
+    }
+    std::sort(stat.cpus.begin(), stat.cpus.end(), [](const CpuTimes& a, const CpuTimes& b) { return a.cpu < b.cpu; });
+    return stat;
+}
+
+CpuShares CpuUsage::next(const KernelStat& stat) {
+    CpuShares shares;
+    if (before_) {
+        Used all;
+        auto old = before_->cpus.begin();
+        for (const CpuTimes& now : stat.cpus) {
+            while (old != before_->cpus.end() && old->cpu < now.cpu) ++old;
+            if (old == before_->cpus.end()) break;
+            if (old->cpu != now.cpu) continue;
+            const auto used = used_between(old->ticks, now.ticks);
+            if (!used) continue;
+            shares.cpus.push_back({now.cpu, permille(*used)});
+            all.busy += used->busy;
+            all.total += used->total;
+        }
+        // The sum of the CPUs and not the line that has it: in that line the idle time of a CPU that goes offline runs
+        // backwards, and the machine would look busy.
+        if (all.total == 0 && stat.cpus.empty() && before_->all && stat.all)
+            all = used_between(*before_->all, *stat.all).value_or(Used{});
+        if (all.total != 0) shares.overall_permille = permille(all);
+    }
+    before_ = Before{stat.all, stat.cpus};
+    return shares;
+}
+
+}  // namespace flamewire::agent

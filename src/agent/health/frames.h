@@ -1,0 +1,42 @@
+// The JSON of each kind of health frame (flag 4, docs/wire.md). What is not known is left out; only shares that have no
+// look before them are null.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "agent/health/io.h"
+#include "agent/health/process.h"
+#include "agent/health/system.h"
+
+namespace flamewire::agent {
+
+// One moment by two clocks: people read the first, samples carry the second.
+struct Moment {
+    std::int64_t realtime_ns = 0;
+    std::uint64_t monotonic_ns = 0;
+};
+
+// What the agent itself costs and holds.
+struct OwnCost {
+    std::uint64_t cpu_ns = 0;
+    std::uint64_t rss_bytes = 0;  // 0: not known
+    std::uint64_t ring_bytes = 0;
+    std::uint32_t queue_batches = 0;
+    std::uint64_t spool_bytes = 0;
+    std::uint64_t samples_read = 0, samples_lost = 0;
+    std::uint64_t frames_dropped = 0;  // health frames for which the link had no room
+};
+
+std::string system_frame(const Moment& now, const SystemHealth& health);
+std::string process_frame(const Moment& now, const ProcessHealth& process);
+std::string network_frame(const Moment& now, std::span<const NetworkInterface> interfaces);
+std::string disk_frame(const Moment& now, std::span<const Disk> disks, const std::optional<ProcessIo>& target);
+std::string threads_frame(const Moment& now, std::uint32_t pid, std::uint64_t ticks_per_second,
+                          std::span<const ThreadTicks> threads);
+// `cpu_permille`: of one CPU, since the frame before.
+std::string agent_frame(const Moment& now, const OwnCost& cost, std::optional<std::uint32_t> cpu_permille);
+
+}  // namespace flamewire::agent

@@ -1,0 +1,29 @@
+// The health of the machine as a whole, one look at everything that the frame `system` tells.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "agent/health/cpu.h"
+#include "agent/health/memory.h"
+#include "agent/health/roots.h"
+
+namespace flamewire::agent {
+
+struct SystemHealth {
+    KernelStat stat;
+    CpuShares shares;
+    std::vector<std::uint64_t> frequencies_mhz;  // of stat.cpus; empty: not known
+    Memory memory;
+    std::optional<MemoryLimit> memory_limit;
+    std::optional<std::array<std::uint64_t, 3>> load_hundredths;  // over 1, 5 and 15 minutes
+    std::optional<std::int64_t> temperature_c;
+    std::optional<std::uint64_t> uptime_s;
+};
+
+// `usage` has the look before this one.
+SystemHealth read_system_health(const HealthRoots& roots, CpuUsage& usage);
+
+}  // namespace flamewire::agent
