@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <numeric>
 
 #include "agent/perf/open_error.h"
 #include "agent/perf/pmu.h"
@@ -27,14 +26,6 @@ void raise_open_files_limit() {
     if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
     limit.rlim_cur = limit.rlim_max;
     (void)::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-std::vector<std::uint32_t> online_cpus() {
-    if (const auto text = real_sysfs().read("devices/system/cpu/online"))
-        if (auto cpus = parse_cpu_list(*text); cpus && !cpus->empty()) return *std::move(cpus);
-    std::vector<std::uint32_t> cpus(static_cast<std::size_t>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L)));
-    std::iota(cpus.begin(), cpus.end(), 0U);
-    return cpus;
 }
 
 }  // namespace
@@ -115,7 +106,7 @@ RingDemand ThreadEventSet::ring_demand() const {
 }
 
 Result<bool> ThreadEventSet::open_rings() {
-    const std::vector<std::uint32_t> cpus = online_cpus();
+    const std::vector<std::uint32_t> cpus = online_cpus(real_sysfs());
     RingDemand demand = ring_demand();
     demand.cpus = cpus.size();
     const auto page_size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));

@@ -13,11 +13,13 @@
 namespace flamewire::agent {
 namespace {
 
-int open_event(perf_event_attr& attr, pid_t pid, int cpu) {
+int open_in_group(perf_event_attr& attr, pid_t pid, int cpu, int leader) {
     attr.size = sizeof attr;
-    const long fd = ::syscall(SYS_perf_event_open, &attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    const long fd = ::syscall(SYS_perf_event_open, &attr, pid, cpu, leader, PERF_FLAG_FD_CLOEXEC);
     return fd < 0 ? -errno : static_cast<int>(fd);
 }
+
+int open_event(perf_event_attr& attr, pid_t pid, int cpu) { return open_in_group(attr, pid, cpu, -1); }
 
 int control(int fd, unsigned long request, unsigned long argument) {
     const int answer = ::ioctl(fd, request, argument);
@@ -52,8 +54,8 @@ std::optional<std::int64_t> read_sysctl(const std::string& name) {
 }  // namespace
 
 const Kernel& real_kernel() {
-    static const Kernel kernel{open_event, control, event_id, read_values, map_ring, [](int fd) { ::close(fd); },
-                               read_sysctl};
+    static const Kernel kernel{open_event,  control,      event_id, read_values, map_ring, [](int fd) { ::close(fd); },
+                               read_sysctl, open_in_group};
     return kernel;
 }
 

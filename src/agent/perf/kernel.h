@@ -29,6 +29,8 @@ struct Kernel {
     std::function<void(int fd)> close;
     // The number in /proc/sys/kernel/NAME.
     std::function<std::optional<std::int64_t>(const std::string& name)> sysctl;
+    // As open, into the group of `leader` (-1: it leads one itself).
+    std::function<int(perf_event_attr& attr, pid_t pid, int cpu, int leader)> open_in_group = {};
 };
 
 // The real one.

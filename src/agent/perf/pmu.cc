@@ -1,10 +1,12 @@
 #include "agent/perf/pmu.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <numeric>
 
 namespace flamewire::agent {
 namespace {
@@ -137,6 +139,14 @@ std::optional<std::vector<std::uint32_t>> parse_cpu_list(std::string_view text) 
     }
     std::sort(cpus.begin(), cpus.end());
     cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
+    return cpus;
+}
+
+std::vector<std::uint32_t> online_cpus(const Sysfs& sysfs) {
+    if (const auto text = sysfs.read("devices/system/cpu/online"))
+        if (auto cpus = parse_cpu_list(*text); cpus && !cpus->empty()) return *std::move(cpus);
+    std::vector<std::uint32_t> cpus(static_cast<std::size_t>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L)));
+    std::iota(cpus.begin(), cpus.end(), 0U);
     return cpus;
 }
 

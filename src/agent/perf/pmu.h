@@ -25,6 +25,9 @@ struct Pmu {
 // "0-3,8" as numbers, ascending; nothing when it is malformed or names a CPU above 65,535.
 std::optional<std::vector<std::uint32_t>> parse_cpu_list(std::string_view text);
 
+// Those that threads run on now; not empty.
+std::vector<std::uint32_t> online_cpus(const Sysfs& sysfs);
+
 // not_found when this machine has no such PMU; the message names those that there are.
 Result<Pmu> read_pmu(std::string_view name, const Sysfs& sysfs);
 // Names in the PMU folder, sorted; empty when there is none.

@@ -20,10 +20,9 @@ struct OpenPart {
 
 // Opens one part on this thread, stepping down what this kernel may not know. The part and `precise` are changed to
 // what worked.
-int open_part(EventPart& part, EventSpec& spec, const SampleAttrOptions& options, const Capabilities& capabilities,
-              const Kernel& calls) {
+int open_part(EventPart& part, EventSpec& spec, const MakeAttr& make_attr, const Kernel& calls) {
     for (;;) {
-        perf_event_attr attr = sample_attr(spec, part, options, capabilities);
+        perf_event_attr attr = make_attr(spec, part);
         attr.inherit = 0;
         attr.disabled = 0;
         attr.enable_on_exec = 0;
@@ -89,6 +88,13 @@ void spin(std::span<const OpenPart> open, std::vector<Trial>& trials, const Kern
 
 std::vector<Trial> try_events(std::span<const EventSpec> specs, const SampleAttrOptions& options,
                               const Capabilities& capabilities, const Kernel& calls) {
+    return try_events(
+        specs,
+        [&](const EventSpec& spec, const EventPart& part) { return sample_attr(spec, part, options, capabilities); },
+        calls);
+}
+
+std::vector<Trial> try_events(std::span<const EventSpec> specs, const MakeAttr& make_attr, const Kernel& calls) {
     std::vector<Trial> trials;
     std::vector<OpenPart> open;
     for (const EventSpec& wanted : specs) {
@@ -96,7 +102,7 @@ std::vector<Trial> try_events(std::span<const EventSpec> specs, const SampleAttr
         trial.spec.parts.clear();
         int first_error = 0;
         for (EventPart part : wanted.parts) {
-            const int fd = open_part(part, trial.spec, options, capabilities, calls);
+            const int fd = open_part(part, trial.spec, make_attr, calls);
             if (fd < 0) {
                 first_error = first_error != 0 ? first_error : -fd;
                 continue;

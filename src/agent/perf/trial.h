@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -15,12 +16,17 @@ namespace flamewire::agent {
 struct Trial {
     EventSpec spec;         // as it can be opened: parts that the kernel refused are gone, precise may be lower
     int error = 0;          // errno, when no part could be opened
-    bool counted = true;    // false: a hardware event opened and ran but counted nothing
+    bool counted = true;    // false: a hardware event opened but counted nothing
     bool scheduled = true;  // false: it never got a counter
     [[nodiscard]] bool works() const { return error == 0 && counted && scheduled; }
 };
 
+// The attributes that one part of a spec is to be opened with; whose thread it is for, and how it is read, is up to the trial.
+using MakeAttr = std::function<perf_event_attr(const EventSpec& spec, const EventPart& part)>;
+
 // All specs at once. At most 50 ms, and only as long as some hardware event has not counted yet.
+std::vector<Trial> try_events(std::span<const EventSpec> specs, const MakeAttr& make_attr, const Kernel& calls);
+// As samples.
 std::vector<Trial> try_events(std::span<const EventSpec> specs, const SampleAttrOptions& options,
                               const Capabilities& capabilities, const Kernel& calls);
 
