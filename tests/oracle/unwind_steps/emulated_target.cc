@@ -1,7 +1,4 @@
 // Single steps through the GDB stub of qemu's user emulation. Source: GDB manual, appendix "GDB Remote Serial Protocol".
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -9,9 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 
 #include "base/file.h"
 #include "elf/elf_file.h"

@@ -93,7 +93,8 @@ public:
             Mapping mapping;
             char dash = 0;
             std::string permissions, device, inode;
-            line >> std::hex >> mapping.start >> dash >> mapping.end >> permissions >> mapping.offset >> device >> inode;
+            line >> std::hex >> mapping.start >> dash >> mapping.end >> permissions >> mapping.offset >> device >>
+                inode;
             line >> mapping.path;
             mapping.executable = permissions.size() > 2 && permissions[2] == 'x';
             mappings.push_back(mapping);

@@ -17,10 +17,10 @@ std::uint64_t arm_call_returns_to(Target& target, std::uint64_t pc, std::uint64_
     const auto first = target.read_value<std::uint16_t>(pc), second = target.read_value<std::uint16_t>(pc + 2);
     if (!first || !second) return 0;
     const std::uint32_t word = std::uint32_t{*second} << 16 | *first;
-    if (lr == pc + 2 + 1 && (*first & 0xff87) == 0x4780) return pc + 2;                         // blx register
+    if (lr == pc + 2 + 1 && (*first & 0xff87) == 0x4780) return pc + 2;                                  // blx register
     if (lr == pc + 4 + 1 && (*first & 0xf800) == 0xf000 && (*second & 0xc000) == 0xc000) return pc + 4;  // bl, blx
-    const bool arm_call = (word >> 28 != 15 && (word >> 24 & 15) == 11) || word >> 25 == 0x7d ||
-                          (word & 0x0ffffff0) == 0x012fff30;
+    const bool arm_call =
+        (word >> 28 != 15 && (word >> 24 & 15) == 11) || word >> 25 == 0x7d || (word & 0x0ffffff0) == 0x012fff30;
     return lr == pc + 4 && arm_call ? pc + 4 : 0;
 }
 
@@ -51,7 +51,7 @@ ShadowStack::Kind ShadowStack::kind_x86(Target& target, const Registers& registe
 
 ShadowStack::Kind ShadowStack::kind_aarch64(Target& target, const Registers& registers) {
     const std::uint32_t code = target.read_value<std::uint32_t>(registers.pc()).value_or(0);
-    if (code >> 26 == 0x25 || (code & 0xfffffc1f) == 0xd63f0000) return Kind::call;  // bl, blr
+    if (code >> 26 == 0x25 || (code & 0xfffffc1f) == 0xd63f0000) return Kind::call;                 // bl, blr
     if ((code & 0xfffff800) == 0xd73f0800 || (code & 0xfffff81f) == 0xd63f081f) return Kind::call;  // blraa, blraaz…
     constexpr std::uint64_t rt_sigreturn = 139;
     if (code == 0xd4000001 && registers.get(8) == rt_sigreturn) return Kind::sigreturn;
@@ -69,9 +69,14 @@ void ShadowStack::before(Target& target, const Registers& registers) {
     pc_ = registers.pc();
     sp_ = registers.sp();
     switch (arch_) {
-        case Arch::x86_64: kind_ = kind_x86(target, registers); break;
-        case Arch::aarch64: kind_ = kind_aarch64(target, registers); break;
-        default: kind_ = kind_arm(target, registers);
+        case Arch::x86_64:
+            kind_ = kind_x86(target, registers);
+            break;
+        case Arch::aarch64:
+            kind_ = kind_aarch64(target, registers);
+            break;
+        default:
+            kind_ = kind_arm(target, registers);
     }
 }
 
@@ -101,7 +106,8 @@ std::uint64_t ShadowStack::signal_frame(Target& target, const Registers& registe
     const std::uint64_t saved_pc = arch_ == Arch::arm ? 32 + 15 * 4 : 128 + 176 + 8 + 32 * 8;
     constexpr std::uint64_t most = 512;
     for (std::uint64_t frame = registers.sp(); frame < registers.sp() + most; frame += 4)
-        if ((target.read_value<std::uint64_t>(frame + saved_pc).value_or(0) & (arch_ == Arch::arm ? 0xffffffff : ~0ull)) == pc_)
+        if ((target.read_value<std::uint64_t>(frame + saved_pc).value_or(0) &
+             (arch_ == Arch::arm ? 0xffffffff : ~0ull)) == pc_)
             return frame;
     return registers.sp();
 }
@@ -116,7 +122,8 @@ void ShadowStack::enter_handler(Target& target, const Registers& registers) {
         call.caller_sp += 8;
     } else {
         call.return_to = registers.get(arch_ == Arch::arm ? 14 : 30);
-        if (arch_ == Arch::arm) call.return_to &= ~std::uint64_t{1};
+        // Without the Thumb bit; without a signature, if the handler's first instruction made one.
+        call.return_to &= arch_ == Arch::arm ? ~std::uint64_t{1} : (std::uint64_t{1} << 48) - 1;
     }
     level.calls.push_back(call);
     levels_.push_back(level);

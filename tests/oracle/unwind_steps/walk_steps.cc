@@ -132,8 +132,8 @@ public:
 
 private:
     static constexpr std::uint64_t reserved = std::uint64_t{1} << 34;
-    std::byte* area_ = static_cast<std::byte*>(::mmap(nullptr, reserved, PROT_READ | PROT_WRITE,
-                                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    std::byte* area_ = static_cast<std::byte*>(
+        ::mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
 };
 
 struct Totals {
@@ -212,7 +212,8 @@ private:
     bool keep_judged(std::vector<TrueFrame>& truth) const {
         const auto elsewhere = std::ranges::find_if(truth, [&](const TrueFrame& frame) {
             const std::uint64_t address = frame.pc - (frame.return_address ? 1 : 0);
-            return std::ranges::none_of(judged_, [&](const StackRange& range) { return range.start <= address && address < range.end; });
+            return std::ranges::none_of(
+                judged_, [&](const StackRange& range) { return range.start <= address && address < range.end; });
         });
         if (elsewhere == truth.begin()) return false;
         if (elsewhere != truth.end()) truth.erase(elsewhere + 1, truth.end());
@@ -223,7 +224,8 @@ private:
     static bool is_rewritten(const std::vector<TrueFrame>& truth, const StackCopy& copy) {
         for (const TrueFrame& frame : truth) {
             std::uint64_t slot = 0;
-            if (frame.return_address && read_at(copy.bytes, frame.sp - 8 - copy.address, slot) && slot != frame.pc) return true;
+            if (frame.return_address && read_at(copy.bytes, frame.sp - 8 - copy.address, slot) && slot != frame.pc)
+                return true;
         }
         return false;
     }
@@ -242,15 +244,15 @@ private:
 
     [[nodiscard]] std::size_t first_difference(const std::vector<TrueFrame>& truth) const {
         std::size_t at = 0;
-        while (at < truth.size() && at < frames_.size() && frames_[at].pc == truth[at].pc && frames_[at].sp == truth[at].sp &&
-               frames_[at].return_address == truth[at].return_address)
+        while (at < truth.size() && at < frames_.size() && frames_[at].pc == truth[at].pc &&
+               frames_[at].sp == truth[at].sp && frames_[at].return_address == truth[at].return_address)
             ++at;
         return at;
     }
 
     std::string text_of(const std::string& where, const std::vector<TrueFrame>& truth, StopReason stop) {
-        std::string text = "wrong at " + where + " (step " + std::to_string(totals_.steps) + "), stopped: " +
-                           std::string(name_of(stop)) + "\n";
+        std::string text = "wrong at " + where + " (step " + std::to_string(totals_.steps) +
+                           "), stopped: " + std::string(name_of(stop)) + "\n";
         for (std::size_t at = 0; at < std::max(truth.size(), frames_.size()); ++at) {
             const std::string mine = at < frames_.size() ? modules_.place(frames_[at].pc) : "-";
             const std::string real = at < truth.size() ? modules_.place(truth[at].pc) : "-";
@@ -259,7 +261,8 @@ private:
             char line[256];
             std::snprintf(line, sizeof line, "  %s %-34s sp %#-16llx true: %-34s sp %#llx\n",
                           mine == real && mine_sp == real_sp ? " " : "!", mine.c_str(),
-                          static_cast<unsigned long long>(mine_sp), real.c_str(), static_cast<unsigned long long>(real_sp));
+                          static_cast<unsigned long long>(mine_sp), real.c_str(),
+                          static_cast<unsigned long long>(real_sp));
             text += line;
         }
         return text;
@@ -271,7 +274,7 @@ private:
     Copy copy_;
     std::vector<StackRange> judged_;
     std::vector<Frame> frames_;
-    std::vector<Suspect> suspects_;      // every wrong step
+    std::vector<Suspect> suspects_;     // every wrong step
     std::size_t settled_suspects_ = 0;  // of these, before the last right one
     Totals totals_;
     bool was_unsettled_ = false;
@@ -281,13 +284,17 @@ int report(const Comparison& comparison) {
     comparison.show();
     const Totals& totals = comparison.totals();
     const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
-    for (const auto& [place, count] : totals.wrong_places) std::printf("wrong %llu times at %s\n", number(count), place.c_str());
+    for (const auto& [place, count] : totals.wrong_places)
+        std::printf("wrong %llu times at %s\n", number(count), place.c_str());
     for (const auto& [place, count] : totals.no_table_places)
         std::printf("no table, %llu times, at %s\n", number(count), place.c_str());
-    const auto found = [&](FoundBy how) { return number(comparison.unwinder().counts().found[static_cast<std::size_t>(how)]); };
-    std::printf("steps %llu right %llu wrong %llu no_table %llu unsettled %llu not_root %llu in_handlers %llu deepest %zu\n",
-                number(totals.steps), number(totals.right), number(totals.wrong), number(totals.no_table),
-                number(totals.unsettled), number(totals.not_root), number(totals.in_handlers), totals.deepest);
+    const auto found = [&](FoundBy how) {
+        return number(comparison.unwinder().counts().found[static_cast<std::size_t>(how)]);
+    };
+    std::printf(
+        "steps %llu right %llu wrong %llu no_table %llu unsettled %llu not_root %llu in_handlers %llu deepest %zu\n",
+        number(totals.steps), number(totals.right), number(totals.wrong), number(totals.no_table),
+        number(totals.unsettled), number(totals.not_root), number(totals.in_handlers), totals.deepest);
     std::printf("found by rule %llu expression %llu signal %llu frame_pointer %llu link_register %llu\n",
                 found(FoundBy::rule), found(FoundBy::expression), found(FoundBy::signal), found(FoundBy::frame_pointer),
                 found(FoundBy::link_register));

@@ -1,0 +1,30 @@
+"""At every instruction, under qemu's user emulation: see steps.py.
+
+32-bit ARM is judged in the program's own functions: Debian's libc for it has tables for a fifth of its code. With .debug_frame every instruction
+must be right. With .ARM.exidx alone it cannot be: the index has one description of a function, which holds between its prologue and its
+epilogue. That share is measured, and what is wrong must be in a prologue or an epilogue.
+"""
+import pytest
+
+from steps import WALK_STEPS, Outcome, Program, need
+
+
+@pytest.mark.parametrize("flags", ["-O2 -mthumb", "-Os -mthumb", "-O2 -marm", "-O0 -mthumb"])
+def test_arm_debug_frame(tmp_path, flags):
+    need("qemu-arm-static")
+    program = Program(tmp_path, "arm", "arm-linux-gnueabihf-gcc", flags + " -static", defines=["PLAIN"])
+    outcome = Outcome([WALK_STEPS, "emulator", "qemu-arm-static", "arm", program.path, program.ranges()])
+    outcome.check(steps=800, whole_stacks=False)
+
+
+@pytest.mark.parametrize("flags", ["-O2 -mthumb", "-O2 -marm"])
+def test_arm_exidx_alone(tmp_path, flags):
+    need("qemu-arm-static")
+    program = Program(tmp_path, "arm", "arm-linux-gnueabihf-gcc", flags + " -funwind-tables -static", defines=["PLAIN"],
+                      strip=["-R", ".debug_frame"])
+    outcome = Outcome([WALK_STEPS, "emulator", "qemu-arm-static", "arm", program.path, program.ranges()])
+    count = outcome.count
+    share = count["right"] / count["steps"]
+    print(f"{100 * share:.1f} % of {count['steps']} instructions right by .ARM.exidx alone")
+    assert count["steps"] >= 800
+    assert share >= 0.75
