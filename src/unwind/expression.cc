@@ -262,7 +262,7 @@ void Machine::unary(std::uint8_t operation) {
 }
 
 std::uint64_t Machine::shifted(std::uint8_t operation, std::uint64_t value, std::uint64_t by) const {
-    const unsigned bits = 8u * word_size_;
+    const unsigned bits = word_size_ == 8 ? 64 : 32;
     if (operation == op_shra) return static_cast<std::uint64_t>(as_signed(value) >> (by < bits ? by : bits - 1));
     if (by >= bits) return 0;
     return operation == op_shl ? value << by : value >> by;
