@@ -72,6 +72,8 @@ class Function:
                 if following is None or following[0] != row[0]]
         ends = [row[0] for row in rows[1:]] + [self.end]
         for (start, cfa, rules), end in zip(rows, ends):
+            if start == self.end:
+                continue  # an instruction behind the last byte gives a row of no bytes
             flags = (("signal",) if self.signal else ()) + (("signed",) if self.signs.get(start) else ())
             yield start, end, cfa, flags, rules
 
