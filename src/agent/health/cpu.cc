@@ -1,6 +1,5 @@
 #include "agent/health/cpu.h"
 
-#include <algorithm>
 #include <string_view>
 
 #include "agent/process/proc_text.h"
@@ -67,7 +66,8 @@ KernelStat read_kernel_stat(const std::string& proc_root) {
         } else if (key.starts_with("cpu")) {
             key.remove_prefix(3);
             const auto cpu = take_number(key, 10);
-            if (cpu && *cpu < max_cpus && stat.cpus.size() < max_cpus)
+            const bool ascending = cpu && (stat.cpus.empty() || stat.cpus.back().cpu < *cpu);
+            if (ascending && *cpu < max_cpus)
                 stat.cpus.push_back({static_cast<std::uint32_t>(*cpu), take_ticks(line)});
         } else if (key == "intr") {
             stat.interrupts = number_in(line);
@@ -80,7 +80,6 @@ KernelStat read_kernel_stat(const std::string& proc_root) {
             break;  // what follows is about soft interrupts
         }
     }
-    std::sort(stat.cpus.begin(), stat.cpus.end(), [](const CpuTimes& a, const CpuTimes& b) { return a.cpu < b.cpu; });
     return stat;
 }
 

@@ -15,9 +15,9 @@ public:
 };
 
 // Null when there is nothing to compare with yet.
-void put_share(JsonObject& json, std::string_view name, std::optional<std::uint32_t> permille) {
-    if (permille)
-        json.decimal(name, *permille, 1);
+void put_share(JsonObject& json, std::string_view name, std::optional<std::uint32_t> share, unsigned digits = 1) {
+    if (share)
+        json.decimal(name, *share, digits);
     else
         json.null(name);
 }
@@ -162,9 +162,9 @@ std::string threads_frame(const Moment& now, std::uint32_t pid, std::uint64_t ti
     return frame.finish();
 }
 
-std::string agent_frame(const Moment& now, const OwnCost& cost, std::optional<std::uint32_t> cpu_permille) {
+std::string agent_frame(const Moment& now, const OwnCost& cost, std::optional<std::uint32_t> cpu_share) {
     Frame frame(now, "agent");
-    put_share(frame, "cpu_pct", cpu_permille);
+    put_share(frame, "cpu_pct", cpu_share, 2);
     if (cost.rss_bytes != 0) frame.number("rss_kb", cost.rss_bytes / 1024);
     frame.number("ring_kb", cost.ring_bytes / 1024)
         .number("queue_batches", cost.queue_batches)

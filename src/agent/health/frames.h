@@ -36,7 +36,7 @@ std::string network_frame(const Moment& now, std::span<const NetworkInterface> i
 std::string disk_frame(const Moment& now, std::span<const Disk> disks, const std::optional<ProcessIo>& target);
 std::string threads_frame(const Moment& now, std::uint32_t pid, std::uint64_t ticks_per_second,
                           std::span<const ThreadTicks> threads);
-// `cpu_permille`: of one CPU, since the frame before.
-std::string agent_frame(const Moment& now, const OwnCost& cost, std::optional<std::uint32_t> cpu_permille);
+// `cpu_share`: of one CPU, since the frame before, in hundredths of a percent.
+std::string agent_frame(const Moment& now, const OwnCost& cost, std::optional<std::uint32_t> cpu_share);
 
 }  // namespace flamewire::agent

@@ -69,6 +69,13 @@ void complete(ProcessHealth& process, const std::string& proc_root) {
 
 }  // namespace
 
+// A pid that came back is another process.
+const ProcessWatch::Before* ProcessWatch::before(std::uint32_t pid, const ProcStat& stat) const {
+    for (const Before& entry : before_)
+        if (entry.pid == pid) return entry.start_ticks == stat.start_ticks ? &entry : nullptr;
+    return nullptr;
+}
+
 std::vector<ProcessHealth> ProcessWatch::look(const std::string& proc_root, std::span<const std::uint32_t> pids,
                                               std::size_t most, std::uint64_t now_ns) {
     struct Candidate {
@@ -76,37 +83,35 @@ std::vector<ProcessHealth> ProcessWatch::look(const std::string& proc_root, std:
         std::uint64_t used_ticks = 0;
     };
     std::vector<Candidate> living;
-    std::map<std::uint32_t, Before> seen;
+    std::vector<Before> seen;
     for (const std::uint32_t pid : pids) {
         auto stat = read_stat(proc_root, pid);
         if (!stat) continue;
         const std::uint64_t ticks = stat->user_ticks + stat->system_ticks;
-        if (!seen.emplace(pid, Before{stat->start_ticks, ticks, now_ns}).second) continue;
         Candidate candidate;
         candidate.used_ticks = ticks;
-        const auto before = before_.find(pid);
-        // A pid that came back is another process.
-        if (before != before_.end() && before->second.start_ticks == stat->start_ticks &&
-            now_ns > before->second.at_ns) {
-            candidate.used_ticks = ticks - std::min(ticks, before->second.ticks);
-            // Tenths of a percent; an hour of 1,000 CPUs is 3.6e8 ticks, so nothing overflows.
-            const std::uint64_t elapsed_us = std::max<std::uint64_t>(1, (now_ns - before->second.at_ns) / 1000);
+        const Before* const old = before(pid, *stat);
+        if (old != nullptr && now_ns > old->at_ns) {
+            candidate.used_ticks = ticks - std::min(ticks, old->ticks);
+            // Tenths of a percent. An hour of 1,000 CPUs is 3.6e8 ticks, so nothing overflows.
+            const std::uint64_t elapsed_us = std::max<std::uint64_t>(1, (now_ns - old->at_ns) / 1000);
             candidate.process.cpu_permille = static_cast<std::uint32_t>(
                 (candidate.used_ticks * 1'000'000'000 / ticks_per_second_ + elapsed_us / 2) / elapsed_us);
         }
+        seen.push_back({pid, stat->start_ticks, ticks, now_ns});
         candidate.process.pid = pid;
         candidate.process.stat = *std::move(stat);
         living.push_back(std::move(candidate));
     }
     before_ = std::move(seen);
-    std::stable_sort(living.begin(), living.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.used_ticks > b.used_ticks; });
-    if (living.size() > most) living.resize(most);
     std::vector<ProcessHealth> found;
-    found.reserve(living.size());
-    for (Candidate& candidate : living) {
-        complete(candidate.process, proc_root);
-        found.push_back(std::move(candidate.process));
+    while (found.size() < most && !living.empty()) {
+        const auto busiest =
+            std::max_element(living.begin(), living.end(),
+                             [](const Candidate& a, const Candidate& b) { return a.used_ticks < b.used_ticks; });
+        complete(busiest->process, proc_root);
+        found.push_back(std::move(busiest->process));
+        living.erase(busiest);
     }
     return found;
 }
@@ -136,9 +141,6 @@ std::vector<ThreadTicks> read_thread_ticks(const std::string& proc_root, std::ui
                            stat->user_ticks + stat->system_ticks});
     }
     ::closedir(directory);
-    // /proc lists them in this order; a made-up tree in any.
-    std::sort(threads.begin(), threads.end(),
-              [](const ThreadTicks& a, const ThreadTicks& b) { return a.tid < b.tid; });
     return threads;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,17 +26,20 @@ class ProcessWatch {
 public:
     explicit ProcessWatch(std::uint64_t ticks_per_second) : ticks_per_second_(ticks_per_second) {}
 
-    // Those of `pids` that live, by CPU since the call before, at most `most`; `now_ns` is CLOCK_MONOTONIC.
+    // Those of `pids` (each once) that live, by CPU since the call before, at most `most`; `now_ns` is CLOCK_MONOTONIC.
     std::vector<ProcessHealth> look(const std::string& proc_root, std::span<const std::uint32_t> pids, std::size_t most,
                                     std::uint64_t now_ns);
     void forget() { before_.clear(); }
 
 private:
     struct Before {
+        std::uint32_t pid = 0;
         std::uint64_t start_ticks = 0, ticks = 0, at_ns = 0;
     };
+    [[nodiscard]] const Before* before(std::uint32_t pid, const ProcStat& stat) const;
+
     std::uint64_t ticks_per_second_;
-    std::map<std::uint32_t, Before> before_;  // by pid
+    std::vector<Before> before_;  // in the order of the pids
 };
 
 struct ProcessIo {
@@ -54,7 +56,7 @@ struct ThreadTicks {
     char state = '?';
     std::uint64_t ticks = 0;  // user and system
 };
-// By tid, the lowest `most`.
+// The first `most` in the order of the directory, which in /proc is by tid.
 std::vector<ThreadTicks> read_thread_ticks(const std::string& proc_root, std::uint32_t pid, std::size_t most);
 
 }  // namespace flamewire::agent
