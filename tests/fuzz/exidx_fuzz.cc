@@ -1,0 +1,59 @@
+// Any words as an exception index and the tables that it points to. The first 8 bytes say where the index is, how large
+// it claims to be and which address is asked for; the rest is the address space, over and over, so that nothing that
+// the index points at is missing.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "base/bytes.h"
+#include "unwind/exidx.h"
+
+namespace {
+
+// What a row promises to those who use it.
+void check(const flamewire::unwind::FrameRow& row, std::uint64_t address) {
+    using flamewire::unwind::ExpressionRange;
+    const auto fits = [&](const ExpressionRange& range) {
+        return range.begin <= row.expressions.size() && range.size <= row.expressions.size() - range.begin;
+    };
+    if (address < row.start || address >= row.end || row.return_column > 15 || row.cfa_register > 15) std::abort();
+    if (!fits(row.cfa_expression)) std::abort();
+    for (const auto& rule : row.registers)
+        if (!fits(rule.expression)) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace flamewire;
+    const Bytes bytes(reinterpret_cast<const std::byte*>(data), size);
+    ByteReader reader(bytes);
+    const auto table = reader.read<std::uint16_t>(), entries = reader.read<std::uint16_t>();
+    const auto asked = reader.read<std::uint32_t>();
+    const Bytes space = bytes.subspan(reader.position());
+    if (!reader.ok() || space.size() < 4) return 0;
+
+    unsigned reads = 0;
+    const unwind::WordReader wrapped = [&](std::uint64_t address) -> std::optional<std::uint32_t> {
+        // An index of 2^16 entries takes 17 looks, a description at most 1 + 1 + 255 words.
+        constexpr unsigned most_reads = 300;
+        if (++reads > most_reads) std::abort();
+        std::uint32_t word = 0;
+        (void)read_at(space, address / 4 * 4 % (space.size() - 3), word);
+        return word;
+    };
+    const unwind::WordReader bounded = [&](std::uint64_t address) -> std::optional<std::uint32_t> {
+        std::uint32_t word = 0;
+        if (!read_at(space, address, word)) return {};
+        return word;
+    };
+    for (const std::uint64_t address : {std::uint64_t{asked}, std::uint64_t{asked} + 1, std::uint64_t{asked} << 8}) {
+        reads = 0;
+        if (const auto row = unwind::exidx_row(wrapped, table, std::uint64_t{entries} * 8, address))
+            check(*row, address);
+        if (const auto row = unwind::exidx_row(bounded, table, std::uint64_t{entries} * 8, address))
+            check(*row, address);
+    }
+    (void)unwind::exidx_row(bounded, table, ~std::uint64_t{0}, asked);
+    return 0;
+}
