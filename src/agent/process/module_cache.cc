@@ -95,9 +95,20 @@ Result<ModuleCache::Candidate> ModuleCache::look_at(const std::string& path, boo
 }
 
 Result<ModuleCache::Candidate> ModuleCache::find_candidate(const MappedFile& mapped) const {
-    // The kernel's own link to the mapped file: right whatever happened to names. Needs CAP_CHECKPOINT_RESTORE.
+    const auto is_mapped = [&](const Candidate& found, bool own_view) {
+        const std::string& build_id = found.known != 0 ? info(found.known).build_id : found.build_id;
+        if (!mapped.build_id.empty()) return build_id == mapped.build_id;
+        const bool same_inode = mapped.inode == found.key.inode;
+        // btrfs and overlayfs show other device numbers in maps than in stat; there the inode may differ as well.
+        const bool replaced = mapped.inode != 0 && !same_inode && mapped.device == found.key.device;
+        return !replaced && (own_view || same_inode);
+    };
+    // The kernel's own link to the mapped file: right whatever happened to names, but of what is mapped there now. The
+    // library of a record may have made room for another one since. Needs CAP_CHECKPOINT_RESTORE.
     auto direct =
         look_at(proc_path(proc_root_, mapped.pid, fmt::format("map_files/{:x}-{:x}", mapped.start, mapped.end)), true);
+    if (direct && !is_mapped(*direct, true))
+        direct = fail(ErrorCode::not_found, mapped.path + " is not mapped any more");
     if (direct || mapped.deleted) return direct;
 
     // By name, as the process sees it, or its parent (it may be gone), or we. A name may have got another file since.
@@ -115,13 +126,7 @@ Result<ModuleCache::Candidate> ModuleCache::find_candidate(const MappedFile& map
             if (&way == &ways[0]) first_error = std::move(found).error();
             continue;
         }
-        const std::string& build_id = found->known != 0 ? info(found->known).build_id : found->build_id;
-        const bool same_inode = mapped.inode == found->key.inode;
-        // btrfs and overlayfs show other device numbers in maps than in stat; there the inode may differ as well.
-        const bool replaced = mapped.inode != 0 && !same_inode && mapped.device == found->key.device;
-        const bool right =
-            !mapped.build_id.empty() ? build_id == mapped.build_id : !replaced && (way.own_view || same_inode);
-        if (right) return found;
+        if (is_mapped(*found, way.own_view)) return found;
         first_error = {ErrorCode::not_found, 0, way.path + " is another file by now"};
     }
     if (direct.error().code == ErrorCode::permission) return direct;

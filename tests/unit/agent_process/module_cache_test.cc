@@ -119,6 +119,27 @@ TEST_CASE("map_files leads to a deleted file, a name does not") {
     CHECK(notices[0].text.find("/app") != std::string::npos);
 }
 
+TEST_CASE("map_files is believed only of the library that the record means") {
+    FakeProc proc;
+    proc.write("root/one.so", make_elf({{0, 0x1000, 0x800}}, "one"));
+    proc.write("root/two.so", make_elf({{0, 0x5000, 0x800}}, "two"));
+    proc.link("proc/42/root", proc.path("root"));
+    // The record of one.so is looked at when two.so is mapped in its place.
+    proc.link("proc/42/map_files/10000-20000", proc.path("root/two.so"));
+    ModuleCache modules(proc.root(), 4096);
+    MappedFile one = mapped(42, "/one.so");
+    one.build_id = "one";
+    const ModuleHandle module = modules.of_file(one);
+    CHECK(modules.info(module).build_id == "one");
+    CHECK(modules.address_of(module, 0x100) == 0x1100);
+
+    MappedFile gone = mapped(42, "/gone.so");
+    gone.build_id = "gone";
+    gone.deleted = true;
+    CHECK(modules.address_of(modules.of_file(gone), 0x100) == 0x100);
+    CHECK(modules.take_notices().size() == 1);
+}
+
 TEST_CASE("a name that has got another file is refused") {
     FakeProc proc;
     proc.write("root/app", make_elf({{0, 0x900000, 0x1000}}, "new"));
