@@ -6,7 +6,7 @@ flamewire_library(agent_session AGENT DESK
 
 if(FLAMEWIRE_AGENT)
   find_package(Threads REQUIRED)
-  add_executable(flamewire-agent main.cc libunwind_left_out.cc zstd_left_out.cc)
+  add_executable(flamewire-agent main.cc libc_left_out.cc libunwind_left_out.cc zstd_left_out.cc)
   target_link_libraries(flamewire-agent PRIVATE flamewire_agent_session_agent Threads::Threads)
   # --eh-frame-hdr: g++ leaves it out of static programs, and then nobody can unwind this one (exceptions included) quickly.
   target_link_options(flamewire-agent PRIVATE -static -no-pie -Wl,--gc-sections -Wl,--eh-frame-hdr -Wl,--build-id)

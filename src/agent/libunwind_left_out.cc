@@ -1,6 +1,6 @@
 // Leaves out of the static agent what libunwind refers to and src/unwind/libunwind_step.cc never reaches: resuming a
-// frame of our own process, and liblzma (80 KB), which only looks for function names in compressed symbol tables. The
-// stand-ins are weak; one that is called is a bug of ours and ends the program.
+// frame of our own process, and the names of functions, for which it would read ELF files by itself and bring liblzma
+// (80 KB). The stand-ins are weak; one that is called is a bug of ours and ends the program.
 #ifdef FLAMEWIRE_LIBUNWIND
 
 #include <cstdlib>
@@ -9,14 +9,17 @@
     extern "C" [[gnu::weak]] void name(); \
     void name() { std::abort(); }
 
-#ifdef __x86_64__
+#if defined(__x86_64__)
+FLAMEWIRE_NEVER_CALLED(_Ux86_64_get_elf_image)
+FLAMEWIRE_NEVER_CALLED(_Ux86_64_get_exe_image_path)
 FLAMEWIRE_NEVER_CALLED(_Ux86_64_setcontext)
+#elif defined(__aarch64__)
+FLAMEWIRE_NEVER_CALLED(_Uaarch64_get_elf_image)
+FLAMEWIRE_NEVER_CALLED(_Uaarch64_get_exe_image_path)
 #endif
-FLAMEWIRE_NEVER_CALLED(lzma_index_buffer_decode)
-FLAMEWIRE_NEVER_CALLED(lzma_index_end)
-FLAMEWIRE_NEVER_CALLED(lzma_index_size)
-FLAMEWIRE_NEVER_CALLED(lzma_index_uncompressed_size)
-FLAMEWIRE_NEVER_CALLED(lzma_stream_buffer_decode)
-FLAMEWIRE_NEVER_CALLED(lzma_stream_footer_decode)
+FLAMEWIRE_NEVER_CALLED(_Uelf64_find_section)
+FLAMEWIRE_NEVER_CALLED(_Uelf64_get_proc_name)
+FLAMEWIRE_NEVER_CALLED(_Uelf64_get_proc_name_in_image)
+FLAMEWIRE_NEVER_CALLED(_Uelf64_load_debuglink)
 
 #endif

@@ -1,5 +1,5 @@
-// Leaves zstd's search strategies of levels 5 and up out of the static agent: 240 KB of code that level 1
-// (wire/frame.cc) never reaches, but that zstd's table of strategies refers to. The stand-ins are weak: the linker
+// Leaves zstd's search strategies of levels 3 and up, and what only its advanced parameters ask for, out of the static
+// agent: 280 KB of code that level 1 (wire/frame.cc) never reaches, but that zstd's table of strategies refers to. The stand-ins are weak: the linker
 // finds the names defined and does not fetch those members of libzstd.a; where another version of zstd needs the
 // members for a name that is not here, theirs win. A stand-in that is called is a bug of ours and ends the program.
 #include <cstddef>
@@ -20,6 +20,9 @@
     FLAMEWIRE_NEVER_CALLED(name##_dedicatedDictSearch) \
     FLAMEWIRE_NEVER_CALLED(name##_dedicatedDictSearch_row)
 
+// zstd_double_fast.o
+FLAMEWIRE_NEVER_CALLED_WITH_DICTIONARIES(ZSTD_compressBlock_doubleFast)
+FLAMEWIRE_NEVER_CALLED(ZSTD_fillDoubleHashTable)
 // zstd_lazy.o
 FLAMEWIRE_NEVER_CALLED_WITH_ROWS(ZSTD_compressBlock_greedy)
 FLAMEWIRE_NEVER_CALLED_WITH_ROWS(ZSTD_compressBlock_lazy)
@@ -33,6 +36,19 @@ FLAMEWIRE_NEVER_CALLED_WITH_DICTIONARIES(ZSTD_compressBlock_btopt)
 FLAMEWIRE_NEVER_CALLED_WITH_DICTIONARIES(ZSTD_compressBlock_btultra)
 FLAMEWIRE_NEVER_CALLED(ZSTD_compressBlock_btultra2)
 FLAMEWIRE_NEVER_CALLED(ZSTD_updateTree)
+// zstd_ldm.o, zstd_compress_superblock.o. How much memory long-distance matching needs is always asked: none.
+#define FLAMEWIRE_NONE_NEEDED(name)              \
+    extern "C" [[gnu::weak]] std::size_t name(); \
+    std::size_t name() { return 0; }
+FLAMEWIRE_NONE_NEEDED(ZSTD_ldm_getTableSize)
+FLAMEWIRE_NONE_NEEDED(ZSTD_ldm_getMaxNbSeq)
+FLAMEWIRE_NEVER_CALLED(ZSTD_ldm_adjustParameters)
+FLAMEWIRE_NEVER_CALLED(ZSTD_ldm_blockCompress)
+FLAMEWIRE_NEVER_CALLED(ZSTD_ldm_fillHashTable)
+FLAMEWIRE_NEVER_CALLED(ZSTD_ldm_generateSequences)
+FLAMEWIRE_NEVER_CALLED(ZSTD_ldm_skipRawSeqStoreBytes)
+FLAMEWIRE_NEVER_CALLED(ZSTD_ldm_skipSequences)
+FLAMEWIRE_NEVER_CALLED(ZSTD_compressSuperBlock)
 
 // zstd_v05.o, zstd_v06.o, zstd_v07.o. The size of an old frame is asked for first (ZSTD_getFrameContentSize): "not
 // enough bytes" makes that unknown, which wire::decompress refuses, so nothing below is reached whatever the bytes are.
