@@ -38,6 +38,15 @@ struct ArchInfo {
     // holds the bytes at pc (up to 16). Nothing when it is no such code.
     std::optional<Registers> (*by_signal_frame)(const Registers& registers, std::span<const std::byte> code,
                                                 const MemoryReader& read);
+
+    // Whether the code at a pc goes on elsewhere and has not touched the stack or the return address: a linker's stub,
+    // which often no table describes (PLT entries on aarch64 and arm; everywhere, those of static programs). `before`:
+    // the bytes in front of it, up to 16.
+    bool (*is_stub)(std::span<const std::byte> before, std::span<const std::byte> code);
+
+    // Whether the code that a function returns to ends the thread at once: that is what libc's clone calls a thread's
+    // first function from, where its table does not say that nobody called it (musl; on arm, no table can say so).
+    bool (*ends_thread)(std::span<const std::byte> code);
 };
 
 extern const ArchInfo arch_x86_64, arch_x86, arch_aarch64, arch_arm;

@@ -61,6 +61,40 @@ std::optional<Registers> by_signal_frame(const Registers& registers, std::span<c
     return interrupted;
 }
 
+std::uint32_t instruction_at(std::span<const std::byte> code, std::size_t at) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 4; i-- > 0 && at + 4 <= code.size();)
+        value = value << 8 | std::to_integer<std::uint32_t>(code[at + i]);
+    return value;
+}
+
+// What a PLT entry or a veneer does before it leaves, with x16 and x17 alone.
+bool is_stub_instruction(std::uint32_t code) {
+    constexpr std::uint32_t bti_c = 0xd503245f, autia1716 = 0xd503219f;
+    return code == bti_c || code == autia1716 || (code & 0x9f00001f) == 0x90000010 ||  // adrp x16
+           (code & 0xffc003ff) == 0xf9400211 || (code & 0xffc003ff) == 0x91000210;     // ldr x17, [x16]; add x16, x16
+}
+
+bool is_stub(std::span<const std::byte> before, std::span<const std::byte> code) {
+    constexpr std::uint32_t br_x16 = 0xd61f0200, br_x17 = 0xd61f0220, push_in_plt0 = 0xa9bf7bf0;
+    std::size_t at = 0;
+    while (is_stub_instruction(instruction_at(code, at))) at += 4;
+    const std::uint32_t last = instruction_at(code, at);
+    if (last != br_x16 && last != br_x17) return false;
+    // The PLT's first entry does the same after it has pushed x16 and x30.
+    for (std::size_t end = before.size(); end >= 4; end -= 4) {
+        const std::uint32_t earlier = instruction_at(before, end - 4);
+        if (earlier == push_in_plt0) return false;
+        if (!is_stub_instruction(earlier)) break;
+    }
+    return true;
+}
+
+// mov x8, #93; svc #0: exit, of the thread, is system call 93.
+bool ends_thread(std::span<const std::byte> code) {
+    return instruction_at(code, 0) == 0xd2800ba8 && instruction_at(code, 4) == 0xd4000001;
+}
+
 }  // namespace
 
 const ArchInfo arch_aarch64{
@@ -71,6 +105,8 @@ const ArchInfo arch_aarch64{
     .by_frame_pointer = by_frame_pointer,
     .is_signal_return = is_signal_return,
     .by_signal_frame = by_signal_frame,
+    .is_stub = is_stub,
+    .ends_thread = ends_thread,
 };
 
 }  // namespace flamewire::unwind

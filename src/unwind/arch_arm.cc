@@ -117,6 +117,37 @@ std::uint32_t system_call(std::span<const std::byte> code, std::uint32_t r7) {
     return svc_at(0, r7);
 }
 
+// One instruction of a linker's stub, which uses ip and nothing else. Its size; 0: something else. `leaves`: the last.
+std::size_t stub_instruction(std::span<const std::byte> code, std::size_t at, bool& leaves) {
+    const std::uint32_t word = word_at(code, at), half = half_at(code, at);
+    leaves = word == 0xe12fff1c || word == 0xe51ff004 ||  // bx ip; ldr pc, [pc, #-4]
+             (word & 0xffdff000) == 0xe59cf000 ||         // ldr pc, [ip, #N], with write-back or without
+             word == 0xf000f8dc || half == 0x4760;        // in Thumb: ldr.w pc, [ip]; bx ip
+    if (leaves) return 4;
+    if ((word & 0xffe0f000) == 0xe280c000 || word == 0xe08cc00f || word == 0xe08fc00c) return 4;  // add ip
+    if ((word & 0xffb0f000) == 0xe300c000 || (word & 0x0f00fb70) == 0x0c00f240) return 4;  // movw, movt ip; in Thumb
+    if ((word & 0xfffff000) == 0xe59fc000) return 4;                                       // ldr ip, [pc, #N]
+    return half == 0x44fc ? 2 : 0;                                                         // in Thumb: add ip, pc
+}
+
+bool is_stub(std::span<const std::byte>, std::span<const std::byte> code) {
+    constexpr std::uint32_t bx_pc = 0x4778;  // of a Thumb caller; the stub follows in ARM code
+    std::size_t at = half_at(code, 0) == bx_pc ? 4 : 0;
+    while (at < code.size()) {
+        bool leaves = false;
+        const std::size_t size = stub_instruction(code, at, leaves);
+        if (leaves || size == 0) return leaves;
+        at += size;
+    }
+    return false;
+}
+
+// Of the thread, not of the process: exit is system call 1.
+bool ends_thread(std::span<const std::byte> code) {
+    constexpr std::uint32_t exit_thread = 1;
+    return system_call(code, 0) == exit_thread;
+}
+
 bool returns_from_signal(std::uint32_t number) { return number == sigreturn || number == rt_sigreturn; }
 
 bool is_signal_return(std::span<const std::byte> code) { return returns_from_signal(system_call(code, 0)); }
@@ -161,6 +192,8 @@ const ArchInfo arch_arm = {
     .by_frame_pointer = by_frame_pointer,
     .is_signal_return = is_signal_return,
     .by_signal_frame = by_signal_frame,
+    .is_stub = is_stub,
+    .ends_thread = ends_thread,
 };
 
 }  // namespace flamewire::unwind

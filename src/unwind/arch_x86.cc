@@ -81,6 +81,20 @@ std::optional<Registers> by_signal_frame(const Registers& registers, std::span<c
     return interrupted;
 }
 
+// jmp *ADDRESS or jmp *N(%ebx), maybe behind endbr32: a PLT entry.
+bool is_stub(std::span<const std::byte>, std::span<const std::byte> code) {
+    constexpr std::array<unsigned char, 4> endbr32{0xf3, 0x0f, 0x1e, 0xfb};
+    constexpr std::array<unsigned char, 2> jump{0xff, 0x25}, jump_by_ebx{0xff, 0xa3};
+    if (starts_with(code, endbr32)) code = code.subspan(endbr32.size());
+    return starts_with(code, jump) || starts_with(code, jump_by_ebx);
+}
+
+// musl: mov %eax, %ebx; xor %eax, %eax; inc %eax; int $128. exit, of the thread, is system call 1.
+bool ends_thread(std::span<const std::byte> code) {
+    constexpr std::array<unsigned char, 7> exit_thread{0x89, 0xc3, 0x31, 0xc0, 0x40, 0xcd, 0x80};
+    return starts_with(code, exit_thread);
+}
+
 }  // namespace
 
 const ArchInfo arch_x86{
@@ -97,6 +111,8 @@ const ArchInfo arch_x86{
     .by_frame_pointer = by_frame_pointer,
     .is_signal_return = is_signal_return,
     .by_signal_frame = by_signal_frame,
+    .is_stub = is_stub,
+    .ends_thread = ends_thread,
 };
 
 }  // namespace flamewire::unwind

@@ -65,6 +65,22 @@ std::optional<Registers> by_signal_frame(const Registers& registers, std::span<c
     return interrupted;
 }
 
+// jmp *N(%rip), maybe behind endbr64 and with a bnd prefix: a PLT entry, or a tail call.
+bool is_stub(std::span<const std::byte>, std::span<const std::byte> code) {
+    constexpr std::array<unsigned char, 4> endbr64{0xf3, 0x0f, 0x1e, 0xfa};
+    constexpr std::array<unsigned char, 2> jump{0xff, 0x25};
+    constexpr std::array<unsigned char, 3> bound_jump{0xf2, 0xff, 0x25};
+    if (starts_with(code, endbr64)) code = code.subspan(endbr64.size());
+    return starts_with(code, jump) || starts_with(code, bound_jump);
+}
+
+// musl: mov %eax, %edi; xor %eax, %eax; mov $60, %al; syscall. exit, of the thread, is system call 60. (glibc's clone has
+// a table that says so.)
+bool ends_thread(std::span<const std::byte> code) {
+    constexpr std::array<unsigned char, 8> exit_thread{0x89, 0xc7, 0x31, 0xc0, 0xb0, 60, 0x0f, 0x05};
+    return starts_with(code, exit_thread);
+}
+
 }  // namespace
 
 const ArchInfo arch_x86_64{
@@ -81,6 +97,8 @@ const ArchInfo arch_x86_64{
     .by_frame_pointer = by_frame_pointer,
     .is_signal_return = is_signal_return,
     .by_signal_frame = by_signal_frame,
+    .is_stub = is_stub,
+    .ends_thread = ends_thread,
 };
 
 }  // namespace flamewire::unwind

@@ -97,12 +97,12 @@ private:
 // The virtual stack pointer and where the registers that were popped so far lie.
 class Machine {
 public:
-    enum class Step : std::uint8_t { go_on, finished, refused, invalid };
+    enum class Step : std::uint8_t { go_on, finished, stopped };  // stopped: refused to unwind, or damaged
 
     Step run(Instructions& code) {
         for (;;) {
             const auto opcode = code.take();
-            if (!opcode) return code.damaged() ? Step::invalid : Step::finished;
+            if (!opcode) return code.damaged() ? Step::stopped : Step::finished;
             if (const Step step = execute(*opcode, code); step != Step::go_on) return step;
         }
     }
@@ -135,7 +135,7 @@ private:
     [[nodiscard]] bool popped(std::uint8_t number) const { return (popped_ >> number & 1) != 0; }
 
     Step pop(std::uint32_t mask) {
-        if (sp_is_loaded_) return Step::invalid;
+        if (sp_is_loaded_) return Step::stopped;
         for (std::uint8_t number = 0; number < 16; ++number) {
             if ((mask >> number & 1) == 0) continue;
             places_[number] = vsp_;
@@ -149,20 +149,20 @@ private:
     }
 
     Step add(std::int64_t bytes) {
-        if (sp_is_loaded_) return Step::invalid;
+        if (sp_is_loaded_) return Step::stopped;
         vsp_.add(bytes);
         return Step::go_on;
     }
 
     Step set_vsp(std::uint8_t number) {
-        if (sp_is_loaded_) return Step::invalid;
+        if (sp_is_loaded_) return Step::stopped;
         if (!popped(number)) {
             vsp_ = Place{.reg = number};
             return Step::go_on;
         }
         // A register that has been popped: the stack pointer is in memory. Twice in a row says no compiler.
         const Place& stored = places_[number];
-        if (stored.indirect) return Step::invalid;
+        if (stored.indirect) return Step::stopped;
         vsp_ = Place{.reg = stored.reg, .indirect = true, .inner = stored.inner};
         return Step::go_on;
     }
@@ -171,21 +171,21 @@ private:
         std::uint64_t value = 0;
         for (unsigned shift = 0; shift < 35; shift += 7) {
             const auto byte = code.take();
-            if (!byte) return Step::invalid;
+            if (!byte) return Step::stopped;
             value |= std::uint64_t{*byte & 0x7fu} << shift;
             if ((*byte & 0x80) == 0) return add(static_cast<std::int64_t>(0x204 + (value << 2)));
         }
-        return Step::invalid;
+        return Step::stopped;
     }
 
     // Opcodes with a second byte.
     Step execute_long(std::uint8_t opcode, Instructions& code) {
         const auto second = code.take();
-        if (!second) return Step::invalid;
+        if (!second) return Step::stopped;
         const std::int64_t doubles = (*second & 0x0f) + 1;
         switch (opcode) {
             case 0xb1:  // r0 to r3 by mask
-                return *second == 0 || *second > 0x0f ? Step::invalid : pop(*second);
+                return *second == 0 || *second > 0x0f ? Step::stopped : pop(*second);
             case 0xb3:
                 return add(8 * doubles + 4);  // D registers as FSTMFDX saves them
             case 0xc6:                        // WMMX data registers
@@ -193,12 +193,12 @@ private:
             case 0xc9:
                 return add(8 * doubles);  // D0 and up, as VPUSH saves them
             case 0xc7:                    // WMMX control registers by mask
-                return *second == 0 || *second > 0x0f ? Step::invalid : add(4 * std::popcount(*second));
+                return *second == 0 || *second > 0x0f ? Step::stopped : add(4 * std::popcount(*second));
             default:
                 break;
         }
         const std::uint32_t mask = (std::uint32_t{opcode & 0x0fu} << 8 | *second) << 4;  // 0x80 to 0x8f: r4 to r15
-        return mask == 0 ? Step::refused : pop(mask);
+        return mask == 0 ? Step::stopped : pop(mask);
     }
 
     Step execute(std::uint8_t opcode, Instructions& code) {
@@ -206,7 +206,7 @@ private:
         if (opcode < 0x40) return add(static_cast<std::int64_t>(low6 * 4 + 4));
         if (opcode < 0x80) return add(-static_cast<std::int64_t>(low6 * 4 + 4));
         if (opcode < 0x90) return execute_long(opcode, code);
-        if (opcode < 0xa0) return opcode == 0x9d || opcode == 0x9f ? Step::invalid : set_vsp(opcode & 0x0f);
+        if (opcode < 0xa0) return opcode == 0x9d || opcode == 0x9f ? Step::stopped : set_vsp(opcode & 0x0f);
         if (opcode < 0xb0) {  // r4 to r4+n, with lr or without
             const std::uint32_t mask = ((2u << low3) - 1) << 4;
             return pop((opcode & 8) != 0 ? mask | 1u << lr : mask);
@@ -219,7 +219,7 @@ private:
         if (opcode >= 0xc0 && opcode < 0xc6) return add(8 * (low3 + 1));      // WMMX WR10 to WR10+n
         if (opcode >= 0xd0 && opcode < 0xd8) return add(8 * (low3 + 1));      // D8 to D8+n, VPUSH
         if (opcode == 0xb1 || opcode == 0xb3 || (opcode >= 0xc6 && opcode < 0xca)) return execute_long(opcode, code);
-        return Step::invalid;  // spare
+        return Step::stopped;  // spare
     }
 
     Place vsp_;
@@ -294,15 +294,12 @@ std::optional<FrameRow> exidx_row(const WordReader& read, std::uint64_t table, s
     const auto content = read(entry->place + 4);
     if (!content) return {};
 
+    if (*content == cannot_unwind) return {};
     FrameRow row;
     row.start = entry->start;
     row.end = entry->end;
     row.cfa_register = sp;
     row.return_column = lr;
-    if (*content == cannot_unwind) {
-        row.registers[lr].kind = RegisterRule::Kind::undefined;
-        return row;
-    }
     if (address == entry->start) {
         row.end = entry->start + 1;
         return row;
@@ -311,16 +308,9 @@ std::optional<FrameRow> exidx_row(const WordReader& read, std::uint64_t table, s
     auto code = instructions_at(read, entry->place + 4, *content);
     if (!code) return {};
     Machine machine;
-    switch (machine.run(*code)) {
-        case Machine::Step::finished:
-            machine.fill(row);
-            return row;
-        case Machine::Step::refused:
-            row.registers[lr].kind = RegisterRule::Kind::undefined;
-            return row;
-        default:
-            return {};
-    }
+    if (machine.run(*code) != Machine::Step::finished) return {};
+    machine.fill(row);
+    return row;
 }
 
 }  // namespace flamewire::unwind

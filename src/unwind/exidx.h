@@ -13,9 +13,10 @@ namespace flamewire::unwind {
 // Little- or big-endian word at an ELF virtual address; nothing when it is not in the file.
 using WordReader = std::function<std::optional<std::uint32_t>(std::uint64_t address)>;
 
-// The row for `address` by the index table of `size` bytes at `table`. A function that cannot be unwound
-// (EXIDX_CANTUNWIND, "refuse to unwind") gives a row whose return address is undefined. Nothing: not covered, or
-// damaged, or instructions that nobody knows.
+// The row for `address` by the index table of `size` bytes at `table`. Nothing: not covered, damaged, or instructions
+// that nobody knows; or a function that cannot be unwound (EXIDX_CANTUNWIND, "refuse to unwind"). That says that no
+// exception passes it, not that nobody called it: the linker puts it over all code that was compiled without tables, and
+// four fifths of Debian's libc for armhf are such code.
 //
 // The table has one description of a function, which holds once its prologue is over. Only one more thing is certain:
 // at the very first instruction nothing has been pushed. So an `address` that is a function's start (which no

@@ -28,13 +28,45 @@ std::uint32_t clamped(std::uint64_t distance) {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(distance, std::numeric_limits<std::uint32_t>::max()));
 }
 
-bool is_signal_return(ModuleTables& tables, std::uint64_t pc, const ArchInfo& arch) {
-    std::array<std::byte, 16> code{};
-    for (std::size_t size = code.size(); size >= 4; --size) {  // shorter at the end of a segment
-        const std::span<std::byte> bytes = std::span(code).first(size);
-        if (tables.read(pc, bytes)) return arch.is_signal_return(bytes);
+// The bytes at a pc and in front of it: up to 16 each, fewer next to the end of a segment.
+class Code {
+public:
+    Code(ModuleTables& tables, std::uint64_t pc) : tables_(tables), pc_(pc) {
+        while (size_ > 0 && !tables.read(pc, std::span(bytes_).subspan(reach, size_))) --size_;
     }
-    return false;
+    [[nodiscard]] std::span<const std::byte> at() const { return std::span(bytes_).subspan(reach, size_); }
+    std::span<const std::byte> before() {
+        const bool there = tables_.read(pc_ - reach, std::span(bytes_).first(reach));
+        return std::span(bytes_).first(there ? reach : 0);
+    }
+
+private:
+    static constexpr std::size_t reach = 16;
+    ModuleTables& tables_;
+    std::uint64_t pc_;
+    std::array<std::byte, 2 * reach> bytes_{};
+    std::size_t size_ = reach;
+};
+
+// As at a function's first instruction: the return address is where the call left it.
+Rule untouched_frame(const ArchInfo& arch) {
+    const RegisterNames& names = arch.names;
+    FrameRow row;
+    row.cfa_register = names.sp;
+    row.return_column = names.return_column;
+    if (names.link == no_register) {
+        row.cfa_offset = names.word_size;
+        row.registers[names.return_column] = {.kind = RegisterRule::Kind::at_cfa, .offset = -row.cfa_offset};
+    }
+    return compile_rule(row, arch);
+}
+
+// What the code itself says where no table does.
+Rule rule_of_code(Code& code, bool return_address, const ArchInfo& arch) {
+    Rule rule;
+    if (!return_address && arch.is_stub(code.before(), code.at())) return untouched_frame(arch);
+    if (return_address && arch.ends_thread(code.at())) rule.kind = Rule::Kind::root;
+    return rule;
 }
 
 }  // namespace
@@ -63,9 +95,14 @@ Rule RuleSource::make(const RuleKey& key, const ArchInfo& arch) {
     const std::uint64_t pc = key.address + (key.is_return_address() ? 1 : 0);
     const bool may_be_signal_return =
         rule.kind == Rule::Kind::none || rule.kind == Rule::Kind::root || row->signal_frame || row->end <= pc;
-    if (may_be_signal_return && is_signal_return(*tables, pc, arch)) {
-        rule = {};
-        rule.kind = Rule::Kind::signal_return;
+    if (may_be_signal_return) {
+        Code code(*tables, pc);
+        if (arch.is_signal_return(code.at())) {
+            rule = {};
+            rule.kind = Rule::Kind::signal_return;
+        } else if (rule.kind == Rule::Kind::none) {
+            rule = rule_of_code(code, key.is_return_address(), arch);
+        }
     }
     if (row && row->start <= key.address && key.address < row->end) {
         rule.before = clamped(key.address - row->start);

@@ -87,9 +87,7 @@ Walk::Stop Walk::leave_frame() {
         case Rule::Kind::root:
             break;
     }
-    // EXIDX_CANTUNWIND says that no exception passes here, not that nobody called: a leaf may still return.
-    if (registers_.arch() != Arch::arm || return_address_ || !by_link_register()) return StopReason::root;
-    return frames_.size() < max_depth_ ? push(FoundBy::link_register, sp_) : StopReason::max_depth;
+    return StopReason::root;
 }
 
 bool Walk::load_word(std::uint64_t address, std::uint64_t& value) const {

@@ -108,8 +108,8 @@ def compare(options, directory):
                     print(f"{path}: nothing at {line}")
                     wrong += 1
                 continue
-            expected = "undefined" if operations == "cantunwind" else row_of(operations)
-            first = "undefined" if operations == "cantunwind" else "r13+0 ret=14"
+            expected = "none" if operations == "cantunwind" else row_of(operations)
+            first = "none" if operations == "cantunwind" else "r13+0 ret=14"
             total["cannot unwind" if operations == "cantunwind" else "rows"] += 1
             if line != f"{start:#x} {expected} first {first}":
                 wrong += 1

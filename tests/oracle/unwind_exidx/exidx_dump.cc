@@ -1,5 +1,5 @@
 // Prints the row of every entry of an ELF file's .ARM.exidx, inside the function and at its first instruction:
-//   START same|undefined|none|CFA rN=OFFSET... ret=N    where CFA is rN+OFFSET, and OFFSET is from the CFA
+//   START none|CFA rN=OFFSET... ret=N    where CFA is rN+OFFSET, and OFFSET is from the CFA
 #include <elf.h>
 
 #include <algorithm>
@@ -17,10 +17,6 @@ namespace {
 void print(const std::optional<FrameRow>& row) {
     if (!row) {
         std::printf(" none");
-        return;
-    }
-    if (row->registers[row->return_column].kind == RegisterRule::Kind::undefined) {
-        std::printf(" undefined");
         return;
     }
     if (row->cfa_is_expression)

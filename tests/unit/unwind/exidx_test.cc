@@ -217,22 +217,14 @@ TEST_CASE("exidx: spare instructions are refused") {
 }
 
 TEST_CASE("exidx: refuse to unwind, cannot unwind") {
-    auto row = row_of({0x80, 0x00});
-    REQUIRE(row);
-    CHECK(row->return_column == 14);
-    CHECK(row->registers[14].kind == Kind::undefined);
+    CHECK_FALSE(row_of({0x80, 0x00}));
 
     Image image;
     image.entry(function_at, 1);
     image.entry(function_at + 0x100, 0x80b0b0b0);
-    for (const std::uint64_t address : {function_at, inside}) {
-        row = image.row(address);
-        REQUIRE(row);
-        CHECK(row->start == function_at);
-        CHECK(row->end == function_at + 0x100);
-        CHECK(row->return_column == 14);
-        CHECK(row->registers[14].kind == Kind::undefined);
-    }
+    CHECK_FALSE(image.row(function_at));
+    CHECK_FALSE(image.row(inside));
+    CHECK(image.row(inside + 0x100));
 }
 
 TEST_CASE("exidx: compact models and personality routines") {

@@ -584,7 +584,7 @@ TEST_CASE("ARM's exception index has what no other table has") {
         CHECK(row->cfa_offset == 8);
         CHECK(row->registers[14].offset == -4);
         CHECK(file.cfa_at(text + 0x14) == (sections ? 40 : 8));
-        CHECK(file.tables->row_at(text + 0x28)->registers[14].kind == RegisterRule::Kind::undefined);
+        CHECK_FALSE(file.tables->row_at(text + 0x28));
         CHECK_FALSE(file.tables->row_at(text - 4));
         const auto functions = sections ? std::vector<CodeRange>() : file.tables->some_functions(10);
         if (!sections) {
