@@ -61,9 +61,11 @@ Unwinder::Survey Unwinder::survey(ModuleId module, Arch arch) {
     for (const CodeRange& function : tables->some_functions(sample)) {
         const std::optional<FrameRow> row = tables->row_at(function.start + function.size / 2);
         if (!row || function.size == 0) continue;
+        const Rule rule = compile_rule(*row, arch_info(arch));
+        if (rule.kind == Rule::Kind::root || rule.kind == Rule::Kind::row) continue;
         ++survey.functions;
         all += function.size;
-        if (compile_rule(*row, arch_info(arch)).frame_pointer_safe) safe += function.size;
+        if (rule.frame_pointer_safe) safe += function.size;
     }
     state_->rules.modules().account(module);
     if (all != 0) survey.frame_pointer_share = static_cast<double>(safe) / static_cast<double>(all);

@@ -68,7 +68,8 @@ public:
     PcFacts facts(Arch arch, std::uint64_t pc, bool return_address, CodeMap& map);
 
     // Share of a module's code, by bytes of its functions, that keeps the frame-pointer convention in the middle of the
-    // function: looks at 64 functions spread over its table. Nothing when it has no table.
+    // function: looks at 64 functions spread over its table. What no compiler made (the start of the program, PLT
+    // entries) says nothing. Nothing when it has no table.
     struct Survey {
         std::uint32_t functions = 0;       // looked at
         double frame_pointer_share = 0.0;  // 0 to 1
