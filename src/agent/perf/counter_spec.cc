@@ -1,0 +1,162 @@
+#include "agent/perf/counter_spec.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "agent/perf/attr.h"
+#include "agent/perf/trial.h"
+
+namespace flamewire::agent {
+namespace {
+
+constexpr std::string_view always_counted =
+    "cycles,instructions,cache-references,cache-misses,branch-instructions,branch-misses,page-faults,context-switches,"
+    "cpu-migrations,task-clock";
+constexpr std::string_view counted_where_possible =
+    "stalled-cycles-frontend,stalled-cycles-backend,minor-faults,major-faults,alignment-faults,emulation-faults,"
+    "L1-dcache-loads,L1-dcache-load-misses,L1-icache-load-misses,LLC-loads,LLC-load-misses,dTLB-loads,dTLB-load-misses,"
+    "iTLB-loads,iTLB-load-misses";
+
+// These kernels have no code that counts them: nothing is trapped for alignment, nothing emulated.
+#if defined(__x86_64__) || defined(__i386__)
+constexpr bool kernel_repairs_instructions = false;
+#else
+constexpr bool kernel_repairs_instructions = true;
+#endif
+
+bool is_software(const EventPart& part) { return part.type == PERF_TYPE_SOFTWARE; }
+
+bool cannot_count(const EventPart& part) {
+    return !kernel_repairs_instructions && is_software(part) &&
+           (part.config == PERF_COUNT_SW_ALIGNMENT_FAULTS || part.config == PERF_COUNT_SW_EMULATION_FAULTS);
+}
+
+// Happens in kernel mode only: without it, it would be 0 for ever.
+bool needs_kernel(const EventPart& part) {
+    return part.type == PERF_TYPE_TRACEPOINT || (is_software(part) && (part.config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
+                                                                       part.config == PERF_COUNT_SW_CPU_MIGRATIONS));
+}
+
+// cycles:u, cycles:pu, cpu/cycles/u.
+std::string user_mode_name(std::string name) {
+    const std::size_t slash = name.rfind('/');
+    const bool marked = name.find(':', slash == std::string::npos ? 0 : slash) != std::string::npos;
+    name += marked || slash != std::string::npos ? "u" : ":u";
+    return name;
+}
+
+Result<std::vector<WantedCounter>> add_counters(std::vector<WantedCounter> counters, std::string_view list,
+                                                bool optional, const Sysfs& sysfs) {
+    for (EventSpec& spec : TRY(parse_events(list, sysfs))) counters.push_back({std::move(spec), optional});
+    return counters;
+}
+
+// Every part of every counter by itself, its status not known yet.
+std::vector<Counter> split_parts(const std::vector<WantedCounter>& wanted, bool user_only, bool kernel_allowed) {
+    std::vector<Counter> counters;
+    for (const WantedCounter& one : wanted)
+        for (const EventPart& part : one.spec.parts) {
+            Counter counter;
+            counter.unit = one.spec.unit;
+            counter.spec = one.spec;
+            counter.spec.parts = {part};
+            if (one.spec.parts.size() > 1) counter.part = part.pmu;
+            const bool by_cpu = !is_software(part) && part.type != PERF_TYPE_TRACEPOINT;
+            const bool says_mode = one.spec.exclude_kernel || one.spec.exclude_user;
+            const bool kernel = kernel_allowed && (says_mode || !user_only || !by_cpu);
+            counter.spec.exclude_kernel = one.spec.exclude_kernel || !kernel;
+            counter.name = kernel || says_mode || needs_kernel(part) ? one.spec.name : user_mode_name(one.spec.name);
+            counters.push_back(std::move(counter));
+        }
+    return counters;
+}
+
+wire::CounterStatus status_of(const Counter& counter, const Trial& trial) {
+    using wire::CounterStatus;
+    if (trial.error == EACCES || trial.error == EPERM) return CounterStatus::forbidden;
+    if (trial.error != 0) return CounterStatus::unsupported;
+    // The trial ran on one kind of core only.
+    if (!counter.part.empty()) return CounterStatus::counted;
+    // One that had no turn has it later, or that is said of each interval.
+    return trial.scheduled && !trial.counted ? CounterStatus::never_counts : CounterStatus::counted;
+}
+
+}  // namespace
+
+Result<std::vector<WantedCounter>> parse_counters(std::string_view list, const Sysfs& sysfs) {
+    if (list == "none") return std::vector<WantedCounter>{};
+    if (!list.empty() && list != "default") return add_counters({}, list, false, sysfs);
+    return add_counters(TRY(add_counters({}, always_counted, false, sysfs)), counted_where_possible, true, sysfs);
+}
+
+perf_event_attr counter_attr(const EventSpec& spec, const EventPart& part, const CounterAttrOptions& options) {
+    perf_event_attr attr{};
+    attr.size = sizeof attr;
+    attr.type = part.type;
+    attr.config = part.config;
+    attr.config1 = part.config1;
+    attr.config2 = part.config2;
+    attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+    if (options.group_read) attr.read_format |= PERF_FORMAT_GROUP;
+    attr.inherit = options.inherit ? 1 : 0;
+    attr.disabled = options.disabled ? 1 : 0;
+    attr.enable_on_exec = options.enable_on_exec ? 1 : 0;
+    attr.exclude_user = spec.exclude_user ? 1 : 0;
+    attr.exclude_kernel = spec.exclude_kernel ? 1 : 0;
+    attr.exclude_hv = spec.exclude_kernel ? 1 : 0;
+    return attr;
+}
+
+std::vector<Counter> choose_counters(const std::vector<WantedCounter>& wanted, bool user_only,
+                                     const Capabilities& capabilities, const Kernel& calls) {
+    using wire::CounterStatus;
+    const bool kernel_allowed = capabilities.kernel_samples;
+    std::vector<Counter> counters = split_parts(wanted, user_only, kernel_allowed);
+    std::vector<EventSpec> specs;
+    specs.reserve(counters.size());
+    for (const Counter& counter : counters) specs.push_back(counter.spec);
+    const MakeAttr make_attr = [](const EventSpec& spec, const EventPart& part) {
+        return counter_attr(spec, part, {.inherit = false, .group_read = false});
+    };
+    const std::vector<Trial> trials = try_events(specs, make_attr, calls);
+    for (std::size_t i = 0; i < counters.size(); ++i) {
+        Counter& counter = counters[i];
+        counter.status = status_of(counter, trials[i]);
+        if (!trials[i].spec.parts.empty()) counter.spec = trials[i].spec;
+        if (cannot_count(counter.event())) counter.status = CounterStatus::never_counts;
+        const bool kernel_only = needs_kernel(counter.event()) || counter.spec.exclude_user;
+        if (kernel_only && counter.spec.exclude_kernel && counter.status == CounterStatus::counted)
+            counter.status = kernel_allowed ? CounterStatus::never_counts : CounterStatus::forbidden;
+    }
+    std::vector<Counter> chosen;
+    std::size_t index = 0;
+    for (const WantedCounter& one : wanted) {
+        const auto begin = counters.begin() + static_cast<std::ptrdiff_t>(index);
+        const auto end = begin + static_cast<std::ptrdiff_t>(one.spec.parts.size());
+        const bool works =
+            std::any_of(begin, end, [](const Counter& counter) { return counter.status == CounterStatus::counted; });
+        if (works || !one.optional)
+            chosen.insert(chosen.end(), std::make_move_iterator(begin), std::make_move_iterator(end));
+        index += one.spec.parts.size();
+    }
+    return chosen;
+}
+
+std::string_view name_of(wire::CounterStatus status) {
+    switch (status) {
+        case wire::CounterStatus::counted:
+            return "counted";
+        case wire::CounterStatus::not_counted:
+            return "not counted";
+        case wire::CounterStatus::unsupported:
+            return "unsupported";
+        case wire::CounterStatus::never_counts:
+            return "never counts";
+        case wire::CounterStatus::forbidden:
+            return "forbidden";
+    }
+    return "counted";
+}
+
+}  // namespace flamewire::agent
