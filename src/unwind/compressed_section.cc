@@ -2,8 +2,11 @@
 
 #include <zstd.h>
 
+#include <algorithm>
 #include <cstdint>
 
+#include "elf/elf_file.h"
+#include "elf/xz.h"
 #include "unwind/dwarf_cursor.h"
 
 namespace flamewire::unwind {
@@ -29,6 +32,22 @@ std::optional<std::string> decompress_section(Bytes section, bool is_64, bool bi
     });
     if (out.size() != size) return std::nullopt;
     return out;
+}
+
+std::optional<std::string> mini_debug_frame(Bytes section, std::size_t limit) {
+    constexpr std::uint32_t nobits = 8;
+    auto plain = elf::decompress_xz(section, limit);
+    if (!plain) return std::nullopt;
+    const elf::ByteSource source = elf::source_of_bytes(as_bytes_view(*plain));
+    const auto header = elf::read_header(source);
+    if (!header) return std::nullopt;
+    const auto sections = elf::read_sections(source, *header);
+    if (!sections) return std::nullopt;
+    const auto frames = std::ranges::find(*sections, ".debug_frame", &elf::Section::name);
+    if (frames == sections->end() || frames->type == nobits || frames->offset > plain->size() ||
+        frames->size > plain->size() - frames->offset)
+        return std::nullopt;
+    return plain->substr(static_cast<std::size_t>(frames->offset), static_cast<std::size_t>(frames->size));
 }
 
 }  // namespace flamewire::unwind

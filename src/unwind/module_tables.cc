@@ -211,17 +211,19 @@ std::optional<FrameRow> Tables::debug_frame_row(std::uint64_t address) {
 
 void Tables::open_debug_frame() {
     read_sections();
-    if (!layout_.debug_frame || std::exchange(debug_opened_, true)) return;
-    const FileRange& range = *layout_.debug_frame;
-    if (layout_.debug_compressed) {
+    const std::optional<FileRange>& range = layout_.debug_frame ? layout_.debug_frame : layout_.mini_debug;
+    if (!range || std::exchange(debug_opened_, true)) return;
+    if (layout_.debug_frame && !layout_.debug_compressed) {
+        debug_frame_.emplace(file_, *range, format(true));
+    } else {
         // Compression never doubles what it is given.
-        if (range.size > 2 * max_decompressed) return;
-        const std::string packed = file_.read_once(range.offset, static_cast<std::size_t>(range.size));
-        auto plain = decompress_section(as_bytes_view(packed), header_.is_64, header_.big_endian, max_decompressed);
+        if (range->size > 2 * max_decompressed) return;
+        const std::string packed = file_.read_once(range->offset, static_cast<std::size_t>(range->size));
+        auto plain = layout_.debug_frame ? decompress_section(as_bytes_view(packed), header_.is_64, header_.big_endian,
+                                                              max_decompressed)
+                                         : mini_debug_frame(as_bytes_view(packed), max_decompressed);
         if (!plain) return;
         debug_frame_.emplace(file_, std::move(*plain), format(true));
-    } else {
-        debug_frame_.emplace(file_, range, format(true));
     }
     const bool linked = header_.type != type_relocatable;
     debug_index_.build(*debug_frame_,

@@ -89,6 +89,8 @@ TableLayout table_layout(const elf::Header& header, const std::vector<elf::Secti
         layout.debug_frame = FileRange{0, debug->offset, debug->size};  // it is not loaded
         layout.debug_compressed = (debug->flags & section_compressed) != 0;
     }
+    if (const elf::Section* mini = find_section(sections, ".gnu_debugdata"))
+        layout.mini_debug = FileRange{0, mini->offset, mini->size};
     return layout;
 }
 

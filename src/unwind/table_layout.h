@@ -18,6 +18,7 @@ struct TableLayout {
     std::optional<FileRange> eh_frame;      // by its section only
     std::optional<FileRange> debug_frame;
     bool debug_compressed = false;
+    std::optional<FileRange> mini_debug;  // .gnu_debugdata: a small ELF file, compressed, that may have a .debug_frame
     std::optional<FileRange> exidx;
     PointerBases bases;  // of pointers in .eh_frame
 

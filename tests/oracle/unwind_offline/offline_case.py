@@ -59,7 +59,10 @@ def read_registers(path):
     return registers
 
 
-def arch_of(registers):
+def arch_of(directory, registers):
+    for suffix, arch in (("_x86_64", "x86_64"), ("_x86", "x86"), ("_arm64", "aarch64"), ("_arm", "arm")):
+        if directory.name.endswith(suffix):
+            return arch
     if "rip" in registers:
         return "x86_64"
     if "eip" in registers:
@@ -118,7 +121,7 @@ class Case:
                 raise Unusable(f"{name} is missing")
         self.maps = read_maps(directory / "maps.txt")
         self.registers = read_registers(directory / "regs.txt")
-        self.arch = arch_of(self.registers)
+        self.arch = arch_of(directory, self.registers)
         self.expected = read_output(directory / "output.txt")
         self.stacks = sorted(directory.glob("stack*.data"))
         if not self.stacks:

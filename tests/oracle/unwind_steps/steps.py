@@ -59,6 +59,13 @@ class Program:
         if strip:
             subprocess.run([prefix + "objcopy", *strip, self.path], check=True)
 
+    def move_debug_frame(self):
+        """.debug_frame goes into the compressed small file of .gnu_debugdata, as on Android."""
+        small = self.path.with_suffix(".small")
+        subprocess.run([self.tools + "objcopy", "--only-keep-debug", "-R", ".debug_info", "-R", ".debug_str", self.path, small], check=True)
+        subprocess.run(["xz", "--force", small], check=True)
+        subprocess.run([self.tools + "objcopy", "--strip-debug", "--add-section", f".gnu_debugdata={small}.xz", self.path], check=True)
+
     def ranges(self):
         return ",".join(f"{start:x}-{end:x}" for start, end, _ in self.functions)
 

@@ -1,7 +1,7 @@
 """At every instruction, on this machine by ptrace: see steps.py."""
 import pytest
 
-from steps import WALK_STEPS, Outcome, Program
+from steps import WALK_STEPS, Outcome, Program, need
 
 
 @pytest.mark.parametrize("compiler, flags", [
@@ -17,6 +17,13 @@ from steps import WALK_STEPS, Outcome, Program
 def test_x86_64(tmp_path, compiler, flags):
     program = Program(tmp_path, "x86_64", compiler, flags, exceptions=True)
     Outcome([WALK_STEPS, "ptrace", program.path]).check(steps=50000)
+
+
+def test_x86_64_mini_debug_info(tmp_path):
+    need("xz")
+    program = Program(tmp_path, "x86_64", "gcc", "-O2 -fno-asynchronous-unwind-tables -fno-exceptions")
+    program.move_debug_frame()
+    Outcome([WALK_STEPS, "ptrace", program.path]).check(steps=15000)
 
 
 @pytest.mark.parametrize("flags", ["-O2 -static", "-Os -static-pie"])

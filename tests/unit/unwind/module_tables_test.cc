@@ -417,6 +417,46 @@ TEST_CASE(".debug_frame has what .eh_frame has not") {
     }
 }
 
+// An xz stream without compression: one block of stored chunks. Nobody looks at its checksums.
+std::string xz_stream(const std::string& plain) {
+    Writer out;
+    out.raw(std::string_view("\xfd"
+                             "7zXZ\0\0\0",
+                             8))
+        .u32(0);
+    out.u8(2).u8(0).u8(0x21).u8(1).u8(22).raw(std::string_view("\0\0\0", 3)).u32(0);
+    for (std::size_t at = 0; at < plain.size(); at += 0x10000) {
+        const std::string chunk = plain.substr(at, 0x10000);
+        out.u8(at == 0 ? 1 : 2).u8((chunk.size() - 1) >> 8).u8((chunk.size() - 1) & 0xff).raw(chunk);
+    }
+    out.u8(0);
+    while (out.out.size() % 4 != 0) out.u8(0);
+    return out.u8(0).out;
+}
+
+TEST_CASE(".debug_frame in the small ELF file of .gnu_debugdata") {
+    const auto file_with = [](const std::string& debug_data) {
+        ElfImage image;
+        FrameWriter frames{image.writer(), frames_at};
+        const std::uint64_t at = frames.function(frames.usual_common(), text, 16, offset_is(16));
+        const std::string table = test::search_table(image.writer(), tables_at, frames_at, {{text, frames_at + at}});
+        image.unloaded(".gnu_debugdata", debug_data);
+        return image_of(frames.bytes(), table, true, image);
+    };
+    const std::string small = with_debug_frame(false, 0);
+    Opened file(file_with(xz_stream(small)));
+    CHECK(file.cfa_at(text + 3) == 16);
+    CHECK_FALSE(file.cfa_at(text + 0x100));
+    CHECK(file.cfa_at(text + 0x203) == 80);
+    CHECK(file.tables->memory_bytes() > 100);
+    for (const std::string& broken : {xz_stream(small).substr(0, 100), xz_stream("no ELF file"), std::string("7zXZ"),
+                                      xz_stream(ElfImage().build())}) {
+        Opened other(file_with(broken));
+        CHECK(other.cfa_at(text + 3) == 16);
+        CHECK_FALSE(other.cfa_at(text + 0x203));
+    }
+}
+
 TEST_CASE(".debug_frame compressed with zstd") {
     constexpr std::uint64_t compressed = 0x800;
     Opened good(with_debug_frame(false, compressed, [](const std::string& plain) { return zstd_section(plain); }));
