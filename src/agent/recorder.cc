@@ -25,12 +25,6 @@ constexpr std::uint64_t last_batch_patience_ns = 2'000'000'000;
 
 constexpr std::uint64_t ns_per_ms = 1'000'000, ns_per_s = 1'000'000'000;
 
-wire::StackMode stack_mode_named(std::string_view name) {
-    if (name == "dwarf") return wire::StackMode::dwarf;
-    if (name == "hybrid") return wire::StackMode::hybrid;
-    return name == "lbr" ? wire::StackMode::lbr : wire::StackMode::fp;
-}
-
 // Files stay open, as their unwind tables are read while samples come.
 ProcessTableOptions process_options() {
     ProcessTableOptions options;
@@ -74,7 +68,7 @@ void Recorder::choose_first_modes() {
     for (const std::uint32_t pid : plan_.pids) {
         StackChoice choice;
         if (settings.unwind != "auto")
-            choice = {stack_mode_named(settings.unwind), "as asked for"};
+            choice = {stack_mode(settings.unwind).value_or(wire::StackMode::fp), "as asked for"};
         else if (!capabilities_.user_stacks)
             choice = {wire::StackMode::fp, "this kernel copies no user registers and stacks"};
         else
@@ -103,10 +97,12 @@ EventSetOptions Recorder::event_options(const EventChoice& choice, const std::ve
 
 std::optional<UserStackOptions> Recorder::stack_options() const {
     const Settings& settings = plan_.settings;
-    if (settings.unwind == "fp") return std::nullopt;
+    // Without registers nobody knows what kind of process a chain is of.
+    if (settings.unwind == "fp" || capabilities_.register_mask == 0) return std::nullopt;
     UserStackOptions options;
     options.check_chains = settings.unwind == "auto" || settings.unwind == "hybrid";
     if (settings.unwind == "auto") options.inherited_reason = "as the process that started it";
+    options.machine = capabilities_.register_arch;
     options.max_depth = settings.max_depth;
     options.memory_bytes = static_cast<std::size_t>(settings.unwind_memory_bytes);
     if (choice_.frequency_hz > 0) options.gap_ns = std::max(ns_per_s * 5 / choice_.frequency_hz, 20 * ns_per_ms);

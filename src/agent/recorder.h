@@ -99,7 +99,8 @@ private:
     Result<bool> open_events(const Capabilities& capabilities);
     void start_folding(std::uint32_t max_stack);
     void choose_first_modes();
-    [[nodiscard]] EventSetOptions event_options(const EventChoice& choice, const std::vector<std::uint32_t>& pids) const;
+    [[nodiscard]] EventSetOptions event_options(const EventChoice& choice,
+                                                const std::vector<std::uint32_t>& pids) const;
     [[nodiscard]] wire::StackMode mode_of(std::uint32_t pid) const;
     [[nodiscard]] std::optional<UserStackOptions> stack_options() const;
     [[nodiscard]] wire::Recording describe() const;

@@ -104,8 +104,8 @@ Result<bool> Recorder::switch_events(EventChoice choice) {
 Result<bool> Recorder::replace_events(Settings settings, std::vector<EventSpec> events,
                                       const Capabilities& capabilities) {
     const Settings old = plan_.settings;
-    const bool same_stacks = settings.unwind == old.unwind && settings.stack_bytes == old.stack_bytes &&
-                             settings.max_depth == old.max_depth;
+    const bool same_stacks =
+        settings.unwind == old.unwind && settings.stack_bytes == old.stack_bytes && settings.max_depth == old.max_depth;
     const bool same_events = settings.events == old.events && settings.frequency_hz == old.frequency_hz &&
                              settings.period == old.period && settings.kernel == old.kernel;
     if (!same_events || !same_stacks) {

@@ -60,7 +60,7 @@ struct Joiner::State {
     std::uint64_t gap_ns;
     std::size_t limit;
     std::uint64_t now = 0, lost_at = 0;  // in calls of join()
-    std::size_t nodes = 0;  // room for nodes in all threads
+    std::size_t nodes = 0;               // room for nodes in all threads
     std::unordered_map<std::uint64_t, Thread> threads;
     std::vector<Callers> callers;
     Counts counts;

@@ -12,7 +12,7 @@ namespace flamewire::unwind {
 enum class StackNeed : std::uint8_t {
     chain,       // the kernel's frame-pointer chain is right
     short_copy,  // only the innermost frames keep no frame pointer: tables and a small copy lead to where the chain holds
-    long_copy,   // frames further out keep none
+    long_copy,  // frames further out keep none
 };
 inline constexpr std::size_t stack_needs = 3;
 

@@ -10,6 +10,7 @@
 #include "agent/pipeline/row_table.h"
 #include "agent/pipeline/stack_account.h"
 #include "base/clock.h"
+#include "counters/readings.h"
 #include "unwind/stop_reason.h"
 
 namespace flamewire::agent {
@@ -21,6 +22,8 @@ constexpr std::size_t hard_bound_factor = 8;
 
 // A batch that waits for a stuck link still learns of this many forks, execs and exits.
 constexpr std::size_t max_lifecycle = 65'536;
+// … and of counters this much, in readings over longer times.
+constexpr std::size_t max_readings = 256, max_counter_values = 65'536;
 
 // What holds for every sample with the same chain.
 namespace stack_flag {
@@ -249,7 +252,8 @@ FoldedStack Folder::State::fold_chain(const SampleRecord& sample, ThreadHandle t
     FoldedStack result = fold_frames(process, user_stack.stop);
     result.user_frames = static_cast<std::uint16_t>(user_stack.frames.size());
     if (stacks && !cut)
-        if (const auto need = stacks->judge(sample, process, user_stack)) result.need = static_cast<std::uint8_t>(*need);
+        if (const auto need = stacks->judge(sample, process, user_stack))
+            result.need = static_cast<std::uint8_t>(*need);
     if (!user_stack.provisional) remember(chain_hash, process, result);
     return result;
 }
@@ -373,6 +377,32 @@ void Folder::add_loss(const wire::Loss& loss) {
 }
 
 void Folder::add_notice(wire::Notice notice) { state_->next.notices.push_back(std::move(notice)); }
+
+void Folder::add_counters(wire::CounterReading reading, std::span<const Counter> counters,
+                          std::span<const CounterDelta> deltas) {
+    State& state = *state_;
+    reading.values.reserve(deltas.size());
+    for (const CounterDelta& delta : deltas) {
+        const Counter& counter = counters[delta.counter];
+        wire::CounterValue value;
+        value.name = state.dictionary.string(counter.name);
+        value.unit = state.dictionary.string(counter.unit);
+        value.part = state.dictionary.string(counter.part);
+        if (delta.tid != 0) {
+            ThreadHandle thread = state.processes.newest_thread(delta.pid, delta.tid);
+            if (thread == 0) thread = state.processes.thread_of(delta.pid, delta.tid, reading.end_ns);
+            value.thread = state.dictionary.thread(thread);
+        }
+        value.cpu_plus_1 = delta.cpu_plus_1;
+        value.status = delta.status;
+        value.value = delta.value;
+        value.enabled_ns = delta.enabled_ns;
+        value.running_ns = delta.running_ns;
+        reading.values.push_back(value);
+    }
+    state.next.counters.push_back(std::move(reading));
+    flamewire::counters::shorten(state.next.counters, max_readings, max_counter_values);
+}
 
 void Folder::add_symbols(std::span<const TargetSymbol> symbols) {
     State& state = *state_;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/perf/counter_set.h"
 #include "agent/perf/record.h"
 #include "agent/pipeline/stack_policy.h"
 #include "agent/pipeline/user_stack.h"
@@ -53,6 +54,9 @@ public:
     // event and cpu.
     void add_loss(const wire::Loss& loss);
     void add_notice(wire::Notice notice);
+    // What was counted in the times of `reading`, whose values are made from `deltas`, entries of `counters`.
+    void add_counters(wire::CounterReading reading, std::span<const Counter> counters,
+                      std::span<const CounterDelta> deltas);
     void add_symbols(std::span<const TargetSymbol> symbols);
 
     // Other events or another rate inside the same recording (`configure`): rows folded so far keep their events, and

@@ -49,10 +49,10 @@ private:
     struct State {
         wire::StackMode mode = wire::StackMode::fp;
         std::string why;
-        std::uint64_t since_ns = 0;                                 // the first stack in this mode
+        std::uint64_t since_ns = 0;  // the first stack in this mode
         std::uint64_t newest_ns = 0;
-        std::array<std::uint64_t, unwind::stack_needs> needs{};     // since then
-        std::uint32_t raised = 0;                                   // how often a mode proved too small
+        std::array<std::uint64_t, unwind::stack_needs> needs{};  // since then
+        std::uint32_t raised = 0;                                // how often a mode proved too small
     };
     static bool judge(const State& state, StackChoice& choice);
 

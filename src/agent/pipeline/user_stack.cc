@@ -20,18 +20,6 @@ struct UserStacks::Context {
     ThreadHandle thread = 0;
 };
 
-unwind::Arch machine_arch() {
-#if defined(__x86_64__)
-    return unwind::Arch::x86_64;
-#elif defined(__i386__)
-    return unwind::Arch::x86;
-#elif defined(__aarch64__)
-    return unwind::Arch::aarch64;
-#else
-    return unwind::Arch::arm;
-#endif
-}
-
 namespace {
 
 unwind::UnwinderOptions unwinder_options(const UserStackOptions& options) {
@@ -65,9 +53,9 @@ bool UserStacks::by_chain_alone(const SampleRecord& sample) {
 
 UserStacks::Context UserStacks::context_of(const SampleRecord& sample, ProcessHandle process) {
     Context in{sample, process,
-               unwind::registers_of_sample(machine_arch(), static_cast<unwind::RegisterAbi>(sample.register_abi),
+               unwind::registers_of_sample(options_.machine, static_cast<unwind::RegisterAbi>(sample.register_abi),
                                            sample.register_mask, sample.registers),
-               machine_arch(), ProcessCode(processes_, process)};
+               options_.machine, ProcessCode(processes_, process)};
     if (in.registers) in.arch = in.registers->arch();
     return in;
 }

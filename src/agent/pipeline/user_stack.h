@@ -22,6 +22,8 @@
 namespace flamewire::agent {
 
 struct UserStackOptions {
+    // Whose registers samples carry: the kernel's architecture, which may be wider than this program's.
+    unwind::Arch machine = unwind::Arch::x86_64;
     bool check_chains = false;  // also by frame pointers alone: cut what is wrong, complete what is open
     // Why a process of which nothing was measured is sampled as it is.
     std::string inherited_reason = "as asked for";
@@ -80,8 +82,5 @@ private:
     StackTails tails_;
     std::vector<unwind::Branch> branches_;  // scratch
 };
-
-// Of the machine that this program runs on.
-unwind::Arch machine_arch();
 
 }  // namespace flamewire::agent

@@ -80,8 +80,7 @@ Result<ModuleCache::Candidate> ModuleCache::look_at(const std::string& path, boo
         candidate.known = known->second;
         return candidate;
     }
-    UniqueFd fd(
-        ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow_link ? 0 : O_NOFOLLOW)));
+    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow_link ? 0 : O_NOFOLLOW)));
     if (!fd) return fail_errno("open " + path, errno);
     const elf::ByteSource source = elf::source_of_fd(fd.get());
     const auto header = elf::read_header(source);
@@ -286,8 +285,8 @@ Result<elf::ByteSource> ModuleCache::open_file(ModuleHandle module) {
     if (module == 0 || module > modules_.size()) return fail(ErrorCode::not_found, "no such module");
     const State& state = modules_[module - 1];
     if (!state.image.empty())
-        return [image = std::make_shared<const std::string>(state.image)](
-                   std::uint64_t offset, std::size_t size) -> Result<std::string> {
+        return [image = std::make_shared<const std::string>(state.image)](std::uint64_t offset,
+                                                                          std::size_t size) -> Result<std::string> {
             return elf::source_of_bytes(as_bytes_view(*image))(offset, size);
         };
     if (!state.file || state.changed) return fail(ErrorCode::not_found, state.info.path + " is not open");
@@ -313,10 +312,10 @@ Result<std::string> ModuleCache::read_kept(ModuleHandle module, std::uint64_t of
     State& state = modules_[module - 1];
     if (!state.changed && !unchanged(state)) {
         state.changed = true;
-        notices_.push_back({"module-changed",
-                            fmt::format("{} was overwritten while it runs: its unwind tables are not used any more",
-                                        state.info.path),
-                            "replace files by renaming a new one over the old, then restart the program"});
+        notices_.push_back(
+            {"module-changed",
+             fmt::format("{} was overwritten while it runs: its unwind tables are not used any more", state.info.path),
+             "replace files by renaming a new one over the old, then restart the program"});
     }
     if (state.changed) return fail(ErrorCode::closed, state.info.path + " was changed in place");
     return read_range(state.file.get(), offset, size);

@@ -1,6 +1,7 @@
 #include "unwind/joiner.h"
 
 #include <catch2/catch.hpp>
+
 #include <random>
 
 using namespace flamewire::unwind;
