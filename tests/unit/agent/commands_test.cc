@@ -235,6 +235,32 @@ TEST_CASE("configure says what became effective and when") {
     CHECK(agent.good("configure", R"({"frequency":10})")["count"].GetUint() == 0);
 }
 
+TEST_CASE("configure_metrics reads, changes what it is given, and refuses in words") {
+    Agent agent;
+    const auto usual = agent.good("configure_metrics");
+    CHECK(usual.MemberCount() == 7);
+    CHECK(usual["metrics_enabled"].IsTrue());
+    CHECK(usual["interval"].GetUint() == 2);
+    CHECK(usual["network"].IsTrue());
+    CHECK(usual["disk"].IsFalse());
+    CHECK(usual["threads"].IsFalse());
+    const auto other = agent.good("configure_metrics", R"({"interval":60,"network":false,"disk":true,"threads":null})");
+    CHECK(other["interval"].GetUint() == 60);
+    CHECK(other["network"].IsFalse());
+    CHECK(other["disk"].IsTrue());
+    CHECK(other["threads"].IsFalse());
+    CHECK(agent.good("configure_metrics", R"({"enabled":false,"threads":true})")["metrics_enabled"].IsFalse());
+    const HealthSettings before = agent.control.health;
+    CHECK(before == HealthSettings{false, 60, false, true, true});
+    CHECK(agent.error("configure_metrics", R"({"disk":false,"interval":0})") ==
+          "interval must be a whole number from 1 to 60");
+    CHECK(agent.error("configure_metrics", R"({"interval":61})") == "interval must be a whole number from 1 to 60");
+    CHECK(agent.error("configure_metrics", R"({"interval":2.5})") == "interval must be a whole number from 1 to 60");
+    CHECK(agent.error("configure_metrics", R"({"enabled":1})") == "enabled must be true or false");
+    CHECK(agent.error("configure_metrics", R"({"threads":"yes"})") == "threads must be true or false");
+    CHECK(agent.control.health == before);
+}
+
 TEST_CASE("list_processes") {
     Agent agent;
     agent.control.processes = {{4242, 1, "alice", "de\xFFmo", "/app/demo --fast", "0123456789ab", 99.96},

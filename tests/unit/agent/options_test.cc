@@ -146,7 +146,7 @@ TEST_CASE("help and version win over everything after them") {
     for (const char* option :
          {"--listen",     "--server",  "--output",     "--port",      "--bind",          "--force",     "--pid",
           "--name",       "--delay",   "--frequency",  "--count",     "--duration",      "--rounds",    "--interval",
-          "--events",     "--unwind",  "--stack-size", "--max-depth", "--unwind-memory", "--no-kernel", "--spool",
+          "--events",     "--unwind",  "--stack-size", "--max-depth", "--unwind-memory", "--no-kernel", "--metrics", "--spool",
           "--ring-pages", "--verbose", "--help",       "--version",   "-- CMD"})
         CHECK(help_text().find(option) != std::string::npos);
     CHECK(version_text().find(FLAMEWIRE_VERSION) != std::string::npos);
@@ -213,4 +213,20 @@ TEST_CASE("numbers are whole, in range, and nothing else") {
     CHECK(sentence({"--listen", "--spool", "1M2"}) ==
           "--spool must be 65536 to 1073741824 bytes (K, M and G are understood), not '1M2'");
     CHECK_FALSE(parse({"--listen", "--spool", "17179869184G"}).has_value());
+}
+
+TEST_CASE("how often the machine's health is looked at") {
+    const Options usual = accepted({"--listen"});
+    CHECK(usual.health.enabled);
+    CHECK(usual.health.interval_s == 2);
+    CHECK(usual.health.network);
+    CHECK_FALSE(usual.health.disk);
+    CHECK_FALSE(usual.health.threads);
+    CHECK(accepted({"--listen", "--metrics", "60"}).health.interval_s == 60);
+    CHECK(accepted({"--listen", "--metrics", "1"}).health.interval_s == 1);
+    CHECK_FALSE(accepted({"--listen", "--metrics", "off"}).health.enabled);
+    CHECK(accepted({"--listen", "--metrics", "off", "--metrics", "5"}).health.enabled);
+    for (const char* wrong : {"0", "61", "-1", "1.5", "", "on", "2s"})
+        CHECK(sentence({"--listen", "--metrics", wrong}) ==
+              std::string("--metrics must be 1 to 60 seconds or off, not '") + wrong + "'");
 }

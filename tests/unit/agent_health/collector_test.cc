@@ -114,12 +114,12 @@ TEST_CASE("everything that a machine can tell") {
 
 TEST_CASE("no swap is no value") {
     FakeProc proc;
-    proc.write("proc/meminfo", "MemTotal: 8000 kB\nMemAvailable: 3000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n");
+    proc.write("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable: 3000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n");
     HealthCollector collector = collector_of(proc);
     const Frames frames = collector.round({}, {}, first);
     CHECK(frames.at(0) ==
           R"({"ts":1700000000.123456,"mono_ns":5000000000,"type":"system","cpu":{"overall_pct":null,"per_core":[]},)"
-          R"("mem":{"total_kb":8000,"used_kb":5000,"available_kb":3000,"used_pct":62.5}})");
+          R"("mem":{"total_kb":9000,"used_kb":6000,"available_kb":3000,"used_pct":66.7}})");
 }
 
 TEST_CASE("only what is asked for, and processes only of a recording") {

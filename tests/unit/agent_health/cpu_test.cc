@@ -83,6 +83,16 @@ TEST_CASE("a CPU that goes offline and comes back has no share until it has two 
     CHECK(anew.overall_permille == 500U);
 }
 
+TEST_CASE("a CPU that comes back between others takes nothing from them") {
+    FakeProc proc;
+    CpuUsage usage;
+    proc.write("proc/stat", "cpu0 0 0 0 100\ncpu2 0 0 0 100\n");
+    usage.next(read_kernel_stat(proc.root()));
+    proc.write("proc/stat", "cpu0 2 0 0 101\ncpu1 500 0 0 100\ncpu2 1 0 0 102\n");  // 2 of 3, rounded; 1 of 3
+    CHECK(pairs(usage.next(read_kernel_stat(proc.root()))) ==
+          std::vector<std::pair<unsigned, unsigned>>{{0, 667}, {2, 333}});
+}
+
 TEST_CASE("a kernel of one CPU without a line of its own, and few columns") {
     FakeProc proc;
     CpuUsage usage;

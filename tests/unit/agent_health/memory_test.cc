@@ -69,6 +69,8 @@ TEST_CASE("the tightest limit of the cgroups around the agent, v2") {
 TEST_CASE("the limit of a container whose cgroup is the root of what it sees") {
     FakeProc proc;
     const HealthRoots roots = roots_of(proc);
+    // Outside of the hierarchy that is seen here.
+    proc.write("sys/other/memory.max", "4096\n");
     for (const char* path : {"0::/\n", "0::/../../other\n", "0::/docker/not-mounted-here\n"}) {
         proc.write("proc/self/cgroup", path);
         proc.write("sys/fs/cgroup/memory.max", "1048576\n");

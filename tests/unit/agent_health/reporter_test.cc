@@ -2,8 +2,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <deque>
+#include <thread>
 
 using namespace flamewire::agent;
 
@@ -74,6 +76,7 @@ TEST_CASE("a reporter that is off, or whose frames nobody takes, sends nothing a
                                   },
                                   [&](std::string frame) { frames.put(std::move(frame)); }});
         idle.round_soon();
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));  // for the round that must not come
     }
     CHECK(looks == 0);
     std::mutex mutex;

@@ -367,3 +367,34 @@ TEST_CASE("a full queue refuses and leaves the batch as it was") {
     }
     CHECK(server.shown + server.lost == source.samples);
 }
+
+TEST_CASE("health goes to the server that answered, and is dropped and counted without one") {
+    Listener listener;
+    std::unique_ptr<Link> link = start(dialling(listener.port()), quiet());
+    Peer peer = listener.accept();
+    peer.hello();
+    link->send_metrics("{\"early\":1}");
+    REQUIRE(eventually([&] { return link->status().dropped_metrics == 1; }));
+    peer.acknowledge(std::nullopt, 0);
+    REQUIRE(eventually([&] { return link->status().connected; }));
+    link->send_metrics("{\"type\":\"system\"}");
+    const auto frame = peer.frame();
+    REQUIRE(frame);
+    CHECK(frame->flag == wire::Flag::metrics);
+    CHECK(frame->payload == "{\"type\":\"system\"}");
+    CHECK(link->status().dropped_metrics == 1);
+
+    // A server that does not read: what it does not take is dropped, and the link stays small.
+    const std::string large(60'000, 'x');
+    REQUIRE(eventually([&] {
+        for (int i = 0; i < 20; ++i) link->send_metrics(large);
+        return link->status().dropped_metrics > 100;
+    }));
+    CHECK(link->status().connected);
+
+    peer.cut(true);
+    REQUIRE(eventually([&] { return !link->status().connected; }));
+    const std::uint64_t dropped = link->status().dropped_metrics;
+    link->send_metrics("{}");
+    REQUIRE(eventually([&] { return link->status().dropped_metrics > dropped; }));
+}
