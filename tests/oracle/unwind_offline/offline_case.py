@@ -150,12 +150,11 @@ class Case:
         data = self.file_of(mapping.name)
         if data is None:
             return 0, mapping.offset
-        # An ELF file inside another file starts where this mapping or one just before it does.
+        # An ELF file inside another file starts at a page, at or before the mapping's.
         elf_offset = 0
         if data[:4] != b"\x7fELF":
-            for other in sorted(self.maps):
-                if other.name == mapping.name and other.offset <= mapping.offset and data[other.offset:other.offset + 4] == b"\x7fELF":
-                    elf_offset = other.offset
+            elf_offset = next((offset for offset in range(mapping.offset - mapping.offset % PAGE, -1, -PAGE)
+                               if data[offset:offset + 4] == b"\x7fELF"), 0)
         key = (mapping.name, elf_offset)
         if key not in self.images:
             number = len(self.images) + 1
