@@ -4,6 +4,8 @@
 #include <iterator>
 #include <map>
 
+#include "counters/readings.h"
+
 namespace flamewire::agent {
 namespace {
 
@@ -61,6 +63,9 @@ void join_unwinds(std::vector<wire::ProcessUnwind>& unwinds, std::vector<wire::P
     append(unwinds, newer);
 }
 
+// Readings of counters while the server is away: two a second for days, so they become longer.
+constexpr std::size_t max_readings = 512, max_counter_values = 65'536;
+
 // Losses of one reason, an event each, that cover the rows.
 std::vector<wire::Loss> losses_of_rows(const Batch& batch, wire::LossReason reason) {
     std::map<Id, wire::Loss> by_event;
@@ -116,7 +121,7 @@ std::uint64_t lost_in(const Batch& batch) {
 bool is_bare(const Batch& batch) {
     return batch.rows.empty() && batch.strings.empty() && batch.modules.empty() && batch.locations.empty() &&
            batch.stacks.empty() && batch.processes.empty() && batch.threads.empty() && batch.events.empty() &&
-           batch.lifecycle.empty() && batch.symbols.empty() && batch.unwinds.empty() &&
+           batch.lifecycle.empty() && batch.symbols.empty() && batch.unwinds.empty() && batch.counters.empty() &&
            std::none_of(batch.losses.begin(), batch.losses.end(),
                         [](const wire::Loss& loss) { return loss.event != 0; });
 }
@@ -141,7 +146,8 @@ bool can_merge(const Batch& older, const Batch& newer) {
            fits(older.losses, newer.losses, max_batch_entries) &&
            fits(older.symbols, newer.symbols, max_batch_entries) &&
            fits(older.notices, newer.notices, max_batch_entries) &&
-           fits(older.unwinds, newer.unwinds, max_batch_entries);
+           fits(older.unwinds, newer.unwinds, max_batch_entries) &&
+           fits(older.counters, newer.counters, max_batch_entries);
 }
 
 Batch merge(Batch older, Batch newer, std::uint32_t bucket_ns) {
@@ -170,6 +176,8 @@ Batch merge(Batch older, Batch newer, std::uint32_t bucket_ns) {
     append(merged.symbols, newer.symbols);
     append(merged.notices, newer.notices);
     join_unwinds(merged.unwinds, newer.unwinds);
+    append(merged.counters, newer.counters);
+    counters::shorten(merged.counters, max_readings, max_counter_values);
     if (newer.agent) merged.agent = newer.agent;
     if (newer.end) merged.end = std::move(newer.end);
     if (coarser) {
@@ -202,6 +210,7 @@ void drop_tables(Batch& batch) {
     batch.lifecycle.clear();
     batch.symbols.clear();
     batch.unwinds.clear();
+    batch.counters.clear();
     for (wire::Loss& loss : batch.losses) loss.event = 0;
     fold_losses(batch.losses);
 }

@@ -30,8 +30,8 @@ wire::Batch merge(wire::Batch older, wire::Batch newer, std::uint32_t bucket_ns)
 // The rows become losses, one an event: `reason`, sum of counts, first and last time.
 void rows_to_losses(wire::Batch& batch, wire::LossReason reason);
 
-// Makes it bare: tables go, and what refers to them (losses keep their count but not their event). The rows must be
-// gone.
+// Makes it bare: tables go, and what refers to them (losses keep their count but not their event; the next reading of
+// counters begins where none ended). The rows must be gone.
 void drop_tables(wire::Batch& batch);
 
 }  // namespace flamewire::agent

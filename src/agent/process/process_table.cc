@@ -94,6 +94,13 @@ ThreadHandle ProcessTable::thread_of(std::uint32_t pid, std::uint32_t tid, std::
     return thread;
 }
 
+ThreadHandle ProcessTable::newest_thread(std::uint32_t pid, std::uint32_t tid) const {
+    const ThreadHandle known = state_->registry.thread_by_tid(tid);
+    if (known == 0) return 0;
+    const ProcessState* process = state_->registry.by_handle(state_->registry.thread(known)->info.process);
+    return process != nullptr && process->info.pid == pid ? known : 0;
+}
+
 ProcessHandle ProcessTable::newest(std::uint32_t pid) const {
     const ProcessState* process = state_->registry.by_pid(pid);
     return process == nullptr ? 0 : process->handle;

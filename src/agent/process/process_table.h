@@ -91,6 +91,8 @@ public:
 
     // The thread of a sample, made on first sight. Also where a process whose records were lost is read anew.
     ThreadHandle thread_of(std::uint32_t pid, std::uint32_t tid, std::uint64_t time_ns);
+    // The same for what is not a sample: also a thread that has just ended, and nothing is looked up; 0: not known.
+    [[nodiscard]] ThreadHandle newest_thread(std::uint32_t pid, std::uint32_t tid) const;
     // The newest process of a pid that is known; 0: none.
     [[nodiscard]] ProcessHandle newest(std::uint32_t pid) const;
     // Names the content of an address space: changes whenever answers of resolve() for this process may have changed,

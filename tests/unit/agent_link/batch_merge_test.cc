@@ -128,3 +128,34 @@ TEST_CASE("of what became of a process's stacks the newest entry holds, and it g
     older.unwinds.resize(wire::max_batch_entries / 2);
     CHECK_FALSE(can_merge(older, newer));
 }
+
+TEST_CASE("readings of counters survive a merge, become longer when there are many, and go with the tables") {
+    const auto reading_batch = [](std::uint64_t seq, std::uint64_t start) {
+        wire::Batch batch;
+        batch.seq = batch.first_seq = seq;
+        wire::CounterReading reading{start, start + 10, false, {}};
+        reading.values.push_back({1, 2, 0, 0, 0, wire::CounterStatus::counted, 5, 10, 10});
+        batch.counters.push_back(reading);
+        return batch;
+    };
+    wire::Batch merged = reading_batch(1, 0);
+    CHECK_FALSE(is_bare(merged));
+    wire::Batch other_epoch = reading_batch(2, 10);
+    other_epoch.epoch = 2;
+    CHECK_FALSE(can_merge(merged, other_epoch));
+    for (std::uint64_t seq = 2; seq <= 2'000; ++seq)
+        merged = merge(std::move(merged), reading_batch(seq, (seq - 1) * 10), wire::default_bucket_ns);
+    CHECK(merged.counters.size() <= 512);
+    CHECK(merged.counters.size() >= 256);
+    std::uint64_t sum = 0, end = 0;
+    for (const wire::CounterReading& reading : merged.counters) {
+        CHECK(reading.start_ns == end);
+        end = reading.end_ns;
+        REQUIRE(reading.values.size() == 1);
+        sum += reading.values[0].value;
+    }
+    CHECK(end == 20'000);
+    CHECK(sum == 10'000);
+    drop_tables(merged);
+    CHECK(is_bare(merged));
+}
