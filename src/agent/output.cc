@@ -65,12 +65,13 @@ Result<bool> FileSink::begin(const wire::RecordingId& id) {
 Result<bool> FileSink::push(wire::Batch& batch, const wire::EventPeriods& periods) {
     const wire::Frame frame = wire::batch_frame(wire::encode(batch, periods));
     const std::lock_guard lock(mutex_);
+    ended_ = batch.end.has_value();
     return append(frame.flag, frame.payload);
 }
 
 void FileSink::put_metrics(std::string_view json) {
     const std::lock_guard lock(mutex_);
-    if (writer_) (void)append(wire::Flag::metrics, json);
+    if (writer_ && !ended_) (void)append(wire::Flag::metrics, json);
 }
 
 std::uint64_t FileSink::size_bytes() const {

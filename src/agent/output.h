@@ -29,8 +29,8 @@ public:
     Result<bool> push(wire::Batch& batch, const wire::EventPeriods& periods) override;
     [[nodiscard]] bool names_kernel_at_end() const override { return true; }
     [[nodiscard]] Backlog backlog() const override { return {}; }
-    // A frame of device health, from another thread than push. Left out while there is no file, and when it cannot be
-    // written: the next batch meets the same trouble and says so.
+    // A frame of device health, from another thread than push. Left out while there is no file, after the batch that ends
+    // the recording, and when it cannot be written: the next batch meets the same trouble and says so.
     void put_metrics(std::string_view json);
 
     // Takes a file back that came to nothing: the command could not be run.
@@ -46,8 +46,18 @@ private:
     std::string path_;
     bool force_;
     wire::Hello hello_;
-    mutable std::mutex mutex_;  // of writer_
+    mutable std::mutex mutex_;  // of what follows
+    bool ended_ = false;
     std::optional<wire::SessionWriter> writer_;
+};
+
+// Takes everything and keeps nothing: the recording is for its table.
+class NoSink final : public BatchSink {
+public:
+    Result<bool> begin(const wire::RecordingId&) override { return true; }
+    Result<bool> push(wire::Batch&, const wire::EventPeriods&) override { return true; }
+    [[nodiscard]] bool names_kernel_at_end() const override { return false; }
+    [[nodiscard]] Backlog backlog() const override { return {}; }
 };
 
 class LinkSink final : public BatchSink {
