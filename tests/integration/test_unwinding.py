@@ -1,0 +1,407 @@
+"""Stacks of programs without frame pointers: each workload knows its own call paths, and every sample must be on one of them.
+
+A stack is either right to the root, or it says that it is not: `[truncated]` or `[incomplete]` stand where callers are missing."""
+import collections
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from flamewire import TESTS_BIN, wait_until
+
+CUT = ("[truncated]", "[incomplete]")
+START = re.compile(r"_start$|__libc_start_|__libc_init|\[.*libc\.so|generic_start_main")
+SIGRETURN = re.compile(r"__restore_rt$|\[libc\.so\.6\+0x[0-9a-f]+\]$|\[unwind-scenes.*\]$")
+
+Stack = collections.namedtuple("Stack", "comm frames count")
+
+
+def program(name):
+    return TESTS_BIN / f"unwind-{name}-workload"
+
+
+def finished(server):
+    return wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended" and server.only_session(), 60, "the end of the session")
+
+
+class Recording:
+    def __init__(self, server, session):
+        self.session = session
+        self.totals = session["unwind_totals"]
+        self.processes = session["unwind_processes"]
+        text = server.get(f"/api/export/session/{session['id']}", format="collapsed").decode()
+        self.stacks = []
+        for line in text.splitlines():
+            stack, count = line.rsplit(" ", 1)
+            comm, *frames = stack.split(";")
+            self.stacks.append(Stack(comm, frames, int(count)))
+        for counts in (self.totals, *self.processes):
+            assert counts["samples"] == sum(counts[ending] for ending in ("whole", "joined", "truncated", "open_end", "stopped")), counts
+        assert self.totals["samples"] == sum(process["samples"] for process in self.processes)
+        # What is not whole says so where its callers are missing; nothing else does.
+        assert self.count(lambda s: s.frames[0] == "[truncated]") == self.totals["truncated"]
+        assert self.count(lambda s: s.frames[0] == "[incomplete]") == self.totals["stopped"]
+        assert self.count(lambda s: any(cut in s.frames[1:] for cut in CUT)) == 0
+
+    def count(self, wanted):
+        return sum(stack.count for stack in self.stacks if wanted(stack))
+
+    def whole_share(self):
+        return (self.totals["whole"] + self.totals["joined"]) / self.totals["samples"]
+
+
+def attach(start, *pids, server_options=()):
+    server = start.server(*server_options)
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--unwind", "dwarf", "--pid", ",".join(map(str, pids)))
+    return server, agent
+
+
+def record(start, mode, *command, options=(), server_options=(), agent_code=0):
+    """Runs `command` under the agent until it ends."""
+    server = start.server(*server_options)
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--unwind", mode, *options, "--", *command)
+    assert agent.wait(120) == agent_code, agent.err
+    return Recording(server, finished(server))
+
+
+def up_to(frames, leaf):
+    return frames[:frames.index(leaf) + 1]
+
+
+def at_root(outer, first="main"):
+    """Nothing but the start of the program stands outside of its first function."""
+    return bool(outer) and outer[-1] == first and len(outer) > 1 and outer[0].endswith("_start") and all(START.search(name) for name in outer[:-1])
+
+
+def check_paths(recording, paths, least=20, wrong_share=0.0, cut_share=0.002):
+    """paths: the leaf's name -> its callers from main on. Every stack with the leaf has exactly them below the program's start, but for a
+    share that says that it is cut, and that is right as far as it goes."""
+    for leaf, callers in paths.items():
+        seen = whole = cut = 0
+        wrong = []
+        wanted = [*callers, leaf]
+        for stack in recording.stacks:
+            if leaf not in stack.frames:
+                continue
+            seen += stack.count
+            frames = up_to(stack.frames, leaf)
+            if frames[0] in CUT:
+                right = frames[1:] == wanted[len(wanted) - len(frames) + 1:]
+                cut += stack.count if right else 0
+            else:
+                right = frames[-len(wanted):] == wanted and at_root(frames[:-len(wanted) + 1])
+                whole += stack.count if right else 0
+            if not right:
+                wrong.append(stack)
+        assert seen >= least, f"{leaf} has {seen} samples"
+        assert sum(stack.count for stack in wrong) <= wrong_share * seen, (leaf, seen, wrong[:5])
+        assert cut <= max(1, cut_share * seen), (leaf, seen, cut)
+
+
+SCENES = {
+    "plain_leaf": ["main", "plain_outer", "plain_middle"],
+    "vla_leaf": ["main", "alloca_outer", "vla_middle"],
+    "same_stack_interrupted": ["main", "same_stack_outer"],
+    "own_stack_interrupted": ["main", "own_stack_outer"],
+    "noreturn_leaf": ["main", "noreturn_outer", "noreturn_middle"],
+    "plt_loop": ["main", "plt_outer"],
+    "vdso_loop": ["main", "vdso_outer"],
+}
+ASSEMBLY = {
+    "asm_leaf_register": ["main", "asm_outer", "asm_cfa_in_register"],
+    "asm_leaf_expression": ["main", "asm_outer", "asm_cfa_expression"],
+    "asm_leaf_elsewhere": ["main", "asm_outer", "asm_saved_elsewhere"],
+    "asm_leaf_pushes": ["main", "asm_outer", "asm_pushes"],
+    "asm_pushes": ["main", "asm_outer"],
+}
+
+
+def check_scenes(recording, assembly=True):
+    interrupted = Recording.__new__(Recording)
+    # A handler on its own stack is looked at below: its stack is another piece of memory.
+    interrupted.stacks = [stack for stack in recording.stacks if "on_own_stack" not in stack.frames]
+    check_paths(interrupted, SCENES)
+    if assembly and os.uname().machine == "x86_64":
+        check_paths(recording, ASSEMBLY)
+    # A handler's caller is whatever it interrupted, through the kernel's return from it.
+    handled = [stack for stack in recording.stacks if "on_same_stack" in stack.frames]
+    assert sum(stack.count for stack in handled) > 20
+    for stack in handled:
+        outer = stack.frames[:stack.frames.index("on_same_stack")]
+        assert SIGRETURN.search(outer[-1]), stack
+        assert "same_stack_outer" in outer and at_root(up_to(outer, "main")), stack
+    # On a stack of its own a handler's copy has nothing of the thread's stack: what it interrupted is known, its callers as far as they
+    # were seen just before; else it says that they are missing.
+    handled = [stack for stack in recording.stacks if "on_own_stack" in stack.frames]
+    assert sum(stack.count for stack in handled) > 20
+    for stack in handled:
+        outer = stack.frames[:stack.frames.index("on_own_stack")]
+        assert SIGRETURN.search(outer[-1]), stack
+        assert outer[0] in CUT or (at_root(up_to(outer, "main")) and outer[outer.index("main") + 1] == "own_stack_outer"), stack
+    assert sum(stack.count for stack in handled if "own_stack_interrupted" in stack.frames) > 20
+    # Through qsort() and back, by a PLT entry.
+    compared = [stack for stack in recording.stacks if "libc_compare" in stack.frames]
+    assert sum(stack.count for stack in compared) > 20
+    for stack in compared:
+        assert at_root(up_to(stack.frames, "main")) and stack.frames[stack.frames.index("main") + 1] == "libc_outer", stack
+        between = stack.frames[stack.frames.index("libc_outer") + 1:stack.frames.index("libc_compare")]
+        assert between and all(re.search("sort|libc", name) for name in between), stack
+    return recording
+
+
+@pytest.mark.parametrize("variant", ["scenes", "scenes-nopie", "scenes-static"])
+def test_call_paths(start, variant):
+    recording = check_scenes(record(start, "dwarf", program(variant), 4))
+    assert [process["mode"] for process in recording.processes] == ["dwarf"]
+    # Handlers on their own stack are the ones that cannot be followed to the root.
+    own = recording.count(lambda s: s.frames[0] in CUT and "on_own_stack" in s.frames)
+    assert recording.totals["stopped"] + recording.totals["truncated"] - own <= 0.003 * recording.totals["samples"]
+
+
+def test_stripped(start, tmp_path):
+    stripped = tmp_path / "stripped"
+    subprocess.run(["strip", "-o", stripped, program("scenes")], check=True)
+    check_scenes(record(start, "dwarf", stripped, 4, server_options=("--binary", program("scenes"))))
+
+
+def test_only_debug_frame(start):
+    check_scenes(record(start, "dwarf", program("scenes-debugframe"), 4), assembly=False)
+
+
+def test_frame_pointers_and_no_tables(start):
+    # In its first and last instructions a function has no frame, and its caller's caller stands for its caller.
+    recording = record(start, "dwarf", program("scenes-fponly"), 4)
+    recording.stacks = [stack for stack in recording.stacks if "on_own_stack" not in stack.frames and "on_same_stack" not in stack.frames]
+    check_paths(recording, SCENES, wrong_share=0.02)
+
+
+def test_neither_tables_nor_frame_pointers(start):
+    recording = record(start, "dwarf", program("scenes-notables"), 3)
+    # The innermost function is known; where nothing tells how to leave it, that is said, and no caller is made up.
+    leaves = [stack for stack in recording.stacks if "plain_leaf" in stack.frames]
+    assert sum(stack.count for stack in leaves) > 50
+    for stack in leaves:
+        frames = up_to(stack.frames, "plain_leaf")
+        assert frames[0] in CUT or frames[-3:-1] == ["plain_outer", "plain_middle"], stack
+    assert recording.totals["stopped"] > 100
+
+
+def test_exceptions(start):
+    recording = record(start, "dwarf", program("exceptions"), 3)
+    # Where the runtime has already put another frame's registers in place no table is right any more.
+    assert recording.whole_share() > 0.98, recording.totals
+    names = {"catch": "(anonymous namespace)::catch_outer()", "rethrow": "(anonymous namespace)::rethrow_outer()", "leaf": "(anonymous namespace)::throw_leaf(unsigned int)",
+             "middle": "(anonymous namespace)::throw_middle(unsigned int)"}
+    thrown = [stack for stack in recording.stacks if names["leaf"] in stack.frames]
+    assert sum(stack.count for stack in thrown) > 200
+    for stack in thrown:
+        frames = up_to(stack.frames, names["leaf"])
+        wanted = ["main", names["catch"], names["rethrow"], *[names["middle"]] * 7, names["leaf"]]
+        assert frames[-len(wanted):] == wanted and at_root(frames[:-len(wanted) + 1]), stack
+    raised = recording.count(lambda s: any("_Unwind_RaiseException" in name for name in s.frames))
+    assert raised > 100
+
+
+PLUGINS = {f"plugin_leaf_{letter}": ["main", "host_loop", "host_call", "plugin_entry", f"plugin_middle_{letter}"] for letter in "ab"}
+
+
+def test_libraries_come_and_go(start):
+    libraries = [TESTS_BIN / f"unwind-plugin-{letter}.so" for letter in "ab"]
+    recording = record(start, "dwarf", program("host"), 4, *libraries)
+    check_paths(recording, PLUGINS, least=500)
+    assert recording.whole_share() > 0.998, recording.totals
+
+
+@pytest.mark.parametrize("what", ["deleted", "replaced"])
+def test_program_file_is_gone(start, tmp_path, what):
+    copy, marker = tmp_path / "scenes", tmp_path / "running"
+    shutil.copy(program("scenes"), copy)
+    target = start.process("target", [copy, 5, marker])
+    wait_until(marker.exists, 20, "the target's first round")
+    if what == "deleted":
+        copy.unlink()
+    else:
+        shutil.copy(program("recursion"), tmp_path / "other")
+        os.rename(tmp_path / "other", copy)
+    server, _ = attach(start, target.pid, server_options=("--binary", program("scenes")))
+    check_scenes(Recording(server, finished(server)))
+
+
+def sections(path):
+    """name -> (file offset, size)"""
+    listed = subprocess.run(["readelf", "-SW", path], check=True, capture_output=True, text=True).stdout
+    found = re.findall(r"\]\s+(\.\S+)\s+\S+\s+[0-9a-f]+\s+([0-9a-f]+)\s+([0-9a-f]+)", listed)
+    return {name: (int(offset, 16), int(size, 16)) for name, offset, size in found}
+
+
+def test_library_overwritten_in_place(start, tmp_path):
+    library = tmp_path / "plugin.so"
+    shutil.copy(TESTS_BIN / "unwind-plugin-a.so", library)
+    # Another file by its build-id, with garbage for tables; the code and what the dynamic linker needs stay for now.
+    overwritten = [sections(library)[name] for name in (".note.gnu.build-id", ".eh_frame_hdr", ".eh_frame")]
+    target = start.process("target", [program("host"), 60, library])
+    server, agent = attach(start, target.pid, server_options=("--binary", TESTS_BIN / "unwind-plugin-a.so"))
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 60, "samples")
+    with open(library, "r+b") as file:
+        for offset, size in overwritten:
+            file.seek(offset + size // 2)
+            file.write(os.urandom(size // 2))
+    # What is needed of the tables now was not read before.
+    (tmp_path / "plugin.so.late").touch()
+    before = server.only_session()["samples"]
+    wait_until(lambda: server.only_session()["samples"] > before + 1000, 60, "more samples")
+    assert agent.alive() and target.alive()
+    # Now its code as well: that is the end of the target, not of the agent.
+    with open(library, "r+b") as file:
+        file.write(b"\xcc" * library.stat().st_size)
+    assert target.wait(30) != 0
+    recording = Recording(server, finished(server))
+    assert agent.alive()
+    notices = {notice["code"]: notice for notice in recording.session["notices"]}
+    assert "overwritten" in notices["module-changed"]["text"] and "plugin.so" in notices["module-changed"]["text"]
+    # Right to the root, or said to be cut; never another function's callers.
+    check_paths(recording, {"plugin_leaf_a": PLUGINS["plugin_leaf_a"]}, least=400)
+    late = {"plugin_late_leaf_a": ["main", "host_loop", "host_call", "plugin_late_entry", "plugin_late_middle_a"]}
+    check_paths(recording, late, least=900, cut_share=1.0)
+
+
+def depth_of(stack, name):
+    return sum(frame == name for frame in stack.frames)
+
+
+def test_two_thousand_frames_within_the_copy(start):
+    options = ("--max-depth", 4096, "--stack-size", 65528)
+    recording = record(start, "dwarf", program("recursion"), "small", 2, options=options)
+    bottom = [stack for stack in recording.stacks if "small_bottom" in stack.frames]
+    assert sum(stack.count for stack in bottom) > 1500
+    for stack in bottom:
+        assert depth_of(stack, "small_dive") == 2001 and at_root(up_to(stack.frames, "main")), (len(stack.frames), stack.frames[:5])
+    assert recording.whole_share() > 0.999, recording.totals
+    assert recording.session["max_depth"] == 4096 and recording.session["stack_bytes"] == 65528
+
+
+def test_two_thousand_frames_beyond_the_copy(start):
+    recording = record(start, "dwarf", program("recursion"), "slow", 4, options=("--max-depth", 4096))
+    assert recording.whole_share() >= 0.95, recording.totals
+    assert recording.totals["joined"] > 500
+    deepest = max((stack for stack in recording.stacks if stack.frames[0] not in CUT), key=lambda stack: depth_of(stack, "slow_dive"))
+    assert depth_of(deepest, "slow_dive") > 1990
+    for stack in recording.stacks:
+        if "slow_dive" in stack.frames and stack.frames[0] not in CUT:
+            assert at_root(up_to(stack.frames, "main")) and stack.frames[stack.frames.index("main") + 1] == "slow_dive", stack.frames[:6]
+            inside = stack.frames[stack.frames.index("main") + 1:]
+            dives = len(inside) - inside[::-1].index("slow_dive")
+            assert inside[:dives] == ["slow_dive"] * dives, stack.frames[:6]
+
+
+def test_the_frame_limit_is_said(start):
+    recording = record(start, "dwarf", program("recursion"), "small", 1, options=("--max-depth", 300, "--stack-size", 65528))
+    cut = [stack for stack in recording.stacks if stack.frames[0] == "[truncated]"]
+    assert sum(stack.count for stack in cut) > 0.95 * recording.totals["samples"]
+    for stack in cut:
+        assert depth_of(stack, "small_dive") + depth_of(stack, "small_bottom") == 300
+    losses = {loss["reason"]: loss for loss in recording.session["losses"]}
+    assert losses["stack_truncated"]["count"] == recording.totals["truncated"] and not losses["stack_truncated"]["lost"]
+
+
+def callers_of_work(recording):
+    """(whose work, its outermost caller or None when that is missing) -> samples"""
+    found = collections.Counter()
+    for stack in recording.stacks:
+        work = next((name for name in stack.frames if name in ("work_a", "work_b")), None)
+        if work is None:
+            continue
+        if stack.frames[0] in CUT:
+            found[work, None] += stack.count
+            continue
+        caller = stack.frames[stack.frames.index("main") + 1]
+        assert at_root(up_to(stack.frames, "main")), stack.frames[:6]
+        inside = stack.frames[stack.frames.index(caller) + 1:stack.frames.index(work)]
+        assert set(inside) == {"wide_dive"} and len(inside) <= 200, stack.frames[:8]
+        found[work, caller] += stack.count
+    return found
+
+
+def test_deep_recursion_is_joined(start):
+    recording = record(start, "dwarf", program("recursion"), "wide", 5)
+    found = callers_of_work(recording)
+    right = found["work_a", "caller_a"] + found["work_b", "caller_b"]
+    # Two callers with frames alike at the same places: never mistaken for each other.
+    assert found["work_a", "caller_b"] == found["work_b", "caller_a"] == 0, found
+    assert right >= 0.95 * sum(found.values()), found
+    assert recording.totals["joined"] > 0.5 * recording.totals["samples"]
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="a 32-bit program of another architecture")
+def test_32_bit_beside_64_bit(start):
+    small, large = start.process("small", [program("32")]), start.process("large", [program("scenes"), 4])
+    server, _ = attach(start, small.pid, large.pid)
+    recording = Recording(server, finished(server))
+    assert {process["pid"] for process in recording.processes} == {small.pid, large.pid}
+    leaves = [stack for stack in recording.stacks if "small_leaf_32" in stack.frames]
+    assert sum(stack.count for stack in leaves) > 1000
+    for stack in leaves:
+        assert up_to(stack.frames, "small_leaf_32") == ["_start", "main_32", *["small_middle_32"] * 6, "small_leaf_32"], stack
+    check_scenes(recording)
+
+
+def test_the_demo_without_frame_pointers_reaches_the_root(start):
+    recording = record(start, "dwarf", program("demo"), 8)
+    assert recording.totals["samples"] > 1500
+    assert recording.whole_share() >= 0.999, recording.totals
+    roots = collections.Counter()
+    for stack in recording.stacks:
+        roots[stack.frames[0]] += stack.count
+    assert sum(count for name, count in roots.items() if "clone" in name or name.endswith("_start")) >= 0.999 * recording.totals["samples"], roots
+
+
+CHAIN = [f"step_{n}" for n in range(8, 0, -1)]
+MODES = {
+    "part_leaf": ["main", "step_10", "step_9", "modes_part"],
+}
+
+
+def check_modes(recording):
+    check_paths(recording, MODES, least=200, cut_share=0.005)
+    straight = ["main", *CHAIN, "modes_leaf"]
+    through = ["main", "step_10", "step_9", "modes_part", "modes_leaf"]
+    seen = right = 0
+    for stack in recording.stacks:
+        if "modes_leaf" not in stack.frames:
+            continue
+        seen += stack.count
+        frames = up_to(stack.frames, "modes_leaf")
+        for wanted in (straight, through):
+            right += stack.count if frames[-len(wanted):] == wanted and at_root(frames[:-len(wanted) + 1]) else 0
+    assert seen > 500 and right >= 0.995 * seen, (seen, right)
+    assert recording.whole_share() >= 0.995, recording.totals
+
+
+def test_auto_copies_nothing_where_frame_pointers_do(start):
+    recording = record(start, "auto", program("modes-fp"), 4)
+    process = recording.processes[0]
+    assert process["stack_bytes"] == 0 and process["mode"] == "fp" and process["why"], process
+    check_modes(recording)
+
+
+def test_auto_serves_a_mixed_program(start):
+    recording = record(start, "auto", program("modes-mixed"), 8)
+    process = recording.processes[0]
+    assert process["mode"] in ("hybrid", "dwarf") and process["why"], process
+    check_modes(recording)
+
+
+def test_auto_without_frame_pointers_is_dwarf(start):
+    recording = record(start, "auto", program("modes-none"), 4)
+    process = recording.processes[0]
+    assert process["mode"] == "dwarf" and process["why"] and process["stack_bytes"] > 0, process
+    check_modes(recording)
+    status = recording.session
+    assert status["unwind"] == "auto"
+
+
+def test_frame_pointers_alone_do_not_claim_the_root(start):
+    recording = record(start, "fp", program("modes-none"), 2)
+    assert recording.totals["stack_bytes"] == 0 and recording.totals["whole"] == 0, recording.totals
+    assert recording.totals["open_end"] + recording.totals["stopped"] + recording.totals["truncated"] == recording.totals["samples"]

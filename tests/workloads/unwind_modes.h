@@ -1,0 +1,5 @@
+/* Between the files of unwind_modes. */
+#pragma once
+
+void modes_leaf(void);
+void modes_part(void);

@@ -1,0 +1,81 @@
+/* Stacks deeper than what a profiler copies of them. Usage: unwind_recursion MODE SECONDS of CPU time
+ *   small   2,000 frames of 16 bytes; all time is spent at the bottom
+ *   slow    2,000 frames of 64 bytes; each level takes its time on the way down and up
+ *   wide    200 frames of a KiB, from two callers in turn; each level takes its time, in work_a or work_b
+ *   leap    as wide, but caller a returns and caller b is down at once: nothing is seen between two stacks that look alike
+ * work_a has caller_a as its root, work_b has caller_b, at the same stack pointers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "unwind_burn.h"
+
+#define NOINLINE __attribute__((noinline, noclone))
+
+static uint64_t seed = 88172645463325252U;
+
+NOINLINE static void small_bottom(void) { seed = burn(3000000, seed); }
+NOINLINE static void small_dive(unsigned depth) {
+    if (depth == 0)
+        small_bottom();
+    else
+        small_dive(depth - 1);
+    KEEP_FRAME();
+}
+
+NOINLINE static void slow_work(void) { seed = burn(20000, seed); }
+NOINLINE static void slow_dive(unsigned depth) {
+    volatile char room[40];
+    room[depth % sizeof room] = 1;
+    slow_work();
+    if (depth != 0) slow_dive(depth - 1);
+    slow_work();
+    room[0] = 2;
+}
+
+NOINLINE static void work_a(void) { seed = burn(100000, seed) + 1; }
+NOINLINE static void work_b(void) { seed = burn(100000, seed) + 2; }
+/* Whose work it is stands in no frame: only the outermost ones differ. */
+static void (*work)(void);
+static unsigned quiet_down, quiet_up; /* levels that take no time */
+NOINLINE static void wide_dive(unsigned depth) {
+    volatile char room[1000];
+    room[depth % sizeof room] = 1;
+    if (depth >= quiet_down) work();
+    if (depth != 199)
+        wide_dive(depth + 1);
+    else
+        for (int i = 0; i < 40; ++i) work();
+    if (depth >= quiet_up) work();
+    room[0] = 2;
+}
+NOINLINE static void caller_a(int leap) {
+    work = work_a;
+    quiet_down = 0;
+    quiet_up = leap ? 200 : 0;
+    wide_dive(0);
+    KEEP_FRAME();
+}
+NOINLINE static void caller_b(int leap) {
+    work = work_b;
+    quiet_down = leap ? 200 : 0;
+    quiet_up = 0;
+    wide_dive(0);
+    KEEP_FRAME();
+}
+
+int main(int argc, char** argv) {
+    const char* mode = argc > 1 ? argv[1] : "wide";
+    const uint64_t end = cpu_ns() + (uint64_t)(atof(argc > 2 ? argv[2] : "2") * 1e9);
+    do {
+        if (strcmp(mode, "small") == 0) {
+            small_dive(2000);
+        } else if (strcmp(mode, "slow") == 0) {
+            slow_dive(2000);
+        } else {
+            const int leap = strcmp(mode, "leap") == 0;
+            caller_a(leap);
+            caller_b(leap);
+        }
+    } while (cpu_ns() < end);
+    return seed == 0;
+}
