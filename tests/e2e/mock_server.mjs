@@ -48,7 +48,7 @@ export function makeGraph({ size, depth = 40, seed = 1, session, dataVersion = 1
   if (truncated) {
     // The first callee of the root stands for callers that are missing: it has neither module nor file.
     const node = n.parent.findIndex((parent, i) => i > 0 && parent === 0);
-    names.push('[truncated]');
+    names.push(truncated === true ? '[truncated]' : truncated);
     n.name[node] = names.length - 1;
     for (const column of ['module', 'kind', 'file', 'line', 'self']) n[column][node] = 0;
   }

@@ -171,10 +171,22 @@ for (const theme of ['dark', 'light']) {
       const text = await page.textContent('.card');
       assert.match(text, /The callers of these stacks are missing: the stacks are deeper than what was recorded \(copies of up to 16\.0 KiB a stack, at most 1,024 frames\)/);
       for (const remedy of ['--stack-size 65528', '--max-depth 4096', 'sysctl -w kernel.perf_event_max_stack=1024']) assert.ok(text.includes(remedy), remedy);
-      assert.match(await page.textContent('.legend'), /Cut/);
+      assert.match(await page.textContent('.legend'), /Callers missing/);
       await shot(page, `truncated-${theme}`);
     }));
 }
+
+test('stacks that ended without a root are told from those that were cut', () =>
+  withPage({ live: false, truncated: '[incomplete]', hash: replayed }, async ({ page }) => {
+    await settled(page);
+    const end = (await frames(page)).find((frame) => frame.name === '[incomplete]');
+    const at = await hoverFrame(page, end);
+    await page.mouse.move(at.x, at.y);
+    await page.locator('.card').waitFor();
+    const text = await page.textContent('.card');
+    assert.match(text, /The callers of these stacks are missing: nothing told how to leave a frame/);
+    assert.ok(!text.includes('--stack-size'));
+  }));
 
 test('a recording whose stacks nobody counted names only the mode', () =>
   withPage({ live: false, hash: replayed, unwind: { ...unwindOf(0), unwind: 'fp', stack_bytes: 0, max_depth: 0 } }, async ({ page }) => {
@@ -182,7 +194,7 @@ test('a recording whose stacks nobody counted names only the mode', () =>
     assert.equal(await page.textContent('#status-stacks'), 'Stacks fp');
     await page.click('#status-stacks');
     await page.getByText('No user stack was taken yet').waitFor();
-    assert.ok(!(await page.textContent('.legend')).includes('Cut'));
+    assert.ok(!(await page.textContent('.legend')).includes('Callers missing'));
   }));
 
 test('zooming into what was not loaded fetches it', () =>

@@ -7,7 +7,7 @@ import { entryName } from '../src/flame/path';
 import { boxAt, BoxType, layOut, newBoxes, type Boxes } from '../src/flame/layout';
 import { compilePattern, escapePattern, findMatches } from '../src/flame/search';
 import { buildTree, largestChild, nodeAt, pathOf, type FlameTree } from '../src/flame/tree';
-import { hasTruncation, isTruncation } from '../src/flame/truncation';
+import { hasMissingCallers, missingCallers } from '../src/flame/missing';
 import { graphOf } from './graph';
 
 const sample = () => graphOf({ main: 10, 'main;b': 20, 'main;b;leaf': 30, 'main;a': 25, idle: 15 });
@@ -202,18 +202,18 @@ test('kinds differ in colour, names in shade', () => {
 });
 
 test('the root of cut stacks is no function, and only where it has no module', () => {
-  const graph = graphOf({ '[truncated];inner': 5, 'main;[truncated]': 3 });
+  const graph = graphOf({ '[truncated];inner': 5, '[incomplete];leaf': 2, 'main;[truncated]': 3 });
   const without = buildTree(graph, 'name');
-  assert.ok(!hasTruncation(without), 'a function of a module may be called what it likes');
+  assert.ok(!hasMissingCallers(without), 'a function of a module may be called what it likes');
   graph.modules.push('');
-  graph.nodes.module = graph.nodes.name.map((name) => (graph.names[name] === '[truncated]' ? 1 : 0));
+  graph.nodes.module = graph.nodes.name.map((name) => (graph.names[name]!.startsWith('[') ? 1 : 0));
   const tree = buildTree(graph, 'name');
-  assert.ok(hasTruncation(tree));
-  const cut = named(tree, '[truncated]');
-  assert.ok(isTruncation(tree, cut));
-  assert.ok(!isTruncation(tree, named(tree, 'inner')));
-  assert.ok(!isTruncation(tree, 0));
-  assert.ok(!hasTruncation(buildTree(graphOf({ main: 1 }), 'name')));
+  assert.ok(hasMissingCallers(tree));
+  assert.equal(missingCallers(tree, named(tree, '[truncated]')), 'truncated');
+  assert.equal(missingCallers(tree, named(tree, '[incomplete]')), 'incomplete');
+  assert.equal(missingCallers(tree, named(tree, 'inner')), null);
+  assert.equal(missingCallers(tree, 0), null);
+  assert.ok(!hasMissingCallers(buildTree(graphOf({ main: 1 }), 'name')));
 });
 
 test('a path through a stack 4,096 deep is found whole', () => {

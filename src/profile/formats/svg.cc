@@ -19,14 +19,14 @@ constexpr double margin_px = 10;
 constexpr double character_px = 7;  // a little more than an average 12 px sans-serif character, so that text fits
 constexpr double text_padding_px = 3;
 
-// The root that an agent gives to a stack whose outer frames it could not see: no function, so it gets no colour.
-bool is_truncation(const Function& function, std::string_view name) {
-    return function.module == 0 && name == "[truncated]";
+// The roots that an agent gives to stacks whose outer frames it could not see: no functions, so they get no colour.
+bool is_missing(const Function& function, std::string_view name) {
+    return function.module == 0 && (name == "[truncated]" || name == "[incomplete]");
 }
 
 // One hue a kind, as in the web UI; the name varies the lightness, so that neighbours can be told apart.
 std::string colour(const Function& function, std::string_view name) {
-    if (is_truncation(function, name)) return "#fff";
+    if (is_missing(function, name)) return "#fff";
     struct Base {
         int hue, saturation;
     };
@@ -85,7 +85,7 @@ std::string tooltip(const Store& store, const CallTree& tree, const CallTree::No
                     const Measure& measure) {
     const Function& function = tree.functions[node.function];
     const auto all = static_cast<double>(std::max<std::uint64_t>(measure(tree.total), 1));
-    if (is_truncation(function, name))
+    if (is_missing(function, name))
         return fmt::format("{}: the callers of these stacks are missing, {} samples, {:.2f}%", name, node.total.samples,
                            100 * static_cast<double>(measure(node.total)) / all);
     std::string text = xml_text(name);
@@ -123,7 +123,7 @@ std::string svg(const Store& store, const Filter& filter, const SvgOptions& opti
                        "fill=\"{}\"{} rx=\"1\"/>",
                        tooltip(store, tree, node, name, measure), box.x, y, box.width, row_px - 1,
                        colour(function, name),
-                       is_truncation(function, name) ? " stroke=\"#999\" stroke-dasharray=\"3 2\"" : "");
+                       is_missing(function, name) ? " stroke=\"#999\" stroke-dasharray=\"3 2\"" : "");
         if (const std::string text = label(name, box.width); !text.empty())
             fmt::format_to(std::back_inserter(out), "<text x=\"{:.2f}\" y=\"{:.1f}\">{}</text>",
                            box.x + text_padding_px, y + row_px - 5, text);

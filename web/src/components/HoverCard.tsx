@@ -5,10 +5,10 @@ import { kindLabels, kinds } from '../flame/colour';
 import { BoxType } from '../flame/layout';
 import type { Hit } from '../flame/pane';
 import type { FlameTree } from '../flame/tree';
-import { isTruncation } from '../flame/truncation';
+import { missingCallers } from '../flame/missing';
 import { session } from '../store/session';
 import { count, percent, weight } from '../text/format';
-import { settingsOf, truncationRemedies } from '../text/stacks';
+import { settingsOf, stoppedWhy, truncationRemedies } from '../text/stacks';
 
 interface Props {
   hit: Signal<Hit | null>;
@@ -24,12 +24,12 @@ function Place({ tree, node }: { tree: FlameTree; node: number }) {
   return <div class="card-place">{line > 0 ? `${file}:${line}` : file}</div>;
 }
 
-// What the frame means that stands for missing callers, and what helps.
-function Truncation() {
+// What the frames mean that stand for missing callers, and what helps.
+function Truncated() {
   const shown = session.value;
   const settings = shown ? settingsOf(shown) : '';
   return (
-    <div class="card-truncation">
+    <div class="card-missing">
       <p>The callers of these stacks are missing: the stacks are deeper than what was recorded{settings && ` (${settings})`}.</p>
       <ul>
         {truncationRemedies.map(({ cause, remedy }) => (
@@ -42,18 +42,27 @@ function Truncation() {
   );
 }
 
+function Incomplete() {
+  return (
+    <div class="card-missing">
+      <p>The callers of these stacks are missing: {stoppedWhy}</p>
+    </div>
+  );
+}
+
 function Frame({ tree, node }: { tree: FlameTree; node: number }) {
   const all = tree.total[0]!;
   const total = tree.total[node]!;
   const self = tree.self[node]!;
   const parent = tree.total[tree.parent[node]!]!;
   const kind = kinds[tree.kind[node]!] ?? 'unknown';
-  const truncation = isTruncation(tree, node);
+  const missing = missingCallers(tree, node);
   return (
     <>
       <div class="card-name">{tree.names[tree.name[node]!]}</div>
-      {truncation && <Truncation />}
-      {node > 0 && !truncation && (
+      {missing === 'truncated' && <Truncated />}
+      {missing === 'incomplete' && <Incomplete />}
+      {node > 0 && !missing && (
         <div class="card-module">
           <span class={`kind kind-${kind}`}>{kindLabels[kind]}</span> {tree.modules[tree.module[node]!]}
         </div>
@@ -75,7 +84,7 @@ function Frame({ tree, node }: { tree: FlameTree; node: number }) {
           </tr>
         </tbody>
       </table>
-      {node > 0 && !truncation && <div class="card-parent">{percent(total / parent, 1)} of its caller</div>}
+      {node > 0 && !missing && <div class="card-parent">{percent(total / parent, 1)} of its caller</div>}
     </>
   );
 }

@@ -1,6 +1,6 @@
 // Which colour means what.
 import { kindLabels, kinds } from '../flame/colour';
-import { hasTruncation } from '../flame/truncation';
+import { hasMissingCallers } from '../flame/missing';
 import { tree } from '../store/flame';
 
 export function Legend() {
@@ -17,10 +17,10 @@ export function Legend() {
         <span class="swatch swatch-pruned" />
         Not loaded
       </li>
-      {shown && hasTruncation(shown) && (
-        <li title="Stacks whose outer callers are missing">
+      {shown && hasMissingCallers(shown) && (
+        <li title="Stacks whose outer callers could not be found">
           <span class="swatch swatch-truncated" />
-          Cut
+          Callers missing
         </li>
       )}
     </ul>

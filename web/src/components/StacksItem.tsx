@@ -54,7 +54,7 @@ function Process({ process }: { process: UnwindProcess }) {
           {process.mode}
         </span>
       </div>
-      {process.why && <div>{process.why}</div>}
+      {process.why && <div class="why">{process.why}</div>}
       <div class="faint">
         {count(process.samples)} {process.samples === 1 ? 'stack' : 'stacks'}
         {process.samples > 0 && `: ${wholeness(process)}; ${(process.frames / samples).toFixed(0)} frames a stack`}

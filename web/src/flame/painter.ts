@@ -3,7 +3,7 @@ import type { Theme } from '../store/theme';
 import { palette, shadeOf } from './colour';
 import { BoxType, type Boxes } from './layout';
 import type { FlameTree } from './tree';
-import { isTruncation } from './truncation';
+import { missingCallers } from './missing';
 
 export const ROW = 20; // CSS pixels a level
 const GAP = 1;
@@ -116,10 +116,10 @@ export class Painter {
       const dim = look.matches !== null && look.matches[node] === 0;
       const ancestor = depth < zoomDepth;
       c.globalAlpha = dim ? DIMMED : ancestor ? ink.ancestor : 1;
-      const truncation = isTruncation(tree, node);
-      c.fillStyle = node === 0 || truncation ? this.rootColour() : this.colours[tree.kind[node]!]![this.shades[tree.name[node]!]!]!;
+      const missing = missingCallers(tree, node) !== null;
+      c.fillStyle = node === 0 || missing ? this.rootColour() : this.colours[tree.kind[node]!]![this.shades[tree.name[node]!]!]!;
       c.fillRect(left, top, width, height);
-      if (truncation) this.drawMissing(left, top, width, height, ink);
+      if (missing) this.drawMissing(left, top, width, height, ink);
       if (tree.kind[node] === 3 && width > 8 * ratio) {
         c.fillStyle = ink.edge;
         c.fillRect(left, top, Math.round(3 * ratio), height);
@@ -157,7 +157,7 @@ export class Painter {
       const dim = look.matches !== null && look.matches[node] === 0;
       const text = this.fit(tree.name[node]!, boxes.width[i]! - 2 * PAD);
       if (!text) continue;
-      const plain = node === 0 || isTruncation(tree, node);
+      const plain = node === 0 || missingCallers(tree, node) !== null;
       c.fillStyle = dim || plain ? (plain && !dim ? this.rootText() : faint) : boxes.depth[i]! < zoomDepth ? ink.ancestorText : ink.text;
       c.fillText(text, boxes.x[i]! + PAD, rowTop(boxes.depth[i]!) + (ROW - GAP) / 2 + 0.5);
     }

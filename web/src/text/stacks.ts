@@ -9,6 +9,8 @@ export const modeWords: Record<UnwindMode, string> = {
   lbr: 'the CPU’s records of its last branches',
 };
 
+export const stoppedWhy = 'nothing told how to leave a frame. Its code has neither unwind tables nor frame pointers, or its stack is elsewhere, as a signal handler’s may be.';
+
 type Ending = 'whole' | 'joined' | 'truncated' | 'open_end' | 'stopped';
 // Every stack ended in one of these ways.
 export const endings: readonly { key: Ending; name: string; why: string }[] = [
@@ -20,7 +22,7 @@ export const endings: readonly { key: Ending; name: string; why: string }[] = [
     name: 'open-ended',
     why: 'A chain of frame pointers ended; whether at the outermost frame, nobody knows. Unwind tables do: --unwind dwarf.',
   },
-  { key: 'stopped', name: 'stopped', why: 'Nothing told how to leave a frame: code without unwind tables and frame pointers, or memory that was not copied.' },
+  { key: 'stopped', name: 'stopped', why: `[incomplete] is drawn in place of the callers: ${stoppedWhy}` },
 ];
 
 export const wholeShare = (counts: UnwindCounts): number => (counts.whole + counts.joined) / Math.max(1, counts.samples);

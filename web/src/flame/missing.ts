@@ -1,0 +1,18 @@
+// The roots that an agent gives to stacks whose outer frames it could not see. They are no functions of the program.
+import type { FlameTree } from './tree';
+
+// truncated: the stack goes on beyond what was recorded of it. incomplete: nothing told how to go on.
+export type Missing = 'truncated' | 'incomplete';
+const names: Record<string, Missing> = { '[truncated]': 'truncated', '[incomplete]': 'incomplete' };
+
+export function missingCallers(tree: FlameTree, node: number): Missing | null {
+  if (node === 0) return null;
+  const missing = names[tree.names[tree.name[node]!]!];
+  return missing && (tree.modules[tree.module[node]!] ?? '') === '' ? missing : null;
+}
+
+// Only outermost frames can be one.
+export function hasMissingCallers(tree: FlameTree): boolean {
+  for (let child = tree.firstChild[0] ?? -1; child >= 0; child = tree.nextSibling[child]!) if (missingCallers(tree, child)) return true;
+  return false;
+}
