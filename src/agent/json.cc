@@ -20,14 +20,15 @@ void JsonObject::put_decimal(std::int64_t value, unsigned digits) {
     const bool negative = value < 0;
     const std::uint64_t magnitude =
         negative ? std::uint64_t{0} - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
-    const std::string text = digits == 0
-                                 ? fmt::format("{}{}", negative ? "-" : "", magnitude)
-                                 : fmt::format("{}{}.{:0{}}", negative ? "-" : "", magnitude / unit, magnitude % unit, digits);
+    const std::string text =
+        digits == 0 ? fmt::format("{}{}", negative ? "-" : "", magnitude)
+                    : fmt::format("{}{}.{:0{}}", negative ? "-" : "", magnitude / unit, magnitude % unit, digits);
     writer_.RawValue(text.data(), text.size(), rapidjson::kNumberType);
 }
 
 void JsonObject::key(std::string_view name) {
-    const bool plain = std::all_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+    const bool plain =
+        std::all_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
     const std::string text = plain ? std::string() : wire::valid_utf8(name);
     const std::string_view sent = plain ? name : std::string_view(text);
     writer_.Key(sent.data(), static_cast<rapidjson::SizeType>(sent.size()));

@@ -43,7 +43,8 @@ std::optional<std::uint32_t> HealthCollector::own_share(const OwnCost& cost, con
     std::optional<std::uint32_t> share;
     if (own_before_ && now.monotonic_ns > own_before_->at_ns && cost.cpu_ns >= own_before_->cpu_ns) {
         const std::uint64_t elapsed_ns = now.monotonic_ns - own_before_->at_ns;
-        share = static_cast<std::uint32_t>(((cost.cpu_ns - own_before_->cpu_ns) * 10'000 + elapsed_ns / 2) / elapsed_ns);
+        share =
+            static_cast<std::uint32_t>(((cost.cpu_ns - own_before_->cpu_ns) * 10'000 + elapsed_ns / 2) / elapsed_ns);
     }
     own_before_ = OwnBefore{cost.cpu_ns, now.monotonic_ns};
     return share;

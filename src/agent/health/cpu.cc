@@ -67,8 +67,7 @@ KernelStat read_kernel_stat(const std::string& proc_root) {
             key.remove_prefix(3);
             const auto cpu = take_number(key, 10);
             const bool ascending = cpu && (stat.cpus.empty() || stat.cpus.back().cpu < *cpu);
-            if (ascending && *cpu < max_cpus)
-                stat.cpus.push_back({static_cast<std::uint32_t>(*cpu), take_ticks(line)});
+            if (ascending && *cpu < max_cpus) stat.cpus.push_back({static_cast<std::uint32_t>(*cpu), take_ticks(line)});
         } else if (key == "intr") {
             stat.interrupts = number_in(line);
         } else if (key == "ctxt") {

@@ -106,9 +106,9 @@ std::vector<ProcessHealth> ProcessWatch::look(const std::string& proc_root, std:
     before_ = std::move(seen);
     std::vector<ProcessHealth> found;
     while (found.size() < most && !living.empty()) {
-        const auto busiest =
-            std::max_element(living.begin(), living.end(),
-                             [](const Candidate& a, const Candidate& b) { return a.used_ticks < b.used_ticks; });
+        const auto busiest = std::max_element(living.begin(), living.end(), [](const Candidate& a, const Candidate& b) {
+            return a.used_ticks < b.used_ticks;
+        });
         complete(busiest->process, proc_root);
         found.push_back(std::move(busiest->process));
         living.erase(busiest);

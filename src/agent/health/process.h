@@ -44,7 +44,7 @@ private:
 
 struct ProcessIo {
     std::uint32_t pid = 0;
-    std::uint64_t read_bytes = 0, write_bytes = 0;          // of the disks
+    std::uint64_t read_bytes = 0, write_bytes = 0;  // of the disks
     std::uint64_t read_system_calls = 0, write_system_calls = 0;
 };
 // Nothing without the right to look (ptrace) or where the kernel does not account.

@@ -19,8 +19,8 @@ std::vector<std::uint64_t> rates_of_cpufreq(const HealthRoots& roots, std::span<
     std::vector<std::uint64_t> rates;
     rates.reserve(cpus.size());
     for (const CpuTimes& cpu : cpus) {
-        const auto khz = read_number(roots.sys + "/devices/system/cpu/cpu" + std::to_string(cpu.cpu) +
-                                     "/cpufreq/scaling_cur_freq");
+        const auto khz =
+            read_number(roots.sys + "/devices/system/cpu/cpu" + std::to_string(cpu.cpu) + "/cpufreq/scaling_cur_freq");
         if (!khz) return {};
         rates.push_back((*khz + 500) / 1000);
     }

@@ -18,8 +18,8 @@ HealthCollector collector_of(const FakeProc& proc) { return HealthCollector({pro
 constexpr Moment first{1'700'000'000'123'456'789, 5'000'000'000}, second{1'700'000'002'123'456'789, 7'000'000'000};
 
 void write_process(const FakeProc& proc, const std::string& pid, const std::string& user_ticks) {
-    proc.write("proc/" + pid + "/stat", pid + " (demo) R 1 1 1 0 -1 0 10 0 2 0 " + user_ticks +
-                                            " 0 0 0 20 0 3 0 77 1000 10\n");
+    proc.write("proc/" + pid + "/stat",
+               pid + " (demo) R 1 1 1 0 -1 0 10 0 2 0 " + user_ticks + " 0 0 0 20 0 3 0 77 1000 10\n");
 }
 
 std::string type_of(const std::string& frame) {
@@ -43,12 +43,14 @@ TEST_CASE("a machine that tells nothing has frames without values") {
     Watched watched;
     watched.pids = {42};
     const Frames frames = collector.round(all, watched, first);
-    CHECK(frames == Frames{
-                        R"({"ts":1700000000.123456,"mono_ns":5000000000,"type":"system","cpu":{"overall_pct":null,"per_core":[]}})",
-                        R"({"ts":1700000000.123456,"mono_ns":5000000000,"type":"network","interfaces":{}})",
-                        R"({"ts":1700000000.123456,"mono_ns":5000000000,"type":"disk","devices":{}})",
-                        R"({"ts":1700000000.123456,"mono_ns":5000000000,"type":"agent","cpu_pct":null,"ring_kb":0,"queue_batches":0,)"
-                        R"("spool_bytes":0,"samples_read":0,"samples_lost":0,"frames_dropped":0})"});
+    CHECK(
+        frames ==
+        Frames{
+            R"({"ts":1700000000.123456,"mono_ns":5000000000,"type":"system","cpu":{"overall_pct":null,"per_core":[]}})",
+            R"({"ts":1700000000.123456,"mono_ns":5000000000,"type":"network","interfaces":{}})",
+            R"({"ts":1700000000.123456,"mono_ns":5000000000,"type":"disk","devices":{}})",
+            R"({"ts":1700000000.123456,"mono_ns":5000000000,"type":"agent","cpu_pct":null,"ring_kb":0,"queue_batches":0,)"
+            R"("spool_bytes":0,"samples_read":0,"samples_lost":0,"frames_dropped":0})"});
 }
 
 TEST_CASE("everything that a machine can tell") {
@@ -84,32 +86,33 @@ TEST_CASE("everything that a machine can tell") {
     (void)collector.round(all, watched, first);
 
     // 2 s later: CPU 0 busy for 50 of 200 ticks, CPU 2 for all 200, CPU 1 gone; the process ran for a quarter.
-    proc.write("proc/stat",
-               "cpu  0 0 0 0\ncpu0 150 0 0 250\ncpu2 200 0 0 100\nintr 5 1\nctxt 6\nprocs_running 2\nprocs_blocked 0\n");
+    proc.write(
+        "proc/stat",
+        "cpu  0 0 0 0\ncpu0 150 0 0 250\ncpu2 200 0 0 100\nintr 5 1\nctxt 6\nprocs_running 2\nprocs_blocked 0\n");
     write_process(proc, "42", "150");
     watched.cost = {5'600'000, 3'000 * 1024, 1296 * 1024, 1, 77, 1000, 3, 2};  // 4.6 ms in 2 s
     const Frames frames = collector.round(all, watched, second);
     const std::string head = R"({"ts":1700000002.123456,"mono_ns":7000000000,"type":)";
-    CHECK(frames ==
-          Frames{
-              head +
-                  R"("system","cpu":{"overall_pct":62.5,"per_core":[25.0,100.0],"core_ids":[0,2],"freq_mhz":[1500,1500],"num_cores":2},)"
-                  R"("mem":{"total_kb":8000,"used_kb":5000,"available_kb":3000,"buffers_kb":100,"cached_kb":2400,)"
-                  R"("swap_total_kb":1000,"swap_used_kb":100,"used_pct":62.5,"limit_kb":4000,"limit_used_kb":1000},)"
-                  R"("load":{"avg_1m":0.07,"avg_5m":1.50,"avg_15m":12.34},"temp_c":49,"uptime_sec":15783,)"
-                  R"("context_switches":6,"interrupts":5,"procs_running":2,"procs_blocked":0})",
-              head + R"("process","pid":42,"comm":"demo","state":"R","cpu_pct":25.0,"rss_kb":300,"vsize_kb":900,)"
-                     R"("threads":3,"fds":1,"voluntary_csw":8,"involuntary_csw":9,"minor_faults":10,"major_faults":2,)"
-                     R"("oom_score":12})",
-              head + R"("network","interfaces":{"eth0":{"rx_bytes":1,"rx_packets":2,"rx_errors":3,"rx_drops":4,)"
-                     R"("tx_bytes":5,"tx_packets":6,"tx_errors":7}}})",
-              head +
-                  R"("disk","devices":{"vda":{"reads":1,"read_bytes":1024,"writes":4,"write_bytes":2560,"read_ms":3,)"
-                  R"("write_ms":6}},"proc":{"pid":42,"read_bytes":3,"write_bytes":4,"syscr":1,"syscw":2}})",
-              head + "\"threads\",\"pid\":42,\"clk_tck\":100,\"threads\":[{\"tid\":42,\"comm\":\"m\xef\xbf\xbd\\\"x\","
-                     "\"state\":\"D\",\"ticks\":11}]}",
-              head + R"("agent","cpu_pct":0.23,"rss_kb":3000,"ring_kb":1296,"queue_batches":1,"spool_bytes":77,)"
-                     R"("samples_read":1000,"samples_lost":3,"frames_dropped":2})"});
+    CHECK(
+        frames ==
+        Frames{
+            head +
+                R"("system","cpu":{"overall_pct":62.5,"per_core":[25.0,100.0],"core_ids":[0,2],"freq_mhz":[1500,1500],"num_cores":2},)"
+                R"("mem":{"total_kb":8000,"used_kb":5000,"available_kb":3000,"buffers_kb":100,"cached_kb":2400,)"
+                R"("swap_total_kb":1000,"swap_used_kb":100,"used_pct":62.5,"limit_kb":4000,"limit_used_kb":1000},)"
+                R"("load":{"avg_1m":0.07,"avg_5m":1.50,"avg_15m":12.34},"temp_c":49,"uptime_sec":15783,)"
+                R"("context_switches":6,"interrupts":5,"procs_running":2,"procs_blocked":0})",
+            head + R"("process","pid":42,"comm":"demo","state":"R","cpu_pct":25.0,"rss_kb":300,"vsize_kb":900,)"
+                   R"("threads":3,"fds":1,"voluntary_csw":8,"involuntary_csw":9,"minor_faults":10,"major_faults":2,)"
+                   R"("oom_score":12})",
+            head + R"("network","interfaces":{"eth0":{"rx_bytes":1,"rx_packets":2,"rx_errors":3,"rx_drops":4,)"
+                   R"("tx_bytes":5,"tx_packets":6,"tx_errors":7}}})",
+            head + R"("disk","devices":{"vda":{"reads":1,"read_bytes":1024,"writes":4,"write_bytes":2560,"read_ms":3,)"
+                   R"("write_ms":6}},"proc":{"pid":42,"read_bytes":3,"write_bytes":4,"syscr":1,"syscw":2}})",
+            head + "\"threads\",\"pid\":42,\"clk_tck\":100,\"threads\":[{\"tid\":42,\"comm\":\"m\xef\xbf\xbd\\\"x\","
+                   "\"state\":\"D\",\"ticks\":11}]}",
+            head + R"("agent","cpu_pct":0.23,"rss_kb":3000,"ring_kb":1296,"queue_batches":1,"spool_bytes":77,)"
+                   R"("samples_read":1000,"samples_lost":3,"frames_dropped":2})"});
 }
 
 TEST_CASE("no swap is no value") {

@@ -37,8 +37,9 @@ TEST_CASE("shares between two looks") {
 
     // CPU 0: 50 user, 20 system, 100 idle, 30 waiting for a disk: 70 of 200. CPU 1: 4 nice, 1 irq, 2 softirq, 3 stolen
     // and 190 idle: 10 of 200. Together 80 of 400. What guests used is in user already.
-    proc.write("proc/stat",
-               "cpu  350 4 170 1890 180 1 2 3 40 0\ncpu0 150 0 70 900 80 0 0 0 40 0\ncpu1 200 4 100 990 100 1 2 3 0 0\n");
+    proc.write(
+        "proc/stat",
+        "cpu  350 4 170 1890 180 1 2 3 40 0\ncpu0 150 0 70 900 80 0 0 0 40 0\ncpu1 200 4 100 990 100 1 2 3 0 0\n");
     const KernelStat second = read_kernel_stat(proc.root());
     CHECK_FALSE(second.interrupts.has_value());
     CHECK_FALSE(second.procs_blocked.has_value());

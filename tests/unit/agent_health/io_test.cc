@@ -10,15 +10,16 @@ using flamewire::agent::test::FakeProc;
 TEST_CASE("interfaces, without the loopback") {
     FakeProc proc;
     CHECK(read_interfaces(proc.root(), 64).empty());
-    proc.write("proc/net/dev",
-               "Inter-|   Receive                                                |  Transmit\n"
-               " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls "
-               "carrier compressed\n"
-               "    lo: 900 9 0 0 0 0 0 0 900 9 0 0 0 0 0 0\n"
-               "  eth0: 5000000000 101 102 103 104 105 106 107 6000000000 201 202 203 204 205 206 207\n"
-               "wlan0:1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"
-               "short: 1 2 3\n"
-               "odd: a b c d e f g h i j k l\n");
+    proc.write(
+        "proc/net/dev",
+        "Inter-|   Receive                                                |  Transmit\n"
+        " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls "
+        "carrier compressed\n"
+        "    lo: 900 9 0 0 0 0 0 0 900 9 0 0 0 0 0 0\n"
+        "  eth0: 5000000000 101 102 103 104 105 106 107 6000000000 201 202 203 204 205 206 207\n"
+        "wlan0:1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"
+        "short: 1 2 3\n"
+        "odd: a b c d e f g h i j k l\n");
     const auto all = read_interfaces(proc.root(), 64);
     REQUIRE(all.size() == 2);
     CHECK(all[0].name == "eth0");

@@ -53,9 +53,8 @@ TEST_CASE("clock rates of cpufreq, of the CPUs that are online") {
 TEST_CASE("clock rates of cpuinfo") {
     FakeProc proc;
     const HealthRoots roots = roots_of(proc);
-    proc.write("proc/cpuinfo",
-               "processor\t: 0\nmodel name\t: A CPU @ 2.60GHz\ncpu MHz\t\t: 2599.998\nflags\t\t: " +
-                   std::string(6000, 'f') + "\n\nprocessor\t: 2\ncpu MHz\t\t: 1200.400\n");
+    proc.write("proc/cpuinfo", "processor\t: 0\nmodel name\t: A CPU @ 2.60GHz\ncpu MHz\t\t: 2599.998\nflags\t\t: " +
+                                   std::string(6000, 'f') + "\n\nprocessor\t: 2\ncpu MHz\t\t: 1200.400\n");
     CHECK(read_frequencies(roots, cpus({0, 2})) == Rates{2600, 1200});
     // A CPU too few, and another one than /proc/stat has: rather nothing than the rate of another.
     CHECK(read_frequencies(roots, cpus({0, 2, 3})).empty());
