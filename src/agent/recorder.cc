@@ -23,7 +23,7 @@ constexpr std::uint64_t tick_ns = 100'000'000;
 // How long the last batch waits for room on its way to the link thread.
 constexpr std::uint64_t last_batch_patience_ns = 2'000'000'000;
 
-constexpr std::uint64_t ns_per_ms = 1'000'000, ns_per_s = 1'000'000'000;
+constexpr std::uint64_t ns_per_ms = 1'000'000;
 
 // Files stay open, as their unwind tables are read while samples come.
 ProcessTableOptions process_options() {
@@ -105,7 +105,6 @@ std::optional<UserStackOptions> Recorder::stack_options() const {
     options.machine = capabilities_.register_arch;
     options.max_depth = settings.max_depth;
     options.memory_bytes = static_cast<std::size_t>(settings.unwind_memory_bytes);
-    if (choice_.frequency_hz > 0) options.gap_ns = std::max(ns_per_s * 5 / choice_.frequency_hz, 20 * ns_per_ms);
     return options;
 }
 

@@ -30,7 +30,8 @@ struct UserStackOptions {
     std::size_t max_depth = unwind::default_max_depth;
     std::size_t memory_bytes = std::size_t{32} << 20;  // of unwind tables and rules
     std::uint64_t hybrid_bytes = 2048;                 // of a short copy
-    // Samples of a thread further apart than this do not follow each other.
+    // Samples of a thread further apart than this do not follow each other. By the clock on the wall, though threads that
+    // wait for a CPU are not sampled: so it is long.
     std::uint64_t gap_ns = 1'000'000'000;
     std::string proc_root = "/proc";
 };
