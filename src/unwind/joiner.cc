@@ -22,7 +22,6 @@ struct Thread {
     std::uint64_t space = 0;
     std::uint64_t last_used = 0;  // in calls of join()
     std::uint64_t last_ns = 0;
-    bool leaps = false;  // it was caught on another path than the one that was remembered
     std::vector<Node> stack;  // outermost first, stack pointers falling; empty: nothing is known
 };
 
@@ -44,14 +43,6 @@ bool falls_inwards(const std::vector<Frame>& frames) {
     for (std::size_t i = 1; i < frames.size(); ++i)
         if (frames[i].sp <= frames[i - 1].sp && !(i == 1 && frames[1].sp == frames[0].sp)) return false;
     return !frames.empty() && frames.front().sp != 0;
-}
-
-// A frame of this whole stack was remembered with other callers outside of it: the thread has gone back and come down
-// another way, and no sample fell on the way. The first `same` frames from the root are equal.
-bool contradicts(const std::vector<Node>& stack, std::size_t same, const std::vector<Frame>& frames) {
-    for (std::size_t i = same + 1; i < stack.size() && i < frames.size(); ++i)
-        if (stack[i] == node_of(frames[frames.size() - 1 - i])) return true;
-    return false;
 }
 
 }  // namespace
@@ -109,7 +100,6 @@ void Joiner::State::remember(std::uint64_t thread_id, Thread& thread, const std:
     std::size_t same = 0;
     while (same < stack.size() && same < frames.size() && stack[same] == node_of(frames[frames.size() - 1 - same]))
         ++same;
-    thread.leaps = thread.leaps || contradicts(stack, same, frames);
     nodes -= stack.capacity();
     stack.resize(same);
     for (std::size_t i = same; i < frames.size(); ++i) {
@@ -132,7 +122,7 @@ bool Joiner::State::complete(std::uint64_t thread_id, const Thread& thread, bool
     const std::size_t wanted = std::min(wanted_matches, frames.size());
     for (std::size_t i = 0; i < wanted; ++i)
         if (at + i >= stack.size() || !(stack[at + i] == node_of(frames[frames.size() - 1 - i]))) return false;
-    if (!continuous || thread.leaps)
+    if (!continuous)
         for (std::size_t i = at; i > 0; --i)
             if (has_several_callers(thread_id, stack[i])) {
                 ++counts.ambiguous;

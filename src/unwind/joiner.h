@@ -8,10 +8,8 @@
 //
 // A truncated stack is completed when its outermost frames are remembered at the same stack pointers with the same pcs.
 // A sample ends all that is remembered below its own stack pointer, so a thread that returned and came down another
-// path is not mistaken, as long as one sample fell on the way. Where that is less than sure (samples are missing, or the
-// thread was caught on another path than the remembered one before) and a frame has been seen with two different callers
-// at the same place, nobody knows, and the stack stays truncated. The first such leap of a thread between two samples,
-// to frames that look the same, is beyond what samples can tell.
+// path is not mistaken, as long as one sample fell on the way. Where that is less than sure (samples are missing) and a
+// frame had been seen with two different callers at the same place, nobody knows, and the stack stays truncated.
 #pragma once
 
 #include <cstddef>

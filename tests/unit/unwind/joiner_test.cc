@@ -140,38 +140,6 @@ TEST_CASE("a thread that came down another path to the same frames gets its own 
     }
 }
 
-TEST_CASE("a thread that leaps between samples is caught once, and then not believed") {
-    Machine machine;
-    Sampler sampler;
-    const auto seen_down = [&] {
-        for (int level = 0; level < 200; ++level) {
-            machine.call(0x3000, 400);
-            (void)sampler.sample(machine, 16'384);
-        }
-    };
-    const auto seen_up = [&](std::uint64_t& wrong) {
-        for (int level = 0; level < 200; ++level) {
-            machine.ret();
-            const StopReason stop = sampler.sample(machine, 16'384);
-            if (stop == StopReason::root && pcs(sampler.frames) != machine.truth()) ++wrong;
-        }
-    };
-    std::uint64_t wrong = 0;
-    for (int round = 0; round < 5; ++round) {
-        machine.call(0xaaaa, 128);
-        seen_down();
-        while (machine.frames.size() > 1) machine.ret();  // and back down elsewhere, unseen
-        machine.call(0xbbbb, 128);
-        for (int level = 0; level < 200; ++level) machine.call(0x3000, 400);
-        std::uint64_t wrong_now = 0;
-        seen_up(wrong_now);
-        if (round > 0) REQUIRE(wrong_now == 0);
-        wrong += wrong_now;
-        machine.ret();
-    }
-    REQUIRE(wrong > 0);  // the first time nobody can tell
-}
-
 TEST_CASE("what lies below a sample's stack pointer has ended") {
     Machine machine;
     Sampler sampler;
