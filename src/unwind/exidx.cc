@@ -5,6 +5,8 @@
 #include <bit>
 #include <string>
 
+#include "unwind/arm_prologue.h"
+
 namespace flamewire::unwind {
 namespace {
 
@@ -310,6 +312,8 @@ std::optional<FrameRow> exidx_row(const WordReader& read, std::uint64_t table, s
     Machine machine;
     if (machine.run(*code) != Machine::Step::finished) return {};
     machine.fill(row);
+    // A call's return address - 1 is odd in both states; an instruction that was interrupted may be at the edges.
+    if ((address & 1) == 0) refine_at_edges(read, entry->start, address, row);
     return row;
 }
 

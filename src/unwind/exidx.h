@@ -18,9 +18,10 @@ using WordReader = std::function<std::optional<std::uint32_t>(std::uint64_t addr
 // exception passes it, not that nobody called it: the linker puts it over all code that was compiled without tables, and
 // four fifths of Debian's libc for armhf are such code.
 //
-// The table has one description of a function, which holds once its prologue is over. Only one more thing is certain:
-// at the very first instruction nothing has been pushed. So an `address` that is a function's start (which no
-// return address - 1 ever is) gives the row "CFA = sp, return through lr", and the description's row starts behind it.
+// The table has one description of a function, which holds in its body. At the very first instruction nothing has been
+// pushed: an `address` that is a function's start (which no return address - 1 ever is) gives the row "CFA = sp, return
+// through lr", and the description's row starts behind it. At other even addresses (instructions that were interrupted;
+// return addresses - 1 are odd) the code tells whether they are in the prologue or the epilogue (arm_prologue.h).
 //
 // Registers are rules of the row even where EHABI restores them in ways that DWARF has no word for: a restored pc wins
 // over lr (return_column is 15 then); a restored sp has its own rule, and where all of r0 to r15 are restored, as in a

@@ -35,8 +35,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
     unsigned reads = 0;
     const unwind::WordReader wrapped = [&](std::uint64_t address) -> std::optional<std::uint32_t> {
-        // An index of 2^16 entries takes 17 looks, a description at most 1 + 1 + 255 words.
-        constexpr unsigned most_reads = 300;
+        // An index of 2^16 entries takes 17 looks, a description at most 1 + 1 + 255 words, each of some 20 looks at the
+        // code at most 40 instructions in two words.
+        constexpr unsigned most_reads = 2000;
         if (++reads > most_reads) std::abort();
         std::uint32_t word = 0;
         (void)read_at(space, address / 4 * 4 % (space.size() - 3), word);

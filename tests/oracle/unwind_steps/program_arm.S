@@ -60,8 +60,8 @@ assembly_calls:
         .fnstart
         .cfi_startproc
         str     lr, [sp, #-8]!
-        .save   {lr}
         .pad    #4
+        .save   {lr}
         .cfi_adjust_cfa_offset 8
         .cfi_rel_offset lr, 0
         mov     r2, r0

@@ -1,8 +1,9 @@
 """At every instruction, under qemu's user emulation: see steps.py.
 
 32-bit ARM is judged in the program's own functions: Debian's libc for it has tables for a fifth of its code. With .debug_frame every instruction
-must be right. With .ARM.exidx alone it cannot be: the index has one description of a function, which holds between its prologue and its
-epilogue. That share is measured, and what is wrong must be in a prologue or an epilogue.
+must be right. With .ARM.exidx alone that cannot be promised: the index has one description of a function, which holds between its prologue and
+its epilogue; where in these an instruction is, the unwinder finds out from the code, as far as it understands it. The share is measured (by the
+index's description alone it was 90 %).
 """
 import pytest
 
@@ -17,7 +18,7 @@ def test_arm_debug_frame(tmp_path, flags):
     outcome.check(steps=800, whole_stacks=False)
 
 
-@pytest.mark.parametrize("flags", ["-O2 -mthumb", "-O2 -marm"])
+@pytest.mark.parametrize("flags", ["-O2 -mthumb", "-Os -mthumb", "-O0 -mthumb", "-O2 -mthumb -fno-omit-frame-pointer", "-O2 -marm", "-O1 -marm -fno-omit-frame-pointer"])
 def test_arm_exidx_alone(tmp_path, flags):
     need("qemu-arm-static")
     program = Program(tmp_path, "arm", "arm-linux-gnueabihf-gcc", flags + " -funwind-tables -static", defines=["PLAIN"],
@@ -27,4 +28,4 @@ def test_arm_exidx_alone(tmp_path, flags):
     share = count["right"] / count["steps"]
     print(f"{100 * share:.1f} % of {count['steps']} instructions right by .ARM.exidx alone")
     assert count["steps"] >= 800
-    assert share >= 0.75
+    assert share >= 0.99

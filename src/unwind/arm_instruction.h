@@ -1,0 +1,34 @@
+// What ARM and Thumb instructions do to the stack pointer: those that compilers use in prologues and epilogues. Source:
+// Arm Architecture Reference Manual (ARMv7-A), chapters A5, A6 and A8.
+#pragma once
+
+#include <cstdint>
+
+namespace flamewire::unwind {
+
+struct ArmEffect {
+    enum class Kind : std::uint8_t {
+        none,       // nothing to the stack, and the next instruction follows
+        push,       // sp -= bytes; the registers in `mask` lie there, the lowest at sp
+        pop,        // the registers in `mask` lie at sp, the lowest first; sp += bytes; with pc among them it returns
+        add,        // sp += bytes
+        copy_to,    // reg = sp + bytes
+        copy_from,  // sp = reg + bytes
+        add_to,     // reg += bytes
+        return_,    // through lr
+        jump,       // to this instruction's address + bytes
+        branch,     // maybe; or what follows happens only maybe. Nothing to the stack
+        other,      // may change sp in another way, or call
+    };
+    Kind kind = Kind::other;
+    std::uint8_t reg = 0;
+    std::uint8_t size = 4;  // of the instruction
+    std::uint32_t mask = 0;
+    std::int64_t bytes = 0;
+};
+
+ArmEffect arm_effect(std::uint32_t word);
+// By its halfwords; the second is of the next instruction when the first is a whole one.
+ArmEffect thumb_effect(std::uint32_t first, std::uint32_t second);
+
+}  // namespace flamewire::unwind
