@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "agent/hello.h"
 #include "agent/json.h"
@@ -71,15 +72,15 @@ public:
     }
 
     // A list of events, or one string in the grammar of --events.
-    Result<std::optional<std::string>> events() const {
-        const rapidjson::Value* value = find("events");
+    Result<std::optional<std::string>> events(const char* name) const {
+        const rapidjson::Value* value = find(name);
         if (value == nullptr) return std::optional<std::string>{};
-        if (value->IsString()) return text("events");
-        if (!value->IsArray()) return refuse("events must be a list of event names");
+        if (value->IsString()) return text(name);
+        if (!value->IsArray()) return refuse(fmt::format("{} must be a list of event names", name));
         std::string joined;
         for (const rapidjson::Value& event : value->GetArray()) {
             if (!event.IsString() || event.GetStringLength() == 0)
-                return refuse("events must be a list of event names");
+                return refuse(fmt::format("{} must be a list of event names", name));
             if (!joined.empty()) joined += ',';
             joined.append(event.GetString(), event.GetStringLength());
         }
@@ -97,7 +98,8 @@ Result<SettingsChange> read_change(const Arguments& args, const Capabilities& ca
     if (change.frequency_hz && change.period) return refuse("frequency and count exclude each other");
     change.duration_s = TRY(args.number<std::uint32_t>("duration", 1, limits::max_duration_s));
     change.interval_ms = TRY(args.number<std::uint32_t>("interval", limits::min_interval_ms, limits::max_interval_ms));
-    change.events = TRY(args.events());
+    change.events = TRY(args.events("events"));
+    change.stat = TRY(args.events("stat"));
     change.kernel = TRY(args.flag("kernel"));
     change.unwind = TRY(args.text("unwind"));
     if (!change.unwind) change.unwind = TRY(args.text("callgraph"));
@@ -141,7 +143,20 @@ void put_settings(JsonObject& reply, const Settings& settings) {
         .number("stack_size", settings.stack_bytes)
         .number("max_depth", settings.max_depth)
         .number("unwind_memory", settings.unwind_memory_bytes)
+        .text("stat", settings.stat)
         .text("mode", "continuous");
+}
+
+constexpr std::array<std::string_view, 3> count_by_names{"none", "thread", "cpu"};  // in the order of CountBy
+
+void put_counters(JsonObject& reply, const Running& running) {
+    reply.array("counters");
+    for (const CounterState& counter : running.counters) {
+        JsonObject& entry = reply.element().text("name", counter.name).text("status", name_of(counter.status));
+        if (!counter.part.empty()) entry.text("part", counter.part);
+        entry.end_object();
+    }
+    reply.end_array().text("counters_by", count_by_names[static_cast<std::size_t>(running.count_by)]);
 }
 
 void put_running(JsonObject& reply, const Running& running) {
@@ -151,6 +166,7 @@ void put_running(JsonObject& reply, const Running& running) {
     reply.number("effective_frequency", running.effective_frequency_hz)
         .texts("events", running.events)
         .flag("kernel", running.kernel);
+    put_counters(reply, running);
     put_notices(reply, running.notices);
 }
 
@@ -265,6 +281,13 @@ Result<std::string> running_reply(const wire::Command& command, Result<Running> 
     return reply.finish();
 }
 
+Result<std::string> counters(const wire::Command& command, Control& control) {
+    const std::string by = TRY(Arguments(command.args).text("by")).value_or("");
+    const auto found = std::ranges::find(count_by_names, by);
+    if (found == count_by_names.end()) return refuse("by must be none, thread or cpu");
+    return running_reply(command, control.count_by(static_cast<CountBy>(found - count_by_names.begin())));
+}
+
 Result<std::string> configure(const wire::Command& command, Control& control) {
     const SettingsChange change = TRY(read_change(Arguments(command.args), control.capabilities()));
     const std::optional<Running> running = TRY(control.configure(change));
@@ -310,6 +333,7 @@ Result<std::string> dispatch(const wire::Command& command, const Machine& machin
     if (command.name == "pause") return running_reply(command, control.pause());
     if (command.name == "resume") return running_reply(command, control.resume());
     if (command.name == "configure") return configure(command, control);
+    if (command.name == "counters") return counters(command, control);
     if (command.name == "configure_metrics") return configure_metrics(command, control);
     if (command.name == "resolve_kernel") {
         (void)TRY(control.resolve_kernel());
@@ -341,6 +365,7 @@ Settings changed(Settings settings, const SettingsChange& change) {
     if (change.duration_s) settings.duration_s = *change.duration_s;
     if (change.interval_ms) settings.interval_ms = *change.interval_ms;
     if (change.events) settings.events = *change.events;
+    if (change.stat) settings.stat = *change.stat;
     if (change.unwind) settings.unwind = *change.unwind;
     if (change.stack_bytes) settings.stack_bytes = *change.stack_bytes;
     if (change.max_depth) {

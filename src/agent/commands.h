@@ -12,6 +12,7 @@
 #include "agent/machine.h"
 #include "agent/options.h"
 #include "agent/perf/capabilities.h"
+#include "agent/perf/counter_set.h"
 #include "agent/process/process_list.h"
 #include "base/result.h"
 #include "wire/batch.h"
@@ -27,7 +28,7 @@ struct SettingsChange {
     std::optional<std::uint32_t> frequency_hz;
     std::optional<std::uint64_t> period;
     std::optional<std::uint32_t> duration_s, interval_ms;
-    std::optional<std::string> events, unwind;
+    std::optional<std::string> events, stat, unwind;
     std::optional<std::uint32_t> stack_bytes, max_depth;
     std::optional<bool> kernel;
 };
@@ -56,6 +57,8 @@ struct Running {
     std::vector<std::uint32_t> pids;
     Settings settings;                // as asked for
     std::vector<std::string> events;  // names after fallbacks
+    std::vector<CounterState> counters;
+    CountBy count_by = CountBy::total;  // beside the totals; total: nothing
     std::uint32_t effective_frequency_hz = 0;
     bool kernel = false;                        // kernel frames are recorded
     std::vector<wire::Notice> notices;          // of opening: fallbacks and clamps
@@ -99,6 +102,8 @@ public:
     virtual Result<Running> resume() = 0;
     // The recording as it runs now, or nothing when idle: then it is for the next start.
     virtual Result<std::optional<Running>> configure(const SettingsChange& change) = 0;
+    // Counts by thread or by CPU, too; total: no more.
+    virtual Result<Running> count_by(CountBy by) = 0;
     virtual Result<bool> resolve_kernel() = 0;
     // The settings as they are now; a change of nothing only reads.
     virtual HealthSettings configure_metrics(const HealthChange& change) = 0;

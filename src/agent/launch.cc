@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,6 +42,10 @@ ssize_t read_retry(int fd, void* bytes, std::size_t size) {
     const int reason = errno;
     (void)!::write(failure, &reason, sizeof(reason));
     ::_exit(127);
+}
+
+std::uint64_t nanoseconds(const timeval& time) {
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_usec) * 1'000;
 }
 
 }  // namespace
@@ -108,7 +113,10 @@ Result<bool> LaunchedCommand::exec() {
 std::optional<int> LaunchedCommand::poll_exit() {
     if (exit_code_ || pid_ < 0) return exit_code_;
     int status = 0;
-    if (::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+    rusage used{};
+    if (::wait4(pid_, &status, WNOHANG, &used) != pid_) return std::nullopt;
+    user_ns_ = nanoseconds(used.ru_utime);
+    system_ns_ = nanoseconds(used.ru_stime);
     exit_code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     return exit_code_;
 }

@@ -32,6 +32,9 @@ public:
     Result<bool> exec();
     // Its exit code once it has ended: what it returned, or 128 + signal.
     std::optional<int> poll_exit();
+    // Then also what it and the children that it waited for have used.
+    [[nodiscard]] std::uint64_t user_ns() const { return user_ns_; }
+    [[nodiscard]] std::uint64_t system_ns() const { return system_ns_; }
     void signal(int number) const;
 
 private:
@@ -42,6 +45,7 @@ private:
     UniqueFd go_;       // one byte: exec now; closed: end
     UniqueFd failure_;  // close-on-exec in the child: its errno, or end of file when exec worked
     std::optional<int> exit_code_;
+    std::uint64_t user_ns_ = 0, system_ns_ = 0;
 };
 
 }  // namespace flamewire::agent

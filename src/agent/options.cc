@@ -33,6 +33,7 @@ enum Option : int {
     opt_rounds,
     opt_interval,
     opt_events,
+    opt_stat,
     opt_unwind,
     opt_stack_size,
     opt_unwind_memory,
@@ -62,6 +63,7 @@ const option long_options[] = {
     {"rounds", required_argument, nullptr, opt_rounds},
     {"interval", required_argument, nullptr, opt_interval},
     {"events", required_argument, nullptr, opt_events},
+    {"stat", required_argument, nullptr, opt_stat},
     {"unwind", required_argument, nullptr, opt_unwind},
     {"stack-size", required_argument, nullptr, opt_stack_size},
     {"unwind-memory", required_argument, nullptr, opt_unwind_memory},
@@ -152,6 +154,10 @@ Result<bool> apply_settings(int code, std::string_view value, Settings& settings
         case opt_events:
             if (value.empty()) return usage("--events needs at least one event, for example --events cpu-clock");
             settings.events = value;
+            break;
+        case opt_stat:
+            if (value.empty()) return usage("--stat needs a list of events, default or none");
+            settings.stat = value;
             break;
         case opt_unwind:
             settings.unwind = TRY(check_unwind(value));
@@ -255,8 +261,11 @@ Result<bool> check_combination(const Options& options, const Given& given, bool 
     if (given.bind && !given.listen) return usage("--bind needs --listen");
     if (given.delay && options.command.empty()) return usage("--delay needs a command to launch: -- CMD");
     if (options.force && !given.output) return usage("--force needs --output FILE");
+    if (!options.settings.samples() && options.settings.stat == "none")
+        return usage("--events none counts without sampling; with --stat none nothing is left to do");
     if (!given.output) return true;
     if (targets == 0) return usage("--output needs a target: --pid PID, --name COMM or -- CMD");
+    if (options.prints_table()) return true;
     if (options.output == "-" && !options.command.empty())
         return usage("--output - cannot be used with -- CMD, whose own output would mix with the session; give a file");
     if (options.output == "-" && stdout_is_terminal)
@@ -346,7 +355,9 @@ Sampling
   --frequency HZ      samples a second and thread (99)
   --count N           a sample every N events, instead of a frequency
   --events LIST       perf's names, comma separated: cycles, cpu-clock:u, r01c2, cpu_core/cycles/, each with
-                      optional @HZ (cycles, or cpu-clock where no hardware counter works)
+                      optional @HZ (cycles, or cpu-clock where no hardware counter works); none: only count
+  --stat LIST         what is counted meanwhile: events as above, default or none (default). With --events none a
+                      table as perf stat's is printed at the end; --output - prints only that
   --unwind MODE       how user stacks are found (auto):
                       auto    by what each process needs, measured: fp, hybrid or dwarf
                       fp      frame pointers, as the kernel walks them

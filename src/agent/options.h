@@ -17,7 +17,8 @@ enum class Mode { listen, server, output };
 
 // How to sample; also what `start` and `configure` change.
 struct Settings {
-    std::string events;               // perf's grammar, comma separated; empty: the default event
+    std::string events;  // perf's grammar, comma separated; empty: the default event; "none": nothing is sampled
+    std::string stat = "default";     // what is counted: "default", "none" or the same grammar
     std::uint32_t frequency_hz = 99;  // used when period is 0
     std::uint64_t period = 0;
     std::uint32_t duration_s = 8;
@@ -28,6 +29,7 @@ struct Settings {
     bool max_depth_given = false;        // by a person, who is told where the kernel allows less
     std::uint64_t unwind_memory_bytes = std::uint64_t{32} << 20;  // tables and rules of unwinding
     bool kernel = true;
+    [[nodiscard]] bool samples() const { return events != "none"; }
     bool operator==(const Settings&) const = default;
 };
 
@@ -70,6 +72,8 @@ struct Options {
     std::uint32_t ring_pages = 0;  // 0: by frequency and memory limits
     bool verbose = false;
 
+    // Instead of a session, the table of counters goes to standard output.
+    [[nodiscard]] bool prints_table() const { return output == "-" && !settings.samples(); }
     [[nodiscard]] bool has_target() const { return !pids.empty() || !name.empty() || !command.empty(); }
 };
 

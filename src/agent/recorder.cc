@@ -111,7 +111,8 @@ std::optional<UserStackOptions> Recorder::stack_options() const {
 Result<bool> Recorder::open_events(const Capabilities& capabilities) {
     const Settings& settings = plan_.settings;
     capabilities_ = capabilities;
-    choice_ = TRY(choose_events(plan_.events, settings.frequency_hz, settings.period, settings.kernel, capabilities));
+    choice_ =
+        TRY(choose_events(plan_.wanted.events, settings.frequency_hz, settings.period, settings.kernel, capabilities));
     choose_first_modes();
     EventSetOptions options = event_options(choice_, plan_.pids);
     options.enable_on_exec = plan_.launched && plan_.delay_ms == 0;
@@ -122,6 +123,33 @@ Result<bool> Recorder::open_events(const Capabilities& capabilities) {
         for (const std::uint32_t pid : plan_.pids) processes_.attach(pid);
     start_folding(capabilities.max_stack);
     for (const auto& [pid, choice] : modes_) folder_->chose_stack_mode(pid, choice);
+    return open_counters(capabilities);
+}
+
+CountingPlan Recorder::counting_plan(const Settings& settings, const Wanted& wanted,
+                                     std::vector<std::uint32_t> pids) const {
+    CountingPlan plan;
+    plan.wanted = wanted.counters;
+    plan.pids = std::move(pids);
+    plan.user_only = !settings.kernel;
+    return plan;
+}
+
+// Where samples are taken, a failure to count is no reason not to.
+Result<bool> Recorder::open_counters(const Capabilities& capabilities) {
+    CountingPlan plan = counting_plan(plan_.settings, plan_.wanted, plan_.pids);
+    plan.enable_on_exec = plan_.launched && plan_.delay_ms == 0;
+    plan.start_disabled = plan_.launched && plan_.delay_ms != 0;
+    auto counting = Counting::open(plan, capabilities);
+    if (!counting && plan_.wanted.events.empty()) return std::unexpected(std::move(counting).error());
+    if (!counting) {
+        say({{"counters-failed", fmt::format("Nothing is counted: {}.", counting.error().message), {}}});
+        plan.wanted.clear();
+        counting = Counting::open(plan, capabilities);
+    }
+    counting_ = TRY(std::move(counting));
+    const std::lock_guard lock(mutex_);
+    running_.counters = counting_->states();
     return true;
 }
 
@@ -134,7 +162,8 @@ wire::Recording Recorder::describe() const {
     recording.kernel_release = machine_.kernel_release;
     recording.agent_version = FLAMEWIRE_VERSION;
     recording.boot_id = machine_.boot_id;
-    recording.frequency_hz = plan_.settings.period != 0 ? 0 : plan_.settings.frequency_hz;
+    const bool by_frequency = plan_.settings.period == 0 && plan_.settings.samples();
+    recording.frequency_hz = by_frequency ? plan_.settings.frequency_hz : 0;
     recording.period = plan_.settings.period;
     recording.effective_frequency_hz = choice_.period != 0 ? 0 : choice_.frequency_hz;
     recording.unwind = plan_.settings.unwind;
@@ -158,6 +187,10 @@ Running Recorder::describe_running() const {
     running.effective_frequency_hz = choice_.period != 0 ? 0 : choice_.frequency_hz;
     running.kernel = choice_.kernel;
     running.notices = choice_.notices;
+    if (counting_) {
+        running.counters = counting_->states();
+        running.count_by = counting_->by();
+    }
     return running;
 }
 
@@ -186,7 +219,10 @@ void Recorder::run(const Capabilities& capabilities) {
     Result<bool> opened = open_events(capabilities);
     if (opened) opened = sink_.begin(id_);
     const bool works = opened.has_value();
-    if (!works) events_.reset();
+    if (!works) {
+        events_.reset();
+        counting_.reset();
+    }
     {
         const std::lock_guard lock(mutex_);
         opened_ = std::move(opened);
@@ -206,7 +242,9 @@ void Recorder::loop() {
         if (enable_at_ns_ && now >= *enable_at_ns_) {
             enable_at_ns_.reset();
             if (auto enabled = events_->enable(); !enabled) log("cannot start sampling: {}", enabled.error().message);
+            (void)counting_->resume();
         }
+        if (counting_->read_if_due(now, *folder_)) something_new_ = true;
         if (now >= next_flush_ns_ || pending_samples_ >= max_pending_samples) flush();
         {
             const std::lock_guard lock(mutex_);
@@ -260,6 +298,7 @@ Result<bool> Recorder::on_sampler(std::function<Result<bool>()> task) {
 void Recorder::finish() {
     (void)events_->disable();
     events_->drain(*this, true);
+    (void)counting_->read(*folder_);
     if (sink_.names_kernel_at_end() || names_wanted_) add_kernel_names();
     const std::uint64_t now = monotonic_ns();
     gather(now);
@@ -277,6 +316,7 @@ void Recorder::finish() {
     publish();
     // Rings and tables go now, on the thread that owns them: an idle agent is small.
     events_.reset();
+    counting_.reset();
     folder_.reset();
     {
         const std::lock_guard lock(mutex_);
@@ -289,6 +329,7 @@ void Recorder::finish() {
 Result<bool> Recorder::pause() {
     return on_sampler([this]() -> Result<bool> {
         (void)TRY(events_->disable());
+        (void)TRY(counting_->pause(*folder_));
         paused_ = true;
         return true;
     });
@@ -297,14 +338,24 @@ Result<bool> Recorder::pause() {
 Result<bool> Recorder::resume() {
     return on_sampler([this]() -> Result<bool> {
         (void)TRY(events_->enable());
+        (void)TRY(counting_->resume());
         paused_ = false;
         return true;
     });
 }
 
-Result<bool> Recorder::change(Settings settings, std::vector<EventSpec> events, const Capabilities& capabilities) {
+Result<bool> Recorder::change(Settings settings, Wanted wanted, const Capabilities& capabilities) {
     return on_sampler(
-        [&]() -> Result<bool> { return replace_events(std::move(settings), std::move(events), capabilities); });
+        [&]() -> Result<bool> { return replace_events(std::move(settings), std::move(wanted), capabilities); });
+}
+
+Result<bool> Recorder::count_by(CountBy by) {
+    return on_sampler([this, by]() -> Result<bool> {
+        (void)TRY(counting_->count_by(by, living_members(), *folder_));
+        const std::lock_guard lock(mutex_);
+        running_.count_by = by;
+        return true;
+    });
 }
 
 void Recorder::resolve_kernel() {
@@ -315,9 +366,9 @@ void Recorder::resolve_kernel() {
 }
 
 void Recorder::begin_delay() {
-    if (plan_.delay_ms == 0) return;
     (void)on_sampler([this]() -> Result<bool> {
-        enable_at_ns_ = monotonic_ns() + plan_.delay_ms * ns_per_ms;
+        counting_->begin();
+        if (plan_.delay_ms != 0) enable_at_ns_ = monotonic_ns() + plan_.delay_ms * ns_per_ms;
         return true;
     });
 }
@@ -351,6 +402,11 @@ Running Recorder::running() const {
 Accounting Recorder::accounting() const {
     const std::lock_guard lock(mutex_);
     return accounting_;
+}
+
+CounterTotals Recorder::counter_totals() const {
+    const std::lock_guard lock(mutex_);
+    return counter_totals_;
 }
 
 std::string Recorder::account_line() const {

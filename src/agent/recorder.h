@@ -22,10 +22,12 @@
 
 #include "agent/batch_sink.h"
 #include "agent/commands.h"
+#include "agent/counting.h"
 #include "agent/machine.h"
 #include "agent/perf/event_set.h"
 #include "agent/pipeline/folder.h"
 #include "agent/process/process_table.h"
+#include "agent/wanted.h"
 #include "base/fd.h"
 #include "base/result.h"
 
@@ -35,7 +37,7 @@ struct RecordingPlan {
     std::string target;  // in words: "pid 4242 (demo)"
     std::vector<std::uint32_t> pids;
     Settings settings;
-    std::vector<EventSpec> events;  // settings.events, parsed
+    Wanted wanted;  // settings.events and settings.stat, parsed
     // The one pid is a child that waits to exec: its events start there, or delay_ms after begin_delay(). Its owner
     // says when it ended.
     bool launched = false;
@@ -64,8 +66,10 @@ public:
     // Each answers once it is done. `closed` when the recording has ended.
     Result<bool> pause();
     Result<bool> resume();
-    // New events, frequency or interval inside the same recording. On an error the old ones go on.
-    Result<bool> change(Settings settings, std::vector<EventSpec> events, const Capabilities& capabilities);
+    // New events, counters, frequency or interval inside the same recording. On an error the old ones go on.
+    Result<bool> change(Settings settings, Wanted wanted, const Capabilities& capabilities);
+    // Counts by thread or by CPU beside the totals, or no more.
+    Result<bool> count_by(CountBy by);
     // The next batch carries names of the kernel addresses seen so far.
     void resolve_kernel();
     // The next batch begins with empty tables. From any thread; returns at once.
@@ -81,6 +85,8 @@ public:
     [[nodiscard]] bool paused() const { return paused_; }
     [[nodiscard]] Running running() const;
     [[nodiscard]] Accounting accounting() const;
+    // What was counted in all; complete when the recording has ended.
+    [[nodiscard]] CounterTotals counter_totals() const;
     // The newest effective kernel numbers and what became of them, in one line.
     [[nodiscard]] std::string account_line() const;
 
@@ -114,7 +120,11 @@ private:
     void finish();
 
     void on_record(const Record& record) override;
-    Result<bool> replace_events(Settings settings, std::vector<EventSpec> events, const Capabilities& capabilities);
+    Result<bool> replace_events(Settings settings, Wanted wanted, const Capabilities& capabilities);
+    Result<bool> replace_counters(const Settings& settings, const Wanted& wanted, const Capabilities& capabilities);
+    Result<bool> open_counters(const Capabilities& capabilities);
+    [[nodiscard]] CountingPlan counting_plan(const Settings& settings, const Wanted& wanted,
+                                             std::vector<std::uint32_t> pids) const;
     Result<bool> switch_events(EventChoice choice);
     void adapt_stack_modes(std::uint64_t now_ns);
     [[nodiscard]] std::vector<std::uint32_t> living_members() const;
@@ -141,6 +151,7 @@ private:
     std::unique_ptr<EventSet> events_;
     ProcessTable processes_;
     std::unique_ptr<Folder> folder_;
+    std::unique_ptr<Counting> counting_;
     EventChoice choice_;
     Capabilities capabilities_;
     // How stacks are found, by pid; children that have none are sampled as the first process.
@@ -170,6 +181,7 @@ private:
     std::int32_t end_code_ = 0;
     Running running_;
     Accounting accounting_;
+    CounterTotals counter_totals_;
     std::uint64_t lost_stated_ = 0;
 
     std::thread thread_;  // last: it uses everything above

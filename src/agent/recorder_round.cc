@@ -61,7 +61,10 @@ void Recorder::on_record(const Record& record) {
     // How much was lost is in the event set's counts; the process table needs the record to distrust its maps.
     const bool lost = std::holds_alternative<LostRecord>(record);
     if (!lost && time_of(record) < sideband_from_ns_) return;
-    if (const auto* task = std::get_if<TaskRecord>(&record)) follow_task(*task);
+    if (const auto* task = std::get_if<TaskRecord>(&record)) {
+        follow_task(*task);
+        counting_->on_task(*task);
+    }
     if (const auto event = processes_.on_record(record)) folder_->add_lifecycle(*event);
 }
 
@@ -101,8 +104,15 @@ Result<bool> Recorder::switch_events(EventChoice choice) {
     return true;
 }
 
-Result<bool> Recorder::replace_events(Settings settings, std::vector<EventSpec> events,
-                                      const Capabilities& capabilities) {
+// The totals go on; what is counted by thread or by CPU begins anew.
+Result<bool> Recorder::replace_counters(const Settings& settings, const Wanted& wanted,
+                                        const Capabilities& capabilities) {
+    CountingPlan plan = counting_plan(settings, wanted, living_members());
+    plan.start_disabled = paused_ || enable_at_ns_.has_value();
+    return counting_->replace(plan, capabilities, *folder_);
+}
+
+Result<bool> Recorder::replace_events(Settings settings, Wanted wanted, const Capabilities& capabilities) {
     const Settings old = plan_.settings;
     const bool same_stacks =
         settings.unwind == old.unwind && settings.stack_bytes == old.stack_bytes && settings.max_depth == old.max_depth;
@@ -110,7 +120,7 @@ Result<bool> Recorder::replace_events(Settings settings, std::vector<EventSpec> 
                              settings.period == old.period && settings.kernel == old.kernel;
     if (!same_events || !same_stacks) {
         EventChoice choice =
-            TRY(choose_events(events, settings.frequency_hz, settings.period, settings.kernel, capabilities));
+            TRY(choose_events(wanted.events, settings.frequency_hz, settings.period, settings.kernel, capabilities));
         capabilities_ = capabilities;
         const auto old_modes = modes_;
         plan_.settings = settings;
@@ -125,8 +135,12 @@ Result<bool> Recorder::replace_events(Settings settings, std::vector<EventSpec> 
             for (const auto& [pid, mode] : modes_) folder_->chose_stack_mode(pid, mode);
         }
     }
+    Result<bool> counted = true;
+    if (settings.stat != old.stat || settings.kernel != old.kernel)
+        counted = replace_counters(settings, wanted, capabilities);
+    if (!counted) settings.stat = old.stat;
     plan_.settings = std::move(settings);
-    plan_.events = std::move(events);
+    plan_.wanted = std::move(wanted);
     next_flush_ns_ = std::min(next_flush_ns_, monotonic_ns() + plan_.settings.interval_ms * ns_per_ms);
     if (!same_events || !same_stacks) {
         EventTable table = make_event_table(choice_);
@@ -135,7 +149,7 @@ Result<bool> Recorder::replace_events(Settings settings, std::vector<EventSpec> 
     }
     const std::lock_guard lock(mutex_);
     running_ = describe_running();
-    return true;
+    return counted;
 }
 
 // `auto`: samples processes as their stacks turned out to need.
@@ -217,6 +231,7 @@ void Recorder::gather(std::uint64_t now_ns) {
     for (const wire::Loss& loss : processes_.take_losses()) add(loss);
     say(events_->take_notices());
     say(processes_.take_notices());
+    say(counting_->take_notices());
 }
 
 wire::AgentStats Recorder::own_cost() const {
@@ -263,6 +278,8 @@ void Recorder::publish() {
     accounting_.samples_lost = counts_.samples_lost;
     accounting_.ring_bytes = counts_.ring_bytes;
     lost_stated_ = lost_told_;
+    counter_totals_ = counting_->totals();
+    running_.counters = counting_->states();
     running_.members.assign(members_.begin(), members_.end());
     running_.unwind_processes.clear();
     for (ProcessStacks& process : folder_->stacks_of_processes(most_listed_processes)) {

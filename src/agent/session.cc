@@ -15,6 +15,7 @@
 #include "agent/hello.h"
 #include "agent/log.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/hex.h"
 
 namespace flamewire::agent {
@@ -69,13 +70,13 @@ void Session::fail_with(const Error& error) {
 }
 
 int Session::run() {
-    auto events = parse_events(settings_.events.empty() ? "cycles" : settings_.events, sysfs_);
-    if (!events) {
-        log("--events: {}", events.error().message);
-        return events.error().code == ErrorCode::invalid ? 2 : 1;
+    auto wanted = parse_wanted(settings_, sysfs_);
+    if (!wanted) {
+        log("--{}", wanted.error().message);
+        return wanted.error().code == ErrorCode::invalid ? 2 : 1;
     }
-    first_events_ = *std::move(events);
-    if (options_.mode == Mode::output) {
+    first_wanted_ = *std::move(wanted);
+    if (options_.mode == Mode::output && !options_.prints_table()) {
         file_.emplace(options_.output, options_.force);
         if (auto possible = file_->check(); !possible) {
             log_line(possible.error().message);
@@ -161,7 +162,7 @@ std::optional<Watched> Session::look_at_own_state() {
         cost.queue_batches = link.queue_batches;
         cost.spool_bytes = link.spool_bytes;
         cost.frames_dropped = link.dropped_metrics;
-    } else if (!recording) {
+    } else if (!recording || !file_) {
         return std::nullopt;
     }
     if (last) {
@@ -198,12 +199,12 @@ Result<bool> Session::start_target() {
     }
     if (options_.pids.empty()) return true;
     if (auto problem = problem_of(options_.pids)) return std::unexpected(*std::move(problem));
-    (void)TRY(record(options_.pids, settings_, first_events_, {}));
+    (void)TRY(record(options_.pids, settings_, first_wanted_, {}));
     return true;
 }
 
 Result<bool> Session::start_command() {
-    (void)TRY(record({command_->pid()}, settings_, first_events_, joined(options_.command)));
+    (void)TRY(record({command_->pid()}, settings_, first_wanted_, joined(options_.command)));
     auto running = command_->exec();
     if (!running) {
         command_gone_ = true;
@@ -226,7 +227,7 @@ void Session::look_for_name() {
     std::vector<std::uint32_t> pids = find_by_name(options_.name);
     if (pids.empty()) return;
     if (pids.size() > limits::max_pids) pids.resize(limits::max_pids);
-    auto started = record(std::move(pids), settings_, first_events_, {});
+    auto started = record(std::move(pids), settings_, first_wanted_, {});
     // It may have gone again at once: then wait for the next one.
     if (!started && started.error().code == ErrorCode::not_found) return;
     waiting_for_name_ = false;
@@ -313,15 +314,39 @@ void Session::end_recording(std::string reason, std::int32_t exit_code) {
 
 void Session::say_end(const Recorder& recorder, const Ended& ended) const {
     const Accounting counts = recorder.accounting();
+    const bool sampled = recorder.running().settings.samples();
     const std::string size = file_ && options_.output != "-"
                                  ? fmt::format(", {} bytes in {}", file_->size_bytes(), options_.output)
                                  : std::string();
-    log("{}: {} samples, {} lost, {} batches{}", ended.error ? "stopped by an error" : ended.reason,
-        counts.rows_samples, counts.samples_lost + counts.samples_dropped, counts.batches, size);
-    detail("{}", recorder.account_line());
+    const std::string_view reason = ended.error ? "stopped by an error" : std::string_view(ended.reason);
+    if (sampled)
+        log("{}: {} samples, {} lost, {} batches{}", reason, counts.rows_samples,
+            counts.samples_lost + counts.samples_dropped, counts.batches, size);
+    else
+        log("{}: {} batches of counters{}", reason, counts.batches, size);
+    if (sampled) detail("{}", recorder.account_line());
     detail("{} ms of CPU, {} KiB resident", process_cpu_ns() / 1'000'000, ResidentMemory().bytes() / 1024);
-    if (counts.rows_samples == 0 && !ended.error)
+    if (sampled && counts.rows_samples == 0 && !ended.error)
         log_line("no sample: the target used hardly any CPU while it was watched");
+    if (!sampled || options_.verbose) print_counters(recorder);
+}
+
+void Session::print_counters(const Recorder& recorder) const {
+    const CounterTotals totals = recorder.counter_totals();
+    if (totals.sums.empty()) return;
+    const Running running = recorder.running();
+    std::string title = "process id '";
+    std::optional<counters::CommandTimes> times;
+    if (command_ != nullptr && running.pids == std::vector{command_->pid()}) {
+        title = "'" + joined(options_.command);
+        times = {command_->user_ns(), command_->system_ns()};
+    } else {
+        for (const std::uint32_t pid : running.pids)
+            title += fmt::format("{}{}", pid == running.pids.front() ? "" : ",", pid);
+    }
+    const std::string table = counters::perf_stat_table(counters::derive(totals.sums, totals.elapsed_ns), title + "'",
+                                                        totals.elapsed_ns, times);
+    (void)write_all(options_.prints_table() ? STDOUT_FILENO : STDERR_FILENO, as_bytes_view(table));
 }
 
 void Session::finish() {

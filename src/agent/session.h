@@ -41,6 +41,7 @@ private:
     Result<Running> pause() override;
     Result<Running> resume() override;
     Result<std::optional<Running>> configure(const SettingsChange& change) override;
+    Result<Running> count_by(CountBy by) override;
     Result<bool> resolve_kernel() override;
     HealthSettings configure_metrics(const HealthChange& change) override;
     std::vector<ProcessEntry> list_processes() override;
@@ -57,10 +58,10 @@ private:
     Result<bool> start_target();
     Result<bool> start_command();
     void look_for_name();
-    Result<Running> record(std::vector<std::uint32_t> pids, Settings settings, std::vector<EventSpec> events,
-                           std::string target);
+    Result<Running> record(std::vector<std::uint32_t> pids, Settings settings, Wanted wanted, std::string target);
     void end_recording(std::string reason, std::int32_t exit_code);
     void say_end(const Recorder& recorder, const Ended& ended) const;
+    void print_counters(const Recorder& recorder) const;
 
     void wait();
     void handle_signals();
@@ -80,10 +81,11 @@ private:
     Sysfs sysfs_ = real_sysfs();
     ResidentMemory memory_;
     std::string agent_id_;
-    Settings settings_;                    // of the next start; of run()'s thread, read by the worker under mutex_
-    std::vector<EventSpec> first_events_;  // of settings_, for the target of the command line
+    Settings settings_;    // of the next start; of run()'s thread, read by the worker under mutex_
+    Wanted first_wanted_;  // of settings_, for the target of the command line
 
     std::optional<FileSink> file_;
+    NoSink no_sink_;
     std::unique_ptr<Link> link_;
     std::atomic<Link*> link_ready_{nullptr};
     std::optional<LinkSink> link_sink_;

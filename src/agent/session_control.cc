@@ -34,8 +34,13 @@ std::string describe_target(const std::vector<std::uint32_t>& pids) {
 }
 
 std::string describe_events(const Running& running) {
+    std::vector<std::string> names = running.events;
+    // A hybrid CPU has each once a kind of core.
+    if (!running.settings.samples())
+        for (const CounterState& counter : running.counters)
+            if (std::ranges::find(names, counter.name) == names.end()) names.push_back(counter.name);
     std::string text;
-    for (const std::string& event : running.events) text += (text.empty() ? "" : ", ") + event;
+    for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
     return text;
 }
 
@@ -91,14 +96,13 @@ std::optional<Error> Session::problem_of(const std::vector<std::uint32_t>& pids)
     return std::nullopt;
 }
 
-Result<Running> Session::record(std::vector<std::uint32_t> pids, Settings settings, std::vector<EventSpec> events,
-                                std::string target) {
+Result<Running> Session::record(std::vector<std::uint32_t> pids, Settings settings, Wanted wanted, std::string target) {
     (void)TRY(check_unwind_here(settings.unwind, capabilities()));
     RecordingPlan plan;
     plan.target = target.empty() ? describe_target(pids) : std::move(target);
     plan.pids = std::move(pids);
     plan.settings = std::move(settings);
-    plan.events = std::move(events);
+    plan.wanted = std::move(wanted);
     plan.launched = command_ != nullptr && plan.pids.size() == 1 && plan.pids.front() == command_->pid();
     if (plan.launched) plan.program = find_program(options_.command.front());
     plan.delay_ms = options_.delay_ms;
@@ -107,6 +111,8 @@ Result<Running> Session::record(std::vector<std::uint32_t> pids, Settings settin
     if (file_) {
         file_->set_hello(make_hello(agent_id_, machine_, capabilities(), "profiling"));
         sink = &*file_;
+    } else if (options_.prints_table()) {
+        sink = &no_sink_;
     } else {
         sink = &*link_sink_;
     }
@@ -128,8 +134,11 @@ Result<Running> Session::record(std::vector<std::uint32_t> pids, Settings settin
     if (options_.mode == Mode::output && !until_command_ends)
         output_ends_ns_ =
             monotonic_ns() + std::uint64_t{options_.settings.duration_s} * options_.rounds * 1'000'000'000;
-    log("profiling {}: {}, {}, {}", running.target, describe_events(running), describe_rate(running),
-        running.kernel ? "user and kernel" : "user only");
+    if (running.settings.samples())
+        log("profiling {}: {}, {}, {}", running.target, describe_events(running), describe_rate(running),
+            running.kernel ? "user and kernel" : "user only");
+    else
+        log("counting {}: {}", running.target, describe_events(running));
     return running;
 }
 
@@ -172,8 +181,8 @@ Result<Running> Session::start(const StartRequest& request) {
     }
     if (auto problem = problem_of(pids)) return std::unexpected(*std::move(problem));
     const Settings settings = changed(settings_, request.change);
-    std::vector<EventSpec> events = TRY(parse_events(settings.events.empty() ? "cycles" : settings.events, sysfs_));
-    return record(std::move(pids), settings, std::move(events), {});
+    Wanted wanted = TRY(parse_wanted(settings, sysfs_));
+    return record(std::move(pids), settings, std::move(wanted), {});
 }
 
 Result<Running> Session::stop() {
@@ -203,19 +212,29 @@ Result<Running> Session::resume() {
 Result<std::optional<Running>> Session::configure(const SettingsChange& change) {
     const std::shared_ptr<Recorder> current = recording_ ? recorder() : nullptr;
     Settings settings = changed(current ? current->running().settings : settings_, change);
-    std::vector<EventSpec> events = TRY(parse_events(settings.events.empty() ? "cycles" : settings.events, sysfs_));
+    Wanted wanted = TRY(parse_wanted(settings, sysfs_));
     if (current)
-        (void)TRY(current->change(settings, std::move(events), capabilities()));
+        (void)TRY(current->change(settings, std::move(wanted), capabilities()));
     else
-        first_events_ = std::move(events);  // of the process that --name may still wait for
+        first_wanted_ = std::move(wanted);  // of the process that --name may still wait for
     {
         const std::lock_guard lock(mutex_);
         settings_ = std::move(settings);
     }
     if (!current) return std::optional<Running>{};
     const Running running = current->running();
-    log("now {}, {}", describe_events(running), describe_rate(running));
+    if (running.settings.samples())
+        log("now {}, {}", describe_events(running), describe_rate(running));
+    else
+        log("now counting {}", describe_events(running));
     return std::optional<Running>(running);
+}
+
+Result<Running> Session::count_by(CountBy by) {
+    const std::shared_ptr<Recorder> current = recorder();
+    if (!recording_ || !current) return fail(ErrorCode::busy, "not profiling");
+    (void)TRY(current->count_by(by));
+    return current->running();
 }
 
 Result<bool> Session::resolve_kernel() {
@@ -252,10 +271,10 @@ ProcessCheck Session::verify_pid(std::uint32_t pid) {
         settings = settings_;
     }
     const auto try_open = [&]() -> Result<bool> {
-        std::vector<EventSpec> events = TRY(parse_events(settings.events.empty() ? "cycles" : settings.events, sysfs_));
+        Wanted wanted = TRY(parse_wanted(settings, sysfs_));
         EventSetOptions options;
-        options.choice =
-            TRY(choose_events(std::move(events), settings.frequency_hz, settings.period, settings.kernel, known));
+        options.choice = TRY(
+            choose_events(std::move(wanted.events), settings.frequency_hz, settings.period, settings.kernel, known));
         options.targets = {{pid}};
         options.start_disabled = true;
         options.ring_pages = 1;

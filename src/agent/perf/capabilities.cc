@@ -277,7 +277,7 @@ Result<EventChoice> choose_events(std::vector<EventSpec> wanted, std::uint32_t f
     if (!capabilities.clockid)
         return fail(ErrorCode::unsupported,
                     "this kernel cannot stamp samples with the monotonic clock (it needs Linux 4.1)");
-    if (wanted.empty()) return fail(ErrorCode::invalid, "no event to sample");
+    if (wanted.empty()) return EventChoice{};
     if (frequency_hz == 0 && period == 0)
         return fail(ErrorCode::invalid, "neither a sampling frequency nor a period is given");
 

@@ -305,6 +305,30 @@ wire::CounterStatus CounterSet::status_of(std::uint32_t counter, const CounterDe
     return delta.running_ns == 0 && delta.enabled_ns != 0 ? CounterStatus::not_counted : CounterStatus::counted;
 }
 
+// By CPU. The kernel counts a thread's time on every CPU as time in which each of its events should have counted. Where
+// it ran shows in the running times, also of the parts of a hybrid CPU; what is missing to the enabled time is what
+// multiplexing took, and is shared out likewise.
+void CounterSet::share_enabled_time() {
+    const std::size_t count = counters_.size();
+    for (std::size_t begin = 0, end = 0; begin < count; begin = end) {
+        while (end < count && counters_[end].name == counters_[begin].name) ++end;
+        std::uint64_t enabled_ns = 0, running_ns = 0;
+        const auto each = [&](auto action) {
+            for (std::size_t cpu = 0; cpu < cpus_.size(); ++cpu)
+                for (std::size_t counter = begin; counter < end; ++counter) action(sums_[cpu * count + counter]);
+        };
+        each([&](const CounterDelta& delta) {
+            enabled_ns = std::max(enabled_ns, delta.enabled_ns);
+            running_ns += delta.running_ns;
+        });
+        if (running_ns == 0) continue;  // it had no turn anywhere
+        const double factor = std::max(1.0, static_cast<double>(enabled_ns) / static_cast<double>(running_ns));
+        each([&](CounterDelta& delta) {
+            delta.enabled_ns = static_cast<std::uint64_t>(static_cast<double>(delta.running_ns) * factor);
+        });
+    }
+}
+
 // Sums over all threads; by CPU one for each CPU.
 std::vector<CounterDelta> CounterSet::read_sums() {
     const std::size_t count = counters_.size();
@@ -314,6 +338,7 @@ std::vector<CounterDelta> CounterSet::read_sums() {
         // Nobody inherited from it: this was its last reading.
         if (member.exited && !member.had_children) close(member);
     }
+    if (options_.by == CountBy::cpu) share_enabled_time();
     std::vector<CounterDelta> deltas;
     for (std::size_t cpu = 0; cpu < cpus_.size(); ++cpu)
         for (std::uint32_t counter = 0; counter < count; ++counter) {

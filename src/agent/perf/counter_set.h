@@ -42,6 +42,12 @@ struct CounterDelta {
     std::uint64_t value = 0, enabled_ns = 0, running_ns = 0;
 };
 
+// What is counted, for people.
+struct CounterState {
+    std::string name, part;
+    wire::CounterStatus status = wire::CounterStatus::counted;
+};
+
 class CounterSet {
 public:
     // `counters` must outlive the set. Those with a word instead of a value are not opened. not_found when no thread is
@@ -95,6 +101,7 @@ private:
     void read_group(Group& group, std::span<CounterDelta> deltas);
     void read_thread(Member& member, std::vector<CounterDelta>& into);
     std::vector<CounterDelta> read_sums();
+    void share_enabled_time();
     [[nodiscard]] wire::CounterStatus status_of(std::uint32_t counter, const CounterDelta& delta) const;
     [[nodiscard]] CounterAttrOptions attr_options(bool leader) const;
 

@@ -38,7 +38,6 @@ void ThreadEventSet::say(std::string code, std::string text, std::string remedy)
 
 Result<bool> ThreadEventSet::attach() {
     if (options_.targets.empty()) return fail(ErrorCode::invalid, "no process to sample");
-    if (options_.choice.events.empty()) return fail(ErrorCode::invalid, "no event to sample");
     for (const Target& target : options_.targets) {
         (void)TRY(check_unwind_here(name_of(target.mode), capabilities_));
         const auto state = read_process_state(target.pid);
@@ -112,6 +111,7 @@ Result<bool> ThreadEventSet::open_rings() {
     const auto page_size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     RingPages pages = ring_pages_for(demand, page_size);
     if (options_.ring_pages > 0) pages.sample = std::bit_floor(options_.ring_pages);
+    if (options_.choice.events.empty()) pages.sample = 1;
     if (options_.force_one_page) pages = {1, 1};
     rings_ = TRY(RingSet::open(cpus, pages, capabilities_, kernel_));
     if (rings_->pages().sample < pages.sample)
@@ -169,7 +169,8 @@ Result<bool> ThreadEventSet::open_found(const Found& found) {
     if (whole_sets_ == 0) {
         const std::uint32_t pid = targets_.size() == 1 ? targets_.front().target.pid : found.tid;
         return std::unexpected(
-            open_error({open_failure_, options_.choice.events.front().name, pid, capabilities_.paranoid}));
+            open_error({open_failure_, options_.choice.events.empty() ? "dummy" : options_.choice.events.front().name,
+                        pid, capabilities_.paranoid}));
     }
     ++skipped_threads_;
     return true;

@@ -29,7 +29,7 @@ struct Target {
 };
 
 struct EventSetOptions {
-    EventChoice choice = {};
+    EventChoice choice = {};  // without events: only the records of processes and maps
     std::vector<Target> targets = {};
     std::uint32_t stack_bytes = default_stack_bytes;  // copied with a sample in dwarf mode; a multiple of 8
     std::uint32_t hybrid_stack_bytes = 2'048;         // the same in hybrid mode

@@ -261,6 +261,41 @@ TEST_CASE("configure_metrics reads, changes what it is given, and refuses in wor
     CHECK(agent.control.health == before);
 }
 
+TEST_CASE("what is counted: chosen by start and configure, told with its word") {
+    Agent agent;
+    const auto reply = agent.good("start", R"({"pid":42,"events":"none","stat":["page-faults","task-clock"]})");
+    CHECK(agent.control.started.change.events == "none");
+    CHECK(agent.control.started.change.stat == "page-faults,task-clock");
+    CHECK(wire::text_member(reply, "stat") == "page-faults,task-clock");
+    const auto& counters = reply["counters"];
+    REQUIRE(counters.Size() == 2);
+    CHECK(wire::text_member(counters[0], "name") == "cycles");
+    CHECK(wire::text_member(counters[0], "status") == "unsupported");
+    CHECK_FALSE(counters[0].HasMember("part"));
+    CHECK(wire::text_member(counters[1], "part") == "cpu_core");
+    CHECK(wire::text_member(counters[1], "status") == "counted");
+    CHECK(wire::text_member(reply, "counters_by") == "none");
+    agent.good("configure", R"({"stat":"none"})");
+    CHECK(agent.control.change.stat == "none");
+    CHECK(agent.control.report.settings.stat == "none");
+    CHECK(wire::text_member(agent.good("status"), "stat") == "none");
+    CHECK(agent.error("configure", R"({"stat":7})") == "stat must be a list of event names");
+    CHECK(agent.error("start", R"({"pid":1,"stat":["cycles",""]})") == "stat must be a list of event names");
+}
+
+TEST_CASE("counters by thread and by CPU on demand") {
+    Agent agent;
+    CHECK(wire::text_member(agent.good("counters", R"({"by":"thread"})"), "counters_by") == "thread");
+    CHECK(wire::text_member(agent.good("counters", R"({"by":"cpu"})"), "counters_by") == "cpu");
+    CHECK(wire::text_member(agent.good("counters", R"({"by":"none"})"), "counters_by") == "none");
+    CHECK(agent.control.calls == std::vector<std::string>{"count_by 1", "count_by 2", "count_by 0"});
+    for (const auto* args : {"{}", R"({"by":""})", R"({"by":"total"})"})
+        CHECK(agent.error("counters", args) == "by must be none, thread or cpu");
+    CHECK(agent.error("counters", R"({"by":1})") == "by must be a string");
+    agent.control.refuse = Error{ErrorCode::busy, 0, "not profiling"};
+    CHECK(agent.error("counters", R"({"by":"cpu"})") == "not profiling");
+}
+
 TEST_CASE("list_processes") {
     Agent agent;
     agent.control.processes = {{4242, 1, "alice", "de\xFFmo", "/app/demo --fast", "0123456789ab", 99.96},

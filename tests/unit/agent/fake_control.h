@@ -40,6 +40,8 @@ public:
         running.effective_frequency_hz = settings.period != 0 ? 0 : std::min(settings.frequency_hz, 1000U);
         running.settings = std::move(settings);
         running.events = {"cpu-clock"};
+        running.counters = {{"cycles", "", wire::CounterStatus::unsupported},
+                            {"instructions", "cpu_core", wire::CounterStatus::counted}};
         running.kernel = true;
         running.notices = {{"event-fallback", "cpu-clock instead of cycles", "sysctl -w a=1"}};
         return running;
@@ -63,6 +65,13 @@ public:
         report.settings = changed(report.settings, wanted);
         if (report.state == State::idle) return std::optional<Running>{};
         return std::optional<Running>(running_with(report.settings, {42}));
+    }
+    Result<Running> count_by(CountBy by) override {
+        calls.emplace_back("count_by " + std::to_string(static_cast<int>(by)));
+        if (refuse) return std::unexpected(*refuse);
+        Running running = running_with(report.settings, {42});
+        running.count_by = by;
+        return running;
     }
     Result<bool> resolve_kernel() override {
         calls.emplace_back("resolve_kernel");

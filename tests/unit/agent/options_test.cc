@@ -144,10 +144,10 @@ TEST_CASE("help and version win over everything after them") {
     CHECK(parse({"-h", "--nonsense"})->request == Request::help);
     CHECK(parse({"--version"})->request == Request::version);
     for (const char* option :
-         {"--listen",     "--server",  "--output",     "--port",      "--bind",          "--force",     "--pid",
-          "--name",       "--delay",   "--frequency",  "--count",     "--duration",      "--rounds",    "--interval",
-          "--events",     "--unwind",  "--stack-size", "--max-depth", "--unwind-memory", "--no-kernel", "--metrics", "--spool",
-          "--ring-pages", "--verbose", "--help",       "--version",   "-- CMD"})
+         {"--listen", "--server",     "--output",     "--port",      "--bind",          "--force",     "--pid",
+          "--name",   "--delay",      "--frequency",  "--count",     "--duration",      "--rounds",    "--interval",
+          "--events", "--unwind",     "--stack-size", "--max-depth", "--unwind-memory", "--no-kernel", "--metrics",
+          "--spool",  "--ring-pages", "--verbose",    "--help",      "--version",       "-- CMD"})
         CHECK(help_text().find(option) != std::string::npos);
     CHECK(version_text().find(FLAMEWIRE_VERSION) != std::string::npos);
 }
@@ -229,4 +229,24 @@ TEST_CASE("how often the machine's health is looked at") {
     for (const char* wrong : {"0", "61", "-1", "1.5", "", "on", "2s"})
         CHECK(sentence({"--listen", "--metrics", wrong}) ==
               std::string("--metrics must be 1 to 60 seconds or off, not '") + wrong + "'");
+}
+
+TEST_CASE("what is counted, and counting alone") {
+    using Catch::Contains;
+    CHECK(accepted({"--listen"}).settings.stat == "default");
+    CHECK(accepted({"--listen"}).settings.samples());
+    CHECK(accepted({"--listen", "--stat", "none"}).settings.stat == "none");
+    const Options only = accepted({"--server", "h", "--events", "none", "--stat", "cycles,task-clock"});
+    CHECK(only.settings.stat == "cycles,task-clock");
+    CHECK_FALSE(only.settings.samples());
+    CHECK_FALSE(only.prints_table());
+    // A table may go to a terminal, and beside a command's own output.
+    const auto table = parse({"--output", "-", "--events", "none", "--", "ls"}, true);
+    REQUIRE(table.has_value());
+    CHECK(table->options.prints_table());
+    CHECK_FALSE(accepted({"--output", "x", "--events", "none", "--pid", "1"}).prints_table());
+    CHECK_FALSE(accepted({"--output", "-", "--pid", "1"}).prints_table());
+    CHECK(sentence({"--listen", "--events", "none", "--stat", "none"}) ==
+          "--events none counts without sampling; with --stat none nothing is left to do");
+    CHECK_THAT(sentence({"--listen", "--stat", ""}), Contains("--stat needs"));
 }

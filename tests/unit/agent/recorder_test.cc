@@ -1,110 +1,18 @@
 // Recordings of a real busy process with sinks that refuse, fail or remember: every sample that was read is in a row or
 // stated.
-#include "agent/recorder.h"
-
 #include <catch2/catch.hpp>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <csignal>
 #include <filesystem>
 
 #include "agent/output.h"
+#include "recorded.h"
 
 using namespace flamewire;
 using namespace flamewire::agent;
 
 namespace {
-
-// A child that burns CPU until it is told to end.
-class Burner {
-public:
-    Burner() : pid_(::fork()) {
-        if (pid_ != 0) return;
-        ::alarm(60);  // whatever happens to the test
-        for (;;) asm volatile("");
-    }
-    ~Burner() { stop(); }
-    Burner(const Burner&) = delete;
-    Burner& operator=(const Burner&) = delete;
-    void stop() {
-        if (pid_ <= 0) return;
-        ::kill(pid_, SIGKILL);
-        ::waitpid(pid_, nullptr, 0);
-        pid_ = -1;
-    }
-    [[nodiscard]] std::uint32_t pid() const { return static_cast<std::uint32_t>(pid_); }
-
-private:
-    pid_t pid_;
-};
-
-class MemorySink : public BatchSink {
-public:
-    std::vector<wire::Batch> batches;
-    int refusals = 0;  // the next so many pushes find no room
-    bool broken = false;
-    bool kernel_names = false;
-
-    Result<bool> begin(const wire::RecordingId&) override {
-        if (broken) return fail(ErrorCode::io, "broken from the start");
-        return true;
-    }
-    Result<bool> push(wire::Batch& batch, const wire::EventPeriods& periods) override {
-        if (broken) return fail(ErrorCode::io, "no space");
-        if (refusals > 0) {
-            --refusals;
-            return false;
-        }
-        CHECK(periods.size() > 1);
-        batches.push_back(std::move(batch));
-        return true;
-    }
-    [[nodiscard]] bool names_kernel_at_end() const override { return kernel_names; }
-    [[nodiscard]] Backlog backlog() const override { return {3, 77}; }
-
-    [[nodiscard]] std::uint64_t samples() const {
-        std::uint64_t sum = 0;
-        for (const wire::Batch& batch : batches)
-            for (const wire::Row& row : batch.rows) sum += row.count;
-        return sum;
-    }
-};
-
-RecordingPlan plan_for(std::uint32_t pid, const char* events = "cpu-clock") {
-    RecordingPlan plan;
-    plan.target = "the burner";
-    plan.pids = {pid};
-    plan.settings.events = events;
-    plan.settings.frequency_hz = 997;
-    plan.settings.interval_ms = 20;
-    auto parsed = parse_events(events, real_sysfs());
-    REQUIRE(parsed.has_value());
-    plan.events = *parsed;
-    return plan;
-}
-
-Capabilities here() { return read_capabilities(real_sysfs()); }
-
-bool perf_works() {
-    if (here().perf_events) return true;
-    WARN("perf_event_open is not allowed here: recordings were not tested");
-    return false;
-}
-
-std::unique_ptr<Recorder> record(RecordingPlan plan, BatchSink& sink, std::function<void()> on_end = {}) {
-    auto recorder = Recorder::open(std::move(plan), here(), describe_machine(), sink, std::move(on_end));
-    INFO((recorder ? std::string() : recorder.error().message));
-    REQUIRE(recorder.has_value());
-    return *std::move(recorder);
-}
-
-template <class Condition>
-bool soon(Condition condition) {
-    for (int i = 0; i < 4000 && !condition(); ++i) ::usleep(2500);
-    return condition();
-}
 
 void check_books(const Recorder& recorder, const MemorySink& sink) {
     INFO(recorder.account_line());
@@ -212,16 +120,16 @@ TEST_CASE("pause, resume and change keep the books of one recording") {
     Settings faster = recorder->running().settings;
     faster.frequency_hz = 1999;
     faster.events = "cpu-clock:u,task-clock";
-    auto events = parse_events(faster.events, real_sysfs());
-    REQUIRE(events.has_value());
-    REQUIRE(recorder->change(faster, *events, here()).has_value());
+    auto wanted = parse_wanted(faster, real_sysfs());
+    REQUIRE(wanted.has_value());
+    REQUIRE(recorder->change(faster, *wanted, here()).has_value());
     CHECK(recorder->running().events == std::vector<std::string>{"cpu-clock:u", "task-clock"});
     const std::uint64_t changed_at = recorder->accounting().samples_read;
     CHECK(soon([&] { return recorder->accounting().samples_read > changed_at + 100; }));
 
     Settings wrong = faster;
     wrong.frequency_hz = 0;
-    CHECK_FALSE(recorder->change(wrong, *events, here()).has_value());  // and the old events go on
+    CHECK_FALSE(recorder->change(wrong, *wanted, here()).has_value());  // and the old events go on
     const std::uint64_t refused_at = recorder->accounting().samples_read;
     CHECK(soon([&] { return recorder->accounting().samples_read > refused_at + 20; }));
 

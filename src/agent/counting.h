@@ -1,0 +1,85 @@
+// The counters of one recording: which there are, when they are read, what they add up to. Totals always; by thread or by
+// CPU when asked, in a set of their own. Of the sampler thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/perf/counter_set.h"
+#include "agent/pipeline/folder.h"
+#include "base/result.h"
+#include "counters/derive.h"
+
+namespace flamewire::agent {
+
+// Short enough for lines that move while one watches and for windows of a second; a reading costs a system call for each
+// group of each thread, ~1 µs, so two a second are nothing.
+inline constexpr std::uint64_t counter_interval_ns = 500'000'000;
+
+struct CountingPlan {
+    std::vector<WantedCounter> wanted;
+    std::vector<std::uint32_t> pids;
+    bool user_only = false;
+    bool enable_on_exec = false, start_disabled = false;
+};
+
+struct CounterTotals {
+    std::vector<counters::Sum> sums;
+    std::uint64_t elapsed_ns = 0;  // in which it was counted: pauses are not in it
+};
+
+class Counting {
+public:
+    // Errors: those of CounterSet::open.
+    static Result<std::unique_ptr<Counting>> open(const CountingPlan& plan, const Capabilities& capabilities);
+
+    // Other counters, of the processes that live now. What was counted until then stays in the totals.
+    Result<bool> replace(const CountingPlan& plan, const Capabilities& capabilities, Folder& folder);
+    Result<bool> count_by(CountBy by, const std::vector<std::uint32_t>& pids, Folder& folder);
+    [[nodiscard]] CountBy by() const { return by_; }
+
+    void on_task(const TaskRecord& task);
+    // The launched command has begun: what was before is no time.
+    void begin();
+    Result<bool> pause(Folder& folder);
+    Result<bool> resume();
+
+    // Reads when it is time. True when something happened since.
+    bool read_if_due(std::uint64_t now_ns, Folder& folder);
+    // Reads now; the last reading too.
+    bool read(Folder& folder);
+
+    [[nodiscard]] bool counts_something() const { return !counters_.empty(); }
+    [[nodiscard]] const CounterTotals& totals() const { return totals_; }
+    [[nodiscard]] std::vector<CounterState> states() const;
+    std::vector<wire::Notice> take_notices();
+
+private:
+    struct Scope {
+        std::unique_ptr<CounterSet> set;
+        std::uint64_t start_ns = 0;  // of the next reading
+        bool after_gap = false;
+    };
+
+    Counting() = default;
+    Result<bool> open_total(const CountingPlan& plan, const Capabilities& capabilities);
+    bool read_scope(Scope& scope, Folder& folder);
+    void add_to_totals(const std::vector<CounterDelta>& deltas, std::uint64_t elapsed_ns);
+    void note_skipped(const CounterSet& set);
+
+    std::vector<Counter> counters_;              // of both sets
+    std::vector<std::size_t> sum_of_;            // counter -> index into totals_.sums
+    std::vector<wire::CounterStatus> statuses_;  // of the last reading
+    Scope total_, detail_;
+    CountBy by_ = CountBy::total;  // total: no detail
+    std::vector<std::uint32_t> pids_;
+    bool paused_ = false;
+    std::uint64_t next_ns_ = 0;
+    CounterTotals totals_;
+    std::vector<wire::Notice> notices_;
+};
+
+}  // namespace flamewire::agent
