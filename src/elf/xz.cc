@@ -301,7 +301,8 @@ bool read_block_header(ByteReader& in, std::uint8_t size) {
     if ((flags & has_packed_size) != 0) (void)read_number(header);
     if ((flags & has_size) != 0) (void)read_number(header);
     constexpr std::uint64_t lzma2 = 0x21;
-    return read_number(header) == lzma2 && read_number(header) == 1 && header.ok();
+    const std::uint64_t filter = read_number(header), properties_size = read_number(header);
+    return filter == lzma2 && properties_size == 1 && header.ok();
 }
 
 }  // namespace

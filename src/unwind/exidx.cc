@@ -205,8 +205,8 @@ private:
 
     Step execute(std::uint8_t opcode, Instructions& code) {
         const unsigned low3 = opcode & 7u, low6 = opcode & 0x3fu;
-        if (opcode < 0x40) return add(static_cast<std::int64_t>(low6 * 4 + 4));
-        if (opcode < 0x80) return add(-static_cast<std::int64_t>(low6 * 4 + 4));
+        if (opcode < 0x40) return add(std::int64_t{low6} * 4 + 4);
+        if (opcode < 0x80) return add(-(std::int64_t{low6} * 4 + 4));
         if (opcode < 0x90) return execute_long(opcode, code);
         if (opcode < 0xa0) return opcode == 0x9d || opcode == 0x9f ? Step::stopped : set_vsp(opcode & 0x0f);
         if (opcode < 0xb0) {  // r4 to r4+n, with lr or without
