@@ -1,5 +1,6 @@
 #include "agent/health/cpu.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "agent/process/proc_text.h"
@@ -49,7 +50,8 @@ std::optional<Used> used_between(const CpuTicks& before, const CpuTicks& now) {
 }
 
 std::uint32_t permille(const Used& used) {
-    return static_cast<std::uint32_t>((used.busy * 1000 + used.total / 2) / used.total);
+    const std::uint64_t total = std::max<std::uint64_t>(1, used.total);
+    return static_cast<std::uint32_t>((used.busy * 1000 + total / 2) / total);
 }
 
 }  // namespace
