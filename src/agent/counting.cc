@@ -113,7 +113,7 @@ Result<bool> Counting::resume() {
 }
 
 bool Counting::read_if_due(std::uint64_t now_ns, Folder& folder) {
-    if (now_ns < next_ns_ || paused_) return false;
+    if (now_ns < next_ns_) return false;
     next_ns_ = std::max(next_ns_ + counter_interval_ns, now_ns + counter_interval_ns / 2);
     return read(folder);
 }

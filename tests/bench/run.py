@@ -184,7 +184,23 @@ def bench_unwind(directory):
     bench_program(directory, "bench_unwind", *recordings)
 
 
-BENCHES = {"agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "profile": bench_profile, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind}
+def bench_counters(directory):
+    """What counting and health cost: an agent that samples nothing, with all else at its defaults, while it records."""
+    server = Server(directory, name="server-counters", data_dir=pathlib.Path(directory) / "data-counters")
+    with flamewire.ended(server):
+        for label, target in (("2 threads", workload(directory, "bench", 4 * SECONDS)), ("50 threads", flamewire.Process("crowd", [flamewire.TESTS_BIN / "counters-workload", "crowd"], directory))):
+            agent = Agent(directory, "--server", "127.0.0.1", "--port", server.port, "--pid", target.pid, "--events", "none", name="agent-" + label.replace(" ", "-"))
+            with flamewire.ended(agent, target):
+                wait_until(lambda: "counting" in agent.err, 20, "the agent")
+                time.sleep(1)
+                report = pathlib.Path(directory) / "counters.stat"
+                subprocess.run([PERF, "stat", "-x,", "-e", "task-clock", "-o", report, "-p", str(agent.pid), "--", "sleep", str(2 * SECONDS)], check=True)
+                cpu_ms = next(float(line.split(",")[0]) for line in report.read_text().splitlines() if "task-clock" in line)
+                result(f"agent that only counts, health included, {label}", 100 * cpu_ms / (2 * SECONDS * 1000), 0.3, "% of a core", f"{cpu_ms:.1f} ms in {2 * SECONDS} s")
+        server.stop()
+
+
+BENCHES = {"agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind}
 
 
 def write_document():

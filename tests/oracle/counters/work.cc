@@ -3,6 +3,7 @@
 //
 //   steady   three threads that were there before
 //   alone    at once, in two processes and a thread; ends with 7
+//   crowd    for benches: 50 threads that work a little and sleep, until it is ended
 //   churn    threads and processes that are born and end meanwhile, also in each other
 #include <sched.h>
 #include <sys/mman.h>
@@ -78,6 +79,18 @@ void steady(std::latch& go, std::vector<std::thread>& threads) {
         });
 }
 
+void crowd() {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 49; ++i)
+        threads.emplace_back([i] {
+            for (;;) {
+                burn(1);
+                usleep(20'000 + 300 * static_cast<useconds_t>(i));
+            }
+        });
+    for (;;) pause();
+}
+
 void churn() {
     for (int i = 0; i < 12; ++i) {
         std::thread a([] {
@@ -101,6 +114,7 @@ int main(int argc, char** argv) {
         return 7;
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (mode == "crowd") crowd();
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGUSR1);

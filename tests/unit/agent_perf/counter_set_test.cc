@@ -272,3 +272,29 @@ TEST_CASE("hybrid: each kind of core has its groups, and parts are told apart") 
     }
     CHECK((*set)->read().size() == 5);
 }
+
+TEST_CASE("by CPU: time on other CPUs is no time without a counter") {
+    Fixture fixture("cycles");
+    fixture.open({.by = CountBy::cpu});
+    const auto pid = static_cast<pid_t>(self);
+    if (fixture.pmu.leaders(pid).size() < 2) {
+        WARN("one CPU only: shares of CPUs were NOT tested");
+        return;
+    }
+    // 900 ns of CPU time, 100 on the first CPU, 200 on the second; 600 were another event's turn.
+    const auto set = [&](int cpu, std::uint64_t value, std::uint64_t running) {
+        auto& event = fixture.pmu.event_of(pid, PERF_TYPE_HARDWARE, cycles, cpu);
+        event.value = value;
+        event.enabled = 900;
+        event.running = running;
+    };
+    for (const int leader : fixture.pmu.leaders(pid)) fixture.pmu.events.at(leader).enabled = 900;
+    set(0, 10, 100);
+    set(1, 40, 200);
+    const auto deltas = fixture.set->read();
+    REQUIRE(deltas.size() == 2);
+    CHECK((deltas[0].cpu_plus_1 == 1 && deltas[0].value == 10));
+    CHECK((deltas[0].running_ns == 100 && deltas[0].enabled_ns == 300));
+    CHECK((deltas[1].cpu_plus_1 == 2 && deltas[1].value == 40));
+    CHECK((deltas[1].running_ns == 200 && deltas[1].enabled_ns == 600));
+}
