@@ -20,6 +20,8 @@ namespace {
 // Rings are drained at least this often, so that new processes are looked at while they live (DESIGN: a tick of 50-100
 // ms).
 constexpr std::uint64_t tick_ns = 100'000'000;
+// While stacks that are deeper than their copies wait to be believed.
+constexpr std::uint64_t look_tick_ns = 10'000'000;
 // How long the last batch waits for room on its way to the link thread.
 constexpr std::uint64_t last_batch_patience_ns = 2'000'000'000;
 
@@ -237,6 +239,7 @@ void Recorder::loop() {
         std::uint64_t ignored = 0;
         (void)!::read(wake_.get(), &ignored, sizeof(ignored));
         run_task();
+        folder_->look_at_stacks();
         events_->drain(*this, false);
         const std::uint64_t now = monotonic_ns();
         if (enable_at_ns_ && now >= *enable_at_ns_) {
@@ -262,7 +265,7 @@ void Recorder::loop() {
 
 std::chrono::milliseconds Recorder::next_timeout() const {
     const std::uint64_t now = monotonic_ns();
-    std::uint64_t until = std::min(next_flush_ns_, now + tick_ns);
+    std::uint64_t until = std::min(next_flush_ns_, now + (folder_->wants_looks() ? look_tick_ns : tick_ns));
     if (enable_at_ns_) until = std::min(until, *enable_at_ns_);
     // Rounded up: waking a moment early would mean another round for nothing.
     return std::chrono::milliseconds(until <= now ? 0 : (until - now + ns_per_ms - 1) / ns_per_ms);

@@ -29,6 +29,7 @@ struct Frame {
     // The rule at pc is the frame-pointer convention's, so the kernel's own walk leaves this frame correctly. Set when
     // the walk went on from this frame, or tried to.
     bool frame_pointer_safe = false;
+    std::uint64_t pc_at = 0;  // where on the stack pc was saved; 0: nowhere, or not known
     bool operator==(const Frame&) const = default;
 };
 

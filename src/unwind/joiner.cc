@@ -1,7 +1,9 @@
 #include "unwind/joiner.h"
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
+#include <utility>
 
 namespace flamewire::unwind {
 namespace {
@@ -10,12 +12,43 @@ namespace {
 constexpr std::size_t wanted_matches = 2;
 // Callers are remembered in a table of this many places, one frame each; a newer frame takes an older one's place.
 constexpr std::size_t caller_places = 8192;
+// A way is possible within a sample's period when the thread would take so many periods at the fastest it was seen: it
+// may be faster than that, samples show only where it was at both ends.
+constexpr double possible_periods = 3.0;
+// A way is ordinary when it takes no more than this.
+constexpr double ordinary_periods = 1.5;
+// Looks at memory without a change, before a thread is believed of which no sample proves anything.
+constexpr std::uint32_t wanted_looks = 6;
+// Looks that may be wanted soon, of a thread; the others come with the samples.
+constexpr std::uint32_t most_early_looks = 64;
+// Walks through memory for a thread that never came to anything.
+constexpr std::uint32_t most_lessons = 16;
 
 struct Node {
-    std::uint64_t sp = 0, pc = 0;
+    std::uint64_t sp = 0, pc = 0, pc_at = 0;
     bool return_address = false;
 
-    bool operator==(const Node&) const = default;
+    bool operator==(const Node& other) const {
+        return sp == other.sp && pc == other.pc && return_address == other.return_address;
+    }
+};
+
+// How far a thread gets between two samples. Stack pointers in bytes, times in ns.
+struct Movement {
+    double out = 0, in = 0;  // fastest, bytes a ns, towards the root and away from it
+    double period_ns = 0;    // between samples while it runs
+    std::uint64_t leap = 0;  // furthest way that no sample saw
+    std::uint64_t last_sp = 0;
+
+    void note(std::uint64_t sp, double gap_ns);
+    // The time it takes from last_sp out to `turn` and back in to `sp`, at the fastest.
+    [[nodiscard]] double time_of_way(std::uint64_t turn, std::uint64_t sp) const;
+    [[nodiscard]] bool possible(std::uint64_t turn, std::uint64_t sp) const;
+};
+
+struct Look {
+    std::uint64_t time_ns = 0;
+    std::vector<Joiner::Place> places;  // empty: none
 };
 
 struct Thread {
@@ -23,6 +56,17 @@ struct Thread {
     std::uint64_t last_used = 0;  // in calls of join()
     std::uint64_t last_ns = 0;
     std::vector<Node> stack;  // outermost first, stack pointers falling; empty: nothing is known
+    Movement movement;
+    bool whole = false;         // the last stack was walked to its root …
+    bool cut = false;           // … or to the end of the copy
+    bool came_back = false;     // to a whole stack with the callers that were remembered
+    std::uint64_t deepest = 0;  // stack pointer, since a stack was walked to its root
+    std::size_t outside = 0;    // nodes beyond the copy of the last stack; 0 when it was whole, or nothing is known
+    std::uint32_t looks = 0;    // that found nothing changed, since one did
+    std::uint32_t all_looks = 0, lessons = 0;
+    std::uint64_t looked_ns = 0;      // newest look
+    std::array<Look, 2> looks_ahead;  // newer than the last stack, the older one first
+    std::uint64_t refuted_at = 0;     // the last look found the callers at this stack pointer changed
 };
 
 // Which caller a frame had; `several` once it had two.
@@ -36,7 +80,7 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
     return hash ^ (hash >> 32);
 }
 
-Node node_of(const Frame& frame) { return {frame.sp, frame.pc, frame.return_address}; }
+Node node_of(const Frame& frame) { return {frame.sp, frame.pc, frame.pc_at, frame.return_address}; }
 
 // A stack that hops between memory areas (a signal's alternate stack) has no order to search by.
 bool falls_inwards(const std::vector<Frame>& frames) {
@@ -45,20 +89,91 @@ bool falls_inwards(const std::vector<Frame>& frames) {
     return !frames.empty() && frames.front().sp != 0;
 }
 
+// The first node at or below a stack pointer.
+std::size_t first_at(const std::vector<Node>& stack, std::uint64_t sp) {
+    const auto found = std::lower_bound(stack.begin(), stack.end(), sp,
+                                        [](const Node& node, std::uint64_t value) { return node.sp > value; });
+    return static_cast<std::size_t>(found - stack.begin());
+}
+
+// Calls `each(index, same)` for those of the first `count` nodes whose place was looked at.
+template <class Each>
+void compare_places(const std::vector<Node>& stack, std::size_t count, const std::vector<Joiner::Place>& places,
+                    Each each) {
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < std::min(count, stack.size()); ++i) {
+        while (next < places.size() && places[next].address > stack[i].pc_at) ++next;
+        if (next == places.size()) return;
+        if (places[next].address == stack[i].pc_at) each(i, places[next].value == stack[i].pc);
+    }
+}
+
+bool holds(const std::vector<Node>& stack, const Node& node) {
+    std::size_t at = first_at(stack, node.sp);
+    while (at < stack.size() && stack[at].sp == node.sp && !(stack[at] == node)) ++at;
+    return at < stack.size() && stack[at] == node;
+}
+
+// How many frames, counted from the root, are the remembered ones.
+std::size_t same_from_root(const std::vector<Node>& stack, const std::vector<Frame>& frames) {
+    std::size_t same = 0;
+    while (same < stack.size() && same < frames.size() && stack[same] == node_of(frames[frames.size() - 1 - same]))
+        ++same;
+    return same;
+}
+
+std::uint64_t key_of(std::uint64_t thread_id, const Node& frame) {
+    return mix(mix(mix(0, thread_id), frame.sp), frame.pc);
+}
+
+std::uint64_t distance(std::uint64_t from, std::uint64_t to) { return to > from ? to - from : 0; }
+
+void Movement::note(std::uint64_t sp, double gap_ns) {
+    // A thread that waits is not sampled, so a long pause is no long period.
+    period_ns += (period_ns == 0 ? gap_ns : (std::min(gap_ns, 2 * period_ns) - period_ns) / 8);
+    const double time = std::max({gap_ns, period_ns / 2, 1.0});
+    // What it did long ago counts less and less: a program has phases.
+    constexpr double keep = 0.9998;
+    out = std::max(out * keep, static_cast<double>(distance(last_sp, sp)) / time);
+    in = std::max(in * keep, static_cast<double>(distance(sp, last_sp)) / time);
+}
+
+double Movement::time_of_way(std::uint64_t turn, std::uint64_t sp) const {
+    const auto time = [](std::uint64_t way, double speed) {
+        if (way == 0) return 0.0;
+        return speed > 0 ? static_cast<double>(way) / speed : 1e18;
+    };
+    return time(distance(last_sp, turn), out) + time(distance(sp, turn), in);
+}
+
+bool Movement::possible(std::uint64_t turn, std::uint64_t sp) const {
+    return distance(last_sp, turn) + distance(sp, turn) <= leap ||
+           time_of_way(turn, sp) <= possible_periods * period_ns;
+}
+
 }  // namespace
 
 struct Joiner::State {
     State(std::uint64_t gap_ns_in, std::size_t memory_bytes) : gap_ns(gap_ns_in), limit(memory_bytes) {}
 
     Thread& thread_of(std::uint64_t thread, std::uint64_t space, std::uint64_t time_ns, bool& continuous);
+    void apply_look(std::uint64_t thread_id, Thread& thread, std::uint64_t sp);
+    static void note_unseen_way(Thread& thread, std::uint64_t turn, std::uint64_t sp, std::uint64_t gap);
+    static void compare(Thread& thread, const std::vector<Frame>& frames, std::uint64_t gap);
     void remember(std::uint64_t thread_id, Thread& thread, const std::vector<Frame>& frames);
-    bool complete(std::uint64_t thread_id, const Thread& thread, bool continuous, std::vector<Frame>& frames);
+    static bool complete(Thread& thread, std::vector<Frame>& frames);
+    [[nodiscard]] bool may_be_another(std::uint64_t thread_id, const Thread& thread, bool continuous,
+                                      std::uint64_t sp) const;
+    [[nodiscard]] bool proven(const Thread& thread, std::uint64_t sp) const;
+    static bool agrees_ahead(const Thread& thread);
+    Callers& callers_of(std::uint64_t thread_id, const Node& frame);
     void note_caller(std::uint64_t thread_id, const Node& frame, const Node& caller);
     [[nodiscard]] bool has_several_callers(std::uint64_t thread_id, const Node& frame) const;
     void make_room(std::uint64_t keep);
 
     std::uint64_t gap_ns;
     std::size_t limit;
+    bool can_look = true;
     std::uint64_t now = 0, lost_at = 0;  // in calls of join()
     std::size_t nodes = 0;               // room for nodes in all threads
     std::unordered_map<std::uint64_t, Thread> threads;
@@ -68,38 +183,100 @@ struct Joiner::State {
 
 Thread& Joiner::State::thread_of(std::uint64_t id, std::uint64_t space, std::uint64_t time_ns, bool& continuous) {
     Thread& thread = threads[id];
-    continuous = thread.last_used > lost_at && time_ns <= thread.last_ns + gap_ns;
+    continuous = thread.last_used > lost_at && time_ns <= thread.last_ns + gap_ns && thread.space == space;
+    if (thread.space != space) {
+        nodes -= thread.stack.capacity();
+        thread = {};
+        thread.space = space;
+    }
     thread.last_used = ++now;
-    thread.last_ns = time_ns;
-    if (thread.space != space) thread.stack.clear();
-    thread.space = space;
     return thread;
 }
 
-void Joiner::State::note_caller(std::uint64_t thread_id, const Node& frame, const Node& caller) {
+Callers& Joiner::State::callers_of(std::uint64_t thread_id, const Node& frame) {
     if (callers.empty()) callers.resize(caller_places);
-    const std::uint64_t key = mix(mix(mix(0, thread_id), frame.sp), frame.pc);
-    const std::uint64_t of = mix(mix(0, caller.sp), caller.pc);
+    const std::uint64_t key = key_of(thread_id, frame);
     Callers& place = callers[key % caller_places];
-    if (place.frame != key)
-        place = {key, of, false};
-    else if (place.caller != of)
-        place = {key, of, true};
+    if (place.frame != key) place = {key, 0, false};
+    return place;
+}
+
+void Joiner::State::note_caller(std::uint64_t thread_id, const Node& frame, const Node& caller) {
+    const std::uint64_t of = mix(mix(0, caller.sp), caller.pc);
+    Callers& place = callers_of(thread_id, frame);
+    place.several = place.several || (place.caller != 0 && place.caller != of);
+    place.caller = of;
 }
 
 bool Joiner::State::has_several_callers(std::uint64_t thread_id, const Node& frame) const {
-    const std::uint64_t key = mix(mix(mix(0, thread_id), frame.sp), frame.pc);
     if (callers.empty()) return false;
+    const std::uint64_t key = key_of(thread_id, frame);
     const Callers& place = callers[key % caller_places];
     return place.frame == key && place.several;
+}
+
+// What memory held before this stack: it agrees, or the callers from there inwards are others by now. Frames inside of
+// `sp`, where the thread is now, have ended, and their memory has been used for others.
+void Joiner::State::apply_look(std::uint64_t thread_id, Thread& thread, std::uint64_t sp) {
+    std::vector<Node>& stack = thread.stack;
+    const Look look = std::exchange(thread.looks_ahead[0], std::exchange(thread.looks_ahead[1], {}));
+    std::size_t seen = 0;
+    std::size_t changed = stack.size();
+    bool other_caller = false;
+    compare_places(stack, first_at(stack, sp), look.places, [&](std::size_t i, bool same) {
+        ++seen;
+        if (same && other_caller) callers_of(thread_id, stack[i]).several = true;
+        other_caller = !same;
+        if (!same) changed = std::min(changed, i);
+    });
+    if (seen == 0) return;
+    ++counts.looks;
+    if (changed == stack.size()) {
+        ++thread.looks;
+        return;
+    }
+    ++counts.refuted;
+    thread.looks = 0;
+    thread.refuted_at = stack[changed].sp;
+    stack.resize(changed);
+}
+
+// Does the look that was made after this stack agree with what it is to be completed with?
+bool Joiner::State::agrees_ahead(const Thread& thread) {
+    std::size_t seen = 0;
+    bool all_same = true;
+    compare_places(thread.stack, thread.outside, thread.looks_ahead[0].places, [&](std::size_t, bool same) {
+        ++seen;
+        all_same = all_same && same;
+    });
+    return seen > 0 && all_same;
+}
+
+// The thread has gone out to `turn` and come back to `sp`, and no sample saw it. If that was not just now, at an
+// ordinary speed, it was some time since the last whole stack, from as deep as it was then.
+void Joiner::State::note_unseen_way(Thread& thread, std::uint64_t turn, std::uint64_t sp, std::uint64_t gap) {
+    Movement& movement = thread.movement;
+    const bool just_now = thread.whole || movement.time_of_way(turn, sp) <= ordinary_periods * static_cast<double>(gap);
+    const std::uint64_t way = just_now ? distance(movement.last_sp, turn) + distance(sp, turn)
+                                       : 2 * distance(std::min(thread.deepest, sp), turn);
+    movement.leap = std::max(movement.leap, way);
+}
+
+// A whole stack against what is remembered.
+void Joiner::State::compare(Thread& thread, const std::vector<Frame>& frames, std::uint64_t gap) {
+    const std::size_t same = same_from_root(thread.stack, frames);
+    if (thread.outside > 0 && same >= thread.outside) thread.came_back = true;
+    // A frame that was remembered, with other callers outside of it?
+    for (std::size_t i = same + 1; i < frames.size(); ++i) {
+        const Node node = node_of(frames[frames.size() - 1 - i]);
+        if (holds(thread.stack, node)) return note_unseen_way(thread, node.sp, frames.front().sp, gap);
+    }
 }
 
 // The thread's stack is `frames` now. What did not change, the outer part, costs a comparison each.
 void Joiner::State::remember(std::uint64_t thread_id, Thread& thread, const std::vector<Frame>& frames) {
     std::vector<Node>& stack = thread.stack;
-    std::size_t same = 0;
-    while (same < stack.size() && same < frames.size() && stack[same] == node_of(frames[frames.size() - 1 - same]))
-        ++same;
+    const std::size_t same = same_from_root(stack, frames);
     nodes -= stack.capacity();
     stack.resize(same);
     for (std::size_t i = same; i < frames.size(); ++i) {
@@ -110,28 +287,37 @@ void Joiner::State::remember(std::uint64_t thread_id, Thread& thread, const std:
     make_room(thread_id);
 }
 
+// Has the thread perhaps come another way to what is beyond the copy? `sp` is its stack pointer now.
+bool Joiner::State::may_be_another(std::uint64_t thread_id, const Thread& thread, bool continuous,
+                                   std::uint64_t sp) const {
+    for (std::size_t i = thread.outside; i > 0; --i)
+        if (has_several_callers(thread_id, thread.stack[i]))
+            return !continuous || thread.movement.possible(thread.stack[i].sp, sp);
+    return false;
+}
+
+// Is what is remembered of this thread believed for frames that its stacks do not show? When samples followed it there
+// and back; otherwise when memory agreed for a while, before this stack and after it.
+bool Joiner::State::proven(const Thread& thread, std::uint64_t sp) const {
+    if (!can_look || (thread.came_back && !thread.movement.possible(thread.stack.front().sp, sp))) return true;
+    return thread.looks >= wanted_looks && agrees_ahead(thread);
+}
+
 // Appends what is remembered outside of the outermost frame.
-bool Joiner::State::complete(std::uint64_t thread_id, const Thread& thread, bool continuous,
-                             std::vector<Frame>& frames) {
+bool Joiner::State::complete(Thread& thread, std::vector<Frame>& frames) {
     const std::vector<Node>& stack = thread.stack;
     const Frame& outermost = frames.back();
-    const auto found = std::lower_bound(stack.begin(), stack.end(), outermost.sp,
-                                        [](const Node& node, std::uint64_t sp) { return node.sp > sp; });
-    std::size_t at = static_cast<std::size_t>(found - stack.begin());
+    std::size_t at = first_at(stack, outermost.sp);
     while (at < stack.size() && stack[at].sp == outermost.sp && !(stack[at] == node_of(outermost))) ++at;
     const std::size_t wanted = std::min(wanted_matches, frames.size());
     for (std::size_t i = 0; i < wanted; ++i)
         if (at + i >= stack.size() || !(stack[at + i] == node_of(frames[frames.size() - 1 - i]))) return false;
-    if (!continuous)
-        for (std::size_t i = at; i > 0; --i)
-            if (has_several_callers(thread_id, stack[i])) {
-                ++counts.ambiguous;
-                return false;
-            }
+    thread.outside = at;
     for (std::size_t i = at; i-- > 0;) {
         Frame frame;
         frame.pc = stack[i].pc;
         frame.sp = stack[i].sp;
+        frame.pc_at = stack[i].pc_at;
         frame.return_address = stack[i].return_address;
         frame.found_by = FoundBy::joined;
         frames.push_back(frame);
@@ -164,26 +350,103 @@ StopReason Joiner::join(std::uint64_t thread_id, std::uint64_t space, std::uint6
     }
     bool continuous = false;
     Thread& thread = state.thread_of(thread_id, space, time_ns, continuous);
+    while (!thread.looks_ahead[0].places.empty() && time_ns >= thread.looks_ahead[0].time_ns)
+        state.apply_look(thread_id, thread, frames.front().sp);
+    const std::uint64_t sp = frames.front().sp;
+    const std::uint64_t gap = distance(thread.last_ns, time_ns);
+    if (continuous) thread.movement.note(sp, static_cast<double>(gap));
+    // Deep before, deep after, and other callers meanwhile.
+    if (continuous && thread.refuted_at != 0 && stop == StopReason::truncated_copy && !thread.whole)
+        State::note_unseen_way(thread, thread.refuted_at, sp, gap);
+    thread.refuted_at = 0;
+    thread.last_ns = time_ns;
+
+    bool joined = false;
+    const std::size_t own_frames = frames.size();
     if (stop == StopReason::root) {
+        if (continuous) State::compare(thread, frames, gap);
         state.remember(thread_id, thread, frames);
-        return stop;
-    }
-    if (stop != StopReason::truncated_copy) {
+    } else if (stop != StopReason::truncated_copy) {
         // Its stack pointer still ends what lay below.
-        while (!thread.stack.empty() && thread.stack.back().sp < frames.front().sp) thread.stack.pop_back();
-        return stop;
-    }
-    if (thread.stack.empty() || !state.complete(thread_id, thread, continuous, frames)) {
+        while (!thread.stack.empty() && thread.stack.back().sp < sp) thread.stack.pop_back();
+    } else if (!State::complete(thread, frames)) {
         thread.stack.clear();
-        ++state.counts.truncated;
-        return stop;
+    } else if (state.may_be_another(thread_id, thread, continuous, sp)) {
+        ++state.counts.ambiguous;
+        thread.stack.clear();
+    } else {
+        joined = state.proven(thread, sp);
+        state.remember(thread_id, thread, frames);
     }
-    ++state.counts.joined;
-    state.remember(thread_id, thread, frames);
+    if (stop != StopReason::truncated_copy || thread.stack.empty()) thread.outside = 0;
+    thread.whole = stop == StopReason::root;
+    thread.cut = stop == StopReason::truncated_copy;
+    thread.deepest = thread.whole || thread.deepest == 0 ? sp : std::min(thread.deepest, sp);
+    thread.movement.last_sp = sp;
+    if (stop != StopReason::truncated_copy) return stop;
+    ++(joined ? state.counts.joined : state.counts.truncated);
+    if (!joined) frames.resize(own_frames);
+    if (!joined) return stop;
     if (frames.size() <= max_depth) return StopReason::root;
     frames.resize(max_depth);
     return StopReason::max_depth;
 }
+
+std::vector<std::uint64_t> Joiner::to_look_at(std::size_t limit) const {
+    std::vector<std::uint64_t> ids;
+    for (const auto& [id, thread] : state_->threads)
+        if (thread.outside > 0 && !thread.stack.empty()) ids.push_back(id);
+    if (ids.size() <= limit) return ids;
+    const auto looked_at = [&](std::uint64_t id) { return state_->threads.at(id).looked_ns; };
+    std::sort(ids.begin(), ids.end(), [&](auto a, auto b) { return looked_at(a) < looked_at(b); });
+    ids.resize(limit);
+    return ids;
+}
+
+void Joiner::places_of(std::uint64_t thread_id, std::size_t limit, std::vector<Place>& places) const {
+    places.clear();
+    const auto found = state_->threads.find(thread_id);
+    if (found == state_->threads.end()) return;
+    const Thread& thread = found->second;
+    for (std::size_t i = 0; i < thread.outside && i < thread.stack.size() && places.size() < limit; ++i)
+        if (thread.stack[i].pc_at != 0) places.push_back({thread.stack[i].pc_at, thread.stack[i].pc});
+}
+
+void Joiner::looked(std::uint64_t thread_id, std::uint64_t time_ns, std::vector<Place> places) {
+    const auto found = state_->threads.find(thread_id);
+    if (found == state_->threads.end() || places.empty()) return;
+    Thread& thread = found->second;
+    thread.looked_ns = time_ns;
+    ++thread.all_looks;
+    Look& place = thread.looks_ahead[0].places.empty() ? thread.looks_ahead[0] : thread.looks_ahead[1];
+    place = {time_ns, std::move(places)};
+}
+
+bool Joiner::wants_looks() const {
+    return state_->can_look && std::any_of(state_->threads.begin(), state_->threads.end(), [&](const auto& entry) {
+               const Thread& thread = entry.second;
+               if (!thread.cut || thread.all_looks >= most_early_looks || thread.movement.leap != 0) return false;
+               return thread.stack.empty() ? thread.lessons < most_lessons
+                                           : !thread.came_back && thread.looks < wanted_looks;
+           });
+}
+
+bool Joiner::knows_nothing(std::uint64_t thread_id) const {
+    const auto found = state_->threads.find(thread_id);
+    if (found == state_->threads.end()) return false;
+    const Thread& thread = found->second;
+    return thread.stack.empty() && thread.movement.leap == 0 && thread.lessons < most_lessons;
+}
+
+void Joiner::learn(std::uint64_t thread_id, const std::vector<Frame>& frames, std::size_t own_frames) {
+    Thread& thread = state_->threads[thread_id];
+    ++thread.lessons;
+    if (frames.size() <= own_frames || own_frames < wanted_matches || !falls_inwards(frames)) return;
+    thread.outside = frames.size() - own_frames + 1;
+    state_->remember(thread_id, thread, frames);
+}
+
+void Joiner::cannot_look() { state_->can_look = false; }
 
 void Joiner::samples_lost() { state_->lost_at = state_->now; }
 

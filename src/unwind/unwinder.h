@@ -57,6 +57,13 @@ public:
     StopReason walk(const Registers& start, const StackCopy& stack, CodeMap& map, std::size_t max_depth,
                     std::vector<Frame>& frames);
 
+    // The registers in the outermost frame of the last walk, when that ended at the end of the copy: with more of the
+    // stack it goes on from there.
+    [[nodiscard]] const Registers& cut_at() const;
+
+    // A saved pc as frames have it.
+    [[nodiscard]] std::uint64_t address_of(Arch arch, std::uint64_t saved_pc) const;
+
     // What the tables say about one address, without any stack: may a frame-pointer walk leave this frame?
     struct PcFacts {
         bool known = false;               // a table covers the address

@@ -18,6 +18,8 @@ constexpr std::uint64_t furthest_stack = std::uint64_t{64} << 20;
 // damage that leads in circles.
 constexpr unsigned most_steps_inwards = 16;
 
+}  // namespace
+
 std::uint64_t code_mask_of(Arch arch, const UnwinderOptions& options) {
     switch (arch) {
         case Arch::x86_64:
@@ -32,8 +34,6 @@ std::uint64_t code_mask_of(Arch arch, const UnwinderOptions& options) {
     }
     return ~std::uint64_t{0};
 }
-
-}  // namespace
 
 Walk::Walk(Means means, const Registers& start, const StackCopy& stack, CodeMap& map, std::size_t max_depth,
            std::vector<Frame>& frames)
@@ -128,13 +128,14 @@ Walk::Stop Walk::by_compact_rule(const Rule& rule) {
     }
     if (frames_.size() >= max_depth_) return StopReason::max_depth;
 
-    std::uint64_t pc = 0;
+    std::uint64_t pc = 0, pc_at = 0;
     if (rule.return_in_link) {
         // A caller's link register was overwritten by its own call: only an interrupted frame may still return by it.
         if (!registers_.has(names.link)) return StopReason::no_info;
         pc = registers_.get(names.link);
-    } else if (!load_word(at(rule.return_at), pc)) {
-        return reason_for(at(rule.return_at));
+    } else {
+        pc_at = at(rule.return_at);
+        if (!load_word(pc_at, pc)) return reason_for(pc_at);
     }
     for (unsigned left = rule.saved; left != 0; left &= left - 1) {
         const auto position = static_cast<std::size_t>(std::countr_zero(left));
@@ -152,7 +153,9 @@ Walk::Stop Walk::by_compact_rule(const Rule& rule) {
     registers_.set(names.sp, cfa);
     registers_.set(names.pc, pc);
     return_address_ = true;
-    return push(FoundBy::rule, cfa);
+    const Stop stop = push(FoundBy::rule, cfa);
+    if (!stop) frames_.back().pc_at = pc_at;
+    return stop;
 }
 
 // Makes what `registers_` say the next frame.
@@ -170,7 +173,8 @@ Walk::Stop Walk::push(FoundBy how, std::uint64_t cfa) {
                        .fp = registers_.get(arch_.names.frame_pointer),
                        .found_by = how,
                        .return_address = return_address_,
-                       .frame_pointer_safe = false});
+                       .frame_pointer_safe = false,
+                       .pc_at = 0});
     ++means_.counts.found[static_cast<std::size_t>(how)];
     return std::nullopt;
 }

@@ -14,6 +14,9 @@
 
 namespace flamewire::unwind {
 
+// The bits of a saved pc that are its address: without pointer authentication, without the Thumb bit.
+std::uint64_t code_mask_of(Arch arch, const UnwinderOptions& options);
+
 class Walk {
 public:
     // What outlives a walk. `libunwind` is null when it is not to be used.
@@ -30,6 +33,8 @@ public:
     Walk& operator=(const Walk&) = delete;
 
     StopReason run();
+    // In the outermost frame that was found.
+    [[nodiscard]] const Registers& registers() const { return registers_; }
 
 private:
     // Nothing: the walk went on, and the registers are the caller's.

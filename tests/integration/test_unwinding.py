@@ -333,6 +333,20 @@ def test_deep_recursion_is_joined(start):
     assert recording.totals["joined"] > 0.5 * recording.totals["samples"]
 
 
+def test_a_stack_that_no_sample_saw_grow_is_completed(start):
+    recording = record(start, "dwarf", program("recursion"), "stay", 5)
+    found = callers_of_work(recording)
+    assert found["work_a", "caller_a"] >= 0.95 * sum(found.values()), found
+
+
+@pytest.mark.parametrize("mode", ["leap", "turns", "shifts"])
+def test_callers_that_changed_unseen_are_not_mistaken(start, mode):
+    recording = record(start, "dwarf", program("recursion"), mode, 4)
+    found = callers_of_work(recording)
+    assert found["work_a", "caller_b"] == found["work_b", "caller_a"] == 0, found
+    assert sum(found.values()) > 3000
+
+
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="a 32-bit program of another architecture")
 def test_32_bit_beside_64_bit(start):
     small, large = start.process("small", [program("32")]), start.process("large", [program("scenes"), 4])

@@ -3,6 +3,9 @@
  *   slow    2,000 frames of 64 bytes; each level takes its time on the way down and up
  *   wide    200 frames of a KiB, from two callers in turn; each level takes its time, in work_a or work_b
  *   leap    as wide, but caller a returns and caller b is down at once: nothing is seen between two stacks that look alike
+ *   turns   as wide, but all time is spent at the bottom, 25 ms for each caller
+ *   shifts  as turns, 700 ms for each
+ *   stay    as turns, but caller a's turn does not end
  * work_a has caller_a as its root, work_b has caller_b, at the same stack pointers. */
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +40,7 @@ NOINLINE static void work_b(void) { seed = burn(100000, seed) + 2; }
 /* Whose work it is stands in no frame: only the outermost ones differ. */
 static void (*work)(void);
 static unsigned quiet_down, quiet_up; /* levels that take no time */
+static int at_bottom = 40;
 NOINLINE static void wide_dive(unsigned depth) {
     volatile char room[1000];
     room[depth % sizeof room] = 1;
@@ -44,21 +48,21 @@ NOINLINE static void wide_dive(unsigned depth) {
     if (depth != 199)
         wide_dive(depth + 1);
     else
-        for (int i = 0; i < 40; ++i) work();
+        for (int i = 0; i < at_bottom; ++i) work();
     if (depth >= quiet_up) work();
     room[0] = 2;
 }
-NOINLINE static void caller_a(int leap) {
+NOINLINE static void caller_a(int leap, int turns) {
     work = work_a;
-    quiet_down = 0;
-    quiet_up = leap ? 200 : 0;
+    quiet_down = turns ? 200 : 0;
+    quiet_up = leap || turns ? 200 : 0;
     wide_dive(0);
     KEEP_FRAME();
 }
-NOINLINE static void caller_b(int leap) {
+NOINLINE static void caller_b(int leap, int turns) {
     work = work_b;
-    quiet_down = leap ? 200 : 0;
-    quiet_up = 0;
+    quiet_down = leap || turns ? 200 : 0;
+    quiet_up = turns ? 200 : 0;
     wide_dive(0);
     KEEP_FRAME();
 }
@@ -73,8 +77,12 @@ int main(int argc, char** argv) {
             slow_dive(2000);
         } else {
             const int leap = strcmp(mode, "leap") == 0;
-            caller_a(leap);
-            caller_b(leap);
+            const int turns = strcmp(mode, "turns") == 0, shifts = strcmp(mode, "shifts") == 0;
+            const int stay = strcmp(mode, "stay") == 0;
+            if (turns) at_bottom = 250;
+            if (shifts || stay) at_bottom = 7000;
+            caller_a(leap, turns || shifts || stay);
+            if (!stay) caller_b(leap, turns || shifts);
         }
     } while (cpu_ns() < end);
     return seed == 0;

@@ -478,6 +478,12 @@ void Folder::samples_lost() {
     if (state_->stacks) state_->stacks->samples_lost();
 }
 
+void Folder::look_at_stacks() {
+    if (state_->stacks) state_->stacks->look_at_stacks();
+}
+
+bool Folder::wants_looks() const { return state_->stacks && state_->stacks->wants_looks(); }
+
 wire::Batch Folder::close_batch() {
     State& state = *state_;
     wire::Batch batch = std::exchange(state.next, {});

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "agent/pipeline/id_table.h"
-#include "agent/process/maps.h"
+#include "agent/process/process_memory.h"
 #include "agent/process/proc_text.h"
 #include "base/file.h"
 #include "base/result.h"
@@ -21,17 +21,6 @@ constexpr std::uint64_t second_ns = 1'000'000'000;
 // Above the outermost frame: environment and arguments of a program, thread-local storage of a thread.
 constexpr std::uint64_t most_stack_bytes = std::uint64_t{512} << 10;
 constexpr unsigned most_candidates = 16;
-
-// End of the memory that holds the stack; 0 when it cannot be found.
-std::uint64_t end_of_stack(const std::string& proc_root, std::uint32_t pid, std::uint64_t stack_pointer) {
-    auto lines = LineReader::open(proc_path(proc_root, pid, "maps"), 16 * 1024);
-    if (!lines) return 0;
-    for (std::string_view line; lines->next(line);) {
-        const auto entry = parse_maps_line(line);
-        if (entry && stack_pointer >= entry->start && stack_pointer < entry->end) return entry->end;
-    }
-    return 0;
-}
 
 std::uint64_t word_at(Bytes bytes, std::size_t offset, std::size_t word) {
     std::uint64_t value = 0;
@@ -101,7 +90,7 @@ std::vector<std::uint64_t> StackTails::read(std::uint32_t pid, unwind::Arch arch
     std::vector<std::uint64_t> addresses;
     const unwind::RegisterNames& names = unwind::register_names(arch);
     const std::size_t word = names.word_size;
-    const std::uint64_t end = end_of_stack(proc_root_, pid, stack_pointer);
+    const std::uint64_t end = end_of_area(proc_root_, pid, stack_pointer);
     std::uint64_t start = stack_pointer & ~std::uint64_t{word - 1};
     if (end <= start) return addresses;
     start = std::max(start, end - std::min(end, most_stack_bytes));

@@ -4,7 +4,6 @@
 // These frames are the same in every stack of a thread for as long as it lives, so they are found once for each such
 // return address: from a stack that was walked whole, or from the thread's stack in memory, where the return address
 // lies near the upper end. What is read there counts only when a walk from it reaches the root within a few frames.
-// That is the one place where the agent reads a live process's memory.
 #pragma once
 
 #include <cstdint>

@@ -45,6 +45,7 @@ UserStacks::UserStacks(ProcessTable& processes, UserStackOptions options)
       files_(processes),
       unwinder_(files_, unwinder_options(options_)),
       joiner_(options_.gap_ns),
+      deep_(options_.proc_root, processes, unwinder_, joiner_),
       tails_(options_.proc_root, unwinder_) {}
 
 bool UserStacks::by_chain_alone(const SampleRecord& sample) {
@@ -129,6 +130,8 @@ void UserStacks::by_walk(Context& in, UserStack& out) {
     out.stop = joiner_.join(in.thread, processes_.generation(in.process), in.sample.time_ns, options_.max_depth,
                             out.frames, out.walked);
     out.joined = out.frames.size() > own_frames;
+    if (out.walked == StopReason::truncated_copy)
+        deep_.note(in.thread, in.process, in.sample.pid, in.arch, out.joined, out.frames);
 }
 
 void UserStacks::by_short_walk(Context& in, UserStack& out) {

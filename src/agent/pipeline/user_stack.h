@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/perf/record.h"
+#include "agent/pipeline/deep_stacks.h"
 #include "agent/pipeline/process_code.h"
 #include "agent/pipeline/stack_tails.h"
 #include "agent/process/process_table.h"
@@ -62,6 +63,9 @@ public:
 
     // The next sample of every thread does not follow its last one.
     void samples_lost() { joiner_.samples_lost(); }
+    // What deep stacks hold in memory, for the samples that come next; and whether to look again soon.
+    void look_at_stacks() { deep_.look(); }
+    [[nodiscard]] bool wants_looks() const { return deep_.wants_looks(); }
 
     [[nodiscard]] const unwind::Unwinder::Counts& unwinder_counts() const { return unwinder_.counts(); }
 
@@ -80,6 +84,7 @@ private:
     ProcessFiles files_;
     unwind::Unwinder unwinder_;
     unwind::Joiner joiner_;
+    DeepStacks deep_;
     StackTails tails_;
     std::vector<unwind::Branch> branches_;  // scratch
 };

@@ -24,6 +24,7 @@ struct Machine {
         frame.sp = (frames.empty() ? top : frames.back().sp) - frame_bytes;
         if (!frames.empty()) frames.back().return_address = true;
         frame.found_by = FoundBy::rule;
+        frame.pc_at = frame.sp - 8;  // as x86's call leaves it
         frames.push_back(frame);
     }
     void ret() {
@@ -55,6 +56,10 @@ std::vector<std::uint64_t> pcs(const std::vector<Frame>& frames) {
 }
 
 struct Sampler {
+    explicit Sampler(bool looks = false) {
+        if (!looks) joiner.cannot_look();
+    }
+
     Joiner joiner{gap};
     std::uint64_t now = 1000 * ms;
     std::vector<Frame> frames;
@@ -140,6 +145,140 @@ TEST_CASE("a thread that came down another path to the same frames gets its own 
     }
 }
 
+TEST_CASE("a thread that was caught leaping is not believed where it could leap again") {
+    Machine machine;
+    const bool looks = GENERATE(false, true);
+    Sampler sampler(looks);
+    std::uint64_t wrong = 0;
+    const auto sampled = [&] {
+        const StopReason stop = sampler.sample(machine, 16'384);
+        if (stop == StopReason::root && pcs(sampler.frames) != machine.truth()) ++wrong;
+    };
+    for (int round = 0; round < 5; ++round) {
+        wrong = 0;
+        machine.call(0xaaaa, 128);
+        for (int level = 0; level < 200; ++level) {
+            machine.call(0x3000, 400);
+            sampled();
+        }
+        while (machine.frames.size() > 1) machine.ret();  // and down again elsewhere, all within a period
+        machine.call(0xbbbb, 128);
+        for (int level = 0; level < 200; ++level) machine.call(0x3000, 400);
+        for (int level = 0; level < 200; ++level) {
+            machine.ret();
+            sampled();
+        }
+        machine.ret();
+        // Of the first time samples alone tell nothing; with looks, nothing is believed before it is proven.
+        REQUIRE((wrong > 0) == (round == 0 && !looks));
+    }
+}
+
+TEST_CASE("what memory holds ends what is remembered") {
+    Machine machine;
+    Sampler sampler(true);
+    std::vector<Joiner::Place> places;
+    machine.call(0xaaaa, 128);
+    for (int level = 0; level < 50; ++level) {
+        machine.call(0x3000, 400);
+        (void)sampler.sample(machine, 16'384);
+    }
+    REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);  // nothing is proven
+    for (int level = 0; level < 50; ++level) {
+        machine.ret();
+        (void)sampler.sample(machine, 16'384);
+    }
+    for (int level = 0; level < 100; ++level) {
+        machine.call(0x3000, 400);
+        (void)sampler.sample(machine, 16'384);
+    }
+    REQUIRE(sampler.joiner.to_look_at(8) == std::vector<std::uint64_t>{1});
+    sampler.joiner.places_of(1, 8, places);
+    REQUIRE(places.size() == 8);
+    REQUIRE((places[0].address == top - 8 && places[0].value == 0x1000));
+    REQUIRE((places[1].address == top - 128 - 8 && places[1].value == 0xaaaa));
+    REQUIRE((places[2].address == top - 528 - 8 && places[2].value == 0x3000));
+
+    SECTION("when it is the same, nothing changes") {
+        sampler.joiner.looked(1, sampler.now, places);
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+        REQUIRE(sampler.joiner.counts().looks == 1);
+    }
+    SECTION("from the moment of the look on") {
+        places[1].value = 0xbbbb;
+        sampler.joiner.looked(1, sampler.now + 2 * ms, places);
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
+        REQUIRE(sampler.joiner.counts().refuted == 1);
+        // The frames inside of it have had two callers, and the thread went all the way between two samples: from now
+        // on it is not believed.
+        for (int level = 0; level < 100; ++level) machine.ret();
+        (void)sampler.sample(machine, 16'384);
+        for (int level = 0; level < 100; ++level) {
+            machine.call(0x3000, 400);
+            const StopReason expected = level < 40 ? StopReason::root : StopReason::truncated_copy;
+            REQUIRE(sampler.sample(machine, 16'384) == expected);
+        }
+    }
+    SECTION("unless the frame that was looked at is not remembered any more") {
+        for (int level = 0; level < 100; ++level) machine.ret();
+        machine.ret();
+        machine.call(0xcccc, 128);
+        (void)sampler.sample(machine, 16'384);
+        places[1].value = 0xcccc;
+        places.resize(2);
+        sampler.joiner.looked(1, sampler.now, places);
+        (void)sampler.sample(machine, 16'384);
+        REQUIRE(sampler.joiner.counts().refuted == 0);
+    }
+}
+
+TEST_CASE("a thread as fast as its stack is deep is believed after its memory was looked at") {
+    Machine machine;
+    Sampler sampler(true);
+    std::vector<Joiner::Place> places;
+    machine.call(0xaaaa, 128);
+    const auto descend = [&] {
+        while (machine.frames.size() > 2) machine.ret();
+        for (int level = 0; level < 3; ++level) machine.call(0x3000, 400);
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+        for (int level = 0; level < 200; ++level) machine.call(0x3000, 400);
+        (void)sampler.sample(machine, 16'384);
+        machine.frames.resize(5);
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+        for (int level = 0; level < 35; ++level) machine.call(0x3000, 400);
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+        for (int level = 0; level < 20; ++level) machine.call(0x3000, 400);
+    };
+    descend();
+    descend();
+    for (int look = 0; look < 6; ++look) {
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
+        sampler.joiner.places_of(1, 1024, places);
+        REQUIRE(places.size() > 10);
+        sampler.joiner.looked(1, sampler.now, places);
+    }
+    sampler.joiner.looked(1, sampler.now + 2 * ms, places);
+    REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+    REQUIRE(pcs(sampler.frames) == machine.truth());
+    SECTION("nor when it had changed by the next look") {
+        places[1].value = 0xbbbb;
+        sampler.joiner.looked(1, sampler.now + 9 * ms, places);
+        (void)sampler.sample(machine, 16'384);
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
+        REQUIRE(sampler.joiner.counts().refuted == 0);
+    }
+    SECTION("where that is possible") {
+        Sampler other;
+        machine.frames.resize(5);
+        REQUIRE(other.sample(machine, 16'384) == StopReason::root);
+        for (int level = 0; level < 35; ++level) machine.call(0x3000, 400);
+        REQUIRE(other.sample(machine, 16'384) == StopReason::root);
+        for (int level = 0; level < 20; ++level) machine.call(0x3000, 400);
+        REQUIRE(other.sample(machine, 16'384) == StopReason::root);
+    }
+}
+
 TEST_CASE("what lies below a sample's stack pointer has ended") {
     Machine machine;
     Sampler sampler;
@@ -171,6 +310,7 @@ TEST_CASE("threads and address spaces have nothing to do with each other") {
 TEST_CASE("a completed stack ends at the frame limit") {
     Machine machine;
     Joiner joiner{gap};
+    joiner.cannot_look();
     std::vector<Frame> frames;
     std::uint64_t now = 0;
     StopReason stop = StopReason::root;

@@ -46,8 +46,8 @@ TEST_CASE("A walk goes from rule to rule up to the outermost frame") {
     const std::vector<Frame> expected{
         {bias + 0x1050, stack_at, stack_at + 48, FoundBy::registers, false, false},
         // The leaf says nothing of rbp, which means that it is the caller's.
-        {bias + 0x1150, stack_at + 16, stack_at + 48, FoundBy::rule, true, true},
-        {bias + 0x1250, stack_at + 64, 0xf00, FoundBy::rule, true, false},
+        {bias + 0x1150, stack_at + 16, stack_at + 48, FoundBy::rule, true, true, stack_at + 8},
+        {bias + 0x1250, stack_at + 64, 0xf00, FoundBy::rule, true, false, stack_at + 56},
     };
     CHECK(world.frames == expected);
     CHECK(space.asked == 1);  // all of it is in one piece
@@ -422,7 +422,7 @@ TEST_CASE("32-bit x86: addresses wrap at 32 bits") {
     stack.put(0xfffff000, 0x1234).put(0xfffff004, bias + 0x1251);
     const Registers start = registers_of(Arch::x86, {{eip, bias + 0x1050}, {esp, 0xfffff000}});
     CHECK(world.walk(start, stack.copy(), space) == StopReason::root);
-    CHECK(world.frames.at(1) == Frame{bias + 0x1251, 0xfffff008, 0x1234, FoundBy::rule, true, false});
+    CHECK(world.frames.at(1) == Frame{bias + 0x1251, 0xfffff008, 0x1234, FoundBy::rule, true, false, 0xfffff004});
 }
 
 TEST_CASE("aarch64: link register, pointer authentication, frame records") {
@@ -443,7 +443,7 @@ TEST_CASE("aarch64: link register, pointer authentication, frame records") {
     const std::vector<Frame> expected{
         {bias + 0x1010, stack_at, stack_at, FoundBy::registers, false, false},
         {bias + 0x1150, stack_at, stack_at, FoundBy::rule, true, true},
-        {bias + 0x1250, stack_at + 32, stack_at + 64, FoundBy::rule, true, false},
+        {bias + 0x1250, stack_at + 32, stack_at + 64, FoundBy::rule, true, false, stack_at + 8},
     };
     CHECK(world.frames == expected);
 

@@ -1,0 +1,100 @@
+#include "agent/pipeline/deep_stacks.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "agent/pipeline/process_code.h"
+#include "agent/process/proc_text.h"
+#include "agent/process/process_memory.h"
+#include "base/clock.h"
+#include "base/file.h"
+
+namespace flamewire::agent {
+
+using unwind::StopReason;
+
+namespace {
+
+constexpr std::size_t most_threads = 4096;
+// In one round. A look takes some 20 us, a walk up to a millisecond.
+constexpr std::size_t most_looks = 64, most_walks = 4;
+// Of the first stacks nothing is known, and they should not be cut for long.
+constexpr unsigned first_rounds = 10;
+constexpr std::uint64_t most_stack_bytes = std::uint64_t{2} << 20;
+
+}  // namespace
+
+void DeepStacks::note(ThreadHandle id, ProcessHandle process, std::uint32_t pid, unwind::Arch arch, bool known,
+                      const std::vector<unwind::Frame>& frames) {
+    if (threads_.size() >= most_threads && !threads_.contains(id)) {
+        threads_.clear();
+        unknown_.clear();
+    }
+    Thread& thread = threads_[id];
+    thread.process = process;
+    thread.pid = pid;
+    thread.arch = arch;
+    if (known || !joiner_.knows_nothing(id)) return;
+    if (thread.frames.empty()) unknown_.push_back(id);
+    thread.frames = frames;
+    thread.outermost = unwinder_.cut_at();
+}
+
+bool DeepStacks::wants_looks() const { return rounds_ < first_rounds || joiner_.wants_looks(); }
+
+void DeepStacks::look() {
+    rounds_ += rounds_ < first_rounds ? 1 : 0;
+    for (const std::uint64_t id : joiner_.to_look_at(most_looks)) {
+        const auto thread = threads_.find(static_cast<ThreadHandle>(id));
+        if (thread != threads_.end() && !look_at(id, thread->second)) return joiner_.cannot_look();
+    }
+    for (std::size_t walks = 0; walks < most_walks && !unknown_.empty(); ++walks) {
+        const ThreadHandle id = unknown_.back();
+        unknown_.pop_back();
+        walk_on(id, threads_[id]);
+    }
+}
+
+// False: not allowed to.
+bool DeepStacks::look_at(std::uint64_t id, const Thread& thread) {
+    std::array<std::uint64_t, most_words_at_once> addresses;
+    std::array<std::uint64_t, most_words_at_once> words;
+    joiner_.places_of(id, most_words_at_once, places_);
+    for (std::size_t i = 0; i < places_.size(); ++i) addresses[i] = places_[i].address;
+    const std::uint64_t before_ns = monotonic_ns();
+    const auto read = read_words(thread.pid, unwind::register_names(thread.arch).word_size,
+                                 std::span(addresses).first(places_.size()), words);
+    if (!read) return read.error().code != ErrorCode::permission && read.error().code != ErrorCode::unsupported;
+    places_.resize(*read);
+    for (std::size_t i = 0; i < *read; ++i) places_[i].value = unwinder_.address_of(thread.arch, words[i]);
+    joiner_.looked(id, before_ns, places_);
+    return true;
+}
+
+// From the outermost frame of the copy on, over what memory holds by now.
+void DeepStacks::walk_on(std::uint64_t id, Thread& thread) {
+    std::vector<unwind::Frame> frames = std::exchange(thread.frames, {});
+    const std::size_t own_frames = frames.size();
+    if (frames.empty() || !joiner_.knows_nothing(id)) return;
+    const unwind::RegisterNames& names = unwind::register_names(thread.arch);
+    unwind::Registers registers = thread.outermost;
+    // Inside the call, whose row is wanted.
+    registers.set(names.pc, frames.back().pc - (frames.back().return_address ? 1 : 0));
+    const std::uint64_t start = registers.sp();
+    const std::uint64_t end = end_of_area(proc_root_, thread.pid, start);
+    if (registers.has(names.sp) && end > start) {
+        const auto size = static_cast<std::size_t>(std::min(end - start, most_stack_bytes));
+        const auto memory = open_read(proc_path(proc_root_, thread.pid, "mem"));
+        const auto text = memory ? read_range(memory->get(), start, size) : Result<std::string>(std::string());
+        if (text && !text->empty()) {
+            ProcessCode map(processes_, thread.process);
+            const unwind::StackCopy stack{start, as_bytes_view(*text), false};
+            const StopReason stop = unwinder_.walk(registers, stack, map, unwind::highest_max_depth, scratch_);
+            if (stop == StopReason::root) frames.insert(frames.end(), scratch_.begin() + 1, scratch_.end());
+        }
+    }
+    joiner_.learn(id, frames, own_frames);
+}
+
+}  // namespace flamewire::agent

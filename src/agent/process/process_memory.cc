@@ -1,0 +1,47 @@
+#include "agent/process/process_memory.h"
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "agent/process/maps.h"
+#include "agent/process/proc_text.h"
+
+namespace flamewire::agent {
+
+Result<std::size_t> read_words(std::uint32_t pid, std::size_t word_size, std::span<const std::uint64_t> addresses,
+                               std::span<std::uint64_t> values) {
+    const std::size_t count = std::min({addresses.size(), values.size(), most_words_at_once});
+    std::array<iovec, most_words_at_once> remote;
+    for (std::size_t i = 0; i < count; ++i)
+        remote[i] = {reinterpret_cast<void*>(static_cast<std::uintptr_t>(addresses[i])), word_size};
+    // Words of 4 bytes arrive side by side at the front, and are spread from the last one on.
+    const iovec local{values.data(), count * word_size};
+    const ssize_t bytes = ::process_vm_readv(static_cast<pid_t>(pid), &local, 1, remote.data(), count, 0);
+    if (bytes < 0) return fail_errno("cannot read the memory of process " + std::to_string(pid), errno);
+    const std::size_t read = static_cast<std::size_t>(bytes) / word_size;
+    if (word_size == sizeof(std::uint32_t)) {
+        const auto* packed = reinterpret_cast<const std::byte*>(values.data());
+        for (std::size_t i = read; i-- > 0;) {
+            std::uint32_t half = 0;
+            std::memcpy(&half, packed + i * sizeof half, sizeof half);
+            values[i] = half;
+        }
+    }
+    return read;
+}
+
+std::uint64_t end_of_area(const std::string& proc_root, std::uint32_t pid, std::uint64_t address) {
+    auto lines = LineReader::open(proc_path(proc_root, pid, "maps"), 16 * 1024);
+    if (!lines) return 0;
+    for (std::string_view line; lines->next(line);) {
+        const auto entry = parse_maps_line(line);
+        if (entry && address >= entry->start && address < entry->end) return entry->end;
+    }
+    return 0;
+}
+
+}  // namespace flamewire::agent
