@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -120,6 +121,19 @@ std::size_t same_from_root(const std::vector<Node>& stack, const std::vector<Fra
     while (same < stack.size() && same < frames.size() && stack[same] == node_of(frames[frames.size() - 1 - same]))
         ++same;
     return same;
+}
+
+// The first `count` nodes, as frames further out than those.
+void append(const std::vector<Node>& stack, std::size_t count, std::vector<Frame>& frames) {
+    for (std::size_t i = count; i-- > 0;) {
+        Frame frame;
+        frame.pc = stack[i].pc;
+        frame.sp = stack[i].sp;
+        frame.pc_at = stack[i].pc_at;
+        frame.return_address = stack[i].return_address;
+        frame.found_by = FoundBy::joined;
+        frames.push_back(frame);
+    }
 }
 
 std::uint64_t key_of(std::uint64_t thread_id, const Node& frame) {
@@ -313,15 +327,7 @@ bool Joiner::State::complete(Thread& thread, std::vector<Frame>& frames) {
     for (std::size_t i = 0; i < wanted; ++i)
         if (at + i >= stack.size() || !(stack[at + i] == node_of(frames[frames.size() - 1 - i]))) return false;
     thread.outside = at;
-    for (std::size_t i = at; i-- > 0;) {
-        Frame frame;
-        frame.pc = stack[i].pc;
-        frame.sp = stack[i].sp;
-        frame.pc_at = stack[i].pc_at;
-        frame.return_address = stack[i].return_address;
-        frame.found_by = FoundBy::joined;
-        frames.push_back(frame);
-    }
+    append(stack, at, frames);
     return true;
 }
 
@@ -387,6 +393,37 @@ StopReason Joiner::join(std::uint64_t thread_id, std::uint64_t space, std::uint6
     ++(joined ? state.counts.joined : state.counts.truncated);
     if (!joined) frames.resize(own_frames);
     if (!joined) return stop;
+    if (frames.size() <= max_depth) return StopReason::root;
+    frames.resize(max_depth);
+    return StopReason::max_depth;
+}
+
+std::optional<Frame> Joiner::last_called(std::uint64_t thread_id, std::uint64_t space, std::uint64_t time_ns,
+                                         std::uint64_t pc_at) const {
+    const auto found = state_->threads.find(thread_id);
+    if (found == state_->threads.end() || pc_at == 0) return std::nullopt;
+    const Thread& thread = found->second;
+    if (thread.space != space || thread.last_used <= state_->lost_at || time_ns > thread.last_ns + state_->gap_ns)
+        return std::nullopt;
+    const auto caller =
+        std::find_if(thread.stack.begin(), thread.stack.end(), [&](const Node& node) { return node.pc_at == pc_at; });
+    if (caller == thread.stack.end() || caller + 1 == thread.stack.end()) return std::nullopt;
+    Frame frame;
+    frame.pc = (caller + 1)->pc;
+    frame.sp = (caller + 1)->sp;
+    frame.return_address = (caller + 1)->return_address;
+    return frame;
+}
+
+StopReason Joiner::with_callers(std::uint64_t thread_id, std::uint64_t time_ns, std::uint64_t pc_at,
+                                std::size_t max_depth, std::vector<Frame>& frames) {
+    Thread& thread = state_->threads.at(thread_id);
+    thread.last_ns = time_ns;
+    thread.last_used = ++state_->now;
+    const auto caller =
+        std::find_if(thread.stack.begin(), thread.stack.end(), [&](const Node& node) { return node.pc_at == pc_at; });
+    append(thread.stack, static_cast<std::size_t>(caller - thread.stack.begin()) + 1, frames);
+    ++state_->counts.joined;
     if (frames.size() <= max_depth) return StopReason::root;
     frames.resize(max_depth);
     return StopReason::max_depth;

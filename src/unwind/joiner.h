@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "unwind/frame.h"
@@ -46,6 +47,13 @@ public:
     // stack is left alone.
     StopReason join(std::uint64_t thread, std::uint64_t space, std::uint64_t time_ns, std::size_t max_depth,
                     std::vector<Frame>& frames, StopReason stop);
+    // A signal's handler on a stack of its own: the walk came to what it interrupted, and no further, because the thread's
+    // own stack is not in the copy. `pc_at` is where the caller's pc is there. The frame that was remembered inside of that
+    // caller, when one is: what was interrupted should be the same function. Then with_callers() completes the stack.
+    [[nodiscard]] std::optional<Frame> last_called(std::uint64_t thread, std::uint64_t space, std::uint64_t time_ns,
+                                                   std::uint64_t pc_at) const;
+    StopReason with_callers(std::uint64_t thread, std::uint64_t time_ns, std::uint64_t pc_at, std::size_t max_depth,
+                            std::vector<Frame>& frames);
     // Samples were lost: the next one of every thread does not follow its last.
     void samples_lost();
     void forget(std::uint64_t thread);

@@ -15,7 +15,7 @@ struct Unwinder::State {
     RuleSource rules;
     LibunwindStep libunwind;
     Counts counts;
-    Registers cut_at{Arch::x86_64};
+    Cut cut;
 };
 
 Unwinder::Unwinder(ModuleFiles& files, UnwinderOptions options) : state_(std::make_unique<State>(files, options)) {}
@@ -30,14 +30,15 @@ StopReason Unwinder::walk(const Registers& start, const StackCopy& stack, CodeMa
                .counts = state.counts},
               start, stack, map, max_depth, frames);
     const StopReason stop = walk.run();
-    if (stop == StopReason::truncated_copy) state.cut_at = walk.registers();
+    if (stop == StopReason::truncated_copy || stop == StopReason::bad_read)
+        state.cut = {walk.registers(), walk.unread_pc_at()};
     ++state.counts.walks;
     state.counts.frames += frames.size();
     ++state.counts.stopped[static_cast<std::size_t>(stop)];
     return stop;
 }
 
-const Registers& Unwinder::cut_at() const { return state_->cut_at; }
+const Unwinder::Cut& Unwinder::cut() const { return state_->cut; }
 
 std::uint64_t Unwinder::address_of(Arch arch, std::uint64_t saved_pc) const {
     return saved_pc & code_mask_of(arch, state_->options);

@@ -57,9 +57,12 @@ public:
     StopReason walk(const Registers& start, const StackCopy& stack, CodeMap& map, std::size_t max_depth,
                     std::vector<Frame>& frames);
 
-    // The registers in the outermost frame of the last walk, when that ended at the end of the copy: with more of the
-    // stack it goes on from there.
-    [[nodiscard]] const Registers& cut_at() const;
+    // Where the last walk needed memory that it did not have: with more of the stack it goes on from there.
+    struct Cut {
+        Registers registers;      // of the outermost frame
+        std::uint64_t pc_at = 0;  // where its caller's pc is; 0: not known
+    };
+    [[nodiscard]] const Cut& cut() const;
 
     // A saved pc as frames have it.
     [[nodiscard]] std::uint64_t address_of(Arch arch, std::uint64_t saved_pc) const;

@@ -135,7 +135,10 @@ Walk::Stop Walk::by_compact_rule(const Rule& rule) {
         pc = registers_.get(names.link);
     } else {
         pc_at = at(rule.return_at);
-        if (!load_word(pc_at, pc)) return reason_for(pc_at);
+        if (!load_word(pc_at, pc)) {
+            unread_pc_at_ = pc_at;
+            return reason_for(pc_at);
+        }
     }
     for (unsigned left = rule.saved; left != 0; left &= left - 1) {
         const auto position = static_cast<std::size_t>(std::countr_zero(left));

@@ -35,6 +35,8 @@ public:
     StopReason run();
     // In the outermost frame that was found.
     [[nodiscard]] const Registers& registers() const { return registers_; }
+    // Where the pc of its caller could not be read; 0: that is not why the walk ended.
+    [[nodiscard]] std::uint64_t unread_pc_at() const { return unread_pc_at_; }
 
 private:
     // Nothing: the walk went on, and the registers are the caller's.
@@ -82,6 +84,7 @@ private:
     // A register is not known because the copy was cut where it is saved.
     bool lost_by_cut_ = false;
     std::optional<std::uint64_t> failed_read_;
+    std::uint64_t unread_pc_at_ = 0;
     std::uint32_t operations_left_ = 100'000;  // of expressions, in this walk
     bool may_open_ = true;                     // reading memory may open, and so close, modules
 

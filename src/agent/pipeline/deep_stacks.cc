@@ -38,7 +38,7 @@ void DeepStacks::note(ThreadHandle id, ProcessHandle process, std::uint32_t pid,
     if (known || !joiner_.knows_nothing(id)) return;
     if (thread.frames.empty()) unknown_.push_back(id);
     thread.frames = frames;
-    thread.outermost = unwinder_.cut_at();
+    thread.outermost = unwinder_.cut().registers;
 }
 
 bool DeepStacks::wants_looks() const { return rounds_ < first_rounds || joiner_.wants_looks(); }

@@ -129,9 +129,25 @@ void UserStacks::by_walk(Context& in, UserStack& out) {
     const std::size_t own_frames = out.frames.size();
     out.stop = joiner_.join(in.thread, processes_.generation(in.process), in.sample.time_ns, options_.max_depth,
                             out.frames, out.walked);
+    if (out.frames.back().found_by == unwind::FoundBy::signal && own_frames == out.frames.size()) over_signal(in, out);
     out.joined = out.frames.size() > own_frames;
     if (out.walked == StopReason::truncated_copy)
         deep_.note(in.thread, in.process, in.sample.pid, in.arch, out.joined, out.frames);
+}
+
+// A handler that runs on a stack of its own: the callers of what it interrupted are those that were there just before.
+void UserStacks::over_signal(Context& in, UserStack& out) {
+    const std::uint64_t pc_at = unwinder_.cut().pc_at;
+    const std::uint64_t space = processes_.generation(in.process);
+    const unwind::Frame& interrupted = out.frames.back();
+    if (out.walked != StopReason::truncated_copy && out.walked != StopReason::bad_read) return;
+    const auto last = joiner_.last_called(in.thread, space, in.sample.time_ns, pc_at);
+    if (!last) return;
+    // A row never reaches from one function into the next.
+    const auto now = unwinder_.facts(in.arch, interrupted.pc, false, in.map);
+    const auto then = unwinder_.facts(in.arch, last->pc, last->return_address, in.map);
+    if (now.row_start == 0 || now.row_start != then.row_start) return;
+    out.stop = joiner_.with_callers(in.thread, in.sample.time_ns, pc_at, options_.max_depth, out.frames);
 }
 
 void UserStacks::by_short_walk(Context& in, UserStack& out) {

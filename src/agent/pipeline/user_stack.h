@@ -75,6 +75,7 @@ private:
 
     void by_chain(Context& in, UserStack& out);
     void by_walk(Context& in, UserStack& out);
+    void over_signal(Context& in, UserStack& out);
     void by_short_walk(Context& in, UserStack& out);
     void by_branches(Context& in, UserStack& out);
     void end_chain(Context& in, bool at_root, UserStack& out);

@@ -279,6 +279,45 @@ TEST_CASE("a thread as fast as its stack is deep is believed after its memory wa
     }
 }
 
+TEST_CASE("the callers of what a handler on its own stack interrupted") {
+    Machine machine;
+    Sampler sampler;
+    machine.call(0x2000, 128);
+    machine.call(0x3000, 64);
+    machine.call(0x4000, 64);
+    (void)sampler.sample(machine, 16'384);
+    const std::uint64_t pc_at = top - 192 - 8;  // where the call in 0x3000 left its address
+    const auto last = sampler.joiner.last_called(1, 1, sampler.now + ms, pc_at);
+    REQUIRE(last);
+    REQUIRE(last->pc == 0x4000);
+    REQUIRE_FALSE(last->return_address);
+    // handler, the kernel's return from it, what was interrupted
+    std::vector<Frame> frames(3);
+    frames[0].sp = 0x1000;
+    frames[1].sp = 0x1100;
+    frames[2] = {.pc = 0x4040, .sp = top - 256, .found_by = FoundBy::signal};
+    SECTION("are those that were there just before") {
+        REQUIRE(sampler.joiner.with_callers(1, sampler.now + ms, pc_at, depth, frames) == StopReason::root);
+        REQUIRE(frames.size() == 6);
+        REQUIRE((frames[3].pc == 0x3000 && frames[4].pc == 0x2000 && frames[5].pc == 0x1000));
+        REQUIRE((frames[3].return_address && frames[3].found_by == FoundBy::joined));
+        REQUIRE(sampler.joiner.counts().joined == 1);
+    }
+    SECTION("up to the frame limit") {
+        REQUIRE(sampler.joiner.with_callers(1, sampler.now + ms, pc_at, 4, frames) == StopReason::max_depth);
+        REQUIRE(frames.size() == 4);
+    }
+    SECTION("unless nobody knows") {
+        CHECK_FALSE(sampler.joiner.last_called(1, 1, sampler.now + ms, pc_at - 8));
+        CHECK_FALSE(sampler.joiner.last_called(1, 1, sampler.now + ms, top - 256 - 8));  // nothing was inside of it
+        CHECK_FALSE(sampler.joiner.last_called(1, 1, sampler.now + 2 * gap, pc_at));
+        CHECK_FALSE(sampler.joiner.last_called(1, 2, sampler.now + ms, pc_at));
+        CHECK_FALSE(sampler.joiner.last_called(2, 1, sampler.now + ms, pc_at));
+        sampler.joiner.samples_lost();
+        CHECK_FALSE(sampler.joiner.last_called(1, 1, sampler.now + ms, pc_at));
+    }
+}
+
 TEST_CASE("what lies below a sample's stack pointer has ended") {
     Machine machine;
     Sampler sampler;
