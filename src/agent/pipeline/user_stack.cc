@@ -26,7 +26,8 @@ namespace {
 // many the kernel was built for (39, 42, 47 or 48; of 52 only on request).
 [[maybe_unused]] std::uint8_t address_bits() {
     const int here = 0;
-    return static_cast<std::uint8_t>(std::clamp(std::bit_width(reinterpret_cast<std::uintptr_t>(&here)), 36, 48));
+    return static_cast<std::uint8_t>(
+        std::clamp(static_cast<int>(std::bit_width(reinterpret_cast<std::uintptr_t>(&here))), 36, 48));
 }
 
 unwind::UnwinderOptions unwinder_options(const UserStackOptions& options) {
