@@ -1,6 +1,7 @@
-"""Recordings of third-party programs, made here and now, walked by us and by `perf script`: the frames are the same. The differences
-that there are, and who is right about them, stand in docs/unwinding.md; compare.py shows them."""
+"""Recordings of third-party programs, made here and now, walked by us and by `perf script`: the frames are the same. Where they differ,
+gdb says who is right: what it says of us counts, and nothing else does. docs/unwinding.md has the table; judge.py makes it."""
 
+import collections
 import os
 import pathlib
 import sys
@@ -10,8 +11,10 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import compare  # noqa: E402
+import judge  # noqa: E402
 import programs  # noqa: E402
 
+CORES = pathlib.Path(os.environ["FLAMEWIRE_BIN"]) / "unwind_cores"
 REPLAY = pathlib.Path(os.environ["FLAMEWIRE_BIN"]) / "unwind_replay"
 
 
@@ -22,11 +25,15 @@ def test_frames_are_those_of_perf_script(program, tmp_path):
     comparison = compare.Comparison(REPLAY, data, "--as-perf-reads")
     whole = compare.Comparison(REPLAY, data)
     by_libunwind = compare.of_replay(REPLAY, data, "--by-libunwind")
+    verdicts = collections.Counter(judge.verdict(case) for case in judge.judge(CORES, whole, data).values())
     data.unlink()
-    report = f"{comparison.report()}\nwith the last word of each copy: {whole.report()}"
+    report = f"{comparison.report()}\nwith the last word of each copy: {whole.report()}\ngdb says: {dict(verdicts)}"
     print(report)
     assert comparison.total > 1000, report
     assert comparison.equal_share >= 0.995, report
+    assert sum(verdicts.values()) == len(whole.different), report
+    right = whole.total - len(whole.different) + sum(number for what, number in verdicts.items() if what.startswith("as gdb"))
+    assert right >= 0.999 * whole.total and "gdb has other frames" not in verdicts, report
     for key in whole.different:
         theirs, ours = whole.perf[key], whole.ours[key].frames
         assert key in comparison.different or (ours[: len(theirs)] == theirs and len(ours) == len(theirs) + 1), (key, whole.kind(key))

@@ -1,0 +1,100 @@
+"""gdb as the judge of samples in which our frames and perf's differ: each becomes a core file of its registers and its copied stack bytes,
+gdb says what its frames are. As a program: the verdicts over a recording. Usage: judge.py REPLAY CORES PERF_DATA"""
+
+import collections
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import compare
+
+GDB_SCRIPT = """
+import gdb
+for line in open({keys!r}):
+    key, core = line.split()
+    gdb.execute("core-file " + core, to_string=True)
+    frames = []
+    try:
+        frame = gdb.newest_frame()
+        while frame is not None and len(frames) < 5000:
+            frames.append(frame.pc())
+            frame = frame.older()
+    except gdb.error as error:
+        pass
+    print("FRAMES", key, *(format(pc, "x") for pc in frames), flush=True)
+"""
+SETTINGS = ("set pagination off", "set confirm off", "set debuginfod enabled off", "set backtrace past-main on", "set backtrace past-entry on", "set backtrace limit unlimited",
+            "set auto-load off", "set auto-solib-add off")
+
+Case = collections.namedtuple("Case", "ours gdb perf")
+
+
+def frames_of_gdb(directory, keys, files):
+    """key -> runtime pcs, innermost first. `files`: (bias, path) of the process."""
+    listed = directory / "keys"
+    listed.write_text("".join(f"{tid}-{time} {directory / f'{tid}-{time}.core'}\n" for tid, time in keys))
+    script = directory / "judge_gdb.py"
+    script.write_text(GDB_SCRIPT.format(keys=str(listed)))
+    commands = [*SETTINGS, *(f"add-symbol-file {path} -o {bias}" for bias, path in files), f"source {script}"]
+    arguments = [part for command in commands for part in ("-ex", command)]
+    text = subprocess.run(["gdb", "-nx", "-q", "-batch", *arguments], check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
+    frames = {}
+    for line in text.splitlines():
+        if line.startswith("FRAMES "):
+            _, key, *addresses = line.split()
+            tid, time = key.split("-")
+            frames[int(tid), int(time)] = [int(address, 16) for address in addresses]
+    return frames
+
+
+def judge(cores, comparison, data):
+    """key -> Case, for all samples that are different."""
+    with tempfile.TemporaryDirectory() as directory:
+        directory = pathlib.Path(directory)
+        text = subprocess.run([cores, data, directory], check=True, capture_output=True, text=True, input="".join(f"{tid} {time}\n" for tid, time in comparison.different)).stdout
+        ours, by_files = {}, collections.defaultdict(list)
+        for line in text.splitlines():
+            tid, time, *rest = line.split("\t")
+            middle = rest.index("files")
+            key = int(tid), int(time)
+            ours[key] = [int(address, 16) for address in rest[:middle]]
+            by_files[tuple(tuple(file.split("=", 1)) for file in rest[middle + 1:])].append(key)
+        # One gdb for all that lie in files that one of them has: a process's files do not move.
+        everything = sorted({file for files in by_files for file in files})
+        paths = [path for _, path in everything]
+        groups = {tuple(everything): list(ours)} if len(set(paths)) == len(paths) else by_files
+        gdb = {}
+        for files, keys in groups.items():
+            existing = [("0x" + bias, path) for bias, path in files if pathlib.Path(path).exists()]
+            gdb |= frames_of_gdb(directory, keys, existing)
+    return {key: Case(frames, gdb.get(key, []), comparison.perf[key]) for key, frames in ours.items()}
+
+
+def verdict(case):
+    """Kernel frames are the same in both, and no business of gdb's."""
+    perf = sum(1 for frame in case.perf if not frame.endswith(":kernel"))
+    common = 0
+    while common < min(len(case.ours), len(case.gdb)) and case.ours[common] == case.gdb[common]:
+        common += 1
+    if common < len(case.ours):
+        return "gdb has other frames" if common < len(case.gdb) else "gdb stops before us"
+    if perf < len(case.ours):
+        return "as gdb; perf stops early"
+    return "as gdb; perf has other frames" if len(case.gdb) == len(case.ours) else "gdb goes on"
+
+
+def main():
+    replay, cores, data = sys.argv[1:]
+    comparison = compare.Comparison(replay, data)
+    cases = judge(cores, comparison, data)
+    print(f"{comparison.total} samples, {len(comparison.different)} different from perf's")
+    for what, number in collections.Counter(verdict(case) for case in cases.values()).most_common():
+        print(f"{number:6} {what}")
+    for key, case in cases.items():
+        if not verdict(case).startswith("as gdb"):
+            print(*key, verdict(case), "ours", len(case.ours), "gdb", len(case.gdb), "perf", len(case.perf))
+
+
+if __name__ == "__main__":
+    main()
