@@ -54,10 +54,10 @@ def resident_bytes(pid):
     return sum(int(line.split()[1]) * 1024 for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines() if line.startswith("Rss:"))
 
 
-def perf_peer(directory, pid, seconds):
+def perf_peer(directory, pid, seconds, call_graph="fp"):
     """(samples, CPU ms of record, CPU ms of script, bytes of the text after zstd -1)."""
     data = pathlib.Path(directory) / "perf.data"
-    record = TaskClock(directory, "perf-record", [PERF, "record", "-q", "-e", "cpu-clock", "-F", "999", "-g", "-p", str(pid), "-o", data, "--", "sleep", str(seconds)]).cpu_ms()
+    record = TaskClock(directory, "perf-record", [PERF, "record", "-q", "-e", "cpu-clock", "-F", "999", "--call-graph", call_graph, "-m", "8M", "-p", str(pid), "-o", data, "--", "sleep", str(seconds)]).cpu_ms()
     text = pathlib.Path(directory) / "perf.txt"
     script = TaskClock(directory, "perf-script", ["sh", "-c", f"exec {PERF} script --no-inline -F comm,tid,pid,time,period,event,ip,sym,symoff,dso -i {data} > {text}"]).cpu_ms()
     samples = sum(1 for line in text.open() if line.strip() and not line.startswith(("\t", " ")))
@@ -65,12 +65,12 @@ def perf_peer(directory, pid, seconds):
     return samples, record, script, pathlib.Path(f"{text}.zst").stat().st_size
 
 
-def agent_run(directory, server, pid, seconds, name):
+def agent_run(directory, server, pid, seconds, name, *options):
     """One recording of `seconds`, start-up included: (session, CPU ms, bytes on the wire, RSS, ring bytes)."""
     relay = Relay(server.port)
     known = {session["id"] for session in server.sessions()}
     clock = TaskClock(directory, name, [BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", str(relay.port), "--pid", str(pid),
-                                        "--frequency", "999", "--events", "cpu-clock"])
+                                        "--frequency", "999", "--events", "cpu-clock", "--stat", "none", *options])
     agent = clock.child()
     time.sleep(seconds - 0.2)
     rss = resident_bytes(agent)
@@ -86,7 +86,7 @@ def agent_run(directory, server, pid, seconds, name):
 def compare_agent(directory, label, pid, seconds, with_bars):
     server = Server(directory, name=f"server-{label}", data_dir=pathlib.Path(directory) / f"data-{label}")
     with flamewire.ended(server):
-        session, cpu, sent, rss, rings = agent_run(directory, server, pid, seconds, f"agent-{label}")
+        session, cpu, sent, rss, rings = agent_run(directory, server, pid, seconds, f"agent-{label}", "--unwind", "fp")
         samples, record, script, text = perf_peer(directory, pid, seconds)
         per_sample = 1000 * cpu / session["samples"]
         peer = 1000 * (record + script) / samples
@@ -184,6 +184,57 @@ def bench_unwind(directory):
     bench_program(directory, "bench_unwind", *recordings)
 
 
+def bench_stacks(directory):
+    """Stacks by tables, live: the cost of a sample against perf's, and what remains of the target's speed."""
+    server = Server(directory, name="server-stacks", data_dir=pathlib.Path(directory) / "data-stacks")
+    with flamewire.ended(server):
+        program = flamewire.Process("nofp", [BIN / "bench-nofp-workload", str(SECONDS * 4)], directory)
+        with flamewire.ended(program):
+            time.sleep(0.5)
+            session, cpu, sent, rss, rings = agent_run(directory, server, program.pid, SECONDS, "agent-dwarf", "--unwind", "dwarf", "--stack-size", "16384")
+            samples, record, script, _ = perf_peer(directory, program.pid, SECONDS, "dwarf,16384")
+        per_sample, peer = 1000 * cpu / session["samples"], 1000 * (record + script) / samples
+        result("dwarf, 16 KiB: agent CPU per sample, ratio to perf record + perf script", per_sample / peer, 0.15, "x",
+               f"{per_sample:.2f} us of {session['samples']} samples against {peer:.2f} us (record {1000 * record / samples:.2f}, script {1000 * script / samples:.2f})")
+        totals = session["unwind_totals"]
+        result("dwarf, 16 KiB: stacks not whole", 100 * (1 - (totals["whole"] + totals["joined"]) / totals["samples"]), 0.1, "%")
+        result("dwarf, 16 KiB: samples lost", flamewire.lost(session), 0)
+        result("dwarf, 16 KiB: agent RSS, rings excluded", rss / 2**20, 16, "MiB", f"rings {rings / 2**20:.1f} MiB beside")
+        result("dwarf, 16 KiB: bytes on the wire per sample", sent / session["samples"], None, "B")
+        program = flamewire.Process("fp", [BIN / "bench-workload", str(SECONDS * 2)], directory)
+        with flamewire.ended(program):
+            time.sleep(0.5)
+            session, cpu, *_ = agent_run(directory, server, program.pid, SECONDS, "agent-auto")
+        result("auto, bench workload with frame pointers: agent CPU per sample", 1000 * cpu / session["samples"], None, "us",
+               ", ".join(f"{process['mode']}: {process['why']}" for process in session["unwind_processes"]))
+        server.stop()
+    slowdown(directory)
+
+
+def slowdown(directory):
+    """Rounds of work that a program without frame pointers does in 5 s, alone and profiled, in turns."""
+    def rounds(*prefix):
+        outcome = subprocess.run([*prefix, BIN / "bench-nofp-workload", "5"], check=True, capture_output=True, text=True)
+        return int(re.search(r"rounds (\d+)", outcome.stdout)[1])
+
+    def agent(mode):
+        return [BIN / "flamewire-agent", "--output", pathlib.Path(directory) / "slow.flw", "--force", "--frequency", "999", "--events", "cpu-clock", "--unwind", mode,
+                "--stack-size", "16384", "--stat", "none", "--"]
+
+    def perf(call_graph):
+        return [PERF, "record", "-q", "-e", "cpu-clock", "-F", "999", "--call-graph", call_graph, "-m", "8M", "-o", pathlib.Path(directory) / "slow.data", "--"]
+
+    ways = {"alone": [], "dwarf": agent("dwarf"), "perf dwarf": perf("dwarf,16384"), "hybrid": agent("hybrid"), "perf fp": perf("fp")}
+    found = {way: [] for way in ways}
+    for _ in range(5):
+        for way, prefix in ways.items():
+            found[way].append(rounds(*prefix))
+    alone = statistics.median(found["alone"])
+    lost = {way: 100 * (1 - statistics.median(values) / alone) for way, values in found.items()}
+    result("slowdown of the target, dwarf 16 KiB", lost["dwarf"], lost["perf dwarf"], "%", f"perf record --call-graph dwarf,16384: {lost['perf dwarf']:.2f} %")
+    result("slowdown of the target, hybrid", lost["hybrid"], lost["perf fp"], "%", f"perf record --call-graph fp: {lost['perf fp']:.2f} %")
+
+
 def bench_counters(directory):
     """What counting and health cost: an agent that samples nothing, with all else at its defaults, while it records."""
     server = Server(directory, name="server-counters", data_dir=pathlib.Path(directory) / "data-counters")
@@ -200,7 +251,7 @@ def bench_counters(directory):
         server.stop()
 
 
-BENCHES = {"agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind}
+BENCHES = {"agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks}
 
 
 def write_document():
