@@ -208,31 +208,55 @@ def bench_stacks(directory):
         result("auto, bench workload with frame pointers: agent CPU per sample", 1000 * cpu / session["samples"], None, "us",
                ", ".join(f"{process['mode']}: {process['why']}" for process in session["unwind_processes"]))
         server.stop()
-    slowdown(directory)
 
 
-def slowdown(directory):
-    """Rounds of work that a program without frame pointers does in 5 s, alone and profiled, in turns."""
-    def rounds(*prefix):
-        outcome = subprocess.run([*prefix, BIN / "bench-nofp-workload", "5"], check=True, capture_output=True, text=True)
-        return int(re.search(r"rounds (\d+)", outcome.stdout)[1])
+def bench_slowdown(directory):
+    """Work that a program without frame pointers does in a second, while it is profiled and just before and after: profilers take turns on
+    one process, so that what else happens on the machine happens to all."""
+    turns, settle, measured = 10, 1.5, 3.0
+    pid = 0
 
     def agent(mode):
         return [BIN / "flamewire-agent", "--output", pathlib.Path(directory) / "slow.flw", "--force", "--frequency", "999", "--events", "cpu-clock", "--unwind", mode,
-                "--stack-size", "16384", "--stat", "none", "--"]
+                "--stack-size", "16384", "--stat", "none", "--duration", str(settle + measured + 1), "--pid", str(pid)]
 
     def perf(call_graph):
-        return [PERF, "record", "-q", "-e", "cpu-clock", "-F", "999", "--call-graph", call_graph, "-m", "8M", "-o", pathlib.Path(directory) / "slow.data", "--"]
+        return [PERF, "record", "-q", "-e", "cpu-clock", "-F", "999", "--call-graph", call_graph, "-m", "8M", "-o", pathlib.Path(directory) / "slow.data", "-p", str(pid)]
 
-    ways = {"alone": [], "dwarf": agent("dwarf"), "perf dwarf": perf("dwarf,16384"), "hybrid": agent("hybrid"), "perf fp": perf("fp")}
-    found = {way: [] for way in ways}
-    for _ in range(5):
-        for way, prefix in ways.items():
-            found[way].append(rounds(*prefix))
-    alone = statistics.median(found["alone"])
-    lost = {way: 100 * (1 - statistics.median(values) / alone) for way, values in found.items()}
-    result("slowdown of the target, dwarf 16 KiB", lost["dwarf"], lost["perf dwarf"], "%", f"perf record --call-graph dwarf,16384: {lost['perf dwarf']:.2f} %")
-    result("slowdown of the target, hybrid", lost["hybrid"], lost["perf fp"], "%", f"perf record --call-graph fp: {lost['perf fp']:.2f} %")
+    ways = {"dwarf": lambda: agent("dwarf"), "perf dwarf": lambda: perf("dwarf,16384"), "hybrid": lambda: agent("hybrid"), "perf fp": lambda: perf("fp")}
+    program = flamewire.Process("slowdown", [BIN / "bench-nofp-workload", str(turns * len(ways) * 8 + 20)], directory)
+    windows = {way: [] for way in ways}
+    with flamewire.ended(program):
+        pid = program.pid
+        time.sleep(3)
+        for _ in range(turns):
+            for way, command in ways.items():
+                before = time.monotonic()
+                process = subprocess.Popen([str(part) for part in command()], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                time.sleep(settle)
+                start = time.monotonic()
+                time.sleep(measured)
+                windows[way].append((before, start, start + measured))
+                process.send_signal(2)
+                process.wait(60)
+                time.sleep(1.7)
+        lines = [(float(line.split()[0]), int(line.split()[1])) for line in program.out.splitlines()]
+
+    def rate(start, end):
+        inside = [line for line in lines if start <= line[0] <= end]
+        return (inside[-1][1] - inside[0][1]) / (inside[-1][0] - inside[0][0])
+
+    def lost(way):
+        shares = []
+        for before, start, end in windows[way]:
+            following = [at for all_windows in windows.values() for at, _, _ in all_windows if at > end]
+            alone = [rate(before - 1.5, before)] + ([rate(min(following) - 1.5, min(following))] if following else [])
+            shares.append(100 * (1 - rate(start, end) / statistics.mean(alone)))
+        return statistics.median(shares)
+
+    percent = {way: lost(way) for way in ways}
+    result("slowdown of the target, dwarf 16 KiB", percent["dwarf"], percent["perf dwarf"], "%", f"perf record --call-graph dwarf,16384: {percent['perf dwarf']:.2f} %")
+    result("slowdown of the target, hybrid", percent["hybrid"], percent["perf fp"], "%", f"perf record --call-graph fp: {percent['perf fp']:.2f} %")
 
 
 def bench_counters(directory):
@@ -251,7 +275,7 @@ def bench_counters(directory):
         server.stop()
 
 
-BENCHES = {"agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks}
+BENCHES = {"agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown}
 
 
 def write_document():

@@ -10,7 +10,10 @@ import { view, zoom } from './store/view';
 export function exposeForTests(): void {
   const inspector = {
     frames: () => pane.value?.frames() ?? [],
-    settled: () => pane.value !== null && !pane.value.animating() && !flame.loading.value && tree.value !== null,
+    settled: () => {
+      const shown = tree.value;
+      return shown !== null && !flame.loading.value && pane.value?.currentTree() === shown && pane.value.drawn();
+    },
     zoomPath: () => zoom.value.map(entryName),
     matchedShare: () => {
       const shown = tree.value;

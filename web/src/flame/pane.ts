@@ -155,8 +155,9 @@ export class FlamePane {
   zoomNode(): number {
     return this.zoomed;
   }
-  animating(): boolean {
-    return this.animation !== null;
+  // What frames() gives is the tree that was set last, at rest.
+  drawn(): boolean {
+    return this.animation === null && this.scheduled === 0 && this.width > 0;
   }
 
   // What is on the canvas now, in CSS pixels of the canvas.
