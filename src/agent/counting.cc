@@ -48,7 +48,7 @@ Result<bool> Counting::open_total(const CountingPlan& plan, const Capabilities& 
 }
 
 void Counting::note_skipped(const CounterSet& set) {
-    if (set.threads_skipped() == 0) return;
+    if (set.threads_skipped() == 0 || std::exchange(skipped_said_, true)) return;
     notices_.push_back(
         {"counters-skipped",
          fmt::format("{} threads are not counted: the limit of open files is too low.", set.threads_skipped()),
@@ -57,6 +57,7 @@ void Counting::note_skipped(const CounterSet& set) {
 
 Result<bool> Counting::replace(const CountingPlan& plan, const Capabilities& capabilities, Folder& folder) {
     if (!paused_) (void)read(folder);
+    skipped_said_ = false;
     (void)TRY(open_total(plan, capabilities));
     total_.after_gap = true;
     const CountBy by = std::exchange(by_, CountBy::total);
@@ -73,6 +74,7 @@ Result<bool> Counting::count_by(CountBy by, const std::vector<std::uint32_t>& pi
         options.by = by;
         options.start_disabled = paused_;
         detail.set = TRY(CounterSet::open(options, counters_));
+        skipped_said_ = false;
         detail.start_ns = monotonic_ns();
         detail.after_gap = true;
         note_skipped(*detail.set);
@@ -128,6 +130,7 @@ bool Counting::read_scope(Scope& scope, Folder& folder) {
     if (!scope.set) return false;
     const std::uint64_t end_ns = monotonic_ns();
     std::vector<CounterDelta> deltas = scope.set->read();
+    note_skipped(*scope.set);  // threads born since
     const bool something = std::ranges::any_of(
         deltas, [](const CounterDelta& delta) { return delta.value != 0 || delta.enabled_ns != 0; });
     if (&scope == &total_) {

@@ -76,7 +76,7 @@ private:
     Scope total_, detail_;
     CountBy by_ = CountBy::total;  // total: no detail
     std::vector<std::uint32_t> pids_;
-    bool paused_ = false;
+    bool paused_ = false, skipped_said_ = false;
     std::uint64_t next_ns_ = 0;
     CounterTotals totals_;
     std::vector<wire::Notice> notices_;

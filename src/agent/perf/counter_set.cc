@@ -301,7 +301,7 @@ void CounterSet::read_thread(Member& member, std::vector<CounterDelta>& into) {
 wire::CounterStatus CounterSet::status_of(std::uint32_t counter, const CounterDelta& delta) const {
     using wire::CounterStatus;
     if (counters_[counter].status != CounterStatus::counted) return counters_[counter].status;
-    if (!opened_[counter]) return CounterStatus::unsupported;
+    if (!opened_[counter]) return skipped_ != 0 ? CounterStatus::not_counted : CounterStatus::unsupported;
     return delta.running_ns == 0 && delta.enabled_ns != 0 ? CounterStatus::not_counted : CounterStatus::counted;
 }
 

@@ -75,6 +75,8 @@ std::vector<Counter> split_parts(const std::vector<WantedCounter>& wanted, bool 
 wire::CounterStatus status_of(const Counter& counter, const Trial& trial) {
     using wire::CounterStatus;
     if (trial.error == EACCES || trial.error == EPERM) return CounterStatus::forbidden;
+    // No descriptor to try it with says nothing of the event; opening it says what is the matter.
+    if (trial.error == EMFILE || trial.error == ENFILE) return CounterStatus::counted;
     if (trial.error != 0) return CounterStatus::unsupported;
     // The trial ran on one kind of core only.
     if (!counter.part.empty()) return CounterStatus::counted;

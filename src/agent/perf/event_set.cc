@@ -53,7 +53,7 @@ Result<bool> ThreadEventSet::attach() {
         return fail(ErrorCode::not_found, fmt::format("process {} has exited", options_.targets.front().pid));
     if (skipped_threads_ > 0)
         say("threads-skipped",
-            fmt::format("{} threads are not sampled: the limit of open files is too low.", skipped_threads_),
+            fmt::format("{} threads are not watched: the limit of open files is too low.", skipped_threads_),
             "ulimit -n 65536 before starting the agent");
     attach_until_ns_ = monotonic_ns() + clone_ns;
     return true;

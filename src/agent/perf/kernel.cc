@@ -2,9 +2,11 @@
 
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 
@@ -13,10 +15,26 @@
 namespace flamewire::agent {
 namespace {
 
+// Descriptors that events leave for all else: the link, the output, files of /proc and programs that are read. Without
+// them a target of many threads under a low limit would leave an agent that can neither see nor send anything.
+constexpr rlim_t kept_descriptors = 64;
+
+// The lowest free number is taken, so the number tells how many are left.
+bool is_reserved(int fd) {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
+    const rlim_t kept = std::min(kept_descriptors, limit.rlim_cur / 2);
+    return static_cast<rlim_t>(fd) >= limit.rlim_cur - kept;
+}
+
 int open_in_group(perf_event_attr& attr, pid_t pid, int cpu, int leader) {
     attr.size = sizeof attr;
-    const long fd = ::syscall(SYS_perf_event_open, &attr, pid, cpu, leader, PERF_FLAG_FD_CLOEXEC);
-    return fd < 0 ? -errno : static_cast<int>(fd);
+    const long opened = ::syscall(SYS_perf_event_open, &attr, pid, cpu, leader, PERF_FLAG_FD_CLOEXEC);
+    if (opened < 0) return -errno;
+    const int fd = static_cast<int>(opened);
+    if (!is_reserved(fd)) return fd;
+    ::close(fd);
+    return -EMFILE;
 }
 
 int open_event(perf_event_attr& attr, pid_t pid, int cpu) { return open_in_group(attr, pid, cpu, -1); }

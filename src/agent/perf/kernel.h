@@ -16,7 +16,7 @@ namespace flamewire::agent {
 
 // Every function answers like the system call, but a failure is -errno.
 struct Kernel {
-    // FD_CLOEXEC is always set.
+    // FD_CLOEXEC is always set. -EMFILE while some descriptors are still left: those are for all else.
     std::function<int(perf_event_attr& attr, pid_t pid, int cpu)> open;
     // Requests that take a number or nothing (ENABLE, DISABLE, SET_OUTPUT).
     std::function<int(int fd, unsigned long request, unsigned long argument)> ioctl;

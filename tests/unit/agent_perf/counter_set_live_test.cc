@@ -3,7 +3,10 @@
 #include <catch2/catch.hpp>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
+#include <algorithm>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <set>
@@ -12,6 +15,7 @@
 #include "agent/perf/counter_set.h"
 #include "agent/perf/threads.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "live_target.h"
 
 using namespace flamewire;
@@ -192,4 +196,39 @@ TEST_CASE("a pause is not counted, and the kernel agrees with its own clock") {
     REQUIRE(set->enable());
     burn_until(child, 0.2);
     CHECK(set->read()[0].value > 150'000'000);
+}
+
+TEST_CASE("a thousand threads: under a low limit of open files some are not counted, and files can still be opened") {
+    constexpr std::size_t count = 1'000;
+    std::atomic<bool> end = false;
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < count; ++i) threads.emplace_back([&end] { end.wait(false); });
+    const auto counters = counters_of("page-faults,task-clock");
+    const std::uint32_t self = static_cast<std::uint32_t>(::getpid());
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+    {
+        rlimit high = before;
+        high.rlim_cur = std::max<rlim_t>(before.rlim_cur, std::min<rlim_t>(before.rlim_max, 4'096));
+        REQUIRE(high.rlim_cur >= 2 * (count + 1) + 128);
+        REQUIRE(::setrlimit(RLIMIT_NOFILE, &high) == 0);
+        const auto set = open_counters({.pids = {self}, .by = CountBy::thread}, counters);
+        CHECK(set->descriptors() == 2 * (count + 1));
+        CHECK(set->threads_skipped() == 0);
+    }
+    {
+        rlimit low = before;
+        low.rlim_cur = 400;
+        REQUIRE(::setrlimit(RLIMIT_NOFILE, &low) == 0);
+        const auto set = open_counters({.pids = {self}, .by = CountBy::thread}, counters);
+        // 64 are kept for all else; what was open before the test is not known, a few.
+        CHECK(set->descriptors() <= 400 - 64);
+        CHECK(set->descriptors() >= 400 - 64 - 40);
+        CHECK(set->threads_skipped() + set->descriptors() / 2 == count + 1);
+        CHECK(read_file("/proc/self/stat", 4096).has_value());
+    }
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+    end = true;
+    end.notify_all();
+    for (std::thread& thread : threads) thread.join();
 }

@@ -250,6 +250,16 @@ TEST_CASE("descriptors that run out are counted, and what is open counts") {
     CHECK(fixture.set->threads_skipped() == 1);
     fixture.event(PERF_TYPE_SOFTWARE, faults).value = 4;
     CHECK(fixture.set->read()[0].value == 4);
+    // Not opened for want of descriptors is not "unsupported".
+    Fixture half("cycles,page-faults");
+    half.pmu.descriptors = 1;
+    half.open();
+    const auto deltas = half.set->read();
+    CHECK(deltas[0].status == CounterStatus::counted);
+    CHECK(deltas[1].status == CounterStatus::not_counted);
+    Fixture none("cycles");
+    none.pmu.descriptors = 0;
+    CHECK(CounterSet::open({.pids = {self}}, none.counters, none.pmu.calls()).error().code == ErrorCode::busy);
 }
 
 TEST_CASE("hybrid: each kind of core has its groups, and parts are told apart") {
