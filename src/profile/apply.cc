@@ -106,6 +106,13 @@ Result<bool> check_rest(const wire::Batch& batch, const Bounds& bounds) {
     for (const wire::Symbol& symbol : batch.symbols)
         if (symbol.module == 0 || symbol.module >= bounds.modules || symbol.name >= bounds.strings)
             return bad("a symbol's module or name");
+    for (const wire::CounterReading& reading : batch.counters) {
+        if (reading.end_ns > max_time_ns) return bad("the time of a reading");
+        for (const wire::CounterValue& value : reading.values)
+            if (value.name == 0 || value.name >= bounds.strings || value.unit >= bounds.strings ||
+                value.part >= bounds.strings || value.thread >= bounds.threads)
+                return bad("a counter's name, unit, part or thread");
+    }
     for (const wire::ProcessUnwind& unwind : batch.unwinds)
         if (unwind.process == 0 || unwind.process >= bounds.processes) return bad("the process of some stacks");
     return true;
@@ -222,10 +229,16 @@ bool Store::Tables::apply_state(const wire::Batch& batch) {
         kept = unwind;
         if (kept->why.size() > max_why_bytes) kept->why.resize(max_why_bytes);
     }
+    for (const wire::CounterReading& reading : batch.counters)
+        for (const wire::CounterValue& value : reading.values)
+            counters.add({epoch.strings[value.name], epoch.strings[value.unit], epoch.strings[value.part],
+                          epoch.threads[value.thread], value.cpu_plus_1},
+                         {reading.start_ns, reading.end_ns, value.value, value.enabled_ns, value.running_ns,
+                          value.status, reading.after_gap});
     if (batch.agent) agent_stats = batch.agent;
     if (batch.end) end = batch.end;
     return batch.recording || batch.agent || batch.end || !batch.losses.empty() || !batch.notices.empty() ||
-           !batch.unwinds.empty();
+           !batch.unwinds.empty() || !batch.counters.empty();
 }
 
 void Store::Tables::add_loss(const LossTotal& loss) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -167,22 +168,50 @@ Weight unresolved(const Store& store, const Filter& filter) {
     return sum;
 }
 
-std::vector<Weight> histogram(const Store& store, const Filter& filter, std::size_t slices) {
-    constexpr std::size_t most_slices = 1'000'000;
+namespace {
+
+// Calls `add(row, slice, weight)` for each row of the filter, when there are slices at all.
+template <class Add>
+void for_each_slice(const Store& store, const Filter& filter, std::size_t slices, Add add) {
     constexpr std::uint64_t open_end = std::numeric_limits<std::uint64_t>::max();
     __extension__ using Wide = unsigned __int128;
     const Store::Tables& tables = store.tables();
-    std::vector<Weight> sums(std::min(slices, most_slices));
     const std::uint64_t start_ns = filter.start_ns == 0 ? store.first_ns() : filter.start_ns;
     const std::uint64_t end_ns = filter.end_ns == open_end ? store.end_ns() : filter.end_ns;
-    if (sums.empty() || end_ns <= start_ns) return sums;
+    if (slices == 0 || end_ns <= start_ns) return;
     const Selection selection = select(tables, filter);
     tables.rows.for_each(selection.rows, [&](const RowChunk& chunk, const Row& row) {
         const std::uint64_t time_ns = row.bucket * chunk.bucket_ns;
-        const Wide slice = static_cast<Wide>(time_ns - start_ns) * sums.size() / (end_ns - start_ns);
-        sums[static_cast<std::size_t>(slice)] += {row.count, selection.weighed ? row.weight : 0};
+        const Wide slice = static_cast<Wide>(time_ns - start_ns) * slices / (end_ns - start_ns);
+        add(row, static_cast<std::size_t>(slice), Weight{row.count, selection.weighed ? row.weight : 0});
     });
+}
+
+constexpr std::size_t most_slices = 1'000'000;
+
+}  // namespace
+
+std::vector<Weight> histogram(const Store& store, const Filter& filter, std::size_t slices) {
+    std::vector<Weight> sums(std::min(slices, most_slices));
+    for_each_slice(store, filter, sums.size(),
+                   [&](const Row&, std::size_t slice, const Weight& weight) { sums[slice] += weight; });
     return sums;
+}
+
+std::vector<LaneHistogram> histogram_by(const Store& store, const Filter& filter, std::size_t slices, Lanes lanes) {
+    slices = std::min(slices, most_slices);
+    std::map<std::uint32_t, LaneHistogram> found;
+    for_each_slice(store, filter, slices, [&](const Row& row, std::size_t slice, const Weight& weight) {
+        const std::uint32_t id = lanes == Lanes::threads ? row.lane.thread : row.lane.cpu;
+        LaneHistogram& lane = found[id];
+        if (lane.slices.empty()) lane = {id, {}, std::vector<Weight>(slices)};
+        lane.slices[slice] += weight;
+        lane.total += weight;
+    });
+    std::vector<LaneHistogram> result;
+    result.reserve(found.size());
+    for (auto& [id, lane] : found) result.push_back(std::move(lane));
+    return result;
 }
 
 }  // namespace flamewire::profile

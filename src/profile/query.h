@@ -76,5 +76,13 @@ Weight unresolved(const Store& store, const Filter& filter);
 
 // Samples per equal slice of [start, end), for sparklines and the time strip.
 std::vector<Weight> histogram(const Store& store, const Filter& filter, std::size_t slices);
+// The same, one for each thread or CPU that has samples there, in the order of their ids.
+enum class Lanes : std::uint8_t { threads, cpus };
+struct LaneHistogram {
+    std::uint32_t id = 0;  // ThreadId or number of the CPU
+    Weight total;
+    std::vector<Weight> slices;
+};
+std::vector<LaneHistogram> histogram_by(const Store& store, const Filter& filter, std::size_t slices, Lanes lanes);
 
 }  // namespace flamewire::profile

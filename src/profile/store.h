@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "profile/counter_history.h"
 #include "profile/model.h"
 #include "symbol/symbolizer.h"
 #include "wire/batch.h"
@@ -107,6 +108,7 @@ public:
     [[nodiscard]] std::span<const Process> processes() const;
     [[nodiscard]] std::span<const Thread> threads() const;
     [[nodiscard]] std::span<const Event> events() const;
+    [[nodiscard]] const CounterHistory& counters() const;
     [[nodiscard]] std::span<const LossTotal> losses() const;
     [[nodiscard]] const std::vector<wire::Notice>& notices() const;
     [[nodiscard]] const std::optional<wire::Recording>& recording() const;

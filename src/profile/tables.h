@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "profile/counter_history.h"
 #include "profile/functions.h"
 #include "profile/id_index.h"
 #include "profile/rows.h"
@@ -99,6 +100,8 @@ struct Store::Tables {
     RowTable rows;
     std::vector<Weight> event_totals{1};
     std::uint64_t dropped_first_ns = 0, dropped_end_ns = 0;  // equal: nothing was dropped
+
+    CounterHistory counters;
 
     std::vector<LossTotal> losses;
     std::unordered_map<std::uint64_t, std::size_t> loss_index;

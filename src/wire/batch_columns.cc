@@ -1,4 +1,4 @@
-// The columns of a batch: locations, stack nodes, rows. Lengths first, then values.
+// The columns of a batch: locations, stack nodes, rows, counters. Lengths first, then values.
 #include <limits>
 #include <unordered_map>
 
@@ -184,6 +184,69 @@ std::vector<Row> make_rows(const RowColumns& in, const EventPeriods& periods) {
     }
     if (rows.size() != in.key.size()) throw Malformed{"groups and rows do not match"};
     return rows;
+}
+
+CounterReading counters(pbf_reader in) {
+    namespace f = field::counters;
+    CounterReading reading;
+    Column name, unit, part, thread, cpu, status, value, enabled, running;
+    while (in.next()) {
+        switch (in.tag_and_type()) {
+            case varint(f::start_ns):
+                reading.start_ns = in.get_uint64();
+                break;
+            case varint(f::end_ns):
+                reading.end_ns = in.get_uint64();
+                break;
+            case varint(f::after_gap):
+                reading.after_gap = in.get_bool();
+                break;
+            case bytes(f::name):
+                get_column(in, name);
+                break;
+            case bytes(f::unit):
+                get_column(in, unit);
+                break;
+            case bytes(f::part):
+                get_column(in, part);
+                break;
+            case bytes(f::thread):
+                get_column(in, thread);
+                break;
+            case bytes(f::cpu_plus_1):
+                get_column(in, cpu);
+                break;
+            case bytes(f::status):
+                get_column(in, status);
+                break;
+            case bytes(f::value):
+                get_column(in, value);
+                break;
+            case bytes(f::enabled_ns):
+                get_column(in, enabled);
+                break;
+            case bytes(f::running_ns):
+                get_column(in, running);
+                break;
+            default:
+                in.skip();
+        }
+    }
+    if (reading.end_ns < reading.start_ns) throw Malformed{"a reading ends before it begins"};
+    for (const Column* column : {&unit, &value, &enabled, &running}) check_length(*column, name.size(), false);
+    for (const Column* column : {&part, &thread, &cpu, &status}) check_length(*column, name.size(), true);
+    reading.values.resize(name.size());
+    for (std::size_t i = 0; i < name.size(); ++i) {
+        const std::uint64_t said = at(status, i);
+        // A word of a later version: nothing is known of the value.
+        const CounterStatus known = said <= static_cast<std::uint64_t>(CounterStatus::forbidden)
+                                        ? static_cast<CounterStatus>(said)
+                                        : CounterStatus::not_counted;
+        reading.values[i] = {
+            narrow(name[i]), narrow(unit[i]), narrow(at(part, i)), narrow(at(thread, i)), narrow(at(cpu, i)), known,
+            value[i],        enabled[i],      running[i]};
+    }
+    return reading;
 }
 
 }  // namespace flamewire::wire::read

@@ -139,6 +139,9 @@ void read_other_field(pbf_reader& in, Batch& batch, Pending& pending) {
         case bytes(f::unwinds):
             append(batch.unwinds, max_batch_entries) = read::process_unwind(in.get_message());
             break;
+        case bytes(f::counters):
+            append(batch.counters, max_batch_entries) = read::counters(in.get_message());
+            break;
         case bytes(f::agent):
             batch.agent = read::agent(in.get_message());
             break;

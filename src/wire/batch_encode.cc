@@ -192,6 +192,34 @@ void write(pbf_writer out, const ProcessUnwind& unwind) {
     put(out, f::stack_bytes, unwind.stack_bytes);
 }
 
+void write(pbf_writer out, const CounterReading& reading) {
+    namespace f = field::counters;
+    Column name, unit, part, thread, cpu, status, value, enabled, running;
+    for (const CounterValue& counter : reading.values) {
+        name.add(counter.name);
+        unit.add(counter.unit);
+        part.add(counter.part);
+        thread.add(counter.thread);
+        cpu.add(counter.cpu_plus_1);
+        status.add(static_cast<std::uint64_t>(counter.status));
+        value.add(counter.value);
+        enabled.add(counter.enabled_ns);
+        running.add(counter.running_ns);
+    }
+    put(out, f::start_ns, reading.start_ns);
+    put(out, f::end_ns, reading.end_ns);
+    put(out, f::after_gap, reading.after_gap ? 1 : 0);
+    name.write(out, f::name);
+    unit.write(out, f::unit);
+    part.write_unless_zero(out, f::part);
+    thread.write_unless_zero(out, f::thread);
+    cpu.write_unless_zero(out, f::cpu_plus_1);
+    status.write_unless_zero(out, f::status);
+    value.write(out, f::value);
+    enabled.write(out, f::enabled_ns);
+    running.write(out, f::running_ns);
+}
+
 void write(pbf_writer out, const AgentStats& stats) {
     namespace f = field::agent;
     put(out, f::cpu_ns, stats.cpu_ns);
@@ -357,6 +385,7 @@ std::string encode(Batch& batch, const EventPeriods& periods) {
     if (batch.agent) add_message(out, f::agent, *batch.agent);
     if (batch.end) add_message(out, f::end, *batch.end);
     add_each(out, f::unwinds, batch.unwinds);
+    add_each(out, f::counters, batch.counters);
     return bytes;
 }
 

@@ -14,7 +14,7 @@ inline constexpr Tag string_base = 10, strings = 11, module_base = 12, modules =
                      stack_base = 16, stacks = 17, process_base = 18, processes = 19, thread_base = 20, threads = 21,
                      event_base = 22, events = 23;
 inline constexpr Tag rows = 30, lifecycle = 31, losses = 32, symbols = 33, notices = 34, agent = 35, end = 36,
-                     unwinds = 37;
+                     unwinds = 37, counters = 38;
 }  // namespace batch
 
 namespace recording {
@@ -73,6 +73,11 @@ namespace process_unwind {
 inline constexpr Tag process = 1, mode = 2, why = 3, samples = 4, whole = 5, joined = 6, truncated = 7, open_end = 8,
                      stopped = 9, frames = 10, stack_bytes = 11;
 }  // namespace process_unwind
+
+namespace counters {
+inline constexpr Tag start_ns = 1, end_ns = 2, after_gap = 3, name = 4, unit = 5, part = 6, thread = 7, cpu_plus_1 = 8,
+                     status = 9, value = 10, enabled_ns = 11, running_ns = 12;
+}  // namespace counters
 
 namespace agent {
 inline constexpr Tag cpu_ns = 1, rss_bytes = 2, ring_bytes = 3, samples_read = 4, samples_duplicate = 5,

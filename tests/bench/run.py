@@ -70,7 +70,7 @@ def agent_run(directory, server, pid, seconds, name, *options):
     relay = Relay(server.port)
     known = {session["id"] for session in server.sessions()}
     clock = TaskClock(directory, name, [BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", str(relay.port), "--pid", str(pid),
-                                        "--frequency", "999", "--events", "cpu-clock", "--stat", "none", *options])
+                                        "--frequency", "999", "--events", "cpu-clock", "--stat", "none", "--metrics", "off", *options])
     agent = clock.child()
     time.sleep(seconds - 0.2)
     rss = resident_bytes(agent)
@@ -175,7 +175,7 @@ def bench_unwind(directory):
     import programs
 
     nofp = pathlib.Path(directory) / "bench-nofp.data"
-    subprocess.run([PERF, "record", "-q", "-e", "cpu-clock", "-F", "997", "--call-graph", "dwarf,16384", "-m", "8M", "-o", nofp, "--", BIN / "bench-nofp-workload", "4"], check=True)
+    subprocess.run([PERF, "record", "-q", "-e", "cpu-clock", "-F", "997", "--call-graph", "dwarf,16384", "-m", "8M", "-o", nofp, "--", BIN / "bench-nofp-workload", "4"], check=True, stdout=subprocess.DEVNULL)
     recordings = [nofp]
     for name in ("compiler", "interpreter", "database", "compressor", "server", "second_compiler"):
         home = pathlib.Path(directory) / name

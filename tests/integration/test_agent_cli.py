@@ -1,17 +1,32 @@
 """The agent as a person uses it: modes, targets, exit codes, one sentence for each mistake."""
 import os
+import pathlib
 import pty
+import resource
 import subprocess
 import time
 
 import pytest
-from flamewire import BIN, TESTS_BIN, Tree, share_of, wait_until
+from flamewire import BIN, ROOT, TESTS_BIN, Tree, share_of, wait_until
 
 AGENT = BIN / "flamewire-agent"
 
 
 def run(*arguments, **options):
     return subprocess.run([str(AGENT), *map(str, arguments)], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, **options)
+
+
+# How many samples there must be depends on the CPU time that the target got, which on a busy machine is less than a CPU
+# for each thread. So it is asked of the kernel.
+def cpu_seconds(pid):
+    """Of all threads that live."""
+    return sum(int(path.read_text().split()[0]) for path in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+
+
+def ended_cpu_seconds():
+    """Of our children that were waited for, and theirs."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 @pytest.mark.parametrize(
@@ -60,7 +75,7 @@ def test_help_and_version():
                    "--interval", "--events", "--unwind", "--no-kernel", "--help", "--version"):
         assert option in usage.stdout, option
     version = run("--version")
-    assert version.returncode == 0 and (BIN.parent.parent / "VERSION").read_text().strip() in version.stdout or "0." in version.stdout
+    assert version.returncode == 0 and (ROOT / "VERSION").read_text().strip() in version.stdout
     assert os.uname().machine in version.stdout
 
 
@@ -81,27 +96,31 @@ def test_command_that_does_not_exist(tmp_path):
 
 def test_output_file_is_a_session(start, tmp_path):
     """--output writes a file that the server lists and replays, kernel names of the addresses seen included."""
+    before = ended_cpu_seconds()
     outcome = run("--output", tmp_path / "run.flw", "--frequency", 999, "--", TESTS_BIN / "shares-workload", 2)
+    used = ended_cpu_seconds() - before  # with the agent's own, some hundredths
     assert outcome.returncode == 0, outcome.stderr
     sessions = tmp_path / "data" / "sessions"
     sessions.mkdir(parents=True)
     os.rename(tmp_path / "run.flw", sessions / "run.flw")
     server = start.server("--binary", TESTS_BIN / "shares-workload")
     session = server.only_session()
-    assert session["state"] == "ended" and session["samples"] > 1000
+    assert session["state"] == "ended" and 0.85 * 999 * used < session["samples"] < 1.05 * 999 * used
     tree = Tree(server.get("/api/flamegraph", min_share=0))
     assert abs(share_of(tree.shares(), "burn_40") - 0.4) < 0.05
 
 
 def test_output_to_a_pipe(start, tmp_path):
     program = start.workload("shares", 20)
+    before = cpu_seconds(program.pid)
     outcome = subprocess.run([AGENT, "--output", "-", "--pid", str(program.pid), "--duration", "1", "--rounds", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30)
+    used = cpu_seconds(program.pid) - before
     assert outcome.returncode == 0 and outcome.stdout.startswith(b"FLMWIRE\n"), outcome.stderr
     sessions = tmp_path / "data" / "sessions"
     sessions.mkdir(parents=True)
     (sessions / "pipe.flw").write_bytes(outcome.stdout)
     session = start.server().only_session()
-    assert 1800 <= session["duration_ms"] <= 3000 and session["samples"] > 100
+    assert 1800 <= session["duration_ms"] <= 3000 and 0.5 * 99 * used < session["samples"] < 1.05 * 99 * used + 2
 
 
 def test_name_waits_for_the_process(start):
@@ -126,14 +145,16 @@ def test_listening_agent_and_commands(start):
     assert server.command("ping")["ok"]
     status = server.command("status")
     assert status["state"] == "idle" and status["agent_version"]
+    used, begin = cpu_seconds(program.pid), time.monotonic()
     listed = server.command("list_processes")["processes"]
+    percent = 100 * (cpu_seconds(program.pid) - used) / (time.monotonic() - begin)
     mine = next(process for process in listed if process["pid"] == program.pid)
-    assert mine["comm"] == "shares-workload" and mine["cpu"] > 50 and mine["user"] == "root" and "shares-workload" in mine["cmdline"]
+    assert mine["comm"] == "shares-workload" and mine["cpu"] > percent / 2 > 0 and mine["user"] == "root" and "shares-workload" in mine["cmdline"]
     verified = server.command("verify_pid", pid=program.pid)
     assert verified["exists"] and verified["info"]["comm"] == "shares-workload"
     begin = time.monotonic()
     probed = server.command("reprobe", pid=program.pid)
-    assert time.monotonic() - begin < 2 and "cpu-clock" in probed["record_events"]
+    assert time.monotonic() - begin < 10 and "cpu-clock" in probed["record_events"]
     assert server.command("stop")["error"] == "not profiling"
     started = server.command("start", pid=program.pid, frequency=499, duration=3)
     assert started["ok"] and started["pid"] == program.pid and started["frequency"] == 499 and started["duration"] == 3
@@ -149,9 +170,10 @@ def test_listening_agent_and_commands(start):
     wait_until(lambda: server.only_session()["samples"] > paused_at + 200, 10, "samples after resume")
     configured = server.command("configure", frequency=1999)
     assert configured["ok"] and configured["frequency"] <= 1999
-    before = server.only_session()["samples"]
+    before, used = server.only_session()["samples"], cpu_seconds(program.pid)
     time.sleep(2)
-    assert server.only_session()["samples"] - before > 4000  # two threads: more than 999 Hz each could give
+    used = cpu_seconds(program.pid) - used
+    assert server.only_session()["samples"] - before > 1.3 * 999 * used  # more than 999 Hz could give
     stopped = server.post("/api/stop")
     assert stopped["stopped"]
     wait_until(lambda: server.only_session()["state"] == "ended", 10, "the end")
@@ -169,7 +191,9 @@ def test_listening_agent_and_commands(start):
 def test_delay(start, tmp_path):
     """--delay leaves the first second out."""
     server = start.server()
+    before = ended_cpu_seconds()
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--delay", 1000, "--", TESTS_BIN / "shares-workload", 2)
     assert agent.wait() == 0
+    used = ended_cpu_seconds() - before
     wait_until(lambda: server.sessions() and server.only_session()["state"] == "ended", 20, "the end")
-    assert 850 < server.only_session()["samples"] < 1150
+    assert 0.3 < server.only_session()["samples"] / (999 * used) < 0.7

@@ -12,8 +12,9 @@
 namespace flamewire::server {
 namespace {
 
-constexpr std::string_view relayed[] = {"ping",  "status", "list_processes", "verify_pid", "reprobe",
-                                        "start", "stop",   "pause",          "resume",     "configure"};
+constexpr std::string_view relayed[] = {"ping",    "status",    "list_processes", "verify_pid",
+                                        "reprobe", "start",     "stop",           "pause",
+                                        "resume",  "configure", "counters",       "configure_metrics"};
 constexpr double default_timeout_s = 60, longest_timeout_s = 600;
 
 // A JSON object with nothing but these members.

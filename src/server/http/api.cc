@@ -27,6 +27,9 @@ constexpr Endpoint endpoints[] = {
     {"/api/thread-summary", Api::Way::session, "GET"},
     {"/api/thread-view", Api::Way::session, "GET"},
     {"/api/timeline", Api::Way::session, "GET"},
+    {"/api/counters", Api::Way::session, "GET"},
+    {"/api/metrics/current", Api::Way::session, "GET"},
+    {"/api/metrics/history", Api::Way::session, "GET"},
     {"/api/source", Api::Way::session, "GET"},
     {"/api/source-files", Api::Way::session, "GET"},
     {"/api/export/flamegraph", Api::Way::session, "GET"},
@@ -175,6 +178,9 @@ Answer Api::session_view(const Request& request) {
     if (path == "/api/thread-summary") return thread_summary_answer(session, request);
     if (path == "/api/thread-view") return thread_view_answer(session, request);
     if (path == "/api/timeline") return timeline_answer(session, request);
+    if (path == "/api/metrics/current") return metrics_current_answer(session);
+    if (path == "/api/metrics/history") return metrics_history_answer(session, request);
+    if (path == "/api/counters") return counters_answer(session, request);
     if (path == "/api/source") return source_answer(session, request, sources_);
     if (path == "/api/source-files") return source_files_answer(session, request);
     if (path == "/api/export/flamegraph") return export_flamegraph_answer(session, request);

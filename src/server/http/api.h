@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "server/http/counter_answers.h"
+#include "server/http/health_answers.h"
 #include "server/http/profile_answers.h"
 #include "server/http/request.h"
 #include "server/http/settings.h"

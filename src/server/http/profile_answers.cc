@@ -78,6 +78,32 @@ profile::Weight view_total(const profile::Store& store, const View& view) {
     return total;
 }
 
+// One row a thread or CPU, the busiest first; of more than a page can show the rest is left out, and said.
+void write_lanes(JsonWriter& json, const profile::Store& store, const profile::Filter& filter, std::size_t slices,
+                 bool cpus) {
+    constexpr std::size_t most_rows = 256;
+    std::vector<profile::LaneHistogram> lanes;
+    if (filter.end_ns > filter.start_ns)
+        lanes = histogram_by(store, filter, slices, cpus ? profile::Lanes::cpus : profile::Lanes::threads);
+    std::ranges::stable_sort(lanes, [](const auto& a, const auto& b) { return a.total.weight > b.total.weight; });
+    json.member("rows_left_out", lanes.size() - std::min(lanes.size(), most_rows));
+    if (lanes.size() > most_rows) lanes.resize(most_rows);
+    json.list("rows", lanes, [&](const profile::LaneHistogram& lane) {
+        json.object();
+        if (cpus) {
+            json.member("cpu", lane.id);
+        } else {
+            const profile::Thread& thread = store.threads()[lane.id];
+            json.member("tid", thread.tid);
+            json.member("pid", thread.pid);
+            json.member("comm", thread.comm);
+        }
+        json.list("samples", lane.slices, [&](const profile::Weight& weight) { json.number(weight.samples); });
+        json.list("weight", lane.slices, [&](const profile::Weight& weight) { json.number(weight.weight); });
+        json.end_object();
+    });
+}
+
 }  // namespace
 
 Answer flamegraph_answer(const Session& session, const Request& request) {
@@ -136,6 +162,9 @@ Answer thread_summary_answer(const Session& session, const Request& request) {
 }
 
 Answer timeline_answer(const Session& session, const Request& request) {
+    const std::string_view by = request.parameter("by").empty() ? "total" : request.parameter("by");
+    if (by != "total" && by != "thread" && by != "cpu")
+        return error_answer(400, "validation", "by is total, thread or cpu");
     std::uint64_t slices = 200;
     if (const auto text = request.parameter("slices"); !text.empty()) {
         const auto parsed = parse_integer("slices", text);
@@ -162,6 +191,7 @@ Answer timeline_answer(const Session& session, const Request& request) {
                     static_cast<double>(filter.end_ns - filter.start_ns) / 1e6 / static_cast<double>(slices));
         json.list("samples", weights, [&](const profile::Weight& weight) { json.number(weight.samples); });
         json.list("weight", weights, [&](const profile::Weight& weight) { json.number(weight.weight); });
+        if (by != "total") write_lanes(json, store, filter, slices, by == "cpu");
         json.end_object();
         return json_answer(json.take());
     });

@@ -64,6 +64,7 @@ Result<std::shared_ptr<Session>> Session::load(std::string id, std::string strea
         }
         if (!*record) break;
         const wire::SessionRecord& it = **record;
+        if (it.frame.flag == wire::Flag::metrics) (void)session->health_.add(it.frame.payload);
         if (it.frame.flag != wire::Flag::batch && it.frame.flag != wire::Flag::batch_zstd) continue;
         // A batch that is refused here was refused when it came, too: the notice is the same.
         if (auto taken = session->take_locked(it.frame.flag, it.frame.payload, it.arrival_ns, true); !taken)
@@ -176,6 +177,7 @@ Result<bool> Session::append(wire::Flag flag, std::string_view payload, std::int
 
 Result<bool> Session::keep(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns) {
     const std::lock_guard lock(ingest_mutex_);
+    if (flag == wire::Flag::metrics) (void)health_.add(payload);
     return append(flag, payload, arrival_ns);
 }
 

@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "profile/store.h"
+#include "server/session/health_history.h"
 #include "server/session/sequence.h"
 #include "server/session/session_info.h"
 #include "symbol/symbolizer.h"
@@ -52,7 +53,7 @@ public:
     // Appends one batch frame to the file, then to the store. not_found: of another recording; invalid: no batch (the
     // connection is not to be trusted); busy: the disk refused it (try the same frame again later; nothing was taken).
     Result<Taken> take(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
-    // Other frames that belong to the recording (metrics): kept in the file as received.
+    // Other frames that belong to the recording: kept in the file as received; health can be asked for.
     Result<bool> keep(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
 
     // Makes what was appended so far durable; the answer is the last seq that is.
@@ -76,6 +77,9 @@ public:
         const std::shared_lock lock(store_mutex_);
         return query(store_);
     }
+
+    // What its machine told of itself meanwhile.
+    [[nodiscard]] const HealthHistory& health() const { return health_; }
 
     [[nodiscard]] const std::string& id() const { return id_; }
     [[nodiscard]] const wire::RecordingId& recording() const { return recording_; }
@@ -124,6 +128,8 @@ private:
 
     mutable std::shared_mutex store_mutex_;
     profile::Store store_;
+
+    HealthHistory health_;
 
     std::mutex symbols_mutex_;  // one resolver at a time
     std::uint64_t symbol_generation_ = 0;

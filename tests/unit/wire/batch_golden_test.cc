@@ -187,6 +187,59 @@ TEST_CASE("what became of the stacks of a process, and what was asked for") {
     REQUIRE(decoded(expected) == batch);
 }
 
+TEST_CASE("a reading of counters is columns; those that are all zero stay away") {
+    Batch batch = header_batch();
+    CounterReading reading{.start_ns = 1000, .end_ns = 1500, .after_gap = true, .values = {}};
+    reading.values = {{.name = 1, .unit = 2, .thread = 5, .value = 300, .enabled_ns = 10, .running_ns = 5},
+                      {.name = 3, .unit = 2, .status = CounterStatus::forbidden}};
+    batch.counters = {reading, {}};
+    const std::string expected = header_hex() +
+                                 "b20225"
+                                 "08e807"
+                                 "10dc0b"
+                                 "1801"
+                                 "22020103"
+                                 "2a020202"
+                                 "3a020500"
+                                 "4a020004"
+                                 "5203ac0200"
+                                 "5a020a00"
+                                 "62020500"
+                                 "b2020a"
+                                 "2200"
+                                 "2a00"
+                                 "5200"
+                                 "5a00"
+                                 "6200";
+    const std::string bytes = to_hex(encode(batch, {}));
+    CHECK(bytes == expected);
+    REQUIRE(decoded(expected) == batch);
+
+    // A status of a later version says nothing of the value.
+    const Batch later = decoded(header_hex() +
+                                "b20212"
+                                "220101"
+                                "2a0102"
+                                "4a0109"
+                                "520101"
+                                "5a0101"
+                                "620101");
+    REQUIRE(later.counters.at(0).values.at(0).status == CounterStatus::not_counted);
+    // Columns of different lengths; an end before its beginning.
+    EventPeriods periods;
+    for (const char* broken : {"b20209"
+                               "220101"
+                               "2a0102"
+                               "520101",
+                               "b20204"
+                               "0802"
+                               "1001"}) {
+        const auto bytes_of = from_hex(header_hex() + broken);
+        REQUIRE(bytes_of);
+        CHECK_FALSE(decode(as_bytes_view(*bytes_of), periods));
+    }
+}
+
 TEST_CASE("peek_header reads the four fields and nothing else") {
     const auto header = peek_header(as_bytes_view(*from_hex(header_hex() + "2001"
                                                                            "ba0106"
@@ -287,6 +340,13 @@ Batch random_batch(std::mt19937_64& random, const EventPeriods& periods) {
         batch.losses.push_back({static_cast<LossReason>(up_to(8)), wide(), wide(), wide(), u32(2), u32(9)});
     for (auto n = up_to(2); n-- > 0;) batch.symbols.push_back({u32(9), wide(), wide(), u32(9)});
     for (auto n = up_to(1); n-- > 0;) batch.notices.push_back({"code", "text", ""});
+    for (auto n = up_to(2); n-- > 0;)
+        batch.counters.push_back({.start_ns = up_to(1000),
+                                  .end_ns = 1000 + wide() / 2,
+                                  .after_gap = up_to(1) != 0,
+                                  .values = std::vector<CounterValue>(
+                                      u32(5), {u32(9), u32(9), u32(1), u32(1), u32(1),
+                                               static_cast<CounterStatus>(up_to(4)), wide(), wide(), wide()})});
     for (auto n = up_to(2); n-- > 0;)
         batch.unwinds.push_back({u32(9), static_cast<StackMode>(up_to(3)), std::string(up_to(90), 'w'), wide(), wide(),
                                  wide(), wide(), wide(), wide(), wide(), wide()});

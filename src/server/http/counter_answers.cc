@@ -1,0 +1,239 @@
+#include "server/http/counter_answers.h"
+
+#include <algorithm>
+#include <map>
+
+#include "counters/derive.h"
+#include "profile/query.h"
+#include "server/http/view.h"
+#include "server/session/json_writer.h"
+
+namespace flamewire::server {
+namespace {
+
+using profile::CounterPoint;
+using profile::CounterSeries;
+using wire::CounterStatus;
+
+enum class By { total, thread, cpu };
+
+constexpr double ns_per_ms = 1e6;
+
+Result<By> parse_by(std::string_view text) {
+    if (text.empty() || text == "total") return By::total;
+    if (text == "thread") return By::thread;
+    if (text == "cpu") return By::cpu;
+    return fail(ErrorCode::invalid, "by is total, thread or cpu");
+}
+
+std::string_view name_of(CounterStatus status) {
+    switch (status) {
+        case CounterStatus::counted:
+            return "counted";
+        case CounterStatus::not_counted:
+            return "not_counted";
+        case CounterStatus::unsupported:
+            return "unsupported";
+        case CounterStatus::never_counts:
+            return "never_counts";
+        case CounterStatus::forbidden:
+            return "forbidden";
+    }
+    return "not_counted";
+}
+
+// One thread, one CPU, or the whole target.
+struct Scope {
+    profile::ThreadId thread = 0;
+    std::uint32_t cpu_plus_1 = 0;
+    auto operator<=>(const Scope&) const = default;
+};
+
+struct Group {
+    std::vector<const CounterSeries*> series;
+    std::uint64_t elapsed_ns = 0;            // that its counters saw of the window
+    std::uint64_t first_ns = 0;              // when counting began
+    std::uint64_t start_ns = 0, end_ns = 0;  // first and last reading of the window
+};
+
+By kind_of(const CounterSeries& series) {
+    if (series.key.cpu_plus_1 != 0) return By::cpu;
+    return series.key.thread != 0 ? By::thread : By::total;
+}
+
+counters::Sum sum_of(const profile::Store& store, const CounterSeries& series, std::span<const CounterPoint> points) {
+    counters::Sum sum{std::string(store.string(series.key.name)),
+                      std::string(store.string(series.key.unit)),
+                      std::string(store.string(series.key.part)),
+                      CounterStatus::not_counted,
+                      0,
+                      0,
+                      0};
+    if (!points.empty()) sum.status = points.front().status;
+    for (const CounterPoint& point : points)
+        counters::add(sum, {{}, {}, {}, point.status, point.value, point.enabled_ns, point.running_ns});
+    return sum;
+}
+
+struct Window {
+    std::uint64_t start_ns = 0, end_ns = 0, origin_ns = 0;
+    [[nodiscard]] double ms(std::uint64_t time_ns) const {
+        return (static_cast<double>(time_ns) - static_cast<double>(origin_ns)) / ns_per_ms;
+    }
+};
+
+void write_line(JsonWriter& json, const counters::Line& line) {
+    json.member("name", line.sum.name);
+    json.member("unit", line.sum.unit);
+    json.member("status", name_of(line.sum.status));
+    const bool counted = line.sum.status == CounterStatus::counted;
+    if (counted && line.value) json.member("value", *line.value);
+    if (counted && line.percent_counted) json.member("percent_counted", *line.percent_counted);
+    if (counted && line.per_second) json.member("per_second", *line.per_second);
+    std::vector<counters::Derived> derived;
+    if (counted && line.derived) derived.push_back({*line.derived, line.derived_label});
+    if (counted) derived.insert(derived.end(), line.more.begin(), line.more.end());
+    json.list("derived", derived, [&](const counters::Derived& figure) {
+        json.object();
+        json.member("value", figure.value);
+        json.member("label", figure.label);
+        json.end_object();
+    });
+}
+
+// The intervals of all series with this name (of a hybrid CPU, one a part), scaled, where each ends.
+void write_series(JsonWriter& json, const Group& group, const profile::Store& store, std::string_view name,
+                  const Window& window) {
+    std::map<std::uint64_t, std::pair<std::uint64_t, double>> values;  // end -> start, value
+    for (const CounterSeries* series : group.series) {
+        if (store.string(series->key.name) != name) continue;
+        for (const CounterPoint& point : profile::points_between(*series, window.start_ns, window.end_ns)) {
+            const auto value =
+                counters::scaled({{}, {}, {}, point.status, point.value, point.enabled_ns, point.running_ns});
+            if (point.status != CounterStatus::counted || !value) continue;
+            auto& [start, sum] = values[point.end_ns];
+            start = point.start_ns;
+            sum += *value;
+        }
+    }
+    json.key("series");
+    json.object();
+    json.list("start_ms", values, [&](const auto& entry) { json.number(window.ms(entry.second.first)); });
+    json.list("end_ms", values, [&](const auto& entry) { json.number(window.ms(entry.first)); });
+    json.list("value", values, [&](const auto& entry) { json.number(entry.second.second); });
+    json.end_object();
+}
+
+// The sampled event that counts the same; 0: none does.
+profile::EventId sampled_event(const profile::Store& store, std::string_view counter) {
+    const auto events = store.events();
+    for (profile::EventId id = 1; id < events.size(); ++id) {
+        if (events[id].name == counter) return id;
+        if (counter == "task-clock" && events[id].name == "cpu-clock") return id;
+    }
+    return 0;
+}
+
+void write_group(JsonWriter& json, const profile::Store& store, const Scope& scope, const Group& group,
+                 const Window& window) {
+    json.object();
+    if (scope.thread != 0) {
+        const profile::Thread& thread = store.threads()[scope.thread];
+        json.key("thread");
+        json.object();
+        json.member("tid", thread.tid);
+        json.member("pid", thread.pid);
+        json.member("comm", thread.comm);
+        json.end_object();
+    }
+    if (scope.cpu_plus_1 != 0) json.member("cpu", scope.cpu_plus_1 - 1);
+    json.member("first_ms", window.ms(group.first_ns));
+    json.member("elapsed_ms", static_cast<double>(group.elapsed_ns) / ns_per_ms);
+    std::vector<counters::Sum> sums;
+    for (const CounterSeries* series : group.series)
+        sums.push_back(sum_of(store, *series, profile::points_between(*series, window.start_ns, window.end_ns)));
+    json.list("counters", counters::derive(sums, group.elapsed_ns), [&](const counters::Line& line) {
+        json.object();
+        write_line(json, line);
+        json.list("parts", line.parts, [&](const counters::Line& part) {
+            json.object();
+            json.member("part", part.sum.part);
+            write_line(json, part);
+            json.end_object();
+        });
+        const bool whole = scope == Scope{};
+        const profile::EventId event = whole ? sampled_event(store, line.sum.name) : 0;
+        if (event != 0 && line.value && *line.value > 0) {
+            profile::Filter filter;
+            filter.event = event;
+            filter.start_ns = group.start_ns;
+            filter.end_ns = group.end_ns;
+            profile::Weight sampled;
+            for (const profile::Weight& slice : profile::histogram(store, filter, 1)) sampled += slice;
+            json.member("coverage_percent", 100.0 * static_cast<double>(sampled.weight) / *line.value);
+        }
+        write_series(json, group, store, line.sum.name, window);
+        json.end_object();
+    });
+    json.end_object();
+}
+
+// Time in which the group's counters counted, and when that began. All series of a scope are read together.
+void measure(Group& group, const Window& window) {
+    for (const CounterSeries* series : group.series) {
+        const auto points = profile::points_between(*series, window.start_ns, window.end_ns);
+        std::uint64_t elapsed = 0;
+        for (const CounterPoint& point : points) elapsed += point.end_ns - point.start_ns;
+        group.elapsed_ns = std::max(group.elapsed_ns, elapsed);
+        if (!points.empty()) {
+            group.start_ns =
+                group.start_ns == 0 ? points.front().start_ns : std::min(group.start_ns, points.front().start_ns);
+            group.end_ns = std::max(group.end_ns, points.back().end_ns);
+        }
+        if (!series->points.empty() && (group.first_ns == 0 || series->points.front().start_ns < group.first_ns))
+            group.first_ns = series->points.front().start_ns;
+    }
+}
+
+}  // namespace
+
+Answer counters_answer(const Session& session, const Request& request) {
+    const auto by = parse_by(request.parameter("by"));
+    if (!by) return error_answer(by.error());
+    auto parameters = parse_view(request);
+    if (!parameters) return error_answer(parameters.error());
+    parameters->event.clear();
+    return session.read([&](const profile::Store& store) -> Answer {
+        const profile::CounterHistory& history = store.counters();
+        // Without samples a session begins with its first reading.
+        std::uint64_t origin_ns = session.start_ns();
+        std::map<Scope, Group> groups;
+        for (const CounterSeries& series : history.series()) {
+            if (origin_ns == 0 && !series.points.empty()) origin_ns = series.points.front().start_ns;
+            if (kind_of(series) == *by) groups[{series.key.thread, series.key.cpu_plus_1}].series.push_back(&series);
+        }
+        const auto view = resolve_view(*parameters, store, origin_ns);
+        if (!view) return error_answer(view.error());
+        const Window window{view->filter.start_ns, view->filter.end_ns, origin_ns};
+        JsonWriter json;
+        json.object();
+        json.member("session", session.id());
+        json.member("data_version", store.version());
+        json.member("by", *by == By::total ? "total" : *by == By::thread ? "thread" : "cpu");
+        if (history.coarse_until_ns() != 0) json.member("coarse_until_ms", window.ms(history.coarse_until_ns()));
+        json.key("groups");
+        json.array();
+        for (auto& [scope, group] : groups) {
+            if (*by == By::thread && !view->filter.tids.empty() &&
+                std::ranges::find(view->filter.tids, store.threads()[scope.thread].tid) == view->filter.tids.end())
+                continue;
+            measure(group, window);
+            write_group(json, store, scope, group, window);
+        }
+        json.end_array();
+        json.end_object();
+        return json_answer(json.take());
+    });
+}
+
+}  // namespace flamewire::server

@@ -1,0 +1,44 @@
+#include "server/http/health_answers.h"
+
+#include <fmt/format.h>
+
+#include "server/http/view.h"
+#include "server/session/json_writer.h"
+
+namespace flamewire::server {
+
+Answer metrics_current_answer(const Session& session) {
+    JsonWriter json;
+    json.object();
+    for (const auto& [type, frames] : session.health().newest()) {
+        json.key(type);
+        json.raw(type == "process" ? frames.front().json : frames.back().json);
+        if (type == "process")
+            json.list("processes", frames, [&](const HealthHistory::Frame& frame) { json.raw(frame.json); });
+    }
+    json.end_object();
+    return json_answer(json.take());
+}
+
+Answer metrics_history_answer(const Session& session, const Request& request) {
+    const std::string_view asked = request.parameter("type");
+    const std::string_view type = asked.empty() ? "system" : asked;
+    if (!is_health_type(type))
+        return error_answer(400, "validation",
+                            fmt::format("type is system, process, network, disk, threads or agent, not {:.40}", type));
+    const auto parameters = parse_view(request);
+    if (!parameters) return error_answer(parameters.error());
+    // No event is meant, only the times.
+    const auto view = resolve_view(
+        {.event = {}, .start_ms = parameters->start_ms, .end_ms = parameters->end_ms, .pids = {}, .tids = {}},
+        profile::Store(), session.start_ns());
+    if (!view) return error_answer(view.error());
+    JsonWriter json;
+    json.array();
+    for (const HealthHistory::Frame& frame : session.health().between(type, view->filter.start_ns, view->filter.end_ns))
+        json.raw(frame.json);
+    json.end_array();
+    return json_answer(json.take());
+}
+
+}  // namespace flamewire::server

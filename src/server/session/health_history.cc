@@ -1,0 +1,79 @@
+#include "server/session/health_history.h"
+
+#include <rapidjson/document.h>
+
+#include <algorithm>
+#include <array>
+
+#include "server/session/json_writer.h"
+
+namespace flamewire::server {
+
+namespace {
+
+constexpr std::array<std::string_view, 6> types{"system", "process", "network", "disk", "threads", "agent"};
+constexpr std::size_t max_frame_bytes = 256 << 10;
+// Frames of one round are this close to each other.
+constexpr std::uint64_t round_ns = 500'000'000;
+
+}  // namespace
+
+bool is_health_type(std::string_view type) { return std::ranges::find(types, type) != types.end(); }
+
+bool HealthHistory::add(std::string_view json) {
+    if (json.size() > max_frame_bytes || !is_valid_utf8(json)) return false;
+    rapidjson::Document document;
+    document.Parse<rapidjson::kParseIterativeFlag>(json.data(), json.size());
+    if (document.HasParseError() || !document.IsObject()) return false;
+    const auto type = document.FindMember("type");
+    const auto time = document.FindMember("mono_ns");
+    if (type == document.MemberEnd() || !type->value.IsString() || time == document.MemberEnd() ||
+        !time->value.IsUint64())
+        return false;
+    const std::string_view name(type->value.GetString(), type->value.GetStringLength());
+    if (!is_health_type(name)) return false;
+    const std::uint64_t mono_ns = time->value.GetUint64();
+    const std::lock_guard lock(mutex_);
+    std::vector<Frame>& frames = frames_[std::string(name)];
+    if (!frames.empty() && mono_ns < frames.back().mono_ns) return false;
+    frames.push_back({mono_ns, std::string(json)});
+    if (frames.size() <= max_frames_) return true;
+    // Whole rounds: the frames of several processes stay together.
+    std::size_t kept = 0, round = 0;
+    const std::size_t half = frames.size() / 2;
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+        if (i > 0 && frames[i].mono_ns > frames[i - 1].mono_ns + round_ns) ++round;
+        if (i < half && round % 2 == 1) continue;
+        if (kept != i) frames[kept] = std::move(frames[i]);
+        ++kept;
+    }
+    frames.resize(kept);
+    // Rounds that are too large to be thinned (one process each 0.1 s): the oldest go.
+    if (kept > max_frames_) frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(kept / 2));
+    return true;
+}
+
+std::map<std::string, std::vector<HealthHistory::Frame>> HealthHistory::newest() const {
+    const std::lock_guard lock(mutex_);
+    std::map<std::string, std::vector<Frame>> result;
+    for (const auto& [type, frames] : frames_) {
+        std::size_t first = frames.size() - 1;
+        // Of processes each has a frame in a round; of all else there is one.
+        while (type == "process" && first > 0 && frames[first - 1].mono_ns + round_ns >= frames.back().mono_ns) --first;
+        result[type].assign(frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end());
+    }
+    return result;
+}
+
+std::vector<HealthHistory::Frame> HealthHistory::between(std::string_view type, std::uint64_t start_ns,
+                                                         std::uint64_t end_ns) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = frames_.find(type);
+    if (found == frames_.end()) return {};
+    const auto before = [](const Frame& frame, std::uint64_t time) { return frame.mono_ns < time; };
+    const auto first = std::lower_bound(found->second.begin(), found->second.end(), start_ns, before);
+    const auto last = std::lower_bound(first, found->second.end(), end_ns, before);
+    return {first, last};
+}
+
+}  // namespace flamewire::server

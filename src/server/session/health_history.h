@@ -1,0 +1,39 @@
+// The health frames of a session: newest of each type, and what came before. Bounded: when there are too many of a type,
+// every second one of the older half goes, so the last hour is in full and a day is there in steps. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace flamewire::server {
+
+class HealthHistory {
+public:
+    explicit HealthHistory(std::size_t max_frames_of_type = 3600) : max_frames_(max_frames_of_type) {}
+
+    // One flag-4 payload. False: no object with a known `type` and a `mono_ns`; it is not kept.
+    bool add(std::string_view json);
+
+    struct Frame {
+        std::uint64_t mono_ns = 0;
+        std::string json;  // as received; valid JSON
+    };
+    // Newest frame of each type. `process` and other types that come once for each process: of the newest round.
+    [[nodiscard]] std::map<std::string, std::vector<Frame>> newest() const;
+    // Frames of a type with start_ns <= mono_ns < end_ns, oldest first.
+    [[nodiscard]] std::vector<Frame> between(std::string_view type, std::uint64_t start_ns, std::uint64_t end_ns) const;
+
+private:
+    std::size_t max_frames_;
+    mutable std::mutex mutex_;
+    std::map<std::string, std::vector<Frame>, std::less<>> frames_;
+};
+
+// system, process, network, disk, threads, agent
+bool is_health_type(std::string_view type);
+
+}  // namespace flamewire::server

@@ -1,0 +1,65 @@
+#include "server/session/health_history.h"
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+using namespace flamewire::server;
+
+namespace {
+
+constexpr std::uint64_t second = 1'000'000'000;
+
+std::string frame(std::string_view type, std::uint64_t mono_ns, std::string_view more = "") {
+    return fmt::format(R"({{"type":"{}","mono_ns":{}{}}})", type, mono_ns, more);
+}
+
+}  // namespace
+
+TEST_CASE("health: the newest of each type, and of processes those of the newest round") {
+    HealthHistory health;
+    CHECK(health.newest().empty());
+    REQUIRE(health.add(frame("system", 2 * second)));
+    REQUIRE(health.add(frame("process", 2 * second, R"(,"pid":1)")));
+    REQUIRE(health.add(frame("system", 4 * second)));
+    REQUIRE(health.add(frame("process", 4 * second, R"(,"pid":1)")));
+    REQUIRE(health.add(frame("process", 4 * second + 1000, R"(,"pid":2)")));
+    const auto newest = health.newest();
+    REQUIRE(newest.size() == 2);
+    CHECK(newest.at("system").back().mono_ns == 4 * second);
+    REQUIRE(newest.at("process").size() == 2);
+    CHECK(newest.at("process").front().json == frame("process", 4 * second, R"(,"pid":1)"));
+}
+
+TEST_CASE("health: a window of time, its end excluded") {
+    HealthHistory health;
+    for (std::uint64_t i = 1; i <= 10; ++i) REQUIRE(health.add(frame("network", i * second)));
+    CHECK(health.between("network", 3 * second, 6 * second).size() == 3);
+    CHECK(health.between("network", 0, UINT64_MAX).size() == 10);
+    CHECK(health.between("disk", 0, UINT64_MAX).empty());
+}
+
+TEST_CASE("health: what is no frame is not kept") {
+    HealthHistory health;
+    for (const char* bad :
+         {"", "[]", "{", R"({"type":"system"})", R"({"type":"other","mono_ns":1})", R"({"type":"system","mono_ns":-1})",
+          R"({"type":"system","mono_ns":1.5})", "{\"type\":\"system\",\"mono_ns\":1,\"x\":\"\xff\"}"})
+        CHECK_FALSE(health.add(bad));
+    CHECK_FALSE(health.add(frame("system", 1, fmt::format(R"(,"x":"{}")", std::string(300 << 10, 'x')))));
+    CHECK_FALSE(health.add(std::string(200'000, '[')));
+    REQUIRE(health.add(frame("system", 5)));
+    CHECK_FALSE(health.add(frame("system", 4)));  // time does not go back
+    CHECK(health.newest().at("system").size() == 1);
+}
+
+TEST_CASE("health: a day stays within its bounds, with its newest part in full") {
+    HealthHistory health(1000);
+    const std::uint64_t rounds = 24 * 3600 / 2;
+    for (std::uint64_t i = 0; i < rounds; ++i) REQUIRE(health.add(frame("system", i * 2 * second)));
+    const auto all = health.between("system", 0, UINT64_MAX);
+    CHECK(all.size() <= 1000);
+    CHECK(all.size() > 500);
+    CHECK(all.front().mono_ns == 0);
+    CHECK(all.back().mono_ns == (rounds - 1) * 2 * second);
+    for (std::size_t i = all.size() - 200; i < all.size(); ++i)
+        REQUIRE(all[i].mono_ns - all[i - 1].mono_ns == 2 * second);
+}
