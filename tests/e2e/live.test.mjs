@@ -226,6 +226,26 @@ step('a thread is a filter', async () => {
   await page.waitForFunction((weight) => window.__flamewire.state().total > weight * 1.5, some);
 });
 
+step('counters and health are those of the target', async () => {
+  await page.click('#tab-counters');
+  const clock = page.locator('tr[data-counter="task-clock"]');
+  await clock.waitFor();
+  const utilized = async () => Number((await clock.textContent()).match(/([\d.]+) CPUs utilized/)?.[1]);
+  const { body } = await api(`/api/counters?session=${recorded}`);
+  const counted = body.groups[0].counters.find((counter) => counter.name === 'task-clock');
+  assert.ok(Math.abs((await utilized()) - counted.derived[0].value) < 0.3, `${await utilized()}`);
+  assert.match(await page.locator('tr[data-counter="context-switches"]').textContent(), /\d/);
+  await page.locator('[data-health="CPU"]').waitFor();
+  await shot('counters-dark');
+  await page.getByRole('button', { name: 'By thread' }).click();
+  await page.locator('.counter-group', { hasText: 'city-1' }).waitFor();
+  await shot('counters-by-thread-dark');
+  await page.getByRole('button', { name: 'Stop counting so' }).click();
+  await clock.waitFor();
+  await page.click('#tab-flame');
+  await settled(page);
+});
+
 step('brushing the time strip filters every view', async () => {
   const strip = await page.locator('#time-strip').boundingBox();
   const y = strip.y + strip.height / 2;

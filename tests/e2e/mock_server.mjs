@@ -258,6 +258,25 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
       const samples = Array.from({ length: slices }, (_, i) => Math.round((60 + 50 * Math.sin(i / 17) + 25 * next()) * (i > 210 && i < 236 ? 0.1 : 1)));
       return { ...view, start_ms: 0, slice_ms: 42_000 / slices, samples, weight: samples.map((s) => s * 1e6) };
     }
+    if (path === '/api/counters') {
+      const by = params.get('by') ?? 'total';
+      const series = { start_ms: [0, 500, 1000], end_ms: [500, 1000, 1500], value: [5e8, 9e8, 6e8] };
+      const none = { start_ms: [], end_ms: [], value: [] };
+      const counters = [
+        { name: 'cycles', unit: 'cycles', status: 'unsupported', derived: [], parts: [], series: none },
+        { name: 'branch-misses', unit: 'misses', status: 'counted', value: 123456, percent_counted: 49.7, per_second: 61728, derived: [{ value: 2.5, label: '% of all branches' }], parts: [], series },
+        { name: 'task-clock', unit: 'ns', status: 'counted', value: 2e9, percent_counted: 100, per_second: 1.33e9, derived: [{ value: 1.333, label: 'CPUs utilized' }], parts: [], coverage_percent: 98.2, series },
+      ];
+      const groups = by === 'thread' ? [] : [{ first_ms: 3, elapsed_ms: 1500, counters }];
+      return { session: SESSION, data_version: view.data_version, by, coarse_until_ms: 700, groups };
+    }
+    if (path === '/api/metrics/current')
+      return {
+        system: { type: 'system', mono_ns: 1, cpu: { overall_pct: 96.5, num_cores: 2 }, mem: { total_kb: 4_000_000, used_kb: 3_480_000, used_pct: 87 }, load: { avg_1m: 1.25 }, uptime_sec: 90_000 },
+        process: { type: 'process', mono_ns: 1, pid: 4711, comm: 'city', cpu_pct: 180, rss_kb: 20_480, oom_score: 12 },
+        processes: [{ type: 'process', mono_ns: 1, pid: 4711, comm: 'city', cpu_pct: 180, rss_kb: 20_480, oom_score: 12 }],
+        agent: { type: 'agent', mono_ns: 1, cpu_pct: 0.6, rss_kb: 4800 },
+      };
     if (path === '/api/thread-summary') {
       const threads = Array.from({ length: 9 }, (_, i) => ({
         tid: 4711 + i, pid: 4711, comm: ['city-1', 'city-2', 'logger', 'city-io'][i % 4], samples: 20_000 >> i, weight: 2e10 / 2 ** i, percent: 50 / 2 ** i,

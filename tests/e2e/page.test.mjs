@@ -327,6 +327,23 @@ test('three tabs share one event stream, also when the first is closed', () =>
     assert.deepEqual([...problems, ...others.flatMap((other) => other.problems)], []);
   }));
 
+test('counters have words where there is no value, and the machine its limits', () =>
+  withPage({ size: 200, theme: 'dark', hash: `#counters?session=${SESSION}` }, async ({ page }) => {
+    const row = (name) => page.locator(`tr[data-counter="${name}"]`);
+    await row('task-clock').waitFor();
+    assert.match(await row('cycles').textContent(), /cycles\s*not supported/);
+    assert.doesNotMatch(await row('cycles').textContent(), /\d/);
+    assert.match(await row('branch-misses').textContent(), /123,456.*61\.7 k\/s.*2\.50 % of all branches.*49\.7 %/);
+    assert.match(await row('task-clock').textContent(), /2\.00 s.*1\.333 CPUs utilized.*98\.2 %/);
+    assert.match(await row('task-clock').locator('path').getAttribute('d'), /^M0\.0 .*H120\.0$/);
+    const grades = await page.locator('[data-health]').evaluateAll((cards) => Object.fromEntries(cards.map((card) => [card.dataset.health, card.className.match(/health-(ok|warning|critical)/)[1]])));
+    assert.deepEqual([grades.CPU, grades.Memory, grades.Load, grades.Temperature], ['critical', 'warning', 'ok', 'ok']);
+    assert.match(await page.locator('[data-health="Temperature"]').textContent(), /–/);
+    await shot(page, 'counters-dark');
+    await page.getByRole('button', { name: 'By thread' }).click();
+    await page.getByText('Nothing was counted by thread yet').waitFor();
+  }));
+
 test('losses and notices are in sight', () =>
   withPage({}, async ({ page }) => {
     await settled(page);

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import type { Loss, SourceLine } from '../src/api/types';
 import { query } from '../src/api/client';
 import { defaultView, formatHash, parseHash } from '../src/store/url';
+import { counterRate, counterValue, derivedText, level, shareCounted, sparkPath, statusWord } from '../src/text/counters';
 import { axisTime, bytes, count, duration, percent, short, splitPath, ticks, weight } from '../src/text/format';
 import { hotLines, nextHot } from '../src/text/heat';
 import { commentStarts, highlightLine } from '../src/text/highlight';
@@ -160,4 +161,33 @@ test('the ways in which stacks are found, the most used first', () => {
   assert.equal(modesOf({ unwind: 'dwarf', unwind_processes: [{ mode: 'fp', samples: 1 }] }), 'dwarf: fp');
   assert.equal(settingsOf({ stack_bytes: 16384, max_depth: 1024 }), 'copies of up to 16.0 KiB a stack, at most 1,024 frames');
   assert.equal(settingsOf({ stack_bytes: 0, max_depth: 127 }), 'at most 127 frames');
+});
+
+test('counters in words and figures', () => {
+  assert.equal(statusWord('counted'), null);
+  assert.equal(statusWord('unsupported')!.word, 'not supported');
+  assert.equal(counterValue(1234567, 'faults'), '1,234,567');
+  assert.equal(counterValue(2_500_000_000, 'ns'), '2.50 s');
+  assert.equal(counterRate(12_340, 'faults'), '12.3 k/s');
+  assert.equal(counterRate(1e9, 'ns'), '');
+  assert.equal(derivedText({ value: 1.9987, label: 'CPUs utilized' }), '1.999 CPUs utilized');
+  assert.equal(derivedText({ value: 2.514, label: '% of all branches' }), '2.51 % of all branches');
+  assert.equal(derivedText({ value: NaN, label: 'insn per cycle' }), '');
+  assert.equal(shareCounted(100), '');
+  assert.equal(shareCounted(33.33), '33.3 %');
+});
+
+test('a line of rates: intervals of different lengths, and no line where nothing was counted', () => {
+  assert.equal(sparkPath({ start_ms: [], end_ms: [], value: [] }, 100, 10), '');
+  // 10 a ms for 1 s, 5 a ms for 2 s; then a gap of 1 s, then 10 a ms again.
+  const path = sparkPath({ start_ms: [0, 1000, 4000], end_ms: [1000, 3000, 5000], value: [10_000, 10_000, 10_000] }, 100, 10);
+  assert.equal(path, 'M0.0 0.0H20.0L20.0 5.0H60.0M80.0 0.0H100.0');
+});
+
+test('limits of health', () => {
+  assert.deepEqual([79.9, 80, 94.9, 95].map((value) => level('cpu', value)), ['ok', 'warning', 'warning', 'critical']);
+  assert.deepEqual([84, 85, 95].map((value) => level('mem', value)), ['ok', 'warning', 'critical']);
+  assert.deepEqual([499, 500, 800].map((value) => level('oom', value)), ['ok', 'warning', 'critical']);
+  assert.equal(level('temp', undefined), 'ok');
+  assert.equal(level('cpu', null), 'ok');
 });

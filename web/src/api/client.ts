@@ -4,9 +4,11 @@ import type {
   CommandName,
   Config,
   ConfigPatch,
+  Counters,
   ErrorBody,
   FlameGraph,
   Functions,
+  Health,
   Reply,
   Session,
   SessionList,
@@ -101,6 +103,8 @@ export const api = {
   threads: (v: ViewParams, signal?: AbortSignal) => call<ThreadSummary>(`/api/thread-summary${query(view(v))}`, { signal }),
   timeline: (v: ViewParams, slices: number, signal?: AbortSignal) =>
     call<Timeline>(`/api/timeline${query({ ...view(v), slices })}`, { signal }),
+  counters: (v: ViewParams, by: string, signal?: AbortSignal) => call<Counters>(`/api/counters${query({ ...view({ ...v, event: '', pid: [] }), by })}`, { signal }),
+  health: (session: string, signal?: AbortSignal) => call<Health>(`/api/metrics/current${query({ session })}`, { signal }),
   sourceFiles: (v: ViewParams, signal?: AbortSignal) => call<SourceFiles>(`/api/source-files${query(view(v))}`, { signal }),
   source: (v: ViewParams, file: string, signal?: AbortSignal) =>
     call<Source>(`/api/source${query({ ...view(v), file })}`, { signal }),

@@ -316,6 +316,8 @@ export interface paths {
                     /** @description one or several, comma-separated */
                     tid?: components["parameters"]["tid"];
                     slices?: number;
+                    /** @description also a row for each thread or CPU */
+                    by?: "total" | "thread" | "cpu";
                 };
                 header?: never;
                 path?: never;
@@ -330,6 +332,147 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["Timeline"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/counters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What was counted in a window of time, with the figures that perf stat derives. An interval belongs to the window by its middle. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description session id, see /api/sessions */
+                    session?: components["parameters"]["session"];
+                    /** @description ms since the session's start, inclusive */
+                    start?: components["parameters"]["start"];
+                    /** @description ms since the session's start, exclusive */
+                    end?: components["parameters"]["end"];
+                    /** @description one or several, comma-separated */
+                    tid?: components["parameters"]["tid"];
+                    /** @description thread and cpu: what the agent's command `counters` opened */
+                    by?: "total" | "thread" | "cpu";
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Counters"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/metrics/current": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The newest health frame of each type, and in processes those of all processes of the newest round */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description session id, see /api/sessions */
+                    session?: components["parameters"]["session"];
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            system?: components["schemas"]["HealthFrame"];
+                            process?: components["schemas"]["HealthFrame"];
+                            processes?: components["schemas"]["HealthFrame"][];
+                            network?: components["schemas"]["HealthFrame"];
+                            disk?: components["schemas"]["HealthFrame"];
+                            threads?: components["schemas"]["HealthFrame"];
+                            agent?: components["schemas"]["HealthFrame"];
+                        };
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/metrics/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Health frames of one type in a window of time, oldest first. Of more than 3,600 every second one of the older half is left out, again and again. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description session id, see /api/sessions */
+                    session?: components["parameters"]["session"];
+                    /** @description ms since the session's start, inclusive */
+                    start?: components["parameters"]["start"];
+                    /** @description ms since the session's start, exclusive */
+                    end?: components["parameters"]["end"];
+                    type?: "system" | "process" | "network" | "disk" | "threads" | "agent";
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["HealthFrame"][];
                     };
                 };
                 default: components["responses"]["Error"];
@@ -787,7 +930,7 @@ export interface paths {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        cmd: "ping" | "status" | "list_processes" | "verify_pid" | "reprobe" | "start" | "stop" | "pause" | "resume" | "configure";
+                        cmd: "ping" | "status" | "list_processes" | "verify_pid" | "reprobe" | "start" | "stop" | "pause" | "resume" | "configure" | "counters" | "configure_metrics";
                         args?: Record<string, never>;
                         /**
                          * @description seconds
@@ -1315,6 +1458,82 @@ export interface components {
             slice_ms: number;
             samples: number[];
             weight: number[];
+            /** @description with by=thread or cpu: less busy ones beyond the first 256 */
+            rows_left_out?: number;
+            /** @description with by=thread or cpu: one for each that has samples, the busiest first */
+            rows?: {
+                tid?: number;
+                pid?: number;
+                comm?: string;
+                cpu?: number;
+                samples: number[];
+                weight: number[];
+            }[];
+        };
+        CounterFigures: {
+            /** @description as asked for */
+            name: string;
+            unit: string;
+            /**
+             * @description not_counted: it had no turn on the PMU; never_counts: it opens, but stays at 0; forbidden: the kernel refuses it to the agent. Only what is counted has figures.
+             * @enum {string}
+             */
+            status: "counted" | "not_counted" | "unsupported" | "never_counts" | "forbidden";
+            /** @description in the unit; scaled where it was multiplexed */
+            value?: number;
+            /** @description of the time in which it should have counted */
+            percent_counted?: number;
+            /** @description of CPU time where a clock was counted, else of the time that went by */
+            per_second?: number;
+            /** @description what perf stat prints beside it */
+            derived: {
+                value: number;
+                label: string;
+            }[];
+        };
+        Counter: components["schemas"]["CounterFigures"] & {
+            /** @description of a hybrid CPU, one for each of its PMUs */
+            parts: (components["schemas"]["CounterFigures"] & {
+                part: string;
+            })[];
+            /** @description weight of the samples of the same event, of what was counted: what lost and throttled samples hide */
+            coverage_percent?: number;
+            /** @description its intervals, scaled; those that were not counted are absent */
+            series: {
+                start_ms: number[];
+                end_ms: number[];
+                value: number[];
+            };
+        };
+        Counters: {
+            session: string;
+            data_version: number;
+            /** @enum {string} */
+            by: "total" | "thread" | "cpu";
+            /** @description older intervals have been put together, two and two, again and again; sums are exact */
+            coarse_until_ms?: number;
+            /** @description by=total: one or none; else one for each thread or CPU that was counted by itself */
+            groups: {
+                thread?: {
+                    tid: number;
+                    pid: number;
+                    comm: string;
+                };
+                cpu?: number;
+                /** @description when counting began: before it nothing is known */
+                first_ms: number;
+                /** @description of the window, in which it was counted */
+                elapsed_ms: number;
+                counters: components["schemas"]["Counter"][];
+            }[];
+        };
+        /** @description docs/health.md: what is not known is left out */
+        HealthFrame: {
+            type: string;
+            ts?: number;
+            mono_ns: number;
+        } & {
+            [key: string]: unknown;
         };
         Config: {
             binaries: string[];

@@ -18,6 +18,9 @@ export type FunctionRow = Functions['functions'][number];
 export type ThreadSummary = Schemas['ThreadSummary'];
 export type ThreadRow = ThreadSummary['threads'][number];
 export type Timeline = Schemas['Timeline'];
+export type Counters = Schemas['Counters'];
+export type CounterGroup = Counters['groups'][number];
+export type Counter = CounterGroup['counters'][number];
 export type Source = Schemas['Source'];
 export type SourceLine = Schemas['SourceLine'];
 export type Config = Schemas['Config'];
@@ -30,6 +33,31 @@ type Get<P extends keyof paths> = paths[P] extends { get: { responses: { 200: { 
 export type SessionList = Get<'/api/sessions'>;
 export type SourceFiles = Get<'/api/source-files'>;
 export type SourceFile = SourceFiles['files'][number];
+
+// Health frames, as docs/health.md describes them: what a machine does not tell is absent.
+export interface SystemHealth {
+  cpu?: { overall_pct?: number | null; num_cores?: number };
+  mem?: { total_kb?: number; used_kb?: number; used_pct?: number };
+  load?: { avg_1m?: number };
+  temp_c?: number;
+  uptime_sec?: number;
+}
+export interface ProcessHealth {
+  pid: number;
+  comm: string;
+  cpu_pct?: number | null;
+  rss_kb?: number;
+  oom_score?: number;
+}
+export interface AgentHealth {
+  cpu_pct?: number | null;
+  rss_kb?: number;
+}
+export interface Health {
+  system?: SystemHealth;
+  processes?: ProcessHealth[];
+  agent?: AgentHealth;
+}
 
 export type ConfigPatch = NonNullable<paths['/api/config']['patch']['requestBody']>['content']['application/json'];
 export type CommandName = NonNullable<

@@ -3,6 +3,7 @@ import { streamState } from '../store/live';
 import { currentId, session, sessionError, sessionList } from '../store/session';
 import { openTab, tab } from '../store/view';
 import { Button } from './Button';
+import { CountersView } from './CountersView';
 import { Dialogs } from './Dialogs';
 import { FlameView } from './FlameView';
 import { FunctionsView } from './FunctionsView';
@@ -40,6 +41,8 @@ function View() {
       return <SourceView />;
     case 'threads':
       return <ThreadsView />;
+    case 'counters':
+      return <CountersView />;
     default:
       return <FlameView />;
   }

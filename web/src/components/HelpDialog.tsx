@@ -5,7 +5,7 @@ const groups: { title: string; keys: [string, string][] }[] = [
   {
     title: 'Everywhere',
     keys: [
-      ['1 – 5', 'Flame graph, functions, source, threads, sessions'],
+      ['1 – 6', 'Flame graph, functions, source, threads, counters, sessions'],
       ['/', 'Search or filter'],
       ['P', 'Choose a process to profile'],
       ['F', 'Freeze or follow live data'],

@@ -8,6 +8,7 @@ export const tabNames: Record<Tab, string> = {
   functions: 'Functions',
   source: 'Source',
   threads: 'Threads',
+  counters: 'Counters',
   sessions: 'Sessions',
 };
 

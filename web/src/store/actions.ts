@@ -51,6 +51,12 @@ export async function startProfiling(agent: string, options: StartOptions): Prom
   return true;
 }
 
+// Counters of each thread or CPU beside the totals, from now on; `none` closes them.
+export async function countBy(agent: string, by: 'thread' | 'cpu' | 'none'): Promise<void> {
+  await attempt('Cannot count so', () => command(agent, 'counters', { by }));
+  refreshAll();
+}
+
 export async function stopProfiling(agent: string): Promise<void> {
   const answer = await attempt('Cannot stop', () => api.stop(agent));
   if (answer && !answer.stopped) toast(answer.reason ?? 'Nothing is being recorded', 'info');

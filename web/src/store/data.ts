@@ -108,6 +108,29 @@ export const source = createQuery({
   intervalMs: 700,
 });
 
+// Counters of each thread or CPU exist from when the agent was asked for them.
+export type CountersBy = 'total' | 'thread' | 'cpu';
+export const countersBy = signal<CountersBy>('total');
+
+export const counters = createQuery({
+  key: () => {
+    const key = keyFor('counters');
+    return key && `${key}${countersBy.value}`;
+  },
+  version,
+  scope: () => `${currentId.value}/${countersBy.value}`,
+  fetch: (abort) => api.counters(filter.peek(), countersBy.peek(), abort),
+  intervalMs: 500,
+});
+
+export const health = createQuery({
+  key: () => (currentId.value && tab.value === 'counters' ? currentId.value : null),
+  version,
+  scope,
+  fetch: (abort) => api.health(currentId.peek(), abort),
+  intervalMs: 1000,
+});
+
 export const TIMELINE_SLICES = 400;
 
 export const timeline = createQuery({

@@ -1,7 +1,7 @@
 // The view state and its form in the address: `#flame?event=cycles&tid=12`. Defaults are left out, so a plain address is the
 // default view. Pure; view.ts keeps it in step with the browser's history.
 
-export const tabs = ['flame', 'functions', 'source', 'threads', 'sessions'] as const;
+export const tabs = ['flame', 'functions', 'source', 'threads', 'counters', 'sessions'] as const;
 export type Tab = (typeof tabs)[number];
 export type SortKey = 'self' | 'total' | 'name' | 'module';
 

@@ -1,0 +1,80 @@
+// What the counters panel and the health cards say of numbers. Pure.
+import { count, duration, percent, short } from './format';
+
+export type CounterStatus = 'counted' | 'not_counted' | 'unsupported' | 'never_counts' | 'forbidden';
+
+// A word and what it means; null for what is counted.
+export function statusWord(status: CounterStatus): { word: string; why: string } | null {
+  switch (status) {
+    case 'counted':
+      return null;
+    case 'not_counted':
+      return { word: 'not counted', why: 'It had no turn on the performance counters in this time, so nobody knows.' };
+    case 'unsupported':
+      return { word: 'not supported', why: 'This kernel, CPU or virtual machine has no such event.' };
+    case 'never_counts':
+      return { word: 'never counts', why: 'It can be opened here but stays at 0 while it should not: as good as unsupported.' };
+    case 'forbidden':
+      return { word: 'forbidden', why: 'The kernel refuses it to the agent; run it as root or with cap_perfmon.' };
+  }
+}
+
+export function counterValue(value: number, unit: string): string {
+  return unit === 'ns' ? duration(value / 1e6) : count(value);
+}
+
+// Of clocks the rate is CPU seconds in a second, which the derived figure says already.
+export function counterRate(perSecond: number | undefined, unit: string): string {
+  if (perSecond === undefined || unit === 'ns') return '';
+  return `${short(perSecond)}/s`;
+}
+
+// As perf stat writes it: 1.998 CPUs utilized, 2.51 % of all branches.
+export function derivedText(figure: { value: number; label: string }): string {
+  if (!Number.isFinite(figure.value)) return '';
+  if (figure.label.startsWith('%')) return `${figure.value.toFixed(2)} ${figure.label}`;
+  return `${figure.value.toFixed(3)} ${figure.label}`;
+}
+
+// The share of its time in which a counter was counted, where that is worth saying.
+export function shareCounted(percentCounted: number | undefined): string {
+  return percentCounted === undefined || percentCounted > 99.95 ? '' : percent(percentCounted / 100);
+}
+
+export interface Series {
+  readonly start_ms: readonly number[];
+  readonly end_ms: readonly number[];
+  readonly value: readonly number[];
+}
+
+// Rates over time as an SVG path in a box, 0 at its bottom. Intervals have different lengths, and where nothing was counted there is no line.
+export function sparkPath(series: Series, width: number, height: number): string {
+  const { start_ms: starts, end_ms: ends, value } = series;
+  if (ends.length === 0) return '';
+  const from = starts[0]!;
+  const span = ends[ends.length - 1]! - from;
+  if (!(span > 0)) return '';
+  const rates = value.map((v, i) => v / Math.max(1e-9, ends[i]! - starts[i]!));
+  const most = rates.reduce((a, b) => Math.max(a, b), 0);
+  let path = '';
+  let end = NaN;
+  rates.forEach((rate, i) => {
+    const x0 = ((starts[i]! - from) / span) * width;
+    const x1 = ((ends[i]! - from) / span) * width;
+    const y = most > 0 ? height - (rate / most) * height : height;
+    const connected = Math.abs(starts[i]! - end) < 1;
+    path += `${connected ? 'L' : 'M'}${x0.toFixed(1)} ${y.toFixed(1)}H${x1.toFixed(1)}`;
+    end = ends[i]!;
+  });
+  return path;
+}
+
+export type Level = 'ok' | 'warning' | 'critical';
+
+const limits = { cpu: [80, 95], mem: [85, 95], temp: [80, 95], oom: [500, 800] } as const;
+
+export function level(kind: keyof typeof limits, value: number | null | undefined): Level {
+  if (value === null || value === undefined) return 'ok';
+  const [warning, critical] = limits[kind];
+  return value >= critical ? 'critical' : value >= warning ? 'warning' : 'ok';
+}
