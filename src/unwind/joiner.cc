@@ -18,6 +18,9 @@ constexpr std::size_t caller_places = 8192;
 constexpr double possible_periods = 3.0;
 // A way is ordinary when it takes no more than this.
 constexpr double ordinary_periods = 1.5;
+// Samples may fail to come for other reasons, on a busy machine. A thread that came back so often as remembered is
+// trusted again.
+constexpr std::uint32_t forgiving_returns = 8;
 // Looks at memory without a change, before a thread is believed of which no sample proves anything.
 constexpr std::uint32_t wanted_looks = 6;
 // Looks that may be wanted soon, of a thread; the others come with the samples.
@@ -60,15 +63,23 @@ struct Thread {
     Movement movement;
     bool whole = false;         // the last stack was walked to its root …
     bool cut = false;           // … or to the end of the copy
-    bool came_back = false;     // to a whole stack with the callers that were remembered
+    bool doubted = false;       // what is remembered beyond the copy, since a stack was whole
+    bool came_back = false;     // to a whole stack with the callers that were remembered, …
+    std::uint32_t returns = 0;  // … and how often since it was caught elsewhere
     std::uint64_t deepest = 0;  // stack pointer, since a stack was walked to its root
     std::size_t outside = 0;    // nodes beyond the copy of the last stack; 0 when it was whole, or nothing is known
     std::uint32_t looks = 0;    // that found nothing changed, since one did
     std::uint32_t all_looks = 0, lessons = 0;
-    std::uint64_t looked_ns = 0;      // newest look
+    std::uint64_t looked_ns = 0;      // newest look, …
+    bool seen_since_look = false;     // … and whether a stack came after it
     std::array<Look, 2> looks_ahead;  // newer than the last stack, the older one first
     std::uint64_t refuted_at = 0;     // the last look found the callers at this stack pointer changed
 };
+
+// In nodes; a place is half as large.
+std::size_t room_of(const Thread& thread) {
+    return thread.stack.capacity() + thread.looks_ahead[0].places.size() + thread.looks_ahead[1].places.size();
+}
 
 // Which caller a frame had; `several` once it had two.
 struct Callers {
@@ -143,8 +154,11 @@ std::uint64_t key_of(std::uint64_t thread_id, const Node& frame) {
 std::uint64_t distance(std::uint64_t from, std::uint64_t to) { return to > from ? to - from : 0; }
 
 void Movement::note(std::uint64_t sp, double gap_ns) {
-    // A thread that waits is not sampled, so a long pause is no long period.
-    period_ns += (period_ns == 0 ? gap_ns : (std::min(gap_ns, 2 * period_ns) - period_ns) / 8);
+    // A thread that waits is not sampled, so a long pause is no long period: it follows the short ones.
+    if (period_ns == 0)
+        period_ns = gap_ns;
+    else
+        period_ns += gap_ns < period_ns ? (gap_ns - period_ns) / 8 : std::min(gap_ns - period_ns, period_ns) / 64;
     const double time = std::max({gap_ns, period_ns / 2, 1.0});
     // What it did long ago counts less and less: a program has phases.
     constexpr double keep = 0.9998;
@@ -189,7 +203,7 @@ struct Joiner::State {
     std::size_t limit;
     bool can_look = true;
     std::uint64_t now = 0, lost_at = 0;  // in calls of join()
-    std::size_t nodes = 0;               // room for nodes in all threads
+    std::size_t nodes = 0;               // room_of() all threads
     std::unordered_map<std::uint64_t, Thread> threads;
     std::vector<Callers> callers;
     Counts counts;
@@ -199,7 +213,6 @@ Thread& Joiner::State::thread_of(std::uint64_t id, std::uint64_t space, std::uin
     Thread& thread = threads[id];
     continuous = thread.last_used > lost_at && time_ns <= thread.last_ns + gap_ns && thread.space == space;
     if (thread.space != space) {
-        nodes -= thread.stack.capacity();
         thread = {};
         thread.space = space;
     }
@@ -247,6 +260,7 @@ void Joiner::State::apply_look(std::uint64_t thread_id, Thread& thread, std::uin
     ++counts.looks;
     if (changed == stack.size()) {
         ++thread.looks;
+        thread.doubted = false;
         return;
     }
     ++counts.refuted;
@@ -274,12 +288,16 @@ void Joiner::State::note_unseen_way(Thread& thread, std::uint64_t turn, std::uin
     const std::uint64_t way = just_now ? distance(movement.last_sp, turn) + distance(sp, turn)
                                        : 2 * distance(std::min(thread.deepest, sp), turn);
     movement.leap = std::max(movement.leap, way);
+    thread.returns = 0;
 }
 
 // A whole stack against what is remembered.
 void Joiner::State::compare(Thread& thread, const std::vector<Frame>& frames, std::uint64_t gap) {
     const std::size_t same = same_from_root(thread.stack, frames);
-    if (thread.outside > 0 && same >= thread.outside) thread.came_back = true;
+    if (thread.outside > 0 && same >= thread.outside) {
+        thread.came_back = true;
+        if (++thread.returns >= forgiving_returns) thread.movement.leap = 0;
+    }
     // A frame that was remembered, with other callers outside of it?
     for (std::size_t i = same + 1; i < frames.size(); ++i) {
         const Node node = node_of(frames[frames.size() - 1 - i]);
@@ -291,14 +309,11 @@ void Joiner::State::compare(Thread& thread, const std::vector<Frame>& frames, st
 void Joiner::State::remember(std::uint64_t thread_id, Thread& thread, const std::vector<Frame>& frames) {
     std::vector<Node>& stack = thread.stack;
     const std::size_t same = same_from_root(stack, frames);
-    nodes -= stack.capacity();
     stack.resize(same);
     for (std::size_t i = same; i < frames.size(); ++i) {
         stack.push_back(node_of(frames[frames.size() - 1 - i]));
         if (i > 0) note_caller(thread_id, stack[i], stack[i - 1]);
     }
-    nodes += stack.capacity();
-    make_room(thread_id);
 }
 
 // Has the thread perhaps come another way to what is beyond the copy? `sp` is its stack pointer now.
@@ -338,7 +353,7 @@ void Joiner::State::make_room(std::uint64_t keep) {
         for (auto it = threads.begin(); it != threads.end(); ++it)
             if (it->first != keep && (oldest == threads.end() || it->second.last_used < oldest->second.last_used))
                 oldest = it;
-        nodes -= oldest->second.stack.capacity();
+        nodes -= room_of(oldest->second);
         threads.erase(oldest);
     }
 }
@@ -355,7 +370,10 @@ StopReason Joiner::join(std::uint64_t thread_id, std::uint64_t space, std::uint6
         return stop;
     }
     bool continuous = false;
+    const auto known = state.threads.find(thread_id);
+    if (known != state.threads.end()) state.nodes -= room_of(known->second);
     Thread& thread = state.thread_of(thread_id, space, time_ns, continuous);
+    thread.seen_since_look = true;
     while (!thread.looks_ahead[0].places.empty() && time_ns >= thread.looks_ahead[0].time_ns)
         state.apply_look(thread_id, thread, frames.front().sp);
     const std::uint64_t sp = frames.front().sp;
@@ -377,18 +395,21 @@ StopReason Joiner::join(std::uint64_t thread_id, std::uint64_t space, std::uint6
         while (!thread.stack.empty() && thread.stack.back().sp < sp) thread.stack.pop_back();
     } else if (!State::complete(thread, frames)) {
         thread.stack.clear();
-    } else if (state.may_be_another(thread_id, thread, continuous, sp)) {
-        ++state.counts.ambiguous;
-        thread.stack.clear();
     } else {
-        joined = state.proven(thread, sp);
+        // What is in doubt is remembered all the same: the next whole stack, or a look, shows whether it was right.
+        thread.doubted = thread.doubted || state.may_be_another(thread_id, thread, continuous, sp);
+        state.counts.ambiguous += thread.doubted ? 1 : 0;
+        joined = !thread.doubted && state.proven(thread, sp);
         state.remember(thread_id, thread, frames);
     }
+    if (stop == StopReason::root || thread.stack.empty()) thread.doubted = false;
     if (stop != StopReason::truncated_copy || thread.stack.empty()) thread.outside = 0;
     thread.whole = stop == StopReason::root;
     thread.cut = stop == StopReason::truncated_copy;
     thread.deepest = thread.whole || thread.deepest == 0 ? sp : std::min(thread.deepest, sp);
     thread.movement.last_sp = sp;
+    state.nodes += room_of(thread);
+    state.make_room(thread_id);
     if (stop != StopReason::truncated_copy) return stop;
     ++(joined ? state.counts.joined : state.counts.truncated);
     if (!joined) frames.resize(own_frames);
@@ -432,7 +453,7 @@ StopReason Joiner::with_callers(std::uint64_t thread_id, std::uint64_t time_ns, 
 std::vector<std::uint64_t> Joiner::to_look_at(std::size_t limit) const {
     std::vector<std::uint64_t> ids;
     for (const auto& [id, thread] : state_->threads)
-        if (thread.outside > 0 && !thread.stack.empty()) ids.push_back(id);
+        if (thread.outside > 0 && thread.seen_since_look) ids.push_back(id);
     if (ids.size() <= limit) return ids;
     const auto looked_at = [&](std::uint64_t id) { return state_->threads.at(id).looked_ns; };
     std::sort(ids.begin(), ids.end(), [&](auto a, auto b) { return looked_at(a) < looked_at(b); });
@@ -453,10 +474,14 @@ void Joiner::looked(std::uint64_t thread_id, std::uint64_t time_ns, std::vector<
     const auto found = state_->threads.find(thread_id);
     if (found == state_->threads.end() || places.empty()) return;
     Thread& thread = found->second;
+    state_->nodes -= room_of(thread);
     thread.looked_ns = time_ns;
+    thread.seen_since_look = false;
     ++thread.all_looks;
     Look& place = thread.looks_ahead[0].places.empty() ? thread.looks_ahead[0] : thread.looks_ahead[1];
     place = {time_ns, std::move(places)};
+    state_->nodes += room_of(thread);
+    state_->make_room(thread_id);
 }
 
 bool Joiner::wants_looks() const {
@@ -476,11 +501,16 @@ bool Joiner::knows_nothing(std::uint64_t thread_id) const {
 }
 
 void Joiner::learn(std::uint64_t thread_id, const std::vector<Frame>& frames, std::size_t own_frames) {
-    Thread& thread = state_->threads[thread_id];
+    const auto found = state_->threads.find(thread_id);
+    if (found == state_->threads.end()) return;
+    Thread& thread = found->second;
     ++thread.lessons;
     if (frames.size() <= own_frames || own_frames < wanted_matches || !falls_inwards(frames)) return;
-    thread.outside = frames.size() - own_frames + 1;
+    state_->nodes -= room_of(thread);
+    thread.outside = frames.size() - own_frames;
     state_->remember(thread_id, thread, frames);
+    state_->nodes += room_of(thread);
+    state_->make_room(thread_id);
 }
 
 void Joiner::cannot_look() { state_->can_look = false; }
@@ -490,7 +520,7 @@ void Joiner::samples_lost() { state_->lost_at = state_->now; }
 void Joiner::forget(std::uint64_t thread) {
     const auto found = state_->threads.find(thread);
     if (found == state_->threads.end()) return;
-    state_->nodes -= found->second.stack.capacity();
+    state_->nodes -= room_of(found->second);
     state_->threads.erase(found);
 }
 

@@ -12,7 +12,7 @@
 //
 //   - Frames that were seen with two different callers at the same place are where a mistake could happen. A thread is
 //     joined across them only when it cannot have gone out there and back in since its last sample, by the fastest that
-//     it was seen to move and the furthest that it was caught to have gone unseen.
+//     it was seen to move and the furthest that it was caught to have gone unseen, of late.
 //   - Where no such frame is known, a thread is joined when it was once seen to come back as it was remembered, or its
 //     memory has been looked at several times and nothing had changed. If it moves as fast as its whole stack is deep,
 //     only the looks count.

@@ -21,6 +21,7 @@ constexpr std::size_t most_threads = 4096;
 constexpr std::size_t most_looks = 64, most_walks = 4;
 // Of the first stacks nothing is known, and they should not be cut for long.
 constexpr unsigned first_rounds = 10;
+constexpr std::uint64_t longest_look_ns = 300'000;
 constexpr std::uint64_t most_stack_bytes = std::uint64_t{2} << 20;
 
 }  // namespace
@@ -65,6 +66,8 @@ bool DeepStacks::look_at(std::uint64_t id, const Thread& thread) {
     const std::uint64_t before_ns = monotonic_ns();
     const auto read = read_words(thread.pid, unwind::register_names(thread.arch).word_size,
                                  std::span(addresses).first(places_.size()), words);
+    // Interrupted on the way: nobody knows when the words were read.
+    if (monotonic_ns() - before_ns > longest_look_ns) return true;
     if (!read) return read.error().code != ErrorCode::permission && read.error().code != ErrorCode::unsupported;
     places_.resize(*read);
     for (std::size_t i = 0; i < *read; ++i) places_[i].value = unwinder_.address_of(thread.arch, words[i]);

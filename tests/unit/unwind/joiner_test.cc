@@ -385,8 +385,14 @@ TEST_CASE("memory stays within its limit whatever threads do") {
             frames[i].sp = 0x1000 + 32 * i;
             frames[i].pc = random() % 64;
         }
-        (void)joiner.join(random() % 500, random() % 2, round * ms, depth, frames,
+        const std::uint64_t thread = random() % 500;
+        (void)joiner.join(thread, random() % 2, round * ms, depth, frames,
                           random() % 2 == 0 ? StopReason::root : StopReason::truncated_copy);
+        if (round % 3 == 0) joiner.learn(thread, frames, frames.size() / 2);
+        // Of threads that are never seen again, too.
+        std::vector<Joiner::Place> places(random() % 1024 + 1);
+        for (std::size_t i = 0; i < places.size(); ++i) places[i] = {0x100000 - 32 * i, random() % 64};
+        joiner.looked(random() % 500, (round + random() % 3) * ms, places);
     }
     // The table of callers has a size of its own.
     REQUIRE(joiner.memory_bytes() < limit + (256 << 10));
