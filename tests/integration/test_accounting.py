@@ -64,7 +64,7 @@ def test_stopped_agent_with_one_page_rings(start):
     """SIGSTOP of the agent for 2 s with one-page rings: the kernel overflows them, and every lost sample is stated."""
     server = start.server()
     program = start.workload("shares", 60, 2)
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999, "--ring-pages", 1)
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999, "--ring-pages", 1, "--unwind", "fp")
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 20, "samples")
     agent.signal(signal.SIGSTOP)
     time.sleep(2)
@@ -74,7 +74,7 @@ def test_stopped_agent_with_one_page_rings(start):
     wait_until(lambda: server.only_session()["state"] == "ended", 20, "the end of the session")
     session = check_books(server)
     ring = [loss for loss in session["losses"] if loss["reason"] == "ring_full"]
-    # 2 s of two busy threads at 999 Hz do not fit into a page each.
+    # 2 s of two busy threads at 999 Hz do not fit into a page each. (Of samples with a stack copy not one would.)
     assert sum(loss["count"] for loss in ring) > 1000, session["losses"]
     agent.stop()
 

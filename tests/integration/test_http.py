@@ -12,6 +12,9 @@ def views(server, session, **parameters):
     functions = server.get("/api/functions", session=session, **parameters)
     threads = server.get("/api/thread-summary", session=session, **parameters)
     timeline = server.get("/api/timeline", session=session, slices=50, **parameters)
+    # What they say is tested in test_counters.py.
+    for path in ("/api/counters", "/api/metrics/current", "/api/metrics/history"):
+        server.get(path, session=session)
     return graph, functions, threads, timeline
 
 
