@@ -42,7 +42,8 @@ for line in open({keys!r}):
     try:
         frame = gdb.newest_frame()
         while frame is not None and len(frames) < 5000:
-            frames.append(frame.pc())
+            if frame.type() != gdb.INLINE_FRAME:
+                frames.append(frame.pc())
             frame = frame.older()
     except gdb.error as error:
         pass
