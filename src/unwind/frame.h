@@ -7,15 +7,15 @@ namespace flamewire::unwind {
 
 // How the frame was found, that is, what led from its callee to it.
 enum class FoundBy : std::uint8_t {
-    registers,      // the innermost frame: where the thread was
-    rule,           // a rule of the module's tables
-    expression,     // a rule with a DWARF expression in it
-    signal,         // the kernel's signal frame, known by its trampoline's code
+    registers,   // the innermost frame: where the thread was
+    rule,        // a rule of the module's tables
+    expression,  // a rule with a DWARF expression in it
+    signal,      // the kernel's signal frame, known by its trampoline's code
     libunwind,
     frame_pointer,
     link_register,
-    chain,          // the kernel's frame-pointer chain
-    joined,         // an earlier stack of the same thread
+    chain,   // the kernel's frame-pointer chain
+    joined,  // an earlier stack of the same thread
 };
 inline constexpr std::size_t ways_to_find = 9;
 

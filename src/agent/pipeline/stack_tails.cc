@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "agent/pipeline/id_table.h"
-#include "agent/process/process_memory.h"
 #include "agent/process/proc_text.h"
+#include "agent/process/process_memory.h"
 #include "base/file.h"
 #include "base/result.h"
 
