@@ -22,6 +22,7 @@ constexpr std::size_t most_looks = 64, most_walks = 4;
 // Of the first stacks nothing is known, and they should not be cut for long.
 constexpr unsigned first_rounds = 10;
 constexpr std::uint64_t longest_look_ns = 300'000;
+constexpr unsigned most_attempts = 4;
 constexpr std::uint64_t most_stack_bytes = std::uint64_t{2} << 20;
 
 }  // namespace
@@ -63,11 +64,16 @@ bool DeepStacks::look_at(std::uint64_t id, const Thread& thread) {
     std::array<std::uint64_t, most_words_at_once> words;
     joiner_.places_of(id, most_words_at_once, places_);
     for (std::size_t i = 0; i < places_.size(); ++i) addresses[i] = places_[i].address;
-    const std::uint64_t before_ns = monotonic_ns();
-    const auto read = read_words(thread.pid, unwind::register_names(thread.arch).word_size,
-                                 std::span(addresses).first(places_.size()), words);
-    // Interrupted on the way: nobody knows when the words were read.
-    if (monotonic_ns() - before_ns > longest_look_ns) return true;
+    std::uint64_t before_ns = 0;
+    Result<std::size_t> read = std::size_t{0};
+    // Interrupted on the way, nobody knows when the words were read; behind an interruption there is time.
+    for (unsigned attempt = 0;; ++attempt) {
+        if (attempt == most_attempts) return true;
+        before_ns = monotonic_ns();
+        read = read_words(thread.pid, unwind::register_names(thread.arch).word_size,
+                          std::span(addresses).first(places_.size()), words);
+        if (monotonic_ns() - before_ns <= longest_look_ns) break;
+    }
     if (!read) return read.error().code != ErrorCode::permission && read.error().code != ErrorCode::unsupported;
     places_.resize(*read);
     for (std::size_t i = 0; i < *read; ++i) places_[i].value = unwinder_.address_of(thread.arch, words[i]);
