@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { frames, inspect, launch, openPage, settled } from './browser.mjs';
+import { frames, inspect, launch, openPage, settled, shows } from './browser.mjs';
 import { SESSION, startMock, unwindOf } from './mock_server.mjs';
 
 const dist = process.env.FLAMEWIRE_WEB_DIST ?? new URL('../../web/dist', import.meta.url).pathname;
@@ -42,7 +42,7 @@ test('the first screen shows the line for a target', () =>
   withPage({ size: 0, live: false, agent: false }, async ({ page }) => {
     await page.getByText('Connect a target').waitFor();
     await page.getByText('flamewire-agent --server 127.0.0.1 --port 9999').waitFor();
-    assert.match(await page.textContent('#connection'), /No agent/);
+    await shows(page, '#connection', /No agent/);
   }));
 
 test('an idle agent is offered for a choice of process', () =>
@@ -124,8 +124,9 @@ for (const theme of ['dark', 'light']) {
     withPage({ theme, live: false, hash: replayed }, async ({ page }) => {
       await settled(page);
       // 41,080 + 5,100 + 1,896 whole and 88 joined of 48,211.
-      assert.equal(
-        await page.textContent('#status-stacks'),
+      await shows(
+        page,
+        '#status-stacks',
         'Stacks auto: dwarf + fp + hybrid · 99.9 % whole · 88 joined · 24 truncated · 15 open-ended · 8 stopped',
       );
       await page.click('#status-stacks');
@@ -171,7 +172,7 @@ for (const theme of ['dark', 'light']) {
       const text = await page.textContent('.card');
       assert.match(text, /The callers of these stacks are missing: the stacks are deeper than what was recorded \(copies of up to 16\.0 KiB a stack, at most 1,024 frames\)/);
       for (const remedy of ['--stack-size 65528', '--max-depth 4096', 'sysctl -w kernel.perf_event_max_stack=1024']) assert.ok(text.includes(remedy), remedy);
-      assert.match(await page.textContent('.legend'), /Callers missing/);
+      await shows(page, '.legend', /Callers missing/);
       await shot(page, `truncated-${theme}`);
     }));
 }
@@ -191,7 +192,7 @@ test('stacks that ended without a root are told from those that were cut', () =>
 test('a recording whose stacks nobody counted names only the mode', () =>
   withPage({ live: false, hash: replayed, unwind: { ...unwindOf(0), unwind: 'fp', stack_bytes: 0, max_depth: 0 } }, async ({ page }) => {
     await settled(page);
-    assert.equal(await page.textContent('#status-stacks'), 'Stacks fp');
+    await shows(page, '#status-stacks', 'Stacks fp');
     await page.click('#status-stacks');
     await page.getByText('No user stack was taken yet').waitFor();
     assert.ok(!(await page.textContent('.legend')).includes('Callers missing'));
@@ -347,7 +348,7 @@ test('counters have words where there is no value, and the machine its limits', 
 test('losses and notices are in sight', () =>
   withPage({}, async ({ page }) => {
     await settled(page);
-    assert.match(await page.textContent('#status-lost'), /127 \(0\.\d\d %\)/);
+    await shows(page, '#status-lost', /127 \(0\.\d\d %\)/);
     await page.click('#status-lost');
     await page.getByText('Kernel buffer full').waitFor();
     await page.getByText('118 (').waitFor();
