@@ -24,6 +24,27 @@ struct Bounds {
     std::size_t strings = 0, modules = 0, locations = 0, stacks = 0, processes = 0, threads = 0, events = 0;
 };
 
+// Threads begin and end too often to be marked one by one, and a new name is no event of its own.
+std::optional<MarkKind> mark_of(wire::LifecycleKind kind) {
+    switch (kind) {
+        case wire::LifecycleKind::fork:
+            return MarkKind::begin;
+        case wire::LifecycleKind::exec:
+            return MarkKind::exec;
+        case wire::LifecycleKind::exit:
+            return MarkKind::exit;
+        case wire::LifecycleKind::comm:
+            break;
+    }
+    return std::nullopt;
+}
+
+// Samples with this flaw are in the profile, each with a frame that says so: no gap in time.
+bool is_shown(wire::LossReason reason) {
+    return reason == wire::LossReason::stack_truncated || reason == wire::LossReason::unknown_process ||
+           reason == wire::LossReason::time_coarsened;
+}
+
 std::unexpected<Error> bad(std::string_view what) {
     return fail(ErrorCode::invalid, fmt::format("the batch is inconsistent: {}", what));
 }
@@ -210,17 +231,36 @@ void Store::Tables::apply_rows(const wire::Batch& batch) {
     }
 }
 
-bool Store::Tables::apply_state(const wire::Batch& batch) {
-    for (const wire::Lifecycle& entry : batch.lifecycle) {
-        const ThreadId id = epoch.threads[entry.thread];
-        if (id == 0 || entry.comm == 0) continue;
-        if (entry.kind != wire::LifecycleKind::comm && entry.kind != wire::LifecycleKind::exec) continue;
-        Thread& thread = threads[id];
+void Store::Tables::apply_lifecycle(const wire::Lifecycle& entry) {
+    const ThreadId id = epoch.threads[entry.thread];
+    if (id == 0) return;
+    Thread& thread = threads[id];
+    const bool renamed = entry.kind == wire::LifecycleKind::comm || entry.kind == wire::LifecycleKind::exec;
+    if (renamed && entry.comm != 0) {
         thread.comm = strings[epoch.strings[entry.comm]];
         if (thread.tid == thread.pid) processes[thread.process].comm = thread.comm;
     }
-    for (const wire::Loss& loss : batch.losses)
+    const std::optional<MarkKind> kind = mark_of(entry.kind);
+    if (!kind || thread.tid != thread.pid || entry.time_ns > max_time_ns) return;
+    const StringId name = entry.comm != 0 ? epoch.strings[entry.comm] : strings.intern(thread.comm);
+    marks.add({.kind = *kind, .start_ns = entry.time_ns, .end_ns = entry.time_ns, .thread = id, .name = name});
+}
+
+bool Store::Tables::apply_state(const wire::Batch& batch) {
+    if (batch.monotonic_ns <= max_time_ns) closed_ns = std::max(closed_ns, batch.monotonic_ns);
+    for (const wire::Lifecycle& entry : batch.lifecycle) apply_lifecycle(entry);
+    for (const wire::Loss& loss : batch.losses) {
         add_loss({loss.reason, epoch.events[loss.event], loss.count, loss.first_ns, loss.last_ns, false});
+        if (loss.count == 0 || is_shown(loss.reason) || batch.monotonic_ns > max_time_ns) continue;
+        // What cannot say when it happened, happened before the batch was closed.
+        const std::uint64_t last_ns = loss.last_ns == 0 ? batch.monotonic_ns : std::min(loss.last_ns, max_time_ns);
+        marks.add({.kind = MarkKind::loss,
+                   .start_ns = loss.first_ns == 0 ? last_ns : std::min(loss.first_ns, last_ns),
+                   .end_ns = last_ns,
+                   .count = loss.count,
+                   .reason = loss.reason,
+                   .event = epoch.events[loss.event]});
+    }
     for (const wire::Notice& notice : batch.notices)
         if (notices.size() < max_notices && std::ranges::find(notices, notice) == notices.end())
             notices.push_back(notice);

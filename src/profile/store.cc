@@ -130,6 +130,7 @@ std::span<const Process> Store::processes() const { return tables_->processes; }
 std::span<const Thread> Store::threads() const { return tables_->threads; }
 std::span<const Event> Store::events() const { return tables_->events; }
 const CounterHistory& Store::counters() const { return tables_->counters; }
+const Marks& Store::marks() const { return tables_->marks; }
 std::span<const LossTotal> Store::losses() const { return tables_->losses; }
 const std::vector<wire::Notice>& Store::notices() const { return tables_->notices; }
 const std::optional<wire::Recording>& Store::recording() const { return tables_->recording; }
@@ -147,6 +148,13 @@ std::uint64_t Store::end_ns() const {
     const auto chunks = tables_->rows.chunks();
     if (chunks.empty()) return 0;
     return std::ranges::max(chunks, {}, &RowChunk::end_ns).end_ns();
+}
+
+std::uint64_t Store::known_until_ns() const { return std::max(end_ns(), tables_->closed_ns); }
+
+void Store::note_reconnect(std::uint64_t start_ns, std::uint64_t end_ns) {
+    tables_->marks.add({.kind = MarkKind::reconnect, .start_ns = start_ns, .end_ns = std::max(start_ns, end_ns)});
+    ++tables_->version;
 }
 
 Weight Store::total(EventId event) const {
@@ -179,10 +187,10 @@ std::vector<Coverage> Store::coverage() const {
 
 std::size_t Store::Tables::memory_bytes() const {
     const auto bytes = [](const auto& vector) { return vector.capacity() * sizeof(vector[0]); };
-    std::size_t sum = strings.memory_bytes() + counters.memory_bytes() + functions.memory_bytes() +
-                      rows.memory_bytes() + stacks.memory_bytes() + nodes.memory_bytes() + module_index.memory_bytes() +
-                      location_index.memory_bytes() + process_index.memory_bytes() + thread_index.memory_bytes() +
-                      event_index.memory_bytes();
+    std::size_t sum = strings.memory_bytes() + counters.memory_bytes() + marks.memory_bytes() +
+                      functions.memory_bytes() + rows.memory_bytes() + stacks.memory_bytes() + nodes.memory_bytes() +
+                      module_index.memory_bytes() + location_index.memory_bytes() + process_index.memory_bytes() +
+                      thread_index.memory_bytes() + event_index.memory_bytes();
     sum += bytes(modules) + bytes(module_files) + bytes(module_symbols) + bytes(locations) + bytes(wanted) +
            bytes(frames) + bytes(stack_depth) + bytes(node_of_stack) + bytes(processes) + bytes(threads) +
            bytes(events);

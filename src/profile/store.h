@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "profile/counter_history.h"
+#include "profile/marks.h"
 #include "profile/model.h"
 #include "symbol/symbolizer.h"
 #include "wire/batch.h"
@@ -90,6 +91,9 @@ public:
 
     // Locations that want frames. Each is given out once per symbol generation.
     std::vector<PendingModule> take_pending();
+    // The agent was away from the server; what it sampled meanwhile comes later.
+    void note_reconnect(std::uint64_t start_ns, std::uint64_t end_ns);
+
     // Frames for locations of take_pending().
     void set_frames(const PendingModule& pending, const symbol::Resolved& resolved);
     // All frames of these modules (empty: of all) want to be resolved anew: symbols got better.
@@ -109,6 +113,7 @@ public:
     [[nodiscard]] std::span<const Thread> threads() const;
     [[nodiscard]] std::span<const Event> events() const;
     [[nodiscard]] const CounterHistory& counters() const;
+    [[nodiscard]] const Marks& marks() const;
     [[nodiscard]] std::span<const LossTotal> losses() const;
     [[nodiscard]] const std::vector<wire::Notice>& notices() const;
     [[nodiscard]] const std::optional<wire::Recording>& recording() const;
@@ -119,6 +124,9 @@ public:
     // First and end of the time that rows cover (bucket edges); both 0 without rows.
     [[nodiscard]] std::uint64_t first_ns() const;
     [[nodiscard]] std::uint64_t end_ns() const;
+    // Until when everything is known, a time without samples included: the later one of end_ns() and the moment at which
+    // the newest batch was closed. 0 before the first batch.
+    [[nodiscard]] std::uint64_t known_until_ns() const;
     [[nodiscard]] Weight total(
         EventId event) const;  // of the rows that are left; event 0: samples of all events, weight 0
     // What max_rows has done to the time range, oldest first: dropped, coarse and whole stretches, each merged with its

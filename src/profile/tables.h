@@ -15,6 +15,7 @@
 #include "profile/counter_history.h"
 #include "profile/functions.h"
 #include "profile/id_index.h"
+#include "profile/marks.h"
 #include "profile/rows.h"
 #include "profile/store.h"
 #include "profile/string_table.h"
@@ -102,6 +103,8 @@ struct Store::Tables {
     std::uint64_t dropped_first_ns = 0, dropped_end_ns = 0;  // equal: nothing was dropped
 
     CounterHistory counters;
+    Marks marks;
+    std::uint64_t closed_ns = 0;  // of the newest batch
 
     std::vector<LossTotal> losses;
     std::unordered_map<std::uint64_t, std::size_t> loss_index;
@@ -140,6 +143,7 @@ struct Store::Tables {
     void apply_tables(const wire::Batch& batch);
     void apply_symbols(const wire::Batch& batch);
     void apply_rows(const wire::Batch& batch);
+    void apply_lifecycle(const wire::Lifecycle& entry);
     bool apply_state(const wire::Batch& batch);
     void enforce_limits();
     void add_loss(const LossTotal& loss);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "server/session/json_writer.h"
 
@@ -37,6 +38,7 @@ bool HealthHistory::add(std::string_view json) {
     std::vector<Frame>& frames = frames_[std::string(name)];
     if (!frames.empty() && mono_ns < frames.back().mono_ns) return false;
     frames.push_back({mono_ns, std::string(json)});
+    ++version_;
     if (frames.size() <= max_frames_) return true;
     // Whole rounds: the frames of several processes stay together.
     std::size_t kept = 0, round = 0;
@@ -66,14 +68,33 @@ std::map<std::string, std::vector<HealthHistory::Frame>> HealthHistory::newest()
 }
 
 std::vector<HealthHistory::Frame> HealthHistory::between(std::string_view type, std::uint64_t start_ns,
-                                                         std::uint64_t end_ns) const {
+                                                         std::uint64_t end_ns, std::size_t max_rounds) const {
     const std::lock_guard lock(mutex_);
     const auto found = frames_.find(type);
     if (found == frames_.end()) return {};
     const auto before = [](const Frame& frame, std::uint64_t time) { return frame.mono_ns < time; };
     const auto first = std::lower_bound(found->second.begin(), found->second.end(), start_ns, before);
     const auto last = std::lower_bound(first, found->second.end(), end_ns, before);
-    return {first, last};
+    const auto count = static_cast<std::size_t>(last - first);
+    if (max_rounds == 0 || count <= max_rounds) return {first, last};
+    const std::uint64_t first_ns = first->mono_ns;
+    const double slice_ns =
+        static_cast<double>(std::prev(last)->mono_ns - first_ns + 1) / static_cast<double>(max_rounds);
+    std::vector<Frame> kept;
+    std::size_t taken = max_rounds;  // the slice that has its round
+    for (auto frame = first; frame != last; ++frame) {
+        const bool same_round = !kept.empty() && frame->mono_ns <= kept.back().mono_ns + round_ns;
+        const auto slice = static_cast<std::size_t>(static_cast<double>(frame->mono_ns - first_ns) / slice_ns);
+        if (!same_round && slice == taken) continue;
+        if (!same_round) taken = slice;
+        kept.push_back(*frame);
+    }
+    return kept;
+}
+
+std::uint64_t HealthHistory::version() const {
+    const std::lock_guard lock(mutex_);
+    return version_;
 }
 
 }  // namespace flamewire::server

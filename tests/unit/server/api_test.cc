@@ -146,16 +146,72 @@ TEST_CASE("views count what the recording holds") {
     auto threads = desk.ok("/api/thread-summary");
     CHECK(threads["total_samples"].GetUint() == 4);
     CHECK(threads["threads"][0]["comm"].GetString() == std::string("demo"));
-    auto timeline = desk.ok("/api/timeline?slices=2");
+    auto timeline = desk.ok("/api/timeline?slices=2&end=20");
     CHECK(timeline["slice_ms"].GetDouble() == 10.0);
     CHECK(timeline["samples"][0].GetUint() == 3);
     CHECK(timeline["samples"][1].GetUint() == 1);
+    // The axis goes on until the batch was closed.
+    CHECK(timeline["session_end_ms"].GetDouble() == 250.0);
+    CHECK(desk.ok("/api/timeline?slices=25")["slice_ms"].GetDouble() == 10.0);
     CHECK(desk.ok("/api/thread-view?tid=43")["functions"]["total"]["samples"].GetUint() == 4);
     CHECK(desk.ok("/api/sessions/" + session->id())["modules"][0]["build_id"].GetString() == std::string("0102"));
     CHECK(desk.ok("/api/status")["total_samples"].GetUint() == 5);
     const Answer text = desk.api.answer(get("/api/export/session/" + session->id()));
     CHECK_THAT(text.body, Catch::Contains(" 3\n"));
     CHECK(text.headers.at(0).first == "Content-Disposition");
+}
+
+TEST_CASE("the time axis has slices of a width, and what happened") {
+    Desk desk;
+    RecordingScene scene;
+    const auto session = desk.record(scene);
+    wire::Batch batch = scene.batch();
+    batch.string_base = 5;
+    batch.strings = {"make"};
+    batch.thread_base = 2;
+    batch.threads = {{1, 42, 2}};
+    const auto at = [](std::uint64_t ms) { return test::start_ns + ms * 1'000'000; };
+    batch.lifecycle = {{wire::LifecycleKind::exec, at(300), 2, 5}, {wire::LifecycleKind::exit, at(400), 2, 0}};
+    batch.losses = {{wire::LossReason::ring_full, 9, at(310), at(320), 1, 0},
+                    {wire::LossReason::throttled, 2, at(450), at(450), 1, 0}};
+    const wire::Frame frame = scene.frame(batch);
+    REQUIRE(session->take(frame.flag, frame.payload, 1'800'000'000'250'000'000));
+
+    auto timeline = desk.ok("/api/timeline?bucket=100&event=cycles");
+    CHECK(timeline["start_ms"].GetDouble() == 0);
+    CHECK(timeline["slice_ms"].GetDouble() == 100);
+    REQUIRE(timeline["samples"].Size() == 5);
+    CHECK(timeline["samples"][0].GetUint() == 4);
+    CHECK(timeline["samples"][2].GetUint() == 4);
+    // A range inside of buckets grows to whole ones.
+    timeline = desk.ok("/api/timeline?bucket=100&event=cycles&start=260&end=420");
+    CHECK(timeline["start_ms"].GetDouble() == 200);
+    REQUIRE(timeline["samples"].Size() == 3);
+    CHECK(timeline["samples"][0].GetUint() == 4);
+    const auto& marks = timeline["marks"];
+    REQUIRE(marks.Size() == 4);
+    CHECK(marks[0]["kind"].GetString() == std::string("exec"));
+    CHECK(marks[0]["start_ms"].GetDouble() == 300);
+    CHECK(marks[0]["pid"].GetUint() == 42);
+    CHECK(marks[0]["name"].GetString() == std::string("make"));
+    CHECK(marks[1]["kind"].GetString() == std::string("loss"));
+    CHECK(marks[1]["count"].GetUint() == 9);
+    CHECK(marks[1]["lost"].GetBool());
+    CHECK(marks[1]["event"].GetString() == std::string("cycles"));
+    CHECK(marks[2]["kind"].GetString() == std::string("exit"));
+    CHECK(marks[3]["reason"].GetString() == std::string("throttled"));
+    CHECK_FALSE(marks[3]["lost"].GetBool());
+    check_error(desk.api.answer(get("/api/timeline?bucket=0.5")), 400, "validation");
+    check_error(desk.api.answer(get("/api/timeline?bucket=x")), 400, "validation");
+    // 500 ms are 500 buckets of 1 ms; 4,000 s would be too many.
+    CHECK(desk.ok("/api/timeline?bucket=1")["samples"].Size() == 500);
+    wire::Batch late = scene.batch();
+    late.monotonic_ns = at(4'000'000);
+    const wire::Frame late_frame = scene.frame(late);
+    REQUIRE(session->take(late_frame.flag, late_frame.payload, 1'800'000'000'500'000'000));
+    const Answer refused = desk.api.answer(get("/api/timeline?bucket=1"));
+    check_error(refused, 400, "validation");
+    CHECK_THAT(refused.body, Catch::Contains("2003 ms or more"));
 }
 
 TEST_CASE("status and session say how stacks are found and how whole they are") {

@@ -36,6 +36,21 @@ TEST_CASE("health: a window of time, its end excluded") {
     CHECK(health.between("network", 3 * second, 6 * second).size() == 3);
     CHECK(health.between("network", 0, UINT64_MAX).size() == 10);
     CHECK(health.between("disk", 0, UINT64_MAX).empty());
+    CHECK(health.version() == 10);
+}
+
+TEST_CASE("health: of many rounds so many are given, evenly, and whole ones") {
+    HealthHistory health;
+    for (std::uint64_t i = 0; i < 100; ++i)
+        for (int pid = 1; pid <= 2; ++pid)
+            REQUIRE(health.add(
+                frame("process", i * 2 * second + static_cast<std::uint64_t>(pid), fmt::format(R"(,"pid":{})", pid))));
+    const auto some = health.between("process", 0, UINT64_MAX, 10);
+    REQUIRE(some.size() == 20);
+    for (std::size_t i = 0; i < some.size(); i += 2) {
+        CHECK(some[i].mono_ns == i * 10 * second + 1);
+        CHECK(some[i + 1].mono_ns == some[i].mono_ns + 1);
+    }
 }
 
 TEST_CASE("health: what is no frame is not kept") {
