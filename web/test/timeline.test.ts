@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Counters, Mark } from '../src/api/types';
-import { axisOf, axisText, axisTicks, brush, bucketFor, panned, parseAxis, spanOf, stepped, wallClock, zoomed } from '../src/timeline/axis';
+import { axisOf, axisText, axisTicks, bucketFor, panned, parseAxis, rangeOf, spanOf, stepped, wallClock, zoomed } from '../src/timeline/axis';
 import { markText, marksAt } from '../src/timeline/marks';
 import { counterLine, healthLine, healthPlots, valueAt, type Frame } from '../src/timeline/plots';
 
@@ -37,11 +37,10 @@ test('slices are round and few enough', () => {
 });
 
 test('dragging gives whole milliseconds inside what is known', () => {
-  const span = { from: 0, to: 10_000 };
-  assert.deepEqual(brush(100, 300, 1000, span, 10_000), { start: 1000, end: 3000 });
-  assert.deepEqual(brush(300, 100, 1000, span, 10_000), { start: 1000, end: 3000 });
-  assert.deepEqual(brush(-50, 2000, 1000, span, 9_000), { start: 0, end: 9_000 });
-  assert.equal(brush(100, 102, 1000, span, 10_000), null);
+  assert.deepEqual(rangeOf(1000.4, 2999.6, 10_000), { start: 1000, end: 3000 });
+  assert.deepEqual(rangeOf(3000, 1000, 10_000), { start: 1000, end: 3000 });
+  assert.deepEqual(rangeOf(-50, 20_000, 9_000), { start: 0, end: 9_000 });
+  assert.equal(rangeOf(9_500, 20_000, 9_000), null);
   assert.deepEqual(stepped({ start: 2000, end: 3000 }, 1, 10_000), { start: 3000, end: 4000 });
   assert.deepEqual(stepped({ start: 500, end: 1500 }, -1, 10_000), { start: 0, end: 1000 });
 });

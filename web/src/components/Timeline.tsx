@@ -8,7 +8,7 @@ import { theme } from '../store/theme';
 import { axisSpan, clearRange, followNow, follows, panAxis, plots, sessionEnd, showAllTime, startedAt, timeline, timelineWidth, togglePlot, zoomAxis } from '../store/timeline';
 import type { Lanes } from '../store/url';
 import { setView, view } from '../store/view';
-import { brush, wallClock } from '../timeline/axis';
+import { rangeOf, wallClock } from '../timeline/axis';
 import { LANE, LINES, plotHeight, RAIL, SIDE, TimelineChart, type Density } from '../timeline/chart';
 import { markText, marksAt } from '../timeline/marks';
 import { valueAt } from '../timeline/plots';
@@ -49,6 +49,12 @@ const density = computed<Density | null>(() => {
 // Told apart by hue and, next to each other, by lightness.
 const lineColours = ['--line-1', '--line-2', '--line-3', '--line-4', '--line-5', '--line-6'];
 const shownPlots = computed(() => (view.value.plots.length > 0 ? (plots.data.value ?? []).filter((plot) => view.value.plots.includes(plot.id)) : []));
+
+interface Drag {
+  x: number; // where it began
+  from: number;
+  to: number;
+}
 
 interface Pointer {
   x: number; // in the plot
@@ -176,7 +182,8 @@ export function Timeline() {
   const root = useRef<HTMLDivElement>(null);
   const area = useRef<HTMLDivElement>(null);
   const chart = useRef<TimelineChart | null>(null);
-  const drag = useSignal<{ from: number; to: number } | null>(null);
+  // In ms: a live axis moves on below a pointer that drags.
+  const drag = useSignal<Drag | null>(null);
   const pan = useRef<number | null>(null);
   const ratio = useSignal(devicePixelRatio);
 
@@ -238,6 +245,7 @@ export function Timeline() {
     return { x: event.clientX - box.left, y: event.clientY - box.top };
   };
   const height = plotHeight(rows, lines.length > 0);
+  const x = (ms: number) => ((ms - span.from) / (span.to - span.from)) * plotWidth();
 
   return (
     <section class="strip" aria-label="Time axis">
@@ -263,12 +271,12 @@ export function Timeline() {
             if (event.button > 1) return;
             area.current!.setPointerCapture(event.pointerId);
             if (event.button === 1 || event.shiftKey) pan.current = at(event).x;
-            else drag.value = { from: at(event).x, to: at(event).x };
+            else drag.value = { x: at(event).x, from: timeAt(at(event).x), to: timeAt(at(event).x) };
           }}
           onPointerMove={(event) => {
             const here = at(event);
             pointer.value = here;
-            if (drag.value) drag.value = { ...drag.value, to: here.x };
+            if (drag.value) drag.value = { ...drag.value, to: timeAt(here.x) };
             if (pan.current !== null) {
               panAxis((pan.current - here.x) / plotWidth());
               pan.current = here.x;
@@ -279,7 +287,8 @@ export function Timeline() {
             const dragged = drag.value;
             drag.value = null;
             pan.current = null;
-            const range = dragged && brush(dragged.from, at(event).x, plotWidth(), span, sessionEnd.value);
+            const far = dragged !== null && Math.abs(at(event).x - dragged.x) >= 4;
+            const range = far && rangeOf(dragged.from, timeAt(at(event).x), sessionEnd.value);
             if (range) setView(range);
           }}
           onPointerCancel={() => {
@@ -289,7 +298,7 @@ export function Timeline() {
           onDblClick={clearRange}
         >
           {drag.value && (
-            <div class="strip-range" style={{ left: `${Math.min(drag.value.from, drag.value.to)}px`, width: `${Math.abs(drag.value.to - drag.value.from)}px` }} />
+            <div class="strip-range" style={{ left: `${x(Math.min(drag.value.from, drag.value.to))}px`, width: `${Math.abs(x(drag.value.to) - x(drag.value.from))}px` }} />
           )}
         </div>
         <Hint />

@@ -51,11 +51,10 @@ export function bucketFor(span: Span, most: number): number {
   return [1, 2, 5, 10].map((m) => m * power).find((step) => step >= rough * 0.999999) ?? rough;
 }
 
-// Two pointer positions as a range of whole ms inside the session; null when they are too close to mean one.
-export function brush(a: number, b: number, width: number, span: Span, end: number): { start: number; end: number } | null {
-  if (Math.abs(a - b) < 4 || !(width > 0)) return null;
-  const time = (x: number) => Math.max(0, Math.min(end, span.from + (Math.min(width, Math.max(0, x)) / width) * (span.to - span.from)));
-  const range = { start: Math.floor(time(Math.min(a, b))), end: Math.ceil(time(Math.max(a, b))) };
+// Two times as a range of whole ms inside the session; null when nothing is between them.
+export function rangeOf(a: number, b: number, end: number): { start: number; end: number } | null {
+  const inside = (ms: number) => Math.max(0, Math.min(end, ms));
+  const range = { start: Math.floor(inside(Math.min(a, b))), end: Math.ceil(inside(Math.max(a, b))) };
   return range.end > range.start ? range : null;
 }
 
