@@ -15,7 +15,13 @@ target_compile_options(flamewire_options INTERFACE
   -Wold-style-cast -Wcast-align -Wformat=2 -Wnull-dereference
   $<$<BOOL:${FLAMEWIRE_WERROR}>:-Werror>
   # g++ 12 reports impossible paths inside its own headers with these three (std::string, std::expected).
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-maybe-uninitialized;-Wno-null-dereference>)
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-maybe-uninitialized;-Wno-null-dereference>
+  # On 32-bit Arm it also notes for each vector that g++ 7 changed how some arguments are passed.
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-psabi>)
+# Files beyond 2 GiB and times beyond 2038, also in 32-bit programs.
+if(CMAKE_SIZEOF_VOID_P EQUAL 4)
+  target_compile_definitions(flamewire_options INTERFACE _FILE_OFFSET_BITS=64 _TIME_BITS=64)
+endif()
 target_compile_definitions(flamewire_options INTERFACE
   FLAMEWIRE_VERSION="${FLAMEWIRE_VERSION}" ASIO_STANDALONE ASIO_NO_DEPRECATED)
 
