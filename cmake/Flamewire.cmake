@@ -7,6 +7,14 @@
 #   declares flamewire_NAME (desk) and/or flamewire_NAME_agent. LINK names other libraries of ours without
 #   prefix; each flavour links the same flavour. DESK_LINK / AGENT_LINK are foreign targets.
 include_guard(GLOBAL)
+include(AgentLibraries)
+
+# The desk's flavour is for the server and for tests: who builds the agent alone needs neither it nor its libraries.
+if(FLAMEWIRE_SERVER OR FLAMEWIRE_TESTS OR FLAMEWIRE_FUZZ)
+  set(FLAMEWIRE_DESK ON)
+else()
+  set(FLAMEWIRE_DESK OFF)
+endif()
 
 add_library(flamewire_options INTERFACE)
 target_include_directories(flamewire_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
@@ -15,13 +23,18 @@ target_compile_options(flamewire_options INTERFACE
   -Wold-style-cast -Wcast-align -Wformat=2 -Wnull-dereference
   $<$<BOOL:${FLAMEWIRE_WERROR}>:-Werror>
   # g++ 12 reports impossible paths inside its own headers with these three (std::string, std::expected).
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-maybe-uninitialized;-Wno-null-dereference>)
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-maybe-uninitialized;-Wno-null-dereference>
+  # On 32-bit Arm it also notes for each vector that g++ 7 changed how some arguments are passed.
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-psabi>)
+# Files beyond 2 GiB and times beyond 2038, also in 32-bit programs.
+if(CMAKE_SIZEOF_VOID_P EQUAL 4)
+  target_compile_definitions(flamewire_options INTERFACE _FILE_OFFSET_BITS=64 _TIME_BITS=64)
+endif()
 target_compile_definitions(flamewire_options INTERFACE
   FLAMEWIRE_VERSION="${FLAMEWIRE_VERSION}" ASIO_STANDALONE ASIO_NO_DEPRECATED)
 
 # RapidJSON 1.1.0 assigns to a const member in a template that nobody instantiates, which clang 19 (fuzzing, clang-tidy) refuses to
 # parse, and adds to a null pointer, which the sanitizer reports. A copy without these two lines stands before the system's.
-find_path(RAPIDJSON_DIR rapidjson/document.h REQUIRED)
 set(rapidjson_copy ${CMAKE_BINARY_DIR}/rapidjson-corrected)
 function(flamewire_correct_rapidjson file wrong right)
   file(READ ${RAPIDJSON_DIR}/rapidjson/${file} text)
@@ -33,7 +46,8 @@ flamewire_correct_rapidjson(document.h "operator=(const GenericStringRef& rhs) {
   "operator=(const GenericStringRef&) = delete;")
 flamewire_correct_rapidjson(internal/stack.h "(stackTop_ + sizeof(T) * count > stackEnd_)"
   "(sizeof(T) * count > static_cast<size_t>(stackEnd_ - stackTop_))")
-target_include_directories(flamewire_options SYSTEM INTERFACE ${rapidjson_copy})
+target_include_directories(flamewire_options SYSTEM BEFORE INTERFACE ${rapidjson_copy})
+target_link_libraries(flamewire_options INTERFACE flamewire_headers)
 
 add_library(flamewire_desk_options INTERFACE)
 target_link_libraries(flamewire_desk_options INTERFACE flamewire_options)
@@ -52,7 +66,7 @@ target_compile_definitions(flamewire_agent_options INTERFACE
 
 function(flamewire_library name)
   cmake_parse_arguments(ARG "AGENT;DESK" "" "SOURCES;LINK;DESK_LINK;AGENT_LINK" ${ARGN})
-  if(ARG_DESK)
+  if(ARG_DESK AND FLAMEWIRE_DESK)
     add_library(flamewire_${name} STATIC ${ARG_SOURCES})
     target_link_libraries(flamewire_${name} PUBLIC flamewire_desk_options ${ARG_DESK_LINK})
     foreach(other IN LISTS ARG_LINK)

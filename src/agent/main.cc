@@ -18,6 +18,7 @@
 #include "agent/machine.h"
 #include "agent/options.h"
 #include "agent/session.h"
+#include "agent/version.h"
 #include "base/file.h"
 
 // The default prints the demangled type of an escaped exception: 60 KB of demangler in a static program, for a message

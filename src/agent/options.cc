@@ -7,9 +7,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "agent/machine.h"
 #include "agent/perf/capabilities.h"
-#include "wire/session_file.h"
 
 namespace flamewire::agent {
 
@@ -385,12 +383,6 @@ Other
 Exit codes: 0 done; 1 cannot do it (one sentence says why); 2 wrong usage; with -- CMD its own code, 128 + signal
 when a signal ended it, 126 or 127 when it cannot be run.
 )";
-}
-
-std::string version_text() {
-    return fmt::format(
-        "flamewire-agent {} {}\nunwind: auto, fp, dwarf, lbr, hybrid\nwire protocol: {}\nsession file: {}\n",
-        FLAMEWIRE_VERSION, build_architecture(), wire_protocol_version, wire::session_version);
 }
 
 }  // namespace flamewire::agent

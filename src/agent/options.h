@@ -99,6 +99,5 @@ std::uint32_t whole_words(std::uint64_t stack_bytes);
 Result<std::string> check_unwind(std::string_view mode);
 
 std::string help_text();
-std::string version_text();
 
 }  // namespace flamewire::agent

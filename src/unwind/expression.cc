@@ -125,6 +125,7 @@ private:
         position_ += size;
         return value;
     }
+    std::size_t byte() { return static_cast<std::size_t>(fixed(1)); }
     std::int64_t fixed_signed(std::size_t size) {
         const std::size_t unused = 64 - 8 * size;
         return static_cast<std::int64_t>(fixed(size) << unused) >> unused;
@@ -143,8 +144,10 @@ private:
     }
 
     void push_register(std::uint64_t number, std::uint64_t offset) {
-        if (number >= max_registers || !registers_.has(number)) return fail();
-        push(registers_.get(number) + offset);
+        if (number >= max_registers) return fail();
+        const auto index = static_cast<std::size_t>(number);
+        if (!registers_.has(index)) return fail();
+        push(registers_.get(index) + offset);
     }
     void load(std::size_t size) {
         const std::uint64_t address = pop();
@@ -186,7 +189,7 @@ void Machine::execute(std::uint8_t operation) {
         case op_deref:
             return load(word_size_);
         case op_deref_size:
-            return load(fixed(1));
+            return load(byte());
         case op_const1u:
             return push(fixed(1));
         case op_const1s:
@@ -213,7 +216,7 @@ void Machine::execute(std::uint8_t operation) {
         case op_over:
             return push(peek(1));
         case op_pick:
-            return push(peek(fixed(1)));
+            return push(peek(byte()));
         case op_swap: {
             const std::uint64_t top = pop(), second = pop();
             push(top);

@@ -320,7 +320,7 @@ std::optional<std::uint64_t> Walk::read_stack(std::uint64_t address, std::size_t
     std::uint64_t value = 0;
     for (std::size_t i = 0; i < size; ++i) {
         const std::size_t shift = 8 * (means_.options.big_endian ? size - 1 - i : i);
-        value |= std::to_integer<std::uint64_t>(stack_.bytes[offset + i]) << shift;
+        value |= std::to_integer<std::uint64_t>(stack_.bytes[static_cast<std::size_t>(offset) + i]) << shift;
     }
     return value;
 }

@@ -2,6 +2,7 @@
 import os
 import pathlib
 import pty
+import re
 import resource
 import subprocess
 import time
@@ -77,6 +78,9 @@ def test_help_and_version():
     version = run("--version")
     assert version.returncode == 0 and (ROOT / "VERSION").read_text().strip() in version.stdout
     assert os.uname().machine in version.stdout
+    notes = subprocess.run(["readelf", "-n", AGENT], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert "build-id: " + re.search("Build ID: ([0-9a-f]+)", notes)[1] in version.stdout
+    assert "frame pointers" in version.stdout and "zstd" in version.stdout
 
 
 @pytest.mark.parametrize("code", [0, 7])

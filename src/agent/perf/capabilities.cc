@@ -208,6 +208,12 @@ void choose_mode(bool kernel_wanted, const Capabilities& capabilities, EventChoi
 
 }  // namespace
 
+std::vector<unwind::Arch> sampled_architectures() {
+    std::vector<unwind::Arch> all;
+    for (const RegisterSet& set : register_sets) all.push_back(set.arch);
+    return all;
+}
+
 Capabilities read_capabilities(const Sysfs& sysfs, const Kernel& calls) {
     Capabilities capabilities;
     capabilities.paranoid = static_cast<int>(calls.sysctl("perf_event_paranoid").value_or(2));

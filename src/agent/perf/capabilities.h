@@ -36,6 +36,9 @@ struct Capabilities {
     std::vector<std::string> unwind_modes;     // {"auto", "fp"}, and "dwarf", "lbr" where they work
 };
 
+// Whose registers this build can ask the kernel for, which is what its unwinder may meet; none on other architectures.
+std::vector<unwind::Arch> sampled_architectures();
+
 // "fp", "hybrid", "dwarf", "lbr".
 std::string_view name_of(wire::StackMode mode);
 // The mode of that name; nothing for "auto", which leaves the choice to the agent.

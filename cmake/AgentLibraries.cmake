@@ -1,0 +1,59 @@
+# What the agent is made of besides its own sources, and what to install where something is missing. All of it must also work with a
+# toolchain file and a sysroot that are not ours (docs/cross-compiling.md), so nothing here asks pkg-config or a library's own CMake files.
+include_guard(GLOBAL)
+
+# Four libraries that are headers alone: the same on every architecture, so what the desk has serves for any target. They are
+# looked for in the sysroot first; the desk's are reached through a folder of links, because the rest of /usr/include is not the target's.
+add_library(flamewire_headers INTERFACE)
+function(flamewire_headers variable header package)
+  find_path(${variable} ${header})
+  if(${variable})
+    target_include_directories(flamewire_headers SYSTEM INTERFACE ${${variable}})
+    return()
+  endif()
+  find_path(${variable}_ON_DESK ${header} NO_CMAKE_FIND_ROOT_PATH)
+  if(NOT ${variable}_ON_DESK AND CMAKE_CROSSCOMPILING)
+    find_path(${variable}_ON_DESK ${header} PATHS /usr/local/include /usr/include NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH)
+  endif()
+  if(NOT ${variable}_ON_DESK)
+    message(FATAL_ERROR "${header} is missing: install ${package} (headers alone; or name the folder with -D${variable}=DIR)")
+  endif()
+  set(links ${CMAKE_BINARY_DIR}/headers-of-the-desk)
+  file(MAKE_DIRECTORY ${links})
+  foreach(name IN LISTS ARGN)
+    file(CREATE_LINK ${${variable}_ON_DESK}/${name} ${links}/${name} SYMBOLIC)
+  endforeach()
+  target_include_directories(flamewire_headers SYSTEM INTERFACE ${links})
+endfunction()
+flamewire_headers(FLAMEWIRE_ASIO_INCLUDE asio.hpp libasio-dev asio asio.hpp)
+flamewire_headers(FLAMEWIRE_FMT_INCLUDE fmt/format.h libfmt-dev fmt)
+flamewire_headers(FLAMEWIRE_PROTOZERO_INCLUDE protozero/pbf_reader.hpp libprotozero-dev protozero)
+flamewire_headers(FLAMEWIRE_RAPIDJSON_INCLUDE rapidjson/document.h rapidjson-dev rapidjson)
+if(FLAMEWIRE_RAPIDJSON_INCLUDE)
+  set(RAPIDJSON_DIR ${FLAMEWIRE_RAPIDJSON_INCLUDE})
+else()
+  set(RAPIDJSON_DIR ${FLAMEWIRE_RAPIDJSON_INCLUDE_ON_DESK})
+endif()
+
+if(FLAMEWIRE_AGENT)
+  # The agent is one static file, so the target's libraries must be there as archives.
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_LINK_OPTIONS -static)
+  check_cxx_source_compiles("#include <string>\nint main(int argc, char** argv) { return std::string(argv[0]).size() > 1u + argc; }"
+    FLAMEWIRE_STATIC_PROGRAMS)
+  unset(CMAKE_REQUIRED_LINK_OPTIONS)
+  if(NOT FLAMEWIRE_STATIC_PROGRAMS)
+    message(FATAL_ERROR "A static C++ program cannot be linked, so libc.a or libstdc++.a is missing: install libc6-dev and libstdc++-12-dev "
+      "(Debian's cross compilers bring libstdc++.a, toolchains/sysroot.sh libc.a; in a Yocto SDK: glibc-staticdev and libstdc++-staticdev), "
+      "or configure with -DFLAMEWIRE_AGENT=OFF. What the linker said is in CMakeFiles/CMakeError.log.")
+  endif()
+  find_library(FLAMEWIRE_ZSTD_ARCHIVE NAMES libzstd.a)
+  find_path(FLAMEWIRE_ZSTD_INCLUDE zstd.h)
+  if(NOT FLAMEWIRE_ZSTD_ARCHIVE OR NOT FLAMEWIRE_ZSTD_INCLUDE)
+    message(FATAL_ERROR "libzstd.a or zstd.h is missing, which the static agent needs: install libzstd-dev (in a Yocto SDK: zstd-dev and "
+      "zstd-staticdev), name them with -DFLAMEWIRE_ZSTD_ARCHIVE=FILE -DFLAMEWIRE_ZSTD_INCLUDE=DIR, or configure with -DFLAMEWIRE_AGENT=OFF.")
+  endif()
+  add_library(flamewire_zstd_archive STATIC IMPORTED GLOBAL)
+  set_target_properties(flamewire_zstd_archive PROPERTIES
+    IMPORTED_LOCATION ${FLAMEWIRE_ZSTD_ARCHIVE} INTERFACE_INCLUDE_DIRECTORIES ${FLAMEWIRE_ZSTD_INCLUDE})
+endif()
