@@ -1,7 +1,11 @@
-// Leaves out of the static agent what glibc has for wide characters, other character sets and other languages (130 KB).
-// The agent never calls setlocale(), its streams are never wide, and it names no other character set. The stand-ins are
-// weak: a libc that does it differently keeps its own.
+// Leaves out of the static agent what it has no use for in glibc: wide characters, other character sets and languages
+// (130 KB), loading shared libraries (50 KB), printing fractions (45 KB), and comparing host names in five ways for five
+// kinds of x86 (50 KB). The agent never calls setlocale(), its streams are never wide, and it names no other character
+// set; it is one file, so what glibc would load is refused; and its numbers are formatted by fmt, never by printf("%f").
+// The stand-ins are weak: a libc that does it differently keeps its own.
 #include <cstdarg>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
@@ -56,4 +60,54 @@ FLAMEWIRE_NEVER_CALLED(__libio_codecvt_in)
 FLAMEWIRE_NEVER_CALLED(__libio_codecvt_length)
 FLAMEWIRE_NEVER_CALLED(__libio_codecvt_encoding)
 FLAMEWIRE_NEVER_CALLED(__wcsmbs_named_conv)
+
+// %f, %e, %g and %a.
+FLAMEWIRE_NEVER_CALLED(__printf_fp)
+FLAMEWIRE_NEVER_CALLED(__printf_fphex)
+
+// Host names, and the words of /etc/nsswitch.conf.
+namespace {
+
+int in_lower_case(char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : static_cast<unsigned char>(c); }
+
+int compare_without_case(const char* left, const char* right, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) {
+        const int difference = in_lower_case(left[i]) - in_lower_case(right[i]);
+        if (difference != 0 || left[i] == 0) return difference;
+    }
+    return 0;
+}
+
+}  // namespace
+
+extern "C" {
+[[gnu::weak]] int strcasecmp(const char* left, const char* right) {
+    return compare_without_case(left, right, SIZE_MAX);
+}
+[[gnu::weak]] int __strcasecmp(const char* left, const char* right) {
+    return compare_without_case(left, right, SIZE_MAX);
+}
+[[gnu::weak]] int strncasecmp(const char* left, const char* right, std::size_t size) {
+    return compare_without_case(left, right, size);
+}
+[[gnu::weak]] int __strncasecmp(const char* left, const char* right, std::size_t size) {
+    return compare_without_case(left, right, size);
+}
+}
+
+// Shared libraries. A name service that is not built in is not found, …
+struct link_map;
+extern "C" {
+[[gnu::weak]] void* __libc_dlopen_mode(const char*, int) { return nullptr; }
+[[gnu::weak]] void* __libc_dlsym(void*, const char*) { return nullptr; }
+[[gnu::weak]] void* __libc_dlvsym(void*, const char*, const char*) { return nullptr; }
+[[gnu::weak]] int __libc_dlclose(void*) { return 0; }
+// … all code, as far as the destructors of thread-local objects ask, is this program's, …
+[[gnu::weak]] link_map* _dl_find_dso_for_object(std::uintptr_t) { return nullptr; }
+// … there are no paths to search, no stack becomes executable for the sake of a library, and no calls are counted.
+[[gnu::weak]] void _dl_init_paths(const char*, const char*, const char*, const char*) {}
+[[gnu::weak]] int __nptl_change_stack_perm(void*) { return 0; }
+[[gnu::weak]] int _dl_make_stack_executable(void**) { return 0; }
+[[gnu::weak]] void _dl_mcount_wrapper_check(void*) {}
+}
 // NOLINTEND(bugprone-reserved-identifier)
