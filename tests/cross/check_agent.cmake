@@ -1,17 +1,26 @@
-# What the agent promises about its file: static, small, stripped, its symbols beside it, and without the libraries that cost much and
-# give nothing (iostream, locale, regex, scanf).
+# What the agent promises about its file: for the machine that it is meant for, static, small, stripped, its symbols beside it, and without
+# the libraries that cost much and give nothing (iostream, locale, regex, scanf). And that it starts, where the kernel refuses everything.
+#   cmake -DAGENT=FILE -DARCH=what --version calls it -DMACHINE=what readelf calls it -DLIMIT=bytes -DREADELF=... -DNM=... [-DEMULATOR=...]
+#         -P check_agent.cmake
 foreach(tool READELF NM)
   if(NOT ${tool})
     message(FATAL_ERROR "${tool} is missing (package binutils)")
   endif()
 endforeach()
 
+execute_process(COMMAND ${READELF} -hW ${AGENT} OUTPUT_VARIABLE header COMMAND_ERROR_IS_FATAL ANY)
+if(NOT header MATCHES "Machine: +${MACHINE}\n")
+  message(FATAL_ERROR "the agent is not for ${MACHINE}:\n${header}")
+endif()
+if(NOT header MATCHES "Type: +EXEC")
+  message(FATAL_ERROR "the agent is position-independent, which Debian's libunwind archives are not")
+endif()
 execute_process(COMMAND ${READELF} -lW ${AGENT} OUTPUT_VARIABLE segments COMMAND_ERROR_IS_FATAL ANY)
 if(segments MATCHES "INTERP")
   message(FATAL_ERROR "the agent asks for a dynamic loader")
 endif()
-if(NOT segments MATCHES "GNU_EH_FRAME")
-  message(FATAL_ERROR "the agent has no .eh_frame_hdr")
+if(NOT segments MATCHES "GNU_EH_FRAME| EXIDX ")
+  message(FATAL_ERROR "the agent has neither .eh_frame_hdr nor .ARM.exidx: nobody can unwind it")
 endif()
 execute_process(COMMAND ${READELF} -dW ${AGENT} OUTPUT_VARIABLE dynamic COMMAND_ERROR_IS_FATAL ANY)
 if(dynamic MATCHES "NEEDED")
@@ -21,14 +30,20 @@ execute_process(COMMAND ${READELF} -SW ${AGENT} OUTPUT_VARIABLE sections COMMAND
 if(sections MATCHES "\\.symtab|\\.debug_info")
   message(FATAL_ERROR "the agent is not stripped")
 endif()
-if(NOT sections MATCHES "\\.note\\.gnu\\.build-id")
+execute_process(COMMAND ${READELF} -nW ${AGENT} OUTPUT_VARIABLE notes COMMAND_ERROR_IS_FATAL ANY)
+if(NOT notes MATCHES "Build ID: ([0-9a-f]+)")
   message(FATAL_ERROR "the agent has no build-id")
+endif()
+set(build_id ${CMAKE_MATCH_1})
+execute_process(COMMAND ${READELF} -nW ${AGENT}.debug OUTPUT_VARIABLE notes COMMAND_ERROR_IS_FATAL ANY)
+if(NOT notes MATCHES "Build ID: ${build_id}")
+  message(FATAL_ERROR "${AGENT}.debug is not of this agent")
 endif()
 
 file(SIZE ${AGENT} size)
 message(STATUS "${size} bytes")
-if(size GREATER 2050000)
-  message(FATAL_ERROR "the agent has ${size} bytes; 2,050,000 are allowed")
+if(size GREATER LIMIT)
+  message(FATAL_ERROR "the agent has ${size} bytes; ${LIMIT} are allowed")
 endif()
 
 execute_process(COMMAND ${NM} -C ${AGENT}.debug OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
@@ -43,5 +58,25 @@ foreach(forbidden
   endif()
 endforeach()
 
-execute_process(COMMAND ${AGENT} --version OUTPUT_VARIABLE version COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${EMULATOR} ${AGENT} --version OUTPUT_VARIABLE version COMMAND_ERROR_IS_FATAL ANY)
 message(STATUS "${version}")
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/../../VERSION number LIMIT_COUNT 1)
+if(NOT version MATCHES "^flamewire-agent ${number} ${ARCH}\nbuild-id: ${build_id}\nunwinding: frame pointers[^\n]*\ncompression: zstd 1[^\n]*\n")
+  message(FATAL_ERROR "the agent says something else than version ${number}, architecture ${ARCH}, build-id ${build_id} and its features")
+endif()
+execute_process(COMMAND ${EMULATOR} ${AGENT} --help OUTPUT_VARIABLE help COMMAND_ERROR_IS_FATAL ANY)
+if(NOT help MATCHES "^flamewire-agent: samples processes")
+  message(FATAL_ERROR "--help says:\n${help}")
+endif()
+
+if(EMULATOR)  # qemu's user mode knows no perf_event_open: that is one sentence and an exit code, and no file
+  set(recording ${AGENT}.test.flw)
+  execute_process(COMMAND ${EMULATOR} ${AGENT} --output ${recording} --duration 1 -- /bin/true ERROR_VARIABLE said RESULT_VARIABLE code)
+  if(NOT code EQUAL 1 OR NOT said STREQUAL
+     "flamewire-agent: this kernel has no perf_event_open (it is built without CONFIG_PERF_EVENTS, or a sandbox hides it)\n")
+    message(FATAL_ERROR "without perf_event_open the agent ends with ${code} and says:\n${said}")
+  endif()
+  if(EXISTS ${recording})
+    message(FATAL_ERROR "without perf_event_open the agent leaves a file behind")
+  endif()
+endif()
