@@ -29,6 +29,8 @@ if(NOT EXISTS ${CMAKE_SYSROOT}/usr/include)
     "(or  ./dev agents , which does all), or name yours with -DFLAMEWIRE_SYSROOT=DIR.")
 endif()
 
+set(FLAMEWIRE_SYSROOT_IN_USE ${CMAKE_SYSROOT} CACHE INTERNAL "for what runs these programs under an emulator")
+
 # Debian's cross compilers look into the folder of their own libc package before the sysroot.
 set(libraries ${CMAKE_SYSROOT}/usr/lib/${triplet})
 set(CMAKE_C_FLAGS_INIT "-B${libraries} ${machine_flags}")

@@ -1,7 +1,16 @@
-// Leaves out of the static agent what glibc has for wide characters, other character sets and other languages (130 KB).
-// The agent never calls setlocale(), its streams are never wide, and it names no other character set. The stand-ins are
-// weak: a libc that does it differently keeps its own.
+// Leaves out of the static agent what it has no use for in glibc: wide characters, other character sets and languages
+// (130 KB), loading shared libraries (65 KB), printing fractions (45 KB), comparing host names in five ways for five
+// kinds of x86 (50 KB), and all name services but files and DNS for hosts (35 KB). The agent never calls setlocale(), its
+// streams are never wide, and it names no other character set; it is one file, so what glibc would load is refused; its
+// numbers are formatted by fmt, never by printf("%f"); and it asks for addresses of hosts, nothing else (main.cc). The
+// stand-ins are weak: a libc that does it differently keeps its own.
+#include <link.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
 #include <cstdarg>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
@@ -56,4 +65,117 @@ FLAMEWIRE_NEVER_CALLED(__libio_codecvt_in)
 FLAMEWIRE_NEVER_CALLED(__libio_codecvt_length)
 FLAMEWIRE_NEVER_CALLED(__libio_codecvt_encoding)
 FLAMEWIRE_NEVER_CALLED(__wcsmbs_named_conv)
+
+// %f, %e, %g and %a.
+FLAMEWIRE_NEVER_CALLED(__printf_fp)
+FLAMEWIRE_NEVER_CALLED(__printf_fphex)
+
+// Host names, and the words of /etc/nsswitch.conf.
+namespace {
+
+int in_lower_case(char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : static_cast<unsigned char>(c); }
+
+int compare_without_case(const char* left, const char* right, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) {
+        const int difference = in_lower_case(left[i]) - in_lower_case(right[i]);
+        if (difference != 0 || left[i] == 0) return difference;
+    }
+    return 0;
+}
+
+}  // namespace
+
+extern "C" {
+[[gnu::weak]] int strcasecmp(const char* left, const char* right) {
+    return compare_without_case(left, right, SIZE_MAX);
+}
+[[gnu::weak]] int __strcasecmp(const char* left, const char* right) {
+    return compare_without_case(left, right, SIZE_MAX);
+}
+[[gnu::weak]] int strncasecmp(const char* left, const char* right, std::size_t size) {
+    return compare_without_case(left, right, size);
+}
+[[gnu::weak]] int __strncasecmp(const char* left, const char* right, std::size_t size) {
+    return compare_without_case(left, right, size);
+}
+}
+
+// Shared libraries. A name service that is not built in is not found, …
+extern "C" {
+[[gnu::weak]] void* __libc_dlopen_mode(const char*, int) { return nullptr; }
+[[gnu::weak]] void* __libc_dlsym(void*, const char*) { return nullptr; }
+[[gnu::weak]] void* __libc_dlvsym(void*, const char*, const char*) { return nullptr; }
+[[gnu::weak]] int __libc_dlclose(void*) { return 0; }
+// … all code, as far as the destructors of thread-local objects ask, is this program's, …
+[[gnu::weak]] link_map* _dl_find_dso_for_object(std::uintptr_t) { return nullptr; }
+// … there are no paths to search, no stack becomes executable for the sake of a library, and no calls are counted.
+[[gnu::weak]] void _dl_init_paths(const char*, const char*, const char*, const char*) {}
+[[gnu::weak]] int __nptl_change_stack_perm(void*) { return 0; }
+[[gnu::weak]] int _dl_make_stack_executable(void**) { return 0; }
+[[gnu::weak]] void _dl_mcount_wrapper_check(void*) {}
+// What is constant once the program is linked becomes read-only before main(); glibc's own does that for libraries too.
+[[gnu::weak]] void _dl_protect_relro(link_map*) {
+    const std::uintptr_t page = ::getauxval(AT_PAGESZ);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
+    const auto* const headers = reinterpret_cast<const ElfW(Phdr)*>(::getauxval(AT_PHDR));
+    for (std::size_t i = 0; i < ::getauxval(AT_PHNUM); ++i) {
+        if (headers[i].p_type != PT_GNU_RELRO) continue;
+        const std::uintptr_t start = headers[i].p_vaddr & -page;
+        const std::uintptr_t end = (headers[i].p_vaddr + headers[i].p_memsz) & -page;
+        // NOLINTNEXTLINE(performance-no-int-to-ptr)
+        if (start < end) (void)::mprotect(reinterpret_cast<void*>(start), end - start, PROT_READ);
+    }
+}
+}
+
+// Name services. These functions of "files" are what a table refers to, and only gethostbyname's are ever called (in
+// enum nss_status, -1 is "unavailable").
+#define FLAMEWIRE_NO_FILES_SERVICE(name) \
+    extern "C" [[gnu::weak]] int _nss_files_##name() { return -1; }
+#define FLAMEWIRE_NO_FILES_DATABASE(entry) \
+    FLAMEWIRE_NO_FILES_SERVICE(set##entry) \
+    FLAMEWIRE_NO_FILES_SERVICE(end##entry) \
+    FLAMEWIRE_NO_FILES_SERVICE(get##entry##_r)
+FLAMEWIRE_NO_FILES_DATABASE(aliasent)
+FLAMEWIRE_NO_FILES_SERVICE(getaliasbyname_r)
+FLAMEWIRE_NO_FILES_DATABASE(etherent)
+FLAMEWIRE_NO_FILES_SERVICE(gethostton_r)
+FLAMEWIRE_NO_FILES_SERVICE(getntohost_r)
+FLAMEWIRE_NO_FILES_DATABASE(grent)
+FLAMEWIRE_NO_FILES_SERVICE(getgrgid_r)
+FLAMEWIRE_NO_FILES_SERVICE(getgrnam_r)
+FLAMEWIRE_NO_FILES_SERVICE(initgroups_dyn)
+FLAMEWIRE_NO_FILES_DATABASE(netent)
+FLAMEWIRE_NO_FILES_SERVICE(getnetbyaddr_r)
+FLAMEWIRE_NO_FILES_SERVICE(getnetbyname_r)
+FLAMEWIRE_NO_FILES_DATABASE(netgrent)
+FLAMEWIRE_NO_FILES_DATABASE(protoent)
+FLAMEWIRE_NO_FILES_SERVICE(getprotobyname_r)
+FLAMEWIRE_NO_FILES_SERVICE(getprotobynumber_r)
+FLAMEWIRE_NO_FILES_DATABASE(pwent)
+FLAMEWIRE_NO_FILES_SERVICE(getpwnam_r)
+FLAMEWIRE_NO_FILES_SERVICE(getpwuid_r)
+FLAMEWIRE_NO_FILES_DATABASE(rpcent)
+FLAMEWIRE_NO_FILES_SERVICE(getrpcbyname_r)
+FLAMEWIRE_NO_FILES_SERVICE(getrpcbynumber_r)
+FLAMEWIRE_NO_FILES_DATABASE(servent)
+FLAMEWIRE_NO_FILES_SERVICE(getservbyname_r)
+FLAMEWIRE_NO_FILES_SERVICE(getservbyport_r)
+FLAMEWIRE_NO_FILES_DATABASE(sgent)
+FLAMEWIRE_NO_FILES_SERVICE(getsgnam_r)
+FLAMEWIRE_NO_FILES_DATABASE(spent)
+FLAMEWIRE_NO_FILES_SERVICE(getspnam_r)
+
+// The cache daemon, which is not asked once __nss_configure_lookup() has said where to look. -1: it does not run.
+extern "C" {
+[[gnu::weak]] int __nss_not_use_nscd_hosts = 1;
+[[gnu::weak]] int __nss_not_use_nscd_services = 1;
+[[gnu::weak]] bool __nss_have_localdomain = false;
+[[gnu::weak]] std::uint32_t __nscd_get_nl_timestamp() { return 0; }
+[[gnu::weak]] int __nscd_getai(const char*, void**, int*) { return -1; }
+[[gnu::weak]] int __nscd_gethostbyname_r() { return -1; }
+[[gnu::weak]] int __nscd_gethostbyname2_r() { return -1; }
+[[gnu::weak]] int __nscd_getservbyname_r() { return -1; }
+[[gnu::weak]] int __nscd_getservbyport_r() { return -1; }
+}
 // NOLINTEND(bugprone-reserved-identifier)

@@ -1,8 +1,9 @@
 // The text of `perf stat`: value in 18 columns, unit in 4, name in 32, then "# figure label" and, for what was
 // multiplexed, the share of time in which it was counted.
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
-#include <cstdio>
+#include <string>
 #include <string_view>
 
 #include "counters/derive.h"
@@ -15,9 +16,8 @@ constexpr std::size_t value_width = 18, unit_width = 4, name_width = 32, figure_
 constexpr double ns_per_ms = 1e6, ns_per_s = 1e9;
 
 std::string number(double value, int digits) {
-    std::array<char, 400> text{};  // the largest double has 309 digits
-    const int length = std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-    return {text.data(), static_cast<std::size_t>(std::max(length, 0))};
+    // Not by printf: the agent has no printf of fractions (agent/libc_left_out.cc).
+    return fmt::format("{:.{}f}", value, digits);
 }
 
 // 1234567.8 -> 1,234,567.8

@@ -134,7 +134,9 @@ Batch make(std::mt19937_64& random, std::uint64_t seq) {
         Module module;
         module.kind = static_cast<ModuleKind>(below(4));
         module.path = id(9);
-        module.build_id = std::string(below(21), static_cast<char>(random()));
+        const std::uint64_t id_size =
+            below(21);  // each draw in a statement of its own: the batches are the same everywhere
+        module.build_id = std::string(id_size, static_cast<char>(random()));
         module.inode = random();
         module.mtime_ns = -static_cast<std::int64_t>(random() >> 1);
         batch.modules.push_back(module);
