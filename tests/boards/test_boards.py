@@ -74,11 +74,13 @@ def counter(server, session, name):
     return next(one for one in groups[0]["counters"] if one["name"] == name)
 
 
-@pytest.mark.parametrize("name, tolerance", [("arm64", 0.05), ("arm64-threads", 0.20), ("armhf", 0.20), ("arm64-32bit", 0.20)])
-def test_cycles_are_sampled_at_the_frequency_that_was_asked_for(boot, lab, name, tolerance):
+@pytest.mark.parametrize("name, turns, tolerance", [("arm64", 400, 0.05), ("arm64-threads", 2000, 0.20), ("armhf", 400, 0.20), ("arm64-32bit", 400, 0.20)])
+def test_cycles_are_sampled_at_the_frequency_that_was_asked_for(boot, lab, name, turns, tolerance):
     kind = KINDS[name]
     server = boot.serve()
-    board = boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --events cycles --frequency 999 -- known 400\n", {"/bin/known": lab.stripped(kind, known(lab, kind))})
+    # One way to find stacks from beginning to end: events that are opened anew come second to the counter of cycles, and QEMU's second
+    # counter of cycles interrupts too late (two of three times).
+    board = boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --events cycles --frequency 999 --unwind fp -- known {turns}\n", {"/bin/known": lab.stripped(kind, known(lab, kind))})
     text = board.finish()
     session = ended(server)
     cycles = event(session, "cycles")
