@@ -92,6 +92,16 @@ std::vector<HealthHistory::Frame> HealthHistory::between(std::string_view type, 
     return kept;
 }
 
+std::size_t HealthHistory::memory_bytes() const {
+    const std::lock_guard lock(mutex_);
+    std::size_t bytes = 0;
+    for (const auto& [type, frames] : frames_) {
+        bytes += frames.capacity() * sizeof(Frame);
+        for (const Frame& frame : frames) bytes += frame.json.capacity() + 1;
+    }
+    return bytes;
+}
+
 std::uint64_t HealthHistory::version() const {
     const std::lock_guard lock(mutex_);
     return version_;

@@ -30,6 +30,7 @@ public:
                                              std::size_t max_rounds = 0) const;
     // Rises with every frame that is kept.
     [[nodiscard]] std::uint64_t version() const;
+    [[nodiscard]] std::size_t memory_bytes() const;
 
 private:
     std::size_t max_frames_;
