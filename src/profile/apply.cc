@@ -265,7 +265,9 @@ bool Store::Tables::apply_state(const wire::Batch& batch) {
         if (notices.size() < max_notices && std::ranges::find(notices, notice) == notices.end())
             notices.push_back(notice);
     for (const wire::ProcessUnwind& unwind : batch.unwinds) {
-        std::optional<wire::ProcessUnwind>& kept = processes[epoch.processes[unwind.process]].unwind;
+        const ProcessId process = epoch.processes[unwind.process];
+        std::optional<wire::ProcessUnwind>& kept = processes[process].unwind;
+        if (!kept) processes_with_stacks.push_back(process);
         kept = unwind;
         if (kept->why.size() > max_why_bytes) kept->why.resize(max_why_bytes);
     }

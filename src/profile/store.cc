@@ -127,6 +127,7 @@ std::size_t Store::row_count() const { return tables_->rows.size(); }
 std::size_t Store::memory_bytes() const { return tables_->memory_bytes(); }
 std::span<const Module> Store::modules() const { return tables_->modules; }
 std::span<const Process> Store::processes() const { return tables_->processes; }
+std::span<const ProcessId> Store::processes_with_stacks() const { return tables_->processes_with_stacks; }
 std::span<const Thread> Store::threads() const { return tables_->threads; }
 std::span<const Event> Store::events() const { return tables_->events; }
 const CounterHistory& Store::counters() const { return tables_->counters; }
@@ -141,13 +142,13 @@ std::string_view Store::string(StringId id) const { return tables_->strings[id];
 std::uint64_t Store::first_ns() const {
     const auto chunks = tables_->rows.chunks();
     if (chunks.empty()) return 0;
-    return std::ranges::min(chunks, {}, &RowChunk::first_ns).first_ns();
+    return std::ranges::min_element(chunks, {}, &RowChunk::first_ns)->first_ns();
 }
 
 std::uint64_t Store::end_ns() const {
     const auto chunks = tables_->rows.chunks();
     if (chunks.empty()) return 0;
-    return std::ranges::max(chunks, {}, &RowChunk::end_ns).end_ns();
+    return std::ranges::max_element(chunks, {}, &RowChunk::end_ns)->end_ns();
 }
 
 std::uint64_t Store::known_until_ns() const { return std::max(end_ns(), tables_->closed_ns); }
@@ -192,7 +193,7 @@ std::size_t Store::Tables::memory_bytes() const {
                       module_index.memory_bytes() + location_index.memory_bytes() + process_index.memory_bytes() +
                       thread_index.memory_bytes() + event_index.memory_bytes();
     sum += bytes(modules) + bytes(module_files) + bytes(module_symbols) + bytes(locations) + bytes(wanted) +
-           bytes(frames) + bytes(stack_depth) + bytes(node_of_stack) + bytes(processes) + bytes(threads) +
+           bytes(frames) + bytes(stack_depth) + bytes(node_of_stack) + bytes(processes) + bytes(processes_with_stacks) + bytes(threads) +
            bytes(events);
     for (const SymbolIntervals& symbols : module_symbols) sum += symbols.memory_bytes();
     for (const auto* map : {&epoch.strings, &epoch.modules, &epoch.locations, &epoch.stacks, &epoch.processes,

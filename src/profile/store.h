@@ -110,6 +110,8 @@ public:
 
     [[nodiscard]] std::span<const Module> modules() const;  // [0] reserved, as in all tables
     [[nodiscard]] std::span<const Process> processes() const;
+    // Those with `unwind`, in the order in which it came: of many short-lived ones few have samples.
+    [[nodiscard]] std::span<const ProcessId> processes_with_stacks() const;
     [[nodiscard]] std::span<const Thread> threads() const;
     [[nodiscard]] std::span<const Event> events() const;
     [[nodiscard]] const CounterHistory& counters() const;

@@ -91,6 +91,7 @@ struct Store::Tables {
     std::size_t nodes_at_rebuild = 0, frames_at_rebuild = 0;
 
     std::vector<Process> processes{1};
+    std::vector<ProcessId> processes_with_stacks;
     IdIndex process_index;
     std::vector<Thread> threads{1};
     IdIndex thread_index;

@@ -1,5 +1,6 @@
 // The health frames of a session: newest of each type, and what came before. Bounded: when there are too many of a type,
-// every second one of the older half goes, so the last hour is in full and a day is there in steps. Thread-safe.
+// half of the older half goes, where they are densest, so the last hour is in full and a day is there in even steps.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -44,8 +44,8 @@ Unwinding unwinding_of(const profile::Store& store) {
         unwinding.max_depth = recording->max_depth;
     }
     std::vector<const profile::Process*> with_stacks;
-    for (const profile::Process& process : store.processes()) {
-        if (!process.unwind) continue;
+    for (const profile::ProcessId id : store.processes_with_stacks()) {
+        const profile::Process& process = store.processes()[id];
         with_stacks.push_back(&process);
         add(unwinding.total, counts_of(*process.unwind));
     }

@@ -78,6 +78,10 @@ wire::Frame RecordedDay::second(std::uint64_t number) {
         sent_.lost += count;
     }
     add_counters(batch, number);
+    wire::ProcessUnwind unwind;
+    unwind.process = 1;
+    unwind.samples = unwind.whole = sent_.samples;
+    batch.unwinds = {unwind};
     batch.agent = wire::AgentStats{.cpu_ns = number * 2'000'000, .rss_bytes = 4 << 20, .ring_bytes = 1 << 20,
                                    .samples_read = sent_.samples, .samples_lost = sent_.lost};
     return frame(batch);
