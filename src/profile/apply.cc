@@ -228,6 +228,8 @@ void Store::Tables::apply_rows(const wire::Batch& batch) {
         const Lane lane{epoch.events[row.event], epoch.threads[row.thread], row.cpu};
         rows.append(batch.bucket_ns, {row.bucket, lane, epoch.stacks[row.stack], row.count, row.weight});
         event_totals[lane.event] += {row.count, row.weight};
+        first_row_ns = std::min(first_row_ns, row.bucket * batch.bucket_ns);
+        last_row_end_ns = std::max(last_row_end_ns, (row.bucket + 1) * batch.bucket_ns);
     }
 }
 

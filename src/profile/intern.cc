@@ -116,7 +116,9 @@ ProcessId Store::Tables::intern_process(const wire::Process& process, std::span<
     ProcessId id = process_index.find(hash, equal);
     if (id == 0) {
         id = narrow32(processes.size());
-        processes.emplace_back().wire = process;
+        Process entry;
+        entry.wire = process;
+        append_tight(processes, entry);
         process_index.insert(hash, id, [this](ProcessId other) { return process_hash(processes[other].wire); });
     }
     const auto text = [&](wire::Id string) { return strings[strings_of_epoch[string]]; };
@@ -135,7 +137,7 @@ ThreadId Store::Tables::intern_thread(ProcessId process, std::uint32_t tid, std:
     ThreadId id = thread_index.find(hash, equal);
     if (id == 0) {
         id = narrow32(threads.size());
-        threads.push_back({process, processes[process].wire.pid, tid, {}});
+        append_tight(threads, Thread{process, processes[process].wire.pid, tid, {}});
         thread_index.insert(hash, id,
                             [this](ThreadId other) { return thread_hash(threads[other].process, threads[other].tid); });
     }

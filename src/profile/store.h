@@ -123,7 +123,7 @@ public:
     [[nodiscard]] const std::optional<wire::End>& end() const;
     [[nodiscard]] std::string_view string(StringId id) const;
 
-    // First and end of the time that rows cover (bucket edges); both 0 without rows.
+    // First and end of the time that rows cover (edges of buckets as they came); both 0 without rows.
     [[nodiscard]] std::uint64_t first_ns() const;
     [[nodiscard]] std::uint64_t end_ns() const;
     // Until when everything is known, a time without samples included: the later one of end_ns() and the moment at which

@@ -42,20 +42,34 @@ private:
     bool any_ = false;
 };
 
-// Thins the older half. Whole rounds: the frames of several processes stay together.
+// Of the older half a round goes when that leaves no gap wider than four average ones: at most half of them (and one) are
+// left, and where they are far apart already they stay. Whole rounds: the frames of several processes stay together.
 void thin_out(std::vector<HealthHistory::Frame>& frames) {
-    std::size_t half = frames.size() / 2, rounds = 1;
-    while (half < frames.size() && frames[half].mono_ns <= frames[half - 1].mono_ns + round_ns) ++half;
-    for (std::size_t i = 1; i < half; ++i)
-        if (frames[i].mono_ns > frames[i - 1].mono_ns + round_ns) ++rounds;
-    RoundPicker picker(frames.front().mono_ns, frames[half - 1].mono_ns, std::max<std::size_t>(rounds / 2, 1));
+    const auto begins_round = [&](std::size_t i) {
+        return i == 0 || frames[i].mono_ns > frames[i - 1].mono_ns + round_ns;
+    };
+    std::size_t half = frames.size() / 2;
+    while (half < frames.size() && !begins_round(half)) ++half;
+    std::vector<std::size_t> rounds;  // first frames, and the first of the newer half
+    for (std::size_t i = 0; i < half; ++i)
+        if (begins_round(i)) rounds.push_back(i);
+    const double span_ns = static_cast<double>(frames[half - 1].mono_ns - frames[0].mono_ns);
+    const double widest_ns = 4 * span_ns / static_cast<double>(rounds.size());
+    rounds.push_back(half);
     std::size_t kept = 0;
-    for (std::size_t i = 0; i < frames.size(); ++i) {
-        if (i < half && !picker.picks(frames[i].mono_ns)) continue;
-        if (kept != i) frames[kept] = std::move(frames[i]);
-        ++kept;
+    std::uint64_t last_ns = 0;  // of the round that was kept last
+    for (std::size_t round = 0; round + 1 < rounds.size(); ++round) {
+        const std::size_t first = rounds[round], next = rounds[round + 1];
+        const bool needed =
+            round == 0 || next == frames.size() || static_cast<double>(frames[next].mono_ns - last_ns) > widest_ns;
+        if (!needed) continue;
+        last_ns = frames[first].mono_ns;
+        for (std::size_t i = first; i < next; ++i, ++kept)
+            if (kept != i) frames[kept] = std::move(frames[i]);
     }
-    frames.resize(kept);
+    if (kept == half) return;
+    const auto newer = frames.begin() + static_cast<std::ptrdiff_t>(half);
+    frames.erase(std::move(newer, frames.end(), frames.begin() + static_cast<std::ptrdiff_t>(kept)), frames.end());
 }
 
 }  // namespace

@@ -65,12 +65,19 @@ wire::Frame RecordedDay::tables() {
     return frame(batch);
 }
 
-wire::Frame RecordedDay::second(std::uint64_t number) {
-    wire::Batch batch =
-        program_.rows(number, start_ns + number * ns_per_s, std::size_t{threads} * frequency_hz, ns_per_s);
+wire::Frame RecordedDay::batch(std::uint64_t batch_number) {
+    constexpr std::uint64_t batch_ns = ns_per_s / batches_per_s;
+    wire::Batch batch = program_.rows(batch_number, start_ns + batch_number * batch_ns,
+                                      std::size_t{threads} * frequency_hz / batches_per_s, batch_ns);
     for (const wire::Row& row : batch.rows) sent_.samples += row.count;
-    batch.monotonic_ns = end_ns(number);
+    batch.monotonic_ns = start_ns + (batch_number + 1) * batch_ns;
     batch.realtime_ns = realtime_minus_monotonic_ns + static_cast<std::int64_t>(batch.monotonic_ns);
+    const std::uint64_t number = batch_number / batches_per_s;
+    if (batch_number % batches_per_s == batches_per_s - 1) add_second(batch, number);
+    return frame(batch);
+}
+
+void RecordedDay::add_second(wire::Batch& batch, std::uint64_t number) {
     if (number % process_every_s == 0) add_processes(batch, number);
     if (number % loss_every_s == loss_every_s - 1) {
         const std::uint64_t count = 1 + number % 50;
@@ -82,9 +89,11 @@ wire::Frame RecordedDay::second(std::uint64_t number) {
     unwind.process = 1;
     unwind.samples = unwind.whole = sent_.samples;
     batch.unwinds = {unwind};
-    batch.agent = wire::AgentStats{.cpu_ns = number * 2'000'000, .rss_bytes = 4 << 20, .ring_bytes = 1 << 20,
-                                   .samples_read = sent_.samples, .samples_lost = sent_.lost};
-    return frame(batch);
+    batch.agent = wire::AgentStats{.cpu_ns = number * 2'000'000,
+                                   .rss_bytes = 4 << 20,
+                                   .ring_bytes = 1 << 20,
+                                   .samples_read = sent_.samples,
+                                   .samples_lost = sent_.lost};
 }
 
 void RecordedDay::add_processes(wire::Batch& batch, std::uint64_t number) {
@@ -119,8 +128,11 @@ void RecordedDay::add_counters(wire::Batch& batch, std::uint64_t number) {
     for (std::size_t i = 0; i < counters.size(); ++i) {
         const std::uint64_t value = (i + 1) * 1'000'000 + number * 7919 % 1'000;
         if (std::string_view(counters[i]) == "instructions") sent_.instructions += value;
-        reading.values.push_back({.name = first_counter_ + static_cast<wire::Id>(i), .unit = unit_, .value = value,
-                                  .enabled_ns = ns_per_s, .running_ns = ns_per_s});
+        reading.values.push_back({.name = first_counter_ + static_cast<wire::Id>(i),
+                                  .unit = unit_,
+                                  .value = value,
+                                  .enabled_ns = ns_per_s,
+                                  .running_ns = ns_per_s});
     }
     batch.counters = {reading};
 }
@@ -133,7 +145,8 @@ std::vector<wire::Frame> RecordedDay::health(std::uint64_t number) const {
     };
     const std::uint64_t some = number * 7919;
     const std::string system = fmt::format(
-        "{{{},\"cpu\":{{\"overall_pct\":{}.3,\"per_core\":[{}.1,12.5,8.0,99.9,1.5,0.3,44.0,7.7],\"freq_mhz\":[1400,1400,"
+        "{{{},\"cpu\":{{\"overall_pct\":{}.3,\"per_core\":[{}.1,12.5,8.0,99.9,1.5,0.3,44.0,7.7],\"freq_mhz\":[1400,"
+        "1400,"
         "2800,2800,1400,1400,2800,2800],\"num_cores\":8}},\"mem\":{{\"total_kb\":16303212,\"used_kb\":{},"
         "\"available_kb\":9123456,\"buffers_kb\":412344,\"cached_kb\":5123412,\"swap_total_kb\":2097148,"
         "\"swap_used_kb\":1024,\"used_pct\":44.0}},\"load\":{{\"avg_1m\":1.{:02},\"avg_5m\":1.04,\"avg_15m\":0.93}},"

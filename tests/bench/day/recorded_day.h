@@ -1,5 +1,6 @@
-// A day of recording as an agent would send it, faster: a batch each second with the samples of four threads at 99 Hz,
-// ten counters, processes that come and go, losses now and then; health frames every two seconds. The same each time.
+// A day of recording as an agent would send it, faster: a batch each quarter of a second with the samples of four threads
+// at 99 Hz; ten counters each second, processes that come and go, losses now and then; health frames every two seconds.
+// The same each time.
 #pragma once
 
 #include <array>
@@ -29,8 +30,9 @@ public:
     [[nodiscard]] const wire::RecordingId& recording_id() const { return program_.tables().recording_id; }
     // The batch that says what all others refer to.
     wire::Frame tables();
-    // Seconds come in order, from 0 on.
-    wire::Frame second(std::uint64_t number);
+    static constexpr std::uint64_t batches_per_s = 4;
+    // They come in order, from 0 on; the last one of a second has what it counted.
+    wire::Frame batch(std::uint64_t number);
     // One frame of each type, at the end of this second.
     [[nodiscard]] std::vector<wire::Frame> health(std::uint64_t number) const;
 
@@ -42,6 +44,7 @@ public:
 
 private:
     wire::Frame frame(wire::Batch& batch);
+    void add_second(wire::Batch& batch, std::uint64_t number);
     void add_processes(wire::Batch& batch, std::uint64_t number);
     void add_counters(wire::Batch& batch, std::uint64_t number);
 

@@ -10,7 +10,6 @@ namespace flamewire::bench {
 
 namespace {
 
-
 constexpr std::uint32_t leaf_addresses = 3;
 
 }  // namespace
