@@ -25,6 +25,11 @@ std::size_t protected_from(const RowTable& rows, std::size_t max_rows) {
     return index;
 }
 
+// Of its buckets, once they have lost a level more.
+std::uint64_t coarse_width(const RowChunk& chunk) {
+    return std::max(chunk.bucket_ns, coarse_levels[chunk.level + 1U].bucket_ns);
+}
+
 // The older part of the level that holds most rows, of those that can still lose detail.
 std::optional<Group> next_group(const RowTable& rows, std::size_t max_rows) {
     const std::span<const RowChunk> chunks = rows.chunks().first(protected_from(rows, max_rows));
@@ -35,12 +40,18 @@ std::optional<Group> next_group(const RowTable& rows, std::size_t max_rows) {
     const auto level = static_cast<std::uint8_t>(fullest - level_rows.begin());
     const auto first =
         std::find_if(chunks.begin(), chunks.end(), [&](const RowChunk& chunk) { return chunk.level == level; });
-    const std::size_t most_rows = std::min(step_rows, *fullest / 2);
+    // Little at a time, but enough for some of its new buckets: rows of one bucket in two groups would stay apart.
+    const std::uint64_t least_ns = 4 * coarse_width(*first);
     auto last = first;
     std::size_t size = 0;
-    while (last != chunks.end() && last->level == level && last->bucket_ns == first->bucket_ns &&
-           (size == 0 || size + last->size() <= most_rows))
-        size += (last++)->size();
+    const auto takes = [&](const RowChunk& chunk) {
+        if (chunk.level != level || chunk.bucket_ns != first->bucket_ns) return false;
+        if (size == 0) return true;
+        const std::size_t grown = size + chunk.size();
+        return grown <= std::min(step_rows, *fullest / 2) ||
+               (grown <= step_rows && chunk.first_ns() < first->first_ns() + least_ns);
+    };
+    while (last != chunks.end() && takes(*last)) size += (last++)->size();
     return Group{static_cast<std::size_t>(first - chunks.begin()), static_cast<std::size_t>(last - first)};
 }
 
@@ -98,10 +109,6 @@ private:
     IdIndex index_;
     std::vector<Entry> entries_;
 };
-
-std::uint64_t coarse_width(const RowChunk& chunk) {
-    return std::max(chunk.bucket_ns, coarse_levels[chunk.level + 1U].bucket_ns);
-}
 
 void coarsen(RowTable& rows, const Group& group, std::size_t chunk_rows, const CoarsenHooks& hooks) {
     const auto chunks = rows.chunks().subspan(group.first, group.count);

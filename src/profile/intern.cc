@@ -58,8 +58,8 @@ std::uint64_t thread_hash(ProcessId process, std::uint32_t tid) {
     return hash_mix((static_cast<std::uint64_t>(process) << 32) | tid, hash_seed());
 }
 
-void update_text(std::string& text, std::string_view newer) {
-    if (!newer.empty() && text != newer) text = newer;
+void update_text(std::string_view& text, std::string_view newer) {
+    if (!newer.empty()) text = newer;
 }
 
 }  // namespace
@@ -141,7 +141,7 @@ ThreadId Store::Tables::intern_thread(ProcessId process, std::uint32_t tid, std:
         thread_index.insert(hash, id,
                             [this](ThreadId other) { return thread_hash(threads[other].process, threads[other].tid); });
     }
-    update_text(threads[id].comm, comm);
+    update_text(threads[id].comm, strings[strings.intern(comm)]);
     return id;
 }
 

@@ -30,7 +30,7 @@ struct Module {
 
 struct Process {
     wire::Process wire;  // ids inside are not used: the texts are below
-    std::string comm, exe, command_line, cgroup, container_id;
+    std::string_view comm, exe, command_line, cgroup, container_id;  // these live as long as the store
     // What became of its stacks since the recording began; none before the first samples. Its process id is not used.
     std::optional<wire::ProcessUnwind> unwind;
 };
@@ -38,7 +38,7 @@ struct Process {
 struct Thread {
     ProcessId process = 0;
     std::uint32_t pid = 0, tid = 0;
-    std::string comm;  // the last one
+    std::string_view comm;  // the last one; lives as long as the store
 };
 
 struct Event {

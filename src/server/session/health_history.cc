@@ -48,7 +48,7 @@ void thin_out(std::vector<HealthHistory::Frame>& frames) {
     const auto begins_round = [&](std::size_t i) {
         return i == 0 || frames[i].mono_ns > frames[i - 1].mono_ns + round_ns;
     };
-    std::size_t half = frames.size() / 2;
+    std::size_t half = std::max<std::size_t>(frames.size() / 2, 1);
     while (half < frames.size() && !begins_round(half)) ++half;
     std::vector<std::size_t> rounds;  // first frames, and the first of the newer half
     for (std::size_t i = 0; i < half; ++i)

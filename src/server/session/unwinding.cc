@@ -59,7 +59,7 @@ Unwinding unwinding_of(const profile::Store& store) {
     std::partial_sort(with_stacks.begin(), listed, with_stacks.end(), more_samples);
     for (auto at = with_stacks.begin(); at != listed; ++at) {
         const profile::Process& process = **at;
-        unwinding.processes.push_back({process.wire.pid, process.comm,
+        unwinding.processes.push_back({process.wire.pid, std::string(process.comm),
                                        std::string(profile::mode_name(process.unwind->mode)), process.unwind->why,
                                        counts_of(*process.unwind)});
     }
