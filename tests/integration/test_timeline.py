@@ -5,7 +5,7 @@ import signal
 import time
 
 import pytest
-from flamewire import BIN, Relay, Tree, share_of, wait_until
+from flamewire import Relay, TESTS_BIN, Tree, share_of, wait_until
 
 PHASE_S = 2.0
 EDGE_MS = 100  # of a phase that belongs to none: the change itself
@@ -195,9 +195,11 @@ def test_lost_samples_are_a_mark_where_they_are_missing(start):
 
 def test_processes_are_marked_when_they_begin_and_end(start):
     server = start.server()
-    workload = BIN / "phases-workload"
+    workload = TESTS_BIN / "phases-workload"
+    # Counting keeps the shell's own exec and its first child's apart: marks of a kind within a slice are one.
+    count = "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done"
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 99, "--events", "cpu-clock", "--",
-                        "sh", "-c", f"sleep 0.5; {workload} 0.2 1; exec {workload} 0.3 1")
+                        "sh", "-c", f"{count}; sleep 0.5; {workload} 0.2 1; exec {workload} 0.3 1")
     wait_until(lambda: server.sessions() and server.only_session()["state"] == "ended", 30, "the end of the command")
     agent.stop()
     session = server.only_session()
