@@ -29,7 +29,7 @@ struct Module {
 };
 
 struct Process {
-    wire::Process wire;  // ids inside are not used: the texts are below
+    wire::Process wire;                                              // ids inside are not used: the texts are below
     std::string_view comm, exe, command_line, cgroup, container_id;  // these live as long as the store
     // What became of its stacks since the recording began; none before the first samples. Its process id is not used.
     std::optional<wire::ProcessUnwind> unwind;
