@@ -228,6 +228,8 @@ void Store::Tables::apply_rows(const wire::Batch& batch) {
         const Lane lane{epoch.events[row.event], epoch.threads[row.thread], row.cpu};
         rows.append(batch.bucket_ns, {row.bucket, lane, epoch.stacks[row.stack], row.count, row.weight});
         event_totals[lane.event] += {row.count, row.weight};
+        first_row_ns = std::min(first_row_ns, row.bucket * batch.bucket_ns);
+        last_row_end_ns = std::max(last_row_end_ns, (row.bucket + 1) * batch.bucket_ns);
     }
 }
 
@@ -265,7 +267,9 @@ bool Store::Tables::apply_state(const wire::Batch& batch) {
         if (notices.size() < max_notices && std::ranges::find(notices, notice) == notices.end())
             notices.push_back(notice);
     for (const wire::ProcessUnwind& unwind : batch.unwinds) {
-        std::optional<wire::ProcessUnwind>& kept = processes[epoch.processes[unwind.process]].unwind;
+        const ProcessId process = epoch.processes[unwind.process];
+        std::optional<wire::ProcessUnwind>& kept = processes[process].unwind;
+        if (!kept) processes_with_stacks.push_back(process);
         kept = unwind;
         if (kept->why.size() > max_why_bytes) kept->why.resize(max_why_bytes);
     }
@@ -304,25 +308,27 @@ void Store::Tables::enforce_limits() {
             weights[chunk.lanes[chunk.lane[row]].event] += row_weight(chunk, row);
         return weights;
     };
+    // A coarse bucket can begin before the first sample and end after the last.
+    const auto begin_of = [&](const RowChunk& chunk) { return std::max(chunk.first_ns(), first_row_ns); };
+    const auto end_of = [&](const RowChunk& chunk) { return std::min(chunk.end_ns(), last_row_end_ns); };
     const CoarsenHooks hooks{
         .fold_thread = [&](ThreadId thread) { return intern_thread(threads[thread].process, 0, "[threads]"); },
         .coarsened =
             [&](const RowChunk& chunk) {
                 for (const auto& [event, weight] : weights_by_event(chunk))
-                    add_loss({wire::LossReason::time_coarsened, event, weight.samples, chunk.first_ns(), chunk.end_ns(),
+                    add_loss({wire::LossReason::time_coarsened, event, weight.samples, begin_of(chunk), end_of(chunk),
                               true});
             },
         .dropped =
             [&](const RowChunk& chunk) {
                 for (const auto& [event, weight] : weights_by_event(chunk)) {
-                    add_loss(
-                        {wire::LossReason::unknown, event, weight.samples, chunk.first_ns(), chunk.end_ns(), true});
+                    add_loss({wire::LossReason::unknown, event, weight.samples, begin_of(chunk), end_of(chunk), true});
                     event_totals[event].samples -= weight.samples;
                     event_totals[event].weight -= weight.weight;
                 }
-                if (dropped_end_ns == 0) dropped_first_ns = chunk.first_ns();
-                dropped_first_ns = std::min(dropped_first_ns, chunk.first_ns());
-                dropped_end_ns = std::max(dropped_end_ns, chunk.end_ns());
+                if (dropped_end_ns == 0) dropped_first_ns = begin_of(chunk);
+                dropped_first_ns = std::min(dropped_first_ns, begin_of(chunk));
+                dropped_end_ns = std::max(dropped_end_ns, end_of(chunk));
             },
     };
     enforce_row_limit(rows, limits.max_rows, hooks);

@@ -31,16 +31,22 @@ void join(Mark& mark, const Mark& next) {
     mark.count = sum < next.count ? std::numeric_limits<std::uint64_t>::max() : sum;
 }
 
+// Marks of the older half become one as long as that spans no more than four average distances: of each reason at most
+// half of them (and one) are left, and what is coarse already stays as it is until the others are.
 void coarsen(std::vector<Mark>& marks, std::size_t max) {
     const std::size_t half = marks.size() / 2;
+    const auto span_ns = static_cast<double>(marks[half].start_ns - marks[0].start_ns);
+    const double widest_ns = 4 * span_ns / static_cast<double>(half);
     std::size_t kept = 0;
     for (std::size_t i = 0; i < marks.size(); ++i) {
-        marks[kept] = marks[i];
-        if (i < half && i + 1 < marks.size() && alike(marks[i], marks[i + 1])) join(marks[kept], marks[++i]);
-        ++kept;
+        Mark* const before = i < half ? last_alike(marks, 0, static_cast<std::ptrdiff_t>(kept), marks[i]) : nullptr;
+        if (before != nullptr && static_cast<double>(marks[i].end_ns - before->start_ns) <= widest_ns)
+            join(*before, marks[i]);
+        else
+            marks[kept++] = marks[i];
     }
     marks.resize(kept);
-    // Nothing was like its neighbour: the oldest go.
+    // Too few were like their neighbours: the oldest go.
     if (kept > max) marks.erase(marks.begin(), marks.begin() + static_cast<std::ptrdiff_t>(kept / 2));
 }
 

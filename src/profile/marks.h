@@ -1,6 +1,6 @@
 // What happened to the target and to the recording at moments worth a mark on a time axis: processes that began, became
 // another program or ended, samples that were lost, times in which the agent was away. Memory is bounded: when there are
-// too many of a kind, neighbours of the older half become one mark with the count of both, again and again.
+// too many of a kind, those of the older half that are nearest to each other become one mark with the count of all.
 #pragma once
 
 #include <array>

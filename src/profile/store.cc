@@ -127,6 +127,7 @@ std::size_t Store::row_count() const { return tables_->rows.size(); }
 std::size_t Store::memory_bytes() const { return tables_->memory_bytes(); }
 std::span<const Module> Store::modules() const { return tables_->modules; }
 std::span<const Process> Store::processes() const { return tables_->processes; }
+std::span<const ProcessId> Store::processes_with_stacks() const { return tables_->processes_with_stacks; }
 std::span<const Thread> Store::threads() const { return tables_->threads; }
 std::span<const Event> Store::events() const { return tables_->events; }
 const CounterHistory& Store::counters() const { return tables_->counters; }
@@ -141,13 +142,13 @@ std::string_view Store::string(StringId id) const { return tables_->strings[id];
 std::uint64_t Store::first_ns() const {
     const auto chunks = tables_->rows.chunks();
     if (chunks.empty()) return 0;
-    return std::ranges::min(chunks, {}, &RowChunk::first_ns).first_ns();
+    return std::max(std::ranges::min_element(chunks, {}, &RowChunk::first_ns)->first_ns(), tables_->first_row_ns);
 }
 
 std::uint64_t Store::end_ns() const {
     const auto chunks = tables_->rows.chunks();
     if (chunks.empty()) return 0;
-    return std::ranges::max(chunks, {}, &RowChunk::end_ns).end_ns();
+    return std::min(std::ranges::max_element(chunks, {}, &RowChunk::end_ns)->end_ns(), tables_->last_row_end_ns);
 }
 
 std::uint64_t Store::known_until_ns() const { return std::max(end_ns(), tables_->closed_ns); }
@@ -171,8 +172,13 @@ std::vector<Coverage> Store::coverage() const {
         stretches.push_back({tables_->dropped_first_ns, tables_->dropped_end_ns, 0, false, false, false, true});
     for (const RowChunk& chunk : tables_->rows.chunks()) {
         const CoarseLevel& level = coarse_levels[chunk.level];
-        Coverage next{chunk.first_ns(),    chunk.end_ns(), chunk.bucket_ns, chunk.level == 0, level.cpu_folded,
-                      level.thread_folded, false};
+        Coverage next{std::max(chunk.first_ns(), tables_->first_row_ns),
+                      std::min(chunk.end_ns(), tables_->last_row_end_ns),
+                      chunk.bucket_ns,
+                      chunk.level == 0,
+                      level.cpu_folded,
+                      level.thread_folded,
+                      false};
         Coverage* const last = stretches.empty() ? nullptr : &stretches.back();
         if (last != nullptr && !last->dropped && last->bucket_ns == next.bucket_ns && last->whole == next.whole &&
             last->cpu_folded == next.cpu_folded && last->thread_folded == next.thread_folded) {
@@ -192,8 +198,8 @@ std::size_t Store::Tables::memory_bytes() const {
                       module_index.memory_bytes() + location_index.memory_bytes() + process_index.memory_bytes() +
                       thread_index.memory_bytes() + event_index.memory_bytes();
     sum += bytes(modules) + bytes(module_files) + bytes(module_symbols) + bytes(locations) + bytes(wanted) +
-           bytes(frames) + bytes(stack_depth) + bytes(node_of_stack) + bytes(processes) + bytes(threads) +
-           bytes(events);
+           bytes(frames) + bytes(stack_depth) + bytes(node_of_stack) + bytes(processes) + bytes(processes_with_stacks) +
+           bytes(threads) + bytes(events);
     for (const SymbolIntervals& symbols : module_symbols) sum += symbols.memory_bytes();
     for (const auto* map : {&epoch.strings, &epoch.modules, &epoch.locations, &epoch.stacks, &epoch.processes,
                             &epoch.threads, &epoch.events})

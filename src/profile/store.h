@@ -29,8 +29,8 @@ struct Module {
 };
 
 struct Process {
-    wire::Process wire;  // ids inside are not used: the texts are below
-    std::string comm, exe, command_line, cgroup, container_id;
+    wire::Process wire;                                              // ids inside are not used: the texts are below
+    std::string_view comm, exe, command_line, cgroup, container_id;  // these live as long as the store
     // What became of its stacks since the recording began; none before the first samples. Its process id is not used.
     std::optional<wire::ProcessUnwind> unwind;
 };
@@ -38,7 +38,7 @@ struct Process {
 struct Thread {
     ProcessId process = 0;
     std::uint32_t pid = 0, tid = 0;
-    std::string comm;  // the last one
+    std::string_view comm;  // the last one; lives as long as the store
 };
 
 struct Event {
@@ -110,6 +110,8 @@ public:
 
     [[nodiscard]] std::span<const Module> modules() const;  // [0] reserved, as in all tables
     [[nodiscard]] std::span<const Process> processes() const;
+    // Those with `unwind`, in the order in which it came: of many short-lived ones few have samples.
+    [[nodiscard]] std::span<const ProcessId> processes_with_stacks() const;
     [[nodiscard]] std::span<const Thread> threads() const;
     [[nodiscard]] std::span<const Event> events() const;
     [[nodiscard]] const CounterHistory& counters() const;
@@ -121,7 +123,7 @@ public:
     [[nodiscard]] const std::optional<wire::End>& end() const;
     [[nodiscard]] std::string_view string(StringId id) const;
 
-    // First and end of the time that rows cover (bucket edges); both 0 without rows.
+    // First and end of the time that rows cover (edges of buckets as they came); both 0 without rows.
     [[nodiscard]] std::uint64_t first_ns() const;
     [[nodiscard]] std::uint64_t end_ns() const;
     // Until when everything is known, a time without samples included: the later one of end_ns() and the moment at which

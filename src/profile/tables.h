@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -91,6 +92,7 @@ struct Store::Tables {
     std::size_t nodes_at_rebuild = 0, frames_at_rebuild = 0;
 
     std::vector<Process> processes{1};
+    std::vector<ProcessId> processes_with_stacks;
     IdIndex process_index;
     std::vector<Thread> threads{1};
     IdIndex thread_index;
@@ -99,6 +101,8 @@ struct Store::Tables {
     IdIndex event_index;
 
     RowTable rows;
+    // Of the rows as they came, whatever coarse buckets they are in now: these may begin before and end after it.
+    std::uint64_t first_row_ns = std::numeric_limits<std::uint64_t>::max(), last_row_end_ns = 0;
     std::vector<Weight> event_totals{1};
     std::uint64_t dropped_first_ns = 0, dropped_end_ns = 0;  // equal: nothing was dropped
 

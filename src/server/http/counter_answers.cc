@@ -122,24 +122,35 @@ std::vector<Interval> thin_out(std::vector<Interval> intervals, std::size_t most
     return merged;
 }
 
+// Intervals of several parts that end at the same time are one.
+std::vector<Interval> add_up_parts(std::vector<Interval> intervals) {
+    std::ranges::stable_sort(intervals, {}, &Interval::end_ns);
+    std::vector<Interval> sums;
+    for (const Interval& interval : intervals) {
+        if (!sums.empty() && sums.back().end_ns == interval.end_ns)
+            sums.back().value += interval.value;
+        else
+            sums.push_back(interval);
+    }
+    return sums;
+}
+
 // The intervals of all series with this name (of a hybrid CPU, one a part), scaled, where each ends.
 void write_series(JsonWriter& json, const Group& group, const profile::Store& store, std::string_view name,
                   const Window& window) {
-    std::map<std::uint64_t, std::pair<std::uint64_t, double>> values;  // end -> start, value
+    std::vector<Interval> intervals;
+    std::size_t parts = 0;
     for (const CounterSeries* series : group.series) {
         if (store.string(series->key.name) != name) continue;
+        ++parts;
         for (const CounterPoint& point : profile::points_between(*series, window.start_ns, window.end_ns)) {
             const auto value =
                 counters::scaled({{}, {}, {}, point.status, point.value, point.enabled_ns, point.running_ns});
-            if (point.status != CounterStatus::counted || !value) continue;
-            auto& [start, sum] = values[point.end_ns];
-            start = point.start_ns;
-            sum += *value;
+            if (point.status == CounterStatus::counted && value)
+                intervals.push_back({point.start_ns, point.end_ns, *value});
         }
     }
-    std::vector<Interval> intervals;
-    intervals.reserve(values.size());
-    for (const auto& [end, entry] : values) intervals.push_back({entry.first, end, entry.second});
+    if (parts > 1) intervals = add_up_parts(std::move(intervals));
     intervals = thin_out(std::move(intervals), window.slices);
     json.key("series");
     json.object();

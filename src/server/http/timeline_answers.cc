@@ -118,6 +118,28 @@ void write_mark(JsonWriter& json, const profile::Store& store, const profile::Ma
     json.end_object();
 }
 
+// What the memory limit has left of the range, oldest first; nothing where all of it is as it came.
+void write_coarse(JsonWriter& json, const profile::Store& store, const profile::Filter& filter,
+                  std::uint64_t origin_ns) {
+    std::vector<profile::Coverage> stretches = store.coverage();
+    std::erase_if(stretches, [&](const profile::Coverage& stretch) {
+        return stretch.whole || stretch.end_ns <= filter.start_ns || stretch.start_ns >= filter.end_ns;
+    });
+    const auto ms = [&](std::uint64_t time_ns) {
+        return (static_cast<double>(time_ns) - static_cast<double>(origin_ns)) / ns_per_ms;
+    };
+    json.list("coarse", stretches, [&](const profile::Coverage& stretch) {
+        json.object();
+        json.member("start_ms", ms(stretch.start_ns));
+        json.member("end_ms", ms(stretch.end_ns));
+        json.member("bucket_ms", static_cast<double>(stretch.bucket_ns) / ns_per_ms);
+        json.member("cpu_folded", stretch.cpu_folded);
+        json.member("thread_folded", stretch.thread_folded);
+        json.member("dropped", stretch.dropped);
+        json.end_object();
+    });
+}
+
 }  // namespace
 
 Answer timeline_answer(const Session& session, const Request& request) {
@@ -155,6 +177,7 @@ Answer timeline_answer(const Session& session, const Request& request) {
                         *by == Breakdown::cpu ? profile::Lanes::cpus : profile::Lanes::threads);
         json.list("marks", store.marks().between(filter.start_ns, filter.end_ns, slices->width_ns()),
                   [&](const profile::Mark& mark) { write_mark(json, store, mark, origin_ns); });
+        write_coarse(json, store, filter, origin_ns);
         json.end_object();
         return json_answer(json.take());
     });

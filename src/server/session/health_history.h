@@ -1,5 +1,6 @@
 // The health frames of a session: newest of each type, and what came before. Bounded: when there are too many of a type,
-// every second one of the older half goes, so the last hour is in full and a day is there in steps. Thread-safe.
+// half of the older half goes, where they are densest, so the last hour is in full and a day is there in even steps.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,7 @@ public:
                                              std::size_t max_rounds = 0) const;
     // Rises with every frame that is kept.
     [[nodiscard]] std::uint64_t version() const;
+    [[nodiscard]] std::size_t memory_bytes() const;
 
 private:
     std::size_t max_frames_;

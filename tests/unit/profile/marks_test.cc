@@ -76,7 +76,23 @@ TEST_CASE("a day of processes that come and go stays within its bounds, and noth
     for (const Mark& mark : all) counted += mark.count;
     CHECK(counted == added);
     for (std::size_t i = all.size() - 300; i < all.size(); ++i) REQUIRE(all[i].count == 1);
+    // What became one is even: no mark has more than four times the average of the older half.
+    for (const Mark& mark : all) REQUIRE(mark.count <= 4 * 86'400 / 400);
     CHECK(marks.memory_bytes() < 300'000);
+}
+
+TEST_CASE("losses whose reasons take turns are put together each with its own") {
+    Marks marks(100);
+    for (std::uint64_t i = 0; i < 10'000; ++i) {
+        marks.add(loss(i * 4 * second, i * 4 * second, 1));
+        marks.add(loss(i * 4 * second + second, i * 4 * second + second, 1, wire::LossReason::throttled));
+    }
+    const auto all = marks.between(0, UINT64_MAX, 0);
+    CHECK(all.size() <= 100);
+    std::uint64_t ring = 0, throttled = 0;
+    for (const Mark& mark : all) (mark.reason == wire::LossReason::ring_full ? ring : throttled) += mark.count;
+    CHECK(ring == 10'000);
+    CHECK(throttled == 10'000);
 }
 
 TEST_CASE("batches leave marks of processes, not of threads, and of losses") {

@@ -6,6 +6,7 @@
 
 #include "recording.h"
 #include "server/http/event_stream.h"
+#include "server/http/timeline_answers.h"
 #include "wire/control.h"
 
 using namespace flamewire;
@@ -212,6 +213,36 @@ TEST_CASE("the time axis has slices of a width, and what happened") {
     const Answer refused = desk.api.answer(get("/api/timeline?bucket=1"));
     check_error(refused, 400, "validation");
     CHECK_THAT(refused.body, Catch::Contains("2003 ms or more"));
+}
+
+TEST_CASE("a timeline whose older part was coarsened says so, and has all samples from the session's start on") {
+    const ScratchDirectory directory;
+    RecordingScene scene;
+    const auto session = Session::create("s", directory / "stream.flw", scene.id(), {.max_rows = 640}).value();
+    constexpr std::uint64_t batches = 2'000;
+    for (std::uint64_t i = 0; i < batches; ++i) {
+        const wire::Frame frame = scene.next();
+        session->take(frame.flag, frame.payload, 1'800'000'000'000'000'000).value();
+    }
+    session->publish(true);
+    // Its first bucket is wider than the 5 s of uptime at which it began.
+    CHECK(session->start_ns() == flamewire::test::start_ns);
+    const Answer answer = timeline_answer(*session, get("/api/timeline?event=cycles&bucket=1000"));
+    REQUIRE(answer.status == 200);
+    const rapidjson::Document timeline = wire::parse_object(answer.body).value();
+    CHECK(timeline["start_ms"].GetDouble() == 0);
+    CHECK(timeline["session_end_ms"].GetDouble() == 250.0 * batches);
+    std::uint64_t samples = 0;
+    for (const auto& slice : timeline["samples"].GetArray()) samples += slice.GetUint64();
+    CHECK(samples == 4 * batches);
+    const auto& coarse = timeline["coarse"];
+    REQUIRE(coarse.Size() >= 1);
+    CHECK(coarse[0]["start_ms"].GetDouble() == 0);
+    CHECK(coarse[0]["bucket_ms"].GetDouble() >= 100);
+    CHECK_FALSE(coarse[0]["dropped"].GetBool());
+    CHECK(coarse[coarse.Size() - 1]["end_ms"].GetDouble() == session->info().retention->whole_from_ms);
+    const Answer newest = timeline_answer(*session, get("/api/timeline?bucket=1000&start=499500"));
+    CHECK(wire::parse_object(newest.body).value()["coarse"].Empty());
 }
 
 TEST_CASE("status and session say how stacks are found and how whole they are") {

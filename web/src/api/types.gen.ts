@@ -452,7 +452,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Health frames of one type in a window of time, oldest first. Of more than 3,600 every second one of the older half is left out, again and again. */
+        /** Health frames of one type in a window of time, oldest first. Of more than 3,600 the older half is thinned out evenly. */
         get: {
             parameters: {
                 query?: {
@@ -1468,6 +1468,19 @@ export interface components {
             weight: number[];
             /** @description what happened in the range, by its start; neighbours of one kind within a slice are one */
             marks: components["schemas"]["Mark"][];
+            /** @description what the server's memory limit has left of the range, oldest first; empty where all is as it came. The samples of a bucket stand in the slice in which it begins */
+            coarse?: {
+                start_ms: number;
+                end_ms: number;
+                /** @description width of its buckets; they begin at multiples of it on the target's clock */
+                bucket_ms: number;
+                /** @description CPUs are not told apart */
+                cpu_folded: boolean;
+                /** @description threads of a process are not told apart */
+                thread_folded: boolean;
+                /** @description nothing is left; the session file has it still */
+                dropped: boolean;
+            }[];
             /** @description with by=thread or cpu: less busy ones beyond the first 256 */
             rows_left_out?: number;
             /** @description with by=thread or cpu: one for each that has samples, the busiest first */
@@ -1542,7 +1555,7 @@ export interface components {
             data_version: number;
             /** @enum {string} */
             by: "total" | "thread" | "cpu";
-            /** @description older intervals have been put together, two and two, again and again; sums are exact */
+            /** @description older intervals have been put together, to about equal widths; sums are exact */
             coarse_until_ms?: number;
             /** @description by=total: one or none; else one for each thread or CPU that was counted by itself */
             groups: {
