@@ -85,7 +85,7 @@ class Lab:
             target.parent.mkdir(parents=True, exist_ok=True)
             compiler = f"{kind.triplet}-{'gcc' if source.endswith('.c') else 'g++'}"
             language = [] if source.endswith(".c") else ["-std=c++20"]
-            subprocess.run([compiler, *language, "-O2", "-g", "-static", "-Wl,--build-id", *options, ROOT / source, "-o", target], check=True)
+            subprocess.run([compiler, *language, "-O2", "-g", "-funwind-tables", "-static", "-Wl,--build-id", *options, ROOT / source, "-o", target], check=True)
         return target
 
     def stripped(self, kind, program):
@@ -113,8 +113,9 @@ class Lab:
         target = self.directory / "armhf.uimage"
         if not target.exists():
             packed = (image / "vmlinuz").read_bytes()
-            start = packed.index(b"\xfd7zXZ\0")
+            start = packed.rindex(b"\xfd7zXZ\0")  # the decompressor before it holds the same bytes
             unpacked = subprocess.run(["xz", "-dc", "--single-stream"], input=packed[start:], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
+            assert len(unpacked) > len(packed), "this kernel is not packed as expected"
             target.write_bytes(legacy_uimage(unpacked, 0x40208000))
         return target
 
@@ -162,7 +163,7 @@ class Board:
         wide = kind.image == "arm64"
         command = ["qemu-system-aarch64" if wide else "qemu-system-arm", "-M", "virt,dtb-randomness=off", "-cpu", kind.machine, "-smp", kind.cpus, "-m", 256,
                    "-accel", "tcg" if kind.icount else "tcg,thread=multi", "-rtc", "base=2026-01-01,clock=vm", "-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot",
-                   "-kernel", lab.kernel(kind), "-initrd", ramdisk, "-append", "console=ttyAMA0 panic=-1 quiet nokaslr",
+                   "-kernel", lab.kernel(kind), "-initrd", ramdisk, "-append", "console=ttyAMA0 panic=-1 quiet nokaslr norandmaps", "-seed", 1,
                    "-netdev", "user,id=n0", "-device", "virtio-net-device,netdev=n0"]
         if kind.icount:
             # With sleep=off a board that waits skips the time: the same run each time, but no time for a network.
