@@ -78,7 +78,10 @@ apt() { APT_CONFIG=$work/apt/conf LC_ALL=C apt-get -q "$@"; }
 
 printf 'Making a sysroot for %s ...\n' "$triplet" >&2
 # One source without this architecture, or with a damaged index, is no reason to stop: the others may have everything.
-apt update >"$work/apt/log" 2>&1 || { grep -E '^[EW]:' "$work/apt/log" >&2 || true; }
+if ! apt update >"$work/apt/log" 2>&1; then
+  printf 'sysroot.sh: apt cannot read all of its sources; what it says, and then does without:\n' >&2
+  grep '^E:' "$work/apt/log" >&2 || true
+fi
 apt -y --download-only install "${packages[@]}" >"$work/apt/log" 2>&1 ||
   { cat "$work/apt/log" >&2; die "apt cannot provide ${packages[*]} for $architecture"; }
 
