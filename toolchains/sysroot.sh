@@ -33,11 +33,10 @@ case $triplet in
   x86_64-linux-gnu) architecture=amd64 ;;
   *) die "'$triplet' is none of aarch64-linux-gnu, arm-linux-gnueabihf, s390x-linux-gnu, x86_64-linux-gnu" ;;
 esac
-for tool in apt-get apt-config dpkg-deb sha256sum; do
-  command -v $tool >/dev/null || die "$tool is missing: this needs a Debian system"
-done
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 known=$here/sysroot-packages.sha256
+# shellcheck source=toolchains/private-apt.sh
+. "$here/private-apt.sh"
 
 # Complete means: made of these packages, to the end. The stamp is written last.
 stamp=$root/.complete
@@ -53,50 +52,10 @@ fi
 mkdir -p "$(dirname "$root")"
 work=$(mktemp -d "$root.new.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/apt/state/lists/partial" "$work/apt/cache/archives/partial" "$work/root"
-: >"$work/apt/status"
-
-# All that the machine's apt is told, without the hooks (they clean the machine's own cache) and with other folders.
-{
-  apt-config dump | grep -v -E '::(Pre|Post)-Invoke|^APT::Architecture|^Dir::(State|Cache|Log)'
-  cat <<CONF
-APT::Architecture "$architecture";
-APT::Architectures { "$architecture"; };
-APT::Install-Recommends "false";
-Dir::Etc::main "/dev/null";
-Dir::Etc::parts "/dev/null";
-Dir::State "$work/apt/state";
-Dir::State::status "$work/apt/status";
-Dir::Cache "$work/apt/cache";
-Dir::Log "$work/apt";
-Debug::NoLocking "true";
-CONF
-  # apt gives up root while it downloads, and another user cannot write here.
-  if [ "$(id -u)" = 0 ]; then printf 'APT::Sandbox::User "root";\n'; fi
-} >"$work/apt/conf"
-apt() { APT_CONFIG=$work/apt/conf LC_ALL=C apt-get -q "$@"; }
-
 printf 'Making a sysroot for %s ...\n' "$triplet" >&2
-# One source without this architecture, or with a damaged index, is no reason to stop: the others may have everything.
-if ! apt update >"$work/apt/log" 2>&1; then
-  printf 'sysroot.sh: apt cannot read all of its sources; what it says, and then does without:\n' >&2
-  grep '^E:' "$work/apt/log" >&2 || true
-fi
-apt -y --download-only install "${packages[@]}" >"$work/apt/log" 2>&1 ||
-  { cat "$work/apt/log" >&2; die "apt cannot provide ${packages[*]} for $architecture"; }
-
-(cd "$work/apt/cache/archives" && sha256sum -- *.deb) | sed 's/%3a/:/' | LC_ALL=C sort -k2 >"$work/root/packages.sha256"
-for list in "$root/packages.sha256" "$known"; do
-  [ -f "$list" ] || continue
-  differs=$(awk 'NR == FNR { sum[$2] = $1; next } ($2 in sum) && sum[$2] != $1 { print $2 }' "$list" "$work/root/packages.sha256")
-  [ -z "$differs" ] || die "not the packages that $list recorded: $(tr '\n' ' ' <<<"$differs")"
-done
-
-for package in "$work"/apt/cache/archives/*.deb; do dpkg-deb -x "$package" "$work/root"; done
-# A link to /lib/... would lead to the machine's own.
-find "$work/root" -type l -lname '/*' -print0 | while IFS= read -r -d '' link; do
-  ln -sfnr "$work/root$(readlink "$link")" "$link"
-done
+private_apt "$architecture" "$work"
+apt_download "${packages[@]}"
+packages_unpack "$work/root" "$root/packages.sha256" "$known"
 
 if [ -n "$record" ]; then
   touch "$known"

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 
 #include "agent/event_table.h"
 #include "agent/log.h"
@@ -22,6 +23,9 @@ namespace {
 constexpr std::uint64_t tick_ns = 100'000'000;
 // While stacks that are deeper than their copies wait to be believed.
 constexpr std::uint64_t look_tick_ns = 10'000'000;
+// Kernel names are looked for in pieces between two drains.
+constexpr std::uint64_t names_piece_ns = 5'000'000;
+constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 // How long the last batch waits for room on its way to the link thread.
 constexpr std::uint64_t last_batch_patience_ns = 2'000'000'000;
 
@@ -248,6 +252,7 @@ void Recorder::loop() {
             (void)counting_->resume();
         }
         if (counting_->read_if_due(now, *folder_)) something_new_ = true;
+        if (processes_.kernel_symbols_begun()) advance_kernel_names(now + names_piece_ns);
         if (now >= next_flush_ns_ || pending_samples_ >= max_pending_samples) flush();
         {
             const std::lock_guard lock(mutex_);
@@ -265,7 +270,8 @@ void Recorder::loop() {
 
 std::chrono::milliseconds Recorder::next_timeout() const {
     const std::uint64_t now = monotonic_ns();
-    std::uint64_t until = std::min(next_flush_ns_, now + (folder_->wants_looks() ? look_tick_ns : tick_ns));
+    const bool soon = folder_->wants_looks() || processes_.kernel_symbols_begun();
+    std::uint64_t until = std::min(next_flush_ns_, now + (soon ? look_tick_ns : tick_ns));
     if (enable_at_ns_) until = std::min(until, *enable_at_ns_);
     // Rounded up: waking a moment early would mean another round for nothing.
     return std::chrono::milliseconds(until <= now ? 0 : (until - now + ns_per_ms - 1) / ns_per_ms);
@@ -302,7 +308,11 @@ void Recorder::finish() {
     (void)events_->disable();
     events_->drain(*this, true);
     (void)counting_->read(*folder_);
-    if (sink_.names_kernel_at_end() || names_wanted_) add_kernel_names();
+    advance_kernel_names(never);
+    if (sink_.names_kernel_at_end() || names_wanted_) {
+        begin_kernel_names();
+        advance_kernel_names(never);
+    }
     const std::uint64_t now = monotonic_ns();
     gather(now);
 

@@ -135,7 +135,8 @@ private:
     bool push_held();
     void gather(std::uint64_t now_ns);
     [[nodiscard]] wire::AgentStats own_cost() const;
-    void add_kernel_names();
+    void begin_kernel_names();
+    void advance_kernel_names(std::uint64_t deadline_ns);
     void say(std::vector<wire::Notice> notices);
     void publish();
 

@@ -172,7 +172,7 @@ void Recorder::adapt_stack_modes(std::uint64_t now_ns) {
 void Recorder::flush() {
     const std::uint64_t now = monotonic_ns();
     next_flush_ns_ = now + plan_.settings.interval_ms * ns_per_ms;
-    if (names_wanted_ && now >= next_names_ns_) add_kernel_names();
+    if (names_wanted_ && now >= next_names_ns_ && !processes_.kernel_symbols_begun()) begin_kernel_names();
     gather(now);
     if (epoch_wanted_.exchange(false)) folder_->begin_epoch();
     const bool room = push_held();
@@ -249,12 +249,15 @@ wire::AgentStats Recorder::own_cost() const {
     return stats;
 }
 
-void Recorder::add_kernel_names() {
+void Recorder::begin_kernel_names() {
     names_wanted_ = false;
     next_names_ns_ = monotonic_ns() + names_pause_ns;
     std::vector<std::uint64_t> addresses = folder_->unnamed_kernel_addresses();
-    if (addresses.empty()) return;
-    const std::vector<TargetSymbol> symbols = processes_.kernel_symbols(std::move(addresses));
+    if (!addresses.empty()) processes_.begin_kernel_symbols(std::move(addresses));
+}
+
+void Recorder::advance_kernel_names(std::uint64_t deadline_ns) {
+    const std::vector<TargetSymbol> symbols = processes_.advance_kernel_symbols(deadline_ns);
     if (symbols.empty()) return;
     folder_->add_symbols(symbols);
     something_new_ = true;

@@ -7,7 +7,8 @@ namespace flamewire::profile {
 
 Selection select(const Store::Tables& tables, const Filter& filter) {
     Selection selection;
-    selection.rows.start_ns = filter.start_ns;
+    // A coarse bucket that begins before the first sample is in what is asked from there on.
+    selection.rows.start_ns = filter.start_ns <= tables.first_row_ns ? 0 : filter.start_ns;
     selection.rows.end_ns = filter.end_ns;
     // An event that does not exist matches no row.
     selection.rows.event = filter.event.value_or(0);
@@ -94,7 +95,7 @@ std::uint64_t mark_rows(const Store::Tables& tables, const Selection& selection,
         set.insert(node_of(chunk.stack[row]));
     });
     finish_chunk();
-    return newest_ns;
+    return std::min(newest_ns, tables.last_row_end_ns);
 }
 
 template <class NodeOf>

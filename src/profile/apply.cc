@@ -24,6 +24,27 @@ struct Bounds {
     std::size_t strings = 0, modules = 0, locations = 0, stacks = 0, processes = 0, threads = 0, events = 0;
 };
 
+// Threads begin and end too often to be marked one by one, and a new name is no event of its own.
+std::optional<MarkKind> mark_of(wire::LifecycleKind kind) {
+    switch (kind) {
+        case wire::LifecycleKind::fork:
+            return MarkKind::begin;
+        case wire::LifecycleKind::exec:
+            return MarkKind::exec;
+        case wire::LifecycleKind::exit:
+            return MarkKind::exit;
+        case wire::LifecycleKind::comm:
+            break;
+    }
+    return std::nullopt;
+}
+
+// Samples with this flaw are in the profile, each with a frame that says so: no gap in time.
+bool is_shown(wire::LossReason reason) {
+    return reason == wire::LossReason::stack_truncated || reason == wire::LossReason::unknown_process ||
+           reason == wire::LossReason::time_coarsened;
+}
+
 std::unexpected<Error> bad(std::string_view what) {
     return fail(ErrorCode::invalid, fmt::format("the batch is inconsistent: {}", what));
 }
@@ -207,25 +228,48 @@ void Store::Tables::apply_rows(const wire::Batch& batch) {
         const Lane lane{epoch.events[row.event], epoch.threads[row.thread], row.cpu};
         rows.append(batch.bucket_ns, {row.bucket, lane, epoch.stacks[row.stack], row.count, row.weight});
         event_totals[lane.event] += {row.count, row.weight};
+        first_row_ns = std::min(first_row_ns, row.bucket * batch.bucket_ns);
+        last_row_end_ns = std::max(last_row_end_ns, (row.bucket + 1) * batch.bucket_ns);
     }
 }
 
-bool Store::Tables::apply_state(const wire::Batch& batch) {
-    for (const wire::Lifecycle& entry : batch.lifecycle) {
-        const ThreadId id = epoch.threads[entry.thread];
-        if (id == 0 || entry.comm == 0) continue;
-        if (entry.kind != wire::LifecycleKind::comm && entry.kind != wire::LifecycleKind::exec) continue;
-        Thread& thread = threads[id];
+void Store::Tables::apply_lifecycle(const wire::Lifecycle& entry) {
+    const ThreadId id = epoch.threads[entry.thread];
+    if (id == 0) return;
+    Thread& thread = threads[id];
+    const bool renamed = entry.kind == wire::LifecycleKind::comm || entry.kind == wire::LifecycleKind::exec;
+    if (renamed && entry.comm != 0) {
         thread.comm = strings[epoch.strings[entry.comm]];
         if (thread.tid == thread.pid) processes[thread.process].comm = thread.comm;
     }
-    for (const wire::Loss& loss : batch.losses)
+    const std::optional<MarkKind> kind = mark_of(entry.kind);
+    if (!kind || thread.tid != thread.pid || entry.time_ns > max_time_ns) return;
+    const StringId name = entry.comm != 0 ? epoch.strings[entry.comm] : strings.intern(thread.comm);
+    marks.add({.kind = *kind, .start_ns = entry.time_ns, .end_ns = entry.time_ns, .thread = id, .name = name});
+}
+
+bool Store::Tables::apply_state(const wire::Batch& batch) {
+    if (batch.monotonic_ns <= max_time_ns) closed_ns = std::max(closed_ns, batch.monotonic_ns);
+    for (const wire::Lifecycle& entry : batch.lifecycle) apply_lifecycle(entry);
+    for (const wire::Loss& loss : batch.losses) {
         add_loss({loss.reason, epoch.events[loss.event], loss.count, loss.first_ns, loss.last_ns, false});
+        if (loss.count == 0 || is_shown(loss.reason) || batch.monotonic_ns > max_time_ns) continue;
+        // What cannot say when it happened, happened before the batch was closed.
+        const std::uint64_t last_ns = loss.last_ns == 0 ? batch.monotonic_ns : std::min(loss.last_ns, max_time_ns);
+        marks.add({.kind = MarkKind::loss,
+                   .start_ns = loss.first_ns == 0 ? last_ns : std::min(loss.first_ns, last_ns),
+                   .end_ns = last_ns,
+                   .count = loss.count,
+                   .reason = loss.reason,
+                   .event = epoch.events[loss.event]});
+    }
     for (const wire::Notice& notice : batch.notices)
         if (notices.size() < max_notices && std::ranges::find(notices, notice) == notices.end())
             notices.push_back(notice);
     for (const wire::ProcessUnwind& unwind : batch.unwinds) {
-        std::optional<wire::ProcessUnwind>& kept = processes[epoch.processes[unwind.process]].unwind;
+        const ProcessId process = epoch.processes[unwind.process];
+        std::optional<wire::ProcessUnwind>& kept = processes[process].unwind;
+        if (!kept) processes_with_stacks.push_back(process);
         kept = unwind;
         if (kept->why.size() > max_why_bytes) kept->why.resize(max_why_bytes);
     }
@@ -264,25 +308,27 @@ void Store::Tables::enforce_limits() {
             weights[chunk.lanes[chunk.lane[row]].event] += row_weight(chunk, row);
         return weights;
     };
+    // A coarse bucket can begin before the first sample and end after the last.
+    const auto begin_of = [&](const RowChunk& chunk) { return std::max(chunk.first_ns(), first_row_ns); };
+    const auto end_of = [&](const RowChunk& chunk) { return std::min(chunk.end_ns(), last_row_end_ns); };
     const CoarsenHooks hooks{
         .fold_thread = [&](ThreadId thread) { return intern_thread(threads[thread].process, 0, "[threads]"); },
         .coarsened =
             [&](const RowChunk& chunk) {
                 for (const auto& [event, weight] : weights_by_event(chunk))
-                    add_loss({wire::LossReason::time_coarsened, event, weight.samples, chunk.first_ns(), chunk.end_ns(),
+                    add_loss({wire::LossReason::time_coarsened, event, weight.samples, begin_of(chunk), end_of(chunk),
                               true});
             },
         .dropped =
             [&](const RowChunk& chunk) {
                 for (const auto& [event, weight] : weights_by_event(chunk)) {
-                    add_loss(
-                        {wire::LossReason::unknown, event, weight.samples, chunk.first_ns(), chunk.end_ns(), true});
+                    add_loss({wire::LossReason::unknown, event, weight.samples, begin_of(chunk), end_of(chunk), true});
                     event_totals[event].samples -= weight.samples;
                     event_totals[event].weight -= weight.weight;
                 }
-                if (dropped_end_ns == 0) dropped_first_ns = chunk.first_ns();
-                dropped_first_ns = std::min(dropped_first_ns, chunk.first_ns());
-                dropped_end_ns = std::max(dropped_end_ns, chunk.end_ns());
+                if (dropped_end_ns == 0) dropped_first_ns = begin_of(chunk);
+                dropped_first_ns = std::min(dropped_first_ns, begin_of(chunk));
+                dropped_end_ns = std::max(dropped_end_ns, end_of(chunk));
             },
     };
     enforce_row_limit(rows, limits.max_rows, hooks);

@@ -1,6 +1,7 @@
 #include "profile/coarsen.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -24,21 +25,34 @@ std::size_t protected_from(const RowTable& rows, std::size_t max_rows) {
     return index;
 }
 
-// The oldest run of chunks of the lowest level that can still lose detail.
+// Of its buckets, once they have lost a level more.
+std::uint64_t coarse_width(const RowChunk& chunk) {
+    return std::max(chunk.bucket_ns, coarse_levels[chunk.level + 1U].bucket_ns);
+}
+
+// The older part of the level that holds most rows, of those that can still lose detail.
 std::optional<Group> next_group(const RowTable& rows, std::size_t max_rows) {
     const std::span<const RowChunk> chunks = rows.chunks().first(protected_from(rows, max_rows));
-    for (std::uint8_t level = 0; level + 1U < coarse_levels.size(); ++level) {
-        const auto first =
-            std::find_if(chunks.begin(), chunks.end(), [&](const RowChunk& chunk) { return chunk.level == level; });
-        if (first == chunks.end()) continue;
-        auto last = first;
-        std::size_t size = 0;
-        while (last != chunks.end() && last->level == level && last->bucket_ns == first->bucket_ns &&
-               (size == 0 || size + last->size() <= step_rows))
-            size += (last++)->size();
-        return Group{static_cast<std::size_t>(first - chunks.begin()), static_cast<std::size_t>(last - first)};
-    }
-    return std::nullopt;
+    std::array<std::size_t, coarse_levels.size()> level_rows{};
+    for (const RowChunk& chunk : chunks) level_rows[chunk.level] += chunk.size();
+    const auto fullest = std::max_element(level_rows.begin(), std::prev(level_rows.end()));
+    if (*fullest == 0) return std::nullopt;
+    const auto level = static_cast<std::uint8_t>(fullest - level_rows.begin());
+    const auto first =
+        std::find_if(chunks.begin(), chunks.end(), [&](const RowChunk& chunk) { return chunk.level == level; });
+    // Little at a time, but enough for some of its new buckets: rows of one bucket in two groups would stay apart.
+    const std::uint64_t least_ns = 4 * coarse_width(*first);
+    auto last = first;
+    std::size_t size = 0;
+    const auto takes = [&](const RowChunk& chunk) {
+        if (chunk.level != level || chunk.bucket_ns != first->bucket_ns) return false;
+        if (size == 0) return true;
+        const std::size_t grown = size + chunk.size();
+        return grown <= std::min(step_rows, *fullest / 2) ||
+               (grown <= step_rows && chunk.first_ns() < first->first_ns() + least_ns);
+    };
+    while (last != chunks.end() && takes(*last)) size += (last++)->size();
+    return Group{static_cast<std::size_t>(first - chunks.begin()), static_cast<std::size_t>(last - first)};
 }
 
 // The rows of a group while they are merged. Their lanes are numbered, so that a row's identity is two integers.
@@ -95,10 +109,6 @@ private:
     IdIndex index_;
     std::vector<Entry> entries_;
 };
-
-std::uint64_t coarse_width(const RowChunk& chunk) {
-    return std::max(chunk.bucket_ns, coarse_levels[chunk.level + 1U].bucket_ns);
-}
 
 void coarsen(RowTable& rows, const Group& group, std::size_t chunk_rows, const CoarsenHooks& hooks) {
     const auto chunks = rows.chunks().subspan(group.first, group.count);

@@ -1,5 +1,6 @@
 // Keeps a row table within its limit: the oldest rows lose detail in steps, and only rows that have no detail left to
-// lose are dropped. Sums over whole coarse buckets stay exact.
+// lose are dropped. Detail fades with age: the level that holds most rows gives way, so each has about as many, and the
+// coarser ones span more time with theirs. Sums over whole coarse buckets stay exact.
 #pragma once
 
 #include <array>
@@ -17,7 +18,7 @@ struct CoarseLevel {
     bool cpu_folded = false;      // all cpus in one
     bool thread_folded = false;   // all threads of a process in one
 };
-inline constexpr std::array<CoarseLevel, 7> coarse_levels = {{
+inline constexpr std::array<CoarseLevel, 8> coarse_levels = {{
     {0, false, false},
     {100'000'000, false, false},
     {1'000'000'000, false, false},
@@ -25,6 +26,7 @@ inline constexpr std::array<CoarseLevel, 7> coarse_levels = {{
     {10'000'000'000, true, false},
     {10'000'000'000, true, true},
     {100'000'000'000, true, true},
+    {1'000'000'000'000, true, true},
 }};
 
 // The newest rows / this many stay as they arrived, as long as anything older can give way.

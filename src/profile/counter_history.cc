@@ -20,7 +20,7 @@ std::uint64_t add_saturating(std::uint64_t a, std::uint64_t b) {
     return sum < a ? std::numeric_limits<std::uint64_t>::max() : sum;
 }
 
-// `next` follows `point` without a gap.
+// `next` follows `point`, usually without a gap.
 void join(CounterPoint& point, const CounterPoint& next) {
     point.end_ns = next.end_ns;
     point.value = add_saturating(point.value, next.value);
@@ -47,24 +47,35 @@ void CounterHistory::add(const CounterKey& key, const CounterPoint& point) {
     append_tight(points, point);
     if (!point.after_gap && points.size() > 1 && points[points.size() - 2].end_ns != point.start_ns)
         points.back().after_gap = true;
-    if (++points_ > max_points_) coarsen();
+    if (++points_ <= max_points_) return;
+    coarsen(false);
+    if (points_ > max_points_) coarsen(true);
 }
 
-void CounterHistory::coarsen() {
+// Neighbours become one as long as that is no wider than four average ones: any two that follow each other are wider
+// together, so at most half of them (and one) are left, and what is coarse already stays as it is until the others are.
+void CounterHistory::coarsen(bool over_gaps) {
     for (CounterSeries& series : series_) {
         std::vector<CounterPoint>& points = series.points;
-        const std::size_t half = points.size() / 2;
+        const std::size_t half = (points.size() + 1) / 2;
+        if (half < 2) continue;
+        double covered_ns = 0;
+        for (std::size_t i = 0; i < half; ++i) covered_ns += static_cast<double>(points[i].end_ns - points[i].start_ns);
+        if (over_gaps) covered_ns = static_cast<double>(points[half - 1].end_ns - points[0].start_ns);
+        const double widest_ns = 4 * covered_ns / static_cast<double>(half);
         std::size_t kept = 0;
-        for (std::size_t i = 0; i < points.size(); ++i) {
-            points[kept] = points[i];
-            if (i < half && i + 1 < points.size() && !points[i + 1].after_gap) {
-                join(points[kept], points[++i]);
-                coarse_until_ns_ = std::max(coarse_until_ns_, points[kept].end_ns);
+        for (std::size_t i = 1; i < points.size(); ++i) {
+            CounterPoint& last = points[kept];
+            const auto width_ns = static_cast<double>(points[i].end_ns - last.start_ns);
+            if (i < half && width_ns <= widest_ns && (over_gaps || !points[i].after_gap)) {
+                join(last, points[i]);
+                coarse_until_ns_ = std::max(coarse_until_ns_, last.end_ns);
+            } else {
+                points[++kept] = points[i];
             }
-            ++kept;
         }
-        points_ -= points.size() - kept;
-        points.resize(kept);
+        points_ -= points.size() - (kept + 1);
+        points.resize(kept + 1);
     }
 }
 

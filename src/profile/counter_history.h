@@ -1,6 +1,7 @@
 // What was counted, over time: for each counter of the whole target, of a thread or of a CPU the intervals between two
-// readings. Memory is bounded: when there are too many intervals, the older half of each series is made half as fine,
-// again and again, so that a day has its last minutes in full and its first hours in larger steps. Sums stay exact.
+// readings. Memory is bounded: when there are too many intervals, those of the older half of each series are put
+// together, the finest first, until its steps are about equal. So a day has its last hours in full and all before in
+// even steps, never its morning in one. Sums stay exact.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +48,7 @@ public:
     [[nodiscard]] std::uint64_t coarse_until_ns() const { return coarse_until_ns_; }
 
 private:
-    void coarsen();
+    void coarsen(bool over_gaps);
 
     std::size_t max_points_, points_ = 0;
     std::uint64_t coarse_until_ns_ = 0;

@@ -58,8 +58,8 @@ std::uint64_t thread_hash(ProcessId process, std::uint32_t tid) {
     return hash_mix((static_cast<std::uint64_t>(process) << 32) | tid, hash_seed());
 }
 
-void update_text(std::string& text, std::string_view newer) {
-    if (!newer.empty() && text != newer) text = newer;
+void update_text(std::string_view& text, std::string_view newer) {
+    if (!newer.empty()) text = newer;
 }
 
 }  // namespace
@@ -116,7 +116,9 @@ ProcessId Store::Tables::intern_process(const wire::Process& process, std::span<
     ProcessId id = process_index.find(hash, equal);
     if (id == 0) {
         id = narrow32(processes.size());
-        processes.emplace_back().wire = process;
+        Process entry;
+        entry.wire = process;
+        append_tight(processes, entry);
         process_index.insert(hash, id, [this](ProcessId other) { return process_hash(processes[other].wire); });
     }
     const auto text = [&](wire::Id string) { return strings[strings_of_epoch[string]]; };
@@ -135,11 +137,11 @@ ThreadId Store::Tables::intern_thread(ProcessId process, std::uint32_t tid, std:
     ThreadId id = thread_index.find(hash, equal);
     if (id == 0) {
         id = narrow32(threads.size());
-        threads.push_back({process, processes[process].wire.pid, tid, {}});
+        append_tight(threads, Thread{process, processes[process].wire.pid, tid, {}});
         thread_index.insert(hash, id,
                             [this](ThreadId other) { return thread_hash(threads[other].process, threads[other].tid); });
     }
-    update_text(threads[id].comm, comm);
+    update_text(threads[id].comm, strings[strings.intern(comm)]);
     return id;
 }
 

@@ -181,7 +181,7 @@ void for_each_slice(const Store& store, const Filter& filter, std::size_t slices
     if (slices == 0 || end_ns <= start_ns) return;
     const Selection selection = select(tables, filter);
     tables.rows.for_each(selection.rows, [&](const RowChunk& chunk, const Row& row) {
-        const std::uint64_t time_ns = row.bucket * chunk.bucket_ns;
+        const std::uint64_t time_ns = std::max(start_ns, row.bucket * chunk.bucket_ns);
         const Wide slice = static_cast<Wide>(time_ns - start_ns) * slices / (end_ns - start_ns);
         add(row, static_cast<std::size_t>(slice), Weight{row.count, selection.weighed ? row.weight : 0});
     });

@@ -127,9 +127,11 @@ std::size_t Store::row_count() const { return tables_->rows.size(); }
 std::size_t Store::memory_bytes() const { return tables_->memory_bytes(); }
 std::span<const Module> Store::modules() const { return tables_->modules; }
 std::span<const Process> Store::processes() const { return tables_->processes; }
+std::span<const ProcessId> Store::processes_with_stacks() const { return tables_->processes_with_stacks; }
 std::span<const Thread> Store::threads() const { return tables_->threads; }
 std::span<const Event> Store::events() const { return tables_->events; }
 const CounterHistory& Store::counters() const { return tables_->counters; }
+const Marks& Store::marks() const { return tables_->marks; }
 std::span<const LossTotal> Store::losses() const { return tables_->losses; }
 const std::vector<wire::Notice>& Store::notices() const { return tables_->notices; }
 const std::optional<wire::Recording>& Store::recording() const { return tables_->recording; }
@@ -140,13 +142,20 @@ std::string_view Store::string(StringId id) const { return tables_->strings[id];
 std::uint64_t Store::first_ns() const {
     const auto chunks = tables_->rows.chunks();
     if (chunks.empty()) return 0;
-    return std::ranges::min(chunks, {}, &RowChunk::first_ns).first_ns();
+    return std::max(std::ranges::min_element(chunks, {}, &RowChunk::first_ns)->first_ns(), tables_->first_row_ns);
 }
 
 std::uint64_t Store::end_ns() const {
     const auto chunks = tables_->rows.chunks();
     if (chunks.empty()) return 0;
-    return std::ranges::max(chunks, {}, &RowChunk::end_ns).end_ns();
+    return std::min(std::ranges::max_element(chunks, {}, &RowChunk::end_ns)->end_ns(), tables_->last_row_end_ns);
+}
+
+std::uint64_t Store::known_until_ns() const { return std::max(end_ns(), tables_->closed_ns); }
+
+void Store::note_reconnect(std::uint64_t start_ns, std::uint64_t end_ns) {
+    tables_->marks.add({.kind = MarkKind::reconnect, .start_ns = start_ns, .end_ns = std::max(start_ns, end_ns)});
+    ++tables_->version;
 }
 
 Weight Store::total(EventId event) const {
@@ -163,8 +172,13 @@ std::vector<Coverage> Store::coverage() const {
         stretches.push_back({tables_->dropped_first_ns, tables_->dropped_end_ns, 0, false, false, false, true});
     for (const RowChunk& chunk : tables_->rows.chunks()) {
         const CoarseLevel& level = coarse_levels[chunk.level];
-        Coverage next{chunk.first_ns(),    chunk.end_ns(), chunk.bucket_ns, chunk.level == 0, level.cpu_folded,
-                      level.thread_folded, false};
+        Coverage next{std::max(chunk.first_ns(), tables_->first_row_ns),
+                      std::min(chunk.end_ns(), tables_->last_row_end_ns),
+                      chunk.bucket_ns,
+                      chunk.level == 0,
+                      level.cpu_folded,
+                      level.thread_folded,
+                      false};
         Coverage* const last = stretches.empty() ? nullptr : &stretches.back();
         if (last != nullptr && !last->dropped && last->bucket_ns == next.bucket_ns && last->whole == next.whole &&
             last->cpu_folded == next.cpu_folded && last->thread_folded == next.thread_folded) {
@@ -179,13 +193,13 @@ std::vector<Coverage> Store::coverage() const {
 
 std::size_t Store::Tables::memory_bytes() const {
     const auto bytes = [](const auto& vector) { return vector.capacity() * sizeof(vector[0]); };
-    std::size_t sum = strings.memory_bytes() + counters.memory_bytes() + functions.memory_bytes() +
-                      rows.memory_bytes() + stacks.memory_bytes() + nodes.memory_bytes() + module_index.memory_bytes() +
-                      location_index.memory_bytes() + process_index.memory_bytes() + thread_index.memory_bytes() +
-                      event_index.memory_bytes();
+    std::size_t sum = strings.memory_bytes() + counters.memory_bytes() + marks.memory_bytes() +
+                      functions.memory_bytes() + rows.memory_bytes() + stacks.memory_bytes() + nodes.memory_bytes() +
+                      module_index.memory_bytes() + location_index.memory_bytes() + process_index.memory_bytes() +
+                      thread_index.memory_bytes() + event_index.memory_bytes();
     sum += bytes(modules) + bytes(module_files) + bytes(module_symbols) + bytes(locations) + bytes(wanted) +
-           bytes(frames) + bytes(stack_depth) + bytes(node_of_stack) + bytes(processes) + bytes(threads) +
-           bytes(events);
+           bytes(frames) + bytes(stack_depth) + bytes(node_of_stack) + bytes(processes) + bytes(processes_with_stacks) +
+           bytes(threads) + bytes(events);
     for (const SymbolIntervals& symbols : module_symbols) sum += symbols.memory_bytes();
     for (const auto* map : {&epoch.strings, &epoch.modules, &epoch.locations, &epoch.stacks, &epoch.processes,
                             &epoch.threads, &epoch.events})

@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "profile/counter_history.h"
+#include "profile/marks.h"
 #include "profile/model.h"
 #include "symbol/symbolizer.h"
 #include "wire/batch.h"
@@ -28,8 +29,8 @@ struct Module {
 };
 
 struct Process {
-    wire::Process wire;  // ids inside are not used: the texts are below
-    std::string comm, exe, command_line, cgroup, container_id;
+    wire::Process wire;                                              // ids inside are not used: the texts are below
+    std::string_view comm, exe, command_line, cgroup, container_id;  // these live as long as the store
     // What became of its stacks since the recording began; none before the first samples. Its process id is not used.
     std::optional<wire::ProcessUnwind> unwind;
 };
@@ -37,7 +38,7 @@ struct Process {
 struct Thread {
     ProcessId process = 0;
     std::uint32_t pid = 0, tid = 0;
-    std::string comm;  // the last one
+    std::string_view comm;  // the last one; lives as long as the store
 };
 
 struct Event {
@@ -90,6 +91,9 @@ public:
 
     // Locations that want frames. Each is given out once per symbol generation.
     std::vector<PendingModule> take_pending();
+    // The agent was away from the server; what it sampled meanwhile comes later.
+    void note_reconnect(std::uint64_t start_ns, std::uint64_t end_ns);
+
     // Frames for locations of take_pending().
     void set_frames(const PendingModule& pending, const symbol::Resolved& resolved);
     // All frames of these modules (empty: of all) want to be resolved anew: symbols got better.
@@ -106,9 +110,12 @@ public:
 
     [[nodiscard]] std::span<const Module> modules() const;  // [0] reserved, as in all tables
     [[nodiscard]] std::span<const Process> processes() const;
+    // Those with `unwind`, in the order in which it came: of many short-lived ones few have samples.
+    [[nodiscard]] std::span<const ProcessId> processes_with_stacks() const;
     [[nodiscard]] std::span<const Thread> threads() const;
     [[nodiscard]] std::span<const Event> events() const;
     [[nodiscard]] const CounterHistory& counters() const;
+    [[nodiscard]] const Marks& marks() const;
     [[nodiscard]] std::span<const LossTotal> losses() const;
     [[nodiscard]] const std::vector<wire::Notice>& notices() const;
     [[nodiscard]] const std::optional<wire::Recording>& recording() const;
@@ -116,9 +123,12 @@ public:
     [[nodiscard]] const std::optional<wire::End>& end() const;
     [[nodiscard]] std::string_view string(StringId id) const;
 
-    // First and end of the time that rows cover (bucket edges); both 0 without rows.
+    // First and end of the time that rows cover (edges of buckets as they came); both 0 without rows.
     [[nodiscard]] std::uint64_t first_ns() const;
     [[nodiscard]] std::uint64_t end_ns() const;
+    // Until when everything is known, a time without samples included: the later one of end_ns() and the moment at which
+    // the newest batch was closed. 0 before the first batch.
+    [[nodiscard]] std::uint64_t known_until_ns() const;
     [[nodiscard]] Weight total(
         EventId event) const;  // of the rows that are left; event 0: samples of all events, weight 0
     // What max_rows has done to the time range, oldest first: dropped, coarse and whole stretches, each merged with its

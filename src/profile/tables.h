@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 #include "profile/counter_history.h"
 #include "profile/functions.h"
 #include "profile/id_index.h"
+#include "profile/marks.h"
 #include "profile/rows.h"
 #include "profile/store.h"
 #include "profile/string_table.h"
@@ -90,6 +92,7 @@ struct Store::Tables {
     std::size_t nodes_at_rebuild = 0, frames_at_rebuild = 0;
 
     std::vector<Process> processes{1};
+    std::vector<ProcessId> processes_with_stacks;
     IdIndex process_index;
     std::vector<Thread> threads{1};
     IdIndex thread_index;
@@ -98,10 +101,14 @@ struct Store::Tables {
     IdIndex event_index;
 
     RowTable rows;
+    // Of the rows as they came, whatever coarse buckets they are in now: these may begin before and end after it.
+    std::uint64_t first_row_ns = std::numeric_limits<std::uint64_t>::max(), last_row_end_ns = 0;
     std::vector<Weight> event_totals{1};
     std::uint64_t dropped_first_ns = 0, dropped_end_ns = 0;  // equal: nothing was dropped
 
     CounterHistory counters;
+    Marks marks;
+    std::uint64_t closed_ns = 0;  // of the newest batch
 
     std::vector<LossTotal> losses;
     std::unordered_map<std::uint64_t, std::size_t> loss_index;
@@ -140,6 +147,7 @@ struct Store::Tables {
     void apply_tables(const wire::Batch& batch);
     void apply_symbols(const wire::Batch& batch);
     void apply_rows(const wire::Batch& batch);
+    void apply_lifecycle(const wire::Lifecycle& entry);
     bool apply_state(const wire::Batch& batch);
     void enforce_limits();
     void add_loss(const LossTotal& loss);

@@ -157,6 +157,11 @@ def bench_profile(directory):
     bench_program(directory, "bench_profile")
 
 
+def bench_day(directory):
+    """A day of history in a session: memory, and the time of answers."""
+    bench_program(directory, "bench_day", directory)
+
+
 def bench_pipeline(directory):
     bench_program(directory, "bench_pipeline")
 
@@ -275,7 +280,7 @@ def bench_counters(directory):
         server.stop()
 
 
-BENCHES = {"agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown}
+BENCHES = {"agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown}
 
 
 def write_document():

@@ -37,3 +37,22 @@ export async function openPage(browser, address, { theme = 'dark', width = 1440,
 export const frames = (page) => page.evaluate(() => window.__flamewire.frames());
 export const inspect = (page) => page.evaluate(() => window.__flamewire.state());
 export const settled = (page) => page.waitForFunction(() => window.__flamewire?.settled());
+
+// Waits until the text of the first element that `selector` finds is `wanted` (a string: whole; a RegExp: somewhere in it). What the
+// page shows follows from answers that come one by one, so a text that is looked at once may be of a moment before.
+export async function shows(page, selector, wanted) {
+  const pattern = wanted instanceof RegExp ? [wanted.source, wanted.flags] : null;
+  try {
+    await page.waitForFunction(
+      ([where, text, regexp]) => {
+        const found = document.querySelector(where)?.textContent;
+        return found !== undefined && (regexp ? new RegExp(...regexp).test(found) : found === text);
+      },
+      [selector, wanted, pattern],
+      { timeout: 10_000 },
+    );
+  } catch (error) {
+    const found = await page.evaluate((where) => document.querySelector(where)?.textContent ?? 'nothing there', selector);
+    throw new Error(`${selector} should show ${wanted}, but shows: ${found}`, { cause: error });
+  }
+}

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { frames, inspect, launch, openPage, settled } from './browser.mjs';
+import { frames, inspect, launch, openPage, settled, shows } from './browser.mjs';
 import { Programs, root, waitFor } from './programs.mjs';
 
 const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
@@ -118,15 +118,15 @@ step('the workload is on the canvas with its known shares', async () => {
 step('the status bar tells samples, losses, unresolved, rate, cost and latency', async () => {
   const number = async (id) => Number((await page.textContent(id)).replace(/[^\d.]/g, ''));
   assert.ok((await number('#status-samples')) > 4000);
-  assert.match(await page.textContent('#status-lost'), /\d \(\S+ %\)/);
-  assert.match(await page.textContent('#status-unresolved'), /\d %/);
-  assert.match(await page.textContent('#status-rate'), /\d+(\.\d+)?( k)?\/s/);
-  await page.waitForFunction(() => /\d %/.test(document.querySelector('#status-agent').textContent));
-  await page.waitForFunction(() => /\d (ms|µs|s)/.test(document.querySelector('#status-latency').textContent));
+  await shows(page, '#status-lost', /\d \(\S+ %\)/);
+  await shows(page, '#status-unresolved', /\d %/);
+  await shows(page, '#status-rate', /\d+(\.\d+)?( k)?\/s/);
+  await shows(page, '#status-agent', /\d %/);
+  await shows(page, '#status-latency', /\d (ms|µs|s)/);
   await page.click('#status-lost');
   await page.getByText('Lost samples').waitFor();
   await page.keyboard.press('Escape');
-  await page.waitForFunction(() => /^Stacks auto: \S+( \+ \S+)* · (all|99\.\d %) whole/.test(document.querySelector('#status-stacks').textContent));
+  await shows(page, '#status-stacks', /^Stacks auto: \S+( \+ \S+)* · (all|99\.\d %) whole/);
   await page.click('#status-stacks');
   const row = await page.textContent('#stacks-panel [data-pid]');
   assert.match(row, /^demo-workload \d+(hybrid|dwarf).+[\d,]+ stacks: (all|99\.\d %) whole.*; \d+ frames a stack/);
@@ -149,7 +149,7 @@ step('a search gives the share of the stacks that match', async () => {
   assert.ok(shared > 0.1 && shared < 0.45, `visit_quadrant is in ${shared} of the stacks`);
   assert.ok(Math.abs(shared - drawn) < 0.02, `said ${shared}, drawn ${drawn}`);
   await page.keyboard.press('Enter');
-  await page.waitForFunction(() => /^\S+ %\s*matched\s*1 \/ \d/.test(document.querySelector('#matched').textContent));
+  await shows(page, '#matched', /^\S+ %\s*matched\s*1 \/ \d/);
   await shot('search-dark');
 });
 

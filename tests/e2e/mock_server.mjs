@@ -123,6 +123,7 @@ void move_car(World& world, Car& car) {
 }  // namespace city
 `.split('\n');
 
+const SESSION_MS = 42_000;
 export const SESSION = '20261120-220000-city-demo-1a2b3c4d';
 
 // What became of the stacks of a few processes.
@@ -143,7 +144,7 @@ export function unwindOf(processes) {
 export async function startMock({ dist, size = 900, live = true, agent = true, notices = true, pruneShare = 0.0005, hz = 4, truncated = false, unwind = unwindOf(4) }) {
   const id = SESSION;
   const started = new Date(Date.now() - 42_000).toISOString();
-  const state = { version: 1, samples: 48_211, live, agent, paused: false, failing: '', deleted: new Set(), pathMap: [], requests: [] };
+  const state = { version: 1, samples: 48_211, live, agent, paused: false, failing: '', deleted: new Set(), pathMap: [], requests: [], metrics: { network: true, disk: false, threads: true } };
   const graphs = new Map();
   const graph = () => {
     const key = `${size}/${state.version}`;
@@ -253,14 +254,36 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
     }
     if (path === '/api/functions') return { ...view, total: graph().total, functions: functionsOf(graph()) };
     if (path === '/api/timeline') {
-      const slices = Number(params.get('slices') ?? 200);
-      const next = random(3);
-      const samples = Array.from({ length: slices }, (_, i) => Math.round((60 + 50 * Math.sin(i / 17) + 25 * next()) * (i > 210 && i < 236 ? 0.1 : 1)));
-      return { ...view, start_ms: 0, slice_ms: 42_000 / slices, samples, weight: samples.map((s) => s * 1e6) };
+      // Samples at every time of the session, the same whatever slices are asked for; 21 to 23.6 s nearly none.
+      const end = Math.min(Number(params.get('end') ?? SESSION_MS), SESSION_MS);
+      const from = Number(params.get('start') ?? 0);
+      const slice = Number(params.get('bucket') ?? (end - from) / Number(params.get('slices') ?? 200));
+      const start = params.get('bucket') ? Math.floor(from / slice) * slice : from;
+      const rate = (ms) => (0.6 + 0.5 * Math.sin(ms / 1785) + 0.25 * Math.abs(Math.sin(ms * 7.7))) * (ms > 21_000 && ms < 23_600 ? 0.1 : 1);
+      const of = (lane, lanes) => Array.from({ length: Math.max(1, Math.ceil((end - start) / slice)) }, (_, i) => {
+        const ms = start + (i + 0.5) * slice;
+        return Math.round((rate(ms + lane * 3000) * slice * 0.999) / lanes);
+      });
+      const by = params.get('by') ?? 'total';
+      const rows = Array.from({ length: 16 }, (_, i) => ({
+        ...(by === 'cpu' ? { cpu: i } : { tid: 4711 + i, pid: 4711, comm: ['city-1', 'city-2', 'logger', 'city-io'][i % 4] }), samples: of(i, i + 1), weight: of(i, i + 1),
+      }));
+      const marks = [
+        { kind: 'begin', start_ms: 400, end_ms: 400, count: 1, pid: 4711, name: 'sh' },
+        { kind: 'exec', start_ms: 1500, end_ms: 1500, count: 1, pid: 4711, name: 'city-demo' },
+        { kind: 'loss', start_ms: 9000, end_ms: 10_200, count: 118, reason: 'ring_full', lost: true, event: 'cycles' },
+        { kind: 'reconnect', start_ms: 28_000, end_ms: 31_200, count: 1 },
+        { kind: 'exit', start_ms: 40_000, end_ms: 40_000, count: 12, pid: 4712, name: 'logger' },
+      ].filter((mark) => mark.end_ms >= start && mark.start_ms < end);
+      const samples = of(0, 1);
+      return {
+        ...view, start_ms: start, slice_ms: slice, session_end_ms: SESSION_MS, samples, weight: samples.map((count) => count * 1e6), marks,
+        ...(by === 'total' ? {} : { rows, rows_left_out: 3 }),
+      };
     }
     if (path === '/api/counters') {
       const by = params.get('by') ?? 'total';
-      const series = { start_ms: [0, 500, 1000], end_ms: [500, 1000, 1500], value: [5e8, 9e8, 6e8] };
+      const series = { start_ms: [0, 500, 1000, 20_000], end_ms: [500, 1000, 1500, 30_000], value: [5e8, 9e8, 6e8, 1e10] };
       const none = { start_ms: [], end_ms: [], value: [] };
       const counters = [
         { name: 'cycles', unit: 'cycles', status: 'unsupported', derived: [], parts: [], series: none },
@@ -269,6 +292,13 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
       ];
       const groups = by === 'thread' ? [] : [{ first_ms: 3, elapsed_ms: 1500, counters }];
       return { session: SESSION, data_version: view.data_version, by, coarse_until_ms: 700, groups };
+    }
+    if (path === '/api/metrics/history') {
+      const both = (make) => [0, 1].map((i) => ({ type: params.get('type'), mono_ns: 1e9 + i * 2e9, ...make(i) }));
+      if (params.get('type') === 'network') return both((i) => ({ interfaces: { eth0: { rx_bytes: 1e6 + i * 4_194_304, tx_bytes: 5e5, rx_packets: i * 200, tx_packets: 9, rx_errors: 0, tx_errors: 0, rx_drops: 0 } } }));
+      if (params.get('type') === 'threads') return both((i) => ({ pid: 4711, clk_tck: 100, threads: [{ tid: 4711, comm: 'city-1', state: 'R', ticks: 500 + i * 180 }] }));
+      if (params.get('type') !== 'system') return [];
+      return Array.from({ length: 21 }, (_, i) => ({ type: 'system', mono_ns: 1e9 + i * 2e9, cpu: { overall_pct: 50 + 45 * Math.sin(i / 3), num_cores: 2 } }));
     }
     if (path === '/api/metrics/current')
       return {
@@ -325,6 +355,9 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
           pid: 4711 + i * 13, ns_pid: i % 5 === 2 ? 7 : 4711 + i * 13, user: ['root', 'postgres', 'www-data'][i % 3], comm: names[i % names.length],
           cmdline: `/usr/bin/${names[i % names.length]} --config /etc/${names[i % names.length]}.conf`, cpu: i === 0 ? 197.4 : 40 / (i + 1), container: i % 5 === 2 ? '9f86d081884c7d65' : '',
         }));
+      } else if (body.cmd === 'configure_metrics') {
+        Object.assign(state.metrics, body.args);
+        Object.assign(reply, state.metrics);
       } else if (body.cmd === 'start') state.live = true;
       else if (body.cmd === 'pause') state.paused = true;
       else if (body.cmd === 'resume') state.paused = false;
@@ -351,7 +384,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
       const body = chunks.length > 0 ? JSON.parse(Buffer.concat(chunks).toString()) : {};
       state.requests.push(`${request.method} ${url.pathname}${url.search}`);
       const result = answer(request.method, decodeURIComponent(url.pathname), url.searchParams, body);
-      const [code, value] = Array.isArray(result) ? result : [200, result];
+      const [code, value] = Array.isArray(result) && typeof result[0] === 'number' ? result : [200, result];
       response.writeHead(code, { 'content-type': 'application/json' });
       response.end(JSON.stringify(value));
       return;

@@ -1,10 +1,11 @@
 // The page alone, on a made-up server: states that are hard to bring about, large profiles, several tabs.
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { frames, inspect, launch, openPage, settled } from './browser.mjs';
+import { frames, inspect, launch, openPage, settled, shows } from './browser.mjs';
 import { SESSION, startMock, unwindOf } from './mock_server.mjs';
+import { waitFor } from './programs.mjs';
 
 const dist = process.env.FLAMEWIRE_WEB_DIST ?? new URL('../../web/dist', import.meta.url).pathname;
 let browser;
@@ -42,7 +43,7 @@ test('the first screen shows the line for a target', () =>
   withPage({ size: 0, live: false, agent: false }, async ({ page }) => {
     await page.getByText('Connect a target').waitFor();
     await page.getByText('flamewire-agent --server 127.0.0.1 --port 9999').waitFor();
-    assert.match(await page.textContent('#connection'), /No agent/);
+    await shows(page, '#connection', /No agent/);
   }));
 
 test('an idle agent is offered for a choice of process', () =>
@@ -124,8 +125,9 @@ for (const theme of ['dark', 'light']) {
     withPage({ theme, live: false, hash: replayed }, async ({ page }) => {
       await settled(page);
       // 41,080 + 5,100 + 1,896 whole and 88 joined of 48,211.
-      assert.equal(
-        await page.textContent('#status-stacks'),
+      await shows(
+        page,
+        '#status-stacks',
         'Stacks auto: dwarf + fp + hybrid · 99.9 % whole · 88 joined · 24 truncated · 15 open-ended · 8 stopped',
       );
       await page.click('#status-stacks');
@@ -171,7 +173,7 @@ for (const theme of ['dark', 'light']) {
       const text = await page.textContent('.card');
       assert.match(text, /The callers of these stacks are missing: the stacks are deeper than what was recorded \(copies of up to 16\.0 KiB a stack, at most 1,024 frames\)/);
       for (const remedy of ['--stack-size 65528', '--max-depth 4096', 'sysctl -w kernel.perf_event_max_stack=1024']) assert.ok(text.includes(remedy), remedy);
-      assert.match(await page.textContent('.legend'), /Callers missing/);
+      await shows(page, '.legend', /Callers missing/);
       await shot(page, `truncated-${theme}`);
     }));
 }
@@ -191,7 +193,7 @@ test('stacks that ended without a root are told from those that were cut', () =>
 test('a recording whose stacks nobody counted names only the mode', () =>
   withPage({ live: false, hash: replayed, unwind: { ...unwindOf(0), unwind: 'fp', stack_bytes: 0, max_depth: 0 } }, async ({ page }) => {
     await settled(page);
-    assert.equal(await page.textContent('#status-stacks'), 'Stacks fp');
+    await shows(page, '#status-stacks', 'Stacks fp');
     await page.click('#status-stacks');
     await page.getByText('No user stack was taken yet').waitFor();
     assert.ok(!(await page.textContent('.legend')).includes('Callers missing'));
@@ -344,10 +346,107 @@ test('counters have words where there is no value, and the machine its limits', 
     await page.getByText('Nothing was counted by thread yet').waitFor();
   }));
 
+test('counters are drawn on the time axis, copied and saved', () =>
+  withPage({ size: 200, hash: `#counters?session=${SESSION}` }, async ({ page }) => {
+    const row = (name) => page.locator(`tr[data-counter="${name}"]`);
+    await row('task-clock').waitFor();
+    assert.equal(await row('cycles').locator('.spark-button').count(), 0);
+    await row('task-clock').locator('.spark-button').click();
+    await page.waitForFunction(() => window.__flamewire.timeline().lines.length === 1);
+    const [line] = (await page.evaluate(() => window.__flamewire.timeline())).lines;
+    assert.deepEqual(line.time, [0, 500, 1000, 1500, 20_000, 30_000]);
+    assert.deepEqual(line.value.map((value) => value && Number(value.toFixed(6))), [1, 1.8, 1.2, null, 1, null]);
+    await shows(page, '[data-plot="counter:task-clock"]', /task-clock 1\.00 CPUs/);
+    await page.click('#plot-menu');
+    await page.locator('.plot-choices').getByText('CPU', { exact: true }).click();
+    await page.keyboard.press('Escape');
+    await page.waitForFunction(() => window.__flamewire.timeline().lines.length === 2);
+    await page.reload();
+    await page.waitForFunction(() => window.__flamewire.timeline().lines.length === 2);
+    await shot(page, 'timeline-lines-dark');
+    await page.locator('[data-plot="health:cpu"] .chip-clear').click();
+    await page.waitForFunction(() => window.__flamewire.timeline().lines.length === 1);
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Save the table as CSV' }).click();
+    const file = await saved;
+    assert.equal(file.suggestedFilename(), `${SESSION}-counters.csv`);
+    const lines = readFileSync(await file.path(), 'utf8').split('\r\n');
+    assert.equal(lines[1], 'whole target,cycles,cycles,not supported,,,');
+    assert.equal(lines[2], 'whole target,branch-misses,misses,123456,61728,2.50 % of all branches,49.70');
+  }));
+
+test('health has tables, and what the agent does not read can be switched on', () =>
+  withPage({ size: 200, hash: '#counters' }, async ({ page, mock }) => {
+    const group = (name) => `[data-health-group="${name}"]`;
+    await shows(page, `${group('network')} tbody`, /eth02\.00 MiB\/s100\/s0 B\/s/);
+    await shows(page, `${group('threads')} tbody`, /city-1 \(4711\)R90\.0 %/);
+    await shows(page, `${group('processes')} tbody`, /city \(4711\)180\.0 %20\.0 MiB/);
+    assert.equal(await page.locator('.health-row-critical').count(), 1);
+    await shows(page, group('disk'), /The agent does not read this now/);
+    await page.locator(`${group('disk')} input`).click();
+    await shows(page, group('disk'), /The first figures come with the next two rounds/);
+    assert.ok(mock.state.metrics.disk);
+    await shot(page, 'health-dark');
+  }));
+
+test('the time axis is zoomed, moved and brushed by pointer and keys, and follows what is live until then', () =>
+  withPage({ hash: `#flame?session=${SESSION}` }, async ({ page }) => {
+    await settled(page);
+    const axis = () => page.evaluate(() => window.__flamewire.timeline());
+    const until = (condition) => waitFor(async () => condition(await axis(), (await inspect(page)).view), `${condition}`);
+    await until((t, v) => t.follows && t.span.from === 0 && t.span.to === 42000 && t.samples.length > 100);
+    const box = await page.locator('#time-strip').boundingBox();
+    const at = (share) => [box.x + box.width * share, box.y + box.height / 2];
+    // The wheel keeps the time below it where it is.
+    await page.mouse.move(...at(0.25));
+    for (let i = 0; i < 3; i++) await page.mouse.wheel(0, -300);
+    await until((t, v) => !t.follows && t.span.to - t.span.from < 10000);
+    const zoomed = await axis();
+    const under = zoomed.span.from + 0.25 * (zoomed.span.to - zoomed.span.from);
+    assert.ok(Math.abs(under - 10_500) < 60, `${under} is under the pointer`);
+    await until((t, v) => t.slice < 100 && t.start <= t.span.from);
+    assert.match(page.url(), /axis=\d+-\d+/);
+    // Marks say what they are.
+    await page.mouse.move(box.x + ((9600 - zoomed.span.from) / (zoomed.span.to - zoomed.span.from)) * box.width, box.y + 5);
+    await shows(page, '.strip-hint', /118 samples lost: Kernel buffer full \(cycles\)/);
+    await shot(page, 'timeline-zoomed-dark');
+    await page.mouse.wheel(200, 0);
+    await until((t) => t.span.from > zoomed.span.from);
+    await page.keyboard.press('0');
+    await until((t, v) => t.follows && t.span.from === 0);
+    // Dragging chooses; the range steps by its own width, and the axis can be zoomed to it.
+    await page.mouse.move(...at(0.25));
+    await page.mouse.down();
+    await page.mouse.move(...at(0.5), { steps: 4 });
+    await page.mouse.up();
+    await until((t, v) => Math.abs(v.start - 10500) < 60 && Math.abs(v.end - 21000) < 60);
+    const { start, end } = (await inspect(page)).view;
+    await page.keyboard.press(']');
+    await until((t, v) => v.start === end && v.end === 2 * end - start);
+    await page.keyboard.press('z');
+    await until((t, v) => t.span.from < v.start && t.span.to > v.end && t.span.to - t.span.from < 14000);
+    await page.keyboard.press('-');
+    await page.keyboard.press(',');
+    await page.locator('#time-strip').dblclick({ position: { x: 200, y: 30 } });
+    await until((t, v) => v.start === null && v.end === null);
+    // The newest part goes on with the session.
+    await page.locator('#time-strip').focus();
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('End');
+    await until((t, v) => t.follows && t.span.to === 42000);
+    assert.match(page.url(), /axis=last-\d+/);
+    // Threads and CPUs have lanes of their own.
+    await page.getByRole('button', { name: 'CPUs', exact: true }).click();
+    await until((t, v) => t.rows === 16);
+    assert.equal(await page.locator('.strip-lane').count(), 12);
+    await page.getByText('and 7 less busy').waitFor();
+    await shot(page, 'timeline-lanes-dark');
+  }));
+
 test('losses and notices are in sight', () =>
   withPage({}, async ({ page }) => {
     await settled(page);
-    assert.match(await page.textContent('#status-lost'), /127 \(0\.\d\d %\)/);
+    await shows(page, '#status-lost', /127 \(0\.\d\d %\)/);
     await page.click('#status-lost');
     await page.getByText('Kernel buffer full').waitFor();
     await page.getByText('118 (').waitFor();

@@ -4,6 +4,7 @@ import { flame } from './store/data';
 import { matches, pane, tree, zoomTarget } from './store/flame';
 import { streamState } from './store/live';
 import { currentId, session } from './store/session';
+import { axisSpan, follows, plots, sessionEnd, timeline } from './store/timeline';
 import { theme } from './store/theme';
 import { view, zoom } from './store/view';
 
@@ -20,6 +21,18 @@ export function exposeForTests(): void {
       const found = matches.value;
       return shown && found ? found.weight / shown.total[zoomTarget.value.node]! : null;
     },
+    // What the time axis shows: its stretch, and the lines on it.
+    timeline: () => ({
+      span: axisSpan.value,
+      end: sessionEnd.value,
+      follows: follows.value,
+      samples: timeline.data.value?.samples ?? [],
+      start: timeline.data.value?.start_ms ?? 0,
+      slice: timeline.data.value?.slice_ms ?? 0,
+      rows: timeline.data.value?.rows?.length ?? 0,
+      marks: timeline.data.value?.marks ?? [],
+      lines: (plots.data.value ?? []).map(({ id, line }) => ({ id, ...line })),
+    }),
     state: () => ({
       view: view.value,
       session: currentId.value,

@@ -2,7 +2,8 @@
 import { frozen } from './store/data';
 import { walk, zoomOut } from './store/flame';
 import { connectedAgents } from './store/live';
-import { isLive } from './store/session';
+import { currentId, isLive } from './store/session';
+import { followNow, panAxis, showAllTime, stepRange, zoomAxis, zoomToRange } from './store/timeline';
 import { toggleTheme } from './store/theme';
 import { dialog } from './store/ui';
 import { tabs } from './store/url';
@@ -17,6 +18,22 @@ function focusSearch(): boolean {
   field?.focus();
   field?.select();
   return field !== null;
+}
+
+// The time axis, from any view.
+function timeKey(key: string): boolean {
+  if (!currentId.value || tab.value === 'sessions') return false;
+  if (key === '+' || key === '=') zoomAxis(0.5);
+  else if (key === '-') zoomAxis(2);
+  else if (key === '0') showAllTime();
+  else if (key === ',') panAxis(-0.25);
+  else if (key === '.') panAxis(0.25);
+  else if (key === '[') stepRange(-1);
+  else if (key === ']') stepRange(1);
+  else if (key === 'z') zoomToRange();
+  else if (key === 'l') followNow();
+  else return false;
+  return true;
 }
 
 function onKey(event: KeyboardEvent): void {
@@ -34,7 +51,9 @@ function onKey(event: KeyboardEvent): void {
   else if (event.key === 't') toggleTheme();
   else if (event.key === 'f' && isLive.value) frozen.value = !frozen.value;
   else if (event.key === 'p' && connectedAgents.value[0]) dialog.value = { kind: 'process', agent: connectedAgents.value[0].id };
-  else if (flame && (event.key === 'Escape' || event.key === 'Backspace')) zoomOut();
+  else if (timeKey(event.key)) {
+    // done
+  } else if (flame && (event.key === 'Escape' || event.key === 'Backspace')) zoomOut();
   else if (flame && event.key === 'n') walk(1);
   else if (flame && event.key === 'N') walk(-1);
   else return;

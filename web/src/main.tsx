@@ -6,6 +6,7 @@ import { exposeForTests } from './inspect';
 import { listenForKeys } from './keys';
 import { refreshOverview, startStream } from './store/live';
 import { session } from './store/session';
+import 'uplot/dist/uPlot.min.css';
 import './styles/base.css';
 import './styles/header.css';
 import './styles/flame.css';

@@ -12,7 +12,6 @@ import { sumLosses } from '../src/text/loss';
 import { Rate } from '../src/text/rate';
 import { modesOf, settingsOf, wholeness } from '../src/text/stacks';
 import { commandIn } from '../src/text/remedy';
-import { bars, brush } from '../src/text/strip';
 
 test('numbers', () => {
   assert.equal(count(1234567), '1,234,567');
@@ -81,21 +80,6 @@ test('rates over a window', () => {
   assert.equal(rate.perSecond(9000), 0);
   rate.add(9000, 10); // a new recording starts from below
   assert.equal(rate.perSecond(9000), 0);
-});
-
-test('bars of the time strip stand for equal times', () => {
-  const { heights, most } = bars([1, 1, 4, 0, 2], 3);
-  assert.deepEqual([...heights], [0.5, 1, 0.5]);
-  assert.equal(most, 4);
-  assert.equal(bars([], 10).heights.length, 0);
-  assert.deepEqual([...bars([2, 4], 100).heights], [0.5, 1]);
-});
-
-test('brushing gives whole milliseconds inside the strip', () => {
-  assert.deepEqual(brush(100, 300, 1000, 0, 10_000), { start: 1000, end: 3000 });
-  assert.deepEqual(brush(300, 100, 1000, 0, 10_000), { start: 1000, end: 3000 });
-  assert.deepEqual(brush(-50, 2000, 1000, 0, 10_000), { start: 0, end: 10_000 });
-  assert.equal(brush(100, 102, 1000, 0, 10_000), null);
 });
 
 test('losses are added up by reason, lost ones first', () => {

@@ -12,8 +12,10 @@ namespace {
 using unwind::StackNeed;
 using wire::StackMode;
 
-// Of a program's code; compilers drop the frame pointer from a few functions whatever they are told.
+// Of a program's code; compilers drop the frame pointer from a few functions whatever they are told, …
 constexpr double share_of_a_frame_pointer_program = 0.9;
+// … and where these are more than entry stubs, one of them can be where the time goes: a chain leaves out its caller.
+constexpr double share_where_chains_are_enough = 0.985;
 // A mode is enough when it serves all but so many of 1,000 stacks.
 constexpr std::uint64_t tolerated_of_1000 = 5;
 // A mode is too small when that is seen in as many stacks at least …
@@ -78,10 +80,11 @@ StackChoice first_choice(const std::string& path) {
     const unwind::Unwinder::Survey survey = unwinder.survey(1, *arch);
     if (survey.functions == 0) return {StackMode::dwarf, "its program has no unwind tables that say more"};
     const double percent = 100.0 * survey.frame_pointer_share;
-    const bool keeps = survey.frame_pointer_share >= share_of_a_frame_pointer_program;
-    return {keeps ? StackMode::fp : StackMode::dwarf,
-            fmt::format("{:.0f} % of its program's code keeps the frame pointer ({} functions looked at)", percent,
-                        survey.functions)};
+    StackMode mode = StackMode::dwarf;
+    if (survey.frame_pointer_share >= share_of_a_frame_pointer_program) mode = StackMode::hybrid;
+    if (survey.frame_pointer_share >= share_where_chains_are_enough) mode = StackMode::fp;
+    return {mode, fmt::format("{:.0f} % of its program's code keeps the frame pointer ({} functions looked at)",
+                              percent, survey.functions)};
 }
 
 void StackPolicy::note(std::uint64_t process, StackMode mode, StackNeed need, std::uint64_t time_ns) {

@@ -23,8 +23,8 @@ struct StackChoice {
     std::string why;  // one sentence
 };
 
-// The mode to begin with, by the unwind tables of a program's file: as many of its functions keep the frame pointer.
-// dwarf when it has no tables, or cannot be read.
+// The mode to begin with, by the unwind tables of a program's file: how much of its code keeps the frame pointer. dwarf
+// when it has no tables, or cannot be read.
 StackChoice first_choice(const std::string& path);
 
 class StackPolicy {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "agent/process/proc_text.h"
+#include "base/clock.h"
 
 namespace flamewire::agent {
 namespace {
@@ -34,15 +34,22 @@ std::optional<KallsymsEntry> parse_kallsyms_line(std::string_view line) {
     return entry;
 }
 
-std::optional<std::uint64_t> read_kernel_text(const std::string& proc_root) {
+std::optional<KernelBase> read_kernel_base(const std::string& proc_root) {
     // Small reads: the kernel formats as many lines as fit.
     auto lines = LineReader::open(proc_root + "/kallsyms", 4096);
     if (!lines) return std::nullopt;
+    std::optional<std::uint64_t> stext;
     for (std::string_view line; lines->next(line);) {
         const auto entry = parse_kallsyms_line(line);
-        if (entry && entry->name == "_text" && entry->module.empty()) return entry->address;
+        if (!entry || !entry->module.empty()) continue;
+        if (entry->name == "_text") return KernelBase{entry->address, true};
+        // Both stand at one address on other machines than arm64, and lines are in the order of addresses.
+        if (stext && entry->address > *stext) break;
+        if (entry->name == "_stext") stext = entry->address;
+        if (stext && *stext == 0) break;
     }
-    return std::nullopt;
+    if (!stext) return std::nullopt;
+    return KernelBase{*stext, false};
 }
 
 FunctionSearch::FunctionSearch(std::vector<std::uint64_t> addresses) : wanted_(std::move(addresses)) {
@@ -90,14 +97,22 @@ std::vector<KernelFunction> FunctionSearch::functions() const {
     return found;
 }
 
-Result<std::vector<KernelFunction>> find_kernel_functions(const std::string& proc_root,
-                                                          std::vector<std::uint64_t> addresses) {
-    FunctionSearch search(std::move(addresses));
-    LineReader lines = TRY(LineReader::open(proc_root + "/kallsyms", 32 * 1024));
-    for (std::string_view line; lines.next(line);)
-        if (const auto entry = parse_kallsyms_line(line)) search.offer(*entry);
-    if (lines.failed()) return fail_errno("read " + proc_root + "/kallsyms", lines.errno_value());
-    return search.functions();
+Result<FunctionPass> FunctionPass::begin(const std::string& proc_root, std::vector<std::uint64_t> addresses) {
+    // What one read gives is formatted by the kernel in one go, so it bounds a piece.
+    std::string path = proc_root + "/kallsyms";
+    LineReader lines = TRY(LineReader::open(path, 8 * 1024));
+    return FunctionPass(std::move(lines), FunctionSearch(std::move(addresses)), std::move(path));
+}
+
+Result<bool> FunctionPass::advance(std::uint64_t deadline_ns) {
+    constexpr unsigned lines_a_look = 64;  // at the clock
+    unsigned count = 0;
+    for (std::string_view line; lines_.next(line);) {
+        if (const auto entry = parse_kallsyms_line(line)) search_.offer(*entry);
+        if (++count % lines_a_look == 0 && monotonic_ns() > deadline_ns) return false;
+    }
+    if (lines_.failed()) return fail_errno("read " + path_, lines_.errno_value());
+    return true;
 }
 
 }  // namespace flamewire::agent

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/process/proc_text.h"
 #include "base/result.h"
 
 namespace flamewire::agent {
@@ -22,9 +23,15 @@ struct KallsymsEntry {
 // Nothing when the line is none of kallsyms. Views into `line`.
 std::optional<KallsymsEntry> parse_kallsyms_line(std::string_view line);
 
-// Address of _text; it stands near the start, so only as much as needed is read. nothing: no such file or symbol.
-// 0: kptr_restrict hides addresses from us.
-std::optional<std::uint64_t> read_kernel_text(const std::string& proc_root);
+// What kernel addresses are counted from: _text, or _stext where the table has no _text (arm64, unless it has all
+// symbols). They stand near the start, so only as much as needed is read. nothing: no such file or symbol. address 0:
+// kptr_restrict hides addresses from us.
+struct KernelBase {
+    std::uint64_t address = 0;
+    bool is_text = true;  // false: _stext
+    bool operator==(const KernelBase&) const = default;
+};
+std::optional<KernelBase> read_kernel_base(const std::string& proc_root);
 
 struct KernelFunction {
     std::uint64_t address = 0, size = 0;
@@ -53,8 +60,20 @@ private:
     std::vector<Gap> gaps_;              // one more than wanted_: what lies above all
 };
 
-// One pass over proc_root/kallsyms.
-Result<std::vector<KernelFunction>> find_kernel_functions(const std::string& proc_root,
-                                                          std::vector<std::uint64_t> addresses);
+// One pass over proc_root/kallsyms, in pieces: on a board it takes a second or two, and samples go on meanwhile.
+class FunctionPass {
+public:
+    static Result<FunctionPass> begin(const std::string& proc_root, std::vector<std::uint64_t> addresses);
+    // Reads on, until after `deadline_ns` (CLOCK_MONOTONIC). True: that was the end.
+    Result<bool> advance(std::uint64_t deadline_ns);
+    [[nodiscard]] std::vector<KernelFunction> functions() const { return search_.functions(); }
+
+private:
+    FunctionPass(LineReader lines, FunctionSearch search, std::string path)
+        : lines_(std::move(lines)), search_(std::move(search)), path_(std::move(path)) {}
+    LineReader lines_;
+    FunctionSearch search_;
+    std::string path_;
+};
 
 }  // namespace flamewire::agent

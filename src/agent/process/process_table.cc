@@ -150,7 +150,8 @@ ResolvedAddress ProcessTable::resolve(ProcessHandle handle, std::uint64_t addres
 
 void ProcessTable::State::read_kernel_base() {
     kernel_read = true;
-    kernel_text = read_kernel_text(options.proc_root).value_or(0);
+    const KernelBase base = agent::read_kernel_base(options.proc_root).value_or(KernelBase{});
+    kernel_text = base.address;
     kernel_hidden = kernel_text == 0;
     std::string build_id;
     if (kernel_hidden) {
@@ -159,6 +160,8 @@ void ProcessTable::State::read_kernel_base() {
             {"kernel-names-hidden",
              "Kernel names are hidden (kernel.kptr_restrict): kernel frames are shown as raw addresses",
              "sysctl -w kernel.kptr_restrict=0, or setcap cap_perfmon,cap_sys_ptrace,cap_syslog+ep flamewire-agent"});
+    } else if (!base.is_text) {
+        // A vmlinux has _text, from which these addresses are not counted.
     } else if (const auto notes = read_head(options.sys_root + "/kernel/notes", max_kernel_notes_bytes)) {
         build_id = elf::build_id_of_notes(as_bytes_view(*notes), std::endian::native == std::endian::big);
     }
@@ -190,16 +193,26 @@ std::vector<wire::Notice> ProcessTable::take_notices() {
     return notices;
 }
 
-std::vector<TargetSymbol> ProcessTable::kernel_symbols(std::vector<std::uint64_t> addresses) {
+void ProcessTable::begin_kernel_symbols(std::vector<std::uint64_t> addresses) {
     if (!state_->kernel_read) state_->read_kernel_base();
-    std::vector<TargetSymbol> symbols;
-    if (state_->kernel_hidden) return symbols;
+    if (state_->kernel_hidden) return;
     for (std::uint64_t& address : addresses) address += state_->kernel_text;
-    auto functions = find_kernel_functions(state_->options.proc_root, std::move(addresses));
-    if (!functions) return symbols;
-    for (KernelFunction& function : *functions)
-        symbols.push_back(
-            {state_->kernel_module, function.address - state_->kernel_text, function.size, std::move(function.name)});
+    if (auto pass = FunctionPass::begin(state_->options.proc_root, std::move(addresses)))
+        state_->kernel_pass = std::move(*pass);
+}
+
+bool ProcessTable::kernel_symbols_begun() const { return state_->kernel_pass.has_value(); }
+
+std::vector<TargetSymbol> ProcessTable::advance_kernel_symbols(std::uint64_t deadline_ns) {
+    std::vector<TargetSymbol> symbols;
+    if (!state_->kernel_pass) return symbols;
+    const auto at_end = state_->kernel_pass->advance(deadline_ns);
+    if (at_end && !*at_end) return symbols;
+    if (at_end)
+        for (KernelFunction& function : state_->kernel_pass->functions())
+            symbols.push_back({state_->kernel_module, function.address - state_->kernel_text, function.size,
+                               std::move(function.name)});
+    state_->kernel_pass.reset();
     return symbols;
 }
 

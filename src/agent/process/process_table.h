@@ -120,9 +120,13 @@ public:
     std::vector<wire::Loss> take_losses();
     std::vector<wire::Notice> take_notices();
 
-    // Names for kernel addresses (relative to _text) by one pass over kallsyms (40-60 ms) without keeping it; empty
-    // when they are hidden. vdso_symbols: the vDSO's whole symbol table.
-    std::vector<TargetSymbol> kernel_symbols(std::vector<std::uint64_t> addresses);
+    // Names for kernel addresses (as resolve_kernel() gives them) by one pass over kallsyms without keeping it: 40 to 60
+    // ms, on a board a second or two. So it is done in pieces: begun once, then advanced until it is over, when what was
+    // found is given. Nothing begins, and nothing is found, when names are hidden.
+    void begin_kernel_symbols(std::vector<std::uint64_t> addresses);
+    [[nodiscard]] bool kernel_symbols_begun() const;  // and not over
+    std::vector<TargetSymbol> advance_kernel_symbols(std::uint64_t deadline_ns);
+    // The vDSO's whole symbol table.
     std::vector<TargetSymbol> vdso_symbols(ModuleHandle vdso);
 
 private:

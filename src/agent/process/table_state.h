@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/process/kallsyms.h"
 #include "agent/process/module_cache.h"
 #include "agent/process/process_registry.h"
 #include "agent/process/process_table.h"
@@ -61,7 +62,8 @@ struct ProcessTable::State {
 
     bool kernel_read = false;
     bool kernel_hidden = false;
-    std::uint64_t kernel_text = 0;  // address of _text; 0: hidden
+    std::uint64_t kernel_text = 0;  // what kernel addresses are counted from; 0: hidden
+    std::optional<FunctionPass> kernel_pass;
     ModuleHandle kernel_module = 0;
 
     std::size_t sweep_at_processes, sweep_at_threads;

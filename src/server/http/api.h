@@ -16,6 +16,7 @@
 #include "server/http/profile_answers.h"
 #include "server/http/request.h"
 #include "server/http/settings.h"
+#include "server/http/timeline_answers.h"
 #include "server/link/agent_info.h"
 #include "server/session/catalog.h"
 #include "server/session/symbolization.h"

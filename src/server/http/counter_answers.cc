@@ -1,5 +1,7 @@
 #include "server/http/counter_answers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -15,16 +17,8 @@ using profile::CounterPoint;
 using profile::CounterSeries;
 using wire::CounterStatus;
 
-enum class By { total, thread, cpu };
-
 constexpr double ns_per_ms = 1e6;
-
-Result<By> parse_by(std::string_view text) {
-    if (text.empty() || text == "total") return By::total;
-    if (text == "thread") return By::thread;
-    if (text == "cpu") return By::cpu;
-    return fail(ErrorCode::invalid, "by is total, thread or cpu");
-}
+constexpr std::uint64_t default_slices = 300, max_slices = 2000;
 
 std::string_view name_of(CounterStatus status) {
     switch (status) {
@@ -56,9 +50,9 @@ struct Group {
     std::uint64_t start_ns = 0, end_ns = 0;  // first and last reading of the window
 };
 
-By kind_of(const CounterSeries& series) {
-    if (series.key.cpu_plus_1 != 0) return By::cpu;
-    return series.key.thread != 0 ? By::thread : By::total;
+Breakdown kind_of(const CounterSeries& series) {
+    if (series.key.cpu_plus_1 != 0) return Breakdown::cpu;
+    return series.key.thread != 0 ? Breakdown::thread : Breakdown::total;
 }
 
 counters::Sum sum_of(const profile::Store& store, const CounterSeries& series, std::span<const CounterPoint> points) {
@@ -77,6 +71,7 @@ counters::Sum sum_of(const profile::Store& store, const CounterSeries& series, s
 
 struct Window {
     std::uint64_t start_ns = 0, end_ns = 0, origin_ns = 0;
+    std::size_t slices = 0;  // intervals of a series at most
     [[nodiscard]] double ms(std::uint64_t time_ns) const {
         return (static_cast<double>(time_ns) - static_cast<double>(origin_ns)) / ns_per_ms;
     }
@@ -101,26 +96,67 @@ void write_line(JsonWriter& json, const counters::Line& line) {
     });
 }
 
+struct Interval {
+    std::uint64_t start_ns = 0, end_ns = 0;
+    double value = 0;
+};
+
+// At most `most` intervals of the same sum: those that lie in the same of `most` equal slices of time are one.
+std::vector<Interval> thin_out(std::vector<Interval> intervals, std::size_t most) {
+    if (intervals.size() <= most) return intervals;
+    const auto first_ns = static_cast<double>(intervals.front().start_ns);
+    const double span_ns = static_cast<double>(intervals.back().end_ns) - first_ns;
+    std::vector<Interval> merged;
+    std::size_t slice = most;  // of merged.back()
+    for (const Interval& interval : intervals) {
+        const double middle_ns = (static_cast<double>(interval.start_ns) + static_cast<double>(interval.end_ns)) / 2;
+        const auto at = static_cast<std::size_t>((middle_ns - first_ns) / span_ns * static_cast<double>(most));
+        if (merged.empty() || at != slice) {
+            merged.push_back(interval);
+        } else {
+            merged.back().end_ns = interval.end_ns;
+            merged.back().value += interval.value;
+        }
+        slice = at;
+    }
+    return merged;
+}
+
+// Intervals of several parts that end at the same time are one.
+std::vector<Interval> add_up_parts(std::vector<Interval> intervals) {
+    std::ranges::stable_sort(intervals, {}, &Interval::end_ns);
+    std::vector<Interval> sums;
+    for (const Interval& interval : intervals) {
+        if (!sums.empty() && sums.back().end_ns == interval.end_ns)
+            sums.back().value += interval.value;
+        else
+            sums.push_back(interval);
+    }
+    return sums;
+}
+
 // The intervals of all series with this name (of a hybrid CPU, one a part), scaled, where each ends.
 void write_series(JsonWriter& json, const Group& group, const profile::Store& store, std::string_view name,
                   const Window& window) {
-    std::map<std::uint64_t, std::pair<std::uint64_t, double>> values;  // end -> start, value
+    std::vector<Interval> intervals;
+    std::size_t parts = 0;
     for (const CounterSeries* series : group.series) {
         if (store.string(series->key.name) != name) continue;
+        ++parts;
         for (const CounterPoint& point : profile::points_between(*series, window.start_ns, window.end_ns)) {
             const auto value =
                 counters::scaled({{}, {}, {}, point.status, point.value, point.enabled_ns, point.running_ns});
-            if (point.status != CounterStatus::counted || !value) continue;
-            auto& [start, sum] = values[point.end_ns];
-            start = point.start_ns;
-            sum += *value;
+            if (point.status == CounterStatus::counted && value)
+                intervals.push_back({point.start_ns, point.end_ns, *value});
         }
     }
+    if (parts > 1) intervals = add_up_parts(std::move(intervals));
+    intervals = thin_out(std::move(intervals), window.slices);
     json.key("series");
     json.object();
-    json.list("start_ms", values, [&](const auto& entry) { json.number(window.ms(entry.second.first)); });
-    json.list("end_ms", values, [&](const auto& entry) { json.number(window.ms(entry.first)); });
-    json.list("value", values, [&](const auto& entry) { json.number(entry.second.second); });
+    json.list("start_ms", intervals, [&](const Interval& one) { json.number(window.ms(one.start_ns)); });
+    json.list("end_ms", intervals, [&](const Interval& one) { json.number(window.ms(one.end_ns)); });
+    json.list("value", intervals, [&](const Interval& one) { json.number(one.value); });
     json.end_object();
 }
 
@@ -198,11 +234,19 @@ void measure(Group& group, const Window& window) {
 }  // namespace
 
 Answer counters_answer(const Session& session, const Request& request) {
-    const auto by = parse_by(request.parameter("by"));
+    const auto by = parse_breakdown(request.parameter("by"));
     if (!by) return error_answer(by.error());
     auto parameters = parse_view(request);
     if (!parameters) return error_answer(parameters.error());
     parameters->event.clear();
+    std::uint64_t slices = default_slices;
+    if (const auto text = request.parameter("slices"); !text.empty()) {
+        const auto parsed = parse_integer("slices", text);
+        if (!parsed) return error_answer(parsed.error());
+        slices = *parsed;
+    }
+    if (slices == 0 || slices > max_slices)
+        return error_answer(400, "validation", fmt::format("slices is between 1 and {}", max_slices));
     return session.read([&](const profile::Store& store) -> Answer {
         const profile::CounterHistory& history = store.counters();
         // Without samples a session begins with its first reading.
@@ -214,17 +258,17 @@ Answer counters_answer(const Session& session, const Request& request) {
         }
         const auto view = resolve_view(*parameters, store, origin_ns);
         if (!view) return error_answer(view.error());
-        const Window window{view->filter.start_ns, view->filter.end_ns, origin_ns};
+        const Window window{view->filter.start_ns, view->filter.end_ns, origin_ns, slices};
         JsonWriter json;
         json.object();
         json.member("session", session.id());
         json.member("data_version", store.version());
-        json.member("by", *by == By::total ? "total" : *by == By::thread ? "thread" : "cpu");
+        json.member("by", *by == Breakdown::total ? "total" : *by == Breakdown::thread ? "thread" : "cpu");
         if (history.coarse_until_ns() != 0) json.member("coarse_until_ms", window.ms(history.coarse_until_ns()));
         json.key("groups");
         json.array();
         for (auto& [scope, group] : groups) {
-            if (*by == By::thread && !view->filter.tids.empty() &&
+            if (*by == Breakdown::thread && !view->filter.tids.empty() &&
                 std::ranges::find(view->filter.tids, store.threads()[scope.thread].tid) == view->filter.tids.end())
                 continue;
             measure(group, window);

@@ -38,6 +38,16 @@ void EventMarks::render_session(std::string& out, const SessionInfo& info) {
     version.end_object();
     append_event(out, "data_version", version.take());
 
+    if (info.health_version != told.health_version) {
+        told.health_version = info.health_version;
+        JsonWriter health;
+        health.object();
+        health.member("session", info.id);
+        health.member("health_version", info.health_version);
+        health.end_object();
+        append_event(out, "metrics", health.take());
+    }
+
     JsonWriter losses;
     losses.object();
     losses.member("session", info.id);

@@ -43,6 +43,7 @@ public:
 private:
     struct Told {
         std::string event_types, losses;
+        std::uint64_t health_version = 0;
     };
     void render_session(std::string& out, const SessionInfo& info);
 

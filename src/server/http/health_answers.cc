@@ -33,9 +33,16 @@ Answer metrics_history_answer(const Session& session, const Request& request) {
         {.event = {}, .start_ms = parameters->start_ms, .end_ms = parameters->end_ms, .pids = {}, .tids = {}},
         profile::Store(), session.start_ns());
     if (!view) return error_answer(view.error());
+    std::uint64_t slices = 0;
+    if (const auto text = request.parameter("slices"); !text.empty()) {
+        const auto parsed = parse_integer("slices", text);
+        if (!parsed) return error_answer(parsed.error());
+        slices = *parsed;
+    }
     JsonWriter json;
     json.array();
-    for (const HealthHistory::Frame& frame : session.health().between(type, view->filter.start_ns, view->filter.end_ns))
+    for (const HealthHistory::Frame& frame :
+         session.health().between(type, view->filter.start_ns, view->filter.end_ns, slices))
         json.raw(frame.json);
     json.end_array();
     return json_answer(json.take());

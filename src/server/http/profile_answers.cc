@@ -8,8 +8,7 @@
 #include "profile/formats/json.h"
 #include "profile/formats/svg.h"
 #include "profile/query.h"
-#include "server/http/flamegraph.h"
-#include "server/http/view.h"
+#include "server/http/session_view.h"
 
 namespace flamewire::server {
 namespace {
@@ -17,20 +16,6 @@ namespace {
 constexpr double default_min_share = 0.0005;
 // What a browser still draws smoothly; the rest is pruned by size and fetched on zoom.
 constexpr std::size_t max_tree_nodes = 100'000;
-constexpr std::uint64_t max_slices = 2000;
-
-// Parses the view, then runs `answer(store, view, head)` with the store shared; its errors become answers.
-template <class AnswerOf>
-Answer with_view(const Session& session, const Request& request, AnswerOf answer) {
-    const auto parameters = parse_view(request);
-    if (!parameters) return error_answer(parameters.error());
-    const std::uint64_t start_ns = session.start_ns();
-    return session.read([&](const profile::Store& store) -> Answer {
-        const auto view = resolve_view(*parameters, store, start_ns);
-        if (!view) return error_answer(view.error());
-        return answer(store, *view, ViewHead{session.id(), *view, store.version()});
-    });
-}
 
 Result<profile::TreeOptions> tree_options(const Request& request) {
     profile::TreeOptions options;
@@ -76,32 +61,6 @@ profile::Weight view_total(const profile::Store& store, const View& view) {
     profile::Weight total;
     for (const profile::Weight& slice : profile::histogram(store, view.filter, 1)) total += slice;
     return total;
-}
-
-// One row a thread or CPU, the busiest first; of more than a page can show the rest is left out, and said.
-void write_lanes(JsonWriter& json, const profile::Store& store, const profile::Filter& filter, std::size_t slices,
-                 bool cpus) {
-    constexpr std::size_t most_rows = 256;
-    std::vector<profile::LaneHistogram> lanes;
-    if (filter.end_ns > filter.start_ns)
-        lanes = histogram_by(store, filter, slices, cpus ? profile::Lanes::cpus : profile::Lanes::threads);
-    std::ranges::stable_sort(lanes, [](const auto& a, const auto& b) { return a.total.weight > b.total.weight; });
-    json.member("rows_left_out", lanes.size() - std::min(lanes.size(), most_rows));
-    if (lanes.size() > most_rows) lanes.resize(most_rows);
-    json.list("rows", lanes, [&](const profile::LaneHistogram& lane) {
-        json.object();
-        if (cpus) {
-            json.member("cpu", lane.id);
-        } else {
-            const profile::Thread& thread = store.threads()[lane.id];
-            json.member("tid", thread.tid);
-            json.member("pid", thread.pid);
-            json.member("comm", thread.comm);
-        }
-        json.list("samples", lane.slices, [&](const profile::Weight& weight) { json.number(weight.samples); });
-        json.list("weight", lane.slices, [&](const profile::Weight& weight) { json.number(weight.weight); });
-        json.end_object();
-    });
 }
 
 }  // namespace
@@ -156,42 +115,6 @@ Answer thread_summary_answer(const Session& session, const Request& request) {
         json.member("total_weight", total.weight);
         json.list("threads", rows,
                   [&](const profile::ThreadRow& row) { write_thread(json, store, row, total.weight); });
-        json.end_object();
-        return json_answer(json.take());
-    });
-}
-
-Answer timeline_answer(const Session& session, const Request& request) {
-    const std::string_view by = request.parameter("by").empty() ? "total" : request.parameter("by");
-    if (by != "total" && by != "thread" && by != "cpu")
-        return error_answer(400, "validation", "by is total, thread or cpu");
-    std::uint64_t slices = 200;
-    if (const auto text = request.parameter("slices"); !text.empty()) {
-        const auto parsed = parse_integer("slices", text);
-        if (!parsed) return error_answer(parsed.error());
-        slices = *parsed;
-    }
-    if (slices == 0 || slices > max_slices) return error_answer(400, "validation", "slices is between 1 and 2000");
-    const std::uint64_t origin_ns = session.start_ns();
-    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
-        // Without limits the strip spans what there is.
-        profile::Filter filter = view.filter;
-        filter.start_ns = std::max(filter.start_ns, origin_ns);
-        filter.end_ns = std::max(filter.start_ns, std::min(filter.end_ns, store.end_ns()));
-        std::vector<profile::Weight> weights(slices);
-        if (filter.end_ns > filter.start_ns) weights = profile::histogram(store, filter, slices);
-        JsonWriter json;
-        json.object();
-        json.member("session", head.session);
-        json.member("event", view.event_name);
-        json.member("unit", view.unit);
-        json.member("data_version", head.data_version);
-        json.member("start_ms", static_cast<double>(filter.start_ns - origin_ns) / 1e6);
-        json.member("slice_ms",
-                    static_cast<double>(filter.end_ns - filter.start_ns) / 1e6 / static_cast<double>(slices));
-        json.list("samples", weights, [&](const profile::Weight& weight) { json.number(weight.samples); });
-        json.list("weight", weights, [&](const profile::Weight& weight) { json.number(weight.weight); });
-        if (by != "total") write_lanes(json, store, filter, slices, by == "cpu");
         json.end_object();
         return json_answer(json.take());
     });

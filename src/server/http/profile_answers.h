@@ -1,4 +1,4 @@
-// The views of one session as answers: call tree, functions, threads, time line, source. Each takes the session and the
+// The views of one session as answers: call tree, functions, threads, source. Each takes the session and the
 // request; errors come back as answers of the one error shape.
 #pragma once
 
@@ -12,7 +12,6 @@ Answer flamegraph_answer(const Session& session, const Request& request);
 Answer functions_answer(const Session& session, const Request& request);
 Answer thread_summary_answer(const Session& session, const Request& request);
 Answer thread_view_answer(const Session& session, const Request& request);
-Answer timeline_answer(const Session& session, const Request& request);
 Answer source_answer(const Session& session, const Request& request, SourceLookup& sources);
 Answer source_files_answer(const Session& session, const Request& request);
 // SVG of one event.

@@ -61,6 +61,13 @@ Result<std::uint64_t> parse_integer(std::string_view name, std::string_view text
     return value;
 }
 
+Result<Breakdown> parse_breakdown(std::string_view text) {
+    if (text.empty() || text == "total") return Breakdown::total;
+    if (text == "thread") return Breakdown::thread;
+    if (text == "cpu") return Breakdown::cpu;
+    return fail(ErrorCode::invalid, "by is total, thread or cpu");
+}
+
 Result<ViewParameters> parse_view(const Request& request) {
     ViewParameters view;
     view.event = std::string(request.parameter("event"));

@@ -27,6 +27,11 @@ struct View {
 // not_found when there is no such event, invalid when a base name fits several.
 Result<View> resolve_view(const ViewParameters& parameters, const profile::Store& store, std::uint64_t start_ns);
 
+// What is shown apart: all together, or each thread or CPU.
+enum class Breakdown : std::uint8_t { total, thread, cpu };
+// Empty: total.
+Result<Breakdown> parse_breakdown(std::string_view text);
+
 // A finite number, or an unsigned integer, of the whole text.
 Result<double> parse_number(std::string_view name, std::string_view text);
 Result<std::uint64_t> parse_integer(std::string_view name, std::string_view text);

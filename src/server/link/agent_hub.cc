@@ -158,6 +158,7 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
     }
     peer->recording = hello->recording->id;
     peer->hello_waiting = true;
+    peer->hello = {{wire::Flag::reply, payload}, realtime_ns()};
     ingest(peer);
 }
 

@@ -17,6 +17,7 @@ struct AgentHub::Peer {
     std::size_t inbox_bytes = 0;
     bool busy = false;
     bool hello_waiting = false;    // a hello named `recording`: to be looked up once the inbox is empty
+    ArrivedFrame hello;            // that one
     Clock::time_point retry_at{};  // the disk refused: not before
     bool trouble_said = false;
 

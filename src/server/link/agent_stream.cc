@@ -42,8 +42,8 @@ void AgentHub::ingest(const PeerPtr& peer) {
     if (peer->hello_waiting && !peer->busy && peer->inbox.empty() && peer->open && !stopping_) {
         peer->hello_waiting = false;
         peer->busy = true;  // batches that arrive meanwhile wait in the inbox
-        asio::post(pool_, [this, peer, recording = *peer->recording] {
-            auto session = ingest_.resume(recording);
+        asio::post(pool_, [this, peer, recording = *peer->recording, hello = std::move(peer->hello)] {
+            auto session = ingest_.resume(recording, hello);
             asio::post(io_,
                        [this, peer, session = std::move(session)]() mutable { greeted(peer, std::move(session)); });
         });

@@ -64,10 +64,12 @@ Ingested Ingest::take(std::deque<ArrivedFrame> frames, std::shared_ptr<Session> 
     return result;
 }
 
-Result<std::shared_ptr<Session>> Ingest::resume(const wire::RecordingId& recording) {
+Result<std::shared_ptr<Session>> Ingest::resume(const wire::RecordingId& recording, const ArrivedFrame& hello) {
     const std::lock_guard lock(beginning_);
     auto session = TRY(catalog_.of_recording(recording));
     if (session) {
+        // A full disk refuses it, and says so in a notice; the recording can go on.
+        if (!session->ended()) (void)session->keep(hello.frame.flag, hello.frame.payload, hello.arrival_ns);
         (void)TRY(session->sync());
         symbols_.schedule(session);
     }

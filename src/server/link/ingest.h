@@ -37,8 +37,8 @@ public:
     // `session`: of the connection so far, may be null. `address`: the agent's, for the session's metadata.
     Ingested take(std::deque<ArrivedFrame> frames, std::shared_ptr<Session> session, const std::string& address);
     // The session that a hello names, ready to be continued, and the last batch of it that is durable. Null when it is
-    // new.
-    Result<std::shared_ptr<Session>> resume(const wire::RecordingId& recording);
+    // new. The hello is kept in a session that goes on.
+    Result<std::shared_ptr<Session>> resume(const wire::RecordingId& recording, const ArrivedFrame& hello);
 
 private:
     Result<std::shared_ptr<Session>> session_of(const wire::Frame& frame);

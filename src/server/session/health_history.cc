@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "server/session/json_writer.h"
 
@@ -15,6 +16,61 @@ constexpr std::array<std::string_view, 6> types{"system", "process", "network", 
 constexpr std::size_t max_frame_bytes = 256 << 10;
 // Frames of one round are this close to each other.
 constexpr std::uint64_t round_ns = 500'000'000;
+
+// Of frames in time order the first round of each of `slices` equal slices of [first_ns, last_ns].
+class RoundPicker {
+public:
+    RoundPicker(std::uint64_t first_ns, std::uint64_t last_ns, std::size_t slices)
+        : first_ns_(first_ns),
+          slice_ns_((static_cast<double>(last_ns - first_ns) + 1) / static_cast<double>(slices)),
+          taken_(slices) {}
+
+    bool picks(std::uint64_t mono_ns) {
+        const bool same_round = any_ && mono_ns <= picked_ns_ + round_ns;
+        const auto slice = static_cast<std::size_t>(static_cast<double>(mono_ns - first_ns_) / slice_ns_);
+        if (!same_round && slice == taken_) return false;
+        if (!same_round) taken_ = slice;
+        picked_ns_ = mono_ns;
+        return any_ = true;
+    }
+
+private:
+    std::uint64_t first_ns_;
+    double slice_ns_;
+    std::size_t taken_;  // the slice that has its round
+    std::uint64_t picked_ns_ = 0;
+    bool any_ = false;
+};
+
+// Of the older half a round goes when that leaves no gap wider than four average ones: at most half of them (and one) are
+// left, and where they are far apart already they stay. Whole rounds: the frames of several processes stay together.
+void thin_out(std::vector<HealthHistory::Frame>& frames) {
+    const auto begins_round = [&](std::size_t i) {
+        return i == 0 || frames[i].mono_ns > frames[i - 1].mono_ns + round_ns;
+    };
+    std::size_t half = std::max<std::size_t>(frames.size() / 2, 1);
+    while (half < frames.size() && !begins_round(half)) ++half;
+    std::vector<std::size_t> rounds;  // first frames, and the first of the newer half
+    for (std::size_t i = 0; i < half; ++i)
+        if (begins_round(i)) rounds.push_back(i);
+    const double span_ns = static_cast<double>(frames[half - 1].mono_ns - frames[0].mono_ns);
+    const double widest_ns = 4 * span_ns / static_cast<double>(rounds.size());
+    rounds.push_back(half);
+    std::size_t kept = 0;
+    std::uint64_t last_ns = 0;  // of the round that was kept last
+    for (std::size_t round = 0; round + 1 < rounds.size(); ++round) {
+        const std::size_t first = rounds[round], next = rounds[round + 1];
+        const bool needed =
+            round == 0 || next == frames.size() || static_cast<double>(frames[next].mono_ns - last_ns) > widest_ns;
+        if (!needed) continue;
+        last_ns = frames[first].mono_ns;
+        for (std::size_t i = first; i < next; ++i, ++kept)
+            if (kept != i) frames[kept] = std::move(frames[i]);
+    }
+    if (kept == half) return;
+    const auto newer = frames.begin() + static_cast<std::ptrdiff_t>(half);
+    frames.erase(std::move(newer, frames.end(), frames.begin() + static_cast<std::ptrdiff_t>(kept)), frames.end());
+}
 
 }  // namespace
 
@@ -37,19 +93,12 @@ bool HealthHistory::add(std::string_view json) {
     std::vector<Frame>& frames = frames_[std::string(name)];
     if (!frames.empty() && mono_ns < frames.back().mono_ns) return false;
     frames.push_back({mono_ns, std::string(json)});
+    ++version_;
     if (frames.size() <= max_frames_) return true;
-    // Whole rounds: the frames of several processes stay together.
-    std::size_t kept = 0, round = 0;
-    const std::size_t half = frames.size() / 2;
-    for (std::size_t i = 0; i < frames.size(); ++i) {
-        if (i > 0 && frames[i].mono_ns > frames[i - 1].mono_ns + round_ns) ++round;
-        if (i < half && round % 2 == 1) continue;
-        if (kept != i) frames[kept] = std::move(frames[i]);
-        ++kept;
-    }
-    frames.resize(kept);
+    thin_out(frames);
     // Rounds that are too large to be thinned (one process each 0.1 s): the oldest go.
-    if (kept > max_frames_) frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(kept / 2));
+    if (frames.size() > max_frames_)
+        frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(frames.size() / 2));
     return true;
 }
 
@@ -66,14 +115,35 @@ std::map<std::string, std::vector<HealthHistory::Frame>> HealthHistory::newest()
 }
 
 std::vector<HealthHistory::Frame> HealthHistory::between(std::string_view type, std::uint64_t start_ns,
-                                                         std::uint64_t end_ns) const {
+                                                         std::uint64_t end_ns, std::size_t max_rounds) const {
     const std::lock_guard lock(mutex_);
     const auto found = frames_.find(type);
     if (found == frames_.end()) return {};
     const auto before = [](const Frame& frame, std::uint64_t time) { return frame.mono_ns < time; };
     const auto first = std::lower_bound(found->second.begin(), found->second.end(), start_ns, before);
     const auto last = std::lower_bound(first, found->second.end(), end_ns, before);
-    return {first, last};
+    const auto count = static_cast<std::size_t>(last - first);
+    if (max_rounds == 0 || count <= max_rounds) return {first, last};
+    RoundPicker picker(first->mono_ns, std::prev(last)->mono_ns, max_rounds);
+    std::vector<Frame> kept;
+    std::copy_if(first, last, std::back_inserter(kept),
+                 [&](const Frame& frame) { return picker.picks(frame.mono_ns); });
+    return kept;
+}
+
+std::size_t HealthHistory::memory_bytes() const {
+    const std::lock_guard lock(mutex_);
+    std::size_t bytes = 0;
+    for (const auto& [type, frames] : frames_) {
+        bytes += frames.capacity() * sizeof(Frame);
+        for (const Frame& frame : frames) bytes += frame.json.capacity() + 1;
+    }
+    return bytes;
+}
+
+std::uint64_t HealthHistory::version() const {
+    const std::lock_guard lock(mutex_);
+    return version_;
 }
 
 }  // namespace flamewire::server

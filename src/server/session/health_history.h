@@ -1,5 +1,6 @@
 // The health frames of a session: newest of each type, and what came before. Bounded: when there are too many of a type,
-// every second one of the older half goes, so the last hour is in full and a day is there in steps. Thread-safe.
+// half of the older half goes, where they are densest, so the last hour is in full and a day is there in even steps.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +25,19 @@ public:
     };
     // Newest frame of each type. `process` and other types that come once for each process: of the newest round.
     [[nodiscard]] std::map<std::string, std::vector<Frame>> newest() const;
-    // Frames of a type with start_ns <= mono_ns < end_ns, oldest first.
-    [[nodiscard]] std::vector<Frame> between(std::string_view type, std::uint64_t start_ns, std::uint64_t end_ns) const;
+    // Frames of a type with start_ns <= mono_ns < end_ns, oldest first. Of more than max_rounds rounds (0: no limit)
+    // the first one of each of so many equal slices of time.
+    [[nodiscard]] std::vector<Frame> between(std::string_view type, std::uint64_t start_ns, std::uint64_t end_ns,
+                                             std::size_t max_rounds = 0) const;
+    // Rises with every frame that is kept.
+    [[nodiscard]] std::uint64_t version() const;
+    [[nodiscard]] std::size_t memory_bytes() const;
 
 private:
     std::size_t max_frames_;
     mutable std::mutex mutex_;
     std::map<std::string, std::vector<Frame>, std::less<>> frames_;
+    std::uint64_t version_ = 0;
 };
 
 // system, process, network, disk, threads, agent

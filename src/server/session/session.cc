@@ -11,6 +11,7 @@
 #include "base/hex.h"
 #include "profile/query.h"
 #include "profile/tables.h"
+#include "wire/control.h"
 
 namespace flamewire::server {
 namespace {
@@ -64,8 +65,10 @@ Result<std::shared_ptr<Session>> Session::load(std::string id, std::string strea
         }
         if (!*record) break;
         const wire::SessionRecord& it = **record;
-        if (it.frame.flag == wire::Flag::metrics) (void)session->health_.add(it.frame.payload);
-        if (it.frame.flag != wire::Flag::batch && it.frame.flag != wire::Flag::batch_zstd) continue;
+        if (it.frame.flag != wire::Flag::batch && it.frame.flag != wire::Flag::batch_zstd) {
+            session->learn_from_kept(it.frame.flag, it.frame.payload, it.arrival_ns);
+            continue;
+        }
         // A batch that is refused here was refused when it came, too: the notice is the same.
         if (auto taken = session->take_locked(it.frame.flag, it.frame.payload, it.arrival_ns, true); !taken)
             session->set_notice("batch-unreadable",
@@ -177,8 +180,25 @@ Result<bool> Session::append(wire::Flag flag, std::string_view payload, std::int
 
 Result<bool> Session::keep(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns) {
     const std::lock_guard lock(ingest_mutex_);
-    if (flag == wire::Flag::metrics) (void)health_.add(payload);
+    learn_from_kept(flag, payload, arrival_ns);
     return append(flag, payload, arrival_ns);
+}
+
+void Session::learn_from_kept(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns) {
+    if (flag == wire::Flag::metrics) (void)health_.add(payload);
+    if (flag != wire::Flag::reply || appended_seq_ == 0) return;
+    const auto hello = wire::parse_object(payload);
+    if (!hello || wire::text_member(*hello, "type") != "hello") return;
+    std::uint64_t away_ns = 0, back_ns = 0;
+    {
+        const std::lock_guard lock(info_mutex_);
+        // When it came back, on the target's own clock.
+        const std::int64_t at = arrival_ns - clock_difference_ns_ - realtime_minus_monotonic_ns_;
+        away_ns = last_closed_ns_;
+        back_ns = std::max(away_ns, static_cast<std::uint64_t>(std::max<std::int64_t>(at, 0)));
+    }
+    const std::unique_lock lock(store_mutex_);
+    store_.note_reconnect(away_ns, back_ns);
 }
 
 Result<std::uint64_t> Session::sync() {
@@ -265,6 +285,7 @@ void Session::learn_clock(const wire::Batch& batch, std::int64_t arrival_ns) {
     if (!clock_known_) realtime_minus_monotonic_ns_ = batch.realtime_ns - static_cast<std::int64_t>(batch.monotonic_ns);
     clock_known_ = true;
     last_arrival_ns_ = arrival_ns;
+    last_closed_ns_ = batch.monotonic_ns;
     ++info_.batches;
 }
 
@@ -278,6 +299,7 @@ SessionInfo Session::info() const {
     const std::lock_guard lock(info_mutex_);
     SessionInfo info = info_;
     info.state = state();
+    info.health_version = health_.version();
     if (info.state == SessionState::ended && info.end_reason.empty()) info.end_reason = "the agent went away";
     info.notices.insert(info.notices.end(), own_notices_.begin(), own_notices_.end());
     return info;
@@ -344,16 +366,17 @@ void Session::fill_from_store(SessionInfo& info, bool thorough) {
         info.agent_version = recording->agent_version;
         info.pids = recording->pids;
         info.frequency_hz = recording->frequency_hz;
-        if (first_row_ns_ == 0) info.start_ns = recording->start_ns;
+        info.start_ns = recording->start_ns;
     }
     if (store_.row_count() != 0) {
-        info.start_ns = first_row_ns_;
+        // The bucket of the first sample can begin before the recording did.
+        info.start_ns = info.start_ns == 0 ? first_row_ns_.load() : std::min(info.start_ns, first_row_ns_.load());
         info.newest_ns = store_.end_ns();
-        info.duration_ms = static_cast<double>(info.newest_ns - info.start_ns) / 1e6;
     }
     const auto ms = [&](std::uint64_t ns) {
         return ns <= info.start_ns ? 0.0 : static_cast<double>(ns - info.start_ns) / 1e6;
     };
+    info.duration_ms = ms(store_.known_until_ns());
     info.events.clear();
     info.samples = store_.total(0).samples;
     const auto events = store_.events();

@@ -53,7 +53,8 @@ public:
     // Appends one batch frame to the file, then to the store. not_found: of another recording; invalid: no batch (the
     // connection is not to be trusted); busy: the disk refused it (try the same frame again later; nothing was taken).
     Result<Taken> take(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
-    // Other frames that belong to the recording: kept in the file as received; health can be asked for.
+    // Other frames that belong to the recording: kept in the file as received. Health can be asked for; the hello of an
+    // agent that comes back marks the time in which it was away.
     Result<bool> keep(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
 
     // Makes what was appended so far durable; the answer is the last seq that is.
@@ -109,6 +110,7 @@ private:
     Result<Taken> take_locked(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns, bool from_file);
     Result<bool> append(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
     void learn_clock(const wire::Batch& batch, std::int64_t arrival_ns);
+    void learn_from_kept(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
     void fill_from_store(SessionInfo& info, bool thorough);
     [[nodiscard]] SessionState state() const;
 
@@ -141,6 +143,7 @@ private:
     std::vector<wire::Notice> own_notices_;
     std::int64_t clock_difference_ns_ = 0;  // smallest seen
     std::int64_t realtime_minus_monotonic_ns_ = 0;
+    std::uint64_t last_closed_ns_ = 0;  // of the batch that came last, on the target's clock
     bool clock_known_ = false;
     std::chrono::steady_clock::time_point thorough_at_{};
     std::chrono::steady_clock::time_point away_since_{};

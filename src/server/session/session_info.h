@@ -48,8 +48,9 @@ struct SessionInfo {
     std::int64_t started_ns = 0;         // server's wall clock
     std::int64_t target_started_ns = 0;  // the target's
     double duration_ms = 0;
-    std::uint64_t start_ns = 0;   // CLOCK_MONOTONIC of the target at ms 0
-    std::uint64_t newest_ns = 0;  // end of the newest bucket
+    std::uint64_t start_ns = 0;        // CLOCK_MONOTONIC of the target at ms 0
+    std::uint64_t newest_ns = 0;       // end of the newest bucket
+    std::uint64_t health_version = 0;  // rises with every health frame; only while it is in memory
     std::uint64_t samples = 0, lost = 0;
     double unresolved_percent = 0;
     std::vector<EventInfo> events;

@@ -44,8 +44,8 @@ Unwinding unwinding_of(const profile::Store& store) {
         unwinding.max_depth = recording->max_depth;
     }
     std::vector<const profile::Process*> with_stacks;
-    for (const profile::Process& process : store.processes()) {
-        if (!process.unwind) continue;
+    for (const profile::ProcessId id : store.processes_with_stacks()) {
+        const profile::Process& process = store.processes()[id];
         with_stacks.push_back(&process);
         add(unwinding.total, counts_of(*process.unwind));
     }
@@ -59,7 +59,7 @@ Unwinding unwinding_of(const profile::Store& store) {
     std::partial_sort(with_stacks.begin(), listed, with_stacks.end(), more_samples);
     for (auto at = with_stacks.begin(); at != listed; ++at) {
         const profile::Process& process = **at;
-        unwinding.processes.push_back({process.wire.pid, process.comm,
+        unwinding.processes.push_back({process.wire.pid, std::string(process.comm),
                                        std::string(profile::mode_name(process.unwind->mode)), process.unwind->why,
                                        counts_of(*process.unwind)});
     }

@@ -10,7 +10,6 @@ namespace flamewire::bench {
 
 namespace {
 
-constexpr std::uint32_t function_bytes = 256;  // of .text
 constexpr std::uint32_t leaf_addresses = 3;
 
 }  // namespace
@@ -94,13 +93,13 @@ double Program::mean_leaf_depth() const {
     return sum / static_cast<double>(leaves_.size());
 }
 
-wire::Batch Program::rows(std::uint64_t seq, std::uint64_t start_ns, std::size_t rows) {
+wire::Batch Program::rows(std::uint64_t seq, std::uint64_t start_ns, std::size_t rows, std::uint64_t span_ns) {
     wire::Batch batch;
     batch.recording_id = tables_.recording_id;
     batch.seq = seq;
     for (std::size_t i = 0; i < rows; ++i) {
         wire::Row row;
-        row.bucket = start_ns / batch.bucket_ns + random_() % 25;
+        row.bucket = start_ns / batch.bucket_ns + random_() % (span_ns / batch.bucket_ns);
         row.event = 1 + static_cast<wire::Id>(random_() % shape_.events);
         row.thread = 1 + static_cast<wire::Id>(random_() % shape_.threads);
         row.cpu = static_cast<std::uint32_t>(random_() % shape_.cpus);

@@ -12,6 +12,8 @@
 
 namespace flamewire::bench {
 
+inline constexpr std::uint32_t function_bytes = 256;  // of .text
+
 struct ProgramShape {
     std::size_t functions = 6'000;
     std::size_t modules = 12;
@@ -27,8 +29,8 @@ public:
 
     // The first batch: all tables, no rows.
     [[nodiscard]] const wire::Batch& tables() const { return tables_; }
-    // A batch of `rows` rows in the 250 ms from start_ns on.
-    wire::Batch rows(std::uint64_t seq, std::uint64_t start_ns, std::size_t rows);
+    // A batch of `rows` rows in the `span_ns` from start_ns on.
+    wire::Batch rows(std::uint64_t seq, std::uint64_t start_ns, std::size_t rows, std::uint64_t span_ns = 250'000'000);
     [[nodiscard]] std::size_t nodes() const { return tables_.stacks.size(); }
     [[nodiscard]] std::size_t locations() const { return tables_.locations.size(); }
     [[nodiscard]] double mean_leaf_depth() const;

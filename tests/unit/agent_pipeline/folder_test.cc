@@ -17,6 +17,12 @@ using flamewire::agent::test::make_elf;
 
 namespace {
 
+// All in one go.
+std::vector<TargetSymbol> kernel_symbols(ProcessTable& table, std::vector<std::uint64_t> addresses) {
+    table.begin_kernel_symbols(std::move(addresses));
+    return table.advance_kernel_symbols(UINT64_MAX);
+}
+
 constexpr auto kernel_part = static_cast<std::uint64_t>(PERF_CONTEXT_KERNEL);
 constexpr auto user_part = static_cast<std::uint64_t>(PERF_CONTEXT_USER);
 constexpr std::uint64_t second = 1'000'000'000;
@@ -193,7 +199,7 @@ TEST_CASE("samples become rows of stacks") {
     std::vector<std::uint64_t> unnamed = folder.unnamed_kernel_addresses();
     std::sort(unnamed.begin(), unnamed.end());
     CHECK(unnamed == std::vector<std::uint64_t>{0x150, 0x210});
-    const auto symbols = setup.table.kernel_symbols(unnamed);
+    const auto symbols = kernel_symbols(setup.table, unnamed);
     folder.add_symbols(symbols);
     CHECK(folder.unnamed_kernel_addresses().empty());
     batch = folder.close_batch();
@@ -383,7 +389,7 @@ TEST_CASE("a wanted epoch begins with the next batch and has everything anew") {
     const std::vector<std::uint64_t> chain = {kernel_part, 0xffffffff81000150, user_part, 0x10010};
     Receiver receiver;
     folder.add_sample(setup.sample(chain), 0);
-    folder.add_symbols(setup.table.kernel_symbols({0x150}));
+    folder.add_symbols(kernel_symbols(setup.table, {0x150}));
     folder.begin_epoch();
     folder.add_sample(setup.sample(chain), 0);
     receiver.take(folder.close_batch());

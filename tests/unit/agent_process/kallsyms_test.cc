@@ -1,6 +1,7 @@
 #include "agent/process/kallsyms.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "fake_proc.h"
 
@@ -23,16 +24,25 @@ TEST_CASE("a line of kallsyms") {
         CHECK_FALSE(parse_kallsyms_line(line));
 }
 
-TEST_CASE("_text is found, hidden or absent") {
+TEST_CASE("what kernel addresses are counted from is found, hidden or absent") {
     FakeProc proc;
-    CHECK_FALSE(read_kernel_text(proc.root()));
+    CHECK_FALSE(read_kernel_base(proc.root()));
     proc.write("proc/kallsyms",
                "0000000000000000 A fixed_percpu_data\nffffffff81000000 T _stext\nffffffff81000000 T _text\n");
-    CHECK(read_kernel_text(proc.root()) == 0xffffffff81000000);
+    CHECK(read_kernel_base(proc.root()) == KernelBase{0xffffffff81000000, true});
     proc.write("proc/kallsyms", "0000000000000000 A fixed_percpu_data\n0000000000000000 T _text\n");
-    CHECK(read_kernel_text(proc.root()) == 0u);
+    CHECK(read_kernel_base(proc.root()) == KernelBase{0, true});
     proc.write("proc/kallsyms", "0000000000001000 T other\n0000000000001000 t _text\t[odd]\n");
-    CHECK_FALSE(read_kernel_text(proc.root()));
+    CHECK_FALSE(read_kernel_base(proc.root()));
+    // arm64 has _text only where all symbols are kept; then it stands before _stext.
+    proc.write("proc/kallsyms",
+               "ffff800008010000 t gic_handle_irq\nffff800008010000 T _stext\nffff800008010000 T "
+               "__irqentry_text_start\nffff800008010100 t later\n");
+    CHECK(read_kernel_base(proc.root()) == KernelBase{0xffff800008010000, false});
+    proc.write("proc/kallsyms", "ffff800008000000 T _text\nffff800008010000 T _stext\n");
+    CHECK(read_kernel_base(proc.root()) == KernelBase{0xffff800008000000, true});
+    proc.write("proc/kallsyms", "0000000000000000 t gic_handle_irq\n0000000000000000 T _stext\n");
+    CHECK(read_kernel_base(proc.root()) == KernelBase{0, false});
 }
 
 TEST_CASE("functions that hold addresses, by one pass in any order") {
@@ -47,15 +57,31 @@ TEST_CASE("functions that hold addresses, by one pass in any order") {
                "0000000000900000 t mod_last\t[mod]\n"
                "0000000000800000 t mod_first\t[mod]\n"
                "garbage\n");
-    const auto found =
-        find_kernel_functions(proc.root(), {0x2fff, 0x1001, 0x1fff, 0x2000, 0x800010, 0xfff, 0x900001, 0x700000});
-    REQUIRE(found);
-    REQUIRE(found->size() == 4);
-    CHECK((*found)[0] == KernelFunction{0x1000, 0x1000, "alpha"});
-    CHECK((*found)[1] == KernelFunction{0x2000, 0x1000, "beta"});
-    CHECK((*found)[2] == KernelFunction{0x800000, 0x100000, "mod_first [mod]"});
+    const auto functions = [&](std::vector<std::uint64_t> addresses) {
+        auto pass = FunctionPass::begin(proc.root(), std::move(addresses)).value();
+        REQUIRE(pass.advance(UINT64_MAX).value());
+        return pass.functions();
+    };
+    const auto found = functions({0x2fff, 0x1001, 0x1fff, 0x2000, 0x800010, 0xfff, 0x900001, 0x700000});
+    REQUIRE(found.size() == 4);
+    CHECK(found[0] == KernelFunction{0x1000, 0x1000, "alpha"});
+    CHECK(found[1] == KernelFunction{0x2000, 0x1000, "beta"});
+    CHECK(found[2] == KernelFunction{0x800000, 0x100000, "mod_first [mod]"});
     // Nothing follows, so it is as long as a function may be at most; 0x700000 is too far from gamma, 0xfff below all.
-    CHECK((*found)[3] == KernelFunction{0x900000, 0x100000, "mod_last [mod]"});
-    CHECK(find_kernel_functions(proc.root(), {})->empty());
-    CHECK_FALSE(find_kernel_functions(proc.root() + "/none", {1}));
+    CHECK(found[3] == KernelFunction{0x900000, 0x100000, "mod_last [mod]"});
+    CHECK(functions({}).empty());
+    CHECK_FALSE(FunctionPass::begin(proc.root() + "/none", {1}));
+}
+
+TEST_CASE("a pass over many functions goes on where its time was up") {
+    FakeProc proc;
+    std::string text;
+    for (int i = 0; i < 10'000; ++i) text += fmt::format("{:016x} t function_{}\n", 0x1000 + i * 16, i);
+    proc.write("proc/kallsyms", text);
+    auto pass = FunctionPass::begin(proc.root(), {0x1000, 0x1000 + 9'000 * 16 + 3}).value();
+    int pieces = 1;
+    while (!pass.advance(0).value()) ++pieces;
+    CHECK(pieces > 100);
+    REQUIRE(pass.functions().size() == 2);
+    CHECK(pass.functions()[1].name == "function_9000");
 }

@@ -15,6 +15,12 @@ using flamewire::agent::test::make_elf;
 
 namespace {
 
+// All in one go.
+std::vector<TargetSymbol> kernel_symbols(ProcessTable& table, std::vector<std::uint64_t> addresses) {
+    table.begin_kernel_symbols(std::move(addresses));
+    return table.advance_kernel_symbols(UINT64_MAX);
+}
+
 constexpr std::uint64_t second = 1'000'000'000;
 std::uint64_t fake_now = 0;
 std::uint64_t fake_clock() { return fake_now; }
@@ -420,7 +426,7 @@ TEST_CASE("kernel addresses are relative to _text") {
     CHECK(target.table.module(resolved.module).kind == wire::ModuleKind::kernel);
     CHECK(target.table.module(resolved.module).path == "[kernel]");
     CHECK(target.table.module(resolved.module).build_id == "abc");
-    const auto symbols = target.table.kernel_symbols({0x150, target.table.resolve_kernel(0xffffffffc0000010).address});
+    const auto symbols = kernel_symbols(target.table, {0x150, target.table.resolve_kernel(0xffffffffc0000010).address});
     REQUIRE(symbols.size() == 2);
     CHECK(symbols[0].module == resolved.module);
     CHECK(symbols[0].address == 0x100);
@@ -442,7 +448,7 @@ TEST_CASE("kernel names that are hidden are said to be, once") {
     REQUIRE(notices.size() == 1);
     CHECK(notices[0].code == "kernel-names-hidden");
     CHECK(notices[0].remedy.find("kptr_restrict") != std::string::npos);
-    CHECK(target.table.kernel_symbols({resolved.address}).empty());
+    CHECK(kernel_symbols(target.table, {resolved.address}).empty());
 }
 
 TEST_CASE("what ended long ago is forgotten, what lives is not") {

@@ -1,6 +1,8 @@
 // The row limit: detail goes before weight, weight goes last and is stated.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 #include "batch_maker.h"
 
 namespace flamewire::profile {
@@ -103,6 +105,44 @@ TEST_CASE("folded threads stay with their process") {
     CHECK(call_tree(store, {.pids = {200}}).total == Weight{2'000, 6'000});
     CHECK(store.coverage().front().thread_folded);
     CHECK(store.coverage().front().cpu_folded);
+}
+
+TEST_CASE("detail fades with age, step by step, and nothing is shown before the first sample or after the last") {
+    constexpr std::uint64_t first_bucket = 123'456;  // 1,234.56 s: no multiple of any coarse width
+    constexpr std::uint64_t count = 40'000;
+    BatchMaker maker;
+    const wire::Id event = maker.event("cycles", "cycles");
+    const wire::Id process = maker.process(5);
+    const wire::Id threads[] = {maker.thread(process, 6), maker.thread(process, 7)};
+    std::vector<wire::Id> stacks;
+    for (int i = 0; i < 5; ++i) stacks.push_back(maker.stack({maker.named("f" + std::to_string(i))}));
+    Store store({.max_rows = 1'600});
+    for (std::uint64_t i = 0; i < count; ++i) {
+        maker.row(first_bucket + 10 * i, event, threads[i % 2], stacks[i % 5], 1, 7, static_cast<std::uint32_t>(i % 4));
+        REQUIRE(store.apply(maker.take()));
+        REQUIRE(store.row_count() <= 1'600);
+        REQUIRE(store.first_ns() == first_bucket * 10'000'000);
+        REQUIRE(store.end_ns() == (first_bucket + 10 * i + 1) * 10'000'000);
+    }
+    CHECK(stated(store, wire::LossReason::unknown) == 0);
+    const std::vector<Coverage> coverage = store.coverage();
+    REQUIRE(coverage.size() >= 4);
+    for (std::size_t i = 1; i < coverage.size(); ++i) CHECK(coverage[i].bucket_ns <= coverage[i - 1].bucket_ns);
+    CHECK(coverage.front().start_ns == store.first_ns());
+    CHECK(coverage.back().whole);
+    CHECK(coverage.back().end_ns == store.end_ns());
+    // Between whole and coarsest is something that has its threads still.
+    CHECK(std::ranges::any_of(coverage, [](const Coverage& one) { return !one.whole && !one.thread_folded; }));
+
+    // The first coarse bucket begins before the first sample, and is in what is asked from there on.
+    const Filter from_first{.start_ns = store.first_ns()};
+    CHECK(call_tree(store, from_first).total.samples == count);
+    CHECK(call_tree(store, {.start_ns = store.first_ns() - 1}).total.samples == count);
+    CHECK(call_tree(store, from_first).newest_ns == store.end_ns());
+    std::uint64_t samples = 0;
+    for (const Weight& slice : histogram(store, {.start_ns = store.first_ns(), .end_ns = store.end_ns()}, 50))
+        samples += slice.samples;
+    CHECK(samples == count);
 }
 
 }  // namespace flamewire::profile

@@ -81,6 +81,8 @@ TEST_CASE("a day of readings stays within its bounds, and its sums exact") {
     CHECK(series.points.front().end_ns - series.points.front().start_ns > 8 * half_s);
     CHECK(history.coarse_until_ns() > 0);
     CHECK(history.coarse_until_ns() < readings * half_s - 60 * half_s);
+    // In even steps: the older half, 833 points of 20,000 / 12 / 2, spans a day; none is wider than four average ones.
+    for (const CounterPoint& one : series.points) REQUIRE(one.end_ns - one.start_ns <= 4 * 86'400'000'000'000 / 600);
     // Times add up as values do.
     CHECK(series.points.front().enabled_ns == series.points.front().end_ns);
     CHECK(series.points.front().running_ns == series.points.front().end_ns / 2);
@@ -104,4 +106,18 @@ TEST_CASE("intervals are not put together over a gap, and one that was counted s
     CHECK(points[1].status == wire::CounterStatus::counted);
     CHECK(points[1].end_ns == 7 * half_s);
     CHECK(sum(points) == 27);
+}
+
+TEST_CASE("a counter with gaps everywhere stays within its bounds, too, and its sum exact") {
+    CounterHistory history(100);
+    for (std::uint64_t i = 0; i < 10'000; ++i) {
+        CounterPoint one = point(2 * i, 1);
+        one.after_gap = true;
+        history.add({.name = 1}, one);
+        history.add({.name = 2}, one);
+        REQUIRE(history.series()[0].points.size() <= 100);
+    }
+    CHECK(sum(history.series()[0].points) == 10'000);
+    CHECK(sum(history.series()[1].points) == 10'000);
+    CHECK(history.series()[0].points.back().end_ns - history.series()[0].points.back().start_ns == half_s);
 }

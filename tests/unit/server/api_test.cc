@@ -6,6 +6,7 @@
 
 #include "recording.h"
 #include "server/http/event_stream.h"
+#include "server/http/timeline_answers.h"
 #include "wire/control.h"
 
 using namespace flamewire;
@@ -146,16 +147,102 @@ TEST_CASE("views count what the recording holds") {
     auto threads = desk.ok("/api/thread-summary");
     CHECK(threads["total_samples"].GetUint() == 4);
     CHECK(threads["threads"][0]["comm"].GetString() == std::string("demo"));
-    auto timeline = desk.ok("/api/timeline?slices=2");
+    auto timeline = desk.ok("/api/timeline?slices=2&end=20");
     CHECK(timeline["slice_ms"].GetDouble() == 10.0);
     CHECK(timeline["samples"][0].GetUint() == 3);
     CHECK(timeline["samples"][1].GetUint() == 1);
+    // The axis goes on until the batch was closed.
+    CHECK(timeline["session_end_ms"].GetDouble() == 250.0);
+    CHECK(desk.ok("/api/timeline?slices=25")["slice_ms"].GetDouble() == 10.0);
     CHECK(desk.ok("/api/thread-view?tid=43")["functions"]["total"]["samples"].GetUint() == 4);
     CHECK(desk.ok("/api/sessions/" + session->id())["modules"][0]["build_id"].GetString() == std::string("0102"));
     CHECK(desk.ok("/api/status")["total_samples"].GetUint() == 5);
     const Answer text = desk.api.answer(get("/api/export/session/" + session->id()));
     CHECK_THAT(text.body, Catch::Contains(" 3\n"));
     CHECK(text.headers.at(0).first == "Content-Disposition");
+}
+
+TEST_CASE("the time axis has slices of a width, and what happened") {
+    Desk desk;
+    RecordingScene scene;
+    const auto session = desk.record(scene);
+    wire::Batch batch = scene.batch();
+    batch.string_base = 5;
+    batch.strings = {"make"};
+    batch.thread_base = 2;
+    batch.threads = {{1, 42, 2}};
+    const auto at = [](std::uint64_t ms) { return test::start_ns + ms * 1'000'000; };
+    batch.lifecycle = {{wire::LifecycleKind::exec, at(300), 2, 5}, {wire::LifecycleKind::exit, at(400), 2, 0}};
+    batch.losses = {{wire::LossReason::ring_full, 9, at(310), at(320), 1, 0},
+                    {wire::LossReason::throttled, 2, at(450), at(450), 1, 0}};
+    const wire::Frame frame = scene.frame(batch);
+    REQUIRE(session->take(frame.flag, frame.payload, 1'800'000'000'250'000'000));
+
+    auto timeline = desk.ok("/api/timeline?bucket=100&event=cycles");
+    CHECK(timeline["start_ms"].GetDouble() == 0);
+    CHECK(timeline["slice_ms"].GetDouble() == 100);
+    REQUIRE(timeline["samples"].Size() == 5);
+    CHECK(timeline["samples"][0].GetUint() == 4);
+    CHECK(timeline["samples"][2].GetUint() == 4);
+    // A range inside of buckets grows to whole ones.
+    timeline = desk.ok("/api/timeline?bucket=100&event=cycles&start=260&end=420");
+    CHECK(timeline["start_ms"].GetDouble() == 200);
+    REQUIRE(timeline["samples"].Size() == 3);
+    CHECK(timeline["samples"][0].GetUint() == 4);
+    const auto& marks = timeline["marks"];
+    REQUIRE(marks.Size() == 4);
+    CHECK(marks[0]["kind"].GetString() == std::string("exec"));
+    CHECK(marks[0]["start_ms"].GetDouble() == 300);
+    CHECK(marks[0]["pid"].GetUint() == 42);
+    CHECK(marks[0]["name"].GetString() == std::string("make"));
+    CHECK(marks[1]["kind"].GetString() == std::string("loss"));
+    CHECK(marks[1]["count"].GetUint() == 9);
+    CHECK(marks[1]["lost"].GetBool());
+    CHECK(marks[1]["event"].GetString() == std::string("cycles"));
+    CHECK(marks[2]["kind"].GetString() == std::string("exit"));
+    CHECK(marks[3]["reason"].GetString() == std::string("throttled"));
+    CHECK_FALSE(marks[3]["lost"].GetBool());
+    check_error(desk.api.answer(get("/api/timeline?bucket=0.5")), 400, "validation");
+    check_error(desk.api.answer(get("/api/timeline?bucket=x")), 400, "validation");
+    // 500 ms are 500 buckets of 1 ms; 4,000 s would be too many.
+    CHECK(desk.ok("/api/timeline?bucket=1")["samples"].Size() == 500);
+    wire::Batch late = scene.batch();
+    late.monotonic_ns = at(4'000'000);
+    const wire::Frame late_frame = scene.frame(late);
+    REQUIRE(session->take(late_frame.flag, late_frame.payload, 1'800'000'000'500'000'000));
+    const Answer refused = desk.api.answer(get("/api/timeline?bucket=1"));
+    check_error(refused, 400, "validation");
+    CHECK_THAT(refused.body, Catch::Contains("2003 ms or more"));
+}
+
+TEST_CASE("a timeline whose older part was coarsened says so, and has all samples from the session's start on") {
+    const ScratchDirectory directory;
+    RecordingScene scene;
+    const auto session = Session::create("s", directory / "stream.flw", scene.id(), {.max_rows = 640}).value();
+    constexpr std::uint64_t batches = 2'000;
+    for (std::uint64_t i = 0; i < batches; ++i) {
+        const wire::Frame frame = scene.next();
+        session->take(frame.flag, frame.payload, 1'800'000'000'000'000'000).value();
+    }
+    session->publish(true);
+    // Its first bucket is wider than the 5 s of uptime at which it began.
+    CHECK(session->start_ns() == flamewire::test::start_ns);
+    const Answer answer = timeline_answer(*session, get("/api/timeline?event=cycles&bucket=1000"));
+    REQUIRE(answer.status == 200);
+    const rapidjson::Document timeline = wire::parse_object(answer.body).value();
+    CHECK(timeline["start_ms"].GetDouble() == 0);
+    CHECK(timeline["session_end_ms"].GetDouble() == 250.0 * batches);
+    std::uint64_t samples = 0;
+    for (const auto& slice : timeline["samples"].GetArray()) samples += slice.GetUint64();
+    CHECK(samples == 4 * batches);
+    const auto& coarse = timeline["coarse"];
+    REQUIRE(coarse.Size() >= 1);
+    CHECK(coarse[0]["start_ms"].GetDouble() == 0);
+    CHECK(coarse[0]["bucket_ms"].GetDouble() >= 100);
+    CHECK_FALSE(coarse[0]["dropped"].GetBool());
+    CHECK(coarse[coarse.Size() - 1]["end_ms"].GetDouble() == session->info().retention->whole_from_ms);
+    const Answer newest = timeline_answer(*session, get("/api/timeline?bucket=1000&start=499500"));
+    CHECK(wire::parse_object(newest.body).value()["coarse"].Empty());
 }
 
 TEST_CASE("status and session say how stacks are found and how whole they are") {

@@ -36,6 +36,21 @@ TEST_CASE("health: a window of time, its end excluded") {
     CHECK(health.between("network", 3 * second, 6 * second).size() == 3);
     CHECK(health.between("network", 0, UINT64_MAX).size() == 10);
     CHECK(health.between("disk", 0, UINT64_MAX).empty());
+    CHECK(health.version() == 10);
+}
+
+TEST_CASE("health: of many rounds so many are given, evenly, and whole ones") {
+    HealthHistory health;
+    for (std::uint64_t i = 0; i < 100; ++i)
+        for (int pid = 1; pid <= 2; ++pid)
+            REQUIRE(health.add(
+                frame("process", i * 2 * second + static_cast<std::uint64_t>(pid), fmt::format(R"(,"pid":{})", pid))));
+    const auto some = health.between("process", 0, UINT64_MAX, 10);
+    REQUIRE(some.size() == 20);
+    for (std::size_t i = 0; i < some.size(); i += 2) {
+        CHECK(some[i].mono_ns == i * 10 * second + 1);
+        CHECK(some[i + 1].mono_ns == some[i].mono_ns + 1);
+    }
 }
 
 TEST_CASE("health: what is no frame is not kept") {
@@ -62,4 +77,20 @@ TEST_CASE("health: a day stays within its bounds, with its newest part in full")
     CHECK(all.back().mono_ns == (rounds - 1) * 2 * second);
     for (std::size_t i = all.size() - 200; i < all.size(); ++i)
         REQUIRE(all[i].mono_ns - all[i - 1].mono_ns == 2 * second);
+    // Before that in even steps: no gap is wider than four average ones of the older 500.
+    for (std::size_t i = 1; i < all.size(); ++i)
+        REQUIRE(all[i].mono_ns - all[i - 1].mono_ns <= 4 * 86'400 * second / 500);
+    CHECK(health.memory_bytes() > all.size() * sizeof(HealthHistory::Frame));
+    CHECK(health.memory_bytes() < 200'000);
+}
+
+TEST_CASE("health: rounds stay whole when a day of them is thinned out") {
+    HealthHistory health(1000);
+    for (std::uint64_t i = 0; i < 10'000; ++i)
+        for (std::uint64_t pid = 1; pid <= 3; ++pid)
+            REQUIRE(health.add(frame("process", i * 2 * second + pid, fmt::format(R"(,"pid":{})", pid))));
+    const auto all = health.between("process", 0, UINT64_MAX);
+    CHECK(all.size() <= 1000);
+    REQUIRE(all.size() % 3 == 0);
+    for (std::size_t i = 0; i < all.size(); i += 3) REQUIRE(all[i + 2].mono_ns == all[i].mono_ns + 2);
 }

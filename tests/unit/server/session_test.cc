@@ -48,7 +48,7 @@ TEST_CASE("a batch counts once, however often it comes") {
     CHECK(info.batches == 2);
     CHECK(info.start_ns == 5'000'000'000);
     CHECK(info.newest_ns == 5'270'000'000);  // bucket 526 and its 10 ms
-    CHECK(info.duration_ms == 270.0);
+    CHECK(info.duration_ms == 500.0);        // until the second batch was closed
     REQUIRE(info.events.size() == 2);
     CHECK(info.events[0].name == "cycles");
     CHECK(info.events[0].weight == 80);
@@ -205,6 +205,32 @@ TEST_CASE("how whole the stacks are is the same live, in replay and in the sidec
     CHECK(listed.processes.empty());
     listed.processes = live.processes;
     CHECK(listed == live);
+}
+
+TEST_CASE("the time in which the agent was away is marked, live and in replay, on the target's clock") {
+    ScratchDirectory directory;
+    RecordingScene scene;
+    const auto session = begin(directory, scene);
+    const std::string hello = R"({"type":"hello"})";
+    // The desk's clock is 1,000 s ahead, and a frame takes 2 ms.
+    const auto arrival = [](std::uint64_t target_ns) {
+        return 1'700'000'000'000'000'000 + static_cast<std::int64_t>(target_ns) + 1'000'002'000'000;
+    };
+    REQUIRE(
+        session->keep(wire::Flag::reply, hello, arrival(test::start_ns)));  // before its first batch: nothing was away
+    REQUIRE(give(*session, scene.next(), arrival(test::start_ns + 250'000'000)));
+    REQUIRE(session->keep(wire::Flag::reply, hello, arrival(test::start_ns + 4'000'000'000)));
+    REQUIRE(session->keep(wire::Flag::reply, R"({"type":"other"})", arrival(test::start_ns + 5'000'000'000)));
+    REQUIRE(give(*session, scene.next(), arrival(test::start_ns + 6'000'000'000)));
+    const auto marks = [](const Session& of) {
+        return of.read([](const profile::Store& store) { return store.marks().between(0, UINT64_MAX, 0); });
+    };
+    REQUIRE(marks(*session).size() == 1);
+    CHECK(marks(*session)[0].kind == profile::MarkKind::reconnect);
+    CHECK(marks(*session)[0].start_ns == test::start_ns + 250'000'000);
+    CHECK(marks(*session)[0].end_ns == test::start_ns + 4'000'000'000);
+    const auto replayed = Session::load("s", directory / "stream.flw", {}).value();
+    CHECK(marks(*replayed) == marks(*session));
 }
 
 TEST_CASE("of many processes those with most samples are listed, and all are counted") {

@@ -9,6 +9,7 @@ import type {
   FlameGraph,
   Functions,
   Health,
+  HealthFrame,
   Reply,
   Session,
   SessionList,
@@ -101,9 +102,13 @@ export const api = {
     call<FlameGraph>(`/api/flamegraph${query({ ...view(v), path: path.join(PATH_SEPARATOR) })}`, { signal }),
   functions: (v: ViewParams, signal?: AbortSignal) => call<Functions>(`/api/functions${query(view(v))}`, { signal }),
   threads: (v: ViewParams, signal?: AbortSignal) => call<ThreadSummary>(`/api/thread-summary${query(view(v))}`, { signal }),
-  timeline: (v: ViewParams, slices: number, signal?: AbortSignal) =>
-    call<Timeline>(`/api/timeline${query({ ...view(v), slices })}`, { signal }),
-  counters: (v: ViewParams, by: string, signal?: AbortSignal) => call<Counters>(`/api/counters${query({ ...view({ ...v, event: '', pid: [] }), by })}`, { signal }),
+  // Slices of a width (ms), or so many.
+  timeline: (v: ViewParams, slices: { bucket: number } | { slices: number }, by: string, signal?: AbortSignal) =>
+    call<Timeline>(`/api/timeline${query({ ...view(v), ...slices, by })}`, { signal }),
+  counters: (v: ViewParams, by: string, signal?: AbortSignal, slices?: number) =>
+    call<Counters>(`/api/counters${query({ ...view({ ...v, event: '', pid: [] }), by, slices })}`, { signal }),
+  healthHistory: (v: ViewParams, type: string, slices: number, signal?: AbortSignal) =>
+    call<HealthFrame[]>(`/api/metrics/history${query({ session: v.session, start: v.start, end: v.end, type, slices })}`, { signal }),
   health: (session: string, signal?: AbortSignal) => call<Health>(`/api/metrics/current${query({ session })}`, { signal }),
   sourceFiles: (v: ViewParams, signal?: AbortSignal) => call<SourceFiles>(`/api/source-files${query(view(v))}`, { signal }),
   source: (v: ViewParams, file: string, signal?: AbortSignal) =>

@@ -51,8 +51,8 @@ export interface paths {
          * Server-sent events: notify-and-fetch
          * @description Events, each with JSON data: `status` (Status), `event_types` `{"session","event_types":[name]}`, `data_version`
          *     `{"session","data_version","total_samples","chunk_count","event_types","newest_ns"}` (something that a view could show changed), `agent` (Agent), `loss`
-         *     `{"session","losses":[Loss],"lost"}`, `sessions` `{}` (the list of sessions changed). A comment line every 10 s keeps the connection. A client that
-         *     does not read gets only the newest version when it reads again. With `session`, `data_version`, `event_types` and `loss` are only of that session.
+         *     `{"session","losses":[Loss],"lost"}`, `metrics` `{"session","health_version"}` (health frames came), `sessions` `{}` (the list of sessions changed). A comment line every 10 s keeps the connection. A client that
+         *     does not read gets only the newest version when it reads again. With `session`, `data_version`, `event_types`, `metrics` and `loss` are only of that session.
          */
         get: {
             parameters: {
@@ -299,7 +299,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Samples over time in equal slices */
+        /** Samples over time in equal slices, and marks. Without start and end all that is known. */
         get: {
             parameters: {
                 query?: {
@@ -316,6 +316,8 @@ export interface paths {
                     /** @description one or several, comma-separated */
                     tid?: components["parameters"]["tid"];
                     slices?: number;
+                    /** @description ms: the width of a slice instead of their number. Slices begin at multiples of it from the session's start on, and the range grows to whole ones; 400 when more than 2,000 were needed */
+                    bucket?: number;
                     /** @description also a row for each thread or CPU */
                     by?: "total" | "thread" | "cpu";
                 };
@@ -366,6 +368,8 @@ export interface paths {
                     tid?: components["parameters"]["tid"];
                     /** @description thread and cpu: what the agent's command `counters` opened */
                     by?: "total" | "thread" | "cpu";
+                    /** @description intervals of a series at most: neighbours are added up */
+                    slices?: number;
                 };
                 header?: never;
                 path?: never;
@@ -448,7 +452,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Health frames of one type in a window of time, oldest first. Of more than 3,600 every second one of the older half is left out, again and again. */
+        /** Health frames of one type in a window of time, oldest first. Of more than 3,600 the older half is thinned out evenly. */
         get: {
             parameters: {
                 query?: {
@@ -459,6 +463,8 @@ export interface paths {
                     /** @description ms since the session's start, exclusive */
                     end?: components["parameters"]["end"];
                     type?: "system" | "process" | "network" | "disk" | "threads" | "agent";
+                    /** @description rounds at most: of more the first one in each of so many equal slices of time; 0: no limit */
+                    slices?: number;
                 };
                 header?: never;
                 path?: never;
@@ -1456,8 +1462,25 @@ export interface components {
             data_version: number;
             start_ms: number;
             slice_ms: number;
+            /** @description until when everything is known, whatever range was asked for; later than the newest sample when there are none */
+            session_end_ms: number;
             samples: number[];
             weight: number[];
+            /** @description what happened in the range, by its start; neighbours of one kind within a slice are one */
+            marks: components["schemas"]["Mark"][];
+            /** @description what the server's memory limit has left of the range, oldest first; empty where all is as it came. The samples of a bucket stand in the slice in which it begins */
+            coarse?: {
+                start_ms: number;
+                end_ms: number;
+                /** @description width of its buckets; they begin at multiples of it on the target's clock */
+                bucket_ms: number;
+                /** @description CPUs are not told apart */
+                cpu_folded: boolean;
+                /** @description threads of a process are not told apart */
+                thread_folded: boolean;
+                /** @description nothing is left; the session file has it still */
+                dropped: boolean;
+            }[];
             /** @description with by=thread or cpu: less busy ones beyond the first 256 */
             rows_left_out?: number;
             /** @description with by=thread or cpu: one for each that has samples, the busiest first */
@@ -1469,6 +1492,28 @@ export interface components {
                 samples: number[];
                 weight: number[];
             }[];
+        };
+        Mark: {
+            /**
+             * @description begin, exec, exit: of a process; loss: samples that are not there; reconnect: the agent was away from start to end, what it sampled came later
+             * @enum {string}
+             */
+            kind: "begin" | "exec" | "exit" | "loss" | "reconnect";
+            start_ms: number;
+            /** @description equal to start_ms for a moment */
+            end_ms: number;
+            /** @description happenings that stand here as one; of a loss what was lost, in the unit of its reason */
+            count: number;
+            /** @description begin, exec, exit: of the first */
+            pid?: number;
+            /** @description begin, exec, exit: what it was called from then on */
+            name?: string;
+            /** @description loss: as in Loss */
+            reason?: string;
+            /** @description loss: the count is samples that are missing */
+            lost?: boolean;
+            /** @description loss: the event, where it is known */
+            event?: string;
         };
         CounterFigures: {
             /** @description as asked for */
@@ -1510,7 +1555,7 @@ export interface components {
             data_version: number;
             /** @enum {string} */
             by: "total" | "thread" | "cpu";
-            /** @description older intervals have been put together, two and two, again and again; sums are exact */
+            /** @description older intervals have been put together, to about equal widths; sums are exact */
             coarse_until_ms?: number;
             /** @description by=total: one or none; else one for each thread or CPU that was counted by itself */
             groups: {

@@ -18,6 +18,7 @@ export type FunctionRow = Functions['functions'][number];
 export type ThreadSummary = Schemas['ThreadSummary'];
 export type ThreadRow = ThreadSummary['threads'][number];
 export type Timeline = Schemas['Timeline'];
+export type Mark = Schemas['Mark'];
 export type Counters = Schemas['Counters'];
 export type CounterGroup = Counters['groups'][number];
 export type Counter = CounterGroup['counters'][number];
@@ -34,6 +35,7 @@ export type SessionList = Get<'/api/sessions'>;
 export type SourceFiles = Get<'/api/source-files'>;
 export type SourceFile = SourceFiles['files'][number];
 
+export type HealthFrame = Schemas['HealthFrame'];
 // Health frames, as docs/health.md describes them: what a machine does not tell is absent.
 export interface SystemHealth {
   cpu?: { overall_pct?: number | null; num_cores?: number };
@@ -47,6 +49,9 @@ export interface ProcessHealth {
   comm: string;
   cpu_pct?: number | null;
   rss_kb?: number;
+  threads?: number;
+  fds?: number;
+  major_faults?: number;
   oom_score?: number;
 }
 export interface AgentHealth {
@@ -106,7 +111,8 @@ export interface StreamEvents {
   };
   agent: Agent;
   loss: { session: string; losses: Loss[]; lost: number };
+  metrics: { session: string; health_version: number };
   sessions: Record<string, never>;
 }
 export type StreamName = keyof StreamEvents;
-export const streamNames: readonly StreamName[] = ['status', 'event_types', 'data_version', 'agent', 'loss', 'sessions'];
+export const streamNames: readonly StreamName[] = ['status', 'event_types', 'data_version', 'agent', 'loss', 'metrics', 'sessions'];

@@ -1,4 +1,4 @@
-// The page: header, notices, time strip, tabs with the chosen view, status bar.
+// The page: header, notices, time axis, tabs with the chosen view, status bar.
 import { streamState } from '../store/live';
 import { currentId, session, sessionError, sessionList } from '../store/session';
 import { openTab, tab } from '../store/view';
@@ -16,7 +16,7 @@ import { StartScreen } from './StartScreen';
 import { StatusBar } from './StatusBar';
 import { Tabs } from './Tabs';
 import { ThreadsView } from './ThreadsView';
-import { TimeStrip } from './TimeStrip';
+import { Timeline } from './Timeline';
 import { Toasts } from './Toasts';
 
 function View() {
@@ -59,7 +59,7 @@ export function App() {
         </div>
       )}
       <Notices />
-      {hasSession && tab.value !== 'sessions' && <TimeStrip />}
+      {hasSession && tab.value !== 'sessions' && <Timeline />}
       <Tabs />
       <main class="main" role="tabpanel" aria-labelledby={`tab-${tab.value}`}>
         <View />

@@ -1,17 +1,33 @@
 // What was counted in the chosen time, as perf stat would print it, and how the machine is.
+import type { ComponentChildren } from 'preact';
 import type { Counter, CounterGroup } from '../api/types';
 import { countBy } from '../store/actions';
 import { counters, countersBy, type CountersBy } from '../store/data';
-import { agentOfSession, isLive } from '../store/session';
+import { agentOfSession, isLive, session } from '../store/session';
+import { togglePlot } from '../store/timeline';
+import { copy } from '../store/ui';
 import { view } from '../store/view';
-import { counterRate, counterValue, derivedText, shareCounted, sparkPath, statusWord } from '../text/counters';
+import { counterRate, counterRows, counterValue, csv, derivedText, shareCounted, sparkPath, statusWord } from '../text/counters';
 import { duration, percent } from '../text/format';
 import { Button } from './Button';
 import { HealthCards } from './HealthCards';
+import { HealthPanels } from './HealthPanels';
 import { Failure, Message } from './Message';
 
 const SPARK = { width: 120, height: 20 };
 const scopes: Record<CountersBy, string> = { total: 'Whole target', thread: 'By thread', cpu: 'By CPU' };
+
+// The small picture switches the large one.
+function PlotSwitch({ name, off, children }: { name: string; off: boolean; children: ComponentChildren }) {
+  const id = `counter:${name}`;
+  const drawn = view.value.plots.includes(id);
+  if (off) return null;
+  return (
+    <button type="button" class="spark-button" aria-pressed={drawn} title={drawn ? `Draw ${name} on the time axis no more` : `Draw ${name} on the time axis`} onClick={() => togglePlot(id)}>
+      {children}
+    </button>
+  );
+}
 
 function Row({ counter }: { counter: Counter }) {
   const word = statusWord(counter.status);
@@ -38,9 +54,11 @@ function Row({ counter }: { counter: Counter }) {
         {counter.coverage_percent === undefined ? '' : percent(counter.coverage_percent / 100)}
       </td>
       <td>
-        <svg class="spark" width={SPARK.width} height={SPARK.height} viewBox={`0 -1 ${SPARK.width} ${SPARK.height + 2}`} aria-hidden="true">
-          <path d={sparkPath(counter.series, SPARK.width, SPARK.height)} />
-        </svg>
+        <PlotSwitch name={counter.name} off={word !== null}>
+          <svg class="spark" width={SPARK.width} height={SPARK.height} viewBox={`0 -1 ${SPARK.width} ${SPARK.height + 2}`} aria-hidden="true">
+            <path d={sparkPath(counter.series, SPARK.width, SPARK.height)} />
+          </svg>
+        </PlotSwitch>
       </td>
     </tr>
   );
@@ -121,12 +139,30 @@ function Table() {
   );
 }
 
+function Exports({ groups }: { groups: readonly CounterGroup[] }) {
+  const rows = () => counterRows(groups.map((group) => ({ title: title(group) || 'whole target', counters: group.counters })));
+  const save = () => {
+    const address = URL.createObjectURL(new Blob([csv(rows())], { type: 'text/csv' }));
+    const link = document.createElement('a');
+    link.href = address;
+    link.download = `${session.value?.id ?? 'session'}-counters.csv`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  };
+  return (
+    <>
+      <Button icon="copy" title="Copy the table" onClick={() => void copy(rows().map((row) => row.join('\t')).join('\n'), 'The table is copied')} />
+      <Button icon="download" title="Save the table as CSV" onClick={save} />
+    </>
+  );
+}
+
 export function CountersView() {
   const data = counters.data.value;
   const elapsed = data?.groups.reduce((most, group) => Math.max(most, group.elapsed_ms), 0) ?? 0;
   const chosen = view.value.start !== null || view.value.end !== null;
   return (
-    <section class={`view ${counters.loading.value ? 'is-stale' : ''}`}>
+    <section class={`view counters-view ${counters.loading.value ? 'is-stale' : ''}`}>
       <HealthCards />
       <div class="toolbar">
         <Scopes />
@@ -146,8 +182,10 @@ export function CountersView() {
             Stop counting so
           </Button>
         )}
+        {data && data.groups.length > 0 && <Exports groups={data.groups} />}
       </div>
       <Table />
+      <HealthPanels />
     </section>
   );
 }

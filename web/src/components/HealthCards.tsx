@@ -1,6 +1,6 @@
 // How the machine, the target and the agent are: the newest health frames. What a machine does not tell is a dash.
 import type { ComponentChildren } from 'preact';
-import { health } from '../store/data';
+import { health } from '../store/health';
 import { level, type Level } from '../text/counters';
 import { bytes, duration, percent } from '../text/format';
 

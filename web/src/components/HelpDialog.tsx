@@ -40,10 +40,17 @@ const groups: { title: string; keys: [string, string][] }[] = [
     ],
   },
   {
-    title: 'Time strip',
+    title: 'Time axis',
     keys: [
       ['Drag', 'Show only this range of time'],
       ['Double click', 'Show all times'],
+      ['[, ]', 'The range before, and the next one, of the same length'],
+      ['Wheel, +, -', 'Closer and farther'],
+      ['Shift+wheel, Shift+drag', 'Move along'],
+      ['Comma, Period', 'A quarter back, a quarter on'],
+      ['Z', 'Zoom to the chosen range'],
+      ['0', 'The whole session'],
+      ['L', 'Follow what comes in'],
     ],
   },
 ];

@@ -2,6 +2,7 @@
 import { api, ApiError } from '../api/client';
 import type { CommandName, Config, ConfigPatch, ProcessInfo, Reply, Session } from '../api/types';
 import { refreshAll } from './data';
+import { metricsChanges, type MetricsSettings } from './health';
 import { refreshOverview, sessionListVersion } from './live';
 import { currentId, follow, followAgent } from './session';
 import { toast } from './ui';
@@ -45,7 +46,7 @@ export async function startProfiling(agent: string, options: StartOptions): Prom
   if (!reply) return false;
   // Show what was asked for, as soon as the server knows its session.
   followAgent(agent);
-  setView({ tab: 'flame', session: '', event: '', pids: [], tids: [], start: null, end: null, zoom: [], file: '', line: 0 });
+  setView({ tab: 'flame', session: '', event: '', pids: [], tids: [], start: null, end: null, axis: null, zoom: [], file: '', line: 0 });
   sessionListVersion.value += 1;
   void refreshOverview();
   return true;
@@ -55,6 +56,12 @@ export async function startProfiling(agent: string, options: StartOptions): Prom
 export async function countBy(agent: string, by: 'thread' | 'cpu' | 'none'): Promise<void> {
   await attempt('Cannot count so', () => command(agent, 'counters', { by }));
   refreshAll();
+}
+
+// Which health the agent reads, from its next round on.
+export async function changeMetrics(agent: string, settings: Partial<MetricsSettings>): Promise<void> {
+  await attempt('Cannot change what is read', () => command(agent, 'configure_metrics', settings));
+  metricsChanges.value += 1;
 }
 
 export async function stopProfiling(agent: string): Promise<void> {

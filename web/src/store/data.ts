@@ -4,7 +4,7 @@ import { api, ApiError, PATH_SEPARATOR } from '../api/client';
 import type { FlameGraph } from '../api/types';
 import { graft, hasPrunedBelow } from '../flame/graft';
 import { isQualified } from '../flame/path';
-import { resyncs } from './live';
+import { healthVersions, resyncs } from './live';
 import { createQuery } from './query';
 import { currentId, currentVersion, filter } from './session';
 import { tab, view, zoom } from './view';
@@ -18,11 +18,14 @@ const version = () => {
   return `${heldVersion}/${resyncs.value}`;
 };
 
+export const healthVersion = () => (frozen.value ? '' : `${healthVersions.value.get(currentId.value) ?? 0}/${resyncs.value}`);
+export { version as dataVersion };
+
 const filterKey = computed(() => JSON.stringify(filter.value));
 const scope = () => currentId.value;
 const keyFor = (...names: string[]) => (currentId.value && names.includes(tab.value) ? filterKey.value : null);
 // A session without samples yet answers no_data: that is an empty view, not an error.
-const orEmpty = <T>(answer: Promise<T>): Promise<T | null> =>
+export const orEmpty = <T>(answer: Promise<T>): Promise<T | null> =>
   answer.catch((error: unknown) => {
     if (error instanceof ApiError && error.code === 'no_data') return null;
     throw error;
@@ -120,26 +123,6 @@ export const counters = createQuery({
   version,
   scope: () => `${currentId.value}/${countersBy.value}`,
   fetch: (abort) => api.counters(filter.peek(), countersBy.peek(), abort),
-  intervalMs: 500,
-});
-
-export const health = createQuery({
-  key: () => (currentId.value && tab.value === 'counters' ? currentId.value : null),
-  version,
-  scope,
-  fetch: (abort) => api.health(currentId.peek(), abort),
-  intervalMs: 1000,
-});
-
-export const TIMELINE_SLICES = 400;
-
-export const timeline = createQuery({
-  // The strip shows the whole session: it is where a range is chosen.
-  key: () =>
-    currentId.value && tab.value !== 'sessions' ? JSON.stringify({ ...filter.value, start: null, end: null }) : null,
-  version,
-  scope,
-  fetch: (abort) => orEmpty(api.timeline({ ...filter.peek(), start: null, end: null }, TIMELINE_SLICES, abort)),
   intervalMs: 500,
 });
 

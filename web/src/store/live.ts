@@ -13,6 +13,8 @@ export const versions = signal<ReadonlyMap<string, number>>(new Map());
 export const losses = signal<ReadonlyMap<string, readonly Loss[]>>(new Map());
 export const rates = signal<ReadonlyMap<string, number>>(new Map());
 export const liveSamples = signal<ReadonlyMap<string, number>>(new Map());
+// By session: grows with every health frame.
+export const healthVersions = signal<ReadonlyMap<string, number>>(new Map());
 // Grows when something may have been missed, and when the list of sessions changed.
 export const resyncs = signal(0);
 export const sessionListVersion = signal(0);
@@ -59,6 +61,11 @@ export function startStream(): Stream {
         case 'loss': {
           const loss = data as { session: string; losses: Loss[] };
           losses.value = withEntry(losses.value, loss.session, loss.losses);
+          break;
+        }
+        case 'metrics': {
+          const news = data as { session: string; health_version: number };
+          healthVersions.value = withEntry(healthVersions.value, news.session, news.health_version);
           break;
         }
         case 'data_version': {

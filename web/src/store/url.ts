@@ -1,9 +1,13 @@
 // The view state and its form in the address: `#flame?event=cycles&tid=12`. Defaults are left out, so a plain address is the
 // default view. Pure; view.ts keeps it in step with the browser's history.
 
+import { axisText, parseAxis, type Axis } from '../timeline/axis';
+
 export const tabs = ['flame', 'functions', 'source', 'threads', 'counters', 'sessions'] as const;
 export type Tab = (typeof tabs)[number];
 export type SortKey = 'self' | 'total' | 'name' | 'module';
+
+export type Lanes = 'total' | 'thread' | 'cpu';
 
 export interface ViewState {
   tab: Tab;
@@ -22,6 +26,9 @@ export interface ViewState {
   line: number; // 0: the hottest
   upright: boolean; // flame graph with the root at the bottom
   byWeight: boolean; // siblings by weight instead of by name
+  axis: Axis; // what the time axis shows
+  lanes: Lanes; // samples on it: of all, or of each thread or CPU
+  plots: readonly string[]; // lines on it, by their ids
 }
 
 export const defaultView: ViewState = {
@@ -41,9 +48,13 @@ export const defaultView: ViewState = {
   line: 0,
   upright: false,
   byWeight: false,
+  axis: null,
+  lanes: 'total',
+  plots: [],
 };
 
-const ZOOM_SEPARATOR = '\u001f';
+// Stands in no name of a function or counter.
+const SEPARATOR = '\u001f';
 
 function numbers(text: string | null): number[] {
   if (!text) return [];
@@ -65,6 +76,7 @@ export function parseHash(hash: string): ViewState {
   const params = new URLSearchParams(mark < 0 ? '' : text.slice(mark + 1));
   const tab = tabs.find((t) => t === name) ?? defaultView.tab;
   const sort = params.get('sort');
+  const lanes = params.get('lanes');
   return {
     tab,
     session: params.get('session') ?? '',
@@ -73,7 +85,7 @@ export function parseHash(hash: string): ViewState {
     tids: numbers(params.get('tid')),
     start: time(params.get('start')),
     end: time(params.get('end')),
-    zoom: params.get('zoom')?.split(ZOOM_SEPARATOR) ?? [],
+    zoom: params.get('zoom')?.split(SEPARATOR) ?? [],
     search: params.get('search') ?? '',
     filter: params.get('filter') ?? '',
     sort: sort === 'total' || sort === 'name' || sort === 'module' ? sort : 'self',
@@ -82,6 +94,9 @@ export function parseHash(hash: string): ViewState {
     line: numbers(params.get('line'))[0] ?? 0,
     upright: params.get('root') === 'bottom',
     byWeight: params.get('siblings') === 'weight',
+    axis: parseAxis(params.get('axis')),
+    lanes: lanes === 'thread' || lanes === 'cpu' ? lanes : 'total',
+    plots: params.get('plot')?.split(SEPARATOR).filter(Boolean) ?? [],
   };
 }
 
@@ -94,7 +109,7 @@ export function formatHash(view: ViewState): string {
   put('tid', view.tids.join(','));
   put('start', view.start === null ? '' : String(view.start));
   put('end', view.end === null ? '' : String(view.end));
-  if (view.zoom.length > 0) params.set('zoom', view.zoom.join(ZOOM_SEPARATOR));
+  if (view.zoom.length > 0) params.set('zoom', view.zoom.join(SEPARATOR));
   put('search', view.search);
   put('filter', view.filter);
   put('sort', view.sort === 'self' ? '' : view.sort);
@@ -103,6 +118,9 @@ export function formatHash(view: ViewState): string {
   put('line', view.line > 0 ? String(view.line) : '');
   put('root', view.upright ? 'bottom' : '');
   put('siblings', view.byWeight ? 'weight' : '');
+  put('axis', axisText(view.axis));
+  put('lanes', view.lanes === 'total' ? '' : view.lanes);
+  put('plot', view.plots.join(SEPARATOR));
   const text = params.toString();
   return `#${view.tab}${text ? `?${text}` : ''}`;
 }

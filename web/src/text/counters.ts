@@ -41,6 +41,36 @@ export function shareCounted(percentCounted: number | undefined): string {
   return percentCounted === undefined || percentCounted > 99.95 ? '' : percent(percentCounted / 100);
 }
 
+// The table as lines of fields, for a spreadsheet: numbers as they are, words where there is no number.
+export interface CounterCells {
+  name: string;
+  unit: string;
+  status: CounterStatus;
+  value?: number;
+  per_second?: number;
+  percent_counted?: number;
+  derived: readonly { value: number; label: string }[];
+}
+export function counterRows(groups: readonly { title: string; counters: readonly CounterCells[] }[]): string[][] {
+  const rows = [['scope', 'counter', 'unit', 'value', 'per second', 'derived', '% of time counted']];
+  for (const { title, counters } of groups)
+    for (const counter of counters)
+      rows.push([
+        title, counter.name, counter.unit, statusWord(counter.status)?.word ?? String(counter.value ?? ''), counter.per_second === undefined ? '' : String(counter.per_second),
+        counter.derived.map(derivedText).filter(Boolean).join('; '), counter.percent_counted === undefined ? '' : counter.percent_counted.toFixed(2),
+      ]);
+  return rows;
+}
+
+// RFC 4180, with a mark before what a spreadsheet would take for a formula.
+export function csv(rows: readonly (readonly string[])[]): string {
+  const field = (text: string) => {
+    const safe = /^[=+@\t\r]|^-[^\d.]/.test(text) ? `'${text}` : text;
+    return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  return rows.map((row) => row.map(field).join(',')).join('\r\n') + '\r\n';
+}
+
 export interface Series {
   readonly start_ms: readonly number[];
   readonly end_ms: readonly number[];

@@ -35,6 +35,7 @@ export function percent(share: number, digits = 1): string {
 
 export function duration(ms: number): string {
   if (!Number.isFinite(ms)) return '–';
+  if (ms === 0) return '0 s';
   if (ms < 1) return `${figures(ms * 1000)} µs`;
   if (ms < 1000) return `${figures(ms)} ms`;
   const seconds = ms / 1000;

@@ -1,0 +1,24 @@
+// A view of one session, for whatever answers with it.
+#pragma once
+
+#include "server/http/flamegraph.h"
+#include "server/http/request.h"
+#include "server/http/view.h"
+#include "server/session/session.h"
+
+namespace flamewire::server {
+
+// Parses the view, then runs `answer(store, view, head)` with the store shared; its errors become answers.
+template <class AnswerOf>
+Answer with_view(const Session& session, const Request& request, AnswerOf answer) {
+    const auto parameters = parse_view(request);
+    if (!parameters) return error_answer(parameters.error());
+    const std::uint64_t start_ns = session.start_ns();
+    return session.read([&](const profile::Store& store) -> Answer {
+        const auto view = resolve_view(*parameters, store, start_ns);
+        if (!view) return error_answer(view.error());
+        return answer(store, *view, ViewHead{session.id(), *view, store.version()});
+    });
+}
+
+}  // namespace flamewire::server

@@ -1,0 +1,206 @@
+"""The agent on emulated Arm boards, with their PMU where they have one, connected to the real server on this machine. Numbers are
+compared with what the workload says of itself. Under icount a board's time is that of its instructions, so these numbers do not depend
+on how busy this machine is; the board with real threads has wide bounds."""
+
+import base64
+import re
+
+import pytest
+from board import HOST, KINDS, Board, Lab
+
+import flamewire
+from flamewire import Server, wait_until
+
+FRAME_POINTERS = {"fp": "-fno-omit-frame-pointer", "no-fp": "-fomit-frame-pointer"}
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory):
+    return Lab(tmp_path_factory.mktemp("lab"))
+
+
+@pytest.fixture
+def boot(lab, tmp_path):
+    """boot(kind, script, files, ...): a board, ended with the test. `serve(...)`: a server for it."""
+    running = []
+
+    class Boot:
+        directory = tmp_path
+
+        def __call__(self, kind, script, files=(), **options):
+            board = Board(lab, kind, tmp_path, script, files, **options)
+            running.append(board)
+            return board
+
+        def serve(self, *arguments, **options):
+            server = Server(tmp_path, *arguments, **options)
+            running.append(server)
+            return server
+
+    yield Boot()
+    for one in reversed(running):
+        if isinstance(one, Board):
+            one.stop()
+        elif one.alive():
+            one.stop()
+
+
+def known(lab, kind):
+    return lab.workload(kind, "tests/boards/known.c", "known")
+
+
+def shares(lab, kind, frames):
+    return lab.workload(kind, "tests/workloads/shares.cc", f"shares-{frames}", FRAME_POINTERS[frames], "-pthread")
+
+
+def said(text):
+    """(instructions, CPU seconds) as `known` printed them."""
+    match = re.search(r"^known: (\d+) instructions, (\d+) ns", text, re.M)
+    return int(match[1]), int(match[2]) / 1e9
+
+
+def ended(server):
+    """The only session, once its agent has said that it is over."""
+    wait_until(lambda: [one["end_reason"] for one in server.sessions()] and server.sessions()[0]["end_reason"], 60, "the end of the recording")
+    return server.only_session()
+
+
+def event(session, name):
+    return next(one for one in session["events"] if one["name"] == name)
+
+
+def counter(server, session, name):
+    groups = server.get("/api/counters", session=session["id"])["groups"]
+    return next(one for one in groups[0]["counters"] if one["name"] == name)
+
+
+@pytest.mark.parametrize("name, turns, tolerance", [("arm64", 400, 0.05), ("arm64-threads", 2000, 0.20), ("armhf", 400, 0.20), ("arm64-32bit", 400, 0.20)])
+def test_cycles_are_sampled_at_the_frequency_that_was_asked_for(boot, lab, name, turns, tolerance):
+    kind = KINDS[name]
+    server = boot.serve()
+    # One way to find stacks from beginning to end: events that are opened anew come second to the counter of cycles, and QEMU's second
+    # counter of cycles interrupts too late (two of three times).
+    board = boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --events cycles --frequency 999 --unwind fp -- known {turns}\n", {"/bin/known": lab.stripped(kind, known(lab, kind))})
+    text = board.finish()
+    session = ended(server)
+    cycles = event(session, "cycles")
+    expected = 999 * said(text)[1]
+    assert abs(cycles["samples"] / expected - 1) <= tolerance, (cycles, expected, text)
+    assert session["lost"] == 0, session["losses"]
+    assert counter(server, session, "cycles")["coverage_percent"] > 100 * (1 - tolerance)
+
+
+@pytest.mark.parametrize("name", ["arm64", "armhf"])
+def test_instructions_are_counted_and_what_cannot_be_is_said(boot, lab, name):
+    kind = KINDS[name]
+    board = boot(kind, "flamewire-agent --events none --stat instructions:u,cache-misses,branch-misses,task-clock --output - -- known 300\n", {"/bin/known": lab.stripped(kind, known(lab, kind))}, sleep=False)
+    text = board.finish()
+    row = re.search(r"^\s*([\d,]+)\s+instructions:u", text, re.M)
+    assert row, text
+    instructions = said(text)[0]
+    assert abs(int(row[1].replace(",", "")) / instructions - 1) <= 0.01, text
+    # This CPU has no such events, or opens them and never counts: either way there is no number.
+    for missing in ("cache-misses", "branch-misses"):
+        line = re.search(rf"^.*\b{missing}\b.*$", text.split("Performance counter stats")[1], re.M)[0]
+        assert re.search(r"<not supported>|<not counted>|<never counts>", line), line
+
+
+def test_a_board_without_a_pmu_samples_its_clock(boot, lab):
+    kind = KINDS["armhf-no-pmu"]
+    server = boot.serve()
+    board = boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --frequency 99 -- known 300\n", {"/bin/known": lab.stripped(kind, known(lab, kind))})
+    text = board.finish()
+    session = ended(server)
+    assert [one["name"] for one in session["events"]] == ["cpu-clock"]
+    assert any(notice["code"] == "event-fallback" for notice in session["notices"]), session["notices"]
+    assert abs(session["samples"] / (99 * said(text)[1]) - 1) < 0.2, (session["samples"], said(text))
+    assert counter(server, session, "cycles")["status"] in ("unsupported", "never_counts")
+
+
+@pytest.mark.parametrize("frames", ["fp", "no-fp"])
+@pytest.mark.parametrize("name", ["arm64", "armhf", "arm64-32bit"])
+def test_stacks_are_whole_and_shares_are_right(boot, lab, name, frames):
+    """The board has a stripped copy; names, files and lines come from the file here."""
+    kind = KINDS[name]
+    program = shares(lab, kind, frames)
+    server = boot.serve("--binary", program)
+    board = boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --events cycles:u --frequency 499 -- shares 4\n", {"/bin/shares": lab.stripped(kind, program)})
+    text = board.finish()
+    session = ended(server)
+    totals = session["unwind_totals"]
+    assert totals["samples"] > 1000 and totals["whole"] >= 0.99 * totals["samples"], (totals, text)
+    tree = flamewire.Tree(server.get("/api/flamegraph", session=session["id"]))
+    measured = tree.shares()
+    for percent in (10, 20, 30, 40):
+        found = sum(share for name_, share in measured.items() if re.search(rf"\bburn_{percent}\(", name_))
+        assert abs(found - percent / 100) <= 0.03, (percent, found, measured)
+    functions = server.get("/api/functions", session=session["id"])["functions"]
+    burn = next(one for one in functions if "burn_40(" in one["name"])
+    assert burn["file"].endswith("tests/workloads/shares.cc") or burn["file"].endswith("tests/workloads/cpu_budget.h"), burn
+    assert burn["line"] > 0
+    whole = sum(share for name_, share in measured.items() if name_ == "_start")
+    assert whole >= 0.99, measured
+
+
+def test_two_runs_without_a_network_are_the_same(boot, lab):
+    kind = KINDS["arm64"]
+    collapsed = []
+    for run in ("first", "second"):
+        board = boot(kind, "flamewire-agent --events cycles:u --frequency 499 --metrics off --output /tmp/out.flw -- known 300\necho 'file:'; base64 /tmp/out.flw; echo ':file'\n",
+                     {"/bin/known": lab.stripped(kind, known(lab, kind))}, sleep=False, name=run)
+        text = board.finish()
+        stored = boot.directory / run / "data" / "sessions" / "20260101-000000-known-00000000"
+        stored.mkdir(parents=True)
+        (stored / "stream.flw").write_bytes(base64.b64decode(re.search(r"^file:\n(.*)^:file", text, re.M | re.S)[1]))
+        server = boot.serve("--binary", known(lab, kind), name=f"server-{run}", data_dir=boot.directory / run / "data")
+        session = server.sessions()[0]
+        collapsed.append(server.get(f"/api/export/session/{session['id']}", format="collapsed").decode())
+        server.stop()
+    assert "turn" in collapsed[0]
+    assert collapsed[0] == collapsed[1]
+
+
+def test_a_lost_network_and_a_restarted_server_lose_nothing(boot, lab):
+    kind = KINDS["arm64-threads"]
+    server = boot.serve()
+    script = f"""flamewire-agent --server {HOST} --port {server.port} --events cycles --frequency 99 -- shares 30 &
+sleep 6; echo 'board: cable out'; ip link set eth0 down
+sleep 10; ip link set eth0 up; ip route add default via 10.0.2.2; echo 'board: cable in'
+wait
+"""
+    program = shares(lab, kind, "fp")
+    board = boot(kind, script, {"/bin/shares": lab.stripped(kind, program)})
+    board.until(r"^board: cable in$", 90)
+    wait_until(lambda: server.get("/api/timeline", session=server.sessions()[0]["id"])["marks"], 30, "the agent's return")
+    port, http_port, data = server.port, server.http_port, server.data_dir
+    server.stop()
+    again = boot.serve(port=port, http_port=http_port, name="server-again", data_dir=data)
+    board.finish(180)
+    session = ended(again)
+    assert session["lost"] == 0, session["losses"]
+    assert not any(notice["code"] == "batches-missing" for notice in session["notices"]), session["notices"]
+    away = [mark for mark in again.get("/api/timeline", session=session["id"], slices=2000)["marks"] if mark["kind"] == "reconnect"]
+    assert sum(mark["count"] for mark in away) >= 2 and max(mark["end_ms"] - mark["start_ms"] for mark in away) > 5000, away
+    assert counter(again, session, "cycles")["coverage_percent"] > 80
+
+
+def test_a_cpu_that_goes_and_a_lower_limit_are_survived_and_said(boot, lab):
+    kind = KINDS["arm64-threads"]
+    server = boot.serve()
+    script = f"""flamewire-agent --server {HOST} --port {server.port} --events cycles --frequency 999 -- shares 12 2 &
+sleep 3; echo 0 >/sys/devices/system/cpu/cpu1/online && echo 'board: one CPU'
+sleep 3; echo 1 >/sys/devices/system/cpu/cpu1/online && echo 'board: two CPUs'
+sleep 2; echo 500 >/proc/sys/kernel/perf_event_max_sample_rate; cat /proc/sys/kernel/perf_event_max_sample_rate
+wait
+"""
+    program = shares(lab, kind, "fp")
+    board = boot(kind, script, {"/bin/shares": lab.stripped(kind, program)})
+    text = board.finish(120)
+    assert "board: one CPU" in text and "board: two CPUs" in text, text
+    session = ended(server)
+    assert session["end_reason"] == "target exited", session["end_reason"]
+    # What the kernel held back is stated: as lost samples, or as pauses.
+    coverage = counter(server, session, "cycles")["coverage_percent"]
+    assert coverage > 80 or session["losses"], (coverage, session["losses"], text)
+    timeline = server.get("/api/timeline", session=session["id"], bucket=1000)
+    assert all(samples > 0 for samples in timeline["samples"][1:11]), timeline["samples"]

@@ -1,0 +1,94 @@
+// The arithmetic of the time axis: which stretch of a session it shows, zooming, panning, slices, labels. Pure. Times are ms since
+// the session's start.
+import { ticks } from '../text/format';
+
+export interface Span {
+  from: number;
+  to: number;
+}
+
+// What the person chose: everything, the newest so many ms (which follows a live session), or a fixed stretch.
+export type Axis = null | { last: number } | Span;
+
+export const SHORTEST_MS = 10;
+
+// `end`: until when the session is known.
+export function spanOf(axis: Axis, end: number): Span {
+  if (axis === null) return { from: 0, to: Math.max(end, SHORTEST_MS) };
+  if ('last' in axis) return { from: Math.max(0, end - axis.last), to: Math.max(end, Math.min(axis.last, end), SHORTEST_MS) };
+  return axis;
+}
+
+// A stretch as a choice: everything when it covers that, the newest part when it reaches the end of a live session.
+export function axisOf(span: Span, end: number, live: boolean): Axis {
+  const width = Math.max(SHORTEST_MS, Math.min(span.to - span.from, end));
+  let from = Math.round(Math.min(Math.max(0, span.from), Math.max(0, end - width)));
+  const to = Math.round(Math.min(Math.max(end, SHORTEST_MS), from + width));
+  from = Math.min(from, to - SHORTEST_MS);
+  // Within a hundredth of an edge is at it: a pointer is not that exact.
+  const near = width / 100;
+  if (from <= near && to >= end - near) return null;
+  if (live && to >= end - near) return { last: Math.round(width) };
+  return { from: Math.max(0, from), to };
+}
+
+// Zooms by `factor` (below 1: in) around a time that stays where it is.
+export function zoomed(span: Span, factor: number, around: number): Span {
+  const width = Math.max(SHORTEST_MS, (span.to - span.from) * factor);
+  const share = (around - span.from) / Math.max(1e-9, span.to - span.from);
+  return { from: around - share * width, to: around + (1 - share) * width };
+}
+
+export function panned(span: Span, share: number): Span {
+  const by = (span.to - span.from) * share;
+  return { from: span.from + by, to: span.to + by };
+}
+
+// The width of slices so that at most `most` of them fill the span: round, so that a slice keeps its samples while the span grows.
+export function bucketFor(span: Span, most: number): number {
+  const rough = Math.max(10, (span.to - span.from) / Math.max(1, most));
+  const power = 10 ** Math.floor(Math.log10(rough));
+  return [1, 2, 5, 10].map((m) => m * power).find((step) => step >= rough * 0.999999) ?? rough;
+}
+
+// Two times as a range of whole ms inside the session; null when nothing is between them.
+export function rangeOf(a: number, b: number, end: number): { start: number; end: number } | null {
+  const inside = (ms: number) => Math.max(0, Math.min(end, ms));
+  const range = { start: Math.floor(inside(Math.min(a, b))), end: Math.ceil(inside(Math.max(a, b))) };
+  return range.end > range.start ? range : null;
+}
+
+// A chosen range moved by its own width, within the session.
+export function stepped(range: { start: number; end: number }, by: number, end: number): { start: number; end: number } {
+  const width = range.end - range.start;
+  const start = Math.max(0, Math.min(end - width, range.start + by * width));
+  return { start: Math.round(start), end: Math.round(start + width) };
+}
+
+// 14:03:12, with parts of a second where ticks are closer than one.
+export function wallClock(epochMs: number, stepMs: number): string {
+  const time = new Date(epochMs);
+  if (Number.isNaN(time.getTime())) return '';
+  const two = (n: number) => String(n).padStart(2, '0');
+  const whole = `${two(time.getHours())}:${two(time.getMinutes())}`;
+  if (stepMs >= 60_000) return whole;
+  const seconds = `${whole}:${two(time.getSeconds())}`;
+  return stepMs >= 1000 ? seconds : `${seconds}.${String(time.getMilliseconds()).padStart(3, '0')}`;
+}
+
+// Ticks at round times, far enough from each other for their labels.
+export const axisTicks = (span: Span, width: number) => ticks(span.from, span.to, Math.max(2, Math.floor(width / 96)));
+
+// In the address: "", "last-30000", "1000-5000".
+export function axisText(axis: Axis): string {
+  if (axis === null) return '';
+  return 'last' in axis ? `last-${axis.last}` : `${axis.from}-${axis.to}`;
+}
+
+export function parseAxis(text: string | null): Axis {
+  const match = /^(?:last-(\d+)|(\d+)-(\d+))$/.exec(text ?? '');
+  if (!match) return null;
+  if (match[1] !== undefined) return { last: Math.max(SHORTEST_MS, Number(match[1])) };
+  const span = { from: Number(match[2]), to: Number(match[3]) };
+  return span.to - span.from >= SHORTEST_MS ? span : null;
+}
