@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Packages of another Debian architecture without touching the machine: apt works on a private state, dpkg knows nothing of it, no root
 # is needed. Which mirrors are asked, and how, is what the machine's own apt configuration says. Sourced by scripts that say
 # `set -euo pipefail` and define `die MESSAGE`.
@@ -32,7 +33,10 @@ CONF
     if [ "$(id -u)" = 0 ]; then printf 'APT::Sandbox::User "root";\n'; fi
   } >"$apt/conf"
   # One source without this architecture, or with a damaged index, is no reason to stop: the others may have everything.
-  apt update >"$apt/log" 2>&1 || { grep -E '^[EW]:' "$apt/log" >&2 || true; }
+  if ! apt update >"$apt/log" 2>&1; then
+    printf 'apt cannot read all of its sources; what it says, and then does without:\n' >&2
+    grep '^E:' "$apt/log" >&2 || true
+  fi
 }
 apt() { APT_CONFIG=$private_apt_work/apt/conf LC_ALL=C apt-get -q "$@"; }
 

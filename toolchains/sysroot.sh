@@ -35,6 +35,7 @@ case $triplet in
 esac
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 known=$here/sysroot-packages.sha256
+# shellcheck source=toolchains/private-apt.sh
 . "$here/private-apt.sh"
 
 # Complete means: made of these packages, to the end. The stamp is written last.

@@ -1,8 +1,15 @@
-# The agent for x86-64 Linux with Debian's compiler of that name, also from another kind of host:
-#   cmake -S . -B build-agent -G Ninja -DCMAKE_TOOLCHAIN_FILE=toolchains/x86_64-linux-gnu.cmake -DFLAMEWIRE_SERVER=OFF -DFLAMEWIRE_TESTS=OFF
-set(CMAKE_SYSTEM_NAME Linux)
-set(CMAKE_SYSTEM_PROCESSOR x86_64)
-set(CMAKE_C_COMPILER x86_64-linux-gnu-gcc)
-set(CMAKE_CXX_COMPILER x86_64-linux-gnu-g++)
-set(CMAKE_LIBRARY_ARCHITECTURE x86_64-linux-gnu)
-set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+# The agent for x86-64: see docs/cross-compiling.md. On an x86-64 machine it is linked with the machine's own libraries unless a
+# sysroot is named.
+set(triplet x86_64-linux-gnu)
+set(processor x86_64)
+set(emulated x86_64)
+if(CMAKE_HOST_SYSTEM_PROCESSOR STREQUAL processor AND NOT FLAMEWIRE_SYSROOT)
+  set(CMAKE_SYSTEM_NAME Linux)
+  set(CMAKE_SYSTEM_PROCESSOR ${processor})
+  set(CMAKE_LIBRARY_ARCHITECTURE ${triplet})
+  set(CMAKE_C_COMPILER ${triplet}-gcc)
+  set(CMAKE_CXX_COMPILER ${triplet}-g++)
+  set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+else()
+  include(${CMAKE_CURRENT_LIST_DIR}/debian-cross.cmake)
+endif()

@@ -1,26 +1,34 @@
 #include "agent/process/process_memory.h"
 
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include "agent/process/maps.h"
 #include "agent/process/proc_text.h"
+#include "base/fd.h"
+#include "base/file.h"
 
 namespace flamewire::agent {
 
 Result<std::size_t> read_words(std::uint32_t pid, std::size_t word_size, std::span<const std::uint64_t> addresses,
                                std::span<std::uint64_t> values) {
     const std::size_t count = std::min({addresses.size(), values.size(), most_words_at_once});
+    const auto ours = [](std::uint64_t address) { return address <= UINTPTR_MAX; };
+    if (!std::ranges::all_of(addresses.first(count), ours))
+        return read_words_of_file(pid, word_size, addresses.first(count), values);
     std::array<iovec, most_words_at_once> remote;
     for (std::size_t i = 0; i < count; ++i)
         remote[i] = {reinterpret_cast<void*>(static_cast<std::uintptr_t>(addresses[i])), word_size};
     // Words of 4 bytes arrive side by side at the front, and are spread from the last one on.
     const iovec local{values.data(), count * word_size};
     const ssize_t bytes = ::process_vm_readv(static_cast<pid_t>(pid), &local, 1, remote.data(), count, 0);
+    if (bytes < 0 && errno == ENOSYS) return read_words_of_file(pid, word_size, addresses.first(count), values);
     if (bytes < 0) return fail_errno("cannot read the memory of process " + std::to_string(pid), errno);
     const std::size_t read = static_cast<std::size_t>(bytes) / word_size;
     if (word_size == sizeof(std::uint32_t)) {
@@ -32,6 +40,20 @@ Result<std::size_t> read_words(std::uint32_t pid, std::size_t word_size, std::sp
         }
     }
     return read;
+}
+
+Result<std::size_t> read_words_of_file(std::uint32_t pid, std::size_t word_size,
+                                       std::span<const std::uint64_t> addresses, std::span<std::uint64_t> values) {
+    const UniqueFd memory = TRY(open_read("/proc/" + std::to_string(pid) + "/mem"));
+    const std::size_t count = std::min(addresses.size(), values.size());
+    for (std::size_t i = 0; i < count; ++i) {
+        std::uint32_t half = 0;
+        void* const to = word_size == sizeof half ? static_cast<void*>(&half) : &values[i];
+        const ssize_t got = ::pread(memory.get(), to, word_size, static_cast<off_t>(addresses[i]));
+        if (got != static_cast<ssize_t>(word_size)) return i;
+        if (word_size == sizeof half) values[i] = half;
+    }
+    return count;
 }
 
 std::uint64_t end_of_area(const std::string& proc_root, std::uint32_t pid, std::uint64_t address) {

@@ -18,6 +18,11 @@ inline constexpr std::size_t most_words_at_once = 1024;
 Result<std::size_t> read_words(std::uint32_t pid, std::size_t word_size, std::span<const std::uint64_t> addresses,
                                std::span<std::uint64_t> values);
 
+// The same by /proc/PID/mem, a system call for each word: for what process_vm_readv cannot do. It takes addresses as
+// pointers of ours, so a 32-bit agent could not name those of a 64-bit process; and kernels are built without it.
+Result<std::size_t> read_words_of_file(std::uint32_t pid, std::size_t word_size,
+                                       std::span<const std::uint64_t> addresses, std::span<std::uint64_t> values);
+
 // End of the mapping that holds `address`; 0 when there is none, or the maps cannot be read.
 std::uint64_t end_of_area(const std::string& proc_root, std::uint32_t pid, std::uint64_t address);
 

@@ -30,8 +30,8 @@ public:
         return u32(pid).u32(tid).u64(time).u32(cpu).u32(0).u64(id);
     }
     RecordBytes& raw(const void* data, std::size_t size) {
-        bytes_.resize(bytes_.size() + size);
-        std::memcpy(bytes_.data() + bytes_.size() - size, data, size);
+        const auto* const first = static_cast<const char*>(data);
+        bytes_.insert(bytes_.end(), first, first + size);
         return *this;
     }
 

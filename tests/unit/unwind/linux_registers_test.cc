@@ -60,7 +60,7 @@ TEST_CASE("Arm's registers of a sample") {
     CHECK(mask == 0x1ffffffff);
     const auto registers = registers_of_sample(Arch::aarch64, RegisterAbi::bits_64, mask, numbered(mask));
     REQUIRE(registers);
-    for (std::size_t number = 0; number <= 32; ++number) CHECK(registers->get(number) == 0xdead00000000 + number);
+    for (std::size_t number = 0; number <= 32; ++number) CHECK(registers->get(number) == 0xdead00000000U + number);
     CHECK(registers->sp() == 0xdead0000001f);
     CHECK(registers->pc() == 0xdead00000020);
 

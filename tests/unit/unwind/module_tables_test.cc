@@ -153,7 +153,8 @@ TEST_CASE("a search table that is whole needs no index") {
     check_three(with);
     const std::size_t before = without.tables->memory_bytes();
     check_three(without);
-    CHECK(without.tables->memory_bytes() == with.tables->memory_bytes() + 3 * 8 + 32);
+    constexpr std::size_t window_bytes = sizeof(void*) == 8 ? 32 : 24;
+    CHECK(without.tables->memory_bytes() == with.tables->memory_bytes() + 3 * 8 + window_bytes);
     CHECK(without.tables->memory_bytes() > before);
 }
 
