@@ -47,9 +47,9 @@ struct FrameRow {
     // value of return_column in the caller.
     std::array<RegisterRule, max_registers> registers{};
     std::uint8_t return_column = 0;
-    bool signal_frame = false;    // the caller was interrupted at its pc, it did not call
-    bool return_signed = false;   // aarch64: pointer authentication bits are in the return address
-    std::string expressions;      // bytes of all expressions
+    bool signal_frame = false;   // the caller was interrupted at its pc, it did not call
+    bool return_signed = false;  // aarch64: pointer authentication bits are in the return address
+    std::string expressions;     // bytes of all expressions
 };
 
 }  // namespace flamewire::unwind

@@ -192,10 +192,10 @@ enum class CounterStatus : std::uint8_t {
 // One counter over one interval. The values of a total counter's intervals add up to its total; so do those of its
 // parts.
 struct CounterValue {
-    Id name = 0;                   // string: as asked for, "cycles"
-    Id unit = 0;                   // string: "cycles", "ns", "faults", "events", …
-    Id part = 0;                   // string: the PMU of a hybrid CPU that counted it ("cpu_atom"); 0: there are no parts
-    Id thread = 0;                 // 0: the whole target
+    Id name = 0;    // string: as asked for, "cycles"
+    Id unit = 0;    // string: "cycles", "ns", "faults", "events", …
+    Id part = 0;    // string: the PMU of a hybrid CPU that counted it ("cpu_atom"); 0: there are no parts
+    Id thread = 0;  // 0: the whole target
     std::uint32_t cpu_plus_1 = 0;  // 0: all CPUs
     CounterStatus status = CounterStatus::counted;
     std::uint64_t value = 0;       // as counted, not scaled
