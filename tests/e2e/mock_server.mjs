@@ -277,7 +277,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
       ].filter((mark) => mark.end_ms >= start && mark.start_ms < end);
       const samples = of(0, 1);
       return {
-        ...view, start_ms: start, slice_ms: slice, session_end_ms: SESSION_MS, samples, weight: samples.map((count) => count * 1e6), marks,
+        ...view, start_ms: start, slice_ms: slice, session_end_ms: SESSION_MS, coarse: [{ start_ms: 0, end_ms: 6000, bucket_ms: 2000, cpu_folded: true, thread_folded: false, dropped: false }], samples, weight: samples.map((count) => count * 1e6), marks,
         ...(by === 'total' ? {} : { rows, rows_left_out: 3 }),
       };
     }

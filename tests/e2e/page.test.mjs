@@ -429,6 +429,17 @@ test('the time axis is zoomed, moved and brushed by pointer and keys, and follow
     await page.keyboard.press(',');
     await page.locator('#time-strip').dblclick({ position: { x: 200, y: 30 } });
     await until((t, v) => v.start === null && v.end === null);
+    // Where only steps of two seconds are left (the target's clock is at 1 s at ms 0), the range is of whole ones, and the pointer says so.
+    await page.keyboard.press('0');
+    await until((t) => t.span.from === 0 && t.span.to === 42000);
+    await page.mouse.move(...at(2000 / 42000));
+    await shows(page, '.strip-hint', /Only steps of 2\.00 s are left of this time/);
+    await page.mouse.down();
+    await page.mouse.move(...at(4000 / 42000), { steps: 4 });
+    await page.mouse.up();
+    await until((t, v) => v.start === 1000 && v.end === 5000);
+    await page.locator('#time-strip').dblclick({ position: { x: 600, y: 30 } });
+    await until((t, v) => v.start === null);
     // The newest part goes on with the session.
     await page.locator('#time-strip').focus();
     await page.keyboard.press('ArrowUp');

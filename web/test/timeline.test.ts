@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Counters, Mark } from '../src/api/types';
-import { axisOf, axisText, axisTicks, bucketFor, panned, parseAxis, rangeOf, spanOf, stepped, wallClock, zoomed } from '../src/timeline/axis';
+import { axisOf, axisText, axisTicks, bucketFor, panned, parseAxis, rangeOf, snapped, spanOf, stepped, wallClock, zoomed } from '../src/timeline/axis';
 import { markText, marksAt } from '../src/timeline/marks';
 import { counterLine, healthLine, healthPlots, valueAt, type Frame } from '../src/timeline/plots';
 
@@ -43,6 +43,17 @@ test('dragging gives whole milliseconds inside what is known', () => {
   assert.equal(rangeOf(9_500, 20_000, 9_000), null);
   assert.deepEqual(stepped({ start: 2000, end: 3000 }, 1, 10_000), { start: 3000, end: 4000 });
   assert.deepEqual(stepped({ start: 500, end: 1500 }, -1, 10_000), { start: 0, end: 1000 });
+});
+
+test('a range grows to whole steps where nothing finer is left', () => {
+  // ms 0 is 3.7 s of the target's clock, so steps of 10 s begin at 6.3 s, 16.3 s …; the first is cut by the session's start.
+  const coarse = [{ start_ms: 0, end_ms: 26_300, bucket_ms: 10_000 }];
+  assert.deepEqual(snapped({ start: 8_000, end: 9_000 }, coarse, 3.7e9), { start: 6_300, end: 16_300 });
+  assert.deepEqual(snapped({ start: 1_000, end: 30_000 }, coarse, 3.7e9), { start: 0, end: 30_000 });
+  assert.deepEqual(snapped({ start: 26_300, end: 27_000 }, coarse, 3.7e9), { start: 26_300, end: 27_000 });
+  assert.deepEqual(snapped({ start: 6_300, end: 16_300 }, coarse, 3.7e9), { start: 6_300, end: 16_300 });
+  const dropped = [{ start_ms: 0, end_ms: 5_000, bucket_ms: 0 }];
+  assert.deepEqual(snapped({ start: 1_000, end: 2_000 }, dropped, 0), { start: 1_000, end: 2_000 });
 });
 
 test('the axis is in the address', () => {

@@ -8,7 +8,7 @@ import { theme } from '../store/theme';
 import { axisSpan, clearRange, followNow, follows, panAxis, plots, sessionEnd, showAllTime, startedAt, timeline, timelineWidth, togglePlot, zoomAxis } from '../store/timeline';
 import type { Lanes } from '../store/url';
 import { setView, view } from '../store/view';
-import { rangeOf, wallClock } from '../timeline/axis';
+import { rangeOf, snapped, wallClock } from '../timeline/axis';
 import { LANE, LINES, plotHeight, RAIL, SIDE, TimelineChart, type Density } from '../timeline/chart';
 import { markText, marksAt } from '../timeline/marks';
 import { valueAt } from '../timeline/plots';
@@ -136,6 +136,7 @@ function Hint() {
   const samples = (lane ? lane.samples : answer.samples)[slice];
   const reach = ((span.to - span.from) / plotWidth()) * 5;
   const marks = marksAt(answer.marks, ms, reach);
+  const coarse = answer.coarse?.find((stretch) => ms >= stretch.start_ms && ms < stretch.end_ms);
   return (
     <div class={`strip-hint ${at.x > plotWidth() * 0.6 ? 'strip-hint-left' : ''}`} style={{ left: `${SIDE + at.x}px` }}>
       <strong>{duration(ms)}</strong> <span class="faint">{wallClock(startedAt.value + ms, span.to - span.from < 60_000 ? 1 : 1000)}</span>
@@ -145,6 +146,7 @@ function Hint() {
           {count(samples)} samples <span class="faint">in {duration(answer.slice_ms)}</span>
         </div>
       )}
+      {coarse && <div class="strip-mark">{coarse.dropped ? 'No longer in memory; the session file has it' : `Only steps of ${duration(coarse.bucket_ms)} are left of this time`}</div>}
       {shownPlots.value.map((plot) => {
         const value = valueAt(plot.line, ms);
         return (
@@ -289,7 +291,7 @@ export function Timeline() {
             pan.current = null;
             const far = dragged !== null && Math.abs(at(event).x - dragged.x) >= 4;
             const range = far && rangeOf(dragged.from, timeAt(at(event).x), sessionEnd.value);
-            if (range) setView(range);
+            if (range) setView(snapped(range, answer?.coarse ?? [], session.value?.start_ns ?? 0));
           }}
           onPointerCancel={() => {
             drag.value = null;

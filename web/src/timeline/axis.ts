@@ -58,6 +58,26 @@ export function rangeOf(a: number, b: number, end: number): { start: number; end
   return range.end > range.start ? range : null;
 }
 
+export interface CoarseStretch {
+  readonly start_ms: number;
+  readonly end_ms: number;
+  readonly bucket_ms: number;
+}
+
+// A chosen range grown to whole steps where only steps are left of the time: a smaller one would show all of a step or nothing of it.
+// Steps begin at multiples of their width on the target's clock, whose time at ms 0 is `originNs`.
+export function snapped(range: { start: number; end: number }, coarse: readonly CoarseStretch[], originNs: number): { start: number; end: number } {
+  const at = (ms: number) => coarse.find((stretch) => stretch.bucket_ms > 0 && ms >= stretch.start_ms && ms < stretch.end_ms);
+  const edge = (ms: number, round: (steps: number) => number) => {
+    const stretch = at(ms);
+    if (!stretch) return ms;
+    const origin = originNs / 1e6;
+    const moved = round((origin + ms) / stretch.bucket_ms) * stretch.bucket_ms - origin;
+    return Math.min(stretch.end_ms, Math.max(0, stretch.start_ms, moved));
+  };
+  return { start: Math.floor(edge(range.start, Math.floor)), end: Math.ceil(edge(range.end, Math.ceil)) };
+}
+
 // A chosen range moved by its own width, within the session.
 export function stepped(range: { start: number; end: number }, by: number, end: number): { start: number; end: number } {
   const width = range.end - range.start;
