@@ -37,11 +37,15 @@ double percent(std::uint64_t part, std::uint64_t whole) {
     return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-void write_head(JsonWriter& json, const ViewHead& head, const profile::Weight& total) {
+void write_view(JsonWriter& json, const ViewHead& head) {
     json.member("session", head.session);
     json.member("event", head.view.event_name);
     json.member("unit", head.view.unit);
     json.member("data_version", head.data_version);
+}
+
+void write_head(JsonWriter& json, const ViewHead& head, const profile::Weight& total) {
+    write_view(json, head);
     json.key("total");
     json.object();
     json.member("samples", total.samples);

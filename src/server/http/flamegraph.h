@@ -7,12 +7,14 @@
 
 namespace flamewire::server {
 
-// The head that all views share: session, event, unit, data_version, total.
+// What all views begin with: session, event, unit, data_version.
 struct ViewHead {
     std::string_view session;
     const View& view;
     std::uint64_t data_version = 0;
 };
+void write_view(JsonWriter& json, const ViewHead& head);
+// The same and total.
 void write_head(JsonWriter& json, const ViewHead& head, const profile::Weight& total);
 
 void write_flamegraph(JsonWriter& json, const ViewHead& head, const profile::Store& store,

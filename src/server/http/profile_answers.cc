@@ -107,10 +107,7 @@ Answer thread_summary_answer(const Session& session, const Request& request) {
         for (const auto& row : rows) total += row.weight;
         JsonWriter json;
         json.object();
-        json.member("session", head.session);
-        json.member("event", view.event_name);
-        json.member("unit", view.unit);
-        json.member("data_version", head.data_version);
+        write_view(json, head);
         json.member("total_samples", total.samples);
         json.member("total_weight", total.weight);
         json.list("threads", rows,

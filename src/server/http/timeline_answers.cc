@@ -162,10 +162,7 @@ Answer timeline_answer(const Session& session, const Request& request) {
         if (filter.end_ns > filter.start_ns) weights = profile::histogram(store, filter, slices->count);
         JsonWriter json;
         json.object();
-        json.member("session", head.session);
-        json.member("event", view.event_name);
-        json.member("unit", view.unit);
-        json.member("data_version", head.data_version);
+        write_view(json, head);
         json.member("start_ms", static_cast<double>(filter.start_ns - origin_ns) / ns_per_ms);
         json.member("slice_ms", static_cast<double>(filter.end_ns - filter.start_ns) / ns_per_ms /
                                     static_cast<double>(slices->count));
