@@ -17,11 +17,10 @@ import { Failure, Message } from './Message';
 const SPARK = { width: 120, height: 20 };
 const scopes: Record<CountersBy, string> = { total: 'Whole target', thread: 'By thread', cpu: 'By CPU' };
 
-// The small picture switches the large one.
-function PlotSwitch({ name, off, children }: { name: string; off: boolean; children: ComponentChildren }) {
+// The small picture switches the large one, which is of the whole target.
+function PlotSwitch({ name, children }: { name: string; children: ComponentChildren }) {
   const id = `counter:${name}`;
   const drawn = view.value.plots.includes(id);
-  if (off) return null;
   return (
     <button type="button" class="spark-button" aria-pressed={drawn} title={drawn ? `Draw ${name} on the time axis no more` : `Draw ${name} on the time axis`} onClick={() => togglePlot(id)}>
       {children}
@@ -29,9 +28,14 @@ function PlotSwitch({ name, off, children }: { name: string; off: boolean; child
   );
 }
 
-function Row({ counter }: { counter: Counter }) {
+function Row({ counter, whole }: { counter: Counter; whole: boolean }) {
   const word = statusWord(counter.status);
   const notes = counter.derived.map(derivedText).filter(Boolean);
+  const spark = (
+    <svg class="spark" width={SPARK.width} height={SPARK.height} viewBox={`0 -1 ${SPARK.width} ${SPARK.height + 2}`} aria-hidden="true">
+      <path d={sparkPath(counter.series, SPARK.width, SPARK.height)} />
+    </svg>
+  );
   return (
     <tr data-counter={counter.name}>
       <td class="strong">{counter.name}</td>
@@ -54,11 +58,7 @@ function Row({ counter }: { counter: Counter }) {
         {counter.coverage_percent === undefined ? '' : percent(counter.coverage_percent / 100)}
       </td>
       <td>
-        <PlotSwitch name={counter.name} off={word !== null}>
-          <svg class="spark" width={SPARK.width} height={SPARK.height} viewBox={`0 -1 ${SPARK.width} ${SPARK.height + 2}`} aria-hidden="true">
-            <path d={sparkPath(counter.series, SPARK.width, SPARK.height)} />
-          </svg>
-        </PlotSwitch>
+        {!word && (whole ? <PlotSwitch name={counter.name}>{spark}</PlotSwitch> : spark)}
       </td>
     </tr>
   );
@@ -80,7 +80,7 @@ function Group({ group }: { group: CounterGroup }) {
         </tr>
       )}
       {group.counters.map((counter) => (
-        <Row key={counter.name} counter={counter} />
+        <Row key={counter.name} counter={counter} whole={title(group) === ''} />
       ))}
     </>
   );

@@ -24,7 +24,7 @@ export interface ChartState {
   coarseUntil: number; // ms; 0: everything is in full detail
 }
 
-export const SIDE = 30; // px left and right of the plot, so that labels of the first and last tick fit
+export const SIDE = 40; // px left and right of the plot, so that labels of the first and last tick fit
 export const RAIL = 10;
 export const LINES = 50;
 export const BAND = 36;
