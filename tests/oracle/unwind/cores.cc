@@ -2,7 +2,7 @@
 // Usage: cores FILE DIRECTORY < KEYS
 //
 // A line of KEYS is a tid and a time in ns. For each such sample DIRECTORY/TID-TIME.core has its registers and the copied bytes of its
-// stack with some zeros below, nothing else, and a line is printed, tab-separated: the key, the runtime addresses of our frames, then `files` and for each
+// stack with some room below, nothing else, and a line is printed, tab-separated: the key, the runtime addresses of our frames, then `files` and for each
 // file that they lie in BIAS=PATH. x86-64 only: the layout of the kernel's struct elf_prstatus is that machine's.
 #include <elf.h>
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ constexpr std::size_t user_regs_order[] = {
     15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, not_in_dwarf, 16, not_in_dwarf, not_in_dwarf, 7};
 
 // What lies below the stack pointer is not copied. In an epilogue the tables describe registers as saved there that have been taken back
-// already; judge.py puts their values into this room.
+// already; judge.py puts their values into this room. Until then each word of it is its own address, so that whoever reads one shows where.
 constexpr std::size_t room_below = 512;
 
 template <class T>
@@ -77,7 +77,7 @@ std::string core_of(const perf_data::Start& start, std::uint32_t pid) {
     stack.p_filesz = stack.p_memsz = room_below + start.stack.bytes.size();
     append(core, stack);
     core += note;
-    core.append(room_below, '\0');
+    for (std::uint64_t at = stack.p_vaddr; at < start.stack.address; at += sizeof at) append(core, at);
     core.append(reinterpret_cast<const char*>(start.stack.bytes.data()), start.stack.bytes.size());
     return core;
 }

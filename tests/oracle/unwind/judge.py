@@ -10,25 +10,25 @@ import tempfile
 import compare
 
 GDB_SCRIPT = """
-import gdb, re, struct
+import gdb, struct
 
 def restore(core):
     '''In an epilogue a register may be described as saved below the stack pointer, where no copy reaches: it was taken back from there by the
-    instruction before, so what it holds is what is there. True when something was filled in.'''
+    instruction before, so what it holds is what is there. The room below has words that are their own addresses: the caller's register that
+    has such a value is saved at that place. True when something was filled in.'''
     frame = gdb.newest_frame()
-    sp = int(frame.read_register("rsp"))
-    saved = re.findall(r"(\\w+) at (0x[0-9a-f]+)", gdb.execute("info frame", to_string=True).split("Saved registers:")[-1])
-    below = [(name, int(at, 16)) for name, at in saved if int(at, 16) < sp and name != "rip"]
-    if not below:
-        return False
+    caller = frame.older()
     with open(core, "r+b") as file:
         file.seek(64 + 56)  # the second program header: offset in the file at 8, address at 16
         offset, address = struct.unpack_from("<QQ", file.read(56), 8)
-        for name, at in below:
-            if at >= address:
+        filled = False
+        for name in ("rbx", "rbp", "r12", "r13", "r14", "r15"):
+            at = int(caller.read_register(name)) & (1 << 64) - 1
+            if address <= at < int(frame.read_register("rsp")):
                 file.seek(offset + at - address)
                 file.write(struct.pack("<Q", int(frame.read_register(name)) & (1 << 64) - 1))
-    return True
+                filled = True
+    return filled
 
 for line in open({keys!r}):
     key, core = line.split()
@@ -37,8 +37,8 @@ for line in open({keys!r}):
     try:
         if restore(core):
             gdb.execute("core-file " + core, to_string=True)
-    except gdb.error:
-        pass  # "info frame" wants more of the stack than there is
+    except (gdb.error, AttributeError):
+        pass  # no caller, or its registers lie above what was copied
     try:
         frame = gdb.newest_frame()
         while frame is not None and len(frames) < 5000:
