@@ -1,6 +1,7 @@
 // Bundles the UI into dist/: index.html, app.js, app.css, favicon.svg. `--out DIR` elsewhere, `--watch` rebuilds on change.
+// licences.txt beside dist/ has the licences of the packages that are in the bundle.
 import { build, context } from 'esbuild';
-import { copyFile, mkdir } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -21,9 +22,28 @@ const options = {
   jsxImportSource: 'preact',
   legalComments: 'none',
   logLevel: 'warning',
+  metafile: true,
 };
+
+// The folder of the package that a file of the bundle comes from; null for our own.
+function packageOf(file) {
+  const match = /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(file);
+  return match && match[1];
+}
+
+async function licences(metafile) {
+  const folders = new Set(Object.keys(metafile.inputs).map(packageOf).filter(Boolean));
+  const texts = [];
+  for (const folder of [...folders].sort()) {
+    const { name, version, license } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
+    const file = (await readdir(folder)).find((entry) => /^licen[cs]e/i.test(entry));
+    if (!file) throw new Error(`${name} comes without the text of its licence (${license})`);
+    texts.push(`${name} ${version}: ${license}\n\n${(await readFile(join(folder, file), 'utf8')).trim()}\n`);
+  }
+  return texts.join(`\n${'-'.repeat(78)}\n\n`);
+}
 
 await mkdir(out, { recursive: true });
 for (const file of ['index.html', 'favicon.svg']) await copyFile(join(here, file), join(out, file));
 if (watch) await (await context(options)).watch();
-else await build(options);
+else await writeFile(join(dirname(out), 'licences.txt'), await licences((await build(options)).metafile));

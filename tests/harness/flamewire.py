@@ -131,9 +131,9 @@ class Process:
 
 
 class Server(Process):
-    def __init__(self, directory, *arguments, port=0, http_port=0, name="server", data_dir=None):
+    def __init__(self, directory, *arguments, port=0, http_port=0, name="server", data_dir=None, program=(BIN / "flamewire-server",)):
         self.data_dir = pathlib.Path(data_dir) if data_dir else pathlib.Path(directory) / "data"
-        command = [BIN / "flamewire-server", "--port", port, "--http-port", http_port, "--data-dir", self.data_dir, *([] if "--source-dir" in arguments else ["--source-dir", ROOT]),
+        command = [*program, "--port", port, "--http-port", http_port, "--data-dir", self.data_dir, *([] if "--source-dir" in arguments else ["--source-dir", ROOT]),
                    *arguments]
         before = 0
         if (pathlib.Path(directory) / f"{name}.out").exists():

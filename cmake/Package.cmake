@@ -1,0 +1,170 @@
+# What is installed where, and the packages that cpack makes of it (docs/packages.md):
+#
+#   component  package
+#   agent      flamewire-agent-VERSION-linux-ARCH.tar.gz, from a build of the agent alone; laid out below / of a board
+#   server     flamewire-server_VERSION_ARCH.deb
+#   portable   flamewire-server-VERSION-linux-ARCH.tar.gz: the server with its libraries, for any folder
+include_guard(GLOBAL)
+if(FLAMEWIRE_SANITIZE OR NOT (FLAMEWIRE_AGENT OR FLAMEWIRE_SERVER))
+  return()
+endif()
+include(GNUInstallDirs)
+# As the presets say it: armv7 for armv7l.
+string(REGEX REPLACE "^(armv7).*" "\\1" FLAMEWIRE_ARCH ${CMAKE_SYSTEM_PROCESSOR})
+
+set(package_files ${CMAKE_CURRENT_LIST_DIR}/package)
+set(package_work ${CMAKE_BINARY_DIR}/package)
+file(MAKE_DIRECTORY ${package_work})
+
+# flamewire_install_page(NAME SECTION COMPONENT...): the manual page docs/man/NAME.SECTION, compressed.
+find_program(FLAMEWIRE_GZIP gzip)
+function(flamewire_install_page name section)
+  set(page ${CMAKE_SOURCE_DIR}/docs/man/${name}.${section})
+  set(packed ${package_work}/${name}.${section}.gz)
+  if(NOT FLAMEWIRE_GZIP)
+    set(packed ${page})
+  else()
+    add_custom_command(OUTPUT ${packed} COMMAND ${FLAMEWIRE_GZIP} -9nc ${page} > ${packed} DEPENDS ${page} VERBATIM)
+    add_custom_target(page_${name} ALL DEPENDS ${packed})
+  endif()
+  foreach(component IN LISTS ARGN)
+    install(FILES ${packed} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT ${component})
+  endforeach()
+endfunction()
+
+# flamewire_install_licences(COMPONENT NAME PACKAGE...): our licence, and what Debian's PACKAGE says of the licence of each part that is
+# linked in or delivered beside. A sysroot's own word comes before the desk's; with an SDK whose parts come from elsewhere the
+# desk's are the same parts in another version.
+function(flamewire_install_licences component name)
+  set(folder ${CMAKE_INSTALL_DATADIR}/doc/${name})
+  install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${folder} COMPONENT ${component})
+  set(missing "")
+  foreach(package IN LISTS ARGN)
+    foreach(root "${CMAKE_SYSROOT}" "")
+      set(statement ${root}/usr/share/doc/${package}/copyright)
+      if(EXISTS ${statement})
+        break()
+      endif()
+    endforeach()
+    if(EXISTS ${statement})
+      file(REAL_PATH ${statement} statement)
+      install(FILES ${statement} DESTINATION ${folder}/licences RENAME ${package} COMPONENT ${component})
+    else()
+      list(APPEND missing ${package})
+    endif()
+  endforeach()
+  # The statements refer to these texts, which Debian has once for all.
+  foreach(text LGPL-2.1 LGPL-3 GPL-2 GPL-3)
+    if(EXISTS /usr/share/common-licenses/${text})
+      install(FILES /usr/share/common-licenses/${text} DESTINATION ${folder}/licences COMPONENT ${component})
+    endif()
+  endforeach()
+  # Not an error where nobody makes a package.
+  if(missing)
+    install(CODE "message(FATAL_ERROR \"The licences of these parts are not on this machine: ${missing}. Install these Debian packages, or put their texts into the package yourself (cmake/Package.cmake).\")"
+      COMPONENT ${component})
+  endif()
+endfunction()
+
+# What starts it: a unit for systemd that names the program where it was installed, and its settings.
+function(flamewire_install_service name component)
+  set(FLAMEWIRE_BINDIR /usr/bin)
+  configure_file(${package_files}/${name}.service.in ${package_work}/${name}.service @ONLY)
+  install(FILES ${package_work}/${name}.service DESTINATION lib/systemd/system COMPONENT ${component})
+  install(FILES ${package_files}/${name}.default DESTINATION /etc/default RENAME ${name} COMPONENT ${component})
+endfunction()
+
+if(FLAMEWIRE_AGENT)
+  install(TARGETS flamewire-agent RUNTIME COMPONENT agent)
+  flamewire_install_page(flamewire-agent 1 agent)
+  flamewire_install_service(flamewire-agent agent)
+  install(PROGRAMS ${package_files}/flamewire-agent.init DESTINATION /etc/init.d RENAME flamewire-agent COMPONENT agent)
+  install(FILES ${package_files}/README.agent DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/flamewire-agent RENAME README COMPONENT agent)
+  string(REGEX MATCH "^[0-9]+" major ${CMAKE_CXX_COMPILER_VERSION})
+  set(parts libc6-dev libgcc-${major}-dev libzstd-dev libasio-dev libfmt-dev libprotozero-dev rapidjson-dev)
+  if(FLAMEWIRE_LIBUNWIND)
+    list(APPEND parts libunwind-dev)
+  endif()
+  flamewire_install_licences(agent flamewire-agent ${parts})
+endif()
+
+if(FLAMEWIRE_SERVER)
+  set(compiled_in libasio-dev rapidjson-dev libprotozero-dev librestinio-dev libcli11-dev libiberty-dev)
+  set(beside libdw1 libelf1 libfmt9 libspdlog1.10 libhttp-parser2.9 libzstd1 zlib1g liblzma5 libbz2-1.0 libstdc++6)
+  foreach(component server portable)
+    install(TARGETS flamewire-server RUNTIME_DEPENDENCY_SET server_libraries RUNTIME COMPONENT ${component})
+    install(FILES ${CMAKE_SOURCE_DIR}/docs/getting-started.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/flamewire-server COMPONENT ${component})
+    # Of what is bundled into the page.
+    install(FILES $<TARGET_PROPERTY:flamewire_web_assets,FLAMEWIRE_LICENCES> DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/flamewire-server/licences RENAME page
+      COMPONENT ${component})
+  endforeach()
+  flamewire_install_page(flamewire-server 1 server portable)
+  flamewire_install_licences(server flamewire-server ${compiled_in})
+  flamewire_install_licences(portable flamewire-server ${compiled_in} ${beside})
+  flamewire_install_service(flamewire-server server)
+  install(FILES ${package_files}/server.copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/flamewire-server RENAME copyright COMPONENT server)
+
+  # The portable one looks for its libraries beside itself. RPATH, not RUNPATH: it holds for the libraries of the libraries too.
+  # Debian's package uses Debian's.
+  set_target_properties(flamewire-server PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/flamewire")
+  target_link_options(flamewire-server PRIVATE -Wl,--disable-new-dtags)
+  install(CODE "file(RPATH_REMOVE FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/flamewire-server\")" COMPONENT server)
+  # The C library is the machine's own.
+  install(RUNTIME_DEPENDENCY_SET server_libraries
+    PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|pthread|dl|rt|resolv)\\.so"
+    LIBRARY DESTINATION lib/flamewire COMPONENT portable
+    FRAMEWORK DESTINATION lib/flamewire COMPONENT portable)
+endif()
+
+set(CPACK_PACKAGE_VENDOR "The Flamewire authors")
+set(CPACK_PACKAGE_CONTACT "The Flamewire authors <flamewire@localhost>")
+set(CPACK_PACKAGE_VERSION ${FLAMEWIRE_VERSION})
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Remote Linux profiler: takes the profiles of agents and shows them live in the browser")
+set(CPACK_PACKAGE_DESCRIPTION "flamewire-server takes the recordings of flamewire-agent, one static file that runs on a board or a server,\nnames their addresses, keeps them, and shows a live flame graph, functions, sources, threads and counters.")
+set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_INSTALL_PREFIX /usr)
+set(CPACK_GENERATOR TGZ)
+if(FLAMEWIRE_SERVER)
+  set(CPACK_GENERATOR "DEB;TGZ")
+endif()
+
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_PACKAGE_NAME flamewire-server)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${package_files}/conffiles ${package_files}/postinst ${package_files}/prerm)
+
+# Which of them a run of cpack makes depends on its generator.
+set(CPACK_PROJECT_CONFIG_FILE ${package_work}/of-generator.cmake)
+if(FLAMEWIRE_SERVER)
+  set(default_package server)
+else()
+  set(default_package agent)
+endif()
+file(CONFIGURE OUTPUT ${CPACK_PROJECT_CONFIG_FILE} CONTENT [[
+if(CPACK_GENERATOR STREQUAL "DEB")
+  set(CPACK_COMPONENTS_ALL server)
+  set(CPACK_SET_DESTDIR ON)
+else()
+  # A build that has both makes the agent's with `cpack -G TGZ -D FLAMEWIRE_PACKAGE=agent`.
+  if(NOT FLAMEWIRE_PACKAGE)
+    set(FLAMEWIRE_PACKAGE @default_package@)
+  endif()
+  set(CPACK_COMPONENT_INCLUDE_TOPLEVEL_DIRECTORY ON)
+  set(CPACK_PACKAGE_FILE_NAME flamewire-${FLAMEWIRE_PACKAGE}-@FLAMEWIRE_VERSION@-linux-@FLAMEWIRE_ARCH@)
+  # The server goes anywhere, the agent has files for /etc.
+  if(FLAMEWIRE_PACKAGE STREQUAL "agent")
+    set(CPACK_COMPONENTS_ALL agent)
+    set(CPACK_SET_DESTDIR ON)
+  else()
+    set(CPACK_COMPONENTS_ALL portable)
+    set(CPACK_PACKAGING_INSTALL_PREFIX "/")
+  endif()
+endif()
+]] @ONLY)
+include(CPack)
