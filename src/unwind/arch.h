@@ -47,6 +47,18 @@ struct ArchInfo {
     // Whether the code that a function returns to ends the thread at once: that is what libc's clone calls a thread's
     // first function from, where its table does not say that nobody called it (musl; on arm, no table can say so).
     bool (*ends_thread)(std::span<const std::byte> code);
+
+    // What follows is null where compilers always make tables.
+
+    // The row of a frame that no table describes, from its code: `read` gives words of the module. What it says is to be
+    // believed when its return address follows a call.
+    std::optional<FrameRow> (*row_by_code)(const MemoryReader& read, std::uint64_t pc, bool return_address) = nullptr;
+
+    // Whether a call instruction ends at `address`, which is as it was found (ARM: with the Thumb bit).
+    bool (*follows_call)(std::uint64_t address, const MemoryReader& read) = nullptr;
+
+    // Whether that call goes to the function that has its code at `code`, as far as one can see.
+    bool (*calls)(std::uint64_t return_address, std::uint64_t code, const MemoryReader& read) = nullptr;
 };
 
 extern const ArchInfo arch_x86_64, arch_x86, arch_aarch64, arch_arm;

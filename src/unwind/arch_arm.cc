@@ -7,6 +7,7 @@
 #include <array>
 
 #include "unwind/arch.h"
+#include "unwind/arm_return.h"
 
 namespace flamewire::unwind {
 namespace {
@@ -28,22 +29,43 @@ bool is_apcs_row(const FrameRow& row) {
            at(lr, -8) && at(fp, -16);
 }
 
-// Does a call instruction end at `address` (with its Thumb bit)? Only what can be read says yes.
-bool follows_call(std::uint64_t address, const MemoryReader& read) {
+// What the call instruction that ends at `address` (with its Thumb bit) calls, without a Thumb bit; 0: what a register
+// says. Nothing: no call ends there, or it cannot be read.
+std::optional<std::uint64_t> call_target(std::uint64_t address, const MemoryReader& read) {
+    const auto relative = [](std::uint64_t from, std::uint32_t offset, unsigned bits) {
+        const std::uint32_t sign = 1u << (bits - 1);
+        return static_cast<std::uint64_t>(static_cast<std::uint32_t>(from) + ((offset ^ sign) - sign));
+    };
     if ((address & 1) == 0) {
-        const auto word = read(address - 4, 4);
-        if ((address & 3) != 0 || !word) return false;
+        const auto word = (address & 3) == 0 ? read(address - 4, 4) : std::nullopt;
+        if (!word) return {};
         const auto code = static_cast<std::uint32_t>(*word);
-        return (code >> 28 != 0xf && (code >> 24 & 0xf) == 0xb) ||  // bl
-               code >> 25 == 0x7d ||                                // blx to Thumb
-               (code & 0x0ffffff0) == 0x012fff30;                   // blx register
+        const bool to_thumb = code >> 25 == 0x7d;
+        if (to_thumb || (code >> 28 != 0xf && (code >> 24 & 0xf) == 0xb))  // blx, bl
+            return relative(address + 4, (code & 0xffffff) << 2 | (to_thumb ? code >> 23 & 2 : 0), 26);
+        if ((code & 0x0ffffff0) == 0x012fff30) return 0;  // blx register
+        return {};
     }
     const std::uint64_t end = without_thumb_bit(address);
     const auto last = read(end - 2, 2);
-    if (!last) return false;
-    if ((*last & 0xff87) == 0x4780) return true;  // blx register
+    if (!last) return {};
+    if ((*last & 0xff87) == 0x4780) return 0;  // blx register
     const auto first = read(end - 4, 2);
-    return first && (*first & 0xf800) == 0xf000 && (*last & 0xc000) == 0xc000;  // bl, blx
+    if (!first || (*first & 0xf800) != 0xf000 || (*last & 0xc000) != 0xc000) return {};
+    const auto high = static_cast<std::uint32_t>(*first), low = static_cast<std::uint32_t>(*last);
+    const std::uint32_t sign = high >> 10 & 1, i1 = (low >> 13 & 1) ^ sign ^ 1, i2 = (low >> 11 & 1) ^ sign ^ 1;
+    const std::uint32_t offset = sign << 24 | i1 << 23 | i2 << 22 | (high & 0x3ff) << 12 | (low & 0x7ff) << 1;
+    const bool to_arm = (low & 0x1000) == 0;  // blx
+    return relative(to_arm ? end & ~std::uint64_t{3} : end, offset, 25);
+}
+
+bool follows_call(std::uint64_t address, const MemoryReader& read) { return call_target(address, read).has_value(); }
+
+// Far enough for nearly every function. Only a call that says where it goes can be told from one that returned before.
+constexpr std::uint64_t longest_function = 16 * 1024;
+bool calls(std::uint64_t return_address, std::uint64_t code, const MemoryReader& read) {
+    const auto target = call_target(return_address, read);
+    return target && *target != 0 && code - *target < longest_function;
 }
 
 // Three layouts are in use. Each says where, seen from the frame pointer, the caller's one and the return address are.
@@ -194,6 +216,9 @@ const ArchInfo arch_arm = {
     .by_signal_frame = by_signal_frame,
     .is_stub = is_stub,
     .ends_thread = ends_thread,
+    .row_by_code = row_by_arm_code,
+    .follows_call = follows_call,
+    .calls = calls,
 };
 
 }  // namespace flamewire::unwind

@@ -1,4 +1,4 @@
-// What ARM and Thumb instructions do to the stack pointer: those that compilers use in prologues and epilogues. Source:
+// What ARM and Thumb instructions do to the stack pointer, and where they go: those that compilers use. Source:
 // Arm Architecture Reference Manual (ARMv7-A), chapters A5, A6 and A8.
 #pragma once
 
@@ -8,17 +8,20 @@ namespace flamewire::unwind {
 
 struct ArmEffect {
     enum class Kind : std::uint8_t {
-        none,       // nothing to the stack, and the next instruction follows
-        push,       // sp -= bytes; the registers in `mask` lie there, the lowest at sp
-        pop,        // the registers in `mask` lie at sp, the lowest first; sp += bytes; with pc among them it returns
-        add,        // sp += bytes
-        copy_to,    // reg = sp + bytes
-        copy_from,  // sp = reg + bytes
-        add_to,     // reg += bytes
-        return_,    // through lr
-        jump,       // to this instruction's address + bytes
-        branch,     // maybe; or what follows happens only maybe. Nothing to the stack
-        other,      // may change sp in another way, or call
+        none,        // nothing to the stack, and the next instruction follows
+        push,        // sp -= bytes; the registers in `mask` lie there, the lowest at sp
+        pop,         // the registers in `mask` lie at sp, the lowest first; sp += bytes; with pc among them it returns
+        add,         // sp += bytes
+        copy_to,     // reg = sp + bytes
+        copy_from,   // sp = reg + bytes
+        add_to,      // reg += bytes
+        compute_sp,  // sp = something that is known at run time
+        return_,     // through lr
+        jump,        // to this instruction's address + bytes
+        branch,      // there maybe; with 0 bytes: through lr maybe, or what follows happens only maybe
+        call,        // and comes back, as a rule
+        indirect,    // to where a register or a word of memory says, as tail calls and stubs do
+        other,       // may change sp in another way, or go elsewhere
     };
     Kind kind = Kind::other;
     std::uint8_t reg = 0;

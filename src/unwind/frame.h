@@ -10,6 +10,7 @@ enum class FoundBy : std::uint8_t {
     registers,   // the innermost frame: where the thread was
     rule,        // a rule of the module's tables
     expression,  // a rule with a DWARF expression in it
+    code,        // its callee's code, which no table describes
     signal,      // the kernel's signal frame, known by its trampoline's code
     libunwind,
     frame_pointer,
@@ -17,7 +18,7 @@ enum class FoundBy : std::uint8_t {
     chain,   // the kernel's frame-pointer chain
     joined,  // an earlier stack of the same thread
 };
-inline constexpr std::size_t ways_to_find = 9;
+inline constexpr std::size_t ways_to_find = 10;
 
 struct Frame {
     std::uint64_t pc = 0;  // ARM: without the Thumb bit; aarch64: without pointer authentication bits

@@ -23,6 +23,7 @@ struct Rule {
     enum class Kind : std::uint8_t {
         none,           // nothing is known: no table covers the address, or what covers it is damaged
         compact,        // the equations above
+        inferred,       // the equations above, from the code itself: right when the return address follows a call
         root,           // the outermost frame
         row,            // more than a compact rule can say: the whole FrameRow
         signal_return,  // the code that a signal handler returns to

@@ -69,6 +69,27 @@ Rule rule_of_code(Code& code, bool return_address, const ArchInfo& arch) {
     return rule;
 }
 
+// What following the code says.
+Rule rule_by_following(ModuleTables& tables, std::uint64_t pc, bool return_address, const ArchInfo& arch) {
+    const MemoryReader read = [&tables](std::uint64_t address, std::size_t size) -> std::optional<std::uint64_t> {
+        std::array<std::byte, 8> bytes{};
+        if (size > bytes.size() || !tables.read(address, std::span(bytes).first(size))) return std::nullopt;
+        std::uint64_t value = 0;
+        for (std::size_t i = 0; i < size; ++i) value |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
+        return value;
+    };
+    const std::optional<FrameRow> row = arch.row_by_code(read, pc, return_address);
+    Rule rule;
+    if (row) rule = compile_rule(*row, arch);
+    rule.kind = rule.kind == Rule::Kind::compact ? Rule::Kind::inferred : Rule::Kind::none;
+    return rule;
+}
+
+bool is_entry(const ModuleTables& tables, std::uint64_t pc) {
+    const std::uint64_t entry = tables.entry();
+    return entry != 0 && pc - entry < entry_size;
+}
+
 }  // namespace
 
 RuleSource::RuleSource(ModuleFiles& files, OpenTables open_tables, std::size_t memory_bytes)
@@ -103,6 +124,8 @@ Rule RuleSource::make(const RuleKey& key, const ArchInfo& arch) {
         } else if (rule.kind == Rule::Kind::none) {
             rule = rule_of_code(code, key.is_return_address(), arch);
         }
+        if (rule.kind == Rule::Kind::none && arch.row_by_code != nullptr && !unwind::is_entry(*tables, pc))
+            rule = rule_by_following(*tables, pc, key.is_return_address(), arch);
     }
     if (row && row->start <= key.address && key.address < row->end) {
         rule.before = clamped(key.address - row->start);
@@ -120,9 +143,7 @@ const FrameRow* RuleSource::row(const Rule& rule, const RuleKey& key, Arch arch)
 
 bool RuleSource::is_entry(ModuleId module, std::uint64_t pc) {
     ModuleTables* tables = modules_.open(module);
-    if (tables == nullptr) return false;
-    const std::uint64_t entry = tables->entry();
-    return entry != 0 && pc - entry < entry_size;
+    return tables != nullptr && unwind::is_entry(*tables, pc);
 }
 
 void RuleSource::forget(ModuleId module) {

@@ -77,7 +77,9 @@ Walk::Stop Walk::leave_frame() {
     const Rule& rule = means_.rules.rule(key, registers_.arch());
     switch (rule.kind) {
         case Rule::Kind::compact:
-            return by_compact_rule(rule);
+            return by_compact_rule(rule, FoundBy::rule);
+        case Rule::Kind::inferred:
+            return by_inferred_rule(rule);
         case Rule::Kind::row:
             return by_row(rule, key);
         case Rule::Kind::signal_return:
@@ -104,7 +106,7 @@ bool Walk::load_word(std::uint64_t address, std::uint64_t& value) const {
     return true;
 }
 
-Walk::Stop Walk::by_compact_rule(const Rule& rule) {
+Walk::Stop Walk::by_compact_rule(const Rule& rule, FoundBy how) {
     const RegisterNames& names = arch_.names;
     const std::uint64_t fp = registers_.get(names.frame_pointer);
     std::uint64_t cfa = 0;
@@ -156,9 +158,33 @@ Walk::Stop Walk::by_compact_rule(const Rule& rule) {
     registers_.set(names.sp, cfa);
     registers_.set(names.pc, pc);
     return_address_ = true;
-    const Stop stop = push(FoundBy::rule, cfa);
+    const Stop stop = push(how, cfa);
     if (!stop) frames_.back().pc_at = pc_at;
     return stop;
+}
+
+Walk::Stop Walk::by_inferred_rule(const Rule& rule) {
+    const Rule copy = rule;  // looking at the caller may compile others
+    std::uint64_t pc = 0;
+    bool known = false;
+    if (rule.return_in_link) {
+        known = registers_.has(arch_.names.link);
+        if (known) pc = registers_.get(arch_.names.link);
+    } else if (registers_.has(rule.cfa_register)) {
+        const std::int64_t offset = std::int64_t{rule.cfa_offset} + rule.return_at * arch_.names.word_size;
+        known = load_word((registers_.get(rule.cfa_register) + static_cast<std::uint64_t>(offset)) & address_mask_, pc);
+    }
+    if (known && !arch_.follows_call(pc, memory_reader_) && !returns_from_signal(pc & code_mask_))
+        return without_rule();
+    return by_compact_rule(copy, FoundBy::code);
+}
+
+// Whether a signal handler returns there.
+bool Walk::returns_from_signal(std::uint64_t pc) {
+    const CodePiece* piece = piece_at(pc - 1);
+    if (piece == nullptr || piece->module == 0) return false;
+    const RuleKey key(piece->module, pc - 1 - piece->bias, true);
+    return means_.rules.rule(key, registers_.arch()).kind == Rule::Kind::signal_return;
 }
 
 // Makes what `registers_` say the next frame.
@@ -237,7 +263,13 @@ Walk::Stop Walk::without_rule() {
     failed_read_.reset();
     if (by_frame_pointer()) return go_on(registers_, FoundBy::frame_pointer, true);
     const bool cut = failed_read_ && reason_for(*failed_read_) == StopReason::truncated_copy;
-    if (!return_address_ && by_link_register()) return push(FoundBy::link_register, sp_);
+    // Code that can be read says whom the call in front of that address called; one that returned long ago is no caller.
+    const CodePiece* piece = piece_at(pc_);
+    const bool can_tell = arch_.calls != nullptr && piece != nullptr && piece->module != 0;
+    const bool may_return_by_link =
+        !return_address_ && (!can_tell || (registers_.has(arch_.names.link) &&
+                                           arch_.calls(registers_.get(arch_.names.link), pc_, memory_reader_)));
+    if (may_return_by_link && by_link_register()) return push(FoundBy::link_register, sp_);
     return cut ? StopReason::truncated_copy : StopReason::no_info;
 }
 
@@ -284,6 +316,7 @@ bool Walk::by_link_register() {
     if (link == no_register || !registers_.has(link)) return false;
     const std::uint64_t pc = registers_.get(link) & code_mask_;
     if (pc == 0 || pc == pc_ || piece_at(pc - 1) == nullptr) return false;
+    if (arch_.follows_call != nullptr && !arch_.follows_call(registers_.get(link), memory_reader_)) return false;
     registers_.keep(preserved_mask_);
     registers_.set(arch_.names.pc, pc);
     return_address_ = true;

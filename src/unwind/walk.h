@@ -43,11 +43,13 @@ private:
     using Stop = std::optional<StopReason>;
 
     Stop leave_frame();
-    Stop by_compact_rule(const Rule& rule);
+    Stop by_compact_rule(const Rule& rule, FoundBy how);
+    Stop by_inferred_rule(const Rule& rule);
     Stop by_row(const Rule& rule, const RuleKey& key);
     Stop by_signal_return();
     Stop without_rule();
     Stop without_map();
+    [[nodiscard]] bool returns_from_signal(std::uint64_t pc);
     bool by_libunwind(Stop& stop);
     bool by_frame_pointer();
     bool by_link_register();

@@ -1,4 +1,4 @@
-// Any words as an exception index and the tables that it points to. The first 8 bytes say where the index is, how large
+// Any words as an exception index and the tables that it points to, and as code that is followed to its return. The first 8 bytes say where the index is, how large
 // it claims to be and which address is asked for; the rest is the address space, over and over, so that nothing that
 // the index points at is missing.
 #include <cstddef>
@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/bytes.h"
+#include "unwind/arm_return.h"
 #include "unwind/exidx.h"
 
 namespace {
@@ -56,5 +57,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             check(*row, address);
     }
     (void)unwind::exidx_row(bounded, table, ~std::uint64_t{0}, asked);
+
+    const unwind::MemoryReader code = [&](std::uint64_t address, std::uint8_t) -> std::optional<std::uint64_t> {
+        // Two looks an instruction, and some to tell ARM code from Thumb code.
+        constexpr unsigned most_reads = 2 * 600 * 2 + 2 * 1024 + 64;
+        if (++reads > most_reads) std::abort();
+        std::uint32_t word = 0;
+        (void)read_at(space, address / 4 * 4 % (space.size() - 3), word);
+        return word;
+    };
+    for (const bool return_address : {false, true}) {
+        const std::uint64_t start = asked & ~std::uint64_t{1};
+        reads = 0;
+        if (const auto row = unwind::row_by_arm_code(code, start, return_address)) check(*row, start);
+    }
     return 0;
 }

@@ -19,7 +19,7 @@ constexpr std::uint64_t function = 0x8000;
 
 void check(const ArmEffect& effect, Kind kind, std::int64_t bytes = 0, std::uint32_t mask = 0, unsigned reg = 0) {
     CHECK(effect.kind == kind);
-    if (kind == Kind::other || kind == Kind::none || kind == Kind::branch) return;
+    if (kind == Kind::other || kind == Kind::none || kind == Kind::call || kind == Kind::compute_sp) return;
     CHECK(effect.bytes == bytes);
     CHECK(effect.mask == mask);
     CHECK(effect.reg == reg);
@@ -103,18 +103,30 @@ TEST_CASE("ARM instructions and the stack") {
     check(arm_effect(0xe12fff1e), Kind::return_);                // bx lr
     check(arm_effect(0xeafffffe), Kind::jump, 0);                // b .
     check(arm_effect(0xea000001), Kind::jump, 12);
-    check(arm_effect(0x1a000001), Kind::branch);  // bne
-    check(arm_effect(0x012fff1e), Kind::branch);  // bxeq lr
-    check(arm_effect(0xeb000001), Kind::other);   // bl
-    check(arm_effect(0xfa000001), Kind::other);   // blx
-    check(arm_effect(0x08bd8010), Kind::other);   // popeq {r4, pc}
-    check(arm_effect(0xe8bd6010), Kind::other);   // pop {r4, sp, lr}
-    check(arm_effect(0xe3cdd03f), Kind::other);   // bic sp, sp, #63
-    check(arm_effect(0xe04dd003), Kind::other);   // sub sp, sp, r3
-    check(arm_effect(0xe5bcf894), Kind::other);   // ldr pc, [ip, #2196]!
-    check(arm_effect(0xe59f3010), Kind::none);    // ldr r3, [pc, #16]
-    check(arm_effect(0xe58d0004), Kind::none);    // str r0, [sp, #4]
-    check(arm_effect(0xe1a04000), Kind::none);    // mov r4, r0
+    check(arm_effect(0x1a000001), Kind::branch, 12);      // bne
+    check(arm_effect(0x012fff1e), Kind::branch);          // bxeq lr
+    check(arm_effect(0xeb000001), Kind::call);            // bl
+    check(arm_effect(0xfa000001), Kind::call);            // blx
+    check(arm_effect(0xe12fff33), Kind::call);            // blx r3
+    check(arm_effect(0xe12fff13), Kind::indirect);        // bx r3
+    check(arm_effect(0xe16d40f8), Kind::push, 8, 0x30);   // strd r4, [sp, #-8]!
+    check(arm_effect(0xe0cd40d8), Kind::pop, 8, 0x30);    // ldrd r4, [sp], #8
+    check(arm_effect(0xe89b0ff0), Kind::none);            // ldm fp, {r4-fp}
+    check(arm_effect(0xe89ba800), Kind::other);           // ldm fp, {fp, sp, pc}
+    check(arm_effect(0xe88d1001), Kind::none);            // stm sp, {r0, ip}
+    check(arm_effect(0xef000000), Kind::none);            // svc
+    check(arm_effect(0xe320f000), Kind::none);            // nop
+    check(arm_effect(0xf57ff05b), Kind::none);            // dmb ish
+    check(arm_effect(0xf5d1f000), Kind::none);            // pld [r1]
+    check(arm_effect(0x08bd8010), Kind::pop, 8, 0x8010);  // popeq {r4, pc}
+    check(arm_effect(0x08bd0010), Kind::other);           // popeq {r4}
+    check(arm_effect(0xe8bd6010), Kind::other);           // pop {r4, sp, lr}
+    check(arm_effect(0xe3cdd03f), Kind::compute_sp);      // bic sp, sp, #63
+    check(arm_effect(0xe04dd003), Kind::compute_sp);      // sub sp, sp, r3
+    check(arm_effect(0xe5bcf894), Kind::indirect);        // ldr pc, [ip, #2196]!
+    check(arm_effect(0xe59f3010), Kind::none);            // ldr r3, [pc, #16]
+    check(arm_effect(0xe58d0004), Kind::none);            // str r0, [sp, #4]
+    check(arm_effect(0xe1a04000), Kind::none);            // mov r4, r0
 }
 
 TEST_CASE("Thumb instructions and the stack") {
@@ -129,12 +141,16 @@ TEST_CASE("Thumb instructions and the stack") {
     check(one(0x3708), Kind::add_to, 8, 0, 7);     // adds r7, #8
     check(one(0x4770), Kind::return_);             // bx lr
     check(one(0xe7fe), Kind::jump, 0);             // b.n .
-    check(one(0xd101), Kind::branch);              // bne.n
-    check(one(0xb910), Kind::branch);              // cbnz
+    check(one(0xd101), Kind::branch, 6);           // bne.n
+    check(one(0xd0c6), Kind::branch, 4 - 0x74);    // beq.n
+    check(one(0xb910), Kind::branch, 8);           // cbnz
+    check(one(0xbb4b), Kind::branch, 0x56);        // cbnz, from 0x21840 to 0x21896
     check(one(0xbf18), Kind::branch);              // it ne
-    check(one(0x4798), Kind::other);               // blx r3
-    check(one(0xdf00), Kind::other);               // svc
-    check(one(0x449d), Kind::other);               // add sp, r3
+    check(one(0x4798), Kind::call);                // blx r3
+    check(one(0x4718), Kind::indirect);            // bx r3
+    check(one(0xdf00), Kind::none);                // svc
+    check(one(0xde00), Kind::other);               // udf
+    check(one(0x449d), Kind::compute_sp);          // add sp, r3
     check(one(0xbf00), Kind::none);                // nop
     check(one(0x4604), Kind::none);                // mov r4, r0
     check(one(0x9001), Kind::none);                // str r0, [sp, #4]
@@ -152,12 +168,19 @@ TEST_CASE("Thumb instructions and the stack") {
     check(thumb_effect(0xed2d, 0x8b06), Kind::push, 24);            // vpush {d8-d10}
     check(thumb_effect(0xecbd, 0x8b06), Kind::pop, 24);             // vpop {d8-d10}
     check(thumb_effect(0xf7ff, 0xbf06), Kind::jump, 4 - 0x1f4);     // b.w, 0x1f4 back
-    check(thumb_effect(0xf000, 0x80fe), Kind::branch);              // beq.w
-    check(thumb_effect(0xf000, 0xf8dc), Kind::other);               // bl
-    check(thumb_effect(0xf000, 0xe8dc), Kind::other);               // blx
+    check(thumb_effect(0xf000, 0x80fe), Kind::branch, 0x200);       // beq.w
+    check(thumb_effect(0xf47f, 0xaf06), Kind::branch, 4 - 0x1f4);   // bne.w
+    check(thumb_effect(0xf000, 0xf8dc), Kind::call);                // bl
+    check(thumb_effect(0xf000, 0xe8dc), Kind::call);                // blx
+    check(thumb_effect(0xf8dc, 0xf000), Kind::indirect);            // ldr.w pc, [ip]
+    check(thumb_effect(0xe96d, 0x4502), Kind::push, 8, 0x30);       // strd r4, r5, [sp, #-8]!
+    check(thumb_effect(0xe8fd, 0x4502), Kind::pop, 8, 0x30);        // ldrd r4, r5, [sp], #8
+    check(thumb_effect(0xe9dd, 0x3402), Kind::none);                // ldrd r3, r4, [sp, #8]
+    check(thumb_effect(0xe893, 0x0003), Kind::none);                // ldmia r3, {r0, r1}
+    check(thumb_effect(0xf3bf, 0x8f5b), Kind::none);                // dmb ish
     check(thumb_effect(0xe8d0, 0xf000), Kind::other);               // tbb
     check(thumb_effect(0xf8df, 0xf004), Kind::other);               // ldr.w pc, [pc, #4]
-    check(thumb_effect(0xebad, 0x0d03), Kind::other);               // sub.w sp, sp, r3
+    check(thumb_effect(0xebad, 0x0d03), Kind::compute_sp);          // sub.w sp, sp, r3
     check(thumb_effect(0xf8df, 0xa018), Kind::none);                // ldr.w sl, [pc, #24]
     check(thumb_effect(0xf240, 0x0310), Kind::none);                // movw r3
     check(thumb_effect(0xeb00, 0x0040), Kind::none);                // add.w r0, r0, r0, lsl #1

@@ -488,11 +488,16 @@ TEST_CASE("aarch64: link register, pointer authentication, frame records") {
     }
 }
 
-TEST_CASE("ARM: a leaf that no exception passes may still return") {
+TEST_CASE("ARM: code without tables that nobody can follow returns to who called it") {
     World world;
     modules()[1].arch = Arch::arm;
     constexpr std::uint8_t sp = 13, lr = 14, pc = 15;
     modules()[1].entry = 0x1240;  // nothing has a row, as where the index says that it cannot be unwound
+    // At the pc a switch, tbb [r0, r0]; at 0x124c and 0x126c: bl 0x1000, bl 0x1100; at 0x127e: blx r3.
+    modules()[1].memory[0x1010] = std::string("\xd0\xe8\x00\xf0\x00\x00\x00\x00", 8);
+    modules()[1].memory[0x1248] = std::string("\x00\xbf\x00\xbf\xff\xf7\xd8\xfe", 8);
+    modules()[1].memory[0x1268] = std::string("\x00\xbf\x00\xbf\xff\xf7\x48\xff", 8);
+    modules()[1].memory[0x1278] = std::string("\x00\xbf\x00\xbf\x00\xbf\x98\x47", 8);
     Space space({piece()});
     const Stack stack(stack_at, 4, 4);
     Registers start = registers_of(Arch::arm, {{pc, bias + 0x1010}, {sp, stack_at}, {lr, bias + 0x1251}});
@@ -500,7 +505,31 @@ TEST_CASE("ARM: a leaf that no exception passes may still return") {
     CHECK(world.pcs() == Pcs{bias + 0x1010, bias + 0x1250});  // Thumb code
     CHECK(world.walk(start, stack.copy(), space, 1) == StopReason::max_depth);
     CHECK(world.frames.size() == 1);
-    start.set(lr, 0);
+    // Behind a call of another function, a call of who knows whom, no call at all: left over from earlier.
+    for (const std::uint64_t address : {bias + 0x1271, bias + 0x1281, bias + 0x124d, std::uint64_t{0}}) {
+        start.set(lr, address);
+        CHECK(world.walk(start, stack.copy(), space) == StopReason::no_info);
+        CHECK(world.frames.size() == 1);
+    }
+}
+
+TEST_CASE("ARM: a frame by its code is believed when its caller called") {
+    World world;
+    modules()[1].arch = Arch::arm;
+    constexpr std::uint8_t sp = 13, lr = 14, pc = 15;
+    modules()[1].entry = 0x1240;
+    // At the pc: add sp, #8; pop {r4, pc}; at 0x124c: bl.
+    modules()[1].memory[0x1010] = std::string("\x02\xb0\x10\xbd\x00\xbf\x00\xbf", 8);
+    modules()[1].memory[0x1248] = std::string("\x00\xbf\x00\xbf\xff\xf7\xd8\xfe", 8);
+    Space space({piece()});
+    Stack stack(stack_at, 4, 4);
+    stack.put(stack_at + 8, 77).put(stack_at + 12, bias + 0x1251);
+    const Registers start = registers_of(Arch::arm, {{pc, bias + 0x1010}, {sp, stack_at}, {lr, 0}});
+    CHECK(world.walk(start, stack.copy(), space) == StopReason::root);
+    CHECK(world.pcs() == Pcs{bias + 0x1010, bias + 0x1250});
+    CHECK(world.frames[1].found_by == FoundBy::code);
+    CHECK(world.frames[1].sp == stack_at + 16);
+    stack.put(stack_at + 12, bias + 0x124d);
     CHECK(world.walk(start, stack.copy(), space) == StopReason::no_info);
     CHECK(world.frames.size() == 1);
 }
