@@ -163,7 +163,9 @@ ArmEffect arm_effect(std::uint32_t word) {
     const auto reg = static_cast<std::uint8_t>(word >> 12 & 0xf);
     if (word >> 28 == unconditional) {
         const bool barrier = word >> 20 == 0xf57, preload = (word & 0xfd70f000) == 0xf550f000;
-        if (barrier || preload) return {.kind = Kind::none};
+        const bool vectors = word >> 25 == 0x79;  // data processing
+        const bool elements = word >> 24 == 0xf4 && ((word >> 16 & 0xf) != sp || (word & 0xf) == pc);
+        if (barrier || preload || vectors || elements) return {.kind = Kind::none};
         return {.kind = word >> 25 == 0x7d ? Kind::call : Kind::other};  // blx
     }
     if (word >> 28 != always) {

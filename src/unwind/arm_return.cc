@@ -175,37 +175,41 @@ public:
     [[nodiscard]] std::uint64_t alignment() const { return thumb_ ? 2 : 4; }
 
 private:
-    // ARM instructions have a condition in their highest four bits: "always", nearly everywhere, else as a rule that of
-    // their neighbour. In Thumb code these are four bits of any instruction, and in some of it they repeat, too; but that
-    // has calls and what begins and ends functions in it. In front may be another function, in the other state; behind,
-    // constants.
+    // ARM instructions have a condition in their highest four bits: "always", nearly everywhere, and most are no branches
+    // and no transfers of several registers, which are told by the bit below. In Thumb code that is a short branch, but
+    // "always" with the bit is the half of many long instructions. What has other conditions has them in a row, and none
+    // of what calls, begins and ends functions in Thumb code. In front may be another function, in the other state;
+    // behind, constants.
     [[nodiscard]] bool looks_like_arm(std::uint64_t address) const {
-        constexpr unsigned sure_behind = 5, sure_before = 6, likely = 10;
+        constexpr unsigned sure_behind = 9, sure_before = 10, likely = 10;
         const Conditions behind = conditions(address), before = conditions(address - 4 * words);
         if (behind.always_near >= sure_behind || before.always_near >= sure_before) return true;
-        return (behind.repeat >= likely || before.repeat >= likely) && !behind.like_thumb && !before.like_thumb;
+        return (behind.repeat >= likely && !behind.like_thumb) || (before.repeat >= likely && !before.like_thumb);
     }
 
     static constexpr unsigned words = 16, near = 8;
     struct Conditions {
-        unsigned always_near = 0;  // of the `near` words next to the address
-        unsigned repeat = 0;       // "always", or as the one before
+        unsigned always_near = 0;  // of the `near` words next to the address: 2 for each without the bit, 1 with it
+        unsigned repeat = 0;       // words with "always" and without the bit, or with the condition of the one before
         bool like_thumb = false;
     };
     [[nodiscard]] Conditions conditions(std::uint64_t from) const {
+        constexpr std::uint64_t always = 0xe, always_without = 0x1c;  // in the highest four, and five bits
         Conditions found;
-        std::uint64_t last = ~std::uint64_t{0};
+        std::uint64_t last = ~std::uint64_t{0}, last_half = 0;
         for (unsigned i = 0; i < words; ++i) {
             const std::uint64_t word = read_(from + 4 * i, 4).value_or(0);
             if (word == 0) continue;  // between functions, or not there
-            const std::uint64_t condition = word >> 28;
             const bool is_near = from == middle_ ? i < near : i >= words - near;
-            if (condition == 0xe && is_near) ++found.always_near;
-            if (condition == 0xe || condition == last) ++found.repeat;
-            last = condition;
-            for (const std::uint64_t half : {word & 0xffff, word >> 16})  // bx lr; push and pop with lr and pc
+            if (word >> 28 == always && is_near) found.always_near += word >> 27 == always_without ? 2 : 1;
+            if (word >> 27 == always_without || word >> 28 == last) ++found.repeat;
+            last = word >> 28;
+            for (const std::uint64_t half : {word & 0xffff, word >> 16}) {
+                // bx lr; push and pop with lr and pc; bl and blx
                 found.like_thumb |= half == 0x4770 || half >> 8 == 0xb5 || half >> 8 == 0xbd;
-            found.like_thumb |= (word & 0xd000f800) == 0xd000f000;  // bl
+                found.like_thumb |= last_half >> 11 == 0x1e && half >> 14 == 3;
+                last_half = half;
+            }
         }
         return found;
     }

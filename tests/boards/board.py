@@ -85,7 +85,7 @@ class Lab:
             target.parent.mkdir(parents=True, exist_ok=True)
             compiler = f"{kind.triplet}-{'gcc' if source.endswith('.c') else 'g++'}"
             language = [] if source.endswith(".c") else ["-std=c++20"]
-            subprocess.run([compiler, *language, "-O2", "-g", "-funwind-tables", "-static", "-Wl,--build-id", *options, ROOT / source, "-o", target], check=True)
+            subprocess.run([compiler, *language, "-O2", "-g", "-static", "-Wl,--build-id", *options, ROOT / source, "-o", target], check=True)
         return target
 
     def stripped(self, kind, program):

@@ -117,6 +117,8 @@ TEST_CASE("ARM instructions and the stack") {
     check(arm_effect(0xef000000), Kind::none);            // svc
     check(arm_effect(0xe320f000), Kind::none);            // nop
     check(arm_effect(0xf57ff05b), Kind::none);            // dmb ish
+    check(arm_effect(0xf421070d), Kind::none);            // vld1.8 {d0}, [r1]!
+    check(arm_effect(0xf44d070d), Kind::other);           // vst1.8 {d16}, [sp]!
     check(arm_effect(0xf5d1f000), Kind::none);            // pld [r1]
     check(arm_effect(0x08bd8010), Kind::pop, 8, 0x8010);  // popeq {r4, pc}
     check(arm_effect(0x08bd0010), Kind::other);           // popeq {r4}
