@@ -91,11 +91,11 @@ bool decode_stack(Bytes rest, const SampleLayout& layout, SampleRecord& sample) 
     }
     if (layout.stack_bytes != 0) {
         // Room for `size` bytes, of which the first dyn_size were copied; no dyn_size when there is no room. The kernel
-        // makes less room than it was asked for where the record would not fit into 64 KiB.
+        // makes less room than it was asked for where the record would not fit into 64 KiB, or the address space ends.
         const std::uint64_t size = words.number();
         const Bytes room = words.bytes(size);
         const std::uint64_t copied = size != 0 ? words.number() : 0;
-        if (!words.ok() || copied > size || size % sizeof(std::uint64_t) != 0) return false;
+        if (!words.ok() || copied > size) return false;
         sample.stack = room.first(static_cast<std::size_t>(copied));
         sample.stack_cut = size != 0 && copied == size;
     }

@@ -1,32 +1,40 @@
 #include "agent/perf/merge.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <optional>
 
 #include "agent/perf/decode.h"
 
 namespace flamewire::agent {
 
+void RingCursor::copy_out(std::byte* to, std::uint64_t offset, std::size_t bytes) const {
+    const std::size_t first = std::min(bytes, static_cast<std::size_t>(size_ - offset));
+    std::memcpy(to, data_ + offset, first);
+    std::memcpy(to + first, data_, bytes - first);
+}
+
 Bytes RingCursor::peek() {
     if (tail == head) return {};
     const std::uint64_t available = head - tail;
     const std::uint64_t offset = tail & (size_ - 1);
-    // Records are multiples of 8 bytes, so a header never wraps.
-    const auto header = available >= record_header_size && available <= size_ && offset % 8 == 0
-                            ? record_header(Bytes(data_ + offset, record_header_size))
-                            : std::nullopt;
-    if (!header || header->size > available || header->size % 8 != 0) {
+    std::optional<RecordHeader> header;
+    if (available >= record_header_size && available <= size_) {
+        std::array<std::byte, record_header_size> bytes;
+        copy_out(bytes.data(), offset, bytes.size());
+        header = record_header(bytes);
+    }
+    if (!header || header->size < record_header_size || header->size > available) {
         ++broken;
         tail = head;
         return {};
     }
-    if (offset + header->size <= size_) return {data_ + offset, header->size};
+    if (offset + header->size <= size_ && offset % sizeof(std::uint64_t) == 0) return {data_ + offset, header->size};
 
-    copy_.resize(std::max<std::size_t>(copy_.size(), header->size / sizeof(std::uint64_t)));
-    const std::size_t first = static_cast<std::size_t>(size_ - offset);
+    copy_.resize(std::max<std::size_t>(copy_.size(), header->size / sizeof(std::uint64_t) + 1));
     const auto copy = std::as_writable_bytes(std::span(copy_));
-    std::memcpy(copy.data(), data_ + offset, first);
-    std::memcpy(copy.data() + first, data_, header->size - first);
+    copy_out(copy.data(), offset, header->size);
     return copy.first(header->size);
 }
 
