@@ -1,5 +1,6 @@
 // flamewire-agent: reads the command line, forks the command to launch before anything of ours can leak into it, then
 // lives in Session.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netdb.h>
 #include <nss.h>
@@ -34,6 +35,14 @@ using namespace flamewire::agent;
 
 void print(const std::string& text) { (void)write_all(STDOUT_FILENO, as_bytes_view(text)); }
 
+// Descriptors 0 to 2 that a starter left closed: what is opened next would take their numbers, and log lines would go into a
+// session file or to the launched command. An O_PATH descriptor refuses reads and writes like a closed one; commands
+// do not get it.
+void hold_standard_files() {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+        if (::fcntl(fd, F_GETFD) < 0) (void)::open("/", O_PATH | O_CLOEXEC);
+}
+
 // The signals that end the agent, and the end of the launched command, as something to poll.
 UniqueFd signals_as_file() {
     sigset_t set;
@@ -55,6 +64,10 @@ int run(int argc, char** argv) {
         return 0;
     }
     set_verbose(line->options.verbose);
+    if (!read_file("/proc/self/stat", 4096)) {
+        log_line("/proc is not mounted, and without it no process can be watched (try: mount -t proc proc /proc)");
+        return 1;
+    }
     std::optional<LaunchedCommand> command;
     if (!line->options.command.empty()) {
         auto prepared = LaunchedCommand::prepare(line->options.command);
@@ -72,6 +85,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    hold_standard_files();
     // A static glibc would load the machine's own NSS modules for host names; the two that it has built in are enough.
     __nss_configure_lookup("hosts", "files dns");
     return run(argc, argv);

@@ -24,6 +24,7 @@
 #include "agent/commands.h"
 #include "agent/counting.h"
 #include "agent/machine.h"
+#include "agent/names_pace.h"
 #include "agent/perf/event_set.h"
 #include "agent/pipeline/folder.h"
 #include "agent/process/process_table.h"
@@ -163,7 +164,8 @@ private:
     EventSetCounts counts_;               // of all, at the last round
     std::uint64_t lost_told_ = 0;         // of counts_.samples_lost, already in a batch as a loss
     std::uint64_t sideband_from_ns_ = 0;  // older records of processes and maps were seen in the event set before
-    std::uint64_t start_ns_ = 0, last_flush_ns_ = 0, next_flush_ns_ = 0, next_names_ns_ = 0;
+    std::uint64_t start_ns_ = 0, last_flush_ns_ = 0, next_flush_ns_ = 0;
+    NamesPace names_pace_;
     std::optional<std::uint64_t> enable_at_ns_;
     bool something_new_ = false;         // since the last batch
     std::uint64_t pending_samples_ = 0;  // in the folder

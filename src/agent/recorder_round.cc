@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <variant>
 
 #include "agent/event_table.h"
@@ -17,8 +18,6 @@ namespace {
 
 // When nothing happens on the target, the server still hears this often that we live.
 constexpr std::uint64_t heartbeat_ns = 1'000'000'000;
-// A pass over the kernel's symbols costs 30-60 ms of CPU: at most one in this time, whatever is asked.
-constexpr std::uint64_t names_pause_ns = 10'000'000'000;
 constexpr std::uint64_t ns_per_ms = 1'000'000;
 // Events are not opened anew more often than this, …
 constexpr std::uint64_t adapt_pause_ns = 500'000'000;
@@ -26,6 +25,12 @@ constexpr std::uint64_t adapt_pause_ns = 500'000'000;
 constexpr std::uint64_t failed_adapt_pause_ns = 5'000'000'000;
 // How many processes `status` lists.
 constexpr std::size_t most_listed_processes = 64;
+
+std::uint64_t thread_cpu_ns() {
+    timespec used{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(used.tv_nsec);
+}
 
 std::uint64_t time_of(const Record& record) {
     return std::visit([](const auto& one) { return one.time_ns; }, record);
@@ -172,7 +177,7 @@ void Recorder::adapt_stack_modes(std::uint64_t now_ns) {
 void Recorder::flush() {
     const std::uint64_t now = monotonic_ns();
     next_flush_ns_ = now + plan_.settings.interval_ms * ns_per_ms;
-    if (names_wanted_ && now >= next_names_ns_ && !processes_.kernel_symbols_begun()) begin_kernel_names();
+    if (names_wanted_ && names_pace_.may_begin(now) && !processes_.kernel_symbols_begun()) begin_kernel_names();
     gather(now);
     if (epoch_wanted_.exchange(false)) folder_->begin_epoch();
     const bool room = push_held();
@@ -251,13 +256,15 @@ wire::AgentStats Recorder::own_cost() const {
 
 void Recorder::begin_kernel_names() {
     names_wanted_ = false;
-    next_names_ns_ = monotonic_ns() + names_pause_ns;
+    names_pace_.begin(monotonic_ns());
     std::vector<std::uint64_t> addresses = folder_->unnamed_kernel_addresses();
     if (!addresses.empty()) processes_.begin_kernel_symbols(std::move(addresses));
 }
 
 void Recorder::advance_kernel_names(std::uint64_t deadline_ns) {
+    const std::uint64_t before = thread_cpu_ns();
     const std::vector<TargetSymbol> symbols = processes_.advance_kernel_symbols(deadline_ns);
+    names_pace_.spend(monotonic_ns(), thread_cpu_ns() - before);
     if (symbols.empty()) return;
     folder_->add_symbols(symbols);
     something_new_ = true;

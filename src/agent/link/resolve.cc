@@ -43,7 +43,8 @@ Result<Endpoints> look_up(const std::string& host, std::uint16_t port) {
     const int failure = ::getaddrinfo(host.c_str(), service.c_str(), &hints, &found);
     if (failure != 0) {
         const char* reason = failure == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(failure);
-        return fail(ErrorCode::not_found, "the name " + host + " cannot be resolved: " + reason);
+        return fail(ErrorCode::not_found,
+                    "the name " + host + " cannot be resolved: " + reason + "; give its address where there is no DNS");
     }
     Endpoints endpoints;
     for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {

@@ -108,7 +108,7 @@ Result<bool> ThreadEventSet::open_rings() {
     const std::vector<std::uint32_t> cpus = online_cpus(real_sysfs());
     RingDemand demand = ring_demand();
     demand.cpus = cpus.size();
-    const auto page_size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    const std::uint64_t page_size = kernel_.page_size;
     RingPages pages = ring_pages_for(demand, page_size);
     if (options_.ring_pages > 0) pages.sample = std::bit_floor(options_.ring_pages);
     if (options_.choice.events.empty()) pages.sample = 1;

@@ -73,6 +73,11 @@ void ThreadEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
             owners_.forget_all();
         else
             lost_seen_ += lost->count;
+        if (!capabilities_.format_lost)
+            say("loss-lower-bound",
+                "This kernel does not count what it loses (Linux 6.0 does): losses after the last record of a full "
+                "ring are "
+                "not in the number.");
     } else if (!std::holds_alternative<ThrottleRecord>(record_)) {
         if (copies_[merged.ring].is_copy(record_, origin)) return;
         on_sideband(merged);

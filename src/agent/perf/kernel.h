@@ -4,6 +4,7 @@
 
 #include <linux/perf_event.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +32,8 @@ struct Kernel {
     std::function<std::optional<std::int64_t>(const std::string& name)> sysctl;
     // As open, into the group of `leader` (-1: it leads one itself).
     std::function<int(perf_event_attr& attr, pid_t pid, int cpu, int leader)> open_in_group = {};
+    // Bytes of a page, the unit of rings: 4, 16 or 64 KiB on 64-bit Arm.
+    std::uint64_t page_size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 };
 
 // The real one.

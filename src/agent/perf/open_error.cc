@@ -10,6 +10,9 @@ namespace {
 
 constexpr std::string_view remedy_capabilities = "setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent";
 
+// ENOTSUPP of the kernel, which is none of user space's: drivers of PMUs have returned it.
+constexpr int kernel_enotsupp = 524;
+
 Explanation explain_refused(const OpenFailure& failure) {
     if (failure.pid != 0)
         return {ErrorCode::permission,
@@ -48,6 +51,7 @@ Explanation explain_open_failure(const OpenFailure& failure) {
                 "this kernel has no perf_event_open (it is built without CONFIG_PERF_EVENTS, or a sandbox hides it)",
                 {}};
         case EOPNOTSUPP:
+        case kernel_enotsupp:
             return {ErrorCode::unsupported,
                     fmt::format(
                         "event {} cannot be sampled here: its counter has no overflow interrupt, or not in this mode",

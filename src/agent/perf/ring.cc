@@ -1,7 +1,6 @@
 #include "agent/perf/ring.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <utility>
 
@@ -15,12 +14,11 @@ Ring::Ring(perf_event_mmap_page* page, std::uint64_t mapped, std::uint64_t page_
 
 Result<Ring> Ring::map(int fd, std::uint32_t pages, const Kernel& kernel) {
     // One page of positions in front of the data.
-    const auto page_size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-    const std::uint64_t bytes = (std::uint64_t{pages} + 1) * page_size;
+    const std::uint64_t bytes = (std::uint64_t{pages} + 1) * kernel.page_size;
     int error = 0;
     void* address = kernel.map(fd, static_cast<std::size_t>(bytes), error);
     if (!address) return fail_errno("map a perf ring", -error);
-    return Ring(static_cast<perf_event_mmap_page*>(address), bytes, page_size);
+    return Ring(static_cast<perf_event_mmap_page*>(address), bytes, kernel.page_size);
 }
 
 Ring::Ring(Ring&& other) noexcept

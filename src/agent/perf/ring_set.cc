@@ -1,7 +1,5 @@
 #include "agent/perf/ring_set.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -77,8 +75,7 @@ Result<bool> RingSet::open_all(std::span<const std::uint32_t> cpus, RingPages pa
 
 Result<bool> RingSet::open_cpu(std::uint32_t cpu, RingPages pages, const Capabilities& capabilities) {
     for (const std::uint32_t count : {pages.sample, pages.sideband}) {
-        const auto page_size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-        perf_event_attr attr = owner_attr(count * page_size, capabilities);
+        perf_event_attr attr = owner_attr(count * kernel_.page_size, capabilities);
         const int fd = kernel_.open(attr, 0, static_cast<int>(cpu));
         if (fd < 0) return std::unexpected(open_error({-fd, "of a ring", 0, capabilities.paranoid}));
         owners_.push_back(fd);

@@ -150,11 +150,18 @@ ResolvedAddress ProcessTable::resolve(ProcessHandle handle, std::uint64_t addres
 
 void ProcessTable::State::read_kernel_base() {
     kernel_read = true;
-    const KernelBase base = agent::read_kernel_base(options.proc_root).value_or(KernelBase{});
+    const std::optional<KernelBase> table = agent::read_kernel_base(options.proc_root);
+    const KernelBase base = table.value_or(KernelBase{});
     kernel_text = base.address;
     kernel_hidden = kernel_text == 0;
     std::string build_id;
-    if (kernel_hidden) {
+    if (!table) {
+        notices.push_back(
+            {"kernel-names-missing",
+             "/proc/kallsyms is missing or empty (a kernel without CONFIG_KALLSYMS, or a sandbox): kernel "
+             "frames are shown as raw addresses",
+             {}});
+    } else if (kernel_hidden) {
         // Without a base our addresses are this boot's own: no build-id, so that nobody looks them up in a vmlinux.
         notices.push_back(
             {"kernel-names-hidden",

@@ -59,6 +59,32 @@ TEST_CASE("pages of 64 KiB") {
     CHECK(modules.address_of(arm, 0x1'0010) == 0x21'0010);  // same page, before p_offset
 }
 
+TEST_CASE("a mapping begins and ends at pages, whatever their size") {
+    // As linkers lay files out for 64 KiB pages: offset and address agree in the last 16 bits.
+    struct Case {
+        std::uint64_t page, first, last;  // file offsets of the mapping that the loader makes of [0x15800, 0x18800)
+    };
+    const Case kernel =
+        GENERATE(Case{4'096, 0x1'5000, 0x1'9000}, Case{16'384, 0x1'4000, 0x1'c000}, Case{65'536, 0x1'0000, 0x2'0000});
+    INFO(kernel.page);
+    FakeProc proc;
+    proc.write("root/app", make_elf({{0, 0, 0x800, false}, {0x1'5800, 0x21'5800, 0x3000, true}}, "paged"));
+    proc.link("proc/42/root", proc.path("root"));
+    ModuleCache modules(proc.root(), kernel.page);
+    const ModuleHandle app = modules.of_file(mapped(42, "/app"));
+    REQUIRE(app != 0);
+    constexpr std::uint64_t base = 0x5555'0000'0000;
+    const std::uint64_t start = base + 0x20'0000 + kernel.first;
+    const Mapping mapping{start, start + (kernel.last - kernel.first), kernel.first, app};
+    for (const std::uint64_t address : {start, base + 0x21'5800, base + 0x21'87ff, mapping.end - 1}) {
+        const unwind::CodePiece piece = modules.piece_at(mapping, address);
+        CHECK(piece.bias == base);
+        CHECK((piece.start == mapping.start && piece.end == mapping.end));
+    }
+    CHECK(modules.address_of(app, kernel.first) == 0x20'0000 + kernel.first);
+    CHECK(modules.address_of(app, kernel.last) == kernel.last);  // nothing of it is mapped
+}
+
 TEST_CASE("one build-id is one module, whatever its names") {
     FakeProc proc;
     proc.write("root/a", make_elf({{0, 0x400000, 0x1000}}, "same"));

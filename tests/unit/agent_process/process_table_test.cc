@@ -451,6 +451,19 @@ TEST_CASE("kernel names that are hidden are said to be, once") {
     CHECK(kernel_symbols(target.table, {resolved.address}).empty());
 }
 
+TEST_CASE("a kernel without a table of names, or one that a sandbox empties, is said to be that") {
+    Target target;
+    const bool empty = GENERATE(false, true);
+    if (empty) target.proc.write("proc/kallsyms", "");
+    const ResolvedAddress resolved = target.table.resolve_kernel(0xffffffff81000150);
+    CHECK(resolved.address == 0xffffffff81000150);
+    (void)target.table.resolve_kernel(0xffffffff81000250);
+    const auto notices = target.table.take_notices();
+    REQUIRE(notices.size() == 1);
+    CHECK(notices[0].code == "kernel-names-missing");
+    CHECK(notices[0].text.find("/proc/kallsyms is missing or empty") == 0);
+}
+
 TEST_CASE("what ended long ago is forgotten, what lives is not") {
     Target target;
     target.live(42);

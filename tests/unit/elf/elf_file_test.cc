@@ -239,6 +239,15 @@ TEST_CASE("file offsets to virtual addresses") {
     const std::vector<Segment> text_only = {{1, 5, 0x540, 0x11540, 0x2000, 0x2000}};
     CHECK(vaddr_of_offset(text_only, 0x500, 4096) == 0x11500u);
     CHECK_FALSE(vaddr_of_offset(text_only, 0x500, 0));
+    // The larger the page, the more of the file is mapped with the segment: 0x540 + 0x2000 ends in the first 16 KiB.
+    for (const std::uint64_t page : {16'384, 65'536}) {
+        CHECK(vaddr_of_offset(text_only, 0, page) == 0x11000u);
+        CHECK(vaddr_of_offset(text_only, page - 1, page) == 0x11000u + page - 1);
+        CHECK_FALSE(vaddr_of_offset(text_only, page, page));
+        // What another segment really has is that one's.
+        CHECK(vaddr_of_offset(segments, 0x53f, page) == 0x1053fu);
+        CHECK(vaddr_of_offset(segments, 0x540, page) == 0x11540u);
+    }
 }
 
 }  // namespace
