@@ -39,7 +39,7 @@ constexpr Endpoint endpoints[] = {
     {"/api/agent/command", Api::Way::agent, "POST"},
     {"/api/stop", Api::Way::agent, "GET POST"},
     {"/api/config", Api::Way::worker, "GET PATCH"},
-    {"/api/config/toolchain", Api::Way::worker, "POST"},
+    {"/api/config/toolchain", Api::Way::worker, "GET POST"},
 };
 
 // Paths with an id at the end.

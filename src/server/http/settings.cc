@@ -48,22 +48,4 @@ SourceConfig source_config(const SettingsValues& values) {
     return config;
 }
 
-std::string Settings::sysroot_of_toolchain(std::string_view prefix) {
-    // "/opt/x/bin/arm-linux-gnueabihf-" or "arm-linux-gnueabihf-": the triplet without the dash.
-    const fs::path path(prefix);
-    std::string triplet = path.filename().string();
-    while (triplet.ends_with('-')) triplet.pop_back();
-    if (triplet.empty()) return {};
-    std::vector<fs::path> places;
-    if (path.has_parent_path()) {
-        const fs::path root = path.parent_path().parent_path();
-        places = {root / triplet / "sysroot", root / triplet / "libc", root / "sysroot"};
-    }
-    places.push_back(fs::path("/usr") / triplet);
-    std::error_code ignored;
-    for (const fs::path& place : places)
-        if (fs::is_directory(place, ignored)) return place.string();
-    return {};
-}
-
 }  // namespace flamewire::server

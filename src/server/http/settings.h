@@ -14,11 +14,12 @@
 namespace flamewire::server {
 
 struct SettingsValues {
-    std::vector<std::string> binaries;
+    std::vector<std::string> binaries{};
     std::string source_dir = ".";
-    std::vector<std::string> path_map;  // FROM=TO
-    std::string sysroot;
+    std::vector<std::string> path_map{};  // FROM=TO
+    std::string sysroot{};
     bool inlines = true;
+    std::string toolchain_prefix{};  // what the sysroot was taken from, when it was; only shown
 };
 
 // {FROM, TO}; invalid with a sentence otherwise.
@@ -39,9 +40,6 @@ public:
         const std::lock_guard lock(mutex_);
         values_ = std::move(values);
     }
-    // Of a cross compiler, as PREFIX-gcc -print-sysroot knows it; we do not run it: the usual places beside it. Empty
-    // when none is there.
-    static std::string sysroot_of_toolchain(std::string_view prefix);
 
 private:
     mutable std::mutex mutex_;
