@@ -99,6 +99,9 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
         ->allow_extra_args(false);
     app.add_option("--binary", options.settings.binaries, "unstripped file to take symbols from (repeatable)")
         ->allow_extra_args(false);
+    app.add_option("--map", options.settings.maps, "GNU ld's map of a file without symbols (repeatable)")
+        ->type_name("[MODULE=]FILE")
+        ->allow_extra_args(false);
     app.add_option("--source-dir", options.settings.source_dir, "root of the sources")->capture_default_str();
     app.add_option("--path-map", options.settings.path_map, "rewrite compile-time paths (repeatable)")
         ->type_name("FROM=TO")

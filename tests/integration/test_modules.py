@@ -58,3 +58,41 @@ def test_the_sysroot_of_a_toolchain_live_and_in_replay(start, tmp_path):
     told.stop()
     silent = start.server("--toolchain-prefix", tmp_path / "none-", name="silent", data_dir=server.data_dir)
     assert "none-gcc cannot be started" in silent.err and "--sysroot" in silent.err
+
+
+def test_a_linker_map_names_a_program_without_symbols(start, tmp_path):
+    """A map given while it runs, for the module that its name or MODULE= says; used for none is said, too."""
+    source = tmp_path / "spin.c"
+    source.write_text("""
+static __attribute__((noinline)) void hidden(unsigned long n) { for (volatile unsigned long i = 0; i < n; ++i) {} }
+__attribute__((noinline)) void shown(unsigned long n) { for (volatile unsigned long i = 0; i < n; ++i) {} }
+int main(void) { for (;;) { hidden(1000000); shown(1000000); } }
+""")
+    program = tmp_path / "spin"
+    subprocess.run(["cc", "-O1", "-ffunction-sections", "-fno-omit-frame-pointer", "-s", source, "-o", program, f"-Wl,-Map={tmp_path / 'other.map'}"], check=True, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
+    server = start.server()
+    workload = start.process("spin", [program])
+    start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", workload.pid, "--frequency", 499)
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 300, 30, "samples")
+    text = (tmp_path / "other.map").read_text()
+    (tmp_path / "other.map").write_text(text.replace(f"OUTPUT({program} ", "OUTPUT(elsewhere "))
+
+    def give(**change):
+        status, _, answer = server.request("PATCH", "/api/config", body=change)
+        assert status == 200, answer
+        return answer
+
+    assert server.request("PATCH", "/api/config", body={"map": str(source)})[0] == 400
+    answer = give(map=str(tmp_path / "other.map"))
+    assert answer["maps"] == [str(tmp_path / "other.map")] and any("used for no module" in note for note in answer["notes"]), answer
+    assert not {"hidden", "shown"} & names(server)
+    answer = give(maps=[f"spin={tmp_path / 'other.map'}"])
+    assert answer["notes"] == [f"{tmp_path / 'other.map'} is used for {program}"]
+    wait_until(lambda: {"hidden", "shown", "main"} <= names(server), 30, "names of the map")
+    module = module_of(server, "spin")
+    assert module["quality"] == "linker_map" and "no lines" in module["problem"] and "--binary" in module["remedy"], module
+    give(map="")
+    wait_until(lambda: not {"hidden", "shown"} & names(server), 30, "no names")
+    (tmp_path / "other.map").rename(tmp_path / "spin.map")  # beside the file: found by itself
+    give(map="")
+    wait_until(lambda: {"hidden", "shown", "main"} <= names(server), 30, "names of the map beside")

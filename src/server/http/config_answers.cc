@@ -41,6 +41,14 @@ Result<bool> change(SettingsValues& values, std::string_view name, const rapidjs
             values.binaries.clear();
         else if (std::find(values.binaries.begin(), values.binaries.end(), binary) == values.binaries.end())
             values.binaries.push_back(binary);
+    } else if (name == "maps") {
+        values.maps = TRY(texts(value, name));
+    } else if (name == "map") {
+        const std::string map = TRY(text(value, name));
+        if (map.empty())
+            values.maps.clear();
+        else if (std::find(values.maps.begin(), values.maps.end(), map) == values.maps.end())
+            values.maps.push_back(map);
     } else if (name == "source_dir") {
         values.source_dir = TRY(text(value, name));
     } else if (name == "path_map") {
@@ -107,7 +115,7 @@ Answer Api::apply(SettingsValues values) {
     return config_answer(values, &notes);
 }
 
-// Which module of a running session each given binary is for, or why it is for none.
+// Which module of a running session each given binary and map is for, or why it is for none.
 std::vector<std::string> Api::notes_about(const SettingsValues& values) {
     std::vector<std::string> notes;
     std::vector<profile::Module> modules;
@@ -126,6 +134,20 @@ std::vector<std::string> Api::notes_about(const SettingsValues& values) {
                                             report.problem.empty() ? "" : ": ", report.problem));
         }
     }
+    for (const std::string& text : values.maps) {
+        const auto map = parse_map(text);
+        bool used = false;
+        for (const profile::Module& module : modules) {
+            if (!map || symbolizer_.report(module.identity).map_file != map->file) continue;
+            used = true;
+            notes.push_back(fmt::format("{} is used for {}", map->file, module.identity.path));
+        }
+        if (!used && map && !modules.empty())
+            notes.push_back(
+                fmt::format("{} is used for no module of a running session: each has symbols of its own or "
+                            "another name; MODULE=FILE says which one it is for",
+                            map->file));
+    }
     std::sort(notes.begin(), notes.end());
     notes.erase(std::unique(notes.begin(), notes.end()), notes.end());
     return notes;
@@ -135,6 +157,7 @@ Answer Api::config_answer(const SettingsValues& values, const std::vector<std::s
     JsonWriter json;
     json.object();
     json.texts("binaries", values.binaries);
+    json.texts("maps", values.maps);
     json.member("source_dir", values.source_dir);
     json.texts("path_map", values.path_map);
     json.member("sysroot", values.sysroot);

@@ -18,12 +18,15 @@ struct SettingsValues {
     std::string source_dir = ".";
     std::vector<std::string> path_map{};  // FROM=TO
     std::string sysroot{};
+    std::vector<std::string> maps{};  // FILE or MODULE=FILE
     bool inlines = true;
     std::string toolchain_prefix{};  // what the sysroot was taken from, when it was; only shown
 };
 
 // {FROM, TO}; invalid with a sentence otherwise.
 Result<std::pair<std::string, std::string>> parse_path_map(std::string_view text);
+// "app.map", or "libapp.so=build/app.map"; the file must be there when there is a module before it.
+Result<symbol::MapFile> parse_map(const std::string& text);
 // invalid with a sentence when a file or a directory is not there.
 Result<bool> check(const SettingsValues& values);
 symbol::Config symbol_config(const SettingsValues& values);

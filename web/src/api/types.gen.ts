@@ -1089,6 +1089,9 @@ export interface paths {
                         binaries?: string[];
                         /** @description adds one; the empty string clears all */
                         binary?: string;
+                        maps?: string[];
+                        /** @description adds one, FILE or MODULE=FILE; the empty string clears all */
+                        map?: string;
                         source_dir?: string;
                         path_map?: string[];
                         /** @description the empty string clears it */
@@ -1337,7 +1340,7 @@ export interface components {
             kind: "file" | "kernel" | "vdso" | "jit";
             build_id: string;
             /** @enum {string} */
-            quality: "none" | "dynamic_symbols" | "symbols" | "debug_info" | "pending";
+            quality: "none" | "linker_map" | "dynamic_symbols" | "symbols" | "debug_info" | "pending";
             file: string;
             problem: string;
             remedy: string;
@@ -1605,6 +1608,8 @@ export interface components {
         };
         Config: {
             binaries: string[];
+            /** @description linker maps: FILE or MODULE=FILE */
+            maps: string[];
             source_dir: string;
             /** @description FROM=TO */
             path_map: string[];
