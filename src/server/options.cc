@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "server/source/toolchain.h"
+
 namespace flamewire::server {
 namespace {
 
@@ -19,19 +21,19 @@ Result<std::uint16_t> parse_port(std::string_view text, unsigned least) {
 }
 
 // What CLI11 leaves to us: texts into values, with the option's name in the sentence.
-Result<bool> finish(Options& options, const std::vector<std::string>& agents, const std::string& toolchain_prefix) {
+Result<bool> finish(Options& options, const std::vector<std::string>& agents) {
     for (const std::string& text : agents) options.agents.push_back(TRY(parse_agent_address(text)));
     for (const std::string& map : options.settings.path_map)
         if (!parse_path_map(map)) return fail(ErrorCode::invalid, fmt::format("--path-map takes FROM=TO, not {}", map));
     if (options.max_samples < 1000) return fail(ErrorCode::invalid, "--max-samples is at least 1000");
-    if (!toolchain_prefix.empty() && options.settings.sysroot.empty()) {
-        options.settings.sysroot = Settings::sysroot_of_toolchain(toolchain_prefix);
+    if (const std::string& prefix = options.settings.toolchain_prefix;
+        !prefix.empty() && options.settings.sysroot.empty()) {
+        // A server without names is better than none: said, and it goes on.
+        auto sysroot = sysroot_of_toolchain(prefix);
         options.remarks.push_back(
-            options.settings.sysroot.empty()
-                ? fmt::format("--toolchain-prefix {}: no sysroot is found beside it; give it with --sysroot",
-                              toolchain_prefix)
-                : fmt::format("--toolchain-prefix {}: its sysroot {} is used", toolchain_prefix,
-                              options.settings.sysroot));
+            fmt::format("--toolchain-prefix {}: {}", prefix,
+                        sysroot ? fmt::format("its sysroot {} is used", *sysroot) : sysroot.error().message));
+        options.settings.sysroot = std::move(sysroot).value_or(std::string{});
     }
     TRY(check(options.settings));
     if (options.data_dir.empty()) options.data_dir = default_data_dir();
@@ -77,7 +79,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     ParsedOptions parsed;
     Options& options = parsed.options;
     std::vector<std::string> agents;
-    std::string addr2line, readelf, toolchain_prefix;
+    std::string addr2line, readelf;
     bool version = false;
 
     CLI::App app(
@@ -97,6 +99,9 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
         ->allow_extra_args(false);
     app.add_option("--binary", options.settings.binaries, "unstripped file to take symbols from (repeatable)")
         ->allow_extra_args(false);
+    app.add_option("--map", options.settings.maps, "GNU ld's map of a file without symbols (repeatable)")
+        ->type_name("[MODULE=]FILE")
+        ->allow_extra_args(false);
     app.add_option("--source-dir", options.settings.source_dir, "root of the sources")->capture_default_str();
     app.add_option("--path-map", options.settings.path_map, "rewrite compile-time paths (repeatable)")
         ->type_name("FROM=TO")
@@ -105,7 +110,9 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     app.add_flag("--inline,!--no-inline", options.settings.inlines, "show inlined functions (default: on)");
     app.add_option("--max-samples", options.max_samples, "rows in memory for each session; older ones become coarser")
         ->capture_default_str();
-    app.add_option("--toolchain-prefix", toolchain_prefix, "prefix of a cross compiler: its sysroot is used");
+    app.add_option("--toolchain-prefix", options.settings.toolchain_prefix,
+                   "prefix of a cross compiler: its sysroot is used (runs PREFIXgcc -print-sysroot, once)")
+        ->type_name("PREFIX");
     app.add_option("--addr2line", addr2line, "not needed: symbols are read in process");
     app.add_option("--readelf", readelf, "not needed: files are read in process");
     app.add_flag("--verbose", options.verbose, "log more");
@@ -126,7 +133,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     }
     if (!addr2line.empty()) options.remarks.emplace_back("--addr2line is not needed: symbols are read in process");
     if (!readelf.empty()) options.remarks.emplace_back("--readelf is not needed: files are read in process");
-    if (auto finished = finish(options, agents, toolchain_prefix); !finished) {
+    if (auto finished = finish(options, agents); !finished) {
         parsed.message = fmt::format("flamewire-server: {} (see --help)\n", finished.error().message);
         parsed.exit_code = 2;
     }

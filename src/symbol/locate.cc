@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/hex.h"
+#include "base/rooted_path.h"
 
 namespace flamewire::symbol {
 namespace {
@@ -94,6 +95,7 @@ public:
             try_paths();
         if (!satisfied()) try_build_id_tree();
         if (!satisfied()) try_debug_link();
+        if (!satisfied()) try_debug_names();
         describe();
         return std::move(files_);
     }
@@ -143,7 +145,15 @@ private:
 
     void try_path(const std::string& path) {
         if (satisfied() || !note(path)) return;
-        if (const auto found = identify(path)) offer(path, *found, false);
+        const std::string file = on_disk(path);
+        if (const auto found = identify(file)) offer(file, *found, false);
+    }
+
+    // Links inside of the sysroot mean the target's root, not this machine's.
+    [[nodiscard]] std::string on_disk(const std::string& path) const {
+        const std::string& root = config_.sysroot;
+        if (root.empty() || !path.starts_with(root)) return path;
+        return path_in_root(root, std::string_view(path).substr(root.size()));
     }
 
     // Debug files named by build-id: DIR/.build-id/ab/cdef….debug; without .debug it is the module itself.
@@ -156,7 +166,7 @@ private:
                 const std::string path =
                     fmt::format("{}/.build-id/{}/{}{}", place, hex.substr(0, 2), hex.substr(2), suffix);
                 if (satisfied() || !note(path)) continue;
-                if (const auto found = identify(path); found && found->build_id == id) use_debug(path);
+                offer_debug(on_disk(path), id);
             }
     }
 
@@ -167,12 +177,14 @@ private:
         if (!link) return;
         const std::string beside = folder(files_.report.file);
         std::vector<std::string> places = {beside, beside + "/.debug"};
+        // Of a file of the sysroot, where it is on the target.
+        const bool of_sysroot = !config_.sysroot.empty() && beside.starts_with(config_.sysroot);
         for (const std::string& place : debug_places()) {
-            places.push_back(place + beside);
+            places.push_back(place + (of_sysroot ? beside.substr(config_.sysroot.size()) : beside));
             if (path_.starts_with('/')) places.push_back(place + folder(path_));
         }
         for (const std::string& place : places) {
-            const std::string path = place + "/" + link->name;
+            const std::string path = on_disk(place + "/" + link->name);
             if (satisfied() || path == files_.report.file || !note(path)) continue;
             const auto found = identify(path);
             if (!found) continue;
@@ -182,6 +194,21 @@ private:
             else
                 refuse(fmt::format("{} is not the debug info of {}: its checksum differs", path, files_.report.file));
         }
+    }
+
+    // Where SDKs keep debug files when there is no module with a link to them (a root file system that holds the debug
+    // files alone). Nothing but the build-id says that it is the right one.
+    void try_debug_names() {
+        if (module_.build_id.empty() || module_.kind != ModuleKind::file || !path_.starts_with('/')) return;
+        const std::string name = file_name(path_);
+        std::vector<std::string> places = {folder(path_) + "/.debug/" + name};
+        if (!config_.sysroot.empty()) places.push_back(config_.sysroot + places.front());
+        for (const std::string& place : debug_places()) {
+            places.push_back(place + path_ + ".debug");
+            places.push_back(place + path_);
+        }
+        for (const std::string& place : places)
+            if (!satisfied() && note(place)) offer_debug(on_disk(place), module_.build_id);
     }
 
     [[nodiscard]] std::vector<std::string> debug_places() const {
@@ -217,6 +244,14 @@ private:
         files_.report.quality = quality;
         files_.report.file = path;
         main_build_id_ = found.build_id;
+    }
+
+    void offer_debug(const std::string& path, const std::string& build_id) {
+        const auto found = identify(path);
+        if (!found) return;
+        if (found->build_id == build_id) return use_debug(path);
+        refuse(fmt::format("build-id mismatch: the debug file {} has {}, the target runs {}", path,
+                           short_id(found->build_id), short_id(build_id)));
     }
 
     void use_debug(const std::string& path) {

@@ -4,6 +4,7 @@
 
 #include "symbol/demangle.h"
 #include "symbol/kernel.h"
+#include "symbol/map_lookup.h"
 #include "symbol/plt.h"
 #include "symbol/vdso.h"
 
@@ -30,6 +31,32 @@ Module::Module(const ModuleIdentity& identity, const Config& config)
 void Module::open_files(const ModuleIdentity& identity, const Config& config) {
     files_ = locate(identity, config);
     index(config);
+    if (files_.report.quality <= Quality::dynamic_symbols) open_map(identity, config);
+}
+
+// A stripped file may still have dynamic symbols: they stay in front of the map's names.
+void Module::open_map(const ModuleIdentity& identity, const Config& config) {
+    std::optional<FoundMap> found = map_of(identity, files_.main ? files_.report.file : std::string(), config.maps);
+    if (!found) return;
+    const bool arm = found->map.arm;
+    if (arm) address_mask_ = ~std::uint64_t{1};
+    for (const MapSymbol& symbol : found->map.symbols) {
+        if (files_.main ? !files_.main->is_code(symbol.address) : !symbol.text) continue;
+        const std::uint64_t address = arm ? symbol.address & ~std::uint64_t{1} : symbol.address;
+        map_symbols_.add(address, symbol.size, address, symbol.name);
+    }
+    map_symbols_.sort();
+    ModuleReport& report = files_.report;
+    const std::string before = report.problem.empty() ? "" : " (" + report.problem + ")";
+    if (map_symbols_.size() == 0) {
+        report.problem =
+            "the linker map " + found->file + " names no code of this file: it is of another link" + before;
+        return;
+    }
+    report.quality = Quality::linker_map;
+    report.map_file = std::move(found->file);
+    report.problem = "names come from the linker map " + report.map_file +
+                     ": no lines, no inlined functions, and local functions only where each has a section" + before;
 }
 
 // A vmlinux of the same build has lines; without one, this machine's kernel names itself.
@@ -92,8 +119,12 @@ void Module::index(const Config& config) {
 
 std::uint32_t Module::symbol_name(std::uint32_t symbol) {
     std::optional<std::uint32_t>& name = symbol_names_[symbol];
-    if (!name) name = strings_.intern(demangle_ ? demangle(symbols_.name(symbol)) : std::string(symbols_.name(symbol)));
+    if (!name) name = name_of(symbols_, symbol);
     return *name;
+}
+
+std::uint32_t Module::name_of(const SymbolTable& table, std::uint32_t symbol) {
+    return strings_.intern(demangle_ ? demangle(table.name(symbol)) : std::string(table.name(symbol)));
 }
 
 // What the symbol table knows about the outermost of the frames from `first` on: the linker's name of the function that
@@ -101,7 +132,13 @@ std::uint32_t Module::symbol_name(std::uint32_t symbol) {
 // debug info.
 void Module::add_symbol(std::uint64_t vaddr, std::size_t first, std::vector<IndexedFrame>& frames) {
     const std::uint32_t symbol = symbols_.find(vaddr);
-    if (symbol == SymbolTable::none) return;
+    if (symbol == SymbolTable::none) {
+        const std::uint32_t named = map_symbols_.find(vaddr);
+        if (named == SymbolTable::none) return;
+        if (frames.size() == first) frames.emplace_back();
+        frames.back().function = name_of(map_symbols_, named);
+        return;
+    }
     if (frames.size() == first) frames.emplace_back();
     frames.back().function = symbol_name(symbol);
     if (frames.back().file == 0) frames.back().file = strings_.intern(symbols_.file(symbol));

@@ -31,12 +31,15 @@ private:
     void open_kernel(const ModuleIdentity& identity, const Config& config);
     void open_vdso(const ModuleIdentity& identity);
     void index(const Config& config);
+    void open_map(const ModuleIdentity& identity, const Config& config);
     std::uint32_t symbol_name(std::uint32_t symbol);
+    std::uint32_t name_of(const SymbolTable& table, std::uint32_t symbol);
     void add_symbol(std::uint64_t vaddr, std::size_t first, std::vector<IndexedFrame>& frames);
 
     StringPool strings_;
     ModuleFiles files_;
     SymbolTable symbols_;
+    SymbolTable map_symbols_;                                 // of a linker map: where symbols_ has nothing
     std::vector<std::optional<std::uint32_t>> symbol_names_;  // by symbol: its name in the string pool, once asked for
     std::unique_ptr<DwarfIndex> dwarf_;
     std::uint64_t base_ = 0;  // ELF address of what addresses are relative to: a vmlinux's _text, else 0

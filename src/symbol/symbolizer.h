@@ -47,13 +47,14 @@ struct Resolved {
 };
 
 // From worst to best: a better file that is found later replaces a worse one.
-enum class Quality : std::uint8_t { none, dynamic_symbols, symbols, debug_info };
+enum class Quality : std::uint8_t { none, linker_map, dynamic_symbols, symbols, debug_info };
 
 // What is known of a module's symbols, for people: which file, how good, why not better.
 struct ModuleReport {
     Quality quality = Quality::none;
     std::string file;                // used; empty when none
     std::string debug_file;          // separate debug info, when used
+    std::string map_file;            // linker map, when used
     std::string problem;             // one sentence ("build-id mismatch: …"); empty when all is well
     std::string remedy;              // what to configure; may be empty
     std::vector<std::string> tried;  // places looked at, in order
@@ -63,10 +64,17 @@ struct PathMap {
     std::string from, to;
 };
 
+// A linker map for the module of that name or path; without one for the module that the map's own name or its OUTPUT
+// says.
+struct MapFile {
+    std::string module, file;
+};
+
 struct Config {
     std::vector<std::string> binaries;  // --binary: unstripped files, matched by build-id, else by file name
     std::string sysroot;
     std::vector<PathMap> path_maps;
+    std::vector<MapFile> maps;  // --map: for modules that have no symbol table
     std::vector<std::string> debug_directories = {"/usr/lib/debug"};
     bool inlines =
         true;  // else one frame an address: the function that the linker knows, at the line of its outermost call

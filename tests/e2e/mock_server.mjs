@@ -339,7 +339,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
     }
     if (path === '/api/config') {
       if (method === 'PATCH' && body.path_map) state.pathMap = body.path_map;
-      return { binaries: [], source_dir: '.', path_map: state.pathMap, sysroot: '', inline: true };
+      return { binaries: [], maps: [], source_dir: '.', path_map: state.pathMap, sysroot: '', toolchain_prefix: '', inline: true };
     }
     if (path === '/api/stop') {
       state.live = false;

@@ -39,7 +39,7 @@ constexpr Endpoint endpoints[] = {
     {"/api/agent/command", Api::Way::agent, "POST"},
     {"/api/stop", Api::Way::agent, "GET POST"},
     {"/api/config", Api::Way::worker, "GET PATCH"},
-    {"/api/config/toolchain", Api::Way::worker, "POST"},
+    {"/api/config/toolchain", Api::Way::worker, "GET POST"},
 };
 
 // Paths with an id at the end.
@@ -90,7 +90,7 @@ Answer refusal(const Request& request) {
 
 void write_module(JsonWriter& json, const profile::Module& module, const symbol::ModuleReport* report) {
     static constexpr std::string_view kinds[] = {"file", "kernel", "vdso", "jit"};
-    static constexpr std::string_view qualities[] = {"none", "dynamic_symbols", "symbols", "debug_info"};
+    static constexpr std::string_view qualities[] = {"none", "linker_map", "dynamic_symbols", "symbols", "debug_info"};
     std::string build_id;
     for (const char c : module.identity.build_id) build_id += fmt::format("{:02x}", static_cast<unsigned char>(c));
     json.object();

@@ -1,12 +1,14 @@
-// GET and PATCH /api/config, POST /api/config/toolchain.
+// GET and PATCH /api/config, GET and POST /api/config/toolchain.
 #include <fmt/format.h>
 #include <rapidjson/document.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 
 #include "server/http/api.h"
 #include "server/session/json_writer.h"
+#include "server/source/toolchain.h"
 #include "wire/control.h"
 
 namespace flamewire::server {
@@ -39,12 +41,22 @@ Result<bool> change(SettingsValues& values, std::string_view name, const rapidjs
             values.binaries.clear();
         else if (std::find(values.binaries.begin(), values.binaries.end(), binary) == values.binaries.end())
             values.binaries.push_back(binary);
+    } else if (name == "maps") {
+        values.maps = TRY(texts(value, name));
+    } else if (name == "map") {
+        const std::string map = TRY(text(value, name));
+        if (map.empty())
+            values.maps.clear();
+        else if (std::find(values.maps.begin(), values.maps.end(), map) == values.maps.end())
+            values.maps.push_back(map);
     } else if (name == "source_dir") {
         values.source_dir = TRY(text(value, name));
     } else if (name == "path_map") {
         values.path_map = TRY(texts(value, name));
     } else if (name == "sysroot") {
         values.sysroot = TRY(text(value, name));
+    } else if (name == "toolchain_prefix") {
+        values.toolchain_prefix = TRY(text(value, name));
     } else if (name == "inline") {
         if (!value.IsBool()) return fail(ErrorCode::invalid, "inline is true or false");
         values.inlines = value.GetBool();
@@ -54,11 +66,25 @@ Result<bool> change(SettingsValues& values, std::string_view name, const rapidjs
     return true;
 }
 
-Result<SettingsValues> changed(SettingsValues values, const std::string& body) {
+// `only`: the members that the body may have; empty: all.
+Result<SettingsValues> changed(SettingsValues values, const std::string& body,
+                               std::initializer_list<std::string_view> only) {
     const auto document = wire::parse_object(body);
     if (!document) return fail(ErrorCode::invalid, "the body is no JSON object: " + document.error().message);
-    for (const auto& member : document->GetObject())
-        TRY(change(values, {member.name.GetString(), member.name.GetStringLength()}, member.value));
+    bool sysroot_given = false, prefix_given = false;
+    for (const auto& member : document->GetObject()) {
+        const std::string_view name(member.name.GetString(), member.name.GetStringLength());
+        if (only.size() != 0 && std::find(only.begin(), only.end(), name) == only.end())
+            return fail(ErrorCode::invalid, fmt::format("unknown member {:.60}", name));
+        TRY(change(values, name, member.value));
+        sysroot_given = sysroot_given || name == "sysroot";
+        prefix_given = prefix_given || name == "toolchain_prefix";
+    }
+    if (prefix_given && !sysroot_given && !values.toolchain_prefix.empty()) {
+        auto sysroot = sysroot_of_toolchain(values.toolchain_prefix);
+        if (!sysroot) return fail(ErrorCode::invalid, sysroot.error().message);
+        values.sysroot = std::move(*sysroot);
+    }
     TRY(check(values));
     return values;
 }
@@ -67,37 +93,14 @@ Result<SettingsValues> changed(SettingsValues values, const std::string& body) {
 
 Answer Api::config(const Request& request) {
     if (request.method != "PATCH") return config_answer(settings_.get(), nullptr);
-    auto values = changed(settings_.get(), request.body);
+    auto values = changed(settings_.get(), request.body, {});
     return values ? apply(std::move(*values)) : error_answer(values.error());
 }
 
 Answer Api::toolchain(const Request& request) {
-    SettingsValues values = settings_.get();
-    const auto document = wire::parse_object(request.body);
-    if (!document) return error_answer(400, "validation", "the body is no JSON object: " + document.error().message);
-    std::string prefix;
-    bool named = false;
-    for (const auto& member : document->GetObject()) {
-        const std::string_view name(member.name.GetString(), member.name.GetStringLength());
-        auto value = text(member.value, name);
-        if (!value) return error_answer(value.error());
-        if (name == "sysroot") {
-            values.sysroot = std::move(*value);
-            named = true;
-        } else if (name == "toolchain_prefix") {
-            prefix = std::move(*value);
-        } else {
-            return error_answer(400, "validation", fmt::format("unknown member {:.60}", name));
-        }
-    }
-    if (!named && !prefix.empty()) {
-        values.sysroot = Settings::sysroot_of_toolchain(prefix);
-        if (values.sysroot.empty())
-            return error_answer(400, "validation",
-                                fmt::format("no sysroot is found beside {:.200}: give it with sysroot", prefix));
-    }
-    if (auto valid = check(values); !valid) return error_answer(valid.error());
-    return apply(std::move(values));
+    if (request.method != "POST") return config_answer(settings_.get(), nullptr);
+    auto values = changed(settings_.get(), request.body, {"sysroot", "toolchain_prefix"});
+    return values ? apply(std::move(*values)) : error_answer(values.error());
 }
 
 Answer Api::apply(SettingsValues values) {
@@ -112,7 +115,7 @@ Answer Api::apply(SettingsValues values) {
     return config_answer(values, &notes);
 }
 
-// Which module of a running session each given binary is for, or why it is for none.
+// Which module of a running session each given binary and map is for, or why it is for none.
 std::vector<std::string> Api::notes_about(const SettingsValues& values) {
     std::vector<std::string> notes;
     std::vector<profile::Module> modules;
@@ -131,6 +134,20 @@ std::vector<std::string> Api::notes_about(const SettingsValues& values) {
                                             report.problem.empty() ? "" : ": ", report.problem));
         }
     }
+    for (const std::string& text : values.maps) {
+        const auto map = parse_map(text);
+        bool used = false;
+        for (const profile::Module& module : modules) {
+            if (!map || symbolizer_.report(module.identity).map_file != map->file) continue;
+            used = true;
+            notes.push_back(fmt::format("{} is used for {}", map->file, module.identity.path));
+        }
+        if (!used && map && !modules.empty())
+            notes.push_back(
+                fmt::format("{} is used for no module of a running session: each has symbols of its own or "
+                            "another name; MODULE=FILE says which one it is for",
+                            map->file));
+    }
     std::sort(notes.begin(), notes.end());
     notes.erase(std::unique(notes.begin(), notes.end()), notes.end());
     return notes;
@@ -140,9 +157,11 @@ Answer Api::config_answer(const SettingsValues& values, const std::vector<std::s
     JsonWriter json;
     json.object();
     json.texts("binaries", values.binaries);
+    json.texts("maps", values.maps);
     json.member("source_dir", values.source_dir);
     json.texts("path_map", values.path_map);
     json.member("sysroot", values.sysroot);
+    json.member("toolchain_prefix", values.toolchain_prefix);
     json.member("inline", values.inlines);
     if (notes != nullptr) json.texts("notes", *notes);
     json.end_object();

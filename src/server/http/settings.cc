@@ -5,6 +5,8 @@
 
 #include <filesystem>
 
+#include "symbol/map_lookup.h"
+
 namespace flamewire::server {
 namespace fs = std::filesystem;
 
@@ -13,6 +15,18 @@ Result<std::pair<std::string, std::string>> parse_path_map(std::string_view text
     if (equals == std::string_view::npos || equals == 0 || equals + 1 == text.size())
         return fail(ErrorCode::invalid, fmt::format("a path map is FROM=TO, not {:.200}", text));
     return std::pair(std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)));
+}
+
+Result<symbol::MapFile> parse_map(const std::string& text) {
+    std::error_code ignored;
+    if (fs::is_regular_file(text, ignored)) return symbol::MapFile{"", text};
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+        return fail(ErrorCode::invalid, fmt::format("map {:.500} is no file on this machine", text));
+    symbol::MapFile map{text.substr(0, equals), text.substr(equals + 1)};
+    if (!fs::is_regular_file(map.file, ignored))
+        return fail(ErrorCode::invalid, fmt::format("map {:.500} is no file on this machine", map.file));
+    return map;
 }
 
 Result<bool> check(const SettingsValues& values) {
@@ -26,6 +40,11 @@ Result<bool> check(const SettingsValues& values) {
     if (!values.sysroot.empty() && !fs::is_directory(values.sysroot, ignored))
         return fail(ErrorCode::invalid, fmt::format("sysroot {:.500} is no directory on this machine", values.sysroot));
     for (const std::string& map : values.path_map) (void)TRY(parse_path_map(map));
+    for (const std::string& text : values.maps) {
+        const symbol::MapFile map = TRY(parse_map(text));
+        if (auto read = symbol::read_linker_map(map.file); !read)
+            return fail(ErrorCode::invalid, fmt::format("map {:.500}: {}", map.file, read.error().message));
+    }
     return true;
 }
 
@@ -34,6 +53,8 @@ symbol::Config symbol_config(const SettingsValues& values) {
     config.binaries = values.binaries;
     config.sysroot = values.sysroot;
     config.inlines = values.inlines;
+    for (const std::string& text : values.maps)
+        if (auto map = parse_map(text)) config.maps.push_back(std::move(*map));
     for (const std::string& text : values.path_map)
         if (auto map = parse_path_map(text)) config.path_maps.push_back({map->first, map->second});
     return config;
@@ -46,24 +67,6 @@ SourceConfig source_config(const SettingsValues& values) {
     for (const std::string& text : values.path_map)
         if (auto map = parse_path_map(text)) config.path_maps.push_back(std::move(*map));
     return config;
-}
-
-std::string Settings::sysroot_of_toolchain(std::string_view prefix) {
-    // "/opt/x/bin/arm-linux-gnueabihf-" or "arm-linux-gnueabihf-": the triplet without the dash.
-    const fs::path path(prefix);
-    std::string triplet = path.filename().string();
-    while (triplet.ends_with('-')) triplet.pop_back();
-    if (triplet.empty()) return {};
-    std::vector<fs::path> places;
-    if (path.has_parent_path()) {
-        const fs::path root = path.parent_path().parent_path();
-        places = {root / triplet / "sysroot", root / triplet / "libc", root / "sysroot"};
-    }
-    places.push_back(fs::path("/usr") / triplet);
-    std::error_code ignored;
-    for (const fs::path& place : places)
-        if (fs::is_directory(place, ignored)) return place.string();
-    return {};
 }
 
 }  // namespace flamewire::server

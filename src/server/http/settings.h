@@ -14,15 +14,19 @@
 namespace flamewire::server {
 
 struct SettingsValues {
-    std::vector<std::string> binaries;
+    std::vector<std::string> binaries{};
     std::string source_dir = ".";
-    std::vector<std::string> path_map;  // FROM=TO
-    std::string sysroot;
+    std::vector<std::string> path_map{};  // FROM=TO
+    std::string sysroot{};
+    std::vector<std::string> maps{};  // FILE or MODULE=FILE
     bool inlines = true;
+    std::string toolchain_prefix{};  // what the sysroot was taken from, when it was; only shown
 };
 
 // {FROM, TO}; invalid with a sentence otherwise.
 Result<std::pair<std::string, std::string>> parse_path_map(std::string_view text);
+// "app.map", or "libapp.so=build/app.map"; the file must be there when there is a module before it.
+Result<symbol::MapFile> parse_map(const std::string& text);
 // invalid with a sentence when a file or a directory is not there.
 Result<bool> check(const SettingsValues& values);
 symbol::Config symbol_config(const SettingsValues& values);
@@ -39,9 +43,6 @@ public:
         const std::lock_guard lock(mutex_);
         values_ = std::move(values);
     }
-    // Of a cross compiler, as PREFIX-gcc -print-sysroot knows it; we do not run it: the usual places beside it. Empty
-    // when none is there.
-    static std::string sysroot_of_toolchain(std::string_view prefix);
 
 private:
     mutable std::mutex mutex_;

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/rooted_path.h"
 
 namespace flamewire::server {
 namespace fs = std::filesystem;
@@ -166,8 +167,11 @@ SourceMatch SourceLookup::find(std::string_view file) {
     } else if (!config.source_dir.empty() && attempt(fs::path(config.source_dir) / file, config.source_dir)) {
         return match;
     }
-    if (!config.sysroot.empty() && attempt(fs::path(config.sysroot) / without_leading_slashes(file), config.sysroot))
-        return match;
+    // As the target sees it: a link to /usr/src there is one inside of the sysroot.
+    if (!config.sysroot.empty()) {
+        const std::string name = path_in_root(config.sysroot, file);
+        if (!name.empty() && attempt(name, config.sysroot)) return match;
+    }
     if (config.source_dir.empty()) return match;
 
     bool complete = true;

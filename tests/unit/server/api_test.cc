@@ -39,7 +39,7 @@ struct Desk {
     symbol::Symbolizer symbolizer{symbol::Config{}};
     Symbolization symbols{symbolizer, [](const auto&) {}};
     SourceLookup sources{SourceConfig{data.path(), "", {}}};
-    Settings settings{SettingsValues{{}, data.path(), {}, "", true}};
+    Settings settings{SettingsValues{.source_dir = data.path()}};
     std::vector<AgentInfo> agents;
     std::string sent;
     Api api{*catalog, symbols, symbolizer, sources, settings, told(), ServerFacts{}};

@@ -49,6 +49,10 @@ TEST_CASE("mistakes are one sentence and exit 2") {
                                                                                        {"--source-dir", "/no/such/dir"},
                                                                                        {"--binary", "/no/such/file"},
                                                                                        {"--sysroot", "/no/such"},
+                                                                                       {"--map", "/no/such"},
+                                                                                       {"--map", "app=/no/such"},
+                                                                                       {"--map", "/proc/self/status"},
+                                                                                       {"--toolchain-prefix"},
                                                                                        {"--max-samples", "5"},
                                                                                        {"--port"}}) {
         const auto parsed = parse(words);

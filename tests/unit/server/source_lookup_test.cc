@@ -62,6 +62,19 @@ TEST_CASE("symbolic links do not lead out of a root") {
     CHECK(lookup.find("alias.cc").path == real(root / "real.cc"));  // a link that stays inside is fine
 }
 
+TEST_CASE("sources of an SDK: /usr/src/debug through a sysroot, whose links stay inside") {
+    ScratchDirectory root, sysroot;
+    write(sysroot / "usr/src/debug/app/1.0/main.c");
+    write(sysroot / "opt/work/lib.c");
+    fs::create_directory_symlink("/opt/work", sysroot / "usr/src/debug/lib");
+    SourceLookup lookup({root.path(), sysroot.path(), {}});
+    // As Yocto maps DW_AT_comp_dir.
+    CHECK(lookup.find("/usr/src/debug/app/1.0/main.c").path == real(sysroot / "usr/src/debug/app/1.0/main.c"));
+    CHECK(lookup.find("/usr/src/debug/app/1.0/../1.0/./main.c").path == real(sysroot / "usr/src/debug/app/1.0/main.c"));
+    CHECK(lookup.find("/usr/src/debug/lib/lib.c").path == real(sysroot / "opt/work/lib.c"));
+    CHECK_FALSE(lookup.find("/usr/src/debug/../../../../../../etc/hostname").found);
+}
+
 TEST_CASE("the sysroot holds the target's sources") {
     ScratchDirectory root, sysroot;
     write(sysroot / "usr/src/libc/malloc.c");

@@ -130,6 +130,93 @@ TEST_CASE("a debug link is followed only to the file whose checksum or build-id 
     CHECK(locate(module, Config{}).report.debug_file == link);
 }
 
+// Debug files as the SDKs of Yocto, Buildroot and Debian lay them out below a sysroot whose links mean the target's root.
+class Sdk {
+public:
+    Sdk() {
+        config_.sysroot = root_.path();
+        config_.debug_directories = {"/usr/lib/debug"};
+    }
+    void add(const std::string& build, const std::string& path) const { root_.copy(build, path); }
+    void link(const std::string& target, const std::string& path) const {
+        const std::filesystem::path at = root_.path() + "/" + path;
+        std::filesystem::create_directories(at.parent_path());
+        std::filesystem::create_symlink(target, at);
+    }
+    [[nodiscard]] ModuleReport find(const std::string& path) const { return locate(full_build(path), config_).report; }
+    [[nodiscard]] std::string file(const std::string& path) const { return root_.path() + "/" + path; }
+
+private:
+    ScratchFolder root_;
+    Config config_;
+};
+
+const std::string debug_twin = fixture("stripped") + ".debug";
+
+TEST_CASE("debug files in .debug beside the module (Yocto), by its link and by name alone") {
+    const Sdk sdk;
+    sdk.add(fixture("stripped"), "opt/bin/program");
+    sdk.add(debug_twin, "opt/bin/.debug/program.debug");
+    CHECK(sdk.find("/opt/bin/program").debug_file == sdk.file("opt/bin/.debug/program.debug"));
+
+    // A root file system of debug files alone: no module, no link.
+    const Sdk alone;
+    alone.add(debug_twin, "opt/bin/.debug/program");
+    const ModuleReport report = alone.find("/opt/bin/program");
+    CHECK(report.debug_file == alone.file("opt/bin/.debug/program"));
+    CHECK(report.quality == Quality::debug_info);
+    CHECK(report.problem.empty());
+}
+
+TEST_CASE("debug files in usr/lib/debug of the sysroot, by folder and by build-id") {
+    const Sdk by_folder;
+    by_folder.add(fixture("stripped"), "opt/bin/program");
+    by_folder.add(debug_twin, "usr/lib/debug/opt/bin/program.debug");
+    CHECK(by_folder.find("/opt/bin/program").debug_file == by_folder.file("usr/lib/debug/opt/bin/program.debug"));
+
+    const Sdk alone;
+    alone.add(debug_twin, "usr/lib/debug/opt/bin/program.debug");
+    CHECK(alone.find("/opt/bin/program").debug_file == alone.file("usr/lib/debug/opt/bin/program.debug"));
+
+    // .build-id as Buildroot and Fedora have it: a link with the target's own, absolute path.
+    const std::string hex = to_hex(build_id_of(fixture("full")));
+    const Sdk by_id;
+    by_id.add(debug_twin, "usr/lib/debug/elsewhere/p.debug");
+    by_id.link("/usr/lib/debug/elsewhere/p.debug",
+               "usr/lib/debug/.build-id/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".debug");
+    CHECK(by_id.find("/opt/bin/program").debug_file == by_id.file("usr/lib/debug/elsewhere/p.debug"));
+}
+
+TEST_CASE("absolute links of a sysroot are followed inside of it") {
+    const Sdk sdk;
+    sdk.add(fixture("full"), "usr/lib/program-2.1");
+    sdk.link("/usr/lib", "lib");
+    sdk.link("/lib/program-2.1", "usr/lib/program");
+    CHECK(sdk.find("/lib/program").file == sdk.file("usr/lib/program-2.1"));
+    // The same path of this machine holds another build: it is not even looked at.
+    const Sdk outside;
+    const ScratchFolder host;
+    outside.link(host.copy(fixture("full"), "program"), "usr/bin/program");
+    CHECK(outside.find("/usr/bin/program").quality == Quality::none);
+}
+
+TEST_CASE("a debug file of another build is refused and said") {
+    const std::string hex = to_hex(build_id_of(fixture("full")));
+    for (const std::string& place :
+         {std::string("opt/bin/.debug/program"), std::string("usr/lib/debug/opt/bin/program.debug"),
+          "usr/lib/debug/.build-id/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".debug"}) {
+        const Sdk sdk;
+        sdk.add(fixture("another"), place);
+        const ModuleReport report = sdk.find("/opt/bin/program");
+        INFO(place);
+        CHECK(report.quality == Quality::none);
+        CHECK(report.debug_file.empty());
+        CHECK(report.problem == "build-id mismatch: the debug file " + sdk.file(place) + " has " +
+                                    to_hex(build_id_of(fixture("another"))).substr(0, 16) + ", the target runs " +
+                                    hex.substr(0, 16));
+    }
+}
+
 TEST_CASE("what is not ELF is not taken") {
     const ScratchFolder folder;
     std::ofstream(folder.path() + "/program") << "#!/bin/sh\n";

@@ -184,8 +184,9 @@ TEST_CASE("modules of no file") {
     const ModuleReport report = symbolizer.report(gone);
     CHECK(report.quality == Quality::none);
     CHECK(report.problem == "no file for /no/such/file was found");
-    CHECK(report.tried ==
-          Strings{"/no/such/file", "/usr/lib/debug/.build-id/01/0203.debug", "/usr/lib/debug/.build-id/01/0203"});
+    CHECK(report.tried == Strings{"/no/such/file", "/usr/lib/debug/.build-id/01/0203.debug",
+                                  "/usr/lib/debug/.build-id/01/0203", "/no/such/.debug/file",
+                                  "/usr/lib/debug/no/such/file.debug", "/usr/lib/debug/no/such/file"});
 }
 
 TEST_CASE("the vDSO of this kernel names itself, another kernel's does not") {

@@ -1089,10 +1089,15 @@ export interface paths {
                         binaries?: string[];
                         /** @description adds one; the empty string clears all */
                         binary?: string;
+                        maps?: string[];
+                        /** @description adds one, FILE or MODULE=FILE; the empty string clears all */
+                        map?: string;
                         source_dir?: string;
                         path_map?: string[];
                         /** @description the empty string clears it */
                         sysroot?: string;
+                        /** @description a cross compiler's prefix: the sysroot that PREFIXgcc -print-sysroot names is used, unless sysroot is given too */
+                        toolchain_prefix?: string;
                         inline?: boolean;
                     };
                 };
@@ -1119,9 +1124,30 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** Same as /api/config */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Config"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
         put?: never;
-        /** Sysroot at run time */
+        /** Sysroot at run time, given or that of a cross compiler */
         post: {
             parameters: {
                 query?: never;
@@ -1133,7 +1159,7 @@ export interface paths {
                 content: {
                     "application/json": {
                         sysroot?: string;
-                        /** @description a cross compiler's prefix; its sysroot is used when no sysroot is given */
+                        /** @description as in PATCH /api/config */
                         toolchain_prefix?: string;
                     };
                 };
@@ -1314,7 +1340,7 @@ export interface components {
             kind: "file" | "kernel" | "vdso" | "jit";
             build_id: string;
             /** @enum {string} */
-            quality: "none" | "dynamic_symbols" | "symbols" | "debug_info" | "pending";
+            quality: "none" | "linker_map" | "dynamic_symbols" | "symbols" | "debug_info" | "pending";
             file: string;
             problem: string;
             remedy: string;
@@ -1582,10 +1608,14 @@ export interface components {
         };
         Config: {
             binaries: string[];
+            /** @description linker maps: FILE or MODULE=FILE */
+            maps: string[];
             source_dir: string;
             /** @description FROM=TO */
             path_map: string[];
             sysroot: string;
+            /** @description the cross compiler that was asked for its sysroot; empty: none */
+            toolchain_prefix: string;
             inline: boolean;
             /** @description answer to a change: what was found, or why a file does not fit */
             notes?: string[];

@@ -8,12 +8,13 @@ import { Popover } from './Popover';
 
 const qualities: Record<Module['quality'], string> = {
   none: 'no symbols',
+  linker_map: 'names of a linker map',
   dynamic_symbols: 'exported names only',
   symbols: 'names, no lines',
   debug_info: 'names and lines',
   pending: 'being read',
 };
-const rank: Record<Module['quality'], number> = { none: 0, dynamic_symbols: 1, pending: 2, symbols: 3, debug_info: 4 };
+const rank: Record<Module['quality'], number> = { none: 0, linker_map: 1, dynamic_symbols: 2, pending: 3, symbols: 4, debug_info: 5 };
 
 function Entry({ module }: { module: Module }) {
   return (

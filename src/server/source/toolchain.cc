@@ -1,0 +1,181 @@
+#include "server/source/toolchain.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <vector>
+
+#include "base/fd.h"
+
+extern char** environ;
+
+namespace flamewire::server {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::size_t max_prefix_bytes = 1024;
+constexpr std::size_t max_printed_bytes = 4096;  // a path
+
+struct Printed {
+    std::string text;
+    bool whole = false;  // ended by itself in time, with status 0
+    int status = 0;
+};
+
+// The descriptors and signals of a child that has nothing of ours but the pipe.
+class ChildSetup {
+public:
+    explicit ChildSetup(int output) {
+        ::posix_spawn_file_actions_init(&actions_);
+        ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        ::posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
+        ::posix_spawn_file_actions_addopen(&actions_, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+        ::posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1);
+        ::posix_spawnattr_init(&attributes_);
+        sigset_t all;
+        sigset_t none;
+        sigfillset(&all);
+        sigemptyset(&none);
+        ::posix_spawnattr_setsigdefault(&attributes_, &all);
+        ::posix_spawnattr_setsigmask(&attributes_, &none);
+        // A group of its own: what the compiler may start (it is often a script) ends with it.
+        ::posix_spawnattr_setpgroup(&attributes_, 0);
+        ::posix_spawnattr_setflags(&attributes_,
+                                   POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+    }
+    ~ChildSetup() {
+        ::posix_spawn_file_actions_destroy(&actions_);
+        ::posix_spawnattr_destroy(&attributes_);
+    }
+    ChildSetup(const ChildSetup&) = delete;
+    ChildSetup& operator=(const ChildSetup&) = delete;
+
+    [[nodiscard]] const posix_spawn_file_actions_t* actions() const { return &actions_; }
+    [[nodiscard]] const posix_spawnattr_t* attributes() const { return &attributes_; }
+
+private:
+    posix_spawn_file_actions_t actions_{};
+    posix_spawnattr_t attributes_{};
+};
+
+int left_until(std::chrono::steady_clock::time_point until) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+}
+
+// Reads to the end of the output or to `until`; true at the end.
+bool read_until(int fd, std::chrono::steady_clock::time_point until, std::string& text) {
+    std::array<char, 512> buffer{};
+    while (true) {
+        pollfd waited{fd, POLLIN, 0};
+        const int ready = ::poll(&waited, 1, left_until(until));
+        if (ready < 0 && errno == EINTR) continue;
+        if (ready <= 0) return false;
+        const ssize_t count = ::read(fd, buffer.data(), buffer.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) return count == 0;
+        if (text.size() + static_cast<std::size_t>(count) > max_printed_bytes) return false;
+        text.append(buffer.data(), static_cast<std::size_t>(count));
+    }
+}
+
+// The child's end; false when it had to be ended.
+bool reap(pid_t child, std::chrono::steady_clock::time_point until, int& status) {
+    while (true) {
+        const pid_t ended = ::waitpid(child, &status, WNOHANG);
+        if (ended == child) return true;
+        if (ended < 0 && errno != EINTR) return false;
+        const int left = left_until(until);
+        if (left == 0) break;
+        (void)::poll(nullptr, 0, std::min(left, 5));
+    }
+    ::kill(-child, SIGKILL);
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return false;
+}
+
+Result<Printed> ask(const std::string& compiler, std::chrono::milliseconds patience) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("pipe", errno);
+    const UniqueFd in(ends[0]);
+    UniqueFd out(ends[1]);
+    std::string program = compiler;
+    std::string argument = "-print-sysroot";
+    char* const words[] = {program.data(), argument.data(), nullptr};
+    pid_t child = -1;
+    {
+        const ChildSetup setup(out.get());
+        const int error = ::posix_spawnp(&child, program.c_str(), setup.actions(), setup.attributes(), words, environ);
+        if (error != 0)
+            return fail(ErrorCode::not_found,
+                        fmt::format("{:.500} cannot be started: {}; give the prefix with its folder, as in "
+                                    "/opt/sdk/bin/arm-linux-gnueabihf-, or the sysroot itself with --sysroot",
+                                    compiler, std::generic_category().message(error)));
+    }
+    out.reset();
+    Printed printed;
+    const auto until = std::chrono::steady_clock::now() + patience;
+    const bool read = read_until(in.get(), until, printed.text);
+    const bool ended = reap(child, read ? until : std::chrono::steady_clock::now(), printed.status);
+    printed.whole = read && ended && WIFEXITED(printed.status) && WEXITSTATUS(printed.status) == 0;
+    while (printed.text.ends_with('\n') || printed.text.ends_with('\r')) printed.text.pop_back();
+    return printed;
+}
+
+bool is_folder(const fs::path& path) {
+    std::error_code ignored;
+    return fs::is_directory(path, ignored);
+}
+
+// "/opt/x/bin/arm-linux-gnueabihf-": beside the compiler; and where Debian has the files of a triplet.
+std::string usual_place(std::string_view prefix) {
+    const fs::path path(prefix);
+    std::string triplet = path.filename().string();
+    while (triplet.ends_with('-')) triplet.pop_back();
+    if (triplet.empty()) return {};
+    std::vector<fs::path> places;
+    if (path.has_parent_path()) {
+        const fs::path root = path.parent_path().parent_path();
+        places = {root / triplet / "sysroot", root / triplet / "libc", root / "sysroot"};
+    }
+    places.push_back(fs::path("/usr") / triplet);
+    for (const fs::path& place : places)
+        if (is_folder(place)) return place.string();
+    return {};
+}
+
+std::string what_it_did(const Printed& printed) {
+    if (WIFEXITED(printed.status) && WEXITSTATUS(printed.status) != 0)
+        return fmt::format("ends with status {}", WEXITSTATUS(printed.status));
+    if (!printed.whole) return "gives no answer in time or far too long a one";
+    return printed.text.empty() ? "names none" : fmt::format("names {:.500}", printed.text);
+}
+
+}  // namespace
+
+Result<std::string> sysroot_of_toolchain(std::string_view prefix, std::chrono::milliseconds patience) {
+    if (prefix.empty() || prefix.size() > max_prefix_bytes || prefix.find('\0') != std::string_view::npos)
+        return fail(ErrorCode::invalid, "a toolchain prefix is a path and the start of a name, as in /opt/x/bin/arm-");
+    const std::string compiler = std::string(prefix) + "gcc";
+    const Printed printed = TRY(ask(compiler, patience));
+    if (printed.whole && printed.text.starts_with('/') && is_folder(printed.text)) {
+        const std::string normal = fs::path(printed.text).lexically_normal().string();
+        if (normal != "/") return normal;
+    }
+    if (std::string place = usual_place(prefix); !place.empty()) return place;
+    return fail(ErrorCode::not_found,
+                fmt::format("{:.500} -print-sysroot {}, and no sysroot is beside it: give it with --sysroot DIR",
+                            compiler, what_it_did(printed)));
+}
+
+}  // namespace flamewire::server
