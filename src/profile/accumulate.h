@@ -51,6 +51,27 @@ struct TouchedTree {
 
     [[nodiscard]] std::size_t size() const { return node.size(); }
 };
+// Calls enter(node) on the way from the root and leave(node) on the way back, for every node but the root. No recursion:
+// stacks may be deep.
+template <class Enter, class Leave>
+void walk_depth_first(const TouchedTree& tree, Enter enter, Leave leave) {
+    std::uint32_t node = tree.first_child[0];
+    while (node != 0) {
+        enter(node);
+        if (tree.first_child[node] != 0) {
+            node = tree.first_child[node];
+            continue;
+        }
+        while (node != 0) {
+            leave(node);
+            if (tree.next_sibling[node] != 0) {
+                node = tree.next_sibling[node];
+                break;
+            }
+            node = tree.parent[node];
+        }
+    }
+}
 TouchedTree touched_stacks(const Store::Tables& tables, const Selection& selection);  // of the address trie
 TouchedTree touched_nodes(const Store::Tables& tables, const Selection& selection);   // of the function trie
 

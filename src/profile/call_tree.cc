@@ -1,8 +1,9 @@
 // The flame graph: the touched part of the function trie, zoomed, pruned and ordered.
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include "profile/accumulate.h"
-#include "profile/query.h"
+#include "profile/shape.h"
 
 namespace flamewire::profile {
 
@@ -10,22 +11,30 @@ namespace {
 
 constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
-// The node that a path of names leads to; of several (equal names in different modules) the heaviest; `none` without
-// any.
-std::uint32_t find_path(const Store::Tables& tables, const TouchedTree& tree, const std::vector<std::string>& path,
-                        const Measure& measure) {
-    std::vector<std::uint32_t> matches{0};
-    for (const std::string& name : path) {
-        const StringId id = tables.strings.find(name);
-        if (id == 0) return none;
-        std::vector<std::uint32_t> next;
-        for (const std::uint32_t node : matches)
-            for (std::uint32_t child = tree.first_child[node]; child != 0; child = tree.next_sibling[child])
-                if (tables.functions[tables.nodes.label(tree.node[child])].name == id) next.push_back(child);
-        matches = std::move(next);
+// An entry of a path: "name", or "name\x1ekind\x1emodule", or that and "\x1eplace".
+struct Entry {
+    std::string_view name, kind, module, place;
+    bool qualified = false;
+};
+Entry parse_entry(std::string_view text) {
+    Entry entry;
+    std::string_view* const parts[] = {&entry.name, &entry.kind, &entry.module, &entry.place};
+    for (std::string_view* part : parts) {
+        const std::size_t end = text.find('\x1e');
+        *part = text.substr(0, end);
+        if (end == std::string_view::npos) break;
+        entry.qualified = true;
+        text.remove_prefix(end + 1);
     }
-    if (matches.empty()) return none;
-    return std::ranges::max(matches, {}, [&](std::uint32_t node) { return measure(tree.total[node]); });
+    return entry;
+}
+
+bool is_exactly(const Store::Tables& tables, const Labels& labels, std::uint32_t label, const Entry& entry) {
+    const Function function = labels.shown(label);
+    const std::uint64_t address = labels.address(label);
+    return fmt::format_int(static_cast<unsigned>(function.kind)).str() == entry.kind &&
+           tables.strings[function.module] == entry.module &&
+           (entry.place.empty() || fmt::format_int(address != 0 ? address : function.line).str() == entry.place);
 }
 
 // Which nodes stay. A child is never heavier than its parent and has a larger index, so keeping the first of an order
@@ -69,16 +78,18 @@ private:
 };
 
 // Breadth first: the children of a node stand together, in order.
-void emit(const Store::Tables& tables, const TouchedTree& tree, std::uint32_t root, const Pruning& pruning,
-          const Measure& measure, CallTree& out) {
-    std::vector<std::uint32_t> local(tables.functions.size(), none);
+void emit(const Shape& shape, std::uint32_t root, const Pruning& pruning, const Measure& measure, bool with_addresses,
+          CallTree& out) {
+    const TouchedTree& tree = shape.tree;
+    std::vector<std::uint32_t> local(shape.labels.size(), none);
     const auto local_function = [&](std::uint32_t node) {
-        const FunctionId id = tables.nodes.label(tree.node[node]);
-        if (local[id] == none) {
-            local[id] = narrow32(out.functions.size());
-            out.functions.push_back(tables.functions[id]);
+        const std::uint32_t label = tree.node[node];
+        if (local[label] == none) {
+            local[label] = narrow32(out.functions.size());
+            out.functions.push_back(shape.labels.shown(label));
+            if (with_addresses) out.addresses.push_back(shape.labels.address(label));
         }
-        return local[id];
+        return local[label];
     };
     std::vector<std::uint32_t> source{root};  // of out.nodes, in tree
     out.nodes.push_back({0, local_function(root), tree.self[root], tree.total[root], 0});
@@ -91,6 +102,7 @@ void emit(const Store::Tables& tables, const TouchedTree& tree, std::uint32_t ro
             else
                 ++out.nodes[i].pruned_children;
         }
+        if (!shape.cut.empty() && shape.cut[source[i]] != 0) ++out.nodes[i].pruned_children;
         std::ranges::sort(children, [&](std::uint32_t a, std::uint32_t b) {
             const std::uint64_t weight_a = measure(tree.total[a]);
             const std::uint64_t weight_b = measure(tree.total[b]);
@@ -105,20 +117,48 @@ void emit(const Store::Tables& tables, const TouchedTree& tree, std::uint32_t ro
 
 }  // namespace
 
+std::optional<std::uint32_t> find_path(const Store::Tables& tables, const Shape& shape,
+                                       std::span<const std::string> path, const Measure& measure) {
+    const TouchedTree& tree = shape.tree;
+    std::uint32_t at = 0;
+    for (const std::string& text : path) {
+        const Entry entry = parse_entry(text);
+        const StringId id = tables.strings.find(entry.name);
+        if (id == 0) return std::nullopt;
+        std::uint32_t best = 0;
+        for (std::uint32_t child = tree.first_child[at]; child != 0; child = tree.next_sibling[child]) {
+            if (tables.functions[shape.labels.function(tree.node[child])].name != id) continue;
+            if (entry.qualified && is_exactly(tables, shape.labels, tree.node[child], entry)) {
+                best = child;
+                break;
+            }
+            if (best == 0 || measure(tree.total[child]) > measure(tree.total[best])) best = child;
+        }
+        if (best == 0) return std::nullopt;
+        at = best;
+    }
+    return at;
+}
+
+CallTree to_call_tree(const Shape& shape, std::uint32_t root, const TreeOptions& options) {
+    const Measure measure(shape.tree.total[0]);
+    CallTree out;
+    emit(shape, root, Pruning(shape.tree, root, options, measure), measure, options.merge == MergeBy::address, out);
+    out.total = out.nodes[0].total;
+    out.newest_ns = shape.tree.newest_ns;
+    return out;
+}
+
 CallTree call_tree(const Store& store, const Filter& filter, const TreeOptions& options) {
     const Store::Tables& tables = store.tables();
-    const TouchedTree tree = touched_nodes(tables, select(tables, filter));
-    const Measure measure(tree.total[0]);
-    const std::uint32_t root = find_path(tables, tree, options.path, measure);
+    const Shape made = shape(tables, filter, options);
+    if (const auto root = find_path(tables, made, options.path, Measure(made.tree.total[0])))
+        return to_call_tree(made, *root, options);
     CallTree out;
-    if (root == none) {
-        out.nodes.emplace_back();
-        out.functions.emplace_back();
-        return out;
-    }
-    emit(tables, tree, root, Pruning(tree, root, options, measure), measure, out);
-    out.total = out.nodes[0].total;
-    out.newest_ns = tree.newest_ns;
+    out.nodes.push_back({});
+    out.functions.emplace_back();
+    out.newest_ns = made.tree.newest_ns;
+    if (options.merge == MergeBy::address) out.addresses.push_back(0);
     return out;
 }
 

@@ -40,22 +40,7 @@ SlotSums sum_frames(const Store::Tables& tables, const Filter& filter, std::size
         for (const LocationFrame& frame : frames(node))
             if (const std::uint32_t slot = slot_of(frame); slot != no_slot) --active[slot];
     };
-    std::uint32_t node = tree.first_child[0];
-    while (node != 0) {
-        enter(node);
-        if (tree.first_child[node] != 0) {
-            node = tree.first_child[node];
-            continue;
-        }
-        while (node != 0) {
-            leave(node);
-            if (tree.next_sibling[node] != 0) {
-                node = tree.next_sibling[node];
-                break;
-            }
-            node = tree.parent[node];
-        }
-    }
+    walk_depth_first(tree, enter, leave);
     return sums;
 }
 

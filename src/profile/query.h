@@ -13,7 +13,7 @@
 namespace flamewire::profile {
 
 // A call tree in columns: node 0 is the root, parents before children, siblings by descending total weight.
-// Function-level nodes (inlined frames included); merged by (function, inlined or not).
+// Function-level nodes (inlined frames included); merged by (function, inlined or not), or finer when asked.
 struct CallTree {
     struct Node {
         std::uint32_t parent = 0;
@@ -23,20 +23,50 @@ struct CallTree {
             0;  // children left out because they were below the limit; their weight is in total
     };
     std::vector<Node> nodes;
-    std::vector<Function> functions;  // those of the nodes, [0] is the root's
-    Weight total;                     // equals nodes[0].total
-    std::uint64_t newest_ns = 0;      // end of the newest bucket among the counted rows; 0 without any
+    std::vector<Function> functions;       // those of the nodes, [0] is the root's; of each place when merged by that
+    std::vector<std::uint64_t> addresses;  // by function, ELF virtual; only when merged by address; 0: has none
+    Weight total;                          // equals nodes[0].total
+    std::uint64_t newest_ns = 0;           // end of the newest bucket among the counted rows; 0 without any
 };
+
+// What makes two frames one node.
+enum class MergeBy : std::uint8_t { function, line, address };
 
 struct TreeOptions {
     double min_share = 0.0;  // subtrees below this share of the (zoomed) root's weight are pruned
-    // Names of a path from the outermost frame: only the subtree below it, re-rooted (zoom into pruned parts). Empty:
-    // all.
-    std::vector<std::string> path = {};  // NOLINT(readability-redundant-member-init): as in Filter
-    std::size_t max_nodes = 0;           // 0: no limit; else the smallest subtrees go first
+    // '= {}' as in Filter. NOLINTBEGIN(readability-redundant-member-init)
+    // A path from the root: only the subtree below it, re-rooted (zoom into pruned parts). Empty: all. An entry is a
+    // name, which means the heaviest of the siblings that have it, or "name\x1ekind\x1emodule", and also "\x1eplace"
+    // in a tree merged by line (the line) or address.
+    std::vector<std::string> path = {};
+    std::vector<std::vector<std::string>> hidden = {};  // paths: taken out with all their weight, one after the other
+    // NOLINTEND(readability-redundant-member-init)
+    std::size_t max_nodes = 0;  // 0: no limit; else the smallest subtrees go first
+    // Innermost frames are the root's children and callers stand below those that they call; `self` is then of stacks
+    // that begin at the node.
+    bool inverted = false;
+    MergeBy merge = MergeBy::function;
+    bool collapse_recursion = false;  // a function that calls itself directly is one frame
 };
 
 CallTree call_tree(const Store& store, const Filter& filter, const TreeOptions& options = {});
+
+// Who calls a function and what it calls. Each stack counts once, by the outermost frame of the function on it: its
+// callers are above that, everything else is below.
+struct Sandwich {
+    CallTree callers, callees;  // node 0 is the function, `callers` as in an inverted tree
+    Weight self, total, all;    // of the function, and of all stacks
+    // The frames right above and right below any frame of the function, once per stack; by weight, descending. A
+    // function that calls itself is in both.
+    struct Neighbour {
+        Function function;
+        Weight weight;
+    };
+    std::vector<Neighbour> direct_callers, direct_callees;
+};
+// By name, and module unless empty. The path and hidden paths of `options` are not looked at.
+Sandwich sandwich(const Store& store, const Filter& filter, std::string_view name, std::string_view module,
+                  const TreeOptions& options = {});
 
 // self: the function was innermost. total: it was anywhere on the stack, counted once per sample (recursion).
 struct FunctionRow {

@@ -25,6 +25,12 @@ public:
         return id;
     }
 
+    // 0 when there is none.
+    [[nodiscard]] std::uint32_t find(std::uint32_t parent, std::uint32_t label) const {
+        return index_.find(hash_of(parent, label),
+                           [&](std::uint32_t id) { return parents_[id] == parent && labels_[id] == label; });
+    }
+
     void reserve(std::size_t size) {
         parents_.reserve(size);
         labels_.reserve(size);

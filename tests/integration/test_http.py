@@ -15,6 +15,8 @@ def views(server, session, **parameters):
     # What they say is tested in test_counters.py.
     for path in ("/api/counters", "/api/metrics/current", "/api/metrics/history"):
         server.get(path, session=session)
+    # And this in test_shapes.py.
+    server.get("/api/callers", session=session, function=next((row["name"] for row in functions["functions"]), "none"), **parameters)
     return graph, functions, threads, timeline
 
 

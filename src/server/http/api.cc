@@ -23,6 +23,7 @@ constexpr Endpoint endpoints[] = {
     {"/api/status", Api::Way::worker, "GET"},
     {"/api/stream", Api::Way::stream, "GET"},
     {"/api/flamegraph", Api::Way::session, "GET"},
+    {"/api/callers", Api::Way::session, "GET"},
     {"/api/functions", Api::Way::session, "GET"},
     {"/api/thread-summary", Api::Way::session, "GET"},
     {"/api/thread-view", Api::Way::session, "GET"},
@@ -174,6 +175,7 @@ Answer Api::session_view(const Request& request) {
     const Session& session = **found;
     const std::string_view path = request.path;
     if (path == "/api/flamegraph") return flamegraph_answer(session, request);
+    if (path == "/api/callers") return callers_answer(session, request);
     if (path == "/api/functions") return functions_answer(session, request);
     if (path == "/api/thread-summary") return thread_summary_answer(session, request);
     if (path == "/api/thread-view") return thread_view_answer(session, request);

@@ -55,13 +55,18 @@ void write_head(JsonWriter& json, const ViewHead& head, const profile::Weight& t
 
 void write_flamegraph(JsonWriter& json, const ViewHead& head, const profile::Store& store,
                       const profile::CallTree& tree) {
+    json.object();
+    write_head(json, head, tree.total);
+    write_tree(json, store, tree);
+    json.end_object();
+}
+
+void write_tree(JsonWriter& json, const profile::Store& store, const profile::CallTree& tree) {
     StringColumn names(false), modules(false), files(true);
     std::vector<FunctionIndexes> functions;
     functions.reserve(tree.functions.size());
     for (const profile::Function& function : tree.functions)
         functions.push_back({names.index(function.name), modules.index(function.module), files.index(function.file)});
-    json.object();
-    write_head(json, head, tree.total);
     json.member("newest_ns", tree.newest_ns);
     names.write(json, "names", store);
     modules.write(json, "modules", store);
@@ -83,7 +88,49 @@ void write_flamegraph(JsonWriter& json, const ViewHead& head, const profile::Sto
     column("samples", [](const Node& node) { return node.total.samples; });
     column("self_samples", [](const Node& node) { return node.self.samples; });
     column("pruned", [](const Node& node) { return node.pruned_children; });
+    if (!tree.addresses.empty()) column("address", [&](const Node& node) { return tree.addresses[node.function]; });
     json.end_object();
+}
+
+void write_sandwich(JsonWriter& json, const ViewHead& head, const profile::Store& store,
+                    const profile::Sandwich& sandwich) {
+    const auto weight = [&](std::string_view name, const profile::Weight& value) {
+        json.key(name);
+        json.object();
+        json.member("samples", value.samples);
+        json.member("weight", value.weight);
+        json.end_object();
+    };
+    const auto tree = [&](std::string_view name, const profile::CallTree& half) {
+        json.key(name);
+        json.object();
+        write_head(json, head, half.total);
+        write_tree(json, store, half);
+        json.end_object();
+    };
+    const auto list = [&](std::string_view name, const std::vector<profile::Sandwich::Neighbour>& neighbours) {
+        json.list(name, neighbours, [&](const profile::Sandwich::Neighbour& neighbour) {
+            json.object();
+            json.member("name", store.string(neighbour.function.name));
+            json.member("module", store.string(neighbour.function.module));
+            json.member("kind", profile::kind_name(neighbour.function.kind));
+            json.member("samples", neighbour.weight.samples);
+            json.member("weight", neighbour.weight.weight);
+            json.end_object();
+        });
+    };
+    json.object();
+    write_head(json, head, sandwich.all);
+    const profile::Function& function = sandwich.callees.functions.front();
+    json.member("name", store.string(function.name));
+    json.member("module", store.string(function.module));
+    json.member("kind", profile::kind_name(function.kind));
+    weight("function_self", sandwich.self);
+    weight("function_total", sandwich.total);
+    list("direct_callers", sandwich.direct_callers);
+    list("direct_callees", sandwich.direct_callees);
+    tree("callers", sandwich.callers);
+    tree("callees", sandwich.callees);
     json.end_object();
 }
 

@@ -19,6 +19,10 @@ void write_head(JsonWriter& json, const ViewHead& head, const profile::Weight& t
 
 void write_flamegraph(JsonWriter& json, const ViewHead& head, const profile::Store& store,
                       const profile::CallTree& tree);
+// Its members alone, behind a head.
+void write_tree(JsonWriter& json, const profile::Store& store, const profile::CallTree& tree);
+void write_sandwich(JsonWriter& json, const ViewHead& head, const profile::Store& store,
+                    const profile::Sandwich& sandwich);
 void write_functions(JsonWriter& json, const ViewHead& head, const profile::Store& store, const profile::Weight& total,
                      const std::vector<profile::FunctionRow>& rows);
 

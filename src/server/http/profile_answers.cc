@@ -17,6 +17,18 @@ constexpr double default_min_share = 0.0005;
 // What a browser still draws smoothly; the rest is pruned by size and fetched on zoom.
 constexpr std::size_t max_tree_nodes = 100'000;
 
+constexpr std::size_t max_hidden = 1000;
+
+std::vector<std::string> split(std::string_view text, char separator) {
+    std::vector<std::string> parts;
+    while (!text.empty()) {
+        const std::size_t end = text.find(separator);
+        parts.emplace_back(text.substr(0, end));
+        text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+    }
+    return parts;
+}
+
 Result<profile::TreeOptions> tree_options(const Request& request) {
     profile::TreeOptions options;
     options.min_share = default_min_share;
@@ -26,12 +38,27 @@ Result<profile::TreeOptions> tree_options(const Request& request) {
         if (options.min_share < 0 || options.min_share > 1)
             return fail(ErrorCode::invalid, "min_share is a share: between 0 and 1");
     }
-    std::string_view path = request.parameter("path");
-    while (!path.empty()) {
-        const std::size_t end = path.find('\x1f');
-        options.path.emplace_back(path.substr(0, end));
-        path = end == std::string_view::npos ? std::string_view{} : path.substr(end + 1);
+    options.path = split(request.parameter("path"), '\x1f');
+    for (const std::string& path : split(request.parameter("hide"), '\x1d')) {
+        if (options.hidden.size() == max_hidden)
+            return fail(ErrorCode::invalid, fmt::format("hide takes at most {} subtrees", max_hidden));
+        options.hidden.push_back(split(path, '\x1f'));
     }
+    const std::string_view order = request.parameter("order");
+    if (order != "" && order != "top-down" && order != "bottom-up")
+        return fail(ErrorCode::invalid, "order is top-down or bottom-up");
+    options.inverted = order == "bottom-up";
+    const std::string_view merge = request.parameter("merge");
+    if (merge == "line")
+        options.merge = profile::MergeBy::line;
+    else if (merge == "address")
+        options.merge = profile::MergeBy::address;
+    else if (merge != "" && merge != "function")
+        return fail(ErrorCode::invalid, "merge is function, line or address");
+    const std::string_view recursion = request.parameter("recursion");
+    if (recursion != "" && recursion != "keep" && recursion != "collapse")
+        return fail(ErrorCode::invalid, "recursion is keep or collapse");
+    options.collapse_recursion = recursion == "collapse";
     return options;
 }
 
@@ -71,6 +98,23 @@ Answer flamegraph_answer(const Session& session, const Request& request) {
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
         JsonWriter json;
         write_flamegraph(json, head, store, profile::call_tree(store, view.filter, *options));
+        return json_answer(json.take());
+    });
+}
+
+Answer callers_answer(const Session& session, const Request& request) {
+    const std::string_view function = request.parameter("function");
+    if (function.empty())
+        return error_answer(400, "validation", "function is required: the name whose callers are asked for");
+    const auto options = tree_options(request);
+    if (!options) return error_answer(options.error());
+    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
+        const profile::Sandwich sandwich =
+            profile::sandwich(store, view.filter, function, request.parameter("module"), *options);
+        if (sandwich.total == profile::Weight{})
+            return error_answer(404, "not_found", fmt::format("no stack of this view contains {:.200}", function));
+        JsonWriter json;
+        write_sandwich(json, head, store, sandwich);
         return json_answer(json.take());
     });
 }

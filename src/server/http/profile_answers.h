@@ -9,6 +9,8 @@
 namespace flamewire::server {
 
 Answer flamegraph_answer(const Session& session, const Request& request);
+// function=NAME, module=MODULE (any, when it is not given)
+Answer callers_answer(const Session& session, const Request& request);
 Answer functions_answer(const Session& session, const Request& request);
 Answer thread_summary_answer(const Session& session, const Request& request);
 Answer thread_view_answer(const Session& session, const Request& request);

@@ -110,8 +110,16 @@ export interface paths {
                     tid?: components["parameters"]["tid"];
                     /** @description subtrees below this share of the shown root are pruned */
                     min_share?: number;
-                    /** @description zoom: function names from the outermost frame, separated by the character U+001F */
+                    /** @description zoom: frames from the root, separated by the character U+001F. A frame is a function's name, which means the heaviest of its siblings of that name, or name, kind (number) and module, with merge also line or address, separated by U+001E */
                     path?: string;
+                    /** @description subtrees that are taken out with all their weight: paths like `path`, separated by U+001D */
+                    hide?: string;
+                    /** @description bottom-up: innermost frames stand below the root, their callers below them */
+                    order?: components["parameters"]["order"];
+                    /** @description what makes two frames one node */
+                    merge?: components["parameters"]["merge"];
+                    /** @description collapse: a function that calls itself directly is one frame */
+                    recursion?: components["parameters"]["recursion"];
                 };
                 header?: never;
                 path?: never;
@@ -126,6 +134,68 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["FlameGraph"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/callers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Callers and callees of a function: two half call trees, and its direct neighbours
+         * @description Every stack counts once, by the outermost frame of the function on it. 404 when no stack contains it.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description session id, see /api/sessions */
+                    session?: components["parameters"]["session"];
+                    /** @description event name; default: the session's first. A base name finds its only variant */
+                    event?: components["parameters"]["event"];
+                    /** @description ms since the session's start, inclusive */
+                    start?: components["parameters"]["start"];
+                    /** @description ms since the session's start, exclusive */
+                    end?: components["parameters"]["end"];
+                    /** @description one or several, comma-separated */
+                    pid?: components["parameters"]["pid"];
+                    /** @description one or several, comma-separated */
+                    tid?: components["parameters"]["tid"];
+                    function: string;
+                    /** @description file name of its module; any when left out */
+                    module?: string;
+                    /** @description subtrees below this share of the function's weight are pruned */
+                    min_share?: number;
+                    /** @description what makes two frames one node */
+                    merge?: components["parameters"]["merge"];
+                    /** @description collapse: a function that calls itself directly is one frame */
+                    recursion?: components["parameters"]["recursion"];
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Callers"];
                     };
                 };
                 default: components["responses"]["Error"];
@@ -1346,7 +1416,7 @@ export interface components {
             remedy: string;
             tried: string[];
         };
-        /** @description A call tree in columns. Node 0 is the root; parents stand before children, siblings by descending total. */
+        /** @description A call tree in columns. Node 0 is the root; parents stand before children, siblings by descending total. Bottom-up, and for callers, a node's children call it, and self is the weight of the stacks that begin with it. */
         FlameGraph: {
             session: string;
             event: string;
@@ -1376,7 +1446,34 @@ export interface components {
                 self_samples: number[];
                 /** @description children left out below min_share; ask again with path */
                 pruned: number[];
+                /** @description only with merge=address: of the ELF file; 0 where a frame has none */
+                address?: number[];
             };
+        };
+        Neighbour: {
+            name: string;
+            module: string;
+            kind: components["schemas"]["Kind"];
+            samples: number;
+            weight: number;
+        };
+        Callers: {
+            session: string;
+            event: string;
+            unit: string;
+            data_version: number;
+            total: components["schemas"]["Total"];
+            name: string;
+            module: string;
+            kind: components["schemas"]["Kind"];
+            function_self: components["schemas"]["Total"];
+            function_total: components["schemas"]["Total"];
+            /** @description functions right above any frame of it, once per stack; by weight */
+            direct_callers: components["schemas"]["Neighbour"][];
+            /** @description functions right below any frame of it, once per stack; by weight */
+            direct_callees: components["schemas"]["Neighbour"][];
+            callers: components["schemas"]["FlameGraph"];
+            callees: components["schemas"]["FlameGraph"];
         };
         Functions: {
             session: string;
@@ -1679,6 +1776,12 @@ export interface components {
         pid: string;
         /** @description one or several, comma-separated */
         tid: string;
+        /** @description bottom-up: innermost frames stand below the root, their callers below them */
+        order: "top-down" | "bottom-up";
+        /** @description what makes two frames one node */
+        merge: "function" | "line" | "address";
+        /** @description collapse: a function that calls itself directly is one frame */
+        recursion: "keep" | "collapse";
     };
     requestBodies: never;
     headers: never;

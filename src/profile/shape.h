@@ -1,0 +1,102 @@
+// Trees that a query shapes out of the touched stacks: inverted, merged by line or address, direct recursion collapsed.
+// What a node stands for is its label. For src/profile only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "profile/accumulate.h"
+#include "profile/query.h"
+#include "profile/tables.h"
+
+namespace flamewire::profile {
+
+// What the nodes of a tree are told apart by: FunctionIds themselves, or the places in the code that a query has seen.
+class Labels {
+public:
+    Labels(const Store::Tables& tables, MergeBy merge) : tables_(&tables), merge_(merge) {}
+
+    // Of one of the frames of a location. Equal for frames that the query merges.
+    std::uint32_t of(LocationId location, const LocationFrame& frame);
+    [[nodiscard]] std::size_t size() const {
+        return merge_ == MergeBy::function ? tables_->functions.size() : places_.size();
+    }
+    [[nodiscard]] FunctionId function(std::uint32_t label) const {
+        return merge_ == MergeBy::function ? label : places_[label].function;
+    }
+    // How it is shown: with the file and line of the place, when it is told apart by that.
+    [[nodiscard]] Function shown(std::uint32_t label) const;
+    // 0 when it is no address.
+    [[nodiscard]] std::uint64_t address(std::uint32_t label) const {
+        return merge_ == MergeBy::address ? places_[label].address : 0;
+    }
+    // Name and module are the same; the inlined and the outlined form are one function.
+    [[nodiscard]] bool same_function(std::uint32_t a, std::uint32_t b) const {
+        return tables_->functions.group(function(a)) == tables_->functions.group(function(b));
+    }
+
+private:
+    struct Place {
+        FunctionId function = 0;
+        StringId file = 0;
+        std::uint32_t line = 0;
+        ModuleId module = 0;
+        std::uint64_t address = 0;
+        bool operator==(const Place&) const = default;
+    };
+
+    const Store::Tables* tables_;
+    MergeBy merge_;
+    std::vector<Place> places_{1};
+    IdIndex index_;
+};
+
+// `tree.node` are labels, the root's is 0.
+struct Shape {
+    TouchedTree tree;
+    Labels labels;
+    std::vector<std::uint8_t> cut;  // by node, or empty: children are missing, their weight is in `total` alone
+};
+
+Shape shape(const Store::Tables& tables, const Filter& filter, const TreeOptions& options);
+
+// A tree that grows by stacks. Deep stacks times many leaves can be a lot of nodes: at `max_nodes` no new ones are made,
+// what would be below stays weight of the last node and is marked as cut.
+class ShapeBuilder {
+public:
+    static constexpr std::size_t max_nodes = 2'000'000;
+    struct Cursor {
+        std::uint32_t node = 0;
+        bool cut = false;
+    };
+
+    ShapeBuilder(const Store::Tables& tables, const TreeOptions& options, std::size_t most = max_nodes)
+        : labels_(tables, options.merge), collapse_(options.collapse_recursion), most_(most) {}
+
+    // To the child for a frame; nowhere when a function calls itself and such recursion is collapsed.
+    [[nodiscard]] Cursor step(Cursor at, LocationId location, const LocationFrame& frame);
+    // What the root stands for; without it, for all.
+    void set_root(LocationId location, const LocationFrame& frame) { root_label_ = labels_.of(location, frame); }
+    void add(Cursor at, const Weight& weight) { (at.cut ? beyond_ : self_)[at.node] += weight; }
+    [[nodiscard]] Shape finish(std::uint64_t newest_ns) &&;
+
+private:
+    Labels labels_;
+    bool collapse_;
+    std::size_t most_;
+    std::uint32_t root_label_ = 0;
+    Trie trie_;
+    std::vector<Weight> self_{1}, beyond_{1};
+};
+
+// The node that a path leads to (see TreeOptions::path), nothing when the tree has none.
+std::optional<std::uint32_t> find_path(const Store::Tables& tables, const Shape& shape,
+                                       std::span<const std::string> path, const Measure& measure);
+
+// A shape as an answer: re-rooted at a node, pruned, ordered.
+CallTree to_call_tree(const Shape& shape, std::uint32_t root, const TreeOptions& options);
+
+}  // namespace flamewire::profile
