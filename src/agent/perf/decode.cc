@@ -44,7 +44,7 @@ std::string_view padded_text(Bytes bytes) {
 }
 
 // What follows the fixed fields, word by word. Records are 8-byte aligned (the caller's promise), and so is everything
-// in them: they are looked at where they lie.
+// in them up to the copy of the stack, which stands last: they are looked at where they lie.
 class Words {
 public:
     explicit Words(Bytes rest) : rest_(rest) {}
@@ -95,7 +95,7 @@ bool decode_stack(Bytes rest, const SampleLayout& layout, SampleRecord& sample) 
         const std::uint64_t size = words.number();
         const Bytes room = words.bytes(size);
         const std::uint64_t copied = size != 0 ? words.number() : 0;
-        if (!words.ok() || copied > size || size % sizeof(std::uint64_t) != 0) return false;
+        if (!words.ok() || copied > size) return false;
         sample.stack = room.first(static_cast<std::size_t>(copied));
         sample.stack_cut = size != 0 && copied == size;
     }

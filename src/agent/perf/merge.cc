@@ -1,6 +1,7 @@
 #include "agent/perf/merge.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "agent/perf/decode.h"
@@ -11,23 +12,29 @@ Bytes RingCursor::peek() {
     if (tail == head) return {};
     const std::uint64_t available = head - tail;
     const std::uint64_t offset = tail & (size_ - 1);
-    // Records are multiples of 8 bytes, so a header never wraps.
-    const auto header = available >= record_header_size && available <= size_ && offset % 8 == 0
-                            ? record_header(Bytes(data_ + offset, record_header_size))
-                            : std::nullopt;
-    if (!header || header->size > available || header->size % 8 != 0) {
+    std::array<std::byte, record_header_size> head_bytes{};
+    const bool possible = available >= record_header_size && available <= size_;
+    if (possible) copy_out(offset, head_bytes);
+    const auto header = possible ? record_header(head_bytes) : std::nullopt;
+    if (!header || header->size > available) {
         ++broken;
         tail = head;
         return {};
     }
-    if (offset + header->size <= size_) return {data_ + offset, header->size};
+    if (offset % sizeof(std::uint64_t) == 0 && offset + header->size <= size_) return {data_ + offset, header->size};
 
-    copy_.resize(std::max<std::size_t>(copy_.size(), header->size / sizeof(std::uint64_t)));
-    const std::size_t first = static_cast<std::size_t>(size_ - offset);
-    const auto copy = std::as_writable_bytes(std::span(copy_));
-    std::memcpy(copy.data(), data_ + offset, first);
-    std::memcpy(copy.data() + first, data_, header->size - first);
-    return copy.first(header->size);
+    copy_.resize(
+        std::max<std::size_t>(copy_.size(), (header->size + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t)));
+    const auto copy = std::as_writable_bytes(std::span(copy_)).first(header->size);
+    if (copied_ != tail) copy_out(offset, copy);
+    copied_ = tail;
+    return copy;
+}
+
+void RingCursor::copy_out(std::uint64_t offset, std::span<std::byte> into) const {
+    const std::size_t first = std::min(into.size(), static_cast<std::size_t>(size_ - offset));
+    std::memcpy(into.data(), data_ + offset, first);
+    if (first < into.size()) std::memcpy(into.data() + first, data_, into.size() - first);
 }
 
 void Merge::begin(std::span<RingCursor> rings, std::uint64_t limit_ns) {

@@ -135,6 +135,43 @@ TEST_CASE("sixteen rings against the order of writing") {
     CHECK(read == written);
 }
 
+TEST_CASE("records that are no whole words, at every place of the ring") {
+    // Copies of stacks that end at the end of user space: 4 bytes more than words, or any number of a hostile program.
+    const std::size_t odd = GENERATE(4, 1, 7);
+    INFO(odd);
+    std::vector<std::uint64_t> memory(512);
+    auto* bytes = static_cast<unsigned char*>(static_cast<void*>(memory.data()));
+    std::uint64_t head = 0;
+    RingCursor cursor(agent::as_bytes(memory).data(), 4096);
+    Merge merge;
+    MergedRecord record;
+    std::size_t unaligned = 0, split_headers = 0;
+    for (std::uint64_t time = 1; time <= 3'000; ++time) {
+        // A sample of 64 bytes, 8 of a chain, `odd` more; the size is in bytes 6 and 7 of the header.
+        const std::vector<std::uint64_t> words = sample_bytes(1, time, {time}).words();
+        std::vector<unsigned char> one(words.size() * 8 + odd, static_cast<unsigned char>(time));
+        std::memcpy(one.data(), words.data(), words.size() * 8);
+        const auto size = static_cast<std::uint16_t>(one.size());
+        std::memcpy(one.data() + 6, &size, sizeof size);
+        unaligned += head % 8 != 0 ? 1 : 0;
+        split_headers += head % 4096 > 4088 ? 1 : 0;
+        for (const unsigned char byte : one) bytes[head++ % 4096] = byte;
+        cursor.head = head;
+        std::vector<RingCursor> cursors{cursor};
+        merge.begin(cursors, release_everything);
+        REQUIRE(merge.next(record));
+        CHECK(record.time_ns == time);
+        CHECK(reinterpret_cast<std::uintptr_t>(record.bytes.data()) % 8 == 0);
+        REQUIRE(record.bytes.size() == one.size());
+        CHECK(std::memcmp(record.bytes.data(), one.data(), one.size()) == 0);
+        REQUIRE_FALSE(merge.next(record));
+        CHECK(cursors[0].broken == 0);
+        cursor = cursors[0];
+    }
+    CHECK(unaligned > 1'000);
+    CHECK(split_headers > 0);
+}
+
 TEST_CASE("a broken ring is skipped, once, and the others go on") {
     TestRing broken, good;
     broken.write({~0ULL, ~0ULL});
@@ -144,8 +181,8 @@ TEST_CASE("a broken ring is skipped, once, and the others go on") {
     CHECK(run(merge, cursors, release_everything) == std::vector<Out>{{5, 1, false}});
     CHECK(cursors[0].broken == 1);
     CHECK(cursors[0].tail == cursors[0].head);
-    // Sizes of zero, odd ones, and more than is there.
-    for (const std::uint16_t size : {0, 4, 12, 4088}) {
+    // Sizes of zero, less than a header, and more than is there.
+    for (const std::uint16_t size : {0, 4, 7, 4088}) {
         TestRing ring;
         ring.write({std::uint64_t{size} << 48 | 9, 0});
         std::vector<RingCursor> one{ring.cursor()};
