@@ -1,6 +1,7 @@
 """Emulated Arm boards: QEMU's `virt` machine with Debian's kernel, an initial RAM disk of busybox, the agent and workloads, and a
 script that says what the board does. The host is 10.0.2.2 for the board."""
 
+import contextlib
 import gzip
 import os
 import pathlib
@@ -85,7 +86,7 @@ class Lab:
             target.parent.mkdir(parents=True, exist_ok=True)
             compiler = f"{kind.triplet}-{'gcc' if source.endswith('.c') else 'g++'}"
             language = [] if source.endswith(".c") else ["-std=c++20"]
-            subprocess.run([compiler, *language, "-O2", "-g", "-static", "-Wl,--build-id", *options, ROOT / source, "-o", target], check=True)
+            subprocess.run([compiler, *language, "-O2", "-g", "-Wno-psabi", "-static", "-Wl,--build-id", *options, ROOT / source, "-o", target], check=True)
         return target
 
     def stripped(self, kind, program):
@@ -176,7 +177,7 @@ class Board:
     def text(self):
         return self.process.out.replace("\r", "")
 
-    def until(self, pattern, seconds=60):
+    def until(self, pattern, seconds=300):
         """Waits until the board has printed it; the match."""
         def found():
             match = re.search(pattern, self.text, re.M)
@@ -191,9 +192,18 @@ class Board:
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.text[-4000:]}\n{self.process.err[-2000:]}") from None
 
-    def finish(self, seconds=120):
+    def starved(self):
+        """Seconds for which this machine let QEMU's threads wait for a processor, or was itself kept waiting, all together."""
+        total = 0
+        for task in pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/schedstat"):
+            with contextlib.suppress(OSError, IndexError):
+                total += int(task.read_text().split()[1]) / 1e9
+        steal = pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[8]
+        return total + int(steal) / os.sysconf("SC_CLK_TCK")
+
+    def finish(self, seconds=400):
         self.until(r"^board: done$", seconds)
-        self.process.wait(30)
+        self.process.wait(120)
         return self.text
 
     def stop(self):

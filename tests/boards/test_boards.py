@@ -61,7 +61,7 @@ def said(text):
 
 def ended(server):
     """The only session, once its agent has said that it is over."""
-    wait_until(lambda: [one["end_reason"] for one in server.sessions()] and server.sessions()[0]["end_reason"], 60, "the end of the recording")
+    wait_until(lambda: [one["end_reason"] for one in server.sessions()] and server.sessions()[0]["end_reason"], 120, "the end of the recording")
     return server.only_session()
 
 
@@ -80,11 +80,16 @@ def test_cycles_are_sampled_at_the_frequency_that_was_asked_for(boot, lab, name,
     server = boot.serve()
     # Nothing else counts cycles: of two such events QEMU gives one its cycle counter, and the other interrupts too late.
     board = boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --events cycles --frequency 999 --stat task-clock -- known {turns}\n", {"/bin/known": lab.stripped(kind, known(lab, kind))})
+    board.until("^board: up$")
+    before = board.starved()
+    board.until("^known: ")
+    # A board whose time is this machine's has only one of the interrupts that came due while it had no processor.
+    starved = 0 if kind.icount else board.starved() - before
     text = board.finish()
     session = ended(server)
     cycles = event(session, "cycles")
-    expected = 999 * said(text)[1]
-    assert abs(cycles["samples"] / expected - 1) <= tolerance, (cycles, expected, text)
+    seconds = said(text)[1]
+    assert max(999 * (seconds - starved) * (1 - tolerance), 1) <= cycles["samples"] <= 999 * seconds * (1 + tolerance), (cycles, seconds, starved, text)
     assert session["lost"] == 0, session["losses"]
 
 
@@ -140,6 +145,20 @@ def test_stacks_are_whole_and_shares_are_right(boot, lab, name, frames):
     assert whole >= 0.99, measured
 
 
+def test_copies_of_stacks_that_end_with_user_space(boot, lab):
+    """Without address space randomization less than 16 KiB lies above a 32-bit program's stack pointer, and not always whole words."""
+    kind = KINDS["armhf"]
+    server = boot.serve()
+    program = lab.workload(kind, "tests/workloads/bench.cc", "bench-no-fp", FRAME_POINTERS["no-fp"], "-pthread")
+    board = boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --events cycles:u --frequency 499 --unwind dwarf --stat task-clock -- program 4 1 >/dev/null\n", {"/bin/program": lab.stripped(kind, program)})
+    board.finish()
+    session = ended(server)
+    seconds = counter(server, session, "task-clock")["value"] / 1e9
+    # Some of the time is the kernel's.
+    assert 499 * seconds * 0.7 < session["samples"] < 499 * seconds * 1.2, (session["samples"], seconds, session["notices"])
+    assert not any(notice["code"] == "ring-broken" for notice in session["notices"]), session["notices"]
+
+
 def test_two_runs_without_a_network_are_the_same(boot, lab):
     kind = KINDS["arm64"]
     collapsed = []
@@ -168,22 +187,26 @@ wait
 """
     program = shares(lab, kind, "fp")
     board = boot(kind, script, {"/bin/shares": lab.stripped(kind, program)})
-    board.until(r"^board: cable out$", 90)
-    before = wait_until(lambda: server.sessions()[0]["samples"], 30, "samples before")
-    board.until(r"^board: cable in$", 90)
-    wait_until(lambda: server.sessions()[0]["samples"] > before + 99 * 10, 30, "what was sampled without a network")
+    board.until(r"^board: up$")
+    starved = board.starved()
+    board.until(r"^board: cable out$")
+    before = wait_until(lambda: server.sessions()[0]["samples"], 120, "samples before")
+    board.until(r"^board: cable in$")
+    wait_until(lambda: server.sessions()[0]["samples"] > before + 99 * 10, 120, "what was sampled without a network")
     port, http_port, data = server.port, server.http_port, server.data_dir
     server.stop()
     again = boot.serve(port=port, http_port=http_port, name="server-again", data_dir=data)
-    board.finish(180)
+    board.until(r"target exited: ")
+    starved = board.starved() - starved
+    board.finish()
     session = ended(again)
     assert session["lost"] == 0, session["losses"]
     assert not any(notice["code"] == "batches-missing" for notice in session["notices"]), session["notices"]
     # TCP itself outlives the network's absence; the server's is another connection.
     assert any(mark["kind"] == "reconnect" for mark in again.get("/api/timeline", session=session["id"])["marks"])
     # Samples of all the time, that without a network included.
-    expected = 99 * counter(again, session, "task-clock")["value"] / 1e9
-    assert abs(event(session, "cycles")["samples"] / expected - 1) < 0.2, (session["events"], expected)
+    seconds = counter(again, session, "task-clock")["value"] / 1e9
+    assert 99 * (seconds - starved) * 0.8 < event(session, "cycles")["samples"] < 99 * seconds * 1.2, (session["events"], seconds, starved)
 
 
 def test_a_cpu_that_goes_and_a_lower_limit_are_survived_and_said(boot, lab):
@@ -197,7 +220,7 @@ wait
 """
     program = shares(lab, kind, "fp")
     board = boot(kind, script, {"/bin/shares": lab.stripped(kind, program)})
-    text = board.finish(120)
+    text = board.finish()
     assert "board: one CPU" in text and "board: two CPUs" in text, text
     session = ended(server)
     assert session["end_reason"] == "target exited", session["end_reason"]

@@ -44,7 +44,7 @@ std::string_view padded_text(Bytes bytes) {
 }
 
 // What follows the fixed fields, word by word. Records are 8-byte aligned (the caller's promise), and so is everything
-// in them: they are looked at where they lie.
+// in them up to the copy of the stack, which stands last: they are looked at where they lie.
 class Words {
 public:
     explicit Words(Bytes rest) : rest_(rest) {}

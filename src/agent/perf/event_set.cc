@@ -31,9 +31,9 @@ void raise_open_files_limit() {
 }  // namespace
 
 void ThreadEventSet::say(std::string code, std::string text, std::string remedy) {
-    const bool said =
-        std::any_of(notices_.begin(), notices_.end(), [&](const auto& notice) { return notice.code == code; });
-    if (!said) notices_.push_back({std::move(code), std::move(text), std::move(remedy)});
+    if (std::find(said_.begin(), said_.end(), code) != said_.end()) return;
+    said_.push_back(code);
+    notices_.push_back({std::move(code), std::move(text), std::move(remedy)});
 }
 
 Result<bool> ThreadEventSet::attach() {

@@ -3,39 +3,38 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <optional>
 
 #include "agent/perf/decode.h"
 
 namespace flamewire::agent {
 
-void RingCursor::copy_out(std::byte* to, std::uint64_t offset, std::size_t bytes) const {
-    const std::size_t first = std::min(bytes, static_cast<std::size_t>(size_ - offset));
-    std::memcpy(to, data_ + offset, first);
-    std::memcpy(to + first, data_, bytes - first);
-}
-
 Bytes RingCursor::peek() {
     if (tail == head) return {};
     const std::uint64_t available = head - tail;
     const std::uint64_t offset = tail & (size_ - 1);
-    std::optional<RecordHeader> header;
-    if (available >= record_header_size && available <= size_) {
-        std::array<std::byte, record_header_size> bytes;
-        copy_out(bytes.data(), offset, bytes.size());
-        header = record_header(bytes);
-    }
-    if (!header || header->size < record_header_size || header->size > available) {
+    std::array<std::byte, record_header_size> head_bytes{};
+    const bool possible = available >= record_header_size && available <= size_;
+    if (possible) copy_out(offset, head_bytes);
+    const auto header = possible ? record_header(head_bytes) : std::nullopt;
+    if (!header || header->size > available) {
         ++broken;
         tail = head;
         return {};
     }
-    if (offset + header->size <= size_ && offset % sizeof(std::uint64_t) == 0) return {data_ + offset, header->size};
+    if (offset % sizeof(std::uint64_t) == 0 && offset + header->size <= size_) return {data_ + offset, header->size};
 
-    copy_.resize(std::max<std::size_t>(copy_.size(), header->size / sizeof(std::uint64_t) + 1));
-    const auto copy = std::as_writable_bytes(std::span(copy_));
-    copy_out(copy.data(), offset, header->size);
-    return copy.first(header->size);
+    copy_.resize(
+        std::max<std::size_t>(copy_.size(), (header->size + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t)));
+    const auto copy = std::as_writable_bytes(std::span(copy_)).first(header->size);
+    if (copied_ != tail) copy_out(offset, copy);
+    copied_ = tail;
+    return copy;
+}
+
+void RingCursor::copy_out(std::uint64_t offset, std::span<std::byte> into) const {
+    const std::size_t first = std::min(into.size(), static_cast<std::size_t>(size_ - offset));
+    std::memcpy(into.data(), data_ + offset, first);
+    if (first < into.size()) std::memcpy(into.data() + first, data_, into.size() - first);
 }
 
 void Merge::begin(std::span<RingCursor> rings, std::uint64_t limit_ns) {

@@ -37,23 +37,23 @@ public:
     std::uint64_t tail = 0;  // next byte to read
     std::uint64_t head = 0;  // first byte that the kernel has not written yet
 
-    // The record at tail, or an empty span at head, 8-byte aligned. Points into the ring, or into a copy when the record
-    // wraps around its end or does not lie aligned there; valid until the next call. Bytes that cannot be a record make
-    // the cursor skip to head, and count as one in `broken`.
-    //
-    // Records are multiples of 8 bytes, but for samples of 32-bit processes whose stack pointer is nearer to the end of
-    // the address space than the copy is long: the kernel copies up to that end, and all that follows lies askew.
+    // The record at tail, or an empty span at head. Points into the ring, or into a copy when the record wraps around
+    // its end or does not begin at a word; valid until the next call. Records need not be whole words: where less of a
+    // stack is left below the end of user space than was asked for, kernels before 6.7 copy just that, and the stack
+    // pointer of a 32-bit process may be at half a word. Bytes that cannot be a record make the cursor skip to head,
+    // and count as one in `broken`.
     Bytes peek();
     void pop(std::size_t record_size) { tail += record_size; }
 
     std::uint64_t broken = 0;
 
 private:
-    void copy_out(std::byte* to, std::uint64_t offset, std::size_t bytes) const;
+    void copy_out(std::uint64_t offset, std::span<std::byte> into) const;
 
     const std::byte* data_ = nullptr;
     std::uint64_t size_ = 0;
-    std::vector<std::uint64_t> copy_;  // of words, for the alignment
+    std::vector<std::uint64_t> copy_;                                   // of words, for the alignment
+    std::uint64_t copied_ = std::numeric_limits<std::uint64_t>::max();  // the position of what is in it
 };
 
 struct MergedRecord {

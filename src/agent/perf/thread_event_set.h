@@ -129,6 +129,7 @@ private:
     bool exit_seen_ = false, gone_ = false;
     std::uint64_t next_gone_check_ns_ = 0;
     std::vector<wire::Notice> notices_;
+    std::vector<std::string> said_;  // codes of all notices, also of those that were taken
 };
 
 }  // namespace flamewire::agent

@@ -127,6 +127,11 @@ TEST_CASE("samples without registers or without room for a stack") {
     const auto reduced = decoded<SampleRecord>(little, origin, with_stack);
     CHECK(reduced.register_abi == 1);
     CHECK((reduced.stack.size() == 8 && reduced.stack_cut));
+    // The stack ended at the end of user space, in the middle of a word: 12 bytes, then dyn_size.
+    const auto ends = sample_bytes(7, 1).u64(1).u64(5).u64(6).u64(12).u64(99).u32(98).u64(12).words();
+    const auto short_stack = decoded<SampleRecord>(ends, origin, with_stack);
+    CHECK(short_stack.stack.size() == 12);
+    CHECK(std::memcmp(short_stack.stack.data(), &ends[12], 12) == 0);
     // Padding behind the last field.
     const auto padded = sample_bytes(7, 1).u64(1).u64(5).u64(6).u64(8).u64(99).u64(8).u64(0).u64(0).words();
     CHECK(decoded<SampleRecord>(padded, origin, with_stack).stack.size() == 8);

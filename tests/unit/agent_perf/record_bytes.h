@@ -44,8 +44,6 @@ public:
         return words;
     }
 
-    [[nodiscard]] const std::vector<char>& bytes() const { return bytes_; }
-
 private:
     std::vector<char> bytes_;
 };
