@@ -39,6 +39,8 @@ enum Option : int {
     opt_no_kernel,
     opt_metrics,
     opt_spool,
+    opt_module_cap,
+    opt_no_module_upload,
     opt_ring_pages,
     opt_verbose,
     opt_help,
@@ -69,6 +71,8 @@ const option long_options[] = {
     {"no-kernel", no_argument, nullptr, opt_no_kernel},
     {"metrics", required_argument, nullptr, opt_metrics},
     {"spool", required_argument, nullptr, opt_spool},
+    {"module-cap", required_argument, nullptr, opt_module_cap},
+    {"no-module-upload", no_argument, nullptr, opt_no_module_upload},
     {"ring-pages", required_argument, nullptr, opt_ring_pages},
     {"verbose", no_argument, nullptr, opt_verbose},
     {"help", no_argument, nullptr, opt_help},
@@ -233,6 +237,12 @@ Result<bool> apply(int code, std::string_view value, Options& options, Given& gi
             options.spool_bytes = static_cast<std::size_t>(
                 TRY(parse_bytes("--spool", value, limits::min_spool_bytes, limits::max_spool_bytes)));
             break;
+        case opt_module_cap:
+            options.module_cap_bytes = TRY(parse_bytes("--module-cap", value, 0, limits::max_module_bytes));
+            break;
+        case opt_no_module_upload:
+            options.module_cap_bytes = 0;
+            break;
         case opt_ring_pages:
             options.ring_pages =
                 static_cast<std::uint32_t>(TRY(parse_number("--ring-pages", value, 1, limits::max_ring_pages)));
@@ -375,6 +385,8 @@ Length (--output; --server and --listen accept and report it, and sample until t
 Other
   --metrics SECONDS   between looks at the machine's health, 1 to 60, or off (2)
   --spool BYTES       kept in memory while the server is away, with K, M or G (8M)
+  --module-cap BYTES  of a program's or library's symbols that a server lacks and asks for; 0 sends none (64M)
+  --no-module-upload  the same as --module-cap 0
   --ring-pages N      pages of a sample ring, a power of two; for tests and odd machines (by frequency)
   --verbose           say more, and account for every sample at the end
   -h, --help          this text

@@ -42,6 +42,7 @@ inline constexpr std::uint32_t max_rounds = 1'000'000;
 inline constexpr std::uint32_t min_interval_ms = 10, max_interval_ms = 10'000;
 inline constexpr std::uint32_t max_delay_ms = 3'600'000;
 inline constexpr std::uint64_t min_spool_bytes = 64U << 10, max_spool_bytes = std::uint64_t{1} << 30;
+inline constexpr std::uint64_t max_module_bytes = std::uint64_t{4} << 30;
 inline constexpr std::uint32_t max_ring_pages = 16'384;
 // The kernel takes less than 64 KiB, and whole words.
 inline constexpr std::uint64_t min_stack_bytes = 1'024, max_stack_bytes = 65'528;
@@ -69,7 +70,8 @@ struct Options {
     std::uint32_t rounds = 1;
     std::uint32_t delay_ms = 0;
     std::size_t spool_bytes = std::size_t{8} << 20;
-    std::uint32_t ring_pages = 0;  // 0: by frequency and memory limits
+    std::uint64_t module_cap_bytes = std::uint64_t{64} << 20;  // of a module file that a server lacks; 0: none is sent
+    std::uint32_t ring_pages = 0;                              // 0: by frequency and memory limits
     bool verbose = false;
 
     // Instead of a session, the table of counters goes to standard output.

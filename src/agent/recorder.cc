@@ -378,6 +378,20 @@ void Recorder::resolve_kernel() {
     });
 }
 
+Result<UniqueFd> Recorder::open_module(const FileIdentity& identity) {
+    Result<UniqueFd> file = fail(ErrorCode::closed, "the recording is ending");
+    const auto look = [&]() -> Result<bool> {
+        file = processes_.duplicate_file(identity);
+        return true;
+    };
+    // Once it has finished, the sampler thread touches nothing any more.
+    if (ended())
+        (void)look();
+    else
+        (void)on_sampler(look);
+    return file;
+}
+
 void Recorder::begin_delay() {
     (void)on_sampler([this]() -> Result<bool> {
         counting_->begin();

@@ -73,6 +73,8 @@ public:
     Result<bool> count_by(CountBy by);
     // The next batch carries names of the kernel addresses seen so far.
     void resolve_kernel();
+    // The file of a module that this recording has seen; also after its end.
+    Result<UniqueFd> open_module(const FileIdentity& identity);
     // The next batch begins with empty tables. From any thread; returns at once.
     void begin_epoch() { epoch_wanted_ = true; }
     // The launched command was told to exec: --delay counts from now.

@@ -43,6 +43,12 @@ Session::Session(Options options, LaunchedCommand* command, UniqueFd signals)
       signals_(std::move(signals)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       settings_(options_.settings),
+      modules_(options_.module_cap_bytes,
+               [this](const FileIdentity& identity) -> Result<UniqueFd> {
+                   const std::shared_ptr<Recorder> last = recorder();
+                   if (!last) return fail(ErrorCode::not_found, "nothing was recorded yet");
+                   return last->open_module(identity);
+               }),
       worker_(worker_capacity) {
     std::array<std::uint8_t, 8> id{};
     fill_random(id.data(), id.size());

@@ -15,6 +15,7 @@
 #include "agent/health/reporter.h"
 #include "agent/launch.h"
 #include "agent/link/link.h"
+#include "agent/module_transfer.h"
 #include "agent/options.h"
 #include "agent/output.h"
 #include "agent/recorder.h"
@@ -54,6 +55,7 @@ private:
     std::optional<Watched> look_at_own_state();
     void take_command(wire::Command command);
     void handle_commands();
+    void send_module(const wire::Command& command);
 
     Result<bool> start_target();
     Result<bool> start_command();
@@ -90,6 +92,7 @@ private:
     std::atomic<Link*> link_ready_{nullptr};
     std::optional<LinkSink> link_sink_;
 
+    ModuleTransfers modules_;
     std::optional<std::uint64_t> output_ends_ns_;
     bool waiting_for_name_ = false;
     std::uint64_t next_look_ns_ = 0;

@@ -76,6 +76,10 @@ void Session::handle_commands() {
             command = std::move(commands_.front());
             commands_.pop_front();
         }
+        if (command.name == "fetch_module") {
+            send_module(command);
+            continue;
+        }
         if (!is_slow(command.name)) {
             link_->reply(handle_command(command, machine_, *this));
             continue;
@@ -85,6 +89,17 @@ void Session::handle_commands() {
         const bool taken = worker_.submit([this, job] { link_->reply(handle_command(*job, machine_, *this)); });
         if (!taken) link_->reply(wire::encode_error_reply(id, "too many commands are waiting"));
     }
+}
+
+void Session::send_module(const wire::Command& command) {
+    const auto read = [&]() -> Result<wire::ModuleChunk> {
+        const FetchRequest request = TRY(parse_fetch(command));
+        return modules_.read(request);
+    };
+    auto chunk = read();
+    if (chunk && !link_->send_module_chunk(wire::encode_module_chunk(*chunk)))
+        chunk = fail(ErrorCode::busy, "the part before has not been sent yet");
+    if (!chunk) link_->reply(encode_fetch_refusal(command.id, chunk.error()));
 }
 
 std::optional<Error> Session::problem_of(const std::vector<std::uint32_t>& pids) const {

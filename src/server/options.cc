@@ -39,6 +39,7 @@ Result<bool> finish(Options& options, const std::vector<std::string>& agents) {
     if (options.data_dir.empty()) options.data_dir = default_data_dir();
     if (options.data_dir.empty()) return fail(ErrorCode::invalid, "there is no home directory: give --data-dir");
     options.data_dir = std::filesystem::absolute(options.data_dir).lexically_normal().string();
+    options.settings.module_directory = options.data_dir + "/modules";
     return true;
 }
 
@@ -79,7 +80,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     ParsedOptions parsed;
     Options& options = parsed.options;
     std::vector<std::string> agents;
-    std::string addr2line, readelf;
+    std::string addr2line, readelf, fetch_modules = "on";
     bool version = false;
 
     CLI::App app(
@@ -115,6 +116,12 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
         ->type_name("PREFIX");
     app.add_option("--addr2line", addr2line, "not needed: symbols are read in process");
     app.add_option("--readelf", readelf, "not needed: files are read in process");
+    app.add_option("--fetch-modules", fetch_modules, "ask agents for the symbols of files that are not here (on)")
+        ->type_name("on|off")
+        ->check(CLI::IsMember({"on", "off"}));
+    app.add_option("--fetch-cap", options.fetch_cap_mib, "MiB of such a file's symbols, at most")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 4096));
     app.add_flag("--verbose", options.verbose, "log more");
     app.add_flag("--version", version, "print the version");
     try {
@@ -131,6 +138,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
         parsed.message = "flamewire-server " FLAMEWIRE_VERSION "\n";
         return parsed;
     }
+    options.fetch_modules = fetch_modules == "on";
     if (!addr2line.empty()) options.remarks.emplace_back("--addr2line is not needed: symbols are read in process");
     if (!readelf.empty()) options.remarks.emplace_back("--readelf is not needed: files are read in process");
     if (auto finished = finish(options, agents); !finished) {

@@ -59,10 +59,13 @@ public:
           disk_(*catalog_,
                 [this](std::shared_ptr<Session> session, std::uint64_t seq) { hub_.synced(std::move(session), seq); }),
           ingest_(*catalog_, disk_, symbols_),
+          modules_(options.data_dir + "/modules"),
           hub_(io_, pool_, *catalog_, ingest_,
+               {options.fetch_modules ? &modules_ : nullptr, options.fetch_cap_mib << 20},
                {.agent_changed = [this](const AgentInfo& agent) { agent_changed(agent); },
                 .session_changed = [this](const std::shared_ptr<Session>& session) { session_changed(session); },
-                .sessions_changed = [this] { sessions_changed(); }}) {}
+                .sessions_changed = [this] { sessions_changed(); },
+                .module_arrived = [this](const symbol::ModuleIdentity& module) { module_arrived(module); }}) {}
 
     Result<bool> start() {
         const std::uint16_t port = TRY(hub_.listen(options_.bind, options_.port));
@@ -157,6 +160,12 @@ private:
         return agents;
     }
 
+    // Sessions that were waiting for its names ask again.
+    void module_arrived(const symbol::ModuleIdentity& module) {
+        symbolizer_.forget(module);
+        for (const auto& session : catalog_->all_loaded()) symbols_.schedule(session);
+    }
+
     // From any thread.
     void session_changed(const std::shared_ptr<Session>& session) {
         asio::post(io_, [this, id = session->id()] {
@@ -190,6 +199,7 @@ private:
     Ingest ingest_;
     std::unique_ptr<HttpServer> http_;
     std::unique_ptr<Api> api_;
+    ModuleStore modules_;
     AgentHub hub_;
     bool ended_ = false;
 };

@@ -1,5 +1,6 @@
 #include "symbol/locate.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -93,6 +94,7 @@ public:
             try_kernel_places();
         else
             try_paths();
+        try_fetched();
         if (!satisfied()) try_build_id_tree();
         if (!satisfied()) try_debug_link();
         if (!satisfied()) try_debug_names();
@@ -128,6 +130,16 @@ private:
                 try_path(config_.sysroot + place + file_name(path_));
         }
         try_path(path_);
+    }
+
+    // What the agent sent: only where nothing better than exported names is at hand.
+    void try_fetched() {
+        if (config_.module_directory.empty() || files_.report.quality >= Quality::symbols) return;
+        if (module_.kind != ModuleKind::file) return;
+        const std::string path = config_.module_directory + "/" + fetched_name(module_);
+        try_path(path);
+        // Used last goes last, when room is made there.
+        if (files_.report.file == path) (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
     }
 
     void try_kernel_places() {

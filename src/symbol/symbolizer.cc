@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/hex.h"
 #include "symbol/module.h"
 
 namespace flamewire::symbol {
@@ -65,6 +66,25 @@ void Symbolizer::set_config(Config config) {
 Config Symbolizer::config() const {
     const std::scoped_lock lock(state_->mutex);
     return state_->config;
+}
+
+// All identities with its build-id: they differ in the paths that were looked at alone.
+void Symbolizer::forget(const ModuleIdentity& module) {
+    const std::scoped_lock lock(state_->mutex);
+    std::erase_if(state_->modules, [&](const auto& entry) {
+        return module.build_id.empty() ? entry.first == key_of(module) : std::get<1>(entry.first) == module.build_id;
+    });
+    ++state_->generation;
+}
+
+std::string fetched_name(const ModuleIdentity& module) {
+    if (!module.build_id.empty()) return to_hex(module.build_id);
+    const std::string text = module.path + '\0' + std::to_string(module.size) + '\0' + std::to_string(module.mtime_ns);
+    std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a; a name, no proof
+    for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+    std::string name = "without-build-id-";
+    for (unsigned shift = 64; shift != 0; shift -= 4) name += "0123456789abcdef"[hash >> (shift - 4) & 15];
+    return name;
 }
 
 std::uint64_t Symbolizer::generation() const { return state_->generation; }

@@ -19,10 +19,11 @@ enum class ModuleKind : std::uint8_t { file, kernel, vdso, jit };
 // Which ELF file is meant. Equal build-ids are the same module whatever the path.
 struct ModuleIdentity {
     ModuleKind kind = ModuleKind::file;
-    std::string path;        // as the target sees it
-    std::string build_id;    // raw bytes; empty when unknown
-    std::string boot_id;     // of the target, for the kernel: the live /proc/kallsyms serves only the same boot
-    std::uint64_t size = 0;  // of the file on the target; 0 when unknown (the only check without a build-id)
+    std::string path;           // as the target sees it
+    std::string build_id;       // raw bytes; empty when unknown
+    std::string boot_id;        // of the target, for the kernel: the live /proc/kallsyms serves only the same boot
+    std::uint64_t size = 0;     // of the file on the target; 0 when unknown (the only check without a build-id)
+    std::int64_t mtime_ns = 0;  // of that file
 };
 
 struct Address {
@@ -74,12 +75,16 @@ struct Config {
     std::vector<std::string> binaries;  // --binary: unstripped files, matched by build-id, else by file name
     std::string sysroot;
     std::vector<PathMap> path_maps;
-    std::vector<MapFile> maps;  // --map: for modules that have no symbol table
+    std::vector<MapFile> maps;     // --map: for modules that have no symbol table
+    std::string module_directory;  // files that agents sent, by fetched_name(); empty: none
     std::vector<std::string> debug_directories = {"/usr/lib/debug"};
     bool inlines =
         true;  // else one frame an address: the function that the linker knows, at the line of its outermost call
     bool demangle = true;  // else names as the linker has them, for comparing with other tools
 };
+
+// The name of a module's file among those that agents sent: its build-id, else a hash of path, size and time.
+std::string fetched_name(const ModuleIdentity& module);
 
 class Symbolizer {
 public:
@@ -91,6 +96,8 @@ public:
     // Forgets what was found under the old configuration. Results of earlier resolve() calls stay valid values.
     void set_config(Config config);
     [[nodiscard]] Config config() const;
+    // Looks for the files of one module anew.
+    void forget(const ModuleIdentity& module);
     // Rises whenever answers may have become better. A caller that has older answers asks again.
     [[nodiscard]] std::uint64_t generation() const;
 

@@ -182,8 +182,8 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
         ]
       : [],
     modules: [
-      { name: 'city-demo', path: '/usr/bin/city-demo', kind: 'file', build_id: 'ab12', quality: 'debug_info', file: '/srv/city-demo', problem: '', remedy: '', tried: [] },
-      { name: 'libc.so.6', path: '/lib/libc.so.6', kind: 'file', build_id: 'cd34', quality: 'dynamic_symbols', file: '/lib/libc.so.6', problem: 'No debug info', remedy: 'apt-get install libc6-dbg', tried: [] },
+      { name: 'city-demo', path: '/usr/bin/city-demo', kind: 'file', build_id: 'ab12', quality: 'debug_info', file: '/srv/city-demo', problem: '', remedy: '', tried: [], fetch: { state: 'arrived', bytes: 5400000, total_bytes: 5400000, problem: '' } },
+      { name: 'libc.so.6', path: '/lib/libc.so.6', kind: 'file', build_id: 'cd34', quality: 'dynamic_symbols', file: '/lib/libc.so.6', problem: 'No debug info', remedy: 'apt-get install libc6-dbg', tried: [], fetch: { state: 'arriving', bytes: 1048576, total_bytes: 4194304, problem: '' } },
     ],
     retention: { whole_from_ms: 0, rows: 4000, coarse_rows: 0, memory_bytes: 200_000 },
   });
@@ -197,7 +197,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
   });
   const statusBody = () => ({
     status: 'ok', version: '0.1.0', agent_connected: state.agent, agent_addr: state.agent ? '127.0.0.1:50412' : null, agents: state.agent ? 1 : 0,
-    live_sessions: state.live ? [id] : [], sessions: state.live ? [{ id, ...unwind }] : [], total_samples: state.samples, chunk_count: 168, lost_samples: 127, data_version: state.version, uptime_s: 100,
+    live_sessions: state.live ? [id] : [], module_fetches: [], sessions: state.live ? [{ id, ...unwind }] : [], total_samples: state.samples, chunk_count: 168, lost_samples: 127, data_version: state.version, uptime_s: 100,
     agent_port: 9999, agent_bind: '127.0.0.1', http_url: 'http://127.0.0.1:8080/', target_command: 'flamewire-agent --server 127.0.0.1 --port 9999', data_dir: '/var/lib/flamewire',
   });
   const failure = (code, message, extra = {}) => ({ error: { code, message, ...extra } });

@@ -1,11 +1,20 @@
 """Names for modules that this machine does not have at the target's path."""
+import json
+import os
+import pathlib
+import random
+import re
 import shutil
+import socket
 import subprocess
+import time
 
-from flamewire import TESTS_BIN, Tree, wait_until
+from flamewire import TESTS_BIN, Relay, Tree, free_port, lost, share_of, wait_until
 
 
 def names(server, **parameters):
+    if not server.sessions():
+        return set()
     return set(Tree(server.get("/api/flamegraph", min_share=0, **parameters)).names)
 
 
@@ -96,3 +105,202 @@ int main(void) { for (;;) { hidden(1000000); shown(1000000); } }
     (tmp_path / "other.map").rename(tmp_path / "spin.map")  # beside the file: found by itself
     give(map="")
     wait_until(lambda: {"hidden", "shown", "main"} <= names(server), 30, "names of the map beside")
+
+
+class Vanished:
+    """A program that runs from a file which nobody can open by its name any more: only the agent, which saw it run, has it."""
+
+    def __init__(self, start, folder, *agent_arguments, port, add=0, name="shares-workload"):
+        self.path = folder / "board" / name
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if add:
+            padding = folder / "padding"
+            padding.write_bytes(random.Random(7).randbytes(add))
+            subprocess.run(["objcopy", "--add-section", f".debug_padding={padding}", TESTS_BIN / name, self.path], check=True)
+        else:
+            shutil.copy(TESTS_BIN / name, self.path)
+        self.process = start.process("vanished", [self.path, "120"])
+        self.agent = start.agent("--server", "127.0.0.1", "--port", port, "--pid", self.process.pid, "--frequency", 199, *agent_arguments)
+        wait_until(lambda: any(str(self.path) in os.readlink(link) for link in pathlib.Path(f"/proc/{self.agent.pid}/fd").iterdir() if link.is_symlink()), 30, "the agent to have seen the file")
+        self.path.unlink()
+
+
+def fetch_of(server, name="shares-workload"):
+    module = next((module for module in server.only_session()["modules"] if module["name"].split(" ")[0] == name), None) if server.sessions() else None
+    return module and module["fetch"]
+
+
+def test_names_without_any_copy_by_asking_the_agent(start, tmp_path):
+    port = free_port()
+    vanished = Vanished(start, tmp_path, port=port)
+    server = start.server(port=port)
+    wait_until(lambda: any("burn_40" in name for name in names(server)), 60, "names from the agent")
+    # The report of a module stands a moment after its first names.
+    def named():
+        modules = [module for module in server.only_session()["modules"] if module["name"].startswith("shares-workload")]
+        return server.only_session()["samples"] > 500 and modules and modules[0]["quality"] == "debug_info" and modules[0]
+
+    module = wait_until(named, 60, "the report")
+    wait_until(lambda: abs(share_of(Tree(server.get("/api/flamegraph", min_share=0)).shares(), "burn_40") - 0.4) < 0.08, 30, "the share of burn_40")
+    kept = server.data_dir / "modules" / module["build_id"]
+    assert module["quality"] == "debug_info" and module["file"] == str(kept) and module["problem"] == "", module
+    fetch = module["fetch"]
+    assert fetch["state"] == "arrived" and 0 < fetch["bytes"] == fetch["total_bytes"] < (TESTS_BIN / "shares-workload").stat().st_size, fetch
+    assert {"session": server.only_session()["id"], "module": module["name"], "fetch": fetch} in server.get("/api/status")["module_fetches"]
+    assert kept.stat().st_mode & 0o777 == 0o600 and not list(kept.parent.glob("*.part"))
+    assert server.get("/api/source-files")["files"], "lines too"
+    # The session itself holds none of it.
+    stream = next((server.data_dir / "sessions").glob("*/stream.flw"))
+    assert stream.stat().st_size < 200_000
+    # What has been sent once serves the replay, and the next server on this folder.
+    assert vanished.agent.stop() == 0
+    server.stop()
+    again = start.server(name="again", data_dir=server.data_dir)
+    assert any("burn_40" in name for name in names(again, session=again.sessions()[0]["id"]))
+
+
+class SlowRelay(Relay):
+    """At most some 8 MB/s, so that a transfer can be met under way."""
+
+    def _pump(self, client, server):
+        class Slow:
+            def __init__(self, sock):
+                self.sock = sock
+
+            def recv(self, size):
+                time.sleep(0.008)
+                return self.sock.recv(size)
+
+            def __getattr__(self, name):
+                return getattr(self.sock, name)
+
+        super()._pump(Slow(client), server)
+
+
+def test_an_interrupted_transfer_resumes(start, tmp_path):
+    padding = 24 << 20
+    port = free_port()
+    relay = SlowRelay(port)
+    Vanished(start, tmp_path, port=relay.port, add=padding)
+    server = start.server(port=port)
+    modules = server.data_dir / "modules"
+
+    def arrived():
+        parts = list(modules.glob("*.part"))
+        return parts[0].stat().st_size if parts else 0
+
+    for share in (0.2, 0.6):
+        wait_until(lambda: arrived() > share * padding, 60, f"{share} of the file")
+        relay.cut()
+    wait_until(lambda: any("burn_40" in name for name in names(server)), 90, "names")
+    total = fetch_of(server)["total_bytes"]
+    assert total > padding
+    # Each cut costs the parts that were under way, nothing more; the samples are small beside it.
+    assert total * 0.9 < relay.bytes_up < total + (2 << 20), (total, relay.bytes_up)
+    assert lost(server.only_session()) == 0
+    relay.close()
+
+
+def test_what_the_agent_refuses_is_said(start, tmp_path):
+    """The cap of the agent, its off switch, and the cap of the server, each with its remedy; and a server that does not ask."""
+    for name, agent_arguments, server_arguments, words in (
+            ("cap", ["--module-cap", "100K"], [], ["the agent sends at most 102400", "--module-cap"]),
+            ("off", ["--no-module-upload"], [], ["sends no files", "--no-module-upload"]),
+            ("server-cap", [], ["--fetch-cap", "1"], ["this server takes at most 1048576", "--fetch-cap"]),
+            ("silent", [], ["--fetch-modules", "off"], None)):
+        port = free_port()
+        folder = tmp_path / name
+        folder.mkdir()
+        vanished = Vanished(start, folder, *agent_arguments, port=port, add=2 << 20)
+        server = start.server(*server_arguments, port=port, name=name, data_dir=folder / "data")
+        wait_until(lambda: server.sessions() and server.only_session()["samples"] > 200, 60, "samples")
+        if words:
+            fetch = wait_until(lambda: (fetch_of(server) or {}).get("state") == "refused" and fetch_of(server), 60, "a refusal")
+            assert all(word in fetch["problem"] for word in words), fetch
+        else:
+            module = module_of(server, "shares-workload") if any(m["name"] == "shares-workload" for m in server.only_session()["modules"]) else None
+            assert module is None or module["fetch"] is None
+        assert not any("burn_" in name_ for name_ in names(server))
+        assert not list((folder / "data").glob("modules/*"))
+        vanished.agent.stop()
+        vanished.process.stop()
+        server.stop()
+
+
+def test_a_server_cannot_read_other_files(start, tmp_path):
+    """Only what the recording saw mapped as ELF: no path, known or not, opens anything else."""
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    program = start.workload("shares", 60)
+    with Peer() as peer:
+        agent = start.agent("--server", "127.0.0.1", "--port", peer.port, "--pid", program.pid, "--frequency", 199)
+        peer.accept()
+        status = secret.stat()
+        for path in ("/etc/shadow", "/etc/passwd", str(secret), "/proc/self/mem", "../../etc/shadow", "/bin/ls", "/dev/zero", ""):
+            for build_id in ("", "00" * 20, "ab"):
+                for size, mtime in ((0, 0), (status.st_size, status.st_mtime_ns)):
+                    flag, payload = peer.ask("fetch_module", build_id=build_id, path=path, size=size, mtime_ns=mtime, offset=0)
+                    reply = json.loads(payload)
+                    assert flag == 3 and reply["ok"] is False and reply["error"], (path, build_id, reply)
+        for wrong in ({"build_id": "zz"}, {"build_id": 7}, {"build_id": "00", "bytes": 0}, {"build_id": "00", "bytes": 1 << 30}, {"build_id": "00", "offset": -1}, {}):
+            flag, payload = peer.ask("fetch_module", **wrong)
+            assert flag == 3 and json.loads(payload)["ok"] is False
+        # And what it saw is answered, but never beyond its end.
+        build_id = re.search(r"Build ID: (\w+)", subprocess.run(["readelf", "-n", TESTS_BIN / "shares-workload"], capture_output=True, text=True).stdout)[1]
+        flag, payload = peer.ask("fetch_module", build_id=build_id, offset=0, bytes=1000)
+        assert flag == 7
+        head = json.loads(payload[4:4 + int.from_bytes(payload[:4], "big")])
+        assert head["offset"] == 0 and head["file_size"] == (TESTS_BIN / "shares-workload").stat().st_size
+        flag, payload = peer.ask("fetch_module", build_id=build_id, offset=head["total"] + 1)
+        assert flag == 3 and json.loads(payload)["code"] == "changed"
+        assert agent.alive()
+
+
+class Peer:
+    """A server of its own: says what it wants on a bare socket."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.socket = None
+        self.buffer = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for sock in (self.socket, self.listener):
+            if sock:
+                sock.close()
+
+    def accept(self):
+        self.listener.settimeout(30)
+        self.socket, _ = self.listener.accept()
+        self.socket.settimeout(30)
+        hello = json.loads(self.frame()[1])
+        self.recording = hello["recording"] and hello["recording"]["id"]
+        self.send(8, {"recording": self.recording, "seq": 0})
+        # A batch came: the recording runs and has seen its modules.
+        while self.frame()[0] not in (5, 6):
+            pass
+
+    def frame(self):
+        while len(self.buffer) < 5 or len(self.buffer) < 5 + int.from_bytes(self.buffer[:4], "big"):
+            data = self.socket.recv(65536)
+            assert data, "the agent closed the connection"
+            self.buffer += data
+        end = 5 + int.from_bytes(self.buffer[:4], "big")
+        frame, self.buffer = (self.buffer[4], self.buffer[5:end]), self.buffer[end:]
+        return frame
+
+    def send(self, flag, message):
+        payload = json.dumps(message).encode()
+        self.socket.sendall(len(payload).to_bytes(4, "big") + bytes([flag]) + payload)
+
+    def ask(self, command, **args):
+        self.count = getattr(self, "count", 0) + 1
+        self.send(2, {"id": str(self.count), "cmd": command, "args": args})
+        while True:
+            flag, payload = self.frame()
+            if flag == 7 or flag == 3 and json.loads(payload).get("id") == str(self.count):
+                return flag, payload

@@ -5,6 +5,7 @@ import type { Loss, SourceLine } from '../src/api/types';
 import { query } from '../src/api/client';
 import { defaultView, formatHash, parseHash } from '../src/store/url';
 import { counterRate, counterValue, derivedText, level, shareCounted, sparkPath, statusWord } from '../src/text/counters';
+import { fetchText } from '../src/text/fetch';
 import { axisTime, bytes, count, duration, percent, short, splitPath, ticks, weight } from '../src/text/format';
 import { hotLines, nextHot } from '../src/text/heat';
 import { commentStarts, highlightLine } from '../src/text/highlight';
@@ -25,6 +26,19 @@ test('numbers', () => {
   assert.equal(percent(0.0001, 2), '0.01 %');
   assert.equal(bytes(512), '512 B');
   assert.equal(bytes(5_400_000), '5.15 MiB');
+});
+
+test('how far the symbols of a module are', () => {
+  const fetch = { bytes: 1_048_576, total_bytes: 4_194_304, problem: '' };
+  assert.equal(fetchText(null), '');
+  assert.equal(fetchText({ ...fetch, state: 'asked' }), 'The agent is asked for its symbols.');
+  assert.equal(fetchText({ ...fetch, state: 'arriving' }), 'Its symbols come from the agent: 25 % of 4.00 MiB.');
+  assert.equal(fetchText({ ...fetch, state: 'arrived' }), 'Its symbols came from the agent: 4.00 MiB.');
+  assert.equal(
+    fetchText({ ...fetch, state: 'interrupted', problem: 'the agent went away' }),
+    'Its symbols are on the way from the agent, 25 % of 4.00 MiB are here: the agent went away. It goes on by itself.',
+  );
+  assert.equal(fetchText({ ...fetch, total_bytes: 0, state: 'refused', problem: 'too large' }), 'The agent has not sent its symbols: too large.');
 });
 
 test('times', () => {

@@ -53,6 +53,7 @@ public:
 
     void reply(std::string json) override;
     void send_metrics(std::string json) override;
+    bool send_module_chunk(std::string payload) override;
     void begin_recording(const wire::RecordingId& id) override;
     bool push(wire::Batch& batch, const wire::EventPeriods& periods) override;
     [[nodiscard]] Status status() const override;
@@ -88,6 +89,8 @@ private:
     void on_answer(const ConnectionPtr& connection, const wire::Ack& ack);
     void on_closed(const ConnectionPtr& connection, const std::string& reason);
     void pump();
+    void pump_batches(const ConnectionPtr& to);
+    void pump_chunk();
     void publish();
     [[nodiscard]] bool takes_metrics() const;
 
@@ -103,6 +106,7 @@ private:
     std::deque<Kept> recordings_;  // the newest last; the first is the one that is being sent
     ConnectionPtr current_;
     std::vector<ConnectionPtr> candidates_;
+    std::string chunk_;              // of a module file; empty: none waits
     std::uint64_t sent_before_ = 0;  // over connections that are closed
 
     mutable std::mutex mutex_;
@@ -113,6 +117,7 @@ private:
     Status status_;
     std::atomic<std::uint32_t> waiting_metrics_{0};
     std::atomic<std::uint64_t> dropped_metrics_{0};
+    std::atomic<bool> chunk_waits_{false};
 
     std::thread thread_;
 };
@@ -172,6 +177,28 @@ void TcpLink::send_metrics(std::string json) {
         else
             ++dropped_metrics_;
     });
+}
+
+bool TcpLink::send_module_chunk(std::string payload) {
+    if (chunk_waits_.exchange(true)) return false;
+    asio::post(io_, [this, payload = std::move(payload)]() mutable {
+        chunk_ = std::move(payload);
+        if (!current_ || !current_->ready) {
+            chunk_.clear();
+            chunk_waits_ = false;
+        }
+        pump();
+    });
+    return true;
+}
+
+// Only when the socket has taken everything else, so that no batch waits behind more than one chunk.
+void TcpLink::pump_chunk() {
+    if (chunk_.empty() || !current_ || !current_->ready || current_->writing() || current_->waiting_bytes() != 0)
+        return;
+    current_->write(wire::encode_frame(wire::Flag::module_chunk, chunk_));
+    chunk_ = {};
+    chunk_waits_ = false;
 }
 
 void TcpLink::begin_recording(const wire::RecordingId& id) {
@@ -348,6 +375,10 @@ void TcpLink::on_closed(const ConnectionPtr& connection, const std::string& reas
     const bool was_ready = connection == current_;
     if (was_ready) {
         current_.reset();
+        if (!chunk_.empty()) {
+            chunk_ = {};
+            chunk_waits_ = false;
+        }
         std::fprintf(stderr, "flamewire-agent: the connection to %s is over: %s\n", connection->peer().c_str(),
                      reason.c_str());
     }
@@ -361,6 +392,11 @@ void TcpLink::on_closed(const ConnectionPtr& connection, const std::string& reas
 void TcpLink::pump() {
     const ConnectionPtr to = current_;
     if (!to || !to->ready) return;
+    pump_batches(to);
+    pump_chunk();
+}
+
+void TcpLink::pump_batches(const ConnectionPtr& to) {
     drop_finished();
     if (recordings_.empty()) return;
     Kept& kept = recordings_.front();

@@ -49,6 +49,9 @@ public:
     // A frame of device health (JSON object), from any thread; never blocks. Health has no spool: without a connection
     // whose hello was answered, or when the link has no room for it, the frame is dropped and counted.
     virtual void send_metrics(std::string json) = 0;
+    // A part of a module file (encode_module_chunk), from any thread. It goes out once nothing else waits: batches come
+    // first. False while the one before has not gone; dropped when the connection is lost.
+    virtual bool send_module_chunk(std::string payload) = 0;
     // A new recording begins; the batches pushed from now on are its. What is left of the one before is sent first;
     // recordings that wait behind others share the spool's bound, and the oldest go when it is reached.
     virtual void begin_recording(const wire::RecordingId& id) = 0;

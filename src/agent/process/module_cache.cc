@@ -293,6 +293,24 @@ Result<elf::ByteSource> ModuleCache::open_file(ModuleHandle module) {
     return [this, module](std::uint64_t offset, std::size_t size) { return read_kept(module, offset, size); };
 }
 
+Result<UniqueFd> ModuleCache::duplicate_file(const FileIdentity& identity) {
+    const auto same = [&](const State& state) {
+        const ModuleInfo& info = state.info;
+        if (info.kind != wire::ModuleKind::file) return false;
+        if (!identity.build_id.empty()) return info.build_id == identity.build_id;
+        return info.build_id.empty() && info.path == identity.path && info.size == identity.size &&
+               info.mtime_ns == identity.mtime_ns;
+    };
+    const auto found = std::find_if(modules_.begin(), modules_.end(), same);
+    if (found == modules_.end()) return fail(ErrorCode::not_found, "this recording has seen no such module");
+    if (!found->file) return fail(ErrorCode::not_found, found->info.path + " cannot be opened on the target");
+    if (found->changed || !unchanged(*found))
+        return fail(ErrorCode::closed, found->info.path + " was changed since it was mapped: restart the program");
+    UniqueFd copy(::fcntl(found->file.get(), F_DUPFD_CLOEXEC, 0));
+    if (!copy) return fail_errno("dup", errno);
+    return copy;
+}
+
 // A copy over a mapped file changes the bytes under our feet: what was read before and what would be read now do not
 // belong together. Written anew with the same content (the same build-id), it is still the same module.
 bool ModuleCache::unchanged(State& state) {

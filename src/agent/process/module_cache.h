@@ -53,6 +53,9 @@ public:
     // the cache. not_found: no file, or not kept.
     Result<elf::ByteSource> open_file(ModuleHandle module);
 
+    // Another descriptor of a kept file; see ProcessTable.
+    Result<UniqueFd> duplicate_file(const FileIdentity& identity);
+
     // An empty one for a handle that we never gave.
     [[nodiscard]] const ModuleInfo& info(ModuleHandle module) const;
     // The image of a vDSO module; empty for every other.

@@ -140,6 +140,10 @@ std::optional<unwind::CodePiece> ProcessTable::code_at(ProcessHandle handle, std
 
 Result<elf::ByteSource> ProcessTable::open_file(ModuleHandle module) { return state_->modules.open_file(module); }
 
+Result<UniqueFd> ProcessTable::duplicate_file(const FileIdentity& identity) {
+    return state_->modules.duplicate_file(identity);
+}
+
 ResolvedAddress ProcessTable::resolve(ProcessHandle handle, std::uint64_t address) {
     ProcessState* process = state_->registry.by_handle(handle);
     const Mapping* mapping = process == nullptr ? nullptr : state_->find_mapping(*process, address);

@@ -12,6 +12,7 @@
 
 #include "agent/perf/record.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/result.h"
 #include "elf/elf_file.h"
 #include "unwind/code_map.h"
@@ -31,6 +32,15 @@ struct ModuleInfo {
     std::string build_id;  // raw
     std::uint64_t device = 0, inode = 0, size = 0;
     std::int64_t mtime_ns = 0;
+};
+
+// What a batch told of a module file, for finding it again. Without a build-id all of the rest must be equal.
+struct FileIdentity {
+    std::string build_id;  // raw
+    std::string path;
+    std::uint64_t size = 0;
+    std::int64_t mtime_ns = 0;
+    bool operator==(const FileIdentity&) const = default;
 };
 
 struct ProcessInfo {
@@ -111,6 +121,9 @@ public:
     // The file of a module, open since it was first seen (ProcessTableOptions::keep_files). Reads go on when it is
     // deleted or replaced, and fail when it was changed in place.
     Result<elf::ByteSource> open_file(ModuleHandle module);
+    // Another descriptor of the file of a module that was seen, and of nothing else. not_found: none is known, or its
+    // file was not kept; closed: it was changed in place.
+    Result<UniqueFd> duplicate_file(const FileIdentity& identity);
 
     [[nodiscard]] const ThreadInfo& thread(ThreadHandle handle) const;
     [[nodiscard]] const ProcessInfo& process(ProcessHandle handle) const;

@@ -89,7 +89,18 @@ Answer refusal(const Request& request) {
     return answer;
 }
 
-void write_module(JsonWriter& json, const profile::Module& module, const symbol::ModuleReport* report) {
+void write_fetch(JsonWriter& json, const ModuleFetch& fetch) {
+    static constexpr std::string_view states[] = {"asked", "arriving", "arrived", "refused", "interrupted"};
+    json.object();
+    json.member("state", states[static_cast<std::size_t>(fetch.state)]);
+    json.member("bytes", fetch.got);
+    json.member("total_bytes", fetch.total);
+    json.member("problem", fetch.problem);
+    json.end_object();
+}
+
+void write_module(JsonWriter& json, const profile::Module& module, const symbol::ModuleReport* report,
+                  const ModuleFetch* fetch) {
     static constexpr std::string_view kinds[] = {"file", "kernel", "vdso", "jit"};
     static constexpr std::string_view qualities[] = {"none", "linker_map", "dynamic_symbols", "symbols", "debug_info"};
     std::string build_id;
@@ -104,6 +115,11 @@ void write_module(JsonWriter& json, const profile::Module& module, const symbol:
     json.member("problem", report == nullptr ? "" : report->problem);
     json.member("remedy", report == nullptr ? "" : report->remedy);
     json.texts("tried", report == nullptr ? std::vector<std::string>{} : report->tried);
+    json.key("fetch");
+    if (fetch != nullptr)
+        write_fetch(json, *fetch);
+    else
+        json.null();
     json.end_object();
 }
 
@@ -234,6 +250,7 @@ Answer Api::session_detail(const Request& request, std::string_view id) {
     if (!found) return failure;
     const Session& session = **found;
     const auto reports = session.module_reports();
+    const auto fetches = session.fetches();
     const SessionInfo info = session.info();
     JsonWriter json;
     session.read([&](const profile::Store& store) {
@@ -244,7 +261,9 @@ Answer Api::session_detail(const Request& request, std::string_view id) {
             const auto modules = store.modules();
             for (profile::ModuleId id_ = 1; id_ < modules.size(); ++id_) {
                 const auto report = reports.find(id_);
-                write_module(out, modules[id_], report == reports.end() ? nullptr : &report->second);
+                const auto fetch = fetches.find(id_);
+                write_module(out, modules[id_], report == reports.end() ? nullptr : &report->second,
+                             fetch == fetches.end() ? nullptr : &fetch->second);
             }
             out.end_array();
         });
@@ -278,6 +297,22 @@ Answer Api::status() {
     json.member("agents",
                 std::count_if(agents.begin(), agents.end(), [](const AgentInfo& agent) { return agent.connected; }));
     json.list("live_sessions", live, [&](const SessionInfo& info) { json.text(info.id); });
+    json.key("module_fetches");
+    json.array();
+    for (const auto& session : catalog_.live()) {
+        const auto fetches = session->fetches();
+        session->read([&](const profile::Store& store) {
+            for (const auto& [module, fetch] : fetches) {
+                json.object();
+                json.member("session", session->id());
+                json.member("module", store.modules()[module].name);
+                json.key("fetch");
+                write_fetch(json, fetch);
+                json.end_object();
+            }
+        });
+    }
+    json.end_array();
     json.list("sessions", live, [&](const SessionInfo& info) {
         json.object();
         json.member("id", info.id);

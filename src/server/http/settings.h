@@ -20,6 +20,7 @@ struct SettingsValues {
     std::string sysroot{};
     std::vector<std::string> maps{};  // FILE or MODULE=FILE
     bool inlines = true;
+    std::string module_directory{};  // where files that agents sent are; set once
     std::string toolchain_prefix{};  // what the sysroot was taken from, when it was; only shown
 };
 

@@ -39,11 +39,13 @@ std::string compact(const rapidjson::Document& document) {
 
 }  // namespace
 
-AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catalog, Ingest& ingest, Events events)
+AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catalog, Ingest& ingest, FetchPolicy fetch,
+                   Events events)
     : io_(io),
       pool_(pool),
       catalog_(catalog),
       ingest_(ingest),
+      fetch_(fetch),
       events_(std::move(events)),
       acceptor_(io),
       resolver_(io),
@@ -115,6 +117,8 @@ void AgentHub::frame_arrived(const PeerPtr& peer, wire::Frame frame) {
             peer->inbox_bytes += frame.payload.size();
             peer->inbox.push_back({std::move(frame), realtime_ns()});
             return ingest(peer);
+        case wire::Flag::module_chunk:
+            return chunk_arrived(peer, frame.payload);
         case wire::Flag::legacy_text:
         case wire::Flag::legacy_text_zstd:
             return peer->connection->close("sends perf script text, which this server does not read");
@@ -193,17 +197,22 @@ void AgentHub::apply_reply(Agent& agent, const std::string& command, const rapid
     changed(agent, false);
 }
 
-void AgentHub::command(const std::string& agent_id, const std::string& name, const rapidjson::Value& args,
-                       std::chrono::milliseconds timeout, std::function<void(CommandAnswer)> answer) {
+std::string AgentHub::command(const std::string& agent_id, const std::string& name, const rapidjson::Value& args,
+                              std::chrono::milliseconds timeout, std::function<void(CommandAnswer)> answer) {
     const auto agent = agents_.find(agent_id);
-    if (agent == agents_.end() || !agent->second.peer)
-        return answer({CommandAnswer::Kind::unreachable, "the agent is not connected", false});
+    if (agent == agents_.end() || !agent->second.peer) {
+        answer({CommandAnswer::Kind::unreachable, "the agent is not connected", false});
+        return {};
+    }
     const std::string id = random_id();
     const std::string json = wire::encode_command(id, name, args);
-    if (json.size() > wire::max_payload_to_agent)
-        return answer({CommandAnswer::Kind::unreachable, "the command is too long", false});
+    if (json.size() > wire::max_payload_to_agent) {
+        answer({CommandAnswer::Kind::unreachable, "the command is too long", false});
+        return {};
+    }
     commands_[id] = {agent_id, name, std::move(answer), Clock::now() + timeout};
     agent->second.peer->connection->send(wire::Flag::command, json);
+    return id;
 }
 
 void AgentHub::finish_command(const std::string& id, CommandAnswer answer) {
@@ -280,8 +289,11 @@ void AgentHub::tick() {
         if (peer->agent_id.empty() && now - peer->since > hello_time) peer->connection->close("sent no hello");
         if (!peer->inbox.empty()) ingest(peer);
     }
-    for (auto& [id, agent] : agents_)
-        if (agent.peer && agent.peer->session && !agent.peer->session->ended()) ask_for_kernel_names(agent);
+    for (auto& [id, agent] : agents_) {
+        if (!agent.peer || !agent.peer->session) continue;
+        if (!agent.peer->session->ended()) ask_for_kernel_names(agent);
+        fetch_modules(agent);
+    }
     std::erase_if(agents_, [&](const auto& agent) {
         return !agent.second.peer &&
                (now - agent.second.left > remember_gone || agents_.size() > max_connections + max_gone_agents);

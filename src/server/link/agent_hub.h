@@ -21,6 +21,7 @@
 #include "server/link/agent_connection.h"
 #include "server/link/agent_info.h"
 #include "server/link/ingest.h"
+#include "server/session/module_store.h"
 #include "wire/control.h"
 
 namespace flamewire::server {
@@ -38,10 +39,18 @@ public:
     struct Events {
         std::function<void(const AgentInfo&)> agent_changed;
         std::function<void(const std::shared_ptr<Session>&)> session_changed;
-        std::function<void()> sessions_changed;  // one began, ended, or waits
+        std::function<void()> sessions_changed;                             // one began, ended, or waits
+        std::function<void(const symbol::ModuleIdentity&)> module_arrived;  // its file is in the store
     };
 
-    AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catalog, Ingest& ingest, Events events);
+    // Whether modules that this machine lacks are asked of their agents.
+    struct FetchPolicy {
+        ModuleStore* store = nullptr;  // null: never
+        std::uint64_t cap_bytes = 0;   // of one module's stream
+    };
+
+    AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catalog, Ingest& ingest, FetchPolicy fetch,
+             Events events);
     ~AgentHub();
 
     // Starts accepting; the answer is the port (chosen by the kernel for 0). busy or permission with a sentence and its
@@ -51,8 +60,9 @@ public:
     void keep_dialling(const std::string& host, std::uint16_t port);
     // Once; when it works it is kept. The answer names the agent.
     void connect(const std::string& host, std::uint16_t port, std::function<void(Result<AgentInfo>)> answer);
-    void command(const std::string& agent_id, const std::string& name, const rapidjson::Value& args,
-                 std::chrono::milliseconds timeout, std::function<void(CommandAnswer)> answer);
+    // The id that it was sent with; empty when it was not.
+    std::string command(const std::string& agent_id, const std::string& name, const rapidjson::Value& args,
+                        std::chrono::milliseconds timeout, std::function<void(CommandAnswer)> answer);
     // From the disk thread: everything up to seq is durable.
     void synced(std::shared_ptr<Session> session, std::uint64_t seq);
     // Closes everything.
@@ -66,6 +76,16 @@ private:
     struct Peer;
     struct Dial;
     using PeerPtr = std::shared_ptr<Peer>;
+    // A module on its way.
+    struct Fetching {
+        std::shared_ptr<Session> session;
+        profile::ModuleId module = 0;
+        symbol::ModuleIdentity identity;
+        std::string command;    // that asked for the next part
+        std::size_t bytes = 0;  // to ask for
+        ModuleFetch progress;
+        Clock::time_point asked_at{};
+    };
     struct Agent {
         AgentInfo info;
         PeerPtr peer;
@@ -94,6 +114,14 @@ private:
     void tick();
     void ask_for_kernel_names(Agent& agent);
     void publish();
+    void fetch_modules(Agent& agent);
+    void ask_for_module(const PeerPtr& peer, std::uint64_t offset);
+    void module_refused(const PeerPtr& peer, const CommandAnswer& answer);
+    void refuse_module(const PeerPtr& peer, const std::string& why);
+    void chunk_arrived(const PeerPtr& peer, const std::string& payload);
+    void chunk_stored(const PeerPtr& peer, Result<ModuleStore::Progress> added, std::uint64_t total);
+    void end_fetch(const PeerPtr& peer, ModuleFetch::State state, const std::string& why);
+    void tell_fetch(const Fetching& fetching);
 
     struct PendingCommand {
         std::string agent, name;
@@ -105,6 +133,7 @@ private:
     asio::thread_pool& pool_;
     Catalog& catalog_;
     Ingest& ingest_;
+    const FetchPolicy fetch_;
     const Events events_;
     asio::ip::tcp::acceptor acceptor_;
     asio::ip::tcp::resolver resolver_;

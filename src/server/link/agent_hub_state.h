@@ -1,6 +1,8 @@
 // What the hub keeps of one connection and of one address to dial; private to the hub's files.
 #pragma once
 
+#include <set>
+
 #include "server/link/agent_hub.h"
 
 namespace flamewire::server {
@@ -27,6 +29,11 @@ struct AgentHub::Peer {
     // CPU of the agent over the last seconds; smallest difference of clocks.
     std::deque<std::pair<std::uint64_t, std::uint64_t>> cpu;  // (monotonic, cpu) ns
     std::optional<std::int64_t> least_difference_ns;
+
+    // Asking for files of modules.
+    std::optional<Fetching> fetching;
+    std::set<profile::ModuleId> fetch_refused;  // of `session`; or had
+    Clock::time_point fetch_again_at{};
 
     // Asking for kernel names.
     Clock::time_point kernel_asked{}, kernel_missing_since{};

@@ -98,6 +98,7 @@ void AgentHub::take_session(const PeerPtr& peer, const std::shared_ptr<Session>&
     peer->session = session;
     peer->recording = session->recording();
     peer->kernel_missing_at_ask = 0;
+    peer->fetch_refused.clear();
     peer->kernel_asked = {};
     peer->cpu.clear();
     if (session->ended()) return;

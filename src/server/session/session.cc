@@ -1,10 +1,12 @@
 #include "server/session/session.h"
 
 #include <fmt/format.h>
+#include <system_error>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -22,6 +24,15 @@ constexpr std::uint64_t urgent_spool_bytes = std::uint64_t{1} << 20;
 // Addresses a module and lock: between slices queries and batches get their turn, and the page its first names.
 constexpr std::size_t symbol_slice = 4096;
 constexpr std::chrono::seconds thorough_every{1};
+
+// The very file of the target is here already when one of its size serves: the agent has nothing better.
+bool is_wanted(const symbol::ModuleIdentity& module, const symbol::ModuleReport& report) {
+    if (module.kind != symbol::ModuleKind::file || report.quality >= symbol::Quality::symbols) return false;
+    if (report.file.empty()) return true;
+    std::error_code error;
+    const std::uintmax_t size = std::filesystem::file_size(report.file, error);
+    return error || size != module.size;
+}
 
 std::string recording_hex(const wire::RecordingId& id) { return to_hex(std::as_bytes(std::span(id))); }
 
@@ -253,8 +264,13 @@ void Session::symbolize(symbol::Symbolizer& symbolizer, const std::function<void
             store_.set_frames(slice, resolved);
         }
         auto report = symbolizer.report(identities[i]);
+        const bool wanted = is_wanted(identities[i], report);
         {
             const std::lock_guard lock(info_mutex_);
+            if (wanted)
+                wanted_[module.module] = identities[i];
+            else
+                wanted_.erase(module.module);
             reports_[module.module] = std::move(report);
         }
     }
@@ -271,6 +287,24 @@ void Session::forget_frames() {
     }
     const std::lock_guard lock(info_mutex_);
     reports_.clear();
+    wanted_.clear();
+}
+
+std::vector<Session::WantedModule> Session::wanted_modules() const {
+    const std::lock_guard lock(info_mutex_);
+    std::vector<WantedModule> modules;
+    for (const auto& [id, identity] : wanted_) modules.push_back({id, identity});
+    return modules;
+}
+
+void Session::set_fetch(profile::ModuleId module, ModuleFetch fetch) {
+    const std::lock_guard lock(info_mutex_);
+    fetches_[module] = std::move(fetch);
+}
+
+std::map<profile::ModuleId, ModuleFetch> Session::fetches() const {
+    const std::lock_guard lock(info_mutex_);
+    return fetches_;
 }
 
 std::map<profile::ModuleId, symbol::ModuleReport> Session::module_reports() const {

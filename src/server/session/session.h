@@ -31,6 +31,14 @@ namespace flamewire::server {
 // How long a session whose agent is away counts as waiting for it.
 inline constexpr std::chrono::seconds waiting_time{120};
 
+// How far the file of a module is on its way from the agent.
+struct ModuleFetch {
+    enum class State : std::uint8_t { asked, arriving, arrived, refused, interrupted };
+    State state = State::asked;
+    std::uint64_t got = 0, total = 0;  // bytes; total 0: not known yet
+    std::string problem;               // refused: one sentence with the remedy
+};
+
 class Session {
 public:
     // A new session, written to `stream_path` (whose directory exists).
@@ -71,6 +79,15 @@ public:
     [[nodiscard]] std::size_t unresolved_kernel() const { return unresolved_kernel_; }
     // Of module ids; absent while nothing is known.
     [[nodiscard]] std::map<profile::ModuleId, symbol::ModuleReport> module_reports() const;
+
+    // Modules that have samples and nothing here that names them well, and whose file on the target may have more.
+    struct WantedModule {
+        profile::ModuleId id = 0;
+        symbol::ModuleIdentity identity;
+    };
+    [[nodiscard]] std::vector<WantedModule> wanted_modules() const;
+    void set_fetch(profile::ModuleId module, ModuleFetch fetch);
+    [[nodiscard]] std::map<profile::ModuleId, ModuleFetch> fetches() const;
 
     // Runs `query` on the store, shared with other queries.
     template <class Query>
@@ -140,6 +157,8 @@ private:
     mutable std::mutex info_mutex_;
     SessionInfo info_;
     std::map<profile::ModuleId, symbol::ModuleReport> reports_;
+    std::map<profile::ModuleId, symbol::ModuleIdentity> wanted_;
+    std::map<profile::ModuleId, ModuleFetch> fetches_;
     std::vector<wire::Notice> own_notices_;
     std::int64_t clock_difference_ns_ = 0;  // smallest seen
     std::int64_t realtime_minus_monotonic_ns_ = 0;

@@ -117,6 +117,10 @@ TEST_CASE("every option lands where it belongs") {
     CHECK(accepted({"--server", "::1"}).host == "::1");
     CHECK(accepted({"--server=h", "--name", "demo"}).name == "demo");
     CHECK(accepted({"--server", "h", "--spool", "1G"}).spool_bytes == 1'073'741'824);
+    CHECK(accepted({"--listen"}).module_cap_bytes == 67'108'864);
+    CHECK(accepted({"--listen", "--module-cap", "3M"}).module_cap_bytes == 3'145'728);
+    CHECK(accepted({"--listen", "--module-cap", "0"}).module_cap_bytes == 0);
+    CHECK(accepted({"--listen", "--no-module-upload"}).module_cap_bytes == 0);
 }
 
 TEST_CASE("unwind modes, and stack sizes in whole words") {
@@ -144,10 +148,11 @@ TEST_CASE("help and version win over everything after them") {
     CHECK(parse({"-h", "--nonsense"})->request == Request::help);
     CHECK(parse({"--version"})->request == Request::version);
     for (const char* option :
-         {"--listen", "--server",     "--output",     "--port",      "--bind",          "--force",     "--pid",
-          "--name",   "--delay",      "--frequency",  "--count",     "--duration",      "--rounds",    "--interval",
-          "--events", "--unwind",     "--stack-size", "--max-depth", "--unwind-memory", "--no-kernel", "--metrics",
-          "--spool",  "--ring-pages", "--verbose",    "--help",      "--version",       "-- CMD"})
+         {"--listen",        "--server",    "--output",  "--port",      "--bind",       "--force",
+          "--pid",           "--name",      "--delay",   "--frequency", "--count",      "--duration",
+          "--rounds",        "--interval",  "--events",  "--unwind",    "--stack-size", "--max-depth",
+          "--unwind-memory", "--no-kernel", "--metrics", "--spool",     "--module-cap", "--no-module-upload",
+          "--ring-pages",    "--verbose",   "--help",    "--version",   "-- CMD"})
         CHECK(help_text().find(option) != std::string::npos);
 }
 
@@ -198,7 +203,8 @@ TEST_CASE("numbers are whole, in range, and nothing else") {
           Range{"--interval", "10", "10000", "9", "10001"}, Range{"--pid", "1", "4194304", "0", "4194305"},
           Range{"--max-depth", "16", "4096", "15", "4097"}, Range{"--unwind-memory", "4", "1024", "3", "1025"},
           Range{"--stack-size", "1024", "65528", "1023", "65529"},
-          Range{"--spool", "65536", "1G", "65535", "1073741825"}}) {
+          Range{"--spool", "65536", "1G", "65535", "1073741825"},
+          Range{"--module-cap", "0", "4G", "5G", "4294967297"}}) {
         INFO(range.option);
         CHECK(parse({"--listen", range.option, range.lowest}).has_value());
         CHECK(parse({"--listen", range.option, range.highest}).has_value());

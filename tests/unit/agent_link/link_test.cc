@@ -368,6 +368,42 @@ TEST_CASE("a full queue refuses and leaves the batch as it was") {
     CHECK(server.shown + server.lost == source.samples);
 }
 
+TEST_CASE("a part of a module goes to the server that answered, behind the batches, one at a time") {
+    Listener listener;
+    std::unique_ptr<Link> link = start(dialling(listener.port()), quiet());
+    CHECK(link->send_module_chunk("into nowhere"));
+    Peer peer = listener.accept();
+    peer.hello();
+    peer.acknowledge(std::nullopt, 0);
+    // What was sent while nobody was there is gone, and makes room.
+    const std::string part(std::size_t{256} << 10, 'x');
+    while (!link->status().connected) std::this_thread::yield();
+    while (!link->send_module_chunk(part)) std::this_thread::yield();
+    const auto frame = peer.frame();
+    REQUIRE(frame);
+    CHECK(frame->flag == wire::Flag::module_chunk);
+    CHECK(frame->payload == part);
+    // A server that does not read: batches stand before the part that waits, and no second part is taken.
+    Source source(1);
+    link->begin_recording(source_id());
+    while (link->send_module_chunk(part)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    Batch batch = source.next();
+    while (!link->push(batch, periods)) std::this_thread::yield();
+    std::size_t parts = 0;
+    bool batch_came = false;
+    while (const auto next = peer.frame(500, 4096)) {
+        parts += next->flag == wire::Flag::module_chunk;
+        batch_came = batch_came || next->flag == wire::Flag::batch || next->flag == wire::Flag::batch_zstd;
+    }
+    CHECK(batch_came);
+    CHECK(parts > 0);
+    while (!link->send_module_chunk("again")) std::this_thread::yield();
+    const auto again = peer.frame();
+    REQUIRE(again);
+    CHECK(again->payload == "again");
+    link->stop();
+}
+
 TEST_CASE("health goes to the server that answered, and is dropped and counted without one") {
     Listener listener;
     std::unique_ptr<Link> link = start(dialling(listener.port()), quiet());

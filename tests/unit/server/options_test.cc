@@ -22,6 +22,8 @@ TEST_CASE("defaults are the documented ones") {
     CHECK(parsed.options.http_bind == "127.0.0.1");
     CHECK(parsed.options.settings.source_dir == ".");
     CHECK(parsed.options.settings.inlines);
+    CHECK(parsed.options.fetch_modules);
+    CHECK(parsed.options.fetch_cap_mib == 64);
     CHECK(parsed.options.max_samples == 500'000);
 }
 
@@ -36,6 +38,9 @@ TEST_CASE("options reach their values") {
     CHECK_FALSE(parsed.options.settings.inlines);
     CHECK(parsed.options.remarks.size() == 2);
     CHECK(parsed.options.data_dir == "/d");
+    CHECK(parsed.options.settings.module_directory == "/d/modules");
+    CHECK_FALSE(parse({"--fetch-modules", "off"}).options.fetch_modules);
+    CHECK(parse({"--fetch-cap", "7"}).options.fetch_cap_mib == 7);
 }
 
 TEST_CASE("mistakes are one sentence and exit 2") {
@@ -53,6 +58,8 @@ TEST_CASE("mistakes are one sentence and exit 2") {
                                                                                        {"--map", "app=/no/such"},
                                                                                        {"--map", "/proc/self/status"},
                                                                                        {"--toolchain-prefix"},
+                                                                                       {"--fetch-modules", "maybe"},
+                                                                                       {"--fetch-cap", "0"},
                                                                                        {"--max-samples", "5"},
                                                                                        {"--port"}}) {
         const auto parsed = parse(words);

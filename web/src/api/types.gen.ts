@@ -1415,7 +1415,19 @@ export interface components {
             problem: string;
             remedy: string;
             tried: string[];
+            fetch: components["schemas"]["ModuleFetch"];
         };
+        /** @description How far the file of a module that is not here is on its way from the agent; null: the agent was not asked */
+        ModuleFetch: {
+            /** @enum {string} */
+            state: "asked" | "arriving" | "arrived" | "refused" | "interrupted";
+            /** @description here already; what is missing comes when the agent is back */
+            bytes: number;
+            /** @description 0 until the agent has answered */
+            total_bytes: number;
+            /** @description of refused and interrupted: one sentence, with the remedy where there is one */
+            problem: string;
+        } | null;
         /** @description A call tree in columns. Node 0 is the root; parents stand before children, siblings by descending total. Bottom-up, and for callers, a node's children call it, and self is the weight of the stacks that begin with it. */
         FlameGraph: {
             session: string;
@@ -1726,6 +1738,12 @@ export interface components {
             /** @description connected */
             agents: number;
             live_sessions: string[];
+            /** @description modules of live sessions whose files agents were asked for */
+            module_fetches: {
+                session: string;
+                module: string;
+                fetch: components["schemas"]["ModuleFetch"];
+            }[];
             /** @description live ones: how their stacks are found and how whole they are */
             sessions: {
                 id: string;

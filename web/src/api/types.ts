@@ -8,6 +8,7 @@ export type EventInfo = Schemas['EventInfo'];
 export type Loss = Schemas['Loss'];
 export type Notice = Schemas['Notice'];
 export type Module = Schemas['Module'];
+export type ModuleFetch = Schemas['ModuleFetch'];
 export type UnwindMode = Schemas['UnwindMode'];
 export type UnwindProcess = Schemas['UnwindProcess'];
 export type UnwindCounts = Omit<Schemas['UnwindTotals'], 'processes'>;

@@ -2,6 +2,7 @@
 import type { Module } from '../api/types';
 import { session } from '../store/session';
 import { dialog } from '../store/ui';
+import { fetchText } from '../text/fetch';
 import { percent } from '../text/format';
 import { Button } from './Button';
 import { Popover } from './Popover';
@@ -24,6 +25,7 @@ function Entry({ module }: { module: Module }) {
         <span class={`quality quality-${module.quality}`}>{qualities[module.quality]}</span>
       </div>
       {module.problem && <div>{module.problem}</div>}
+      {module.fetch && <div>{fetchText(module.fetch)}</div>}
       {module.remedy && <div class="faint">{module.remedy}</div>}
     </li>
   );

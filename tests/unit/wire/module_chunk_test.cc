@@ -1,0 +1,99 @@
+// Parts of module files: what is written is read again, and nothing else is taken.
+#include "wire/module_chunk.h"
+
+#include <catch2/catch.hpp>
+
+#include "wire/frame.h"
+
+namespace flamewire::wire {
+namespace {
+
+ModuleChunk example() {
+    ModuleChunk chunk;
+    chunk.id = "7f";
+    chunk.file_size = 1000;
+    chunk.offset = 40;
+    chunk.total = 96;
+    chunk.ranges = {{0, 64}, {900, 32}};
+    chunk.bytes = "the bytes";
+    return chunk;
+}
+
+std::string payload_of(std::string_view head, std::string_view bytes = "") {
+    std::string payload(4, '\0');
+    payload[2] = static_cast<char>(head.size() >> 8);
+    payload[3] = static_cast<char>(head.size() & 0xFF);
+    payload += head;
+    payload += bytes;
+    return payload;
+}
+
+TEST_CASE("a module chunk comes back as it was, compressed where that is shorter") {
+    CHECK(decode_module_chunk(encode_module_chunk(example())).value() == example());
+    ModuleChunk large = example();
+    large.total = large.file_size = max_module_chunk + 40;
+    large.ranges = {{0, large.total}};
+    large.bytes.assign(max_module_chunk, 'x');
+    const std::string payload = encode_module_chunk(large);
+    CHECK(payload.size() < 1000);
+    CHECK(decode_module_chunk(payload).value() == large);
+    ModuleChunk last = example();
+    last.offset = last.total;
+    last.bytes.clear();
+    last.hash = "cbf29ce484222325";
+    CHECK(decode_module_chunk(encode_module_chunk(last)).value() == last);
+}
+
+TEST_CASE("the head of a chunk is JSON behind its length") {
+    const std::string payload = payload_of(
+        R"({"id":"7f","file_size":1000,"offset":40,"total":96,"ranges":[0,64,900,32],"encoding":"raw"})", "the bytes");
+    CHECK(encode_module_chunk(example()) == payload);
+    CHECK(decode_module_chunk(payload).value() == example());
+}
+
+TEST_CASE("a chunk that cannot be is refused") {
+    const auto refused = [](std::string_view payload) {
+        const auto chunk = decode_module_chunk(payload);
+        return !chunk && !chunk.error().message.empty();
+    };
+    const auto with = [](std::string_view ranges, std::string_view total, std::string_view offset = "0",
+                         std::string_view encoding = "raw") {
+        return payload_of(R"({"id":"1","file_size":100,"offset":)" + std::string(offset) + R"(,"total":)" +
+                              std::string(total) + R"(,"ranges":)" + std::string(ranges) + R"(,"encoding":")" +
+                              std::string(encoding) + "\"}",
+                          "abc");
+    };
+    CHECK_FALSE(refused(with("[0,10]", "10")));
+    CHECK_FALSE(refused(with("[0,10,10,90]", "100")));
+    const std::string whole = with("[0,10]", "10");
+    for (std::size_t size = 0; size + 3 < whole.size(); ++size) CHECK(refused(whole.substr(0, size)));
+    for (const char* ranges : {"[]", "[0]", "[0,10,5,5]", "[5,5,0,10]", "[0,10,10]", "[0,0]", "[0,101]", "[101,1]",
+                               "[18446744073709551615,10]", "[10,18446744073709551615]", "[-1,10]", "[\"0\",10]", "{}",
+                               "7", "[0,9]", "[0,11]"})
+        CHECK(refused(with(ranges, "10")));
+    CHECK(refused(with("[0,10]", "10", "8")));   // three bytes from 8 leave the stream
+    CHECK(refused(with("[0,10]", "10", "11")));  // so does this
+    CHECK(refused(with("[0,10]", "10", "0", "zstd")));
+    CHECK(refused(with("[0,10]", "10", "0", "other")));
+    CHECK(refused(std::string("\xff\xff\xff\xff", 4) + whole.substr(4)));
+    // More bytes than one part may have, also when they are compressed.
+    ModuleChunk large = example();
+    large.total = large.file_size = std::uint64_t{8} << 20;
+    large.ranges = {{0, large.total}};
+    large.bytes.assign(max_module_chunk + 1, 'x');
+    large.offset = 0;
+    CHECK(refused(encode_module_chunk(large)));
+    std::string list = "[";
+    for (int i = 0; i <= 2 * 1024 + 1; ++i) list += (i == 0 ? "" : ",") + std::to_string(i);
+    CHECK(refused(with(list + "]", "10")));
+}
+
+TEST_CASE("the hash of content is FNV-1a, whatever the pieces") {
+    CHECK(content_hash(content_hash_begin, "") == 0xcbf29ce484222325);
+    CHECK(content_hash(content_hash_begin, "a") == 0xaf63dc4c8601ec8c);       // from the authors' page
+    CHECK(content_hash(content_hash_begin, "foobar") == 0x85944171f73967e8);  // the same
+    CHECK(content_hash(content_hash(content_hash_begin, "foo"), "bar") == 0x85944171f73967e8);
+}
+
+}  // namespace
+}  // namespace flamewire::wire
