@@ -1,7 +1,7 @@
 // The shapes of the flame graph, what its frames do, and callers and callees: on a recording that runs, and on the same one when it
 // has ended. Nothing here depends on how many samples came in some time.
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { launch, openPage, settled, shows } from './browser.mjs';
@@ -169,6 +169,39 @@ async function walkThrough(state) {
   await page.getByRole('region', { name: 'Direct callees' }).getByRole('button', { name: /visit_quadrant/ }).first().waitFor();
   await page.click('#theme');
   await shot(page, `callers-light-${state}`);
+
+  // Functions: of one module, grouped by file, saved as they stand there.
+  await page.click('#tab-functions');
+  await page.getByLabel('Module', { exact: true }).selectOption('demo-workload');
+  await page.waitForFunction(() => [...document.querySelectorAll('.function-row:not(.row-head) .cell:nth-child(6)')].every((cell) => cell.textContent === 'demo-workload'));
+  const row = page.locator('.function-row', { hasText: 'stage_weather(' }).first();
+  await page.getByRole('button', { name: 'By file' }).click();
+  const group = page.locator('.group-row', { hasText: 'demo.cc' });
+  await group.waitFor();
+  assert.match(page.url(), /module=demo-workload.*group=file/);
+  await shot(page, `functions-by-file-light-${state}`);
+  await page.fill('.main [data-search]', 'stage_weather');
+  await row.waitFor();
+  await group.getByRole('button').click();
+  await row.waitFor({ state: 'detached' });
+  const saved = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Save what is shown as CSV' }).click();
+  const csv = readFileSync(await (await saved).path(), 'utf8').split('\r\n');
+  assert.match(csv[0], /^function,module,kind,file,line,self \(ns\),self %/);
+  assert.ok(csv.length > 2 && csv.slice(1, -1).every((line) => line.includes(',demo-workload,') && line.includes('stage_weather')));
+  await page.goBack();
+  await page.locator('.group-row').first().waitFor({ state: 'detached' });
+
+  // The picture is a PNG of what is in sight.
+  await page.goto(`${server.url}#flame?session=${session}`);
+  await drawn(page, has, 'stage_weather');
+  await page.click('#export-menu');
+  const picture = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'PNG' }).click();
+  const png = readFileSync(await (await picture).path());
+  assert.equal(png.subarray(1, 4).toString(), 'PNG');
+  const canvas = await page.locator('.flame-canvas').boundingBox();
+  assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)], [Math.round(canvas.width), Math.round(canvas.height)]);
   assert.deepEqual(problems, []);
   await context.close();
 }

@@ -1,15 +1,14 @@
 // The flame graph's tab: search, what it found, the way to the zoomed frame, and the picture.
-import { download } from '../api/client';
 import { flame, frozen } from '../store/data';
 import { mainFrames, matches, pattern, setSearch, tree, walk, walkedMatch, zoomTarget } from '../store/flame';
-import { filter, isLive } from '../store/session';
+import { isLive } from '../store/session';
 import { isFiltered, search, setShape, setView, view, zoom } from '../store/view';
 import { count, percent, weight } from '../text/format';
 import { Breadcrumbs } from './Breadcrumbs';
 import { Button } from './Button';
 import { Choice } from './Choice';
+import { ExportMenu } from './ExportMenu';
 import { FlameCanvas } from './FlameCanvas';
-import { Icon } from './Icon';
 import { Legend } from './Legend';
 import { Failure, Message } from './Message';
 import { SearchBox } from './SearchBox';
@@ -74,9 +73,7 @@ function Toolbar() {
             onClick={() => (frozen.value = !frozen.value)}
           />
         )}
-        <a class="button button-plain button-icon" href={download.svg(filter.value)} download title="Download as SVG" aria-label="Download as SVG">
-          <Icon name="download" />
-        </a>
+        <ExportMenu />
       </div>
     </div>
   );

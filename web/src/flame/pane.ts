@@ -187,6 +187,19 @@ export class FlamePane {
     this.redraw();
   }
 
+  // What is in sight, on the page's background.
+  picture(): Promise<Blob | null> {
+    const out = document.createElement('canvas');
+    out.width = this.canvas.width;
+    out.height = this.canvas.height;
+    const c = out.getContext('2d');
+    if (!c) return Promise.resolve(null);
+    c.fillStyle = getComputedStyle(document.body).backgroundColor;
+    c.fillRect(0, 0, out.width, out.height);
+    c.drawImage(this.canvas, 0, 0);
+    return new Promise((resolve) => out.toBlob(resolve, 'image/png'));
+  }
+
   currentTree(): FlameTree {
     return this.tree;
   }
