@@ -252,6 +252,17 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
       const zoom = params.get('path');
       return prune(graph(), pruneShare, zoom ? zoom.split(SEPARATOR) : []) ?? [404, failure('no_data', 'No such path.')];
     }
+    if (path === '/api/callers') {
+      const rows = functionsOf(graph());
+      const found = rows.find((row) => row.name === params.get('function'));
+      if (!found) return [404, failure('not_found', 'no stack of this view contains it')];
+      const of = (weight) => ({ samples: Math.ceil(weight / 1e6), weight });
+      const beside = (from) => rows.slice(from, from + 6).map(({ name, module, kind, total, total_samples }) => ({ name, module, kind, weight: total, samples: total_samples }));
+      return {
+        ...view, total: graph().total, name: found.name, module: found.module, kind: found.kind, function_self: of(found.self), function_total: of(found.total),
+        direct_callers: beside(2), direct_callees: beside(9), callers: graph(), callees: graph(),
+      };
+    }
     if (path === '/api/functions') return { ...view, total: graph().total, functions: functionsOf(graph()) };
     if (path === '/api/timeline') {
       // Samples at every time of the session, the same whatever slices are asked for; 21 to 23.6 s nearly none.

@@ -109,6 +109,13 @@ test('a stack 2,000 deep scrolls and is drawn only where it is seen', () =>
     assert.ok((await frames(page)).length < 100);
     await page.evaluate(() => document.querySelector('.flame-scroller').scrollTo(0, 1e9));
     await page.waitForFunction(() => window.__flamewire.frames().some((frame) => frame.depth === 2000));
+    // A press in the small picture of all goes there.
+    const map = await page.locator('.minimap').boundingBox();
+    await page.mouse.click(map.x + 20, map.y + map.height / 2);
+    await page.waitForFunction(() => window.__flamewire.frames().some((frame) => frame.depth === 1000));
+    await shot(page, 'minimap-dark');
+    await page.mouse.click(map.x + 20, map.y + map.height - 1);
+    await page.waitForFunction(() => window.__flamewire.frames().some((frame) => frame.depth === 2000));
     // A zoom to the bottom is in the address, and survives a reload.
     const bottom = (await frames(page)).find((frame) => frame.depth === 2000);
     const at = await hoverFrame(page, bottom);
@@ -253,7 +260,7 @@ test('live data keeps the zoomed frame in its place', () =>
     assert.ok(seen.versions > 2, 'several versions were drawn');
   }));
 
-test('arrow keys walk, Enter opens the source, Back returns', () =>
+test('arrow keys walk, S opens the source, Back returns', () =>
   withPage({ live: false, notices: false }, async ({ page, mock }) => {
     await page.goto(`${mock.url}#flame?session=${mock.id}`);
     await page.reload();
@@ -264,7 +271,7 @@ test('arrow keys walk, Enter opens the source, Back returns', () =>
       const place = await page.textContent('.card').catch(() => '');
       if (/\.cc:\d+/.test(place ?? '')) break;
     }
-    await page.keyboard.press('Enter');
+    await page.keyboard.press('s');
     await page.waitForFunction(() => location.hash.startsWith('#source'));
     await page.goBack();
     await page.waitForFunction(() => location.hash.startsWith('#flame'));

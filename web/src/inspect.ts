@@ -1,5 +1,6 @@
 // What the page shows, for tests: the frames that are really on the canvas and the state behind them.
 import { entryName } from './flame/path';
+import { calleesHalf, callersHalf } from './store/callers';
 import { flame } from './store/data';
 import { matches, pane, tree, zoomTarget } from './store/flame';
 import { streamState } from './store/live';
@@ -11,6 +12,8 @@ import { view, zoom } from './store/view';
 export function exposeForTests(): void {
   const inspector = {
     frames: () => pane.value?.frames() ?? [],
+    halves: () => [callersHalf, calleesHalf].map((half) => half.pane.value?.frames() ?? []),
+    minimap: () => !(document.querySelector<HTMLElement>('.minimap')?.hidden ?? true),
     settled: () => {
       const shown = tree.value;
       return shown !== null && !flame.loading.value && pane.value?.currentTree() === shown && pane.value.drawn();

@@ -12,6 +12,7 @@ import './styles/header.css';
 import './styles/flame.css';
 import './styles/tables.css';
 import './styles/overlays.css';
+import './styles/callers.css';
 
 startStream();
 void refreshOverview();

@@ -1,6 +1,7 @@
 // The HTTP side of the server, one function an endpoint. Nothing else in the UI calls fetch.
 import type {
   Agent,
+  Callers,
   CommandName,
   Config,
   ConfigPatch,
@@ -13,6 +14,7 @@ import type {
   Reply,
   Session,
   SessionList,
+  ShapeParams,
   Source,
   SourceFiles,
   Status,
@@ -23,6 +25,7 @@ import type {
 
 // The separator of function names in the `path` parameter.
 export const PATH_SEPARATOR = '\u001f';
+const PATHS_SEPARATOR = '\u001d';
 
 export class ApiError extends Error {
   constructor(
@@ -92,14 +95,23 @@ const view = (v: ViewParams): Record<string, Param> => ({
   tid: v.tid,
 });
 
+const treeShape = (shape: ShapeParams): Record<string, Param> => ({
+  order: shape.inverted ? 'bottom-up' : '',
+  merge: shape.merge === 'function' ? '' : shape.merge,
+  recursion: shape.collapse ? 'collapse' : '',
+  hide: shape.hidden.map((path) => path.join(PATH_SEPARATOR)).join(PATHS_SEPARATOR),
+});
+
 export const api = {
   status: (signal?: AbortSignal) => call<Status>('/api/status', { signal }),
   agents: (signal?: AbortSignal) => call<{ agents: Agent[] }>('/api/agents', { signal }),
   sessions: (signal?: AbortSignal, q = '', limit = 200) => call<SessionList>(`/api/sessions${query({ q, limit })}`, { signal }),
   session: (id: string, signal?: AbortSignal) => call<Session>(`/api/sessions/${encodeURIComponent(id)}`, { signal }),
   deleteSession: (id: string) => send<{ ok: boolean }>('DELETE', `/api/sessions/${encodeURIComponent(id)}`),
-  flamegraph: (v: ViewParams, path: readonly string[], signal?: AbortSignal) =>
-    call<FlameGraph>(`/api/flamegraph${query({ ...view(v), path: path.join(PATH_SEPARATOR) })}`, { signal }),
+  flamegraph: (v: ViewParams, shape: ShapeParams, path: readonly string[], signal?: AbortSignal) =>
+    call<FlameGraph>(`/api/flamegraph${query({ ...view(v), ...treeShape(shape), path: path.join(PATH_SEPARATOR) })}`, { signal }),
+  callers: (v: ViewParams, shape: ShapeParams, name: string, module: string, signal?: AbortSignal) =>
+    call<Callers>(`/api/callers${query({ ...view(v), ...treeShape({ ...shape, inverted: false, hidden: [] }), function: name, module })}`, { signal }),
   functions: (v: ViewParams, signal?: AbortSignal) => call<Functions>(`/api/functions${query(view(v))}`, { signal }),
   threads: (v: ViewParams, signal?: AbortSignal) => call<ThreadSummary>(`/api/thread-summary${query(view(v))}`, { signal }),
   // Slices of a width (ms), or so many.

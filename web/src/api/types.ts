@@ -16,6 +16,8 @@ export type Agent = Schemas['Agent'];
 export type FlameGraph = Schemas['FlameGraph'];
 export type Functions = Schemas['Functions'];
 export type FunctionRow = Functions['functions'][number];
+export type Callers = Schemas['Callers'];
+export type Neighbour = Schemas['Neighbour'];
 export type ThreadSummary = Schemas['ThreadSummary'];
 export type ThreadRow = ThreadSummary['threads'][number];
 export type Timeline = Schemas['Timeline'];
@@ -78,6 +80,14 @@ export interface ViewParams {
   end?: number | null;
   pid?: readonly number[];
   tid?: readonly number[];
+}
+
+// How a call tree is made of the stacks.
+export interface ShapeParams {
+  inverted: boolean;
+  merge: 'function' | 'line' | 'address';
+  collapse: boolean;
+  hidden: readonly (readonly string[])[];
 }
 
 // An agent's reply to a command, verbatim; what a command adds stands in the interfaces below.

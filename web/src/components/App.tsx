@@ -3,6 +3,7 @@ import { streamState } from '../store/live';
 import { currentId, session, sessionError, sessionList } from '../store/session';
 import { openTab, tab } from '../store/view';
 import { Button } from './Button';
+import { CallersView } from './CallersView';
 import { CountersView } from './CountersView';
 import { Dialogs } from './Dialogs';
 import { FlameView } from './FlameView';
@@ -37,6 +38,8 @@ function View() {
   switch (tab.value) {
     case 'functions':
       return <FunctionsView />;
+    case 'callers':
+      return <CallersView />;
     case 'source':
       return <SourceView />;
     case 'threads':

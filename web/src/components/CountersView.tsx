@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import type { Counter, CounterGroup } from '../api/types';
 import { countBy } from '../store/actions';
 import { counters, countersBy, type CountersBy } from '../store/data';
+import { saveFile } from '../store/save';
 import { agentOfSession, isLive, session } from '../store/session';
 import { togglePlot } from '../store/timeline';
 import { copy } from '../store/ui';
@@ -141,14 +142,7 @@ function Table() {
 
 function Exports({ groups }: { groups: readonly CounterGroup[] }) {
   const rows = () => counterRows(groups.map((group) => ({ title: title(group) || 'whole target', counters: group.counters })));
-  const save = () => {
-    const address = URL.createObjectURL(new Blob([csv(rows())], { type: 'text/csv' }));
-    const link = document.createElement('a');
-    link.href = address;
-    link.download = `${session.value?.id ?? 'session'}-counters.csv`;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(address), 10_000);
-  };
+  const save = () => saveFile(`${session.value?.id ?? 'session'}-counters.csv`, 'text/csv', csv(rows()));
   return (
     <>
       <Button icon="copy" title="Copy the table" onClick={() => void copy(rows().map((row) => row.join('\t')).join('\n'), 'The table is copied')} />

@@ -1,49 +1,62 @@
-// Puts the flame pane on the page and keeps it in step with the store.
+// Puts a flame pane on the page and keeps it in step with what its frames come from.
 import { effect, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { FlamePane, type Hit } from '../flame/pane';
+import { wholeSpan } from '../flame/span';
 import type { FlameTree } from '../flame/tree';
-import { matches, pane, tree, zoomTo } from '../store/flame';
+import { showCallersOf, showSourceOf, type Frames } from '../store/frames';
 import { theme } from '../store/theme';
-import { openSource, view, zoom } from '../store/view';
+import { view } from '../store/view';
 import { percent } from '../text/format';
+import { FrameMenu } from './FrameMenu';
 import { HoverCard } from './HoverCard';
 
 const describe = (shown: FlameTree, hit: Hit | null) =>
-  hit && hit.node < shown.size
-    ? `${shown.names[shown.name[hit.node]!]}, ${percent(shown.total[hit.node]! / shown.total[0]!)} of all`
-    : '';
+  hit && hit.node < shown.size ? `${shown.labels[shown.label[hit.node]!]}, ${percent(shown.total[hit.node]! / shown.total[0]!)} of all` : '';
 
-export function FlameCanvas({ shown }: { shown: FlameTree }) {
+interface Props {
+  shown: FlameTree;
+  frames: Frames;
+  label?: string;
+}
+
+export function FlameCanvas({ shown, frames, label = 'Flame graph' }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const spacer = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const hit = useSignal<Hit | null>(null);
+  const menu = useSignal<Hit | null>(null);
 
   useEffect(() => {
     const made = new FlamePane(scroller.current!, spacer.current!, canvas.current!, {
-      zoom: zoomTo,
+      zoom: frames.zoomTo,
       hover: (now) => {
         if (now !== hit.peek()) hit.value = now;
       },
-      open: (node) => {
-        const t = made.currentTree();
-        openSource(t.files[t.file[node]!] ?? '', t.line[node]!);
+      open: (node) => showSourceOf(made.currentTree(), node),
+      callers: (node) => showCallersOf(made.currentTree(), node),
+      menu: (at) => {
+        hit.value = null;
+        menu.value = at;
       },
+      span: frames.setSpan,
     });
-    pane.value = made;
+    frames.pane.value = made;
     const stops = [
       effect(() => {
-        if (tree.value) made.setTree(tree.value);
-        made.setMatches(matches.value?.isMatch ?? null);
+        if (frames.tree.value) made.setTree(frames.tree.value);
+        made.setMatches(frames.isMatch.value);
       }),
-      effect(() => made.setZoom(zoom.value)),
-      effect(() => made.setLook({ theme: theme.value, upright: view.value.upright })),
+      effect(() => {
+        made.setZoom(frames.zoom.value);
+        made.setSpan(frames.span.value ?? wholeSpan);
+      }),
+      effect(() => made.setLook({ theme: theme.value, upright: frames.upright.value, colouring: view.value.colouring })),
     ];
     return () => {
       for (const stop of stops) stop();
       made.dispose();
-      pane.value = null;
+      frames.pane.value = null;
     };
   }, []);
 
@@ -54,13 +67,25 @@ export function FlameCanvas({ shown }: { shown: FlameTree }) {
         ref={scroller}
         tabIndex={0}
         role="application"
-        aria-label="Flame graph. Arrow keys walk the frames, space zooms, Enter opens the source."
+        aria-label={`${label}. Arrow keys walk the frames, Enter zooms, Escape goes back, S opens the source, Shift+F10 the menu.`}
       >
         <div class="flame-spacer" ref={spacer}>
           <canvas class="flame-canvas" ref={canvas} />
         </div>
       </div>
-      <HoverCard hit={hit} tree={shown} />
+      {menu.value && menu.value.node < shown.size ? (
+        <FrameMenu
+          at={menu.value}
+          tree={shown}
+          frames={frames}
+          close={() => {
+            menu.value = null;
+            scroller.current?.focus({ preventScroll: true });
+          }}
+        />
+      ) : (
+        <HoverCard hit={hit} tree={shown} inverted={frames.inverted.value} />
+      )}
       <div class="visually-hidden" aria-live="polite">
         {describe(shown, hit.value)}
       </div>

@@ -1,17 +1,18 @@
 // The flame graph's tab: search, what it found, the way to the zoomed frame, and the picture.
-import { download } from '../api/client';
 import { flame, frozen } from '../store/data';
-import { matches, pattern, setSearch, tree, walk, walkedMatch, zoomTarget } from '../store/flame';
-import { filter, isLive } from '../store/session';
-import { isFiltered, search, setView, view, zoom } from '../store/view';
+import { mainFrames, matches, pattern, setSearch, tree, walk, walkedMatch, zoomTarget } from '../store/flame';
+import { isLive } from '../store/session';
+import { isFiltered, search, setShape, setView, view, zoom } from '../store/view';
 import { count, percent, weight } from '../text/format';
 import { Breadcrumbs } from './Breadcrumbs';
 import { Button } from './Button';
+import { Choice } from './Choice';
+import { ExportMenu } from './ExportMenu';
 import { FlameCanvas } from './FlameCanvas';
-import { Icon } from './Icon';
 import { Legend } from './Legend';
 import { Failure, Message } from './Message';
 import { SearchBox } from './SearchBox';
+import { ShapeMenu } from './ShapeMenu';
 
 function Matched() {
   const found = matches.value;
@@ -41,18 +42,28 @@ function Toolbar() {
       <Matched />
       <span class="spacer" />
       <Legend />
+      <Choice
+        label="Order of frames"
+        value={v.inverted ? 'bottom-up' : 'top-down'}
+        options={[
+          { value: 'top-down', text: 'Top-down', title: 'From the outermost frames to what they call' },
+          { value: 'bottom-up', text: 'Bottom-up', title: 'From the innermost frames to their callers' },
+        ]}
+        onChoose={(order) => setShape({ inverted: order === 'bottom-up' })}
+      />
+      <ShapeMenu />
       <div class="button-group">
         <Button
           icon="flip"
           title={v.upright ? 'Put the root on top' : 'Put the root at the bottom'}
           pressed={v.upright}
-          onClick={() => setView({ upright: !v.upright }, 'replace')}
+          onClick={() => setView({ upright: !v.upright })}
         />
         <Button
           icon="sort"
-          title={v.byWeight ? 'Order siblings by name' : 'Order siblings by weight'}
+          title={v.byWeight ? 'Order siblings by name' : 'Left-heavy: order siblings by weight'}
           pressed={v.byWeight}
-          onClick={() => setView({ byWeight: !v.byWeight }, 'replace')}
+          onClick={() => setView({ byWeight: !v.byWeight })}
         />
         {isLive.value && (
           <Button
@@ -62,9 +73,7 @@ function Toolbar() {
             onClick={() => (frozen.value = !frozen.value)}
           />
         )}
-        <a class="button button-plain button-icon" href={download.svg(filter.value)} download title="Download as SVG" aria-label="Download as SVG">
-          <Icon name="download" />
-        </a>
+        <ExportMenu />
       </div>
     </div>
   );
@@ -76,6 +85,15 @@ export function FlameView() {
   if (!shown || shown.total[0] === 0) {
     if (error) return <Failure error={error} />;
     if (flame.loading.value) return <Message title="Loading the profile" busy />;
+    if (shown && view.value.hidden.length > 0) {
+      return (
+        <Message title="All of it is hidden">
+          <Button title="Show hidden subtrees again" onClick={() => setView({ hidden: [] })}>
+            Show again
+          </Button>
+        </Message>
+      );
+    }
     return (
       <Message title={isFiltered.value ? 'No samples match the filter' : 'No samples yet'}>
         <p>
@@ -89,11 +107,20 @@ export function FlameView() {
     );
   }
   const target = zoomTarget.value;
+  const v = view.value;
   return (
     <section class={`view flame-view ${flame.loading.value ? 'is-stale' : ''}`}>
       <Toolbar />
       <div class="subbar">
         <Breadcrumbs path={zoom.value} />
+        {v.hidden.length > 0 && (
+          <span class="note" id="hidden-note">
+            {v.hidden.length === 1 ? 'A subtree is' : `${v.hidden.length} subtrees are`} hidden with {v.hidden.length === 1 ? 'its' : 'their'} weight.{' '}
+            <button type="button" class="link" onClick={() => setView({ hidden: [] })}>
+              Show again
+            </button>
+          </span>
+        )}
         {target.found < zoom.value.length && <span class="note">The zoomed frame has no samples here; its nearest caller is shown.</span>}
         {error && <span class="note note-error">Not refreshed: {error.message}</span>}
         <span class="spacer" />
@@ -102,7 +129,7 @@ export function FlameView() {
           {target.node > 0 && ` · ${percent(shown.total[target.node]! / shown.total[0]!)} of all`}
         </span>
       </div>
-      <FlameCanvas shown={shown} />
+      <FlameCanvas shown={shown} frames={mainFrames} />
     </section>
   );
 }

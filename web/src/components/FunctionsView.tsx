@@ -1,12 +1,16 @@
 // All functions with what they cost themselves and with what they call.
-import { computed, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 import type { FunctionRow } from '../api/types';
 import { compilePattern, escapePattern } from '../flame/search';
 import { functions } from '../store/data';
 import type { SortKey } from '../store/url';
-import { isFiltered, openSource, setView, view } from '../store/view';
-import { count, splitPath, weight } from '../text/format';
+import { saveFile } from '../store/save';
+import { session } from '../store/session';
+import { isFiltered, openCallers, openSource, setView, view } from '../store/view';
+import { count, percent, splitPath, weight } from '../text/format';
+import { FunctionTable, functionsCsv, grouped, modulesOf, type Group, type Item } from '../text/functions';
 import { Button } from './Button';
+import { Choice } from './Choice';
 import { Icon } from './Icon';
 import { Failure, Message } from './Message';
 import { SearchBox } from './SearchBox';
@@ -17,29 +21,41 @@ const ROW_HEIGHT = 28;
 
 const wanted = computed(() => compilePattern(view.value.filter));
 const order = computed(() => `${view.value.sort}/${view.value.ascending}`);
+const module = computed(() => view.value.module);
+const grouping = computed(() => view.value.grouping);
 
-const compare: Record<SortKey, (a: FunctionRow, b: FunctionRow) => number> = {
-  self: (a, b) => a.self - b.self || a.total - b.total,
-  total: (a, b) => a.total - b.total || a.self - b.self,
-  name: (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
-  module: (a, b) => (a.module < b.module ? -1 : a.module > b.module ? 1 : a.self - b.self),
-};
+
+const table = computed(() => new FunctionTable(functions.data.value?.functions ?? []));
+const modules = computed(() => modulesOf(table.value.rows));
 
 const rows = computed<FunctionRow[]>(() => {
-  const all = functions.data.value?.functions ?? [];
-  const pattern = wanted.value;
-  const kept = pattern ? all.filter((row) => pattern.test(row.name) || pattern.test(row.module)) : [...all];
   const [sort, ascending] = order.value.split('/') as [SortKey, string];
-  const sign = ascending === 'true' ? 1 : -1;
-  return kept.sort((a, b) => sign * compare[sort](a, b));
+  return table.value.select(sort, ascending === 'true', wanted.value, module.value);
 });
+
+const closed = signal<ReadonlySet<string>>(new Set());
+const items = computed<Item[] | null>(() => (grouping.value === 'none' ? null : grouped(rows.value, grouping.value, closed.value)));
+
+const whenIdle = (run: () => void) => ('requestIdleCallback' in window ? requestIdleCallback(run) : setTimeout(run, 200));
+
+// Orders that nobody asked for yet are made while nothing else is to do.
+effect(() => {
+  const next = table.value;
+  if (next.rows.length < 5000) return;
+  for (const key of ['total', 'name', 'module'] as const) whenIdle(() => table.peek() === next && next.order(key));
+});
+
+function toggle(group: string): void {
+  const next = new Set(closed.value);
+  if (!next.delete(group)) next.add(group);
+  closed.value = next;
+}
 
 const keyOf = (row: FunctionRow) => `${row.name}\n${row.module}\n${row.kind}`;
 const selected = signal('');
 const scroll = signal({ index: -1, stamp: 0 });
 
-function choose(index: number): void {
-  const row = rows.value[index];
+function choose(row: FunctionRow | undefined): void {
   if (!row) return;
   selected.value = keyOf(row);
   setView({ search: `^${escapePattern(row.name)}$` }, 'replace');
@@ -48,14 +64,19 @@ function choose(index: number): void {
 const showInFlame = (row: FunctionRow) => setView({ tab: 'flame', search: `^${escapePattern(row.name)}$` });
 
 function keys(event: KeyboardEvent): void {
-  const at = rows.value.findIndex((row) => keyOf(row) === selected.value);
+  const shown = items.value;
+  const list = shown ? shown.flatMap((item) => (item.kind === 'row' ? [item.row] : [])) : rows.value;
+  const at = list.findIndex((row) => keyOf(row) === selected.value);
   const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20 };
-  const row = rows.value[at];
-  if (event.key in steps) {
-    const next = Math.min(rows.value.length - 1, Math.max(0, at + steps[event.key]!));
+  const row = list[at];
+  if (event.key in steps && event.target === event.currentTarget) {
+    const next = list[Math.min(list.length - 1, Math.max(0, at + steps[event.key]!))];
     choose(next);
-    scroll.value = { index: next, stamp: scroll.value.stamp + 1 };
-  } else if (event.key === 'Enter' && row) showInFlame(row);
+    const index = shown ? shown.findIndex((item) => item.kind === 'row' && item.row === next) : list.indexOf(next!);
+    scroll.value = { index, stamp: scroll.value.stamp + 1 };
+  } else if (event.target !== event.currentTarget) return;
+  else if (event.key === 'Enter' && row) showInFlame(row);
+  else if (event.key === 'c' && row) openCallers(row.name, row.module);
   else if (event.key === 's' && row) openSource(row.file, row.line);
   else return;
   event.preventDefault();
@@ -70,7 +91,7 @@ function Head({ name, sort, numeric }: { name: string; sort: SortKey; numeric?: 
       <button
         type="button"
         class={`sort ${active ? 'sort-active' : ''}`}
-        onClick={() => setView({ sort, ascending: active ? !v.ascending : first }, 'replace')}
+        onClick={() => setView({ sort, ascending: active ? !v.ascending : first })}
       >
         {name}
         {active && <Icon name={v.ascending ? 'up' : 'down'} />}
@@ -79,14 +100,38 @@ function Head({ name, sort, numeric }: { name: string; sort: SortKey; numeric?: 
   );
 }
 
-function Row({ row, unit, index }: { row: FunctionRow; unit: string; index: number }) {
+function GroupHead({ group, unit }: { group: Group; unit: string }) {
+  const open = !closed.value.has(group.name);
+  const by = grouping.value === 'file' ? 'file' : 'module';
+  return (
+    <div class="row function-row group-row" role="row">
+      <span class="cell" role="cell">
+        <Share value={group.selfPercent / 100} />
+      </span>
+      <span class="cell cell-number" role="cell">
+        {weight(group.self, unit)}
+      </span>
+      <span class="cell group-name" role="cell">
+        <button type="button" class="group-toggle" aria-expanded={open} title={group.name} onClick={() => toggle(group.name)}>
+          <Icon name={open ? 'down' : 'right'} />
+          <strong class="ellipsis">{group.name || `No ${by} known`}</strong>
+          <span class="faint">
+            {count(group.count)} {group.count === 1 ? 'function' : 'functions'}, {percent(group.selfPercent / 100)} self
+          </span>
+        </button>
+      </span>
+    </div>
+  );
+}
+
+function Row({ row, unit }: { row: FunctionRow; unit: string }) {
   const key = keyOf(row);
   return (
     <div
       class={`row function-row ${selected.value === key ? 'row-selected' : ''}`}
       role="row"
       aria-selected={selected.value === key}
-      onClick={() => choose(index)}
+      onClick={() => choose(row)}
       onDblClick={() => (row.file ? openSource(row.file, row.line) : showInFlame(row))}
     >
       <span class="cell" role="cell">
@@ -107,6 +152,9 @@ function Row({ row, unit, index }: { row: FunctionRow; unit: string; index: numb
         <span class="row-actions">
           <button type="button" title="Show in the flame graph (Enter)" aria-label={`Show ${row.name} in the flame graph`} onClick={() => showInFlame(row)}>
             <Icon name="flame" />
+          </button>
+          <button type="button" title="Callers and callees (C)" aria-label={`Callers and callees of ${row.name}`} onClick={() => openCallers(row.name, row.module)}>
+            <Icon name="flip" />
           </button>
           {row.file && (
             <button type="button" title="Open the source (S)" aria-label={`Open the source of ${row.name}`} onClick={() => openSource(row.file, row.line)}>
@@ -134,6 +182,7 @@ export function FunctionsView() {
     return <Message title={isFiltered.value ? 'No samples match the filter' : 'No samples yet'} />;
   }
   const list = rows.value;
+  const shown = items.value;
   const chosen = list.find((row) => keyOf(row) === selected.value);
   return (
     <section class={`view ${functions.loading.value ? 'is-stale' : ''}`}>
@@ -144,10 +193,36 @@ export function FunctionsView() {
           error={wanted.value?.error}
           onInput={(text) => setView({ filter: text }, 'replace')}
         />
+        <label class="select">
+          <select aria-label="Module" value={view.value.module} onChange={(event) => setView({ module: event.currentTarget.value })}>
+            <option value="">All modules</option>
+            {modules.value.map((name) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+          </select>
+          <Icon name="down" />
+        </label>
+        <Choice
+          label="Grouped by"
+          value={view.value.grouping}
+          options={[
+            { value: 'none', text: 'Flat' },
+            { value: 'module', text: 'By module' },
+            { value: 'file', text: 'By file' },
+          ]}
+          onChoose={(by) => setView({ grouping: by })}
+        />
         <span class="faint" role="status">
           {list.length === data.functions.length ? count(list.length) : `${count(list.length)} of ${count(data.functions.length)}`} functions
         </span>
         <span class="spacer" />
+        <Button
+          icon="download"
+          title="Save what is shown as CSV"
+          onClick={() => saveFile(`${session.value?.id ?? 'session'}-functions.csv`, 'text/csv', functionsCsv(list, data.unit))}
+        />
         {chosen && (
           <>
             <Button icon="flame" title="Show in the flame graph (Enter)" onClick={() => showInFlame(chosen)}>
@@ -162,7 +237,7 @@ export function FunctionsView() {
       <VirtualRows
         class="functions"
         label="Functions"
-        count={list.length}
+        count={shown ? shown.length : list.length}
         rowHeight={ROW_HEIGHT}
         scrollTo={scroll.value}
         onKeyDown={keys}
@@ -177,7 +252,11 @@ export function FunctionsView() {
             <span role="columnheader" class="cell">Source</span>
           </div>
         }
-        render={(index) => <Row key={keyOf(list[index]!)} row={list[index]!} unit={data.unit} index={index} />}
+        render={(index) => {
+          const item = shown ? shown[index]! : ({ kind: 'row', row: list[index]! } as const);
+          if (item.kind === 'group') return <GroupHead key={`group\n${item.group.name}`} group={item.group} unit={data.unit} />;
+          return <Row key={keyOf(item.row)} row={item.row} unit={data.unit} />;
+        }}
       />
     </section>
   );

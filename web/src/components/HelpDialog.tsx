@@ -5,7 +5,7 @@ const groups: { title: string; keys: [string, string][] }[] = [
   {
     title: 'Everywhere',
     keys: [
-      ['1 – 6', 'Flame graph, functions, source, threads, counters, sessions'],
+      ['1 – 7', 'Flame graph, functions, callers, source, threads, counters, sessions'],
       ['/', 'Search or filter'],
       ['P', 'Choose a process to profile'],
       ['F', 'Freeze or follow live data'],
@@ -16,9 +16,13 @@ const groups: { title: string; keys: [string, string][] }[] = [
   {
     title: 'Flame graph',
     keys: [
-      ['Click, Space', 'Zoom into a frame'],
+      ['Click, Enter', 'Zoom into a frame'],
       ['Esc, Backspace', 'Zoom out one frame'],
-      ['Double click, Enter', 'Open the source'],
+      ['Ctrl+wheel, +, -', 'Closer and farther'],
+      ['Shift+wheel', 'Move sideways'],
+      ['Double click, S', 'Open the source'],
+      ['C', 'Callers and callees'],
+      ['Right click, Shift+F10', 'What else can be done with a frame'],
       ['Arrows', 'Walk to callee, caller, siblings'],
       ['N, Shift+N', 'Next and previous match'],
       ['Home', 'Back to the root'],

@@ -13,6 +13,7 @@ import { settingsOf, stoppedWhy, truncationRemedies } from '../text/stacks';
 interface Props {
   hit: Signal<Hit | null>;
   tree: FlameTree;
+  inverted: boolean;
 }
 
 const CURSOR_GAP = 14;
@@ -50,7 +51,7 @@ function Incomplete() {
   );
 }
 
-function Frame({ tree, node }: { tree: FlameTree; node: number }) {
+function Frame({ tree, node, inverted }: { tree: FlameTree; node: number; inverted: boolean }) {
   const all = tree.total[0]!;
   const total = tree.total[node]!;
   const self = tree.self[node]!;
@@ -59,7 +60,7 @@ function Frame({ tree, node }: { tree: FlameTree; node: number }) {
   const missing = missingCallers(tree, node);
   return (
     <>
-      <div class="card-name">{tree.names[tree.name[node]!]}</div>
+      <div class="card-name">{tree.labels[tree.label[node]!]}</div>
       {missing === 'truncated' && <Truncated />}
       {missing === 'incomplete' && <Incomplete />}
       {node > 0 && !missing && (
@@ -77,14 +78,14 @@ function Frame({ tree, node }: { tree: FlameTree; node: number }) {
             <td>{count(tree.samples[node]!)} samples</td>
           </tr>
           <tr>
-            <th>Self</th>
+            <th>{inverted ? 'Begins here' : 'Self'}</th>
             <td>{weight(self, tree.unit)}</td>
             <td class="strong">{percent(self / all, 2)}</td>
             <td>{count(tree.selfSamples[node]!)} samples</td>
           </tr>
         </tbody>
       </table>
-      {node > 0 && !missing && <div class="card-parent">{percent(total / parent, 1)} of its caller</div>}
+      {node > 0 && !missing && <div class="card-parent">{percent(total / parent, 1)} of {inverted ? 'what it calls here' : 'its caller'}</div>}
     </>
   );
 }
@@ -100,7 +101,7 @@ function Rest({ tree, hit }: { tree: FlameTree; hit: Hit }) {
   );
 }
 
-export function HoverCard({ hit, tree }: Props) {
+export function HoverCard({ hit, tree, inverted }: Props) {
   const card = useRef<HTMLDivElement>(null);
   const at = hit.value;
   useLayoutEffect(() => {
@@ -118,7 +119,7 @@ export function HoverCard({ hit, tree }: Props) {
   if (!at || at.node >= tree.size) return null;
   return (
     <div class="card" ref={card} role="tooltip" id="frame-card">
-      {at.type === BoxType.frame ? <Frame tree={tree} node={at.node} /> : <Rest tree={tree} hit={at} />}
+      {at.type === BoxType.frame ? <Frame tree={tree} node={at.node} inverted={inverted} /> : <Rest tree={tree} hit={at} />}
     </div>
   );
 }

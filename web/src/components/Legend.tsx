@@ -1,18 +1,68 @@
 // Which colour means what.
-import { kindLabels, kinds } from '../flame/colour';
+import type { FlameTree } from '../flame/tree';
+import { heatColour, HEAT_STEPS, kindLabels, kinds, moduleColour } from '../flame/colour';
 import { hasMissingCallers } from '../flame/missing';
 import { tree } from '../store/flame';
+import { theme } from '../store/theme';
+import { view } from '../store/view';
 
-export function Legend() {
-  const shown = tree.value;
+const MOST_MODULES = 4;
+
+// Those with the most own weight.
+function heaviestModules(shown: FlameTree): string[] {
+  const self = new Float64Array(shown.modules.length);
+  for (let node = 1; node < shown.size; node++) self[shown.module[node]!]! += shown.self[node]!;
+  const order = shown.modules.map((_, id) => id).filter((id) => shown.modules[id] && self[id]! > 0);
+  return order.sort((a, b) => self[b]! - self[a]!).slice(0, MOST_MODULES).map((id) => shown.modules[id]!);
+}
+
+const Patch = ({ colour }: { colour: string }) => (
+  <svg class="patch" viewBox="0 0 10 10" width="10" height="10" aria-hidden="true">
+    <rect width="10" height="10" fill={colour} />
+  </svg>
+);
+
+function Colours({ shown }: { shown: FlameTree | null }) {
+  if (view.value.colouring === 'module') {
+    return (
+      <>
+        {shown && heaviestModules(shown).map((module) => (
+          <li key={module} class="legend-module" title={module}>
+            <Patch colour={moduleColour(module, theme.value)} />
+            <span class="ellipsis">{module}</span>
+          </li>
+        ))}
+      </>
+    );
+  }
+  if (view.value.colouring === 'heat') {
+    return (
+      <li title="Own weight of a frame">
+        none
+        {[0, 3, 6, 9, HEAT_STEPS - 1].map((step) => (
+          <Patch key={step} colour={heatColour(step, theme.value)} />
+        ))}
+        hottest
+      </li>
+    );
+  }
   return (
-    <ul class="legend" aria-label="Colours">
+    <>
       {kinds.map((kind) => (
         <li key={kind}>
           <span class={`swatch kind-${kind}`} />
           {kindLabels[kind]}
         </li>
       ))}
+    </>
+  );
+}
+
+export function Legend() {
+  const shown = tree.value;
+  return (
+    <ul class="legend" aria-label="Colours">
+      <Colours shown={shown} />
       <li title="Callees too small to be loaded; zoom in to fetch them">
         <span class="swatch swatch-pruned" />
         Not loaded

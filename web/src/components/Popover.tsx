@@ -6,6 +6,7 @@ interface Props {
   label: ComponentChildren;
   title: string;
   class?: string;
+  name?: string; // for a label without text
   panelClass?: string;
   align?: 'start' | 'end';
   side?: 'above' | 'below';
@@ -13,7 +14,7 @@ interface Props {
   children: (close: () => void) => ComponentChildren;
 }
 
-export function Popover({ label, title, class: className = '', panelClass = '', align = 'start', side = 'below', id, children }: Props) {
+export function Popover({ label, title, name, class: className = '', panelClass = '', align = 'start', side = 'below', id, children }: Props) {
   const [open, setOpen] = useState(false);
   const root = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
@@ -52,6 +53,7 @@ export function Popover({ label, title, class: className = '', panelClass = '', 
         ref={button}
         class={className}
         title={title}
+        aria-label={name}
         aria-haspopup="true"
         aria-expanded={open}
         onClick={() => setOpen(!open)}

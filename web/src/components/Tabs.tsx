@@ -6,6 +6,7 @@ import { openTab, tab } from '../store/view';
 export const tabNames: Record<Tab, string> = {
   flame: 'Flame graph',
   functions: 'Functions',
+  callers: 'Callers',
   source: 'Source',
   threads: 'Threads',
   counters: 'Counters',

@@ -43,6 +43,28 @@ export function frameColour(kind: Kind, shade: number, theme: Theme): string {
   return `hsl(${(hue + step * spread).toFixed(1)} ${theme === 'dark' ? saturation * 0.86 : saturation}% ${lightness.toFixed(1)}%)`;
 }
 
+// Modules have no order: hues far apart for names that differ in anything.
+export function moduleColour(module: string, theme: Theme): string {
+  let hash = 2166136261;
+  for (let i = 0; i < module.length; i++) hash = Math.imul(hash ^ module.charCodeAt(i), 16777619);
+  const mixed = Math.imul(hash ^ (hash >>> 15), 2246822519) >>> 0;
+  const hue = (mixed % 24) * 15;
+  const lightness = (theme === 'dark' ? 64 : 72) + (((mixed >>> 8) % 3) - 1) * 6;
+  return module ? `hsl(${hue} ${theme === 'dark' ? 42 : 55}% ${lightness}%)` : frameColour('unknown', 3, theme);
+}
+
+export const HEAT_STEPS = 12;
+// From pale to glowing: lightness falls all the way, so that it reads without hue.
+export function heatColour(step: number, theme: Theme): string {
+  const at = Math.min(1, Math.max(0, step / (HEAT_STEPS - 1)));
+  const lightness = theme === 'dark' ? 82 - 24 * at : 93 - 33 * at;
+  return `hsl(${(52 - 38 * at).toFixed(1)} ${(18 + 70 * at).toFixed(1)}% ${lightness.toFixed(1)}%)`;
+}
+
+// The root of the share, so that what is a tenth of the hottest can be told from nothing.
+export const heatStep = (self: number, hottest: number): number =>
+  hottest > 0 ? Math.round(Math.sqrt(Math.min(1, self / hottest)) * (HEAT_STEPS - 1)) : 0;
+
 // One colour a kind and shade, so that drawing makes no strings.
 export function palette(theme: Theme): string[][] {
   return kinds.map((kind) => Array.from({ length: SHADES }, (_, shade) => frameColour(kind, shade, theme)));

@@ -2,6 +2,7 @@
 // subtree in full, and it is grafted onto the tree at hand. Pure functions on the answer's columns.
 import type { FlameGraph } from '../api/types';
 import { chooseSibling, entryName } from './path';
+import { placesOf, type Merge } from './tree';
 
 type Nodes = FlameGraph['nodes'];
 const columns = [
@@ -9,12 +10,14 @@ const columns = [
 ] as const satisfies readonly (keyof Nodes)[];
 
 // The nodes along `path` (see path.ts), as far as the tree has them.
-export function nodesAlong(graph: FlameGraph, path: readonly string[]): number[] {
+export function nodesAlong(graph: FlameGraph, path: readonly string[], merge: Merge = 'function'): number[] {
   const { parent, name, kind, module, total } = graph.nodes;
+  const place = placesOf(graph, merge);
   const look = (node: number) => ({
     name: graph.names[name[node]!]!,
     kind: kind[node]!,
     module: graph.modules[module[node]!] ?? '',
+    place: place[node]!,
     total: total[node]!,
   });
   const found: number[] = [];
@@ -44,15 +47,15 @@ function mark(parent: readonly number[], root: number): Uint8Array {
   return below;
 }
 
-export function hasPrunedBelow(graph: FlameGraph, path: readonly string[]): boolean {
-  const found = nodesAlong(graph, path);
+export function hasPrunedBelow(graph: FlameGraph, path: readonly string[], merge: Merge = 'function'): boolean {
+  const found = nodesAlong(graph, path, merge);
   if (found.length < path.length) return true;
   const below = mark(graph.nodes.parent, found.at(-1) ?? 0);
   return graph.nodes.pruned.some((count, node) => count > 0 && below[node] === 1);
 }
 
 // Strings of a second table in terms of the first, which grows by what it lacks.
-function merge(table: string[], other: readonly string[]): Int32Array {
+function addTo(table: string[], other: readonly string[]): Int32Array {
   const index = new Map(table.map((text, i) => [text, i]));
   return Int32Array.from(other, (text) => {
     let id = index.get(text);
@@ -66,10 +69,10 @@ function merge(table: string[], other: readonly string[]): Int32Array {
 
 // `base` with the subtree at `path` replaced by `detail`, whose node 0 is the last frame of the path. Frames of the path that
 // `base` lacks are added. Ancestors take over the difference of weight, so that a newer subtree still fits into its parents.
-export function graft(base: FlameGraph, path: readonly string[], detail: FlameGraph): FlameGraph {
+export function graft(base: FlameGraph, path: readonly string[], detail: FlameGraph, merge: Merge = 'function'): FlameGraph {
   const added = detail.nodes;
   if (path.length === 0 || added.parent.length === 0) return base;
-  const found = nodesAlong(base, path);
+  const found = nodesAlong(base, path, merge);
   const complete = found.length === path.length;
   const anchor = complete ? found.at(-1)! : -1;
   const below = anchor >= 0 ? mark(base.nodes.parent, anchor) : null;
@@ -77,12 +80,12 @@ export function graft(base: FlameGraph, path: readonly string[], detail: FlameGr
   const names = [...base.names];
   const modules = [...base.modules];
   const files = [...base.files];
-  const nameIds = merge(names, detail.names);
-  const chainIds = merge(names, path.map(entryName));
-  const moduleIds = merge(modules, detail.modules);
-  const fileIds = merge(files, detail.files);
-  const noModule = merge(modules, [''])[0]!;
-  const noFile = merge(files, [''])[0]!;
+  const nameIds = addTo(names, detail.names);
+  const chainIds = addTo(names, path.map(entryName));
+  const moduleIds = addTo(modules, detail.modules);
+  const fileIds = addTo(files, detail.files);
+  const noModule = addTo(modules, [''])[0]!;
+  const noFile = addTo(files, [''])[0]!;
 
   // What the base keeps: all but the frames below the zoomed one.
   const size = base.nodes.parent.length;
@@ -94,6 +97,8 @@ export function graft(base: FlameGraph, path: readonly string[], detail: FlameGr
     kept.push(node);
   }
   const nodes = Object.fromEntries(columns.map((column) => [column, kept.map((node) => base.nodes[column][node]!)])) as unknown as Nodes;
+  const { address } = base.nodes;
+  if (address) nodes.address = kept.map((node) => address[node]!);
   nodes.parent = nodes.parent.map((parent) => moved[parent]!);
 
   // The way to the zoomed frame, with what the base lacks of it.
@@ -107,6 +112,7 @@ export function graft(base: FlameGraph, path: readonly string[], detail: FlameGr
     nodes.file.push(known ? fileIds[added.file[0]!]! : noFile);
     nodes.kind.push(known ? added.kind[0]! : 0);
     nodes.line.push(known ? added.line[0]! : 0);
+    nodes.address?.push((known ? added.address?.[0] : 0) ?? 0);
     for (const column of ['self', 'total', 'samples', 'self_samples', 'pruned'] as const) nodes[column].push(0);
   }
 
@@ -129,6 +135,7 @@ export function graft(base: FlameGraph, path: readonly string[], detail: FlameGr
     nodes.name.push(nameIds[added.name[node]!]!);
     nodes.module.push(moduleIds[added.module[node]!]!);
     nodes.file.push(fileIds[added.file[node]!]!);
+    nodes.address?.push(added.address?.[node] ?? 0);
   }
   for (const column of ['kind', 'line', 'self', 'total', 'samples', 'self_samples', 'pruned'] as const) {
     for (let node = 1; node < added.parent.length; node++) nodes[column].push(added[column][node]!);

@@ -1,6 +1,7 @@
 // Draws boxes on a canvas. Knows colours and text, nothing of input or data.
 import type { Theme } from '../store/theme';
-import { palette, shadeOf } from './colour';
+import type { Colouring } from '../store/url';
+import { heatColour, heatStep, HEAT_STEPS, moduleColour, palette, shadeOf } from './colour';
 import { BoxType, type Boxes } from './layout';
 import type { FlameTree } from './tree';
 import { missingCallers } from './missing';
@@ -14,6 +15,7 @@ const DIMMED = 0.22;
 
 export interface Look {
   theme: Theme;
+  colouring: Colouring;
   matches: Uint8Array | null; // by node; null: no search
   current: number; // the match or frame that is walked to, -1: none
   hovered: number;
@@ -49,7 +51,12 @@ export class Painter {
   private ratio = 1;
   private names: readonly string[] = [];
   private widths = new Float32Array(0); // of names, measured once
-  private shades = new Uint8Array(0);
+  private shades = new Uint8Array(0); // of names
+  private modules: readonly string[] = [];
+  private moduleColours: string[] = [];
+  private heat: string[] = [];
+  private hottest = 0;
+  private known: FlameTree | null = null;
   private letter = 6.5;
   private pattern: CanvasPattern | null = null;
 
@@ -71,11 +78,28 @@ export class Painter {
     }
   }
 
-  setNames(names: readonly string[]): void {
-    if (names === this.names) return;
-    this.names = names;
-    this.widths = new Float32Array(names.length).fill(-1);
-    this.shades = Uint8Array.from(names, shadeOf);
+  // What follows from a tree alone.
+  setTree(tree: FlameTree): void {
+    if (tree === this.known) return;
+    this.known = tree;
+    this.names = tree.labels;
+    this.widths = new Float32Array(tree.labels.length).fill(-1);
+    this.shades = Uint8Array.from(tree.names, shadeOf);
+    this.modules = tree.modules;
+    this.hottest = tree.self.reduce((most, self) => Math.max(most, self), 0);
+    this.setColours();
+  }
+
+  private setColours(): void {
+    this.colours = palette(this.theme);
+    this.moduleColours = this.modules.map((module) => moduleColour(module, this.theme));
+    this.heat = Array.from({ length: HEAT_STEPS }, (_, step) => heatColour(step, this.theme));
+  }
+
+  private fillOf(tree: FlameTree, node: number, colouring: Colouring): string {
+    if (colouring === 'module') return this.moduleColours[tree.module[node]!] ?? this.rootColour();
+    if (colouring === 'heat') return this.heat[heatStep(tree.self[node]!, this.hottest)]!;
+    return this.colours[tree.kind[node]!]![this.shades[tree.name[node]!]!]!;
   }
 
   // `rowTop` maps a depth to the y of its row in CSS pixels.
@@ -84,7 +108,7 @@ export class Painter {
     const ratio = this.ratio;
     if (look.theme !== this.theme) {
       this.theme = look.theme;
-      this.colours = palette(look.theme);
+      this.setColours();
       this.pattern = null;
     }
     const ink = inks[look.theme];
@@ -117,7 +141,7 @@ export class Painter {
       const ancestor = depth < zoomDepth;
       c.globalAlpha = dim ? DIMMED : ancestor ? ink.ancestor : 1;
       const missing = missingCallers(tree, node) !== null;
-      c.fillStyle = node === 0 || missing ? this.rootColour() : this.colours[tree.kind[node]!]![this.shades[tree.name[node]!]!]!;
+      c.fillStyle = node === 0 || missing ? this.rootColour() : this.fillOf(tree, node, look.colouring);
       c.fillRect(left, top, width, height);
       if (missing) this.drawMissing(left, top, width, height, ink);
       if (tree.kind[node] === 3 && width > 8 * ratio) {
@@ -155,7 +179,7 @@ export class Painter {
       if (boxes.type[i] !== BoxType.frame || boxes.width[i]! < TEXT_FROM) continue;
       const node = boxes.node[i]!;
       const dim = look.matches !== null && look.matches[node] === 0;
-      const text = this.fit(tree.name[node]!, boxes.width[i]! - 2 * PAD);
+      const text = this.fit(tree.label[node]!, boxes.width[i]! - 2 * PAD);
       if (!text) continue;
       const plain = node === 0 || missingCallers(tree, node) !== null;
       c.fillStyle = dim || plain ? (plain && !dim ? this.rootText() : faint) : boxes.depth[i]! < zoomDepth ? ink.ancestorText : ink.text;

@@ -1,13 +1,19 @@
 // The flame graph on the screen: a canvas that stays in view inside a scroller as tall as the stacks are deep. Holds what is
 // momentary (window, animation, hover, cursor); what lasts is told to it and reported back through callbacks.
 import type { Theme } from '../store/theme';
+import type { Colouring } from '../store/url';
 import { boxAt, BoxType, layOut, newBoxes } from './layout';
+import { Minimap } from './minimap';
 import { Painter, ROW } from './painter';
+import { panned, wholeSpan, widened, type Span } from './span';
 import { emptyTree, largestChild, nodeAt, pathOf, type FlameTree } from './tree';
 
 export interface PaneEvents {
   zoom(path: string[]): void;
   open(node: number): void; // its source
+  callers(node: number): void;
+  menu(hit: Hit): void;
+  span(span: Span): void; // the person moved the window within the zoomed frame
   hover(hit: Hit | null): void;
 }
 
@@ -21,6 +27,7 @@ export interface Hit {
 
 export interface DrawnFrame {
   name: string;
+  label: string; // what is written on it, as far as there is room
   module: string;
   kind: string;
   depth: number;
@@ -32,7 +39,10 @@ export interface DrawnFrame {
   total: number;
 }
 
-const ANIMATION_MS = 180;
+const ANIMATION_MS = 150;
+// A gesture of the wheel is over when nothing came for so long.
+const GESTURE_MS = 250;
+const WHEEL_ZOOM = 0.0018; // share a pixel of the wheel, as an exponent
 const kindNames = ['user', 'kernel', 'jit', 'inlined', 'unknown'];
 const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
 
@@ -56,6 +66,10 @@ export class FlamePane {
   private width = 0;
   private height = 0;
   private atBottom = true; // upright: the root is in view
+  private colouring: Colouring = 'kind';
+  private span: Span = wholeSpan;
+  private gesture = 0;
+  private readonly minimap: Minimap;
 
   constructor(
     private readonly scroller: HTMLElement,
@@ -64,11 +78,21 @@ export class FlamePane {
     private readonly events: PaneEvents,
   ) {
     this.painter = new Painter(canvas);
+    this.minimap = new Minimap(scroller);
     this.sizer = new ResizeObserver(() => this.measure());
     this.sizer.observe(scroller);
     scroller.addEventListener('scroll', () => {
       this.atBottom = scroller.scrollTop + scroller.clientHeight >= scroller.scrollHeight - 4;
       this.redraw();
+    });
+    scroller.addEventListener('wheel', (event) => this.wheel(event), { passive: false });
+    canvas.addEventListener('contextmenu', (event) => {
+      const hit = this.hit(event.offsetX, event.offsetY);
+      if (!hit) return;
+      event.preventDefault();
+      this.cursor = hit.node;
+      this.redraw();
+      this.events.menu(hit);
     });
     canvas.addEventListener('pointermove', (event) => {
       this.pointer = { x: event.offsetX, y: event.offsetY };
@@ -89,6 +113,8 @@ export class FlamePane {
 
   dispose(): void {
     this.sizer.disconnect();
+    this.minimap.dispose();
+    clearTimeout(this.gesture);
     cancelAnimationFrame(this.scheduled);
   }
 
@@ -98,7 +124,7 @@ export class FlamePane {
     const cursorPath = this.cursor > 0 ? pathOf(this.tree, this.cursor) : null;
     this.tree = tree;
     this.matches = null;
-    this.painter.setNames(tree.names);
+    this.painter.setTree(tree);
     this.zoomed = nodeAt(tree, this.path).node;
     if (cursorPath) {
       const at = nodeAt(tree, cursorPath);
@@ -114,13 +140,25 @@ export class FlamePane {
     const before = this.zoomed;
     this.path = [...path];
     this.zoomed = nodeAt(this.tree, path).node;
-    if (this.zoomed !== before) this.animate();
+    if (this.zoomed !== before) {
+      this.span = wholeSpan;
+      this.animate();
+    }
     this.resizeContent();
     this.redraw();
   }
 
-  setLook(look: { theme: Theme; upright: boolean }): void {
+  // Which part of the zoomed frame is shown.
+  setSpan(span: Span): void {
+    if (span.from === this.span.from && span.to === this.span.to) return;
+    this.span = span;
+    this.animate();
+    this.redraw();
+  }
+
+  setLook(look: { theme: Theme; upright: boolean; colouring: Colouring }): void {
     this.theme = look.theme;
+    this.colouring = look.colouring;
     if (look.upright !== this.upright) {
       this.upright = look.upright;
       this.resizeContent();
@@ -149,6 +187,19 @@ export class FlamePane {
     this.redraw();
   }
 
+  // What is in sight, on the page's background.
+  picture(): Promise<Blob | null> {
+    const out = document.createElement('canvas');
+    out.width = this.canvas.width;
+    out.height = this.canvas.height;
+    const c = out.getContext('2d');
+    if (!c) return Promise.resolve(null);
+    c.fillStyle = getComputedStyle(document.body).backgroundColor;
+    c.fillRect(0, 0, out.width, out.height);
+    c.drawImage(this.canvas, 0, 0);
+    return new Promise((resolve) => out.toBlob(resolve, 'image/png'));
+  }
+
   currentTree(): FlameTree {
     return this.tree;
   }
@@ -168,6 +219,7 @@ export class FlamePane {
       const node = this.boxes.node[i]!;
       out.push({
         name: this.tree.names[this.tree.name[node]!]!,
+        label: this.tree.labels[this.tree.label[node]!]!,
         module: this.tree.modules[this.tree.module[node]!] ?? '',
         kind: kindNames[this.tree.kind[node]!] ?? 'unknown',
         depth: this.boxes.depth[i]!,
@@ -186,7 +238,8 @@ export class FlamePane {
 
   private target(): { from: number; to: number } {
     const from = this.tree.start[this.zoomed]!;
-    return { from, to: from + this.tree.total[this.zoomed]! };
+    const total = this.tree.total[this.zoomed]!;
+    return { from: from + this.span.from * total, to: from + this.span.to * total };
   }
 
   private jump(): void {
@@ -265,13 +318,15 @@ export class FlamePane {
       { from: this.from, to: this.to, width: this.width, firstRow: Math.max(0, Math.min(a, b)), lastRow: Math.max(a, b) },
       this.boxes,
     );
+    this.painter.setTree(this.tree);
     this.painter.resize(this.width, this.height, devicePixelRatio || 1);
     this.painter.draw(
       this.tree,
       this.boxes,
-      { theme: this.theme, matches: this.matches, current: this.cursor, hovered: this.hovered, zoomed: this.zoomed },
+      { theme: this.theme, colouring: this.colouring, matches: this.matches, current: this.cursor, hovered: this.hovered, zoomed: this.zoomed },
       (depth) => this.rowTop(depth),
     );
+    this.minimap.draw(this.tree, { ...this.target(), rows: this.rows(), upright: this.upright, theme: this.theme, content: this.contentHeight() });
     if (this.pointer) this.track();
   }
 
@@ -301,6 +356,42 @@ export class FlamePane {
     this.redraw();
   }
 
+  private wheel(event: WheelEvent): void {
+    const sideways = event.shiftKey ? event.deltaY || event.deltaX : Math.abs(event.deltaX) > Math.abs(event.deltaY) ? event.deltaX : 0;
+    const lines = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 16 : 1;
+    if (event.ctrlKey || event.metaKey) this.zoomWindow(Math.exp(event.deltaY * lines * WHEEL_ZOOM), event.offsetX / this.width);
+    else if (sideways !== 0 && this.span !== wholeSpan) this.moveWindow((sideways * lines) / this.width);
+    else return;
+    event.preventDefault();
+  }
+
+  // Around a place of the window (0 left … 1 right).
+  zoomWindow(factor: number, around: number): void {
+    this.showSpan(widened(this.span, factor, Math.min(1, Math.max(0, around))));
+  }
+
+  // By a share of the window.
+  moveWindow(share: number): void {
+    this.showSpan(panned(this.span, share));
+  }
+
+  private showSpan(span: Span): void {
+    this.span = span;
+    this.animation = null;
+    this.jump();
+    this.redraw();
+    clearTimeout(this.gesture);
+    this.gesture = window.setTimeout(() => this.events.span(this.span), GESTURE_MS);
+  }
+
+  // Where the cursor is in the window; the middle when it is not in sight.
+  private cursorPlace(): number {
+    if (this.cursor < 0) return 0.5;
+    const middle = this.tree.start[this.cursor]! + this.tree.total[this.cursor]! / 2;
+    const place = (middle - this.from) / (this.to - this.from);
+    return place >= 0 && place <= 1 ? place : 0.5;
+  }
+
   private key(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const at = this.cursor >= 0 ? this.cursor : this.zoomed;
@@ -321,10 +412,33 @@ export class FlamePane {
         this.move(this.previousSibling(at));
         break;
       case ' ':
+      case 'Enter':
         this.events.zoom(pathOf(tree, at));
         break;
-      case 'Enter':
+      case 's':
         if (at > 0) this.events.open(at);
+        break;
+      case 'c':
+        if (at > 0) this.events.callers(at);
+        break;
+      case 'ContextMenu':
+        this.menuAt(at);
+        break;
+      case 'F10':
+        if (!event.shiftKey) return;
+        this.menuAt(at);
+        break;
+      case '+':
+      case '=':
+        this.zoomWindow(0.5, this.cursorPlace());
+        break;
+      case '-':
+        if (this.span.from === 0 && this.span.to === 1) this.events.zoom(pathOf(tree, tree.parent[this.zoomed]!));
+        else this.zoomWindow(2, this.cursorPlace());
+        break;
+      case 'Escape':
+        if (this.span.from === 0 && this.span.to === 1) return;
+        this.showSpan(wholeSpan);
         break;
       case 'Home':
         this.move(0);
@@ -334,6 +448,19 @@ export class FlamePane {
         return;
     }
     event.preventDefault();
+  }
+
+  private menuAt(node: number): void {
+    this.cursor = node;
+    this.scrollTo(node);
+    this.events.menu({ node, type: BoxType.frame, ...this.cornerOf(node) });
+  }
+
+  // Where the frame's text begins, kept inside of the window.
+  private cornerOf(node: number): { x: number; y: number } {
+    const scale = this.width / (this.to - this.from);
+    const x = (this.tree.start[node]! - this.from) * scale + 8;
+    return { x: Math.min(this.width - 20, Math.max(8, x)), y: this.rowTop(this.tree.depth[node]!) + ROW };
   }
 
   private previousSibling(node: number): number {
@@ -352,8 +479,6 @@ export class FlamePane {
     if (left < this.from || right > this.to) this.events.zoom(pathOf(this.tree, this.tree.parent[node]!));
     this.scrollTo(node);
     this.redraw();
-    const scale = this.width / (this.to - this.from);
-    const x = Math.min(this.width - 20, Math.max(8, (left - this.from) * scale + 8));
-    this.events.hover({ node, type: BoxType.frame, x, y: this.rowTop(this.tree.depth[node]!) + ROW });
+    this.events.hover({ node, type: BoxType.frame, ...this.cornerOf(node) });
   }
 }

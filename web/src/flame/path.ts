@@ -1,6 +1,6 @@
 // Frames on the way to a zoomed one, as the address keeps them: a function's name, which survives new data. Siblings may share a
 // name (a function inlined at one place and called at another, or of two modules); the heaviest needs its name alone, the others
-// carry kind and module as well.
+// carry kind and module as well, and in a tree that is merged by it, line or address.
 const MARK = '\u001e';
 
 export const entryName = (entry: string): string => {
@@ -10,12 +10,15 @@ export const entryName = (entry: string): string => {
 
 export const isQualified = (entry: string): boolean => entry.includes(MARK);
 
-export const qualified = (name: string, kind: number, module: string): string => `${name}${MARK}${kind}${MARK}${module}`;
+// `place` is 0 in a tree that is merged by function.
+export const qualified = (name: string, kind: number, module: string, place: number): string =>
+  `${name}${MARK}${kind}${MARK}${module}${place > 0 ? `${MARK}${place}` : ''}`;
 
 export interface Candidate {
   name: string;
   kind: number;
   module: string;
+  place: number;
   total: number;
 }
 
@@ -27,7 +30,7 @@ export function chooseSibling(entry: string, siblings: Iterable<number>, look: (
   for (const node of siblings) {
     const frame = look(node);
     if (frame.name !== name) continue;
-    if (isQualified(entry) && qualified(name, frame.kind, frame.module) === entry) return node;
+    if (isQualified(entry) && qualified(name, frame.kind, frame.module, frame.place) === entry) return node;
     if (frame.total > most) {
       most = frame.total;
       best = node;

@@ -4,6 +4,8 @@ import type { FlameGraph } from '../api/types';
 import { chooseSibling, qualified } from './path';
 
 export type SiblingOrder = 'name' | 'weight';
+// What makes two frames one node of the answer.
+export type Merge = 'function' | 'line' | 'address';
 
 export interface FlameTree {
   readonly size: number;
@@ -23,6 +25,10 @@ export interface FlameTree {
   readonly selfSamples: Float64Array;
   readonly pruned: Int32Array; // children that the answer leaves out
   readonly hidden: Float64Array; // their weight
+  // What is written on frames: the name, and the place by which the tree tells frames of one function apart (else 0).
+  readonly labels: readonly string[];
+  readonly label: Int32Array;
+  readonly place: Float64Array;
   readonly depth: Uint16Array;
   readonly height: Uint16Array; // levels below
   readonly start: Float64Array;
@@ -52,23 +58,52 @@ function ranks(names: readonly string[]): Int32Array {
 }
 
 // All nodes in the order in which siblings shall stand. By name the picture keeps its shape while weights change.
-function siblingOrder(name: Int32Array, nameCount: number, rank: Int32Array): Int32Array {
-  const place = new Int32Array(nameCount + 1);
-  for (let node = 0; node < name.length; node++) place[rank[name[node]!]! + 1]!++;
-  for (let i = 0; i < nameCount; i++) place[i + 1]! += place[i]!;
-  const order = new Int32Array(name.length);
-  for (let node = 0; node < name.length; node++) order[place[rank[name[node]!]!]!++] = node;
+function siblingOrder(label: Int32Array, labelCount: number, rank: Int32Array): Int32Array {
+  const place = new Int32Array(labelCount + 1);
+  for (let node = 0; node < label.length; node++) place[rank[label[node]!]! + 1]!++;
+  for (let i = 0; i < labelCount; i++) place[i + 1]! += place[i]!;
+  const order = new Int32Array(label.length);
+  for (let node = 0; node < label.length; node++) order[place[rank[label[node]!]!]!++] = node;
   return order;
 }
 
-export function buildTree(graph: FlameGraph, order: SiblingOrder): FlameTree {
+// Line or address of every node; zeros when the tree is merged by function.
+export function placesOf(graph: FlameGraph, merge: Merge): Float64Array {
+  const { parent, line, address } = graph.nodes;
+  if (merge === 'function') return new Float64Array(parent.length);
+  return Float64Array.from(parent, (_, node) => address?.[node] || line[node]!);
+}
+
+export const placeText = (merge: Merge, isAddress: boolean, place: number): string =>
+  place === 0 || merge === 'function' ? '' : isAddress ? ` 0x${place.toString(16)}` : `:${place}`;
+
+// Names with their places, each text once.
+function labelled(graph: FlameGraph, merge: Merge, name: Int32Array, names: readonly string[], place: Float64Array): Pick<FlameTree, 'label' | 'labels'> {
+  if (merge === 'function') return { label: name, labels: names };
+  const labels: string[] = [];
+  const known = new Map<string, number>();
+  const label = Int32Array.from(name, (id, node) => {
+    const text = names[id]! + placeText(merge, (graph.nodes.address?.[node] ?? 0) > 0, place[node]!);
+    let at = known.get(text);
+    if (at === undefined) {
+      at = labels.push(text) - 1;
+      known.set(text, at);
+    }
+    return at;
+  });
+  return { label, labels };
+}
+
+export function buildTree(graph: FlameGraph, order: SiblingOrder, merge: Merge = 'function', rootName = 'all'): FlameTree {
   const nodes = graph.nodes;
   const size = nodes.parent.length;
   const parent = Int32Array.from(nodes.parent);
   const name = Int32Array.from(nodes.name);
-  // The root has no function; it needs a label of its own.
-  const names = [...graph.names, 'all'];
+  // The root has no function, or is the one that the tree is about; it needs a label of its own.
+  const names = [...graph.names, rootName];
   name[0] = names.length - 1;
+  const place = placesOf(graph, merge);
+  const { label, labels } = labelled(graph, merge, name, names, place);
   const total = Float64Array.from(nodes.total);
   const self = Float64Array.from(nodes.self);
   const depth = new Uint16Array(size);
@@ -85,7 +120,7 @@ export function buildTree(graph: FlameGraph, order: SiblingOrder): FlameTree {
   }
 
   // Threaded from the last sibling to the first, so that each list ends up in order.
-  const byName = order === 'name' ? siblingOrder(name, names.length, ranks(names)) : null;
+  const byName = order === 'name' ? siblingOrder(label, labels.length, ranks(labels)) : null;
   for (let i = size - 1; i >= 0; i--) {
     const node = byName ? byName[i]! : i;
     if (node === 0) continue;
@@ -109,7 +144,7 @@ export function buildTree(graph: FlameGraph, order: SiblingOrder): FlameTree {
     parent, name, module: Int32Array.from(nodes.module), kind: Uint8Array.from(nodes.kind),
     file: Int32Array.from(nodes.file), line: Int32Array.from(nodes.line), self, total,
     samples: Float64Array.from(nodes.samples), selfSamples: Float64Array.from(nodes.self_samples),
-    pruned: Int32Array.from(nodes.pruned), hidden, depth, height, start, firstChild, nextSibling,
+    pruned: Int32Array.from(nodes.pruned), hidden, labels, label, place, depth, height, start, firstChild, nextSibling,
   };
 }
 
@@ -121,6 +156,7 @@ const candidate = (tree: FlameTree) => (node: number) => ({
   name: tree.names[tree.name[node]!]!,
   kind: tree.kind[node]!,
   module: tree.modules[tree.module[node]!] ?? '',
+  place: tree.place[node]!,
   total: tree.total[node]!,
 });
 
@@ -129,9 +165,9 @@ export function pathOf(tree: FlameTree, node: number): string[] {
   const path: string[] = [];
   const look = candidate(tree);
   for (let at = node; at > 0; at = tree.parent[at]!) {
-    const { name, kind, module } = look(at);
+    const { name, kind, module, place } = look(at);
     const plain = chooseSibling(name, childrenOf(tree, tree.parent[at]!), look) === at;
-    path.push(plain ? name : qualified(name, kind, module));
+    path.push(plain ? name : qualified(name, kind, module, place));
   }
   return path.reverse();
 }

@@ -1,9 +1,8 @@
 // What each tab shows, fetched only while that tab is looked at.
 import { computed, signal } from '@preact/signals';
 import { api, ApiError, PATH_SEPARATOR } from '../api/client';
-import type { FlameGraph } from '../api/types';
+import type { Callers, FlameGraph, ShapeParams } from '../api/types';
 import { graft, hasPrunedBelow } from '../flame/graft';
-import { isQualified } from '../flame/path';
 import { healthVersions, resyncs } from './live';
 import { createQuery } from './query';
 import { currentId, currentVersion, filter } from './session';
@@ -40,42 +39,79 @@ export interface FlameData {
   resync: number;
   base: FlameGraph;
   shown: FlameGraph; // base with the zoomed subtree in full
+  shape: ShapeParams;
 }
+
+export const shape = computed<ShapeParams>(() => {
+  const { inverted, merge, collapse, hidden } = view.value;
+  return { inverted, merge, collapse, hidden };
+});
+const shapeKey = computed(() => JSON.stringify(shape.value));
 
 export const flame = createQuery<FlameData | null>({
   key: () => {
     const key = keyFor('flame');
-    return key && `${key}${JSON.stringify(zoom.value)}`;
+    return key && `${key}${shapeKey.value}${JSON.stringify(zoom.value)}`;
   },
   version,
   scope,
   // A zoom fetches only the subtree, and only when the tree at hand lacks parts of it.
   fetch: async (abort, previous) => {
     const params = filter.peek();
-    const key = filterKey.peek();
+    const key = filterKey.peek() + shapeKey.peek();
+    const wanted = shape.peek();
+    const { merge } = wanted;
     const path = zoom.peek();
     const resync = resyncs.peek();
     const fresh =
       previous?.key === key && previous.resync === resync && (frozen.peek() || previous.base.data_version >= currentVersion.peek());
-    const base = fresh ? previous.base : await orEmpty(api.flamegraph(params, [], abort));
+    const base = fresh ? previous.base : await orEmpty(api.flamegraph(params, wanted, [], abort));
     if (!base) return null;
-    // The server knows paths by name alone, so it cannot be asked for the lighter of two frames with one name.
-    if (path.length === 0 || path.some(isQualified) || isTooLong(path) || !hasPrunedBelow(base, path)) return { key, resync, base, shown: base };
-    const detail = await orEmpty(api.flamegraph(params, path, abort)).catch((error: unknown) => {
+    if (path.length === 0 || isTooLong(path) || !hasPrunedBelow(base, path, merge)) return { key, resync, base, shown: base, shape: wanted };
+    const detail = await orEmpty(api.flamegraph(params, wanted, path, abort)).catch((error: unknown) => {
       if (error instanceof ApiError && error.status === 404) return null;
       throw error;
     });
-    return { key, resync, base, shown: detail ? graft(base, path, detail) : base };
+    return { key, resync, base, shown: detail ? graft(base, path, detail, merge) : base, shape: wanted };
   },
   intervalMs: 200,
 });
 
 export const functions = createQuery({
-  key: () => keyFor('functions'),
+  // Callers and callees begin with the choice of a function.
+  key: () => keyFor('functions', 'callers'),
   version,
   scope,
   fetch: (abort) => orEmpty(api.functions(filter.peek(), abort)),
   intervalMs: 500,
+});
+
+// Of the chosen function; null when no stack of the view contains it.
+export interface CallersData {
+  name: string;
+  module: string;
+  shape: ShapeParams;
+  answer: Callers | null;
+}
+
+export const callers = createQuery<CallersData>({
+  key: () => {
+    const key = keyFor('callers');
+    const { callersOf, callersModule, merge, collapse } = view.value;
+    return key && callersOf ? JSON.stringify([key, callersOf, callersModule, merge, collapse]) : null;
+  },
+  version,
+  scope,
+  fetch: async (abort) => {
+    const { callersOf: name, callersModule: module } = view.peek();
+    const wanted = shape.peek();
+    const answer = await api.callers(filter.peek(), wanted, name, module, abort).catch((error: unknown) => {
+      if (error instanceof ApiError && error.status === 404) return null;
+      throw error;
+    });
+    return { name, module, shape: wanted, answer };
+  },
+  intervalMs: 300,
 });
 
 export const threads = createQuery({

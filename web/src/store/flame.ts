@@ -4,13 +4,15 @@ import type { FlamePane } from '../flame/pane';
 import { compilePattern, findMatches } from '../flame/search';
 import { buildTree, nodeAt } from '../flame/tree';
 import { flame } from './data';
+import type { Frames } from './frames';
 import { search, setView, view, zoom } from './view';
 
 const byWeight = computed(() => view.value.byWeight);
 
 export const tree = computed(() => {
   const graph = flame.data.value?.shown;
-  return graph && graph.nodes.parent.length > 0 ? buildTree(graph, byWeight.value ? 'weight' : 'name') : null;
+  const merge = flame.data.value?.shape.merge;
+  return graph && graph.nodes.parent.length > 0 ? buildTree(graph, byWeight.value ? 'weight' : 'name', merge) : null;
 });
 
 export const zoomTarget = computed(() => {
@@ -26,14 +28,31 @@ export const matches = computed(() => {
   return shown && wanted ? findMatches(shown, wanted, zoomTarget.value.node) : null;
 });
 
+const isWithin = (path: readonly string[], outer: readonly string[]) => outer.every((entry, i) => path[i] === entry);
+
 export const pane = signal<FlamePane | null>(null);
 
 export function zoomTo(path: readonly string[]): void {
-  setView({ zoom: path });
+  setView({ zoom: path, span: null });
 }
 
+// The large flame graph.
+export const mainFrames: Frames = {
+  tree,
+  zoom,
+  zoomTo,
+  span: computed(() => view.value.span),
+  setSpan: (span) => setView({ span: span.from === 0 && span.to === 1 ? null : span }),
+  upright: computed(() => view.value.upright),
+  isMatch: computed(() => matches.value?.isMatch ?? null),
+  inverted: computed(() => flame.data.value?.shape.inverted ?? false),
+  pane,
+  // What was zoomed may be gone with it.
+  hide: (path) => setView({ hidden: [...view.value.hidden, path], zoom: isWithin(zoom.value, path) ? path.slice(0, -1) : zoom.value, span: null }),
+};
+
 export function zoomOut(): void {
-  if (zoom.value.length > 0) setView({ zoom: zoom.value.slice(0, -1) });
+  if (zoom.value.length > 0) setView({ zoom: zoom.value.slice(0, -1), span: null });
 }
 
 // Steps through the matches; the place is kept by number, so that it survives new data.

@@ -1,11 +1,16 @@
 // The view state and its form in the address: `#flame?event=cycles&tid=12`. Defaults are left out, so a plain address is the
 // default view. Pure; view.ts keeps it in step with the browser's history.
 
+import { parseSpan, spanText, type Span } from '../flame/span';
+import type { Merge } from '../flame/tree';
 import { axisText, parseAxis, type Axis } from '../timeline/axis';
 
-export const tabs = ['flame', 'functions', 'source', 'threads', 'counters', 'sessions'] as const;
+export const tabs = ['flame', 'functions', 'callers', 'source', 'threads', 'counters', 'sessions'] as const;
 export type Tab = (typeof tabs)[number];
 export type SortKey = 'self' | 'total' | 'name' | 'module';
+
+export type Colouring = 'kind' | 'module' | 'heat';
+export type Grouping = 'none' | 'module' | 'file';
 
 export type Lanes = 'total' | 'thread' | 'cpu';
 
@@ -17,7 +22,7 @@ export interface ViewState {
   tids: readonly number[];
   start: number | null; // ms since the session's start
   end: number | null;
-  zoom: readonly string[]; // function names from the outermost frame
+  zoom: readonly string[]; // entries of a path (flame/path.ts) from the root
   search: string; // regular expression over frames
   filter: string; // regular expression over the functions table
   sort: SortKey;
@@ -26,6 +31,16 @@ export interface ViewState {
   line: number; // 0: the hottest
   upright: boolean; // flame graph with the root at the bottom
   byWeight: boolean; // siblings by weight instead of by name
+  inverted: boolean; // bottom-up: from the innermost frames to their callers
+  merge: Merge;
+  collapse: boolean; // a function that calls itself directly is one frame
+  hidden: readonly (readonly string[])[]; // subtrees that are taken out, as paths
+  colouring: Colouring;
+  span: Span | null; // the part of the zoomed frame that is shown; null: all of it
+  callersOf: string; // the function of callers and callees, and its module (empty: any)
+  callersModule: string;
+  module: string; // functions of this module alone
+  grouping: Grouping; // of the functions table
   axis: Axis; // what the time axis shows
   lanes: Lanes; // samples on it: of all, or of each thread or CPU
   plots: readonly string[]; // lines on it, by their ids
@@ -48,6 +63,16 @@ export const defaultView: ViewState = {
   line: 0,
   upright: false,
   byWeight: false,
+  inverted: false,
+  merge: 'function',
+  collapse: false,
+  hidden: [],
+  colouring: 'kind',
+  span: null,
+  callersOf: '',
+  callersModule: '',
+  module: '',
+  grouping: 'none',
   axis: null,
   lanes: 'total',
   plots: [],
@@ -55,6 +80,7 @@ export const defaultView: ViewState = {
 
 // Stands in no name of a function or counter.
 const SEPARATOR = '\u001f';
+const PATHS_SEPARATOR = '\u001d';
 
 function numbers(text: string | null): number[] {
   if (!text) return [];
@@ -77,6 +103,9 @@ export function parseHash(hash: string): ViewState {
   const tab = tabs.find((t) => t === name) ?? defaultView.tab;
   const sort = params.get('sort');
   const lanes = params.get('lanes');
+  const merge = params.get('merge');
+  const colouring = params.get('colour');
+  const grouping = params.get('group');
   return {
     tab,
     session: params.get('session') ?? '',
@@ -89,11 +118,22 @@ export function parseHash(hash: string): ViewState {
     search: params.get('search') ?? '',
     filter: params.get('filter') ?? '',
     sort: sort === 'total' || sort === 'name' || sort === 'module' ? sort : 'self',
-    ascending: params.get('order') === 'asc',
+    // Addresses of before say order=asc.
+    ascending: params.get('sorted') === 'up' || params.get('order') === 'asc',
     file: params.get('file') ?? '',
     line: numbers(params.get('line'))[0] ?? 0,
     upright: params.get('root') === 'bottom',
     byWeight: params.get('siblings') === 'weight',
+    inverted: params.get('order') === 'bottom-up',
+    merge: merge === 'line' || merge === 'address' ? merge : 'function',
+    collapse: params.get('recursion') === 'collapse',
+    hidden: params.get('hide')?.split(PATHS_SEPARATOR).map((path) => path.split(SEPARATOR)) ?? [],
+    colouring: colouring === 'module' || colouring === 'heat' ? colouring : 'kind',
+    span: parseSpan(params.get('span')),
+    callersOf: params.get('function') ?? '',
+    callersModule: params.get('in') ?? '',
+    module: params.get('module') ?? '',
+    grouping: grouping === 'module' || grouping === 'file' ? grouping : 'none',
     axis: parseAxis(params.get('axis')),
     lanes: lanes === 'thread' || lanes === 'cpu' ? lanes : 'total',
     plots: params.get('plot')?.split(SEPARATOR).filter(Boolean) ?? [],
@@ -113,11 +153,21 @@ export function formatHash(view: ViewState): string {
   put('search', view.search);
   put('filter', view.filter);
   put('sort', view.sort === 'self' ? '' : view.sort);
-  put('order', view.ascending ? 'asc' : '');
+  put('sorted', view.ascending ? 'up' : '');
   put('file', view.file);
   put('line', view.line > 0 ? String(view.line) : '');
   put('root', view.upright ? 'bottom' : '');
   put('siblings', view.byWeight ? 'weight' : '');
+  put('order', view.inverted ? 'bottom-up' : '');
+  put('merge', view.merge === 'function' ? '' : view.merge);
+  put('recursion', view.collapse ? 'collapse' : '');
+  put('hide', view.hidden.map((path) => path.join(SEPARATOR)).join(PATHS_SEPARATOR));
+  put('colour', view.colouring === 'kind' ? '' : view.colouring);
+  put('span', spanText(view.span));
+  put('function', view.callersOf);
+  put('in', view.callersModule);
+  put('module', view.module);
+  put('group', view.grouping === 'none' ? '' : view.grouping);
   put('axis', axisText(view.axis));
   put('lanes', view.lanes === 'total' ? '' : view.lanes);
   put('plot', view.plots.join(SEPARATOR));

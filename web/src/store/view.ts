@@ -22,13 +22,22 @@ export function openTab(name: Tab): void {
   setView({ tab: name });
 }
 
+export function openCallers(name: string, module: string): void {
+  setView({ tab: 'callers', callersOf: name, callersModule: module });
+}
+
+// Paths are of one shape of the tree; another begins at its root, with nothing hidden.
+export function setShape(patch: Partial<Pick<ViewState, 'inverted' | 'merge' | 'collapse'>>): void {
+  setView({ ...patch, zoom: [], span: null, hidden: [] });
+}
+
 export function openSource(file: string, line: number): void {
   if (file) setView({ tab: 'source', file, line });
 }
 
 // Another session has other threads and times; what is not about them stays.
 export function openSession(id: string, name: Tab = 'flame'): void {
-  setView({ tab: name, session: id, event: '', pids: [], tids: [], start: null, end: null, axis: null, zoom: [], file: '', line: 0 });
+  setView({ tab: name, session: id, event: '', pids: [], tids: [], start: null, end: null, axis: null, zoom: [], span: null, hidden: [], callersOf: '', callersModule: '', module: '', file: '', line: 0 });
 }
 
 export const isFiltered = computed(() => {

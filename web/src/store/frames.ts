@@ -1,0 +1,44 @@
+// Where a flame graph takes what it draws from, and what its frames do: the large one, and the halves of callers and callees.
+import type { ReadonlySignal, Signal } from '@preact/signals';
+import type { FlamePane } from '../flame/pane';
+import type { Span } from '../flame/span';
+import type { FlameTree } from '../flame/tree';
+import { copy } from './ui';
+import { openCallers, openSource } from './view';
+
+export interface Frames {
+  tree: ReadonlySignal<FlameTree | null>;
+  zoom: ReadonlySignal<readonly string[]>;
+  zoomTo: (path: readonly string[]) => void;
+  span: ReadonlySignal<Span | null>;
+  setSpan: (span: Span) => void;
+  upright: ReadonlySignal<boolean>;
+  isMatch: ReadonlySignal<Uint8Array | null>;
+  // A node's callers are above it; else below, the tree is inverted.
+  inverted: ReadonlySignal<boolean>;
+  pane: Signal<FlamePane | null>;
+  hide?: (path: readonly string[]) => void;
+}
+
+export const nameOf = (tree: FlameTree, node: number): string => tree.names[tree.name[node]!]!;
+export const moduleOf = (tree: FlameTree, node: number): string => tree.modules[tree.module[node]!] ?? '';
+export const fileOf = (tree: FlameTree, node: number): string => tree.files[tree.file[node]!] ?? '';
+
+// Nodes below the root to `node`.
+export function lineage(tree: FlameTree, node: number): number[] {
+  const nodes: number[] = [];
+  for (let at = node; at > 0; at = tree.parent[at]!) nodes.push(at);
+  return nodes.reverse();
+}
+
+// One frame a line, outermost first.
+export function stackText(tree: FlameTree, node: number, inverted: boolean): string {
+  const names = lineage(tree, node).map((at) => tree.labels[tree.label[at]!]!);
+  return (inverted ? names.reverse() : names).join('\n');
+}
+
+export const showSourceOf = (tree: FlameTree, node: number): void => openSource(fileOf(tree, node), tree.line[node]!);
+export const showCallersOf = (tree: FlameTree, node: number): void => openCallers(nameOf(tree, node), moduleOf(tree, node));
+export const copyName = (tree: FlameTree, node: number): void => void copy(nameOf(tree, node), 'Name copied');
+export const copyStack = (frames: Frames, tree: FlameTree, node: number): void =>
+  void copy(stackText(tree, node, frames.inverted.peek()), 'Stack copied, the outermost frame first');
