@@ -1,7 +1,7 @@
 """`./dev bench [NAME...] [--write]`: measures Flamewire, against a peer in the same run where there is one.
 
-CPU time is what `perf stat -e task-clock` counts (rusage under-reports on some virtual machines). With --write the tables replace
-those in docs/measurements.md."""
+CPU time is what `perf stat -e task-clock` counts (rusage under-reports on some virtual machines). With --write the figures replace
+those in docs/measurements.md; the others stay when only some benches ran."""
 
 import json
 import os
@@ -280,14 +280,30 @@ def bench_counters(directory):
         server.stop()
 
 
-BENCHES = {"agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown}
+def bench_page(directory):
+    """The page in Chromium, on made-up profiles of the mock server."""
+    build = BIN.parent
+    environment = {**os.environ, "FLAMEWIRE_WEB_DIST": str(build / "web/ui/dist"), "FLAMEWIRE_E2E_PACKAGES": str(build / "tests/e2e/copy")}
+    run = subprocess.run(["node", ROOT / "tests/bench/page.mjs"], env=environment, capture_output=True, text=True, timeout=600, cwd=directory)
+    if run.returncode != 0:
+        sys.exit(f"bench: the page could not be measured (is Chromium installed, and the target flamewire_e2e_packages built?)\n{run.stderr}")
+    for row in json.loads(run.stdout.strip().splitlines()[-1]):
+        result(row["figure"], row["value"], row["bar"], row["unit"], row["note"])
 
 
-def write_document():
+BENCHES = {"agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown, "page": bench_page}
+
+
+def write_document(some):
     path = ROOT / "docs" / "measurements.md"
     rows = ["| figure | value | bar | peer, same run |", "|---|---|---|---|"]
     rows += [f"| {figure} | {value:.3g} {unit} | {'' if bar is None else f'≤ {bar:g} {unit}'} | {peer} |" for figure, value, unit, bar, peer in RESULTS]
     text = path.read_text()
+    # A run of some benches keeps the figures of the others.
+    measured = {figure for figure, *_ in RESULTS}
+    known = re.search(r"<!-- figures -->\n(.*?)<!-- end -->", text, flags=re.S)[1].splitlines()[2:]
+    kept = [row for row in known if row[2:].split(" | ")[0] not in measured] if some else []
+    rows[2:2] = kept
     text = re.sub(r"(<!-- figures -->\n).*?(<!-- end -->)", lambda match: match[1] + "\n".join(rows) + "\n" + match[2], text, flags=re.S)
     path.write_text(text)
 
@@ -304,7 +320,7 @@ def main():
         finally:
             shutil.rmtree(directory, ignore_errors=True)
     if "--write" in sys.argv:
-        write_document()
+        write_document(some=any(not name.startswith("-") for name in sys.argv[1:]))
 
 
 main()

@@ -141,7 +141,7 @@ export function unwindOf(processes) {
   return { unwind: 'auto', stack_bytes: 16_384, max_depth: 1024, unwind_totals, unwind_processes };
 }
 
-export async function startMock({ dist, size = 900, live = true, agent = true, notices = true, pruneShare = 0.0005, hz = 4, truncated = false, unwind = unwindOf(4) }) {
+export async function startMock({ dist, size = 900, live = true, agent = true, notices = true, pruneShare = 0.0005, hz = 4, truncated = false, unwind = unwindOf(4), functions = 0 }) {
   const id = SESSION;
   const started = new Date(Date.now() - 42_000).toISOString();
   const state = { version: 1, samples: 48_211, live, agent, paused: false, failing: '', deleted: new Set(), pathMap: [], requests: [], metrics: { network: true, disk: false, threads: true } };
@@ -225,6 +225,18 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
       .sort((a, b) => b.self - a.self);
   }
 
+  // So many functions that a table of them is long.
+  const manyFunctions = () => {
+    const known = functionsOf(graph());
+    const next = random(3);
+    return Array.from({ length: functions }, (_, i) => {
+      const row = known[i % known.length];
+      const self = Math.floor(next() ** 6 * 1e9);
+      const total = self + Math.floor(next() ** 3 * 1e9);
+      return { ...row, name: `${row.name} [clone ${i}]`, self, total, self_percent: self / 1e9, total_percent: total / 1e9 };
+    }).sort((a, b) => b.self - a.self);
+  };
+
   // A route's answer: a value, or [status, value].
   function answer(method, path, params, body) {
     const view = { session: id, event: 'cycles', unit: 'ns', data_version: state.version };
@@ -263,7 +275,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
         direct_callers: beside(2), direct_callees: beside(9), callers: graph(), callees: graph(),
       };
     }
-    if (path === '/api/functions') return { ...view, total: graph().total, functions: functionsOf(graph()) };
+    if (path === '/api/functions') return { ...view, total: graph().total, functions: functions > 0 ? manyFunctions() : functionsOf(graph()) };
     if (path === '/api/timeline') {
       // Samples at every time of the session, the same whatever slices are asked for; 21 to 23.6 s nearly none.
       const end = Math.min(Number(params.get('end') ?? SESSION_MS), SESSION_MS);

@@ -36,7 +36,7 @@ const rows = computed<FunctionRow[]>(() => {
 const closed = signal<ReadonlySet<string>>(new Set());
 const items = computed<Item[] | null>(() => (grouping.value === 'none' ? null : grouped(rows.value, grouping.value, closed.value)));
 
-const whenIdle = (run: () => void) => ('requestIdleCallback' in window ? requestIdleCallback(run) : setTimeout(run, 200));
+const whenIdle = (run: () => void) => ('requestIdleCallback' in window ? requestIdleCallback(run, { timeout: 500 }) : setTimeout(run, 200));
 
 // Orders that nobody asked for yet are made while nothing else is to do.
 effect(() => {
@@ -52,12 +52,18 @@ function toggle(group: string): void {
 }
 
 const keyOf = (row: FunctionRow) => `${row.name}\n${row.module}\n${row.kind}`;
-const selected = signal('');
+const selected = signal<FunctionRow | null>(null);
+// The same function, also in a later answer.
+const isSelected = (row: FunctionRow) => {
+  const chosen = selected.value;
+  return chosen !== null && row.name === chosen.name && row.module === chosen.module && row.kind === chosen.kind;
+};
+const chosenRow = computed(() => (selected.value ? rows.value.find(isSelected) : undefined));
 const scroll = signal({ index: -1, stamp: 0 });
 
 function choose(row: FunctionRow | undefined): void {
   if (!row) return;
-  selected.value = keyOf(row);
+  selected.value = row;
   setView({ search: `^${escapePattern(row.name)}$` }, 'replace');
 }
 
@@ -66,7 +72,7 @@ const showInFlame = (row: FunctionRow) => setView({ tab: 'flame', search: `^${es
 function keys(event: KeyboardEvent): void {
   const shown = items.value;
   const list = shown ? shown.flatMap((item) => (item.kind === 'row' ? [item.row] : [])) : rows.value;
-  const at = list.findIndex((row) => keyOf(row) === selected.value);
+  const at = list.findIndex(isSelected);
   const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20 };
   const row = list[at];
   if (event.key in steps && event.target === event.currentTarget) {
@@ -125,12 +131,12 @@ function GroupHead({ group, unit }: { group: Group; unit: string }) {
 }
 
 function Row({ row, unit }: { row: FunctionRow; unit: string }) {
-  const key = keyOf(row);
+  const active = isSelected(row);
   return (
     <div
-      class={`row function-row ${selected.value === key ? 'row-selected' : ''}`}
+      class={`row function-row ${active ? 'row-selected' : ''}`}
       role="row"
-      aria-selected={selected.value === key}
+      aria-selected={active}
       onClick={() => choose(row)}
       onDblClick={() => (row.file ? openSource(row.file, row.line) : showInFlame(row))}
     >
@@ -183,7 +189,7 @@ export function FunctionsView() {
   }
   const list = rows.value;
   const shown = items.value;
-  const chosen = list.find((row) => keyOf(row) === selected.value);
+  const chosen = chosenRow.value;
   return (
     <section class={`view ${functions.loading.value ? 'is-stale' : ''}`}>
       <div class="toolbar">

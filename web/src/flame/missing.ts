@@ -3,7 +3,9 @@ import type { FlameTree } from './tree';
 
 // truncated: the stack goes on beyond what was recorded of it. incomplete: nothing told how to go on.
 export type Missing = 'truncated' | 'incomplete';
-const names: Record<string, Missing> = { '[truncated]': 'truncated', '[incomplete]': 'incomplete' };
+const names: Record<string, Missing> = Object.assign(Object.create(null), { '[truncated]': 'truncated', '[incomplete]': 'incomplete' });
+
+export const isMissingName = (name: string): boolean => name in names;
 
 export function missingCallers(tree: FlameTree, node: number): Missing | null {
   if (node === 0) return null;

@@ -4,7 +4,7 @@ import type { Colouring } from '../store/url';
 import { heatColour, heatStep, HEAT_STEPS, moduleColour, palette, shadeOf } from './colour';
 import { BoxType, type Boxes } from './layout';
 import type { FlameTree } from './tree';
-import { missingCallers } from './missing';
+import { isMissingName, missingCallers } from './missing';
 
 export const ROW = 20; // CSS pixels a level
 const GAP = 1;
@@ -56,6 +56,7 @@ export class Painter {
   private moduleColours: string[] = [];
   private heat: string[] = [];
   private hottest = 0;
+  private mayMiss = new Uint8Array(0); // by name: a frame of it may stand for callers that are missing
   private known: FlameTree | null = null;
   private letter = 6.5;
   private pattern: CanvasPattern | null = null;
@@ -85,6 +86,7 @@ export class Painter {
     this.names = tree.labels;
     this.widths = new Float32Array(tree.labels.length).fill(-1);
     this.shades = Uint8Array.from(tree.names, shadeOf);
+    this.mayMiss = Uint8Array.from(tree.names, (name) => (isMissingName(name) ? 1 : 0));
     this.modules = tree.modules;
     this.hottest = tree.self.reduce((most, self) => Math.max(most, self), 0);
     this.setColours();
@@ -94,6 +96,10 @@ export class Painter {
     this.colours = palette(this.theme);
     this.moduleColours = this.modules.map((module) => moduleColour(module, this.theme));
     this.heat = Array.from({ length: HEAT_STEPS }, (_, step) => heatColour(step, this.theme));
+  }
+
+  private isMissing(tree: FlameTree, node: number): boolean {
+    return this.mayMiss[tree.name[node]!] === 1 && missingCallers(tree, node) !== null;
   }
 
   private fillOf(tree: FlameTree, node: number, colouring: Colouring): string {
@@ -140,7 +146,7 @@ export class Painter {
       const dim = look.matches !== null && look.matches[node] === 0;
       const ancestor = depth < zoomDepth;
       c.globalAlpha = dim ? DIMMED : ancestor ? ink.ancestor : 1;
-      const missing = missingCallers(tree, node) !== null;
+      const missing = this.isMissing(tree, node);
       c.fillStyle = node === 0 || missing ? this.rootColour() : this.fillOf(tree, node, look.colouring);
       c.fillRect(left, top, width, height);
       if (missing) this.drawMissing(left, top, width, height, ink);
@@ -181,7 +187,7 @@ export class Painter {
       const dim = look.matches !== null && look.matches[node] === 0;
       const text = this.fit(tree.label[node]!, boxes.width[i]! - 2 * PAD);
       if (!text) continue;
-      const plain = node === 0 || missingCallers(tree, node) !== null;
+      const plain = node === 0 || this.isMissing(tree, node);
       c.fillStyle = dim || plain ? (plain && !dim ? this.rootText() : faint) : boxes.depth[i]! < zoomDepth ? ink.ancestorText : ink.text;
       c.fillText(text, boxes.x[i]! + PAD, rowTop(boxes.depth[i]!) + (ROW - GAP) / 2 + 0.5);
     }

@@ -214,6 +214,7 @@ export class FlamePane {
   // What is on the canvas now, in CSS pixels of the canvas.
   frames(): DrawnFrame[] {
     const out: DrawnFrame[] = [];
+    const rowTop = this.rowPlaces();
     for (let i = 0; i < this.boxes.count; i++) {
       if (this.boxes.type[i] !== BoxType.frame) continue;
       const node = this.boxes.node[i]!;
@@ -224,7 +225,7 @@ export class FlamePane {
         kind: kindNames[this.tree.kind[node]!] ?? 'unknown',
         depth: this.boxes.depth[i]!,
         x: this.boxes.x[i]!,
-        y: this.rowTop(this.boxes.depth[i]!),
+        y: rowTop(this.boxes.depth[i]!),
         width: this.boxes.width[i]!,
         height: ROW - 1,
         self: this.tree.self[node]!,
@@ -293,6 +294,13 @@ export class FlamePane {
     return inContent - this.scroller.scrollTop;
   }
 
+  // The same for many rows: to ask an element where it is scrolled to costs more than to draw a box.
+  private rowPlaces(): (depth: number) => number {
+    const scrolled = this.scroller.scrollTop;
+    const bottom = this.contentHeight() - ROW;
+    return this.upright ? (depth) => bottom - depth * ROW - scrolled : (depth) => depth * ROW - scrolled;
+  }
+
   private depthAt(y: number): number {
     const inContent = y + this.scroller.scrollTop;
     return Math.floor((this.upright ? this.contentHeight() - inContent : inContent) / ROW);
@@ -324,7 +332,7 @@ export class FlamePane {
       this.tree,
       this.boxes,
       { theme: this.theme, colouring: this.colouring, matches: this.matches, current: this.cursor, hovered: this.hovered, zoomed: this.zoomed },
-      (depth) => this.rowTop(depth),
+      this.rowPlaces(),
     );
     this.minimap.draw(this.tree, { ...this.target(), rows: this.rows(), upright: this.upright, theme: this.theme, content: this.contentHeight() });
     if (this.pointer) this.track();

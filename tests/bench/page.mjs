@@ -1,0 +1,114 @@
+// Measures the page in Chromium on made-up profiles (tests/e2e/mock_server.mjs). Prints a JSON array of {figure, value, unit, bar,
+// note}; `./dev bench page` puts it among the others. Times are CPU time of the page's
+// main thread, from the input until what it did is painted.
+import { launch, openPage, settled } from '../e2e/browser.mjs';
+import { SESSION, startMock } from '../e2e/mock_server.mjs';
+
+const dist = process.env.FLAMEWIRE_WEB_DIST;
+const results = [];
+const result = (figure, value, unit, bar, note = '') => results.push({ figure, value, unit, bar, note });
+const at = (sorted, share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
+
+async function withPage(options, hash, body) {
+  const mock = await startMock({ dist, notices: false, ...options });
+  const opened = await openPage(browser, `${mock.url}#${hash}`, {});
+  try {
+    await body(opened.page, mock);
+    if (opened.problems.length > 0) throw new Error(opened.problems.join('\n'));
+  } finally {
+    await opened.context.close();
+    await mock.stop();
+  }
+}
+
+// CPU time of the page's main thread: other processes on the machine do not count.
+async function threadClock(page) {
+  const client = await page.context().newCDPSession(page);
+  await client.send('Performance.enable', { timeDomain: 'threadTicks' });
+  return async (name = 'TaskDuration') => {
+    const { metrics } = await client.send('Performance.getMetrics');
+    return 1000 * metrics.find((metric) => metric.name === name).value;
+  };
+}
+
+// Does `act` so often, each time until what it did is painted; CPU times of the main thread, ascending, and the time by the clock.
+async function costs(page, act, count, pause = 0) {
+  const clock = await threadClock(page);
+  const cpu = [];
+  const wall = [];
+  for (let i = 0; i < count; i++) {
+    const before = await clock();
+    wall.push(
+      await page.evaluate(
+        async ([what, turn]) => {
+          const start = performance.now();
+          if (what === 'filter') {
+            const field = document.querySelector('.main [data-search]');
+            field.value = ['vis', 'visit_w', 'render', 'e_5', 'World&, unsigned', ''][turn % 6];
+            field.dispatchEvent(new InputEvent('input', { bubbles: true }));
+          } else if (what === 'sort') {
+            const heads = [...document.querySelectorAll('.row-head .sort')];
+            heads[turn % heads.length].click();
+          } else {
+            const canvas = document.querySelector('.flame-canvas');
+            const box = canvas.getBoundingClientRect();
+            const wheel = what === 'zoom' ? { deltaY: turn % 60 < 30 ? -60 : 60, ctrlKey: true } : { deltaY: turn % 40 < 20 ? 40 : -40, shiftKey: true };
+            canvas.dispatchEvent(new WheelEvent('wheel', { ...wheel, bubbles: true, cancelable: true, clientX: box.left + box.width * 0.4, clientY: box.top + 100 }));
+          }
+          // The message comes when the frame is painted and the thread is free again.
+          await new Promise((done) =>
+            requestAnimationFrame(() => {
+              const channel = new MessageChannel();
+              channel.port1.onmessage = done;
+              channel.port2.postMessage(0);
+            }),
+          );
+          return performance.now() - start;
+        },
+        [act, i],
+      ),
+    );
+    cpu.push((await clock()) - before);
+    if (pause > 0) await page.waitForTimeout(pause);
+  }
+  const ascending = (a, b) => a - b;
+  return { cpu: cpu.sort(ascending), wall: wall.sort(ascending) };
+}
+
+const browser = await launch();
+try {
+  await withPage({ size: 100_000, pruneShare: 0, live: false }, `flame?session=${SESSION}`, async (page) => {
+    await settled(page);
+    const nodes = await page.evaluate(() => window.__flamewire.state().nodes);
+    for (const act of ['zoom', 'pan']) {
+      // Only what is closer than all of it can be moved.
+      if (act === 'pan') await costs(page, 'zoom', 15);
+      const { cpu, wall } = await costs(page, act, 180);
+      result(`page: ${act}, 100,000 nodes, CPU a frame, 95th percentile`, at(cpu, 0.95), 'ms', 16, `median ${at(cpu, 0.5).toFixed(1)} ms, slowest ${cpu.at(-1).toFixed(1)} ms; by the clock, with the wait for the frame, median ${at(wall, 0.5).toFixed(1)} ms; ${nodes} nodes`);
+    }
+  });
+  await withPage({ size: 20_000, pruneShare: 0, hz: 2 }, 'flame', async (page) => {
+    await settled(page);
+    const clock = await threadClock(page);
+    const version = () => page.evaluate(() => window.__flamewire.state().dataVersion);
+    await page.waitForFunction(() => window.__flamewire.state().dataVersion > 4);
+    const [task, script, first] = [await clock(), await clock('ScriptDuration'), await version()];
+    await page.waitForFunction((wanted) => window.__flamewire.state().dataVersion >= wanted, first + 20, { timeout: 120_000, polling: 500 });
+    const updates = (await version()) - first;
+    const spent = (await clock('ScriptDuration')) - script;
+    result('page: live update, 20,000 nodes, CPU of the main thread', ((await clock()) - task) / updates, 'ms', 8, `script ${(spent / updates).toFixed(1)} ms; ${updates} updates, all that the page does in that time included`);
+  });
+  await withPage({ size: 900, live: false, functions: 100_000 }, `functions?session=${SESSION}`, async (page) => {
+    await page.getByText('100,000 functions').waitFor();
+    // Orders are made while nothing is to do; a click in the first second may pay for one.
+    await page.waitForTimeout(2000);
+    for (let i = 0; i < 4; i++) await page.evaluate(() => new Promise((done) => requestIdleCallback(done)));
+    for (const act of ['sort', 'filter']) {
+      const { cpu, wall } = await costs(page, act, 24, 60);
+      result(`page: table of 100,000 functions, ${act}, CPU, slowest`, cpu.at(-1), 'ms', 50, `median ${at(cpu, 0.5).toFixed(1)} ms; by the clock until it is painted, median ${at(wall, 0.5).toFixed(1)} ms`);
+    }
+  });
+} finally {
+  await browser.close();
+}
+console.log(JSON.stringify(results));
