@@ -118,6 +118,8 @@ const char* how(FoundBy found_by) {
             return "rule";
         case FoundBy::expression:
             return "expression";
+        case FoundBy::code:
+            return "code";
         case FoundBy::signal:
             return "signal";
         case FoundBy::libunwind:
