@@ -228,3 +228,56 @@ wait
     assert session["losses"] or session["notices"], session
     timeline = server.get("/api/timeline", session=session["id"], bucket=1000)
     assert all(samples > 0 for samples in timeline["samples"][1:11]), timeline["samples"]
+
+
+def test_names_come_from_the_board_when_no_file_is_here(boot, lab):
+    """The file here is gone before the server looks for it; the transfer is cut twice and goes on."""
+    kind = KINDS["arm64-threads"]
+    program = lab.workload(kind, "tests/workloads/shares.cc", "shares-of-the-board", FRAME_POINTERS["fp"], "-pthread")
+    server = boot.serve()
+    relay = flamewire.Relay(server.port, pause=0.03)
+    board = boot(kind, f"flamewire-agent --server {HOST} --port {relay.port} --events cycles:u --frequency 99 -- shares 90\n", {"/bin/shares": program})
+    program.unlink()
+    modules = server.data_dir / "modules"
+
+    def fetch():
+        found = [one["fetch"] for one in server.only_session()["modules"] if one["name"] == "shares"] if server.sessions() else []
+        return found[0] if found and found[0] and found[0]["total_bytes"] else None
+
+    def here():
+        parts = list(modules.glob("*.part"))
+        return parts[0].stat().st_size if parts else 0
+
+    total = wait_until(fetch, 120, "the first part")["total_bytes"]
+    for share in (0.2, 0.6):
+        wait_until(lambda: here() > share * total, 120, f"{share} of the file")
+        relay.cut()
+    wait_until(lambda: (fetch() or {}).get("state") == "arrived", 120, "the whole file")
+    assert relay.bytes_up < total + (2 << 20), (relay.bytes_up, total)
+    measured = {}
+
+    def named():
+        measured.update(flamewire.Tree(server.get("/api/flamegraph")).shares())
+        return all(abs(sum(share for name, share in measured.items() if re.search(rf"\bburn_{percent}\(", name)) - percent / 100) <= 0.05 for percent in (10, 20, 30, 40))
+
+    wait_until(named, 60, f"the names and shares of the board's file: {measured}")
+    burn = next(one for one in server.get("/api/functions")["functions"] if "burn_40(" in one["name"])
+    assert burn["line"] > 0 and burn["file"].endswith((".cc", ".h")), burn
+    assert server.only_session()["lost"] == 0
+    relay.close()
+    board.stop()
+
+
+def test_a_board_that_may_not_send_its_file_says_so(boot, lab):
+    kind = KINDS["arm64-threads"]
+    program = lab.workload(kind, "tests/workloads/shares.cc", "shares-too-large", FRAME_POINTERS["fp"], "-pthread")
+    server = boot.serve()
+    boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --module-cap 64K --events cycles:u --frequency 99 -- shares 60\n", {"/bin/shares": program})
+    program.unlink()
+
+    def refused():
+        found = [one["fetch"] for one in server.only_session()["modules"] if one["name"] == "shares"] if server.sessions() else []
+        return found[0] if found and found[0] and found[0]["state"] == "refused" else None
+
+    problem = wait_until(refused, 120, "the refusal")["problem"]
+    assert "the agent sends at most 65536" in problem and "--module-cap" in problem, problem

@@ -7,7 +7,6 @@ import re
 import shutil
 import socket
 import subprocess
-import time
 
 from flamewire import TESTS_BIN, Relay, Tree, free_port, lost, share_of, wait_until
 
@@ -159,28 +158,10 @@ def test_names_without_any_copy_by_asking_the_agent(start, tmp_path):
     assert any("burn_40" in name for name in names(again, session=again.sessions()[0]["id"]))
 
 
-class SlowRelay(Relay):
-    """At most some 8 MB/s, so that a transfer can be met under way."""
-
-    def _pump(self, client, server):
-        class Slow:
-            def __init__(self, sock):
-                self.sock = sock
-
-            def recv(self, size):
-                time.sleep(0.008)
-                return self.sock.recv(size)
-
-            def __getattr__(self, name):
-                return getattr(self.sock, name)
-
-        super()._pump(Slow(client), server)
-
-
 def test_an_interrupted_transfer_resumes(start, tmp_path):
     padding = 24 << 20
     port = free_port()
-    relay = SlowRelay(port)
+    relay = Relay(port, pause=0.008)  # at most some 8 MB/s
     Vanished(start, tmp_path, port=relay.port, add=padding)
     server = start.server(port=port)
     modules = server.data_dir / "modules"
