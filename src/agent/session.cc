@@ -360,8 +360,7 @@ void Session::finish() {
     worker_.stop();
     if (health_) health_->stop();
     if (!link_) return;
-    const Link::Status status = link_->status();
-    if (status.spool_bytes != 0 || status.queue_batches != 0) {
+    if (!link_->flush(0)) {
         const std::uint32_t patience =
             signalled_ || command_ == nullptr ? flush_after_signal_ms : flush_after_command_ms;
         if (patience > flush_after_signal_ms)

@@ -316,7 +316,6 @@ bool Walk::by_link_register() {
     if (link == no_register || !registers_.has(link)) return false;
     const std::uint64_t pc = registers_.get(link) & code_mask_;
     if (pc == 0 || pc == pc_ || piece_at(pc - 1) == nullptr) return false;
-    if (arch_.follows_call != nullptr && !arch_.follows_call(registers_.get(link), memory_reader_)) return false;
     registers_.keep(preserved_mask_);
     registers_.set(arch_.names.pc, pc);
     return_address_ = true;
