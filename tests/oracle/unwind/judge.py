@@ -24,9 +24,11 @@ def restore(core):
         filled = False
         for name in ("rbx", "rbp", "r12", "r13", "r14", "r15"):
             at = int(caller.read_register(name)) & (1 << 64) - 1
-            if address <= at < int(frame.read_register("rsp")):
+            own = int(frame.read_register(name)) & (1 << 64) - 1
+            # A register that was not saved may point there, too; it is the same in both frames.
+            if own != at and at % 8 == 0 and address <= at < int(frame.read_register("rsp")):
                 file.seek(offset + at - address)
-                file.write(struct.pack("<Q", int(frame.read_register(name)) & (1 << 64) - 1))
+                file.write(struct.pack("<Q", own))
                 filled = True
     return filled
 
