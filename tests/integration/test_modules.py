@@ -158,6 +158,25 @@ def test_names_without_any_copy_by_asking_the_agent(start, tmp_path):
     assert any("burn_40" in name for name in names(again, session=again.sessions()[0]["id"]))
 
 
+def test_boards_of_one_kind_send_a_file_once(start, tmp_path):
+    padding = 4 << 20
+    port = free_port()
+    relays = [Relay(port, pause=0.008) for _ in range(2)]
+    for number, relay in enumerate(relays):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        Vanished(start, folder, port=relay.port, add=padding)
+    server = start.server(port=port)
+    wait_until(lambda: len(server.sessions()) == 2, 60, "two sessions")
+    for session in server.sessions():
+        wait_until(lambda: any("burn_40" in name for name in names(server, session=session["id"])), 90, "names in both")
+    # One of them, and samples.
+    sent = sum(relay.bytes_up for relay in relays)
+    assert padding < sent < 1.5 * padding, sent
+    for relay in relays:
+        relay.close()
+
+
 def test_an_interrupted_transfer_resumes(start, tmp_path):
     padding = 24 << 20
     port = free_port()

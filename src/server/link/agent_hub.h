@@ -115,6 +115,7 @@ private:
     void ask_for_kernel_names(Agent& agent);
     void publish();
     void fetch_modules(Agent& agent);
+    [[nodiscard]] bool is_fetching(const symbol::ModuleIdentity& module) const;
     void ask_for_module(const PeerPtr& peer, std::uint64_t offset);
     void module_refused(const PeerPtr& peer, const CommandAnswer& answer);
     void refuse_module(const PeerPtr& peer, const std::string& why);

@@ -24,13 +24,22 @@ constexpr std::chrono::seconds again_after{10};
 
 }  // namespace
 
-// One module at a time, the first that was not refused.
+// Boards of one kind run the same files: the first that is asked sends it for all.
+bool AgentHub::is_fetching(const symbol::ModuleIdentity& module) const {
+    const std::string name = symbol::fetched_name(module);
+    return std::ranges::any_of(agents_, [&](const auto& agent) {
+        const PeerPtr& peer = agent.second.peer;
+        return peer && peer->fetching && symbol::fetched_name(peer->fetching->identity) == name;
+    });
+}
+
+// One module at a time, the first that was not refused and that nobody sends.
 void AgentHub::fetch_modules(Agent& agent) {
     if (fetch_.store == nullptr) return;
     const PeerPtr peer = agent.peer;
     if (peer->fetching || Clock::now() < peer->fetch_again_at) return;
     for (Session::WantedModule& wanted : peer->session->wanted_modules()) {
-        if (peer->fetch_refused.contains(wanted.id)) continue;
+        if (peer->fetch_refused.contains(wanted.id) || is_fetching(wanted.identity)) continue;
         peer->fetching = Fetching{peer->session, wanted.id, std::move(wanted.identity), {}, first_bytes, {}};
         const symbol::ModuleIdentity identity = peer->fetching->identity;
         asio::post(pool_, [this, peer, identity] {
