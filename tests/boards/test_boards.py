@@ -235,7 +235,7 @@ def test_names_come_from_the_board_when_no_file_is_here(boot, lab):
     kind = KINDS["arm64-threads"]
     program = lab.workload(kind, "tests/workloads/shares.cc", "shares-of-the-board", FRAME_POINTERS["fp"], "-pthread")
     server = boot.serve()
-    relay = flamewire.Relay(server.port, pause=0.03)
+    relay = flamewire.Relay(server.port, rate=20_000)
     board = boot(kind, f"flamewire-agent --server {HOST} --port {relay.port} --events cycles:u --frequency 99 -- shares 90\n", {"/bin/shares": program})
     program.unlink()
     modules = server.data_dir / "modules"

@@ -240,11 +240,11 @@ def free_port():
 
 
 class Relay:
-    """A TCP relay on loopback between agent and server: cut() ends all connections at once, block() refuses new ones. With `pause`
-    (seconds before each 64 KiB from the agent) it is a slow line, on which a transfer can be met under way."""
+    """A TCP relay on loopback between agent and server: cut() ends all connections at once, block() refuses new ones. With `rate`
+    (bytes a second from the agent) it is a slow line, on which a transfer can be met under way."""
 
-    def __init__(self, target_port, pause=0.0):
-        self.pause = pause
+    def __init__(self, target_port, rate=None):
+        self.rate = rate
         self.target_port = target_port
         self.listener = socket.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -283,11 +283,12 @@ class Relay:
         try:
             while True:
                 for source in select.select(sockets, [], [], 1.0)[0]:
-                    if source is client and self.pause:
-                        time.sleep(self.pause)
-                    data = source.recv(65536)
+                    slow = source is client and self.rate
+                    data = source.recv(max(1, min(65536, self.rate // 20)) if slow else 65536)
                     if not data:
                         return
+                    if slow:
+                        time.sleep(len(data) / self.rate)
                     if source is client:
                         self.bytes_up += len(data)
                     (server if source is client else client).sendall(data)

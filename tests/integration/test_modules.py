@@ -161,7 +161,7 @@ def test_names_without_any_copy_by_asking_the_agent(start, tmp_path):
 def test_boards_of_one_kind_send_a_file_once(start, tmp_path):
     padding = 4 << 20
     port = free_port()
-    relays = [Relay(port, pause=0.008) for _ in range(2)]
+    relays = [Relay(port, rate=6_000_000) for _ in range(2)]
     for number, relay in enumerate(relays):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -180,7 +180,7 @@ def test_boards_of_one_kind_send_a_file_once(start, tmp_path):
 def test_an_interrupted_transfer_resumes(start, tmp_path):
     padding = 24 << 20
     port = free_port()
-    relay = Relay(port, pause=0.008)  # at most some 8 MB/s
+    relay = Relay(port, rate=6_000_000)
     Vanished(start, tmp_path, port=relay.port, add=padding)
     server = start.server(port=port)
     modules = server.data_dir / "modules"
