@@ -36,6 +36,9 @@ Result<bool> finish(Options& options, const std::vector<std::string>& agents) {
         options.settings.sysroot = std::move(sysroot).value_or(std::string{});
     }
     TRY(check(options.settings));
+    for (const std::string& file : options.imports)
+        if (std::error_code error; !std::filesystem::is_regular_file(file, error))
+            return fail(ErrorCode::not_found, fmt::format("--import {}: there is no such file", file));
     if (options.data_dir.empty()) options.data_dir = default_data_dir();
     if (options.data_dir.empty()) return fail(ErrorCode::invalid, "there is no home directory: give --data-dir");
     options.data_dir = std::filesystem::absolute(options.data_dir).lexically_normal().string();
@@ -114,6 +117,9 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     app.add_option("--toolchain-prefix", options.settings.toolchain_prefix,
                    "prefix of a cross compiler: its sysroot is used (runs PREFIXgcc -print-sysroot, once)")
         ->type_name("PREFIX");
+    app.add_option("--import", options.imports, "make a session of a recording or a file of another tool (repeatable)")
+        ->type_name("FILE")
+        ->allow_extra_args(false);
     app.add_option("--addr2line", addr2line, "not needed: symbols are read in process");
     app.add_option("--readelf", readelf, "not needed: files are read in process");
     app.add_option("--fetch-modules", fetch_modules, "ask agents for the symbols of files that are not here (on)")

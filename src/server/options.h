@@ -23,6 +23,7 @@ struct Options {
     SettingsValues settings;
     std::size_t max_samples = 500'000;
     std::vector<AgentAddress> agents;
+    std::vector<std::string> imports;  // files
     bool fetch_modules = true;         // files that this machine lacks are asked of the agent
     std::uint64_t fetch_cap_mib = 64;  // of each
     bool verbose = false;

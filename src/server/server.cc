@@ -14,6 +14,7 @@
 
 #include "server/http/http_server.h"
 #include "server/link/agent_hub.h"
+#include "server/session/imports.h"
 
 namespace flamewire::server {
 namespace {
@@ -60,6 +61,7 @@ public:
                 [this](std::shared_ptr<Session> session, std::uint64_t seq) { hub_.synced(std::move(session), seq); }),
           ingest_(*catalog_, disk_, symbols_),
           modules_(options.data_dir + "/modules"),
+          imports_(*catalog_, symbols_, [this] { sessions_changed(); }),
           hub_(io_, pool_, *catalog_, ingest_,
                {options.fetch_modules ? &modules_ : nullptr, options.fetch_cap_mib << 20},
                {.agent_changed = [this](const AgentInfo& agent) { agent_changed(agent); },
@@ -80,6 +82,7 @@ public:
         api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, api_agents(),
                                      std::move(facts));
         http_->serve(*api_);
+        for (const std::string& file : options_.imports) begin_import(file);
         for (const AgentAddress& agent : options_.agents) hub_.keep_dialling(agent.host, agent.port);
         return true;
     }
@@ -160,6 +163,18 @@ private:
         return agents;
     }
 
+    void begin_import(const std::string& file) {
+        auto number = std::make_shared<std::string>();
+        *number = imports_.begin(file, file, [this, number] {
+            const auto import = imports_.find(*number);
+            if (!import) return;
+            if (import->state == Imports::State::failed)
+                spdlog::error("{} was not imported: {}", import->name, import->problem);
+            else
+                spdlog::info("{} is session {}", import->name, import->session);
+        });
+    }
+
     // Sessions that were waiting for its names ask again.
     void module_arrived(const symbol::ModuleIdentity& module) {
         symbolizer_.forget(module);
@@ -200,6 +215,7 @@ private:
     std::unique_ptr<HttpServer> http_;
     std::unique_ptr<Api> api_;
     ModuleStore modules_;
+    Imports imports_;
     AgentHub hub_;
     bool ended_ = false;
 };
