@@ -60,6 +60,7 @@ public:
                 [this](std::shared_ptr<Session> session, std::uint64_t seq) { hub_.synced(std::move(session), seq); }),
           ingest_(*catalog_, disk_, symbols_),
           modules_(options.data_dir + "/modules"),
+          uploads_(options.data_dir + "/uploads"),
           hub_(io_, pool_, *catalog_, ingest_,
                {options.fetch_modules ? &modules_ : nullptr, options.fetch_cap_mib << 20},
                {.agent_changed = [this](const AgentInfo& agent) { agent_changed(agent); },
@@ -77,7 +78,7 @@ public:
         facts.target_command = target_command(options_, port);
         facts.data_dir = options_.data_dir;
         print_start(facts);
-        api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, api_agents(),
+        api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, uploads_, api_agents(),
                                      std::move(facts));
         http_->serve(*api_);
         for (const AgentAddress& agent : options_.agents) hub_.keep_dialling(agent.host, agent.port);
@@ -200,6 +201,7 @@ private:
     std::unique_ptr<HttpServer> http_;
     std::unique_ptr<Api> api_;
     ModuleStore modules_;
+    UploadStore uploads_;
     AgentHub hub_;
     bool ended_ = false;
 };

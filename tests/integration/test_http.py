@@ -13,7 +13,7 @@ def views(server, session, **parameters):
     threads = server.get("/api/thread-summary", session=session, **parameters)
     timeline = server.get("/api/timeline", session=session, slices=50, **parameters)
     # What they say is tested in test_counters.py.
-    for path in ("/api/counters", "/api/metrics/current", "/api/metrics/history"):
+    for path in ("/api/counters", "/api/metrics/current", "/api/metrics/history", "/api/modules"):
         server.get(path, session=session)
     # And this in test_shapes.py.
     server.get("/api/callers", session=session, function=next((row["name"] for row in functions["functions"]), "none"), **parameters)

@@ -20,6 +20,7 @@
 #include "server/link/agent_info.h"
 #include "server/session/catalog.h"
 #include "server/session/symbolization.h"
+#include "server/session/upload_store.h"
 #include "server/source/source_lookup.h"
 
 namespace flamewire::server {
@@ -48,12 +49,13 @@ public:
     };
 
     Api(Catalog& catalog, Symbolization& symbols, symbol::Symbolizer& symbolizer, SourceLookup& sources,
-        Settings& settings, Agents agents, ServerFacts facts)
+        Settings& settings, UploadStore& uploads, Agents agents, ServerFacts facts)
         : catalog_(catalog),
           symbols_(symbols),
           symbolizer_(symbolizer),
           sources_(sources),
           settings_(settings),
+          uploads_(uploads),
           agents_(std::move(agents)),
           facts_(std::move(facts)) {}
 
@@ -85,6 +87,8 @@ private:
     Answer config(const Request& request);
     Answer toolchain(const Request& request);
     Answer apply(SettingsValues values);
+    // A file on the server, or an uploaded one, for a module.
+    Answer give_file(const Session& session, const Request& request);
     Answer config_answer(const SettingsValues& values, const std::vector<std::string>* notes);
     std::vector<std::string> notes_about(const SettingsValues& values);
     // The agent that a request means, or an error.
@@ -98,6 +102,7 @@ private:
     symbol::Symbolizer& symbolizer_;
     SourceLookup& sources_;
     Settings& settings_;
+    UploadStore& uploads_;
     const Agents agents_;
     const ServerFacts facts_;
 };

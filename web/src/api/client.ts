@@ -11,6 +11,8 @@ import type {
   Functions,
   Health,
   HealthFrame,
+  Module,
+  Modules,
   Reply,
   Session,
   SessionList,
@@ -20,6 +22,7 @@ import type {
   Status,
   ThreadSummary,
   Timeline,
+  Upload,
   ViewParams,
 } from './types';
 
@@ -125,6 +128,13 @@ export const api = {
   sourceFiles: (v: ViewParams, signal?: AbortSignal) => call<SourceFiles>(`/api/source-files${query(view(v))}`, { signal }),
   source: (v: ViewParams, file: string, signal?: AbortSignal) =>
     call<Source>(`/api/source${query({ ...view(v), file })}`, { signal }),
+  modules: (v: ViewParams, signal?: AbortSignal) => call<Modules>(`/api/modules${query(view(v))}`, { signal }),
+  giveModule: (session: string, file: { path: string; build_id: string; file?: string; upload?: string }) =>
+    send<{ module: Module }>('POST', `/api/modules${query({ session })}`, file),
+  upload: (id: string, signal?: AbortSignal) => call<Upload>(`/api/uploads/${id}`, { signal }),
+  sendSlice: (id: string, offset: number, size: number, body: Blob, signal?: AbortSignal) =>
+    call<Upload>(`/api/uploads/${id}${query({ offset, size })}`, { method: 'PUT', headers: { 'content-type': 'application/octet-stream' }, body, signal }),
+  dropUpload: (id: string) => send<{ ok: boolean }>('DELETE', `/api/uploads/${id}`),
   config: (signal?: AbortSignal) => call<Config>('/api/config', { signal }),
   patchConfig: (patch: ConfigPatch) => send<Config>('PATCH', '/api/config', patch),
   connectAgent: (host: string, port: number) =>

@@ -10,6 +10,7 @@ import { FlameView } from './FlameView';
 import { FunctionsView } from './FunctionsView';
 import { Header } from './Header';
 import { Failure, Message } from './Message';
+import { ModulesView } from './ModulesView';
 import { Notices } from './Notices';
 import { SessionsView } from './SessionsView';
 import { SourceView } from './SourceView';
@@ -46,6 +47,8 @@ function View() {
       return <ThreadsView />;
     case 'counters':
       return <CountersView />;
+    case 'modules':
+      return <ModulesView />;
     default:
       return <FlameView />;
   }

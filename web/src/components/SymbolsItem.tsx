@@ -2,6 +2,7 @@
 import type { Module } from '../api/types';
 import { session } from '../store/session';
 import { dialog } from '../store/ui';
+import { openTab } from '../store/view';
 import { fetchText } from '../text/fetch';
 import { percent } from '../text/format';
 import { Button } from './Button';
@@ -54,6 +55,16 @@ export function SymbolsItem() {
         <div class="pop-body">
           <div class="loss-head">
             <h4>Symbols</h4>
+            <span class="spacer" />
+            <Button
+              title="Files, how they were found, and what helps"
+              onClick={() => {
+                close();
+                openTab('modules');
+              }}
+            >
+              All modules
+            </Button>
             <Button
               icon="sliders"
               title="Where symbols and sources are looked for"

@@ -10,6 +10,7 @@ export const tabNames: Record<Tab, string> = {
   source: 'Source',
   threads: 'Threads',
   counters: 'Counters',
+  modules: 'Modules',
   sessions: 'Sessions',
 };
 

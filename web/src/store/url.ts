@@ -5,7 +5,7 @@ import { parseSpan, spanText, type Span } from '../flame/span';
 import type { Merge } from '../flame/tree';
 import { axisText, parseAxis, type Axis } from '../timeline/axis';
 
-export const tabs = ['flame', 'functions', 'callers', 'source', 'threads', 'counters', 'sessions'] as const;
+export const tabs = ['flame', 'functions', 'callers', 'source', 'threads', 'counters', 'modules', 'sessions'] as const;
 export type Tab = (typeof tabs)[number];
 export type SortKey = 'self' | 'total' | 'name' | 'module';
 
@@ -41,6 +41,8 @@ export interface ViewState {
   callersModule: string;
   module: string; // functions of this module alone
   grouping: Grouping; // of the functions table
+  modulesLike: string; // regular expression over the modules
+  about: string; // the module that is shown in full: its key of store/modules.ts
   axis: Axis; // what the time axis shows
   lanes: Lanes; // samples on it: of all, or of each thread or CPU
   plots: readonly string[]; // lines on it, by their ids
@@ -73,6 +75,8 @@ export const defaultView: ViewState = {
   callersModule: '',
   module: '',
   grouping: 'none',
+  modulesLike: '',
+  about: '',
   axis: null,
   lanes: 'total',
   plots: [],
@@ -134,6 +138,8 @@ export function parseHash(hash: string): ViewState {
     callersModule: params.get('in') ?? '',
     module: params.get('module') ?? '',
     grouping: grouping === 'module' || grouping === 'file' ? grouping : 'none',
+    modulesLike: params.get('modules') ?? '',
+    about: params.get('about') ?? '',
     axis: parseAxis(params.get('axis')),
     lanes: lanes === 'thread' || lanes === 'cpu' ? lanes : 'total',
     plots: params.get('plot')?.split(SEPARATOR).filter(Boolean) ?? [],
@@ -168,6 +174,8 @@ export function formatHash(view: ViewState): string {
   put('in', view.callersModule);
   put('module', view.module);
   put('group', view.grouping === 'none' ? '' : view.grouping);
+  put('modules', view.modulesLike);
+  put('about', view.about);
   put('axis', axisText(view.axis));
   put('lanes', view.lanes === 'total' ? '' : view.lanes);
   put('plot', view.plots.join(SEPARATOR));

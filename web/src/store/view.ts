@@ -37,7 +37,7 @@ export function openSource(file: string, line: number): void {
 
 // Another session has other threads and times; what is not about them stays.
 export function openSession(id: string, name: Tab = 'flame'): void {
-  setView({ tab: name, session: id, event: '', pids: [], tids: [], start: null, end: null, axis: null, zoom: [], span: null, hidden: [], callersOf: '', callersModule: '', module: '', file: '', line: 0 });
+  setView({ tab: name, session: id, event: '', pids: [], tids: [], start: null, end: null, axis: null, zoom: [], span: null, hidden: [], callersOf: '', callersModule: '', module: '', about: '', file: '', line: 0 });
 }
 
 export const isFiltered = computed(() => {
