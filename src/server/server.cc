@@ -12,6 +12,7 @@
 
 #include <cstdio>
 
+#include "server/http/assets.h"
 #include "server/http/http_server.h"
 #include "server/link/agent_hub.h"
 
@@ -77,6 +78,8 @@ public:
         facts.http_url = fmt::format("http://{}:{}/", url_host(options_.http_bind), http_->port());
         facts.target_command = target_command(options_, port);
         facts.data_dir = options_.data_dir;
+        facts.page_script = asset_bytes("app.js");
+        facts.page_style = asset_bytes("app.css");
         print_start(facts);
         api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, uploads_, api_agents(),
                                      std::move(facts));

@@ -175,6 +175,7 @@ Answer Api::session_view(const Request& request) {
     if (path == "/api/source") return source_answer(session, request, sources_);
     if (path == "/api/source-files") return source_files_answer(session, request);
     if (path == "/api/export/flamegraph") return export_flamegraph_answer(session, request);
+    if (request.parameter("format") == "html") return export_html(session, request);
     return export_session_answer(session, request);
 }
 
@@ -221,7 +222,10 @@ Answer Api::session_detail(const Request& request, std::string_view id) {
     Answer failure;
     const auto found = session_of(request, failure);
     if (!found) return failure;
-    const Session& session = **found;
+    return session_answer(**found);
+}
+
+Answer Api::session_answer(const Session& session) {
     const auto reports = session.module_reports();
     const auto fetches = session.fetches();
     const SessionInfo info = session.info();

@@ -30,6 +30,7 @@ struct ServerFacts {
     std::string agent_bind;
     std::uint16_t agent_port = 0;
     std::string http_url, target_command, data_dir;
+    std::string_view page_script, page_style;  // of the embedded page, for exports; empty without one
     std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 };
 
@@ -84,6 +85,9 @@ private:
     Answer session_view(const Request& request);
     Answer sessions(const Request& request);
     Answer session_detail(const Request& request, std::string_view id);
+    static Answer session_answer(const Session& session);
+    // The page as one file, with the answers of the request's view.
+    Answer export_html(const Session& session, const Request& request);
     Answer config(const Request& request);
     Answer toolchain(const Request& request);
     Answer apply(SettingsValues values);

@@ -1042,11 +1042,13 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** The session as collapsed stacks (of one event) or JSON, as a download */
+        /** The session as collapsed stacks (of one event), JSON, or the page as one HTML file with the answers of the view in it, as a download */
         get: {
             parameters: {
                 query?: {
-                    format?: "collapsed" | "json";
+                    format?: "collapsed" | "json" | "html";
+                    /** @description of html: the state of the page that the file begins with, as its address has it behind the # */
+                    page?: string;
                     /** @description event name; default: the session's first. A base name finds its only variant */
                     event?: components["parameters"]["event"];
                     /** @description ms since the session's start, inclusive */
@@ -1074,6 +1076,7 @@ export interface paths {
                     content: {
                         "text/plain": string;
                         "application/json": Record<string, never>;
+                        "text/html": string;
                     };
                 };
                 default: components["responses"]["Error"];

@@ -7,6 +7,7 @@ import { callers, functions } from '../store/data';
 import type { Frames } from '../store/frames';
 import { openCallers, view } from '../store/view';
 import { count, percent, weight } from '../text/format';
+import { ExportMenu } from './ExportMenu';
 import { FlameCanvas } from './FlameCanvas';
 import { Failure, Message } from './Message';
 import { SearchBox } from './SearchBox';
@@ -149,6 +150,7 @@ export function CallersView() {
         <span class="faint">Every stack counts once, by the outermost call of the function.</span>
         <span class="spacer" />
         <ShapeMenu />
+        <ExportMenu />
       </div>
       <Body />
     </section>

@@ -11,6 +11,7 @@ import { view } from '../store/view';
 import { counterRate, counterRows, counterValue, csv, derivedText, shareCounted, sparkPath, statusWord } from '../text/counters';
 import { duration, percent } from '../text/format';
 import { Button } from './Button';
+import { ExportMenu } from './ExportMenu';
 import { HealthCards } from './HealthCards';
 import { HealthPanels } from './HealthPanels';
 import { Failure, Message } from './Message';
@@ -146,7 +147,7 @@ function Exports({ groups }: { groups: readonly CounterGroup[] }) {
   return (
     <>
       <Button icon="copy" title="Copy the table" onClick={() => void copy(rows().map((row) => row.join('\t')).join('\n'), 'The table is copied')} />
-      <Button icon="download" title="Save the table as CSV" onClick={save} />
+      <ExportMenu table={{ name: 'CSV', what: 'the table', save }} />
     </>
   );
 }

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { Module } from '../api/types';
 import { givePath, giveUpload, giving, moduleKey, stopGiving } from '../store/modules';
+import { isSaved } from '../store/saved';
 import { copy } from '../store/ui';
 import { setView } from '../store/view';
 import { fetchText } from '../text/fetch';
@@ -119,7 +120,7 @@ export function ModuleDetail({ module }: { module: Module }) {
           </details>
         )}
       </div>
-      {takesFile(module) && <Give module={module} />}
+      {!isSaved && takesFile(module) && <Give module={module} />}
     </div>
   );
 }

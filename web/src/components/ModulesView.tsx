@@ -3,12 +3,14 @@ import { Fragment } from 'preact';
 import type { ModuleRow } from '../api/types';
 import { compilePattern } from '../flame/search';
 import { isShown, moduleKey, modules } from '../store/modules';
+import { isSaved } from '../store/saved';
 import { setView, view } from '../store/view';
 import { fetchText } from '../text/fetch';
 import { count, percent, weight } from '../text/format';
 import { byState, foundText, stateMeaning, stateText, stateTone } from '../text/modules';
 import { dialog } from '../store/ui';
 import { Button } from './Button';
+import { ExportMenu } from './ExportMenu';
 import { Icon } from './Icon';
 import { Failure, Message } from './Message';
 import { ModuleDetail } from './ModuleDetail';
@@ -108,9 +110,12 @@ export function ModulesView() {
         </span>
         <span class="spacer" />
         {error && <span class="note note-error">Not refreshed: {error.message}</span>}
-        <Button icon="sliders" title="Where symbols and sources are looked for" onClick={() => (dialog.value = { kind: 'settings' })}>
-          Symbols and sources
-        </Button>
+        {!isSaved && (
+          <Button icon="sliders" title="Where symbols and sources are looked for" onClick={() => (dialog.value = { kind: 'settings' })}>
+            Symbols and sources
+          </Button>
+        )}
+        <ExportMenu />
       </div>
       <div class="table-scroll" tabIndex={0} role="region" aria-label="Modules">
         <table class="sessions modules">

@@ -1,5 +1,6 @@
 // The share of samples without a name, and what each module's symbols are like.
 import type { Module } from '../api/types';
+import { isSaved } from '../store/saved';
 import { session } from '../store/session';
 import { dialog } from '../store/ui';
 import { openTab } from '../store/view';
@@ -65,7 +66,7 @@ export function SymbolsItem() {
             >
               All modules
             </Button>
-            <Button
+            {!isSaved && <Button
               icon="sliders"
               title="Where symbols and sources are looked for"
               onClick={() => {
@@ -74,7 +75,7 @@ export function SymbolsItem() {
               }}
             >
               Symbols and sources
-            </Button>
+            </Button>}
           </div>
           {modules.length === 0 ? <p class="faint">No module was sampled yet.</p> : <ul class="loss-list">{modules.map((module) => <Entry key={`${module.path}${module.build_id}`} module={module} />)}</ul>}
         </div>

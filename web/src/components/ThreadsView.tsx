@@ -5,6 +5,7 @@ import { threads } from '../store/data';
 import { setView, view } from '../store/view';
 import { count, percent, weight } from '../text/format';
 import { Button } from './Button';
+import { ExportMenu } from './ExportMenu';
 import { Failure, Message } from './Message';
 import { Share } from './Share';
 import { VirtualRows } from './VirtualRows';
@@ -86,6 +87,7 @@ export function ThreadsView() {
             </Button>
           </>
         )}
+        <ExportMenu />
       </div>
       <VirtualRows
         class="threads"
