@@ -6,6 +6,7 @@ import { Message } from './components/Message';
 import { exposeForTests } from './inspect';
 import { listenForKeys } from './keys';
 import { refreshOverview, startStream } from './store/live';
+import { listenForPrinting } from './store/printing';
 import { isSaved, openSaved } from './store/saved';
 import { session } from './store/session';
 import 'uplot/dist/uPlot.min.css';
@@ -16,11 +17,13 @@ import './styles/tables.css';
 import './styles/overlays.css';
 import './styles/callers.css';
 import './styles/modules.css';
+import './styles/print.css';
 
 function start(): void {
   startStream();
   void refreshOverview();
   listenForKeys();
+  listenForPrinting();
   exposeForTests();
   effect(() => {
     const target = session.value?.target;

@@ -12,6 +12,7 @@ import { Header } from './Header';
 import { Failure, Message } from './Message';
 import { ModulesView } from './ModulesView';
 import { Notices } from './Notices';
+import { PrintHead } from './PrintHead';
 import { SessionsView } from './SessionsView';
 import { SourceView } from './SourceView';
 import { StartScreen } from './StartScreen';
@@ -58,6 +59,7 @@ export function App() {
   const hasSession = currentId.value !== '';
   return (
     <div class="page">
+      <PrintHead />
       <Header />
       {streamState.value === 'lost' && (
         <div class="offline" role="alert">

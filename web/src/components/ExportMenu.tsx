@@ -86,6 +86,12 @@ export function ExportMenu({ table }: Props) {
                 </li>
               </>
             )}
+            <li>
+              <button type="button" onClick={doing(() => setTimeout(() => print()))}>
+                <span>Print</span>
+                <span class="faint">or save as PDF</span>
+              </button>
+            </li>
           </ul>
         );
       }}
