@@ -39,6 +39,8 @@ export interface ViewState {
   span: Span | null; // the part of the zoomed frame that is shown; null: all of it
   callersOf: string; // the function of callers and callees, and its module (empty: any)
   callersModule: string;
+  callersZoom: readonly string[]; // entries of a path from the function, upwards and downwards
+  calleesZoom: readonly string[];
   module: string; // functions of this module alone
   grouping: Grouping; // of the functions table
   modulesLike: string; // regular expression over the modules
@@ -73,6 +75,8 @@ export const defaultView: ViewState = {
   span: null,
   callersOf: '',
   callersModule: '',
+  callersZoom: [],
+  calleesZoom: [],
   module: '',
   grouping: 'none',
   modulesLike: '',
@@ -136,6 +140,8 @@ export function parseHash(hash: string): ViewState {
     span: parseSpan(params.get('span')),
     callersOf: params.get('function') ?? '',
     callersModule: params.get('in') ?? '',
+    callersZoom: params.get('above')?.split(SEPARATOR) ?? [],
+    calleesZoom: params.get('below')?.split(SEPARATOR) ?? [],
     module: params.get('module') ?? '',
     grouping: grouping === 'module' || grouping === 'file' ? grouping : 'none',
     modulesLike: params.get('modules') ?? '',
@@ -172,6 +178,8 @@ export function formatHash(view: ViewState): string {
   put('span', spanText(view.span));
   put('function', view.callersOf);
   put('in', view.callersModule);
+  if (view.callersZoom.length > 0) params.set('above', view.callersZoom.join(SEPARATOR));
+  if (view.calleesZoom.length > 0) params.set('below', view.calleesZoom.join(SEPARATOR));
   put('module', view.module);
   put('group', view.grouping === 'none' ? '' : view.grouping);
   put('modules', view.modulesLike);
