@@ -168,7 +168,10 @@ test('a file of a range of time has that range, and says so of others', async ()
 
 // The text of a PDF is compressed; what is on its pages is asked of the page while it is laid out for paper.
 test('on paper the view is whole and light, under a heading', async () => {
-  const { page, context, problems } = await openPage(browser, `${server.url}#flame?session=${session.id}&start=0`, { theme: 'dark' });
+  const given = await browser.newContext({ colorScheme: 'dark', viewport: { width: 1440, height: 900 }, deviceScaleFactor: 1 });
+  // As it was put on paper: asked before the page hears that it is over.
+  await given.addInitScript(() => addEventListener('afterprint', () => (window.printed = { text: document.body.innerText, rows: document.querySelectorAll('.function-row:not(.row-head)').length })));
+  const { page, context, problems } = await openPage(browser, `${server.url}#flame?session=${session.id}&start=0`, { context: given });
   await settled(page);
   await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
   await page.waitForFunction(() => document.documentElement.classList.contains('is-printing'));
@@ -191,6 +194,10 @@ test('on paper the view is whole and light, under a heading', async () => {
   await page.locator('.toolbar').first().waitFor();
   assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
   assert.ok((await page.pdf({ preferCSSPageSize: true })).length > 10_000);
+  const printed = await page.waitForFunction(() => window.printed);
+  const { text, rows } = await printed.jsonValue();
+  assert.match(text, /functions[\s\S]*Event: /);
+  assert.equal(rows, Math.min(1000, functions.length));
   assert.deepEqual(problems, []);
   await context.close();
 });

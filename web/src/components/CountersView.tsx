@@ -14,6 +14,7 @@ import { Button } from './Button';
 import { ExportMenu } from './ExportMenu';
 import { HealthCards } from './HealthCards';
 import { HealthPanels } from './HealthPanels';
+import { NotRefreshed } from './NotRefreshed';
 import { Failure, Message } from './Message';
 
 const SPARK = { width: 120, height: 20 };
@@ -166,6 +167,7 @@ export function CountersView() {
           {data?.coarse_until_ms !== undefined && `; before ${duration(data.coarse_until_ms)} in larger steps`}
         </span>
         <span class="spacer" />
+        <NotRefreshed of={counters} />
         {countersBy.value !== 'total' && isLive.value && agentOfSession.value && (
           <Button
             title="Close the counters of each thread and CPU"

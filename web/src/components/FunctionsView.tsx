@@ -14,6 +14,7 @@ import { Choice } from './Choice';
 import { ExportMenu } from './ExportMenu';
 import { Icon } from './Icon';
 import { Failure, Message } from './Message';
+import { NotRefreshed } from './NotRefreshed';
 import { SearchBox } from './SearchBox';
 import { Share } from './Share';
 import { VirtualRows } from './VirtualRows';
@@ -225,6 +226,7 @@ export function FunctionsView() {
           {list.length === data.functions.length ? count(list.length) : `${count(list.length)} of ${count(data.functions.length)}`} functions
         </span>
         <span class="spacer" />
+        <NotRefreshed of={functions} />
         {chosen && (
           <>
             <Button icon="flame" title="Show in the flame graph (Enter)" onClick={() => showInFlame(chosen)}>

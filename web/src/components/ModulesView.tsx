@@ -14,6 +14,7 @@ import { ExportMenu } from './ExportMenu';
 import { Icon } from './Icon';
 import { Failure, Message } from './Message';
 import { ModuleDetail } from './ModuleDetail';
+import { NotRefreshed } from './NotRefreshed';
 import { SearchBox } from './SearchBox';
 import { Share } from './Share';
 
@@ -109,7 +110,7 @@ export function ModulesView() {
           ))}
         </span>
         <span class="spacer" />
-        {error && <span class="note note-error">Not refreshed: {error.message}</span>}
+        <NotRefreshed of={modules} />
         {!isSaved && (
           <Button icon="sliders" title="Where symbols and sources are looked for" onClick={() => (dialog.value = { kind: 'settings' })}>
             Symbols and sources

@@ -1,4 +1,5 @@
 // What stands on top of a printed page: of which recording, time and event it is, and how whole that is.
+import { printing } from '../store/printing';
 import { savedFile } from '../store/saved';
 import { event, session } from '../store/session';
 import { view } from '../store/view';
@@ -7,7 +8,7 @@ import { tabNames } from './Tabs';
 
 export function PrintHead() {
   const shown = session.value;
-  if (!shown) return null;
+  if (!printing.value || !shown) return null;
   const { tab, start, end, tids, pids, search, zoom } = view.value;
   const range = start === null && end === null ? `all ${duration(shown.duration_ms)}` : `${duration(start ?? 0)} to ${duration(end ?? shown.duration_ms)} of ${duration(shown.duration_ms)}`;
   const all = shown.samples + shown.lost;
