@@ -43,6 +43,7 @@ Result<bool> finish(Options& options, const std::vector<std::string>& agents) {
     if (options.data_dir.empty()) return fail(ErrorCode::invalid, "there is no home directory: give --data-dir");
     options.data_dir = std::filesystem::absolute(options.data_dir).lexically_normal().string();
     options.settings.module_directory = options.data_dir + "/modules";
+    options.settings.upload_directory = options.data_dir + "/given";
     return true;
 }
 

@@ -12,6 +12,7 @@
 
 #include <cstdio>
 
+#include "server/http/assets.h"
 #include "server/http/http_server.h"
 #include "server/link/agent_hub.h"
 #include "server/session/imports.h"
@@ -62,6 +63,7 @@ public:
           ingest_(*catalog_, disk_, symbols_),
           modules_(options.data_dir + "/modules"),
           imports_(*catalog_, symbols_, [this] { sessions_changed(); }),
+          uploads_(options.data_dir + "/uploads"),
           hub_(io_, pool_, *catalog_, ingest_,
                {options.fetch_modules ? &modules_ : nullptr, options.fetch_cap_mib << 20},
                {.agent_changed = [this](const AgentInfo& agent) { agent_changed(agent); },
@@ -78,8 +80,10 @@ public:
         facts.http_url = fmt::format("http://{}:{}/", url_host(options_.http_bind), http_->port());
         facts.target_command = target_command(options_, port);
         facts.data_dir = options_.data_dir;
+        facts.page_script = asset_bytes("app.js");
+        facts.page_style = asset_bytes("app.css");
         print_start(facts);
-        api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, api_agents(),
+        api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, uploads_, api_agents(),
                                      std::move(facts));
         http_->serve(*api_);
         for (const std::string& file : options_.imports) begin_import(file);
@@ -216,6 +220,7 @@ private:
     std::unique_ptr<Api> api_;
     ModuleStore modules_;
     Imports imports_;
+    UploadStore uploads_;
     AgentHub hub_;
     bool ended_ = false;
 };

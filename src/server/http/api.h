@@ -20,6 +20,7 @@
 #include "server/link/agent_info.h"
 #include "server/session/catalog.h"
 #include "server/session/symbolization.h"
+#include "server/session/upload_store.h"
 #include "server/source/source_lookup.h"
 
 namespace flamewire::server {
@@ -29,6 +30,7 @@ struct ServerFacts {
     std::string agent_bind;
     std::uint16_t agent_port = 0;
     std::string http_url, target_command, data_dir;
+    std::string_view page_script, page_style;  // of the embedded page, for exports; empty without one
     std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 };
 
@@ -48,12 +50,13 @@ public:
     };
 
     Api(Catalog& catalog, Symbolization& symbols, symbol::Symbolizer& symbolizer, SourceLookup& sources,
-        Settings& settings, Agents agents, ServerFacts facts)
+        Settings& settings, UploadStore& uploads, Agents agents, ServerFacts facts)
         : catalog_(catalog),
           symbols_(symbols),
           symbolizer_(symbolizer),
           sources_(sources),
           settings_(settings),
+          uploads_(uploads),
           agents_(std::move(agents)),
           facts_(std::move(facts)) {}
 
@@ -82,9 +85,14 @@ private:
     Answer session_view(const Request& request);
     Answer sessions(const Request& request);
     Answer session_detail(const Request& request, std::string_view id);
+    static Answer session_answer(const Session& session);
+    // The page as one file, with the answers of the request's view.
+    Answer export_html(const Session& session, const Request& request);
     Answer config(const Request& request);
     Answer toolchain(const Request& request);
     Answer apply(SettingsValues values);
+    // A file on the server, or an uploaded one, for a module.
+    Answer give_file(const Session& session, const Request& request);
     Answer config_answer(const SettingsValues& values, const std::vector<std::string>* notes);
     std::vector<std::string> notes_about(const SettingsValues& values);
     // The agent that a request means, or an error.
@@ -98,6 +106,7 @@ private:
     symbol::Symbolizer& symbolizer_;
     SourceLookup& sources_;
     Settings& settings_;
+    UploadStore& uploads_;
     const Agents agents_;
     const ServerFacts facts_;
 };

@@ -196,7 +196,7 @@ Answer export_session_answer(const Session& session, const Request& request) {
     const std::string_view format = request.parameter("format");
     const bool collapsed = format.empty() || format == "collapsed";
     if (!collapsed && format != "json")
-        return error_answer(400, "validation", fmt::format("format is collapsed or json, not {:.40}", format));
+        return error_answer(400, "validation", fmt::format("format is collapsed, json or html, not {:.40}", format));
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead&) {
         if (collapsed)
             return download("text/plain; charset=utf-8", profile::collapsed(store, view.filter),

@@ -39,10 +39,11 @@ struct Desk {
     symbol::Symbolizer symbolizer{symbol::Config{}};
     Symbolization symbols{symbolizer, [](const auto&) {}};
     SourceLookup sources{SourceConfig{data.path(), "", {}}};
-    Settings settings{SettingsValues{.source_dir = data.path()}};
+    Settings settings{SettingsValues{.source_dir = data.path(), .upload_directory = data.path() + "/given"}};
+    UploadStore uploads{data.path() + "/uploads"};
     std::vector<AgentInfo> agents;
     std::string sent;
-    Api api{*catalog, symbols, symbolizer, sources, settings, told(), ServerFacts{}};
+    Api api{*catalog, symbols, symbolizer, sources, settings, uploads, told(), ServerFacts{}};
 
     Api::Agents told() {
         Api::Agents result;
@@ -109,11 +110,53 @@ TEST_CASE("every error has the one shape") {
           "/api/timeline?slices=2001", "/api/thread-view", "/api/source", "/api/source?file=a&first=x"})
         check_error(desk.api.answer(get(target)), 400, "validation");
     check_error(desk.api.answer(get("/api/flamegraph?event=none")), 404, "not_found");
+    check_error(desk.api.answer(get("/api/uploads/some-file")), 404, "not_found");
+    check_error(desk.api.answer(post("/api/uploads/some-file?offset=0&size=x", "abc", "PUT")), 400, "validation");
+    check_error(desk.api.answer(post("/api/uploads/some-file?offset=4&size=9", "abc", "PUT")), 409, "conflict");
+    check_error(desk.api.answer(post("/api/uploads/%2e%2e", "", "DELETE")), 400, "validation");
+    check_error(desk.api.answer(post("/api/uploads/some-file", "")), 405, "method_not_allowed");
+    check_error(desk.api.answer(post("/api/modules", "[]")), 400, "validation");
     check_error(desk.api.answer(get("/api/export/session/" + session->id() + "?format=xml")), 400, "validation");
     check_error(desk.api.answer(post("/api/sessions/" + session->id(), "", "DELETE")), 409, "conflict");
     for (const char* body : {"", "[]", "{", "{\"binaries\":7}", "{\"inline\":1}", "{\"nonsense\":1}",
                              "{\"path_map\":[\"x\"]}", "{\"source_dir\":\"/no/such\"}", "{\"binary\":\"/no/such\"}"})
         check_error(desk.api.answer(post("/api/config", body, "PATCH")), 400, "validation");
+}
+
+TEST_CASE("modules are listed with weights, and an uploaded file of another build is refused for one") {
+    Desk desk;
+    RecordingScene scene;
+    const auto session = desk.record(scene);
+    desk.symbols.finish(session);
+    const auto answer = desk.ok("/api/modules");
+    REQUIRE(answer["modules"].Size() == 1);
+    const auto& row = answer["modules"][0];
+    CHECK(row["self"].GetUint() == 40);
+    CHECK(row["total_samples"].GetUint() == 4);
+    CHECK(row["self_percent"].GetDouble() == Approx(100));
+    CHECK(row["module"]["state"].GetString() == std::string("not_found"));
+    CHECK(row["module"]["tried"].Size() > 0);
+    const std::string build_id = row["module"]["build_id"].GetString(), path = row["module"]["path"].GetString();
+
+    // This program, whose build is another.
+    std::ifstream file("/proc/self/exe", std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+    const std::string size = std::to_string(bytes.size());
+    for (std::size_t at = 0; at < bytes.size(); at += max_upload_slice) {
+        const auto slice = post("/api/uploads/own-file?size=" + size + "&offset=" + std::to_string(at),
+                                bytes.substr(at, max_upload_slice), "PUT");
+        REQUIRE(desk.api.answer(slice).status == 200);
+    }
+    CHECK(desk.ok("/api/uploads/own-file")["whole"].GetBool());
+    const std::string body = "{\"path\":\"" + path + "\",\"build_id\":\"" + build_id + "\",\"upload\":\"own-file\"}";
+    const Answer given = desk.api.answer(post("/api/modules", body));
+    INFO(given.body);
+    check_error(given, 400, "validation");
+    CHECK(given.body.find("build-id mismatch: the uploaded file has") != std::string::npos);
+    // It may be of another module: it stays until the sender gives it up.
+    CHECK(desk.ok("/api/uploads/own-file")["whole"].GetBool());
+    CHECK(desk.api.answer(post("/api/uploads/own-file", "", "DELETE")).status == 200);
+    check_error(desk.api.answer(get("/api/uploads/own-file")), 404, "not_found");
 }
 
 TEST_CASE("views count what the recording holds") {
