@@ -18,8 +18,10 @@
 #include "server/http/settings.h"
 #include "server/http/timeline_answers.h"
 #include "server/link/agent_info.h"
+#include "server/link/dial_info.h"
 #include "server/session/catalog.h"
 #include "server/session/symbolization.h"
+#include "server/source/browse.h"
 #include "server/source/source_lookup.h"
 
 namespace flamewire::server {
@@ -29,6 +31,7 @@ struct ServerFacts {
     std::string agent_bind;
     std::uint16_t agent_port = 0;
     std::string http_url, target_command, data_dir;
+    std::vector<BrowseRoot> browse_roots;
     std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 };
 
@@ -45,6 +48,9 @@ public:
         std::function<void(const std::string& agent, const std::string& command, const rapidjson::Value& args,
                            std::chrono::milliseconds timeout, Reply)>
             command;
+        std::function<Result<bool>(const std::string& host, std::uint16_t port)> keep_dialling{};
+        std::function<bool(const std::string& host, std::uint16_t port)> cancel_dial{};
+        std::function<std::vector<DialInfo>()> dials{};
     };
 
     Api(Catalog& catalog, Symbolization& symbols, symbol::Symbolizer& symbolizer, SourceLookup& sources,
@@ -90,6 +96,7 @@ private:
     // The agent that a request means, or an error.
     std::optional<AgentInfo> agent_of(const Request& request, Answer& error);
     void connect(const Request& request, Reply reply);
+    Answer dials(const Request& request);
     void command(const Request& request, Reply reply);
     void stop(const Request& request, Reply reply);
 
