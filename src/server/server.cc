@@ -82,12 +82,13 @@ public:
         facts.data_dir = options_.data_dir;
         facts.page_script = asset_bytes("app.js");
         facts.page_style = asset_bytes("app.css");
+        facts.browse_roots = browse_roots(options_.browse_roots);
         print_start(facts);
         api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, uploads_, api_agents(),
                                      std::move(facts));
         http_->serve(*api_);
         for (const std::string& file : options_.imports) begin_import(file);
-        for (const AgentAddress& agent : options_.agents) hub_.keep_dialling(agent.host, agent.port);
+        for (const AgentAddress& agent : options_.agents) TRY(hub_.keep_dialling(agent.host, agent.port));
         return true;
     }
 
@@ -151,6 +152,13 @@ private:
                                 std::function<void(Result<AgentInfo>)> answer) {
             hub_.connect(host, port, std::move(answer));
         };
+        agents.keep_dialling = [this](const std::string& host, std::uint16_t port) {
+            return hub_.keep_dialling(host, port);
+        };
+        agents.cancel_dial = [this](const std::string& host, std::uint16_t port) {
+            return hub_.cancel_dial(host, port);
+        };
+        agents.dials = [this] { return hub_.dials(); };
         agents.command = [this](const std::string& agent, const std::string& command, const rapidjson::Value& args,
                                 std::chrono::milliseconds timeout, const Api::Reply& reply) {
             hub_.command(agent, command, args, timeout, [reply](const CommandAnswer& answer) {

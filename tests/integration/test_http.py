@@ -21,6 +21,9 @@ def views(server, session, **parameters):
     assert server.request("DELETE", "/api/uploads/some-file")[0] == 200
     # And this in test_shapes.py.
     server.get("/api/callers", session=session, function=next((row["name"] for row in functions["functions"]), "none"), **parameters)
+    # And these in test_browse.py and test_connecting.py.
+    server.get("/api/browse")
+    server.get("/api/agent/dials")
     return graph, functions, threads, timeline
 
 

@@ -7,6 +7,7 @@
 
 #include "server/http/module_answers.h"
 #include "server/http/upload_answers.h"
+#include "server/http/browse_answers.h"
 #include "server/http/view.h"
 
 namespace flamewire::server {
@@ -40,8 +41,10 @@ constexpr Endpoint endpoints[] = {
     {"/api/sessions", Api::Way::worker, "GET"},
     {"/api/agents", Api::Way::worker, "GET"},
     {"/api/agent/connect", Api::Way::agent, "POST"},
+    {"/api/agent/dials", Api::Way::agent, "GET POST DELETE"},
     {"/api/agent/command", Api::Way::agent, "POST"},
     {"/api/stop", Api::Way::agent, "GET POST"},
+    {"/api/browse", Api::Way::worker, "GET"},
     {"/api/config", Api::Way::worker, "GET PATCH"},
     {"/api/config/toolchain", Api::Way::worker, "GET POST"},
 };
@@ -109,6 +112,7 @@ Answer Api::answer(const Request& request) {
     const std::string_view path = request.path;
     if (path == "/api/status") return status();
     if (path == "/api/sessions") return sessions(request);
+    if (path == "/api/browse") return browse_answer(facts_.browse_roots, request);
     if (path == "/api/config") return config(request);
     if (path == "/api/config/toolchain") return toolchain(request);
     if (path == "/api/agents") {

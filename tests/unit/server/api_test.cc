@@ -43,6 +43,7 @@ struct Desk {
     UploadStore uploads{data.path() + "/uploads"};
     std::vector<AgentInfo> agents;
     std::string sent;
+    std::vector<DialInfo> dialled;
     Api api{*catalog, symbols, symbolizer, sources, settings, uploads, told(), ServerFacts{}};
 
     Api::Agents told() {
@@ -56,6 +57,15 @@ struct Desk {
         result.connect = [](const std::string&, std::uint16_t, const std::function<void(Result<AgentInfo>)>& answer) {
             answer(fail(ErrorCode::closed, "nobody there"));
         };
+        result.keep_dialling = [this](const std::string& host, std::uint16_t port) -> Result<bool> {
+            if (dialled.size() == 2) return fail(ErrorCode::busy, "too many");
+            dialled.push_back({.host = host, .port = port, .agent = {}, .problem = "no way"});
+            return true;
+        };
+        result.cancel_dial = [this](const std::string& host, std::uint16_t port) {
+            return std::erase_if(dialled, [&](const DialInfo& d) { return d.host == host && d.port == port; }) > 0;
+        };
+        result.dials = [this] { return dialled; };
         return result;
     }
     std::shared_ptr<Session> record(RecordingScene& scene) {
@@ -450,4 +460,36 @@ TEST_CASE("a stalled reader gets the newest once") {
     CHECK_FALSE(marks.any());
     marks.session("s");
     CHECK_THAT(marks.render(state), !Catch::Contains("event: event_types"));
+}
+
+TEST_CASE("addresses are dialled, listed and given up") {
+    Desk desk;
+    const auto list = [&](const Answer& answer) {
+        INFO(answer.body);
+        REQUIRE(answer.status == 200);
+        return wire::parse_object(answer.body).value()["dials"].Size();
+    };
+    CHECK(list(desk.agent_answer(get("/api/agent/dials"))) == 0);
+    CHECK(list(desk.agent_answer(post("/api/agent/dials", R"({"host":"board"})"))) == 1);
+    CHECK(desk.dialled.front().port == 9999);
+    CHECK(list(desk.agent_answer(post("/api/agent/dials", R"({"host":"::1","port":5})"))) == 2);
+    check_error(desk.agent_answer(post("/api/agent/dials", R"({"host":"third"})")), 409, "conflict");
+    CHECK(list(desk.agent_answer(post("/api/agent/dials?host=board", "", "DELETE"))) == 1);
+    check_error(desk.agent_answer(post("/api/agent/dials?host=board&port=9999", "", "DELETE")), 404, "not_found");
+    for (const char* target : {"/api/agent/dials", "/api/agent/dials?host=x&port=0", "/api/agent/dials?host=x&port=y"})
+        check_error(desk.agent_answer(post(target, "", "DELETE")), 400, "validation");
+    for (const char* body : {"", "{}", R"({"host":"a b"})", R"({"host":"a\u0001"})", R"({"host":5})",
+                             R"({"host":"a","port":70000})", R"({"host":"a","x":1})"})
+        check_error(desk.agent_answer(post("/api/agent/dials", body)), 400, "validation");
+}
+
+TEST_CASE("why an agent cannot be reached is said with what to do") {
+    const auto say = [](std::errc error, bool late = false) {
+        return explain_dial("board", 7, std::make_error_code(error), late);
+    };
+    CHECK(say(std::errc::connection_refused).find("flamewire-agent --listen") != std::string::npos);
+    CHECK(say(std::errc::connection_refused).find("board:7") != std::string::npos);
+    CHECK(say(std::errc::host_unreachable).find("no way to board") != std::string::npos);
+    CHECK(say(std::errc::operation_canceled, true).find("firewall") != std::string::npos);
+    CHECK(say(std::errc::connection_reset).find("board:7") == 0);
 }

@@ -1178,6 +1178,102 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agent/dials": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Addresses that the server dials until they are cancelled, and how that goes */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            dials: components["schemas"]["Dial"][];
+                        };
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        /** Dial a listening agent until it is cancelled, again after 1 to 30 s; one that waits tries at once. Answers at once */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        host: string;
+                        /** @default 9999 */
+                        port?: number;
+                    };
+                };
+            };
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            dials: components["schemas"]["Dial"][];
+                        };
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        /** Dial it no more; a connection that came of it is ended */
+        delete: {
+            parameters: {
+                query: {
+                    host: string;
+                    port?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            dials: components["schemas"]["Dial"][];
+                        };
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agent/command": {
         parameters: {
             query?: never;
@@ -1301,6 +1397,48 @@ export interface paths {
                 default: components["responses"]["Error"];
             };
         };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/browse": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A folder of the server's machine, to choose a binary, a source folder or a sysroot; only inside of the roots that --browse-root allows */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description absolute; of a file: its folder is listed. Empty: the roots */
+                    path?: string;
+                    /** @description only names that hold this text, in any letter case */
+                    q?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Browse"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1956,6 +2094,48 @@ export interface components {
             mono_ns: number;
         } & {
             [key: string]: unknown;
+        };
+        Dial: {
+            host: string;
+            port: number;
+            /** @enum {string} */
+            state: "connecting" | "waiting" | "connected";
+            /** @description its id when connected, else empty */
+            agent: string;
+            /** @description why the last attempt failed and what to do about it; empty: it did not */
+            problem: string;
+            /** @description since it was connected last */
+            attempts: number;
+            /** @description until the next attempt, when waiting */
+            next_in_ms: number;
+        };
+        Browse: {
+            /** @description the folder, links resolved; empty: these are the roots */
+            path: string;
+            /** @description empty when it may not be shown */
+            parent: string;
+            roots: string[];
+            /** @description folders first, then by name; at most 1000 */
+            entries: {
+                /** @description of roots: the whole path */
+                name: string;
+                /** @enum {string} */
+                kind: "folder" | "file" | "other";
+                /** @description 0 for what is no file */
+                size_bytes: number;
+                link: boolean;
+                /** @description a link that leads out of the roots, or nowhere: nothing more is said of it */
+                outside: boolean;
+                /** @description of ELF files, the first 300 of a folder */
+                elf?: {
+                    arch: string;
+                    build_id: string;
+                    symbols: boolean;
+                    debug_info: boolean;
+                };
+            }[];
+            /** @description entries that are not shown: too many, or names that are no UTF-8 */
+            left_out: number;
         };
         Config: {
             binaries: string[];

@@ -33,6 +33,9 @@ export type Counter = CounterGroup['counters'][number];
 export type Source = Schemas['Source'];
 export type SourceLine = Schemas['SourceLine'];
 export type Config = Schemas['Config'];
+export type Browse = Schemas['Browse'];
+export type BrowseEntry = Browse['entries'][number];
+export type Dial = Schemas['Dial'];
 export type Kind = Schemas['Kind'];
 export type ErrorBody = Schemas['Error']['error'];
 
