@@ -15,7 +15,9 @@ def views(server, session, **parameters):
     # What they say is tested in test_counters.py.
     for path in ("/api/counters", "/api/metrics/current", "/api/metrics/history"):
         server.get(path, session=session)
-    # And this in test_shapes.py.
+    # And this in test_diff.py and test_shapes.py.
+    server.get("/api/diff", session=session, base_tid=0, **parameters)
+    server.get("/api/diff/functions", session=session, base_tid=0, **parameters)
     server.get("/api/callers", session=session, function=next((row["name"] for row in functions["functions"]), "none"), **parameters)
     return graph, functions, threads, timeline
 
