@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "server/http/counter_answers.h"
+#include "server/http/diff_answers.h"
 #include "server/http/health_answers.h"
 #include "server/http/profile_answers.h"
 #include "server/http/request.h"
@@ -88,7 +89,9 @@ public:
 private:
     // The session that a request means, loaded.
     Result<std::shared_ptr<Session>> session_of(const Request& request, Answer& several);
+    Result<std::shared_ptr<Session>> named_session(const std::string& id, const Request& request, Answer& failure);
     Answer session_view(const Request& request);
+    Answer diff(const Session& after, const Request& request);
     Answer sessions(const Request& request);
     Answer session_detail(const Request& request, std::string_view id);
     static Answer session_answer(const Session& session);
