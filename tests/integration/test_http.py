@@ -15,7 +15,8 @@ def views(server, session, **parameters):
     # What they say is tested in test_counters.py.
     for path in ("/api/counters", "/api/metrics/current", "/api/metrics/history", "/api/modules"):
         server.get(path, session=session)
-    # Used in test_modules.py.
+    # Used in test_imports.py and test_modules.py.
+    assert server.get("/api/imports")["imports"] == []
     assert server.request("PUT", "/api/uploads/some-file", body=b"half", offset=0, size=8)[0] == 200
     assert server.get("/api/uploads/some-file")["offset"] == 4
     assert server.request("DELETE", "/api/uploads/some-file")[0] == 200

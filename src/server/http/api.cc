@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "server/http/module_answers.h"
+#include "server/http/import_answers.h"
 #include "server/http/upload_answers.h"
 #include "server/http/browse_answers.h"
 #include "server/http/view.h"
@@ -41,6 +42,7 @@ constexpr Endpoint endpoints[] = {
     {"/api/source-files", Api::Way::session, "GET"},
     {"/api/export/flamegraph", Api::Way::session, "GET"},
     {"/api/sessions", Api::Way::worker, "GET"},
+    {"/api/imports", Api::Way::worker, "GET POST"},
     {"/api/agents", Api::Way::worker, "GET"},
     {"/api/agent/connect", Api::Way::agent, "POST"},
     {"/api/agent/dials", Api::Way::agent, "GET POST DELETE"},
@@ -131,6 +133,7 @@ Answer Api::answer(const Request& request) {
         json.end_object();
         return json_answer(json.take());
     }
+    if (path == "/api/imports") return imports_answer(imports_, uploads_, request);
     if (path.starts_with(uploads_prefix)) return upload_answer(uploads_, request);
     if (path.starts_with(sessions_prefix)) return session_detail(request, path.substr(sessions_prefix.size()));
     return session_view(request);

@@ -21,6 +21,7 @@
 #include "server/link/agent_info.h"
 #include "server/link/dial_info.h"
 #include "server/session/catalog.h"
+#include "server/session/imports.h"
 #include "server/session/symbolization.h"
 #include "server/session/upload_store.h"
 #include "server/source/browse.h"
@@ -57,13 +58,14 @@ public:
     };
 
     Api(Catalog& catalog, Symbolization& symbols, symbol::Symbolizer& symbolizer, SourceLookup& sources,
-        Settings& settings, UploadStore& uploads, Agents agents, ServerFacts facts)
+        Settings& settings, UploadStore& uploads, Imports& imports, Agents agents, ServerFacts facts)
         : catalog_(catalog),
           symbols_(symbols),
           symbolizer_(symbolizer),
           sources_(sources),
           settings_(settings),
           uploads_(uploads),
+          imports_(imports),
           agents_(std::move(agents)),
           facts_(std::move(facts)) {}
 
@@ -117,6 +119,7 @@ private:
     SourceLookup& sources_;
     Settings& settings_;
     UploadStore& uploads_;
+    Imports& imports_;
     const Agents agents_;
     const ServerFacts facts_;
 };

@@ -41,10 +41,11 @@ struct Desk {
     SourceLookup sources{SourceConfig{data.path(), "", {}}};
     Settings settings{SettingsValues{.source_dir = data.path(), .upload_directory = data.path() + "/given"}};
     UploadStore uploads{data.path() + "/uploads"};
+    Imports imports{*catalog, symbols, [] {}};
     std::vector<AgentInfo> agents;
     std::string sent;
     std::vector<DialInfo> dialled;
-    Api api{*catalog, symbols, symbolizer, sources, settings, uploads, told(), ServerFacts{}};
+    Api api{*catalog, symbols, symbolizer, sources, settings, uploads, imports, told(), ServerFacts{}};
 
     Api::Agents told() {
         Api::Agents result;

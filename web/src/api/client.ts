@@ -27,6 +27,7 @@ import type {
   ThreadSummary,
   Timeline,
   Upload,
+  Import,
   ViewParams,
 } from './types';
 
@@ -166,6 +167,8 @@ export const api = {
   upload: (id: string, signal?: AbortSignal) => call<Upload>(`/api/uploads/${id}`, { signal }),
   sendSlice: (id: string, offset: number, size: number, body: Blob, signal?: AbortSignal) =>
     call<Upload>(`/api/uploads/${id}${query({ offset, size })}`, { method: 'PUT', headers: { 'content-type': 'application/octet-stream' }, body, signal }),
+  imports: (signal?: AbortSignal) => call<{ imports: Import[] }>('/api/imports', { signal }),
+  beginImport: (upload: string, name: string) => send<Import>('POST', '/api/imports', { upload, name }),
   dropUpload: (id: string) => send<{ ok: boolean }>('DELETE', `/api/uploads/${id}`),
   config: (signal?: AbortSignal) => call<Config>('/api/config', { signal }),
   patchConfig: (patch: ConfigPatch) => send<Config>('PATCH', '/api/config', patch),

@@ -541,6 +541,75 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/imports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The last imports of files into sessions, newest first, and how far they are */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            imports: components["schemas"]["Import"][];
+                        };
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        /** Makes a session of an uploaded file: of folded stacks, or of a recording by flamewire-agent --output. Which it is, its content tells. The upload is removed at the end */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        /** @description id of a whole upload */
+                        upload: string;
+                        /** @description what the file is called; names the session */
+                        name?: string;
+                    };
+                };
+            };
+            responses: {
+                /** @description begun */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Import"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/uploads/{id}": {
         parameters: {
             query?: never;
@@ -1930,6 +1999,19 @@ export interface components {
                 self_percent: number;
                 total_percent: number;
             }[];
+        };
+        Import: {
+            id: string;
+            name: string;
+            /** @enum {string} */
+            state: "running" | "done" | "failed";
+            /** @description of the file, so far */
+            read_bytes: number;
+            total_bytes: number;
+            /** @description done: its id */
+            session: string;
+            /** @description failed: why, and what can be imported */
+            problem: string;
         };
         Upload: {
             id: string;

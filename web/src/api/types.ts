@@ -13,6 +13,7 @@ export type FoundBy = Schemas['FoundBy'];
 export type Modules = Schemas['Modules'];
 export type ModuleRow = Modules['modules'][number];
 export type Upload = Schemas['Upload'];
+export type Import = Schemas['Import'];
 export type ModuleFetch = Schemas['ModuleFetch'];
 export type UnwindMode = Schemas['UnwindMode'];
 export type UnwindProcess = Schemas['UnwindProcess'];

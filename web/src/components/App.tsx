@@ -11,6 +11,7 @@ import { DiffFunctionsView } from './DiffFunctionsView';
 import { FlameView } from './FlameView';
 import { FunctionsView } from './FunctionsView';
 import { Header } from './Header';
+import { ImportProgress, useDroppedFiles } from './ImportFile';
 import { Failure, Message } from './Message';
 import { ModulesView } from './ModulesView';
 import { Notices } from './Notices';
@@ -59,6 +60,7 @@ function View() {
 
 export function App() {
   const hasSession = currentId.value !== '';
+  useDroppedFiles();
   return (
     <div class="page">
       <PrintHead />
@@ -68,6 +70,7 @@ export function App() {
           <span class="dot" /> The server does not answer. Trying again; what is shown is the last that came.
         </div>
       )}
+      <ImportProgress />
       <Notices />
       {hasSession && tab.value !== 'sessions' && <Timeline />}
       <Tabs />

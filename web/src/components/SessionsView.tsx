@@ -7,6 +7,7 @@ import { openSession } from '../store/view';
 import { bytes, clock, count, duration, percent } from '../text/format';
 import { Button } from './Button';
 import { Icon } from './Icon';
+import { ImportButton } from './ImportFile';
 import { Failure, Message } from './Message';
 import { Popover } from './Popover';
 import { SearchBox } from './SearchBox';
@@ -102,10 +103,11 @@ export function SessionsView() {
           {list.length < answer.total ? `the newest ${count(list.length)} of ${count(answer.total)} sessions` : `${count(list.length)} ${list.length === 1 ? 'session' : 'sessions'}`},{' '}
           {bytes(size)} on disk
         </span>
+        <ImportButton />
       </div>
       {list.length === 0 ? (
         <Message title={searching ? 'No session matches' : 'No sessions yet'}>
-          {!searching && <p>Every recording is kept on the server and listed here.</p>}
+          {!searching && <p>Every recording is kept on the server and listed here; so are files of other tools that are imported, or dropped on the page.</p>}
         </Message>
       ) : (
         <div class="table-scroll">

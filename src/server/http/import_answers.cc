@@ -1,0 +1,64 @@
+#include "server/http/import_answers.h"
+
+#include <rapidjson/document.h>
+
+#include "server/http/view.h"
+#include "server/session/json_writer.h"
+
+namespace flamewire::server {
+namespace {
+
+void write_import(JsonWriter& json, const Imports::Import& import) {
+    static constexpr std::string_view states[] = {"running", "done", "failed"};
+    json.object();
+    json.member("id", import.id);
+    json.member("name", import.name);
+    json.member("state", states[static_cast<std::size_t>(import.state)]);
+    json.member("read_bytes", import.read_bytes);
+    json.member("total_bytes", import.total_bytes);
+    json.member("session", import.session);
+    json.member("problem", import.problem);
+    json.end_object();
+}
+
+struct Wanted {
+    std::string upload, name;
+};
+Result<Wanted> parse(const std::string& body) {
+    rapidjson::Document document;
+    document.Parse(body.data(), body.size());
+    const auto text = [&](const char* member) -> std::string {
+        const auto found = document.FindMember(member);
+        return found == document.MemberEnd() || !found->value.IsString()
+                   ? std::string()
+                   : std::string(found->value.GetString(), found->value.GetStringLength());
+    };
+    if (document.HasParseError() || !document.IsObject() || text("upload").empty())
+        return fail(ErrorCode::invalid, R"(an import is begun with {"upload": ID, "name": FILE})");
+    return Wanted{text("upload"), text("name")};
+}
+
+}  // namespace
+
+Answer imports_answer(Imports& imports, UploadStore& uploads, const Request& request) {
+    JsonWriter json;
+    if (request.method != "POST") {
+        json.object();
+        json.list("imports", imports.list(), [&](const Imports::Import& import) { write_import(json, import); });
+        json.end_object();
+        return json_answer(json.take());
+    }
+    const auto wanted = parse(request.body);
+    if (!wanted) return error_answer(wanted.error());
+    auto path = uploads.file(wanted->upload);
+    if (!path) return error_answer(path.error());
+    const std::string id = imports.begin(*std::move(path), wanted->name, [&uploads, upload = wanted->upload] {
+        (void)uploads.remove(upload);
+    });
+    const auto import = imports.find(id);
+    if (!import) return error_answer(404, "not_found", "the import is gone");
+    write_import(json, *import);
+    return json_answer(json.take());
+}
+
+}  // namespace flamewire::server

@@ -1,0 +1,116 @@
+"""Files of other tools become sessions: by --import, and by an upload to the page's endpoint. What is in them is counted here by a few lines
+of Python that know nothing of the server."""
+
+import collections
+import os
+import random
+import re
+
+from flamewire import Tree, wait_until
+
+
+def folded_file(path, seed=3, stacks=3000):
+    generator = random.Random(seed)
+    lines = []
+    for _ in range(stacks):
+        depth = generator.randrange(1, 30)
+        lines.append(";".join(f"ns::function_{generator.randrange(40)}(int, char const*)" for _ in range(depth)) + f" {generator.randrange(1, 50)}")
+    path.write_text("\n".join(lines) + "\n")
+    return lines
+
+
+def totals(lines):
+    """Samples of each function, self and total, recursion once."""
+    own, total, sum_ = collections.Counter(), collections.Counter(), 0
+    for line in lines:
+        stack, count = line.rsplit(" ", 1)
+        frames = stack.split(";")
+        own[frames[-1]] += int(count)
+        for name in set(frames):
+            total[name] += int(count)
+        sum_ += int(count)
+    return own, total, sum_
+
+
+def check(server, session, lines):
+    own, total, sum_ = totals(lines)
+    answer = server.get("/api/functions", session=session, limit=1000)
+    assert answer["samples"] == sum_
+    assert {one["name"]: (one["self"], one["total"]) for one in answer["functions"]} == {name: (own[name], total[name]) for name in total}
+    status, _, text = server.request("GET", f"/api/export/session/{session}", format="collapsed")
+    assert status == 200
+    merged = collections.Counter()
+    for line in lines:
+        stack, count = line.rsplit(" ", 1)
+        merged[stack] += int(count)
+    assert sorted(text.decode().splitlines()) == sorted(f"{stack} {count}" for stack, count in merged.items())
+
+
+def upload(server, data, name, slice_bytes=1 << 20):
+    identifier = f"test-{os.urandom(8).hex()}"
+    for offset in range(0, len(data), slice_bytes):
+        status, _, body = server.request("PUT", f"/api/uploads/{identifier}", data[offset : offset + slice_bytes], offset=offset, size=len(data))
+        assert status == 200, body
+    status, _, begun = server.request("POST", "/api/imports", {"upload": identifier, "name": name})
+    assert status == 200, begun
+
+    def ended():
+        return next((one for one in server.get("/api/imports")["imports"] if one["id"] == begun["id"] and one["state"] != "running"), None)
+
+    return wait_until(ended, 60, "the end of the import"), identifier
+
+
+def test_folded_stacks_at_the_start_and_by_an_upload(start, tmp_path):
+    lines = folded_file(tmp_path / "stacks.folded")
+    server = start.server("--import", tmp_path / "stacks.folded")
+    wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended", 30, "the import")
+    session = server.only_session()
+    assert session["target"] == "stacks.folded" and session["end_reason"] == "imported", session
+    assert [notice["code"] for notice in session["notices"]] == ["import-no-times"], session["notices"]
+    check(server, session["id"], lines)
+
+    # By slices, as the page does, without the last line break.
+    other = folded_file(tmp_path / "other.txt", seed=4)
+    done, identifier = upload(server, "\n".join(other).encode(), "C:\\files/other.txt", slice_bytes=100_000)
+    assert done["state"] == "done" and done["name"] == "other.txt" and done["problem"] == "", done
+    check(server, done["session"], other)
+    # What was uploaded is not kept besides.
+    assert server.request("GET", f"/api/uploads/{identifier}")[0] == 404
+    # It is a session like any other: a server that starts anew has it.
+    data = server.data_dir
+    server.stop()
+    again = start.server(data_dir=data, name="again")
+    check(again, done["session"], other)
+    assert again.request("DELETE", f"/api/sessions/{done['session']}")[0] == 200
+
+
+def test_a_recording_of_the_agent_is_imported_whole(start, tmp_path):
+    recording = tmp_path / "board.flw"
+    start.agent("--output", recording, "--events", "cpu-clock", "--", start.demo, "2").wait(60)
+    server = start.server("--import", recording)
+    session = wait_until(lambda: server.sessions() and server.sessions()[0], 30, "the import")
+    assert "board" in session["id"] and session["samples"] > 0
+    assert Tree(server.get("/api/flamegraph", session=session["id"])).weight > 0
+    assert recording.exists()
+
+
+def test_what_cannot_be_imported_says_so(start, tmp_path):
+    server = start.server()
+    for data, words in [(b"\x7fELF\x02\x01\x01" + b"\0" * 100, "no format that can be imported"),
+                        (b"hello world\n", "no format that can be imported"),
+                        (b"FLMWIRE\nbroken", "version|no batch|session"),
+                        (b"{}", "no format that can be imported")]:
+        done, identifier = upload(server, data, "file.bin")
+        assert done["state"] == "failed" and re.search(words, done["problem"]), done
+        assert server.request("GET", f"/api/uploads/{identifier}")[0] == 404
+    assert server.sessions() == []
+    for body, status in [({"upload": "nowhere-12345"}, 404), ({"name": "x"}, 400), ([], 400)]:
+        assert server.request("POST", "/api/imports", body)[0] == status, body
+    assert server.request("POST", "/api/imports", {"upload": "nowhere-12345"}, headers={"Origin": "http://elsewhere.example"})[0] == 403
+
+
+def test_a_server_that_cannot_import_does_not_start_or_says_why(start, tmp_path):
+    (tmp_path / "noise").write_bytes(os.urandom(5000))
+    server = start.server("--import", tmp_path / "noise")
+    wait_until(lambda: "noise was not imported: noise is of no format" in server.err, 20, "the sentence")
+    assert server.sessions() == []

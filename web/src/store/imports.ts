@@ -1,0 +1,66 @@
+// Files of other tools, made sessions: one at a time, sent in slices, read by the server, then opened.
+import { signal } from '@preact/signals';
+
+import { api } from '../api/client';
+import type { Import } from '../api/types';
+import { sendFile } from '../api/upload';
+import { uploadId } from '../text/modules';
+import { openSession } from './view';
+
+export interface Importing {
+  name: string;
+  stage: 'sending' | 'reading' | 'failed';
+  done: number; // bytes
+  size: number;
+  error: string;
+}
+
+export const importing = signal<Importing | null>(null);
+
+const LOOK_EVERY_MS = 60;
+let running: AbortController | null = null;
+
+const pause = (ms: number) => new Promise<void>((done) => setTimeout(done, ms));
+
+async function ended(id: string, abort: AbortSignal): Promise<Import> {
+  for (;;) {
+    const found = (await api.imports(abort)).imports.find((one) => one.id === id);
+    if (!found) throw new Error('The server no longer knows of this import: try it again');
+    if (found.state !== 'running') return found;
+    importing.value = { ...importing.value!, stage: 'reading', done: found.read_bytes, size: found.total_bytes };
+    await pause(LOOK_EVERY_MS);
+  }
+}
+
+export async function importFile(file: File): Promise<void> {
+  running?.abort();
+  const controller = new AbortController();
+  running = controller;
+  const abort = controller.signal;
+  importing.value = { name: file.name, stage: 'sending', done: 0, size: file.size, error: '' };
+  try {
+    if (file.size === 0) throw new Error(`${file.name} is empty`);
+    const id = uploadId(file.name, file.size, file.lastModified, 'import');
+    await sendFile(
+      id,
+      file,
+      (sent, size) => {
+        if (!abort.aborted) importing.value = { ...importing.value!, done: sent, size };
+      },
+      abort,
+    );
+    const result = await ended((await api.beginImport(id, file.name)).id, abort);
+    if (abort.aborted) return;
+    if (result.state === 'failed') throw new Error(result.problem);
+    importing.value = null;
+    openSession(result.session);
+  } catch (error) {
+    if (abort.aborted) return;
+    importing.value = { ...importing.value!, stage: 'failed', error: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+export function stopImport(): void {
+  running?.abort();
+  importing.value = null;
+}
