@@ -15,6 +15,7 @@
 #include "server/http/assets.h"
 #include "server/http/http_server.h"
 #include "server/link/agent_hub.h"
+#include "server/session/imports.h"
 
 namespace flamewire::server {
 namespace {
@@ -61,6 +62,7 @@ public:
                 [this](std::shared_ptr<Session> session, std::uint64_t seq) { hub_.synced(std::move(session), seq); }),
           ingest_(*catalog_, disk_, symbols_),
           modules_(options.data_dir + "/modules"),
+          imports_(*catalog_, symbols_, [this] { sessions_changed(); }),
           uploads_(options.data_dir + "/uploads"),
           hub_(io_, pool_, *catalog_, ingest_,
                {options.fetch_modules ? &modules_ : nullptr, options.fetch_cap_mib << 20},
@@ -80,11 +82,13 @@ public:
         facts.data_dir = options_.data_dir;
         facts.page_script = asset_bytes("app.js");
         facts.page_style = asset_bytes("app.css");
+        facts.browse_roots = browse_roots(options_.browse_roots);
         print_start(facts);
         api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, uploads_, api_agents(),
                                      std::move(facts));
         http_->serve(*api_);
-        for (const AgentAddress& agent : options_.agents) hub_.keep_dialling(agent.host, agent.port);
+        for (const std::string& file : options_.imports) begin_import(file);
+        for (const AgentAddress& agent : options_.agents) TRY(hub_.keep_dialling(agent.host, agent.port));
         return true;
     }
 
@@ -148,6 +152,13 @@ private:
                                 std::function<void(Result<AgentInfo>)> answer) {
             hub_.connect(host, port, std::move(answer));
         };
+        agents.keep_dialling = [this](const std::string& host, std::uint16_t port) {
+            return hub_.keep_dialling(host, port);
+        };
+        agents.cancel_dial = [this](const std::string& host, std::uint16_t port) {
+            return hub_.cancel_dial(host, port);
+        };
+        agents.dials = [this] { return hub_.dials(); };
         agents.command = [this](const std::string& agent, const std::string& command, const rapidjson::Value& args,
                                 std::chrono::milliseconds timeout, const Api::Reply& reply) {
             hub_.command(agent, command, args, timeout, [reply](const CommandAnswer& answer) {
@@ -162,6 +173,18 @@ private:
             });
         };
         return agents;
+    }
+
+    void begin_import(const std::string& file) {
+        auto number = std::make_shared<std::string>();
+        *number = imports_.begin(file, file, [this, number] {
+            const auto import = imports_.find(*number);
+            if (!import) return;
+            if (import->state == Imports::State::failed)
+                spdlog::error("{} was not imported: {}", import->name, import->problem);
+            else
+                spdlog::info("{} is session {}", import->name, import->session);
+        });
     }
 
     // Sessions that were waiting for its names ask again.
@@ -204,6 +227,7 @@ private:
     std::unique_ptr<HttpServer> http_;
     std::unique_ptr<Api> api_;
     ModuleStore modules_;
+    Imports imports_;
     UploadStore uploads_;
     AgentHub hub_;
     bool ended_ = false;

@@ -99,6 +99,7 @@ public:
         if (!satisfied()) try_build_id_tree();
         if (!satisfied()) try_debug_link();
         if (!satisfied()) try_debug_names();
+        find_code();
         describe();
         return std::move(files_);
     }
@@ -130,20 +131,51 @@ private:
 
     // Configured places before the path as is: without a build-id, what a person configured is the better evidence.
     void try_paths() {
-        if (path_.empty() || path_[0] != '/') return;
-        place_ = FoundBy::path_map;
-        for (const PathMap& map : config_.path_maps)
-            if (const std::string mapped = apply_path_map(map, path_); !mapped.empty()) try_path(mapped);
-        if (!config_.sysroot.empty()) {
-            place_ = FoundBy::sysroot;
-            try_path(config_.sysroot + path_);
-            // Merged and unmerged /usr.
-            try_path(path_.starts_with("/usr/") ? config_.sysroot + path_.substr(4) : config_.sysroot + "/usr" + path_);
-            for (const char* place : {"/lib/", "/usr/lib/", "/bin/", "/usr/bin/", "/"})
-                try_path(config_.sysroot + place + file_name(path_));
+        for (const auto& [place, path] : paths()) {
+            place_ = place;
+            try_path(path);
         }
-        place_ = FoundBy::target_path;
-        try_path(path_);
+    }
+
+    [[nodiscard]] std::vector<std::pair<FoundBy, std::string>> paths() const {
+        std::vector<std::pair<FoundBy, std::string>> paths;
+        if (path_.empty() || path_[0] != '/') return paths;
+        for (const PathMap& map : config_.path_maps)
+            if (std::string mapped = apply_path_map(map, path_); !mapped.empty())
+                paths.emplace_back(FoundBy::path_map, std::move(mapped));
+        if (!config_.sysroot.empty()) {
+            paths.emplace_back(FoundBy::sysroot, config_.sysroot + path_);
+            // Merged and unmerged /usr.
+            paths.emplace_back(FoundBy::sysroot,
+                               config_.sysroot + (path_.starts_with("/usr/") ? path_.substr(4) : "/usr" + path_));
+            for (const char* place : {"/lib/", "/usr/lib/", "/bin/", "/usr/bin/", "/"})
+                paths.emplace_back(FoundBy::sysroot, config_.sysroot + place + file_name(path_));
+        }
+        paths.emplace_back(FoundBy::target_path, path_);
+        return paths;
+    }
+
+    // The file with the best names may be without code: debug info alone, or what an agent sent. Then the code is in
+    // the file that the target runs, stripped or not; without a build-id nothing proves that it is the same build.
+    void find_code() {
+        if (files_.main && !files_.fetched && files_.main->holds_code()) {
+            files_.code_file = files_.report.file;
+            return;
+        }
+        const std::string& id = module_.build_id.empty() ? main_build_id_ : module_.build_id;
+        if (id.empty()) return;
+        std::vector<std::string> places = config_.binaries;
+        for (auto& [place, path] : paths()) places.push_back(std::move(path));
+        for (const std::string& place : places) {
+            const std::string path = on_disk(place);
+            const auto found = identify(path);
+            if (!found || found->build_id != id) continue;
+            auto file = ObjectFile::open(path);
+            if (!file || !file->holds_code()) continue;
+            files_.code.emplace(std::move(*file));
+            files_.code_file = path;
+            return;
+        }
     }
 
     // What the agent sent: only where nothing better than exported names is at hand.
@@ -153,8 +185,9 @@ private:
         place_ = FoundBy::agent;
         const std::string path = config_.module_directory + "/" + fetched_name(module_);
         try_path(path);
+        files_.fetched = files_.report.file == path;
         // Used last goes last, when room is made there.
-        if (files_.report.file == path) (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
+        if (files_.fetched) (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
     }
 
     void try_kernel_places() {

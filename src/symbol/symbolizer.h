@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "symbol/disassembly.h"
 
 namespace flamewire::symbol {
 
@@ -79,6 +80,27 @@ struct ModuleReport {
     std::vector<std::string> tried;  // places looked at, in order
 };
 
+// The symbol that covers an address; size 0: none is known.
+struct FunctionRange {
+    std::string name;         // demangled
+    std::uint64_t start = 0;  // ELF virtual address; of the kernel relative to _text
+    std::uint64_t size = 0;
+};
+
+// Machine code of a module. Without bytes `problem` says why, in one sentence.
+struct ModuleCode {
+    std::string bytes;  // may be fewer than asked for, at the end of a section
+    std::uint64_t address = 0;
+    std::uint16_t machine = 0;
+    bool big_endian = false;
+    CodeKind begins = CodeKind::code;
+    std::vector<CodeMark> marks;
+    std::string file;             // that they are from
+    std::string problem, remedy;  // remedy: what to configure; may be empty
+
+    [[nodiscard]] CodeBytes view() const { return {as_bytes_view(bytes), address, machine, big_endian, begins, marks}; }
+};
+
 struct PathMap {
     std::string from, to;
 };
@@ -123,6 +145,10 @@ public:
     // Answers in the order of `addresses`. Never fails: what is not known has no frames.
     Resolved resolve(const ModuleIdentity& module, std::span<const Address> addresses);
     ModuleReport report(const ModuleIdentity& module);
+    // The functions that the addresses are in.
+    std::vector<FunctionRange> functions(const ModuleIdentity& module, std::span<const Address> addresses);
+    // Up to `size` bytes of code at `start`, at most 16 MiB.
+    ModuleCode code(const ModuleIdentity& module, std::uint64_t start, std::uint64_t size);
 
 private:
     struct State;

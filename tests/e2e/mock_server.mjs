@@ -294,6 +294,29 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
         direct_callers: beside(2), direct_callees: beside(9), callers: graph(), callees: graph(),
       };
     }
+    if (path === '/api/diff' || path === '/api/diff/functions') {
+      // The baseline: the same without every fourth function, and every third twice as heavy.
+      const whole = graph().total;
+      const before = (name, weight) => (name % 4 === 3 ? 0 : name % 3 === 2 ? weight * 2 : weight);
+      const head = {
+        ...view, total: whole, whole, duration_ms: 40_000, per: whole.weight, normalise: 'total',
+        base: { session: `${id}-1`, data_version: 1, total: whole, whole, duration_ms: 30_000, per: whole.weight },
+      };
+      if (path === '/api/diff/functions') {
+        const rows = functionsOf(graph()).map(({ self_percent, total_percent, ...row }, i) => ({
+          ...row, base_self: before(i, row.self), base_total: before(i, row.total), base_self_samples: before(i, row.self_samples), base_total_samples: before(i, row.total_samples),
+          self_change: (row.self - before(i, row.self)) / whole.weight, total_change: (row.total - before(i, row.total)) / whole.weight, presence: i % 4 === 3 ? 'new' : 'both',
+        }));
+        return { ...head, functions: rows };
+      }
+      const answered = graph();
+      const { nodes } = answered;
+      const column = (values) => values.map((weight, node) => before(nodes.name[node], weight));
+      return {
+        ...answered, ...head,
+        nodes: { ...nodes, base_self: column(nodes.self), base_total: column(nodes.total), base_samples: column(nodes.samples), base_self_samples: column(nodes.self_samples) },
+      };
+    }
     if (path === '/api/functions') return { ...view, total: graph().total, functions: functions > 0 ? manyFunctions() : functionsOf(graph()) };
     if (path === '/api/timeline') {
       // Samples at every time of the session, the same whatever slices are asked for; 21 to 23.6 s nearly none.

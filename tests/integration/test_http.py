@@ -19,8 +19,13 @@ def views(server, session, **parameters):
     assert server.request("PUT", "/api/uploads/some-file", body=b"half", offset=0, size=8)[0] == 200
     assert server.get("/api/uploads/some-file")["offset"] == 4
     assert server.request("DELETE", "/api/uploads/some-file")[0] == 200
-    # And this in test_shapes.py.
+    # And these in test_diff.py and test_shapes.py.
+    server.get("/api/diff", session=session, base_tid=0, **parameters)
+    server.get("/api/diff/functions", session=session, base_tid=0, **parameters)
     server.get("/api/callers", session=session, function=next((row["name"] for row in functions["functions"]), "none"), **parameters)
+    # And these in test_browse.py and test_connecting.py.
+    server.get("/api/browse")
+    server.get("/api/agent/dials")
     return graph, functions, threads, timeline
 
 

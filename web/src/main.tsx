@@ -18,6 +18,7 @@ import './styles/overlays.css';
 import './styles/callers.css';
 import './styles/modules.css';
 import './styles/print.css';
+import './styles/diff.css';
 
 function start(): void {
   startStream();

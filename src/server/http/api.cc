@@ -7,6 +7,7 @@
 
 #include "server/http/module_answers.h"
 #include "server/http/upload_answers.h"
+#include "server/http/browse_answers.h"
 #include "server/http/view.h"
 
 namespace flamewire::server {
@@ -26,6 +27,8 @@ constexpr Endpoint endpoints[] = {
     {"/api/stream", Api::Way::stream, "GET"},
     {"/api/flamegraph", Api::Way::session, "GET"},
     {"/api/callers", Api::Way::session, "GET"},
+    {"/api/diff", Api::Way::session, "GET"},
+    {"/api/diff/functions", Api::Way::session, "GET"},
     {"/api/functions", Api::Way::session, "GET"},
     {"/api/thread-summary", Api::Way::session, "GET"},
     {"/api/thread-view", Api::Way::session, "GET"},
@@ -40,8 +43,10 @@ constexpr Endpoint endpoints[] = {
     {"/api/sessions", Api::Way::worker, "GET"},
     {"/api/agents", Api::Way::worker, "GET"},
     {"/api/agent/connect", Api::Way::agent, "POST"},
+    {"/api/agent/dials", Api::Way::agent, "GET POST DELETE"},
     {"/api/agent/command", Api::Way::agent, "POST"},
     {"/api/stop", Api::Way::agent, "GET POST"},
+    {"/api/browse", Api::Way::worker, "GET"},
     {"/api/config", Api::Way::worker, "GET PATCH"},
     {"/api/config/toolchain", Api::Way::worker, "GET POST"},
 };
@@ -81,6 +86,13 @@ std::string_view session_id(const Request& request) {
     return request.parameter("session");
 }
 
+bool is_diff(const Request& request) { return request.path == "/api/diff" || request.path == "/api/diff/functions"; }
+
+// The session that a comparison names as its baseline; empty: the same that is compared.
+std::string_view baseline_id(const Request& request) {
+    return is_diff(request) ? request.parameter("base_session") : std::string_view{};
+}
+
 Answer refusal(const Request& request) {
     const Endpoint* endpoint = endpoint_of(request.path);
     if (endpoint == nullptr) return error_answer(404, "not_found", fmt::format("there is no {:.200}", request.path));
@@ -109,6 +121,7 @@ Answer Api::answer(const Request& request) {
     const std::string_view path = request.path;
     if (path == "/api/status") return status();
     if (path == "/api/sessions") return sessions(request);
+    if (path == "/api/browse") return browse_answer(facts_.browse_roots, request);
     if (path == "/api/config") return config(request);
     if (path == "/api/config/toolchain") return toolchain(request);
     if (path == "/api/agents") {
@@ -124,6 +137,8 @@ Answer Api::answer(const Request& request) {
 }
 
 bool Api::needs_loading(const Request& request) {
+    const std::string_view baseline = baseline_id(request);
+    if (!baseline.empty() && !catalog_.loaded(baseline)) return true;
     const std::string_view id = session_id(request);
     if (!id.empty()) return request.method != "DELETE" && !catalog_.loaded(id);
     return catalog_.live().empty();
@@ -144,15 +159,33 @@ Result<std::shared_ptr<Session>> Api::session_of(const Request& request, Answer&
         }
         id = chosen.id;
     }
+    return named_session(id, request, several);
+}
+
+Result<std::shared_ptr<Session>> Api::named_session(const std::string& id, const Request& request, Answer& failure) {
     const bool was_loaded = catalog_.loaded(id) != nullptr;
     auto session = catalog_.get(id);
     if (!session) {
-        several = error_answer(session.error());
+        failure = error_answer(session.error());
         return session;
     }
     // A replay is shown with its names at once; so is an export of anything.
     if (!was_loaded || request.path.starts_with("/api/export/")) symbols_.finish(*session);
     return session;
+}
+
+Answer Api::diff(const Session& after, const Request& request) {
+    const std::string id(baseline_id(request));
+    Answer failure;
+    std::shared_ptr<Session> other;
+    if (!id.empty() && id != after.id()) {
+        const auto found = named_session(id, request, failure);
+        if (!found) return failure;
+        other = *found;
+    }
+    const Session& before = other ? *other : after;
+    return request.path == "/api/diff" ? diff_answer(before, after, request)
+                                       : diff_functions_answer(before, after, request);
 }
 
 Answer Api::session_view(const Request& request) {
@@ -162,6 +195,7 @@ Answer Api::session_view(const Request& request) {
     const Session& session = **found;
     const std::string_view path = request.path;
     if (path == "/api/flamegraph") return flamegraph_answer(session, request);
+    if (is_diff(request)) return diff(session, request);
     if (path == "/api/callers") return callers_answer(session, request);
     if (path == "/api/functions") return functions_answer(session, request);
     if (path == "/api/thread-summary") return thread_summary_answer(session, request);

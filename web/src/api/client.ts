@@ -2,13 +2,16 @@
 import { answerOf, isSaved, NotSaved, savedAnswers } from './saved';
 import type {
   Agent,
+  BaselineParams,
   Callers,
   CommandName,
   Config,
   ConfigPatch,
   Counters,
+  Diff,
   ErrorBody,
   FlameGraph,
+  FunctionDiffs,
   Functions,
   Health,
   HealthFrame,
@@ -114,6 +117,15 @@ const view = (v: ViewParams): Record<string, Param> => ({
   tid: v.tid,
 });
 
+const baseline = (b: BaselineParams): Record<string, Param> => ({
+  base_session: b.session,
+  base_start: b.start,
+  base_end: b.end,
+  base_pid: b.pid,
+  base_tid: b.tid,
+  normalise: b.normalise === 'total' ? '' : b.normalise,
+});
+
 const treeShape = (shape: ShapeParams): Record<string, Param> => ({
   order: shape.inverted ? 'bottom-up' : '',
   merge: shape.merge === 'function' ? '' : shape.merge,
@@ -129,6 +141,10 @@ export const api = {
   deleteSession: (id: string) => send<{ ok: boolean }>('DELETE', `/api/sessions/${encodeURIComponent(id)}`),
   flamegraph: (v: ViewParams, shape: ShapeParams, path: readonly string[], signal?: AbortSignal) =>
     call<FlameGraph>(`/api/flamegraph${query({ ...view(v), ...treeShape(shape), path: path.join(PATH_SEPARATOR) })}`, { signal }),
+  diff: (v: ViewParams, b: BaselineParams, shape: ShapeParams, path: readonly string[], signal?: AbortSignal) =>
+    call<Diff>(`/api/diff${query({ ...view(v), ...baseline(b), ...treeShape(shape), path: path.join(PATH_SEPARATOR) })}`, { signal }),
+  functionDiffs: (v: ViewParams, b: BaselineParams, signal?: AbortSignal) =>
+    call<FunctionDiffs>(`/api/diff/functions${query({ ...view(v), ...baseline(b) })}`, { signal }),
   callers: (v: ViewParams, shape: ShapeParams, name: string, module: string, signal?: AbortSignal) =>
     call<Callers>(`/api/callers${query({ ...view(v), ...treeShape({ ...shape, inverted: false, hidden: [] }), function: name, module })}`, { signal }),
   functions: (v: ViewParams, signal?: AbortSignal) => call<Functions>(`/api/functions${query(view(v))}`, { signal }),

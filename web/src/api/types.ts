@@ -22,6 +22,9 @@ export type FlameGraph = Schemas['FlameGraph'];
 export type Functions = Schemas['Functions'];
 export type FunctionRow = Functions['functions'][number];
 export type Callers = Schemas['Callers'];
+export type Diff = Schemas['Diff'];
+export type FunctionDiffs = Schemas['FunctionDiffs'];
+export type FunctionDiff = Schemas['FunctionDiff'];
 export type Neighbour = Schemas['Neighbour'];
 export type ThreadSummary = Schemas['ThreadSummary'];
 export type ThreadRow = ThreadSummary['threads'][number];
@@ -33,6 +36,9 @@ export type Counter = CounterGroup['counters'][number];
 export type Source = Schemas['Source'];
 export type SourceLine = Schemas['SourceLine'];
 export type Config = Schemas['Config'];
+export type Browse = Schemas['Browse'];
+export type BrowseEntry = Browse['entries'][number];
+export type Dial = Schemas['Dial'];
 export type Kind = Schemas['Kind'];
 export type ErrorBody = Schemas['Error']['error'];
 
@@ -85,6 +91,16 @@ export interface ViewParams {
   end?: number | null;
   pid?: readonly number[];
   tid?: readonly number[];
+}
+
+// What a view is compared with, and how.
+export interface BaselineParams {
+  session: string;
+  start: number | null;
+  end: number | null;
+  pid: readonly number[];
+  tid: readonly number[];
+  normalise: 'total' | 'time';
 }
 
 // How a call tree is made of the stacks.

@@ -1,11 +1,13 @@
 // The page: header, notices, time axis, tabs with the chosen view, status bar.
 import { streamState } from '../store/live';
+import { comparing } from '../store/compare';
 import { currentId, session, sessionError, sessionList } from '../store/session';
 import { openTab, tab } from '../store/view';
 import { Button } from './Button';
 import { CallersView } from './CallersView';
 import { CountersView } from './CountersView';
 import { Dialogs } from './Dialogs';
+import { DiffFunctionsView } from './DiffFunctionsView';
 import { FlameView } from './FlameView';
 import { FunctionsView } from './FunctionsView';
 import { Header } from './Header';
@@ -39,7 +41,7 @@ function View() {
   }
   switch (tab.value) {
     case 'functions':
-      return <FunctionsView />;
+      return comparing.value ? <DiffFunctionsView /> : <FunctionsView />;
     case 'callers':
       return <CallersView />;
     case 'source':

@@ -53,7 +53,7 @@ export function FlameCanvas({ shown, frames, label = 'Flame graph' }: Props) {
         made.setSpan(frames.span.value ?? wholeSpan);
       }),
       effect(() => made.setPaper(printing.value)),
-      effect(() => made.setLook({ theme: theme.value, upright: frames.upright.value, colouring: view.value.colouring })),
+      effect(() => made.setLook({ theme: theme.value, upright: frames.upright.value, colouring: view.value.colouring, contrast: view.value.contrast })),
     ];
     return () => {
       for (const stop of stops) stop();

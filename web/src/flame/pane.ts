@@ -1,6 +1,7 @@
 // The flame graph on the screen: a canvas that stays in view inside a scroller as tall as the stacks are deep. Holds what is
 // momentary (window, animation, hover, cursor); what lasts is told to it and reported back through callbacks.
 import type { Theme } from '../store/theme';
+import type { Contrast } from '../store/baseline';
 import type { Colouring } from '../store/url';
 import { boxAt, BoxType, layOut, newBoxes } from './layout';
 import { Minimap } from './minimap';
@@ -37,6 +38,7 @@ export interface DrawnFrame {
   height: number;
   self: number;
   total: number;
+  step: number | null; // of the colour of a change
 }
 
 const ANIMATION_MS = 150;
@@ -69,6 +71,7 @@ export class FlamePane {
   private height = 0;
   private atBottom = true; // upright: the root is in view
   private colouring: Colouring = 'kind';
+  private contrast: Contrast = 'red-blue';
   private span: Span = wholeSpan;
   private gesture = 0;
   private readonly minimap: Minimap;
@@ -159,9 +162,10 @@ export class FlamePane {
     this.redraw();
   }
 
-  setLook(look: { theme: Theme; upright: boolean; colouring: Colouring }): void {
+  setLook(look: { theme: Theme; upright: boolean; colouring: Colouring; contrast: Contrast }): void {
     this.theme = look.theme;
     this.colouring = look.colouring;
+    this.contrast = look.contrast;
     if (look.upright !== this.upright) {
       this.upright = look.upright;
       this.resizeContent();
@@ -244,6 +248,7 @@ export class FlamePane {
         height: ROW - 1,
         self: this.tree.self[node]!,
         total: this.tree.total[node]!,
+        step: this.tree.diff?.step[node] ?? null,
       });
     }
     return out;
@@ -345,10 +350,10 @@ export class FlamePane {
     this.painter.draw(
       this.tree,
       this.boxes,
-      { theme: this.theme, colouring: this.colouring, matches: this.matches, current: this.cursor, hovered: this.hovered, zoomed: this.zoomed },
+      { theme: this.theme, colouring: this.colouring, contrast: this.contrast, matches: this.matches, current: this.cursor, hovered: this.hovered, zoomed: this.zoomed },
       this.rowPlaces(),
     );
-    this.minimap.draw(this.tree, { ...this.target(), rows: this.rows(), upright: this.upright, theme: this.theme, content: this.contentHeight() });
+    this.minimap.draw(this.tree, { ...this.target(), rows: this.rows(), upright: this.upright, theme: this.theme, contrast: this.contrast, content: this.contentHeight() });
     if (this.pointer) this.track();
   }
 

@@ -4,10 +4,14 @@
 import { parseSpan, spanText, type Span } from '../flame/span';
 import type { Merge } from '../flame/tree';
 import { axisText, parseAxis, type Axis } from '../timeline/axis';
+import { parseBaseline, putBaseline, type Baseline, type Change, type Contrast, type Normalise, type Width } from './baseline';
 
 export const tabs = ['flame', 'functions', 'callers', 'source', 'threads', 'counters', 'modules', 'sessions'] as const;
 export type Tab = (typeof tabs)[number];
 export type SortKey = 'self' | 'total' | 'name' | 'module';
+
+export const changeSorts = ['self_change', 'total_change', 'self', 'base_self', 'total', 'base_total', 'name', 'module'] as const;
+export type ChangeSort = (typeof changeSorts)[number];
 
 export type Colouring = 'kind' | 'module' | 'heat';
 export type Grouping = 'none' | 'module' | 'file';
@@ -48,6 +52,12 @@ export interface ViewState {
   axis: Axis; // what the time axis shows
   lanes: Lanes; // samples on it: of all, or of each thread or CPU
   plots: readonly string[]; // lines on it, by their ids
+  baseline: Baseline | null; // what is shown is compared with it
+  normalise: Normalise;
+  width: Width;
+  contrast: Contrast;
+  change: Change; // functions that changed so
+  changeSort: ChangeSort;
 }
 
 export const defaultView: ViewState = {
@@ -84,6 +94,12 @@ export const defaultView: ViewState = {
   axis: null,
   lanes: 'total',
   plots: [],
+  baseline: null,
+  normalise: 'total',
+  width: 'view',
+  contrast: 'red-blue',
+  change: 'all',
+  changeSort: 'self_change',
 };
 
 // Stands in no name of a function or counter.
@@ -114,6 +130,7 @@ export function parseHash(hash: string): ViewState {
   const merge = params.get('merge');
   const colouring = params.get('colour');
   const grouping = params.get('group');
+  const change = params.get('change');
   return {
     tab,
     session: params.get('session') ?? '',
@@ -149,6 +166,12 @@ export function parseHash(hash: string): ViewState {
     axis: parseAxis(params.get('axis')),
     lanes: lanes === 'thread' || lanes === 'cpu' ? lanes : 'total',
     plots: params.get('plot')?.split(SEPARATOR).filter(Boolean) ?? [],
+    baseline: parseBaseline(params),
+    normalise: params.get('per') === 'second' ? 'time' : 'total',
+    width: params.get('width') === 'baseline' ? 'baseline' : 'view',
+    contrast: params.get('contrast') === 'orange-purple' ? 'orange-purple' : 'red-blue',
+    change: change === 'new' || change === 'gone' || change === 'grew' || change === 'shrank' ? change : 'all',
+    changeSort: changeSorts.find((key) => key === params.get('changes')) ?? 'self_change',
   };
 }
 
@@ -187,6 +210,12 @@ export function formatHash(view: ViewState): string {
   put('axis', axisText(view.axis));
   put('lanes', view.lanes === 'total' ? '' : view.lanes);
   put('plot', view.plots.join(SEPARATOR));
+  putBaseline(put, view.baseline);
+  put('per', view.normalise === 'time' ? 'second' : '');
+  put('width', view.width === 'baseline' ? 'baseline' : '');
+  put('contrast', view.contrast === 'red-blue' ? '' : view.contrast);
+  put('change', view.change === 'all' ? '' : view.change);
+  put('changes', view.changeSort === 'self_change' ? '' : view.changeSort);
   const text = params.toString();
   return `#${view.tab}${text ? `?${text}` : ''}`;
 }
