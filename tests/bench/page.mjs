@@ -3,15 +3,21 @@
 // main thread, from the input until what it did is painted.
 import { launch, openPage, settled } from '../e2e/browser.mjs';
 import { SESSION, startMock } from '../e2e/mock_server.mjs';
+import { measureMemory } from './page_memory.mjs';
 
 const dist = process.env.FLAMEWIRE_WEB_DIST;
+// memory: that part alone.
+const only = process.argv[2];
 const results = [];
 const result = (figure, value, unit, bar, note = '') => results.push({ figure, value, unit, bar, note });
 const at = (sorted, share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
 
 async function withPage(options, hash, body) {
-  const mock = await startMock({ dist, notices: false, ...options });
-  const opened = await openPage(browser, `${mock.url}#${hash}`, {});
+  const { before, argument, ...mocked } = options;
+  const mock = await startMock({ dist, notices: false, ...mocked });
+  const context = before && (await browser.newContext({ colorScheme: 'dark', viewport: { width: 1440, height: 900 }, deviceScaleFactor: 1 }));
+  await context?.addInitScript(before, argument);
+  const opened = await openPage(browser, `${mock.url}#${hash}`, { context });
   try {
     await body(opened.page, mock);
     if (opened.problems.length > 0) throw new Error(opened.problems.join('\n'));
@@ -75,8 +81,7 @@ async function costs(page, act, count, pause = 0) {
   return { cpu: cpu.sort(ascending), wall: wall.sort(ascending) };
 }
 
-const browser = await launch();
-try {
+async function measureSpeed() {
   await withPage({ size: 100_000, pruneShare: 0, live: false }, `flame?session=${SESSION}`, async (page) => {
     await settled(page);
     const nodes = await page.evaluate(() => window.__flamewire.state().nodes);
@@ -108,6 +113,12 @@ try {
       result(`page: table of 100,000 functions, ${act}, CPU, slowest`, cpu.at(-1), 'ms', 50, `median ${at(cpu, 0.5).toFixed(1)} ms; by the clock until it is painted, median ${at(wall, 0.5).toFixed(1)} ms`);
     }
   });
+}
+
+const browser = await launch();
+try {
+  if (only !== 'memory') await measureSpeed();
+  await measureMemory(withPage, result);
 } finally {
   await browser.close();
 }

@@ -284,7 +284,7 @@ def bench_page(directory):
     """The page in Chromium, on made-up profiles of the mock server."""
     build = BIN.parent
     environment = {**os.environ, "FLAMEWIRE_WEB_DIST": str(build / "web/ui/dist"), "FLAMEWIRE_E2E_PACKAGES": str(build / "tests/e2e/copy")}
-    run = subprocess.run(["node", ROOT / "tests/bench/page.mjs"], env=environment, capture_output=True, text=True, timeout=600, cwd=directory)
+    run = subprocess.run(["node", ROOT / "tests/bench/page.mjs"], env=environment, capture_output=True, text=True, timeout=1800, cwd=directory)
     if run.returncode != 0:
         sys.exit(f"bench: the page could not be measured (is Chromium installed, and the target flamewire_e2e_packages built?)\n{run.stderr}")
     for row in json.loads(run.stdout.strip().splitlines()[-1]):

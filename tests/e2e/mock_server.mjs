@@ -152,7 +152,7 @@ export function unwindOf(processes) {
 export async function startMock({ dist, size = 900, live = true, agent = true, notices = true, pruneShare = 0.0005, hz = 4, truncated = false, unwind = unwindOf(4), functions = 0 }) {
   const id = SESSION;
   const started = new Date(Date.now() - 42_000).toISOString();
-  const state = { version: 1, samples: 48_211, live, agent, paused: false, failing: '', deleted: new Set(), pathMap: [], requests: [], metrics: { network: true, disk: false, threads: true } };
+  const state = { version: 1, samples: 48_211, live, agent, paused: false, failing: '', deleted: new Set(), pathMap: [], requests: [], metrics: { network: true, disk: false, threads: true }, durationMs: SESSION_MS };
   const graphs = new Map();
   const graph = () => {
     const key = `${size}/${state.version}`;
@@ -170,7 +170,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
   const session = (n = 0, ended = !state.live) => ({
     id: n ? `${id}-${n}` : id, state: ended || n ? 'ended' : state.paused ? 'paused' : 'live', target: n ? `nginx (${4000 + n})` : 'city-demo (4711)',
     agent: '127.0.0.1:50412', host: 'board-7', arch: 'x86_64', kernel_release: '6.1.0-28-amd64', agent_version: '0.1.0',
-    started: n ? new Date(Date.now() - n * 86_400_000).toISOString() : started, duration_ms: n ? 61_000 * n : 42_000, start_ns: 1e9,
+    started: n ? new Date(Date.now() - n * 86_400_000).toISOString() : started, duration_ms: n ? 61_000 * n : state.durationMs, start_ns: 1e9,
     samples: n ? 12_000 * n : state.samples, lost: n ? 0 : 127, unresolved_percent: 2.4,
     events: [
       { name: 'cycles', unit: 'ns', samples: state.samples, weight: 4.8e10, frequency_hz: 999, period: 0 },
@@ -320,7 +320,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
     if (path === '/api/functions') return { ...view, total: graph().total, functions: functions > 0 ? manyFunctions() : functionsOf(graph()) };
     if (path === '/api/timeline') {
       // Samples at every time of the session, the same whatever slices are asked for; 21 to 23.6 s nearly none.
-      const end = Math.min(Number(params.get('end') ?? SESSION_MS), SESSION_MS);
+      const end = Math.min(Number(params.get('end') ?? state.durationMs), state.durationMs);
       const from = Number(params.get('start') ?? 0);
       const slice = Number(params.get('bucket') ?? (end - from) / Number(params.get('slices') ?? 200));
       const start = params.get('bucket') ? Math.floor(from / slice) * slice : from;
@@ -342,7 +342,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
       ].filter((mark) => mark.end_ms >= start && mark.start_ms < end);
       const samples = of(0, 1);
       return {
-        ...view, start_ms: start, slice_ms: slice, session_end_ms: SESSION_MS, coarse: [{ start_ms: 0, end_ms: 6000, bucket_ms: 2000, cpu_folded: true, thread_folded: false, dropped: false }], samples, weight: samples.map((count) => count * 1e6), marks,
+        ...view, start_ms: start, slice_ms: slice, session_end_ms: state.durationMs, coarse: [{ start_ms: 0, end_ms: 6000, bucket_ms: 2000, cpu_folded: true, thread_folded: false, dropped: false }], samples, weight: samples.map((count) => count * 1e6), marks,
         ...(by === 'total' ? {} : { rows, rows_left_out: 3 }),
       };
     }
@@ -489,12 +489,12 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
   const listen = (port) => new Promise((resolve) => server.listen(port, '127.0.0.1', resolve));
   await listen(0);
   const port = server.address().port;
-  const timer = setInterval(() => {
-    if (!state.live || state.paused || state.samples === 0) return;
+  const push = () => {
     state.version++;
     state.samples += 250;
     emit('data_version', news());
-  }, 1000 / hz);
+  };
+  const timer = hz > 0 && setInterval(() => state.live && !state.paused && state.samples > 0 && push(), 1000 / hz);
   const close = async () => {
     for (const stream of streams) stream.destroy();
     server.closeAllConnections?.();
@@ -505,6 +505,15 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
     id,
     state,
     emit,
+    // One batch of a recording that goes on for `ms`, with the rest that the real stream says then.
+    batch: (ms) => {
+      state.durationMs += ms;
+      push();
+      emit('agent', agentInfo());
+      emit('metrics', { session: id, health_version: state.version });
+      if (state.version % 8 === 0) emit('status', statusBody());
+      if (state.version % 40 === 0) emit('loss', { session: id, losses, lost: 127 });
+    },
     streams: () => streams.size,
     disconnect: close,
     reconnect: () => listen(port),
