@@ -7,6 +7,7 @@
 
 #include "agent/hello.h"
 #include "agent/log.h"
+#include "agent/process/kallsyms.h"
 #include "agent/session.h"
 #include "base/clock.h"
 
@@ -300,7 +301,7 @@ ProcessCheck Session::verify_pid(std::uint32_t pid) {
     return check;
 }
 
-Result<Capabilities> Session::reprobe() {
+Capabilities Session::probe() const {
     Capabilities found = probe_capabilities(sysfs_);
     const std::lock_guard lock(mutex_);
     capabilities_ = found;
@@ -308,3 +309,13 @@ Result<Capabilities> Session::reprobe() {
 }
 
 }  // namespace flamewire::agent
+    if (!found.perf_events) return found;
+    if (auto problem = kernel_names_problem(read_kernel_base("/proc")))
+        found.findings.push_back({"kernel-names", {}, false, std::move(problem->text), std::move(problem->remedy)});
+    else
+        found.findings.push_back({"kernel-names", {}, true, "Kernel functions have names", {}});
+    return found;
+}
+
+Result<Capabilities> Session::reprobe() {
+    Capabilities found = probe();

@@ -350,3 +350,9 @@ TEST_CASE("slow commands are known as such") {
     for (const char* name : {"ping", "status", "start", "stop", "pause", "resume", "configure", "resolve_kernel", "x"})
         CHECK_FALSE(is_slow(name));
 }
+    CHECK(reply["findings"].Empty());
+    agent.control.known.findings = {{"event", "cycles", false, "no cycles", "a remedy"}};
+    reply = agent.good("reprobe");
+    REQUIRE(reply["findings"].Size() == 1);
+    CHECK(wire::text_member(agent.good("status")["capabilities"]["findings"][0], "remedy") == "a remedy");
+    CHECK_FALSE(reply["findings"][0]["works"].GetBool());
