@@ -8,6 +8,7 @@ const groups: { title: string; keys: [string, string][] }[] = [
       ['1 – 7', 'Flame graph, functions, callers, source, threads, counters, sessions'],
       ['/', 'Search or filter'],
       ['P', 'Choose a process to profile'],
+      ['G', 'The guide: connect, choose, start'],
       ['F', 'Freeze or follow live data'],
       ['T', 'Dark or light'],
       ['?', 'This help'],
