@@ -289,7 +289,9 @@ Result<std::string> counters(const wire::Command& command, Control& control) {
 }
 
 Result<std::string> configure(const wire::Command& command, Control& control) {
-    const SettingsChange change = TRY(read_change(Arguments(command.args), control.capabilities()));
+    const Arguments args(command.args);
+    SettingsChange change = TRY(read_change(args, control.capabilities()));
+    change.pids = TRY(args.pids());
     const std::optional<Running> running = TRY(control.configure(change));
     Reply reply(command);
     if (running) {

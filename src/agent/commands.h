@@ -31,6 +31,7 @@ struct SettingsChange {
     std::optional<std::string> events, stat, unwind;
     std::optional<std::uint32_t> stack_bytes, max_depth;
     std::optional<bool> kernel;
+    std::vector<std::uint32_t> pids;  // of `configure`: another target; empty: it stays
 };
 Settings changed(Settings settings, const SettingsChange& change);
 

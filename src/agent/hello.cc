@@ -46,6 +46,16 @@ void put_capabilities(JsonObject& object, const Capabilities& capabilities) {
         .number("max_frequency", capabilities.max_sample_rate_hz)
         .number("max_stack", capabilities.max_stack)
         .texts("pmus", capabilities.pmus);
+    object.array("findings");
+    for (const Finding& finding : capabilities.findings)
+        object.element()
+            .text("code", finding.code)
+            .text("name", finding.name)
+            .flag("works", finding.works)
+            .text("text", finding.text)
+            .text("remedy", finding.remedy)
+            .end_object();
+    object.end_array();
 }
 
 }  // namespace flamewire::agent

@@ -180,6 +180,8 @@ wire::Recording Recorder::describe() const {
     recording.start_ns = start_ns_;
     recording.page_size = machine_.page_size;
     recording.cpus = machine_.cpus;
+    recording.changed_ns = changed_ns_;
+    recording.gap_ns = gap_ns_;
     return recording;
 }
 
@@ -357,9 +359,10 @@ Result<bool> Recorder::resume() {
     });
 }
 
-Result<bool> Recorder::change(Settings settings, Wanted wanted, const Capabilities& capabilities) {
+Result<bool> Recorder::change(Settings settings, Wanted wanted, const Capabilities& capabilities,
+                              std::optional<RecordingTarget> target) {
     return on_sampler(
-        [&]() -> Result<bool> { return replace_events(std::move(settings), std::move(wanted), capabilities); });
+        [&]() -> Result<bool> { return replace_events(std::move(settings), std::move(wanted), capabilities, target); });
 }
 
 Result<bool> Recorder::count_by(CountBy by) {

@@ -47,6 +47,12 @@ struct RecordingPlan {
     std::uint32_t ring_pages = 0;
 };
 
+// What is recorded from now on, in words and as processes.
+struct RecordingTarget {
+    std::string name;
+    std::vector<std::uint32_t> pids;
+};
+
 // How a recording ended.
 struct Ended {
     std::string reason;
@@ -67,8 +73,9 @@ public:
     // Each answers once it is done. `closed` when the recording has ended.
     Result<bool> pause();
     Result<bool> resume();
-    // New events, counters, frequency or interval inside the same recording. On an error the old ones go on.
-    Result<bool> change(Settings settings, Wanted wanted, const Capabilities& capabilities);
+    // New events, counters, frequency, interval or processes inside the same recording. On an error the old ones go on.
+    Result<bool> change(Settings settings, Wanted wanted, const Capabilities& capabilities,
+                        std::optional<RecordingTarget> target = {});
     // Counts by thread or by CPU beside the totals, or no more.
     Result<bool> count_by(CountBy by);
     // The next batch carries names of the kernel addresses seen so far.
@@ -123,7 +130,10 @@ private:
     void finish();
 
     void on_record(const Record& record) override;
-    Result<bool> replace_events(Settings settings, Wanted wanted, const Capabilities& capabilities);
+    Result<bool> replace_events(Settings settings, Wanted wanted, const Capabilities& capabilities,
+                                const std::optional<RecordingTarget>& target);
+    Result<bool> switch_to(Settings settings, EventChoice choice, const std::optional<RecordingTarget>& target,
+                           bool same_stacks);
     Result<bool> replace_counters(const Settings& settings, const Wanted& wanted, const Capabilities& capabilities);
     Result<bool> open_counters(const Capabilities& capabilities);
     [[nodiscard]] CountingPlan counting_plan(const Settings& settings, const Wanted& wanted,
@@ -166,6 +176,8 @@ private:
     EventSetCounts counts_;               // of all, at the last round
     std::uint64_t lost_told_ = 0;         // of counts_.samples_lost, already in a batch as a loss
     std::uint64_t sideband_from_ns_ = 0;  // older records of processes and maps were seen in the event set before
+    std::uint64_t switched_ns_ = 0, switch_gap_ns_ = 0;  // of the last event set that was replaced
+    std::uint64_t changed_ns_ = 0, gap_ns_ = 0;  // when a person changed what is recorded, and for how long nothing was
     std::uint64_t start_ns_ = 0, last_flush_ns_ = 0, next_flush_ns_ = 0;
     NamesPace names_pace_;
     std::optional<std::uint64_t> enable_at_ns_;

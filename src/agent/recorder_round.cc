@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <utility>
 #include <variant>
 
 #include "agent/event_table.h"
@@ -97,10 +98,13 @@ Result<bool> Recorder::switch_events(EventChoice choice) {
     options.start_disabled = true;
     std::unique_ptr<EventSet> replacement = TRY(EventSet::open(options, capabilities_));
     // The new set is open and silent: the old one stops, the new one starts, so no sample is in both.
+    const std::uint64_t stopping_ns = monotonic_ns();
     (void)events_->disable();
     const std::uint64_t switched_ns = monotonic_ns();
     const bool counting = !paused_ && !enable_at_ns_;
     if (counting) (void)TRY(replacement->enable());
+    switched_ns_ = stopping_ns;
+    switch_gap_ns_ = counting ? monotonic_ns() - stopping_ns : 0;
     events_->drain(*this, true);
     closed_counts_ = closed_counts_ + events_->counts();
     sideband_from_ns_ = switched_ns;
@@ -117,37 +121,64 @@ Result<bool> Recorder::replace_counters(const Settings& settings, const Wanted& 
     return counting_->replace(plan, capabilities, *folder_);
 }
 
-Result<bool> Recorder::replace_events(Settings settings, Wanted wanted, const Capabilities& capabilities) {
+// Samples of what stays the target are in one of the two sets; the moment between them is stated.
+Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const std::optional<RecordingTarget>& target,
+                                 bool same_stacks) {
+    const Settings old_settings = std::exchange(plan_.settings, std::move(settings));
+    const auto old_modes = modes_;
+    const auto old_members = members_;
+    const RecordingTarget old_target{plan_.target, plan_.pids};
+    if (target) {
+        plan_.target = target->name;
+        plan_.pids = target->pids;
+        members_ = {target->pids.begin(), target->pids.end()};
+    }
+    if (!same_stacks || target) choose_first_modes();
+    if (auto switched = switch_events(std::move(choice)); !switched) {
+        plan_.settings = old_settings;
+        plan_.target = old_target.name;
+        plan_.pids = old_target.pids;
+        members_ = old_members;
+        modes_ = old_modes;
+        return switched;
+    }
+    if (target)
+        for (const std::uint32_t pid : plan_.pids) processes_.attach(pid);
+    if (!same_stacks) folder_->change_stacks(stack_options());
+    if (!same_stacks || target)
+        for (const auto& [pid, mode] : modes_) folder_->chose_stack_mode(pid, mode);
+    return true;
+}
+
+Result<bool> Recorder::replace_events(Settings settings, Wanted wanted, const Capabilities& capabilities,
+                                      const std::optional<RecordingTarget>& target) {
     const Settings old = plan_.settings;
     const bool same_stacks =
         settings.unwind == old.unwind && settings.stack_bytes == old.stack_bytes && settings.max_depth == old.max_depth;
     const bool same_events = settings.events == old.events && settings.frequency_hz == old.frequency_hz &&
                              settings.period == old.period && settings.kernel == old.kernel;
-    if (!same_events || !same_stacks) {
+    const bool switches = !same_events || !same_stacks || target;
+    if (switches) {
         EventChoice choice =
             TRY(choose_events(wanted.events, settings.frequency_hz, settings.period, settings.kernel, capabilities));
         capabilities_ = capabilities;
-        const auto old_modes = modes_;
-        plan_.settings = settings;
-        if (!same_stacks) choose_first_modes();
-        if (auto switched = switch_events(std::move(choice)); !switched) {
-            plan_.settings = old;
-            modes_ = old_modes;
-            return switched;
-        }
-        if (!same_stacks) {
-            folder_->change_stacks(stack_options());
-            for (const auto& [pid, mode] : modes_) folder_->chose_stack_mode(pid, mode);
-        }
+        (void)TRY(switch_to(settings, std::move(choice), target, same_stacks));
     }
     Result<bool> counted = true;
-    if (settings.stat != old.stat || settings.kernel != old.kernel)
+    if (settings.stat != old.stat || settings.kernel != old.kernel || target)
         counted = replace_counters(settings, wanted, capabilities);
+    if (!counted && target) {
+        // The samples are of the new target already: to count is no reason to refuse it.
+        say({{"counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {}}});
+        counted = true;
+    }
     if (!counted) settings.stat = old.stat;
     plan_.settings = std::move(settings);
     plan_.wanted = std::move(wanted);
     next_flush_ns_ = std::min(next_flush_ns_, monotonic_ns() + plan_.settings.interval_ms * ns_per_ms);
-    if (!same_events || !same_stacks) {
+    if (switches) {
+        changed_ns_ = switched_ns_;
+        gap_ns_ = switch_gap_ns_;
         EventTable table = make_event_table(choice_);
         folder_->change_events(describe(), std::move(table.events), std::move(table.names), std::move(table.units));
         say(choice_.notices);

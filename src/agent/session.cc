@@ -91,7 +91,7 @@ int Session::run() {
     }
     {
         // With a target, only what it needs is tried: probing spins for up to 50 ms.
-        Capabilities found = options_.has_target() ? read_capabilities(sysfs_) : probe_capabilities(sysfs_);
+        Capabilities found = options_.has_target() ? read_capabilities(sysfs_) : probe();
         const std::lock_guard lock(mutex_);
         capabilities_ = std::move(found);
     }

@@ -74,6 +74,8 @@ private:
     void fail_with(const Error& error);
 
     [[nodiscard]] std::shared_ptr<Recorder> recorder() const;
+    // What works here, with the names of kernel functions, which are not of perf.
+    [[nodiscard]] Capabilities probe() const;
     [[nodiscard]] std::optional<Error> problem_of(const std::vector<std::uint32_t>& pids) const;
 
     Options options_;

@@ -7,6 +7,7 @@
 
 #include "agent/hello.h"
 #include "agent/log.h"
+#include "agent/process/kallsyms.h"
 #include "agent/session.h"
 #include "base/clock.h"
 
@@ -226,10 +227,20 @@ Result<Running> Session::resume() {
 
 Result<std::optional<Running>> Session::configure(const SettingsChange& change) {
     const std::shared_ptr<Recorder> current = recording_ ? recorder() : nullptr;
+    std::optional<RecordingTarget> target;
+    if (!change.pids.empty()) {
+        if (!current) return fail(ErrorCode::busy, "not profiling: start takes the process");
+        if (command_ != nullptr)
+            return fail(ErrorCode::unsupported,
+                        "this agent records the command that it launched, and ends with it: run another agent for "
+                        "another process");
+        if (auto problem = problem_of(change.pids)) return std::unexpected(*std::move(problem));
+        if (change.pids != current->running().pids) target = {describe_target(change.pids), change.pids};
+    }
     Settings settings = changed(current ? current->running().settings : settings_, change);
     Wanted wanted = TRY(parse_wanted(settings, sysfs_));
     if (current)
-        (void)TRY(current->change(settings, std::move(wanted), capabilities()));
+        (void)TRY(current->change(settings, std::move(wanted), capabilities(), std::move(target)));
     else
         first_wanted_ = std::move(wanted);  // of the process that --name may still wait for
     {
@@ -239,9 +250,9 @@ Result<std::optional<Running>> Session::configure(const SettingsChange& change) 
     if (!current) return std::optional<Running>{};
     const Running running = current->running();
     if (running.settings.samples())
-        log("now {}, {}", describe_events(running), describe_rate(running));
+        log("now {}: {}, {}", running.target, describe_events(running), describe_rate(running));
     else
-        log("now counting {}", describe_events(running));
+        log("now counting {}: {}", running.target, describe_events(running));
     return std::optional<Running>(running);
 }
 
@@ -300,8 +311,18 @@ ProcessCheck Session::verify_pid(std::uint32_t pid) {
     return check;
 }
 
-Result<Capabilities> Session::reprobe() {
+Capabilities Session::probe() const {
     Capabilities found = probe_capabilities(sysfs_);
+    if (!found.perf_events) return found;
+    if (auto problem = kernel_names_problem(read_kernel_base("/proc")))
+        found.findings.push_back({"kernel-names", {}, false, std::move(problem->text), std::move(problem->remedy)});
+    else
+        found.findings.push_back({"kernel-names", {}, true, "Kernel functions have names", {}});
+    return found;
+}
+
+Result<Capabilities> Session::reprobe() {
+    Capabilities found = probe();
     const std::lock_guard lock(mutex_);
     capabilities_ = found;
     return found;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "profile/changes.h"
 #include "profile/coarsen.h"
 #include "profile/tables.h"
 
@@ -175,6 +176,12 @@ void Store::Tables::apply_tables(const wire::Batch& batch) {
     extend_map(maps.strings, batch.string_base, batch.strings,
                [&](const std::string& text) { return strings.intern(text); });
     if (batch.recording) {
+        const bool changed = recording && batch.recording->changed_ns > recording->changed_ns;
+        if (changed && batch.recording->changed_ns <= max_time_ns && batch.recording->gap_ns <= max_time_ns)
+            marks.add({.kind = MarkKind::change,
+                       .start_ns = batch.recording->changed_ns,
+                       .end_ns = batch.recording->changed_ns + batch.recording->gap_ns,
+                       .name = strings.intern(what_changed(*recording, *batch.recording))});
         recording = batch.recording;
         for (Module& module : modules)
             if (module.identity.kind == symbol::ModuleKind::kernel) module.identity.boot_id = recording->boot_id;

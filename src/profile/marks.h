@@ -1,5 +1,5 @@
 // What happened to the target and to the recording at moments worth a mark on a time axis: processes that began, became
-// another program or ended, samples that were lost, times in which the agent was away. Memory is bounded: when there are
+// another program or ended, samples that were lost, times in which the agent was away, changes that a person made. Memory is bounded: when there are
 // too many of a kind, those of the older half that are nearest to each other become one mark with the count of all.
 #pragma once
 
@@ -12,15 +12,15 @@
 
 namespace flamewire::profile {
 
-enum class MarkKind : std::uint8_t { begin, exec, exit, loss, reconnect };
-inline constexpr std::size_t mark_kinds = 5;
+enum class MarkKind : std::uint8_t { begin, exec, exit, loss, reconnect, change };
+inline constexpr std::size_t mark_kinds = 6;
 
 struct Mark {
     MarkKind kind = MarkKind::begin;
     std::uint64_t start_ns = 0, end_ns = 0;  // CLOCK_MONOTONIC of the target; equal for a moment
     std::uint64_t count = 1;                 // happenings in it; of a loss: what was lost, in the unit of its reason
     ThreadId thread = 0;                     // begin, exec, exit: the main thread of the (first) process
-    StringId name = 0;                       // begin, exec, exit: what that process was called from then on
+    StringId name = 0;  // begin, exec, exit: what that process was called from then on; change: what
     wire::LossReason reason = wire::LossReason::unknown;  // loss
     EventId event = 0;                                    // loss; 0: not known
     bool operator==(const Mark&) const = default;

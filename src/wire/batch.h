@@ -44,6 +44,8 @@ struct Recording {
     std::uint64_t start_ns = 0;
     std::uint32_t page_size = 0;
     std::uint32_t cpus = 0;
+    std::uint64_t changed_ns = 0;  // when a person last changed what is recorded; 0: never
+    std::uint64_t gap_ns = 0;      // from then on nothing was sampled for so long
     bool operator==(const Recording&) const = default;
 };
 

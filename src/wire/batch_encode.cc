@@ -66,6 +66,8 @@ void write(pbf_writer out, const Recording& recording) {
     put(out, f::cpus, recording.cpus);
     put(out, f::stack_bytes, recording.stack_bytes);
     put(out, f::max_depth, recording.max_depth);
+    put(out, f::changed_ns, recording.changed_ns);
+    put(out, f::gap_ns, recording.gap_ns);
 }
 
 void write(pbf_writer out, const Module& module) {

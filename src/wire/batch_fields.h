@@ -20,7 +20,8 @@ inline constexpr Tag rows = 30, lifecycle = 31, losses = 32, symbols = 33, notic
 namespace recording {
 inline constexpr Tag target = 1, pids = 2, host = 3, arch = 4, kernel_release = 5, agent_version = 6, boot_id = 7,
                      frequency_hz = 8, period = 9, effective_frequency_hz = 10, unwind = 11, kernel = 12,
-                     interval_ms = 13, start_ns = 14, page_size = 15, cpus = 16, stack_bytes = 17, max_depth = 18;
+                     interval_ms = 13, start_ns = 14, page_size = 15, cpus = 16, stack_bytes = 17, max_depth = 18,
+                     changed_ns = 19, gap_ns = 20;
 }  // namespace recording
 
 namespace module {

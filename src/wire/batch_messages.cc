@@ -76,6 +76,12 @@ Recording recording(pbf_reader in) {
             case varint(f::max_depth):
                 recording.max_depth = get_u32(in);
                 break;
+            case varint(f::changed_ns):
+                recording.changed_ns = in.get_uint64();
+                break;
+            case varint(f::gap_ns):
+                recording.gap_ns = in.get_uint64();
+                break;
             default:
                 in.skip();
         }

@@ -75,6 +75,34 @@ for (const theme of ['dark', 'light']) {
   });
 }
 
+// One walk, as its steps follow each other.
+const guide = {
+  connect: (page) => page.locator('.wizard .dial').waitFor(),
+  process: (page) => page.locator('.process-row[data-pid]').first().click(),
+  check: (page) => page.locator('.finding-fails').first().waitFor(),
+  files: (page) => page.getByTitle('Choose on the server: Sysroot').click().then(() => page.locator('.picker-list button').first().waitFor()),
+  options: (page) => page.locator('.event-grid .check').first().waitFor(),
+  start: (page) => page.locator('.wizard-summary').waitFor(),
+};
+for (const theme of ['dark', 'light']) {
+  test(`axe-core finds nothing serious in the guide (${theme})`, async () => {
+    const found = [];
+    const { page, context, problems } = await openPage(browser, mock.url + of('flame'), { theme });
+    await settled(page);
+    await page.evaluate(axeSource());
+    await page.keyboard.press('g');
+    for (const [step, ready] of Object.entries(guide)) {
+      await page.locator(`.wizard-${step}`).waitFor();
+      await ready(page);
+      await check(page, `${step}, ${theme}`).catch((error) => found.push(`${step}: ${JSON.stringify(error.actual)}`));
+      if (step !== 'start') await page.locator('#wizard-next:not(:disabled)').click();
+    }
+    assert.deepEqual(problems, []);
+    await context.close();
+    assert.deepEqual(found, []);
+  });
+}
+
 test('the Tab key reaches every view, and focus is seen', async () => {
   const { page, context } = await openPage(browser, mock.url + of('flame'), {});
   await settled(page);

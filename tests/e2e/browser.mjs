@@ -23,8 +23,10 @@ export async function launch() {
 }
 
 // A page that fails the test on any error of its own, on a violated content policy, and on a request to elsewhere.
-export async function openPage(browser, address, { theme = 'dark', width = 1440, height = 900, ratio = 1, context: given } = {}) {
+export async function openPage(browser, address, { theme = 'dark', width = 1440, height = 900, ratio = 1, context: given, firstRun = false } = {}) {
   const context = given ?? (await browser.newContext({ colorScheme: theme, viewport: { width, height }, deviceScaleFactor: ratio }));
+  // The guide opens by itself for those who have never seen it; only its own test has not.
+  if (!firstRun) await context.addInitScript(() => localStorage.getItem('flamewire-guide') ?? localStorage.setItem('flamewire-guide', '{"seen":true}'));
   const page = await context.newPage();
   const problems = [];
   page.on('pageerror', (error) => problems.push(`error in the page: ${error.stack ?? error}`));

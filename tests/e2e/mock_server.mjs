@@ -428,6 +428,20 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
       if (method === 'PATCH' && body.path_map) state.pathMap = body.path_map;
       return { binaries: [], maps: [], source_dir: '.', path_map: state.pathMap, sysroot: '', toolchain_prefix: '', inline: true };
     }
+    if (path === '/api/browse') {
+      const folder = params.get('path') || '';
+      const entries = folder
+        ? [
+            { name: 'build', kind: 'folder', size_bytes: 0, link: false, outside: false },
+            { name: 'city-demo', kind: 'file', size_bytes: 812_344, link: false, outside: false, elf: { arch: 'aarch64', build_id: '0123456789abcdef', symbols: true, debug_info: true } },
+            { name: 'elsewhere', kind: 'other', size_bytes: 0, link: true, outside: true },
+          ]
+        : [{ name: '/home/me', kind: 'folder', size_bytes: 0, link: false, outside: false }];
+      return { path: folder, parent: '', roots: ['/home/me'], entries, left_out: 0 };
+    }
+    if (path === '/api/agent/dials') {
+      return { dials: [{ host: 'board.local', port: 9999, state: 'waiting', agent: '', problem: 'board.local:9999 refuses connections: run flamewire-agent --listen there', attempts: 3, next_in_ms: 4000 }] };
+    }
     if (path === '/api/stop') {
       state.live = false;
       emit('agent', agentInfo());
@@ -442,6 +456,18 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
           pid: 4711 + i * 13, ns_pid: i % 5 === 2 ? 7 : 4711 + i * 13, user: ['root', 'postgres', 'www-data'][i % 3], comm: names[i % names.length],
           cmdline: `/usr/bin/${names[i % names.length]} --config /etc/${names[i % names.length]}.conf`, cpu: i === 0 ? 197.4 : 40 / (i + 1), container: i % 5 === 2 ? '9f86d081884c7d65' : '',
         }));
+      } else if (body.cmd === 'reprobe' || body.cmd === 'status') {
+        const found = {
+          record_events: ['cpu-clock', 'page-faults'], unwind_modes: ['auto', 'fp', 'dwarf'], perf_events: true, max_frequency: 4000,
+          findings: [
+            { code: 'perf-events', name: '', works: true, text: 'Own processes can be profiled', remedy: '' },
+            { code: 'kernel-samples', name: '', works: false, text: 'Kernel functions are not sampled: kernel.perf_event_paranoid is 2', remedy: 'sysctl -w kernel.perf_event_paranoid=1' },
+            { code: 'event', name: 'cycles', works: false, text: 'this CPU or kernel has no event cycles', remedy: '' },
+          ],
+        };
+        Object.assign(reply, body.cmd === 'status' ? { capabilities: found, pid: 4711, target: 'pid 4711 (city-demo)', frequency: 99, unwind: 'auto', stack_size: 16384, kernel: true, events: ['cpu-clock'] } : found);
+      } else if (body.cmd === 'verify_pid') {
+        Object.assign(reply, { pid: body.args.pid, exists: true, permitted: true, problem: null });
       } else if (body.cmd === 'configure_metrics') {
         Object.assign(state.metrics, body.args);
         Object.assign(reply, state.metrics);

@@ -19,6 +19,7 @@ import './styles/callers.css';
 import './styles/modules.css';
 import './styles/print.css';
 import './styles/diff.css';
+import './styles/wizard.css';
 
 function start(): void {
   startStream();

@@ -9,6 +9,7 @@
 
 #include "agent/perf/attr.h"
 #include "agent/perf/event_names.h"
+#include "agent/perf/findings.h"
 #include "agent/perf/open_error.h"
 #include "agent/perf/pmu.h"
 #include "agent/perf/trial.h"
@@ -170,12 +171,6 @@ std::uint32_t clamp_rate(std::uint32_t wanted_hz, std::uint32_t max_hz, EventCho
     return max_hz;
 }
 
-Explanation why_not(const Trial& trial, const Capabilities& capabilities) {
-    if (trial.error != 0) return explain_open_failure({trial.error, trial.spec.name, 0, capabilities.paranoid});
-    if (!trial.scheduled) return explain_open_failure({EBUSY, trial.spec.name, 0, capabilities.paranoid});
-    return {ErrorCode::unsupported, fmt::format("event {} opens but never counts on this CPU", trial.spec.name), {}};
-}
-
 bool has_event(const EventChoice& choice, std::string_view name) {
     return std::any_of(choice.events.begin(), choice.events.end(),
                        [&](const EventSpec& spec) { return spec.name == name; });
@@ -199,14 +194,22 @@ void choose_mode(bool kernel_wanted, const Capabilities& capabilities, EventChoi
     choice.kernel = kernel_wanted && capabilities.kernel_samples;
     if (kernel_wanted && !choice.kernel)
         choice.notices.push_back(
-            {"kernel-excluded",
-             fmt::format("Kernel functions are not sampled: kernel.perf_event_paranoid is {} and the agent "
-                         "has no CAP_PERFMON.",
-                         capabilities.paranoid),
-             std::string(remedy_paranoid)});
+            {"kernel-excluded", kernel_excluded_text(capabilities.paranoid) + ".", std::string(remedy_paranoid)});
 }
 
 }  // namespace
+
+Explanation why_not(const Trial& trial, const Capabilities& capabilities) {
+    if (trial.error != 0) return explain_open_failure({trial.error, trial.spec.name, 0, capabilities.paranoid});
+    if (!trial.scheduled) return explain_open_failure({EBUSY, trial.spec.name, 0, capabilities.paranoid});
+    return {ErrorCode::unsupported, fmt::format("event {} opens but never counts on this CPU", trial.spec.name), {}};
+}
+
+std::string kernel_excluded_text(int paranoid) {
+    return fmt::format(
+        "Kernel functions are not sampled: kernel.perf_event_paranoid is {} and the agent has no CAP_PERFMON",
+        paranoid);
+}
 
 std::vector<unwind::Arch> sampled_architectures() {
     std::vector<unwind::Arch> all;
@@ -230,14 +233,19 @@ Capabilities read_capabilities(const Sysfs& sysfs, const Kernel& calls) {
 
 Capabilities probe_capabilities(const Sysfs& sysfs, const Kernel& calls) {
     Capabilities capabilities = read_capabilities(sysfs, calls);
-    if (!capabilities.perf_events) return capabilities;
+    if (!capabilities.perf_events) {
+        capabilities.findings = find_out(capabilities, {}, sysfs, calls);
+        return capabilities;
+    }
     std::vector<EventSpec> specs;
     for (const std::string_view name : usual_events)
         if (auto parsed = parse_events(name, sysfs)) specs.push_back(std::move(parsed->front()));
     const SampleAttrOptions options{.frequency_hz = std::min(probe_frequency_hz, capabilities.max_sample_rate_hz),
                                     .kernel = capabilities.kernel_samples};
-    for (const Trial& trial : try_events(specs, options, capabilities, calls))
+    const std::vector<Trial> trials = try_events(specs, options, capabilities, calls);
+    for (const Trial& trial : trials)
         if (trial.works()) capabilities.sampling_events.push_back(trial.spec.name);
+    capabilities.findings = find_out(capabilities, trials, sysfs, calls);
     return capabilities;
 }
 

@@ -15,6 +15,16 @@
 
 namespace flamewire::agent {
 
+// Something that was tried: what it was for, and one sentence on what came of it, with the remedy where there is one.
+struct Finding {
+    std::string
+        code;  // "perf-events", "other-users", "kernel-samples", "kernel-names", "dwarf", "lbr", "tracepoints", "event"
+    std::string name;  // of the event
+    bool works = false;
+    std::string text, remedy;
+    bool operator==(const Finding&) const = default;
+};
+
 struct Capabilities {
     bool perf_events = false;     // perf_event_open exists and is allowed for own processes
     int open_errno = 0;           // why not, when perf_events is false
@@ -34,6 +44,7 @@ struct Capabilities {
     bool user_stacks = false;                  // samples can carry a copy of the user stack
     bool branch_stacks = false;                // samples can carry the CPU's call-stack branch records
     std::vector<std::string> unwind_modes;     // {"auto", "fp"}, and "dwarf", "lbr" where they work
+    std::vector<Finding> findings;             // of probe_capabilities
 };
 
 // Whose registers this build can ask the kernel for, which is what its unwinder may meet; none on other architectures.
@@ -46,6 +57,12 @@ std::optional<wire::StackMode> stack_mode(std::string_view name);
 
 // unsupported with a sentence that says why `mode` does not work here, and what does.
 Result<bool> check_unwind_here(std::string_view mode, const Capabilities& capabilities);
+
+// Why an event that was tried does not work.
+struct Explanation;
+struct Trial;
+Explanation why_not(const Trial& trial, const Capabilities& capabilities);
+std::string kernel_excluded_text(int paranoid);
 
 // What sysctls and a handful of opened and closed events tell: about 0.1 ms. Leaves sampling_events empty. Enough to
 // record. Never fails: what cannot be found out is "no".

@@ -52,6 +52,21 @@ std::optional<KernelBase> read_kernel_base(const std::string& proc_root) {
     return KernelBase{*stext, false};
 }
 
+std::optional<wire::Notice> kernel_names_problem(const std::optional<KernelBase>& base) {
+    if (!base)
+        return wire::Notice{
+            "kernel-names-missing",
+            "/proc/kallsyms is missing or empty (a kernel without CONFIG_KALLSYMS, or a sandbox): kernel "
+            "frames are shown as raw addresses",
+            {}};
+    if (base->address == 0)
+        return wire::Notice{
+            "kernel-names-hidden",
+            "Kernel names are hidden (kernel.kptr_restrict): kernel frames are shown as raw addresses",
+            "sysctl -w kernel.kptr_restrict=0, or setcap cap_perfmon,cap_sys_ptrace,cap_syslog+ep flamewire-agent"};
+    return std::nullopt;
+}
+
 FunctionSearch::FunctionSearch(std::vector<std::uint64_t> addresses) : wanted_(std::move(addresses)) {
     std::sort(wanted_.begin(), wanted_.end());
     wanted_.erase(std::unique(wanted_.begin(), wanted_.end()), wanted_.end());

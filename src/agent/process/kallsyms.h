@@ -10,6 +10,7 @@
 
 #include "agent/process/proc_text.h"
 #include "base/result.h"
+#include "wire/batch.h"
 
 namespace flamewire::agent {
 
@@ -32,6 +33,9 @@ struct KernelBase {
     bool operator==(const KernelBase&) const = default;
 };
 std::optional<KernelBase> read_kernel_base(const std::string& proc_root);
+
+// Why kernel functions have no names, and what helps; nothing when they have.
+std::optional<wire::Notice> kernel_names_problem(const std::optional<KernelBase>& base);
 
 struct KernelFunction {
     std::uint64_t address = 0, size = 0;

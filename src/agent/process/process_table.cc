@@ -159,18 +159,9 @@ void ProcessTable::State::read_kernel_base() {
     kernel_text = base.address;
     kernel_hidden = kernel_text == 0;
     std::string build_id;
-    if (!table) {
-        notices.push_back(
-            {"kernel-names-missing",
-             "/proc/kallsyms is missing or empty (a kernel without CONFIG_KALLSYMS, or a sandbox): kernel "
-             "frames are shown as raw addresses",
-             {}});
-    } else if (kernel_hidden) {
-        // Without a base our addresses are this boot's own: no build-id, so that nobody looks them up in a vmlinux.
-        notices.push_back(
-            {"kernel-names-hidden",
-             "Kernel names are hidden (kernel.kptr_restrict): kernel frames are shown as raw addresses",
-             "sysctl -w kernel.kptr_restrict=0, or setcap cap_perfmon,cap_sys_ptrace,cap_syslog+ep flamewire-agent"});
+    // Without a base our addresses are this boot's own: no build-id, so that nobody looks them up in a vmlinux.
+    if (auto problem = kernel_names_problem(table)) {
+        notices.push_back(*std::move(problem));
     } else if (!base.is_text) {
         // A vmlinux has _text, from which these addresses are not counted.
     } else if (const auto notes = read_head(options.sys_root + "/kernel/notes", max_kernel_notes_bytes)) {

@@ -93,6 +93,8 @@ std::string_view name_of(profile::MarkKind kind) {
             return "loss";
         case profile::MarkKind::reconnect:
             return "reconnect";
+        case profile::MarkKind::change:
+            return "change";
     }
     return "";
 }
@@ -110,6 +112,7 @@ void write_mark(JsonWriter& json, const profile::Store& store, const profile::Ma
         json.member("pid", store.threads()[mark.thread].pid);
         json.member("name", store.string(mark.name));
     }
+    if (mark.kind == profile::MarkKind::change) json.member("name", store.string(mark.name));
     if (mark.kind == profile::MarkKind::loss) {
         json.member("reason", loss_reason_name(mark.reason));
         json.member("lost", is_lost(mark.reason));

@@ -235,6 +235,20 @@ TEST_CASE("configure says what became effective and when") {
     CHECK(agent.good("configure", R"({"frequency":10})")["count"].GetUint() == 0);
 }
 
+TEST_CASE("configure takes another target") {
+    Agent agent;
+    agent.control.report.state = State::profiling;
+    agent.good("configure", R"({"pid":77})");
+    CHECK(agent.control.change.pids == std::vector<std::uint32_t>{77});
+    agent.good("configure", R"({"pids":[5,6],"frequency":10})");
+    CHECK(agent.control.change.pids == std::vector<std::uint32_t>{5, 6});
+    agent.good("configure", R"({"frequency":10})");
+    CHECK(agent.control.change.pids.empty());
+    CHECK(agent.error("configure", R"({"pid":0})").starts_with("pid must be"));
+    agent.control.refuse = Error{ErrorCode::not_found, 0, "process 9 not found"};
+    CHECK(agent.error("configure", R"({"pid":9})") == "process 9 not found");
+}
+
 TEST_CASE("configure_metrics reads, changes what it is given, and refuses in words") {
     Agent agent;
     const auto usual = agent.good("configure_metrics");
@@ -340,6 +354,12 @@ TEST_CASE("reprobe") {
     auto reply = agent.good("reprobe");
     CHECK(wire::texts_member(reply, "record_events") == std::vector<std::string>{"cpu-clock", "page-faults"});
     CHECK(reply["pipe_mode"].IsTrue());
+    CHECK(reply["findings"].Empty());
+    agent.control.known.findings = {{"event", "cycles", false, "no cycles", "a remedy"}};
+    reply = agent.good("reprobe");
+    REQUIRE(reply["findings"].Size() == 1);
+    CHECK(wire::text_member(agent.good("status")["capabilities"]["findings"][0], "remedy") == "a remedy");
+    CHECK_FALSE(reply["findings"][0]["works"].GetBool());
     CHECK(agent.error("reprobe", R"({"pid":5})") == "process 5 not found");
     agent.control.report.state = State::profiling;
     CHECK(agent.error("reprobe") == "cannot reprobe while profiling — stop first");

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 
@@ -143,6 +144,38 @@ TEST_CASE("pause, resume and change keep the books of one recording") {
     CHECK(recordings == 2);
     CHECK(events_told == 3);
     CHECK(recorder->accounting().samples_lost == 0);
+}
+
+TEST_CASE("another target inside of the same recording") {
+    if (!perf_works()) return;
+    Burner first, second;
+    MemorySink sink;
+    const auto recorder = record(plan_for(first.pid()), sink);
+    CHECK(soon([&] { return recorder->accounting().rows_samples > 20; }));
+    const Running before = recorder->running();
+    Wanted wanted = parse_wanted(before.settings, real_sysfs()).value();
+    REQUIRE(
+        recorder->change(before.settings, wanted, here(), RecordingTarget{"the other", {second.pid()}}).has_value());
+    CHECK(recorder->running().target == "the other");
+    CHECK(recorder->running().pids == std::vector{second.pid()});
+    CHECK(recorder->running().recording_id == before.recording_id);
+    const std::uint64_t then = recorder->accounting().rows_samples;
+    CHECK(soon([&] { return recorder->accounting().rows_samples > then + 40; }));
+    // A process that is none: refused, and this one goes on.
+    CHECK_FALSE(recorder->change(before.settings, wanted, here(), RecordingTarget{"none", {4'194'304}}).has_value());
+    CHECK(recorder->running().target == "the other");
+    const std::uint64_t still = recorder->accounting().rows_samples;
+    CHECK(soon([&] { return recorder->accounting().rows_samples > still + 20; }));
+    recorder->stop("stopped", 0);
+    const Accounting counts = recorder->accounting();
+    CHECK(counts.samples_read - counts.samples_duplicate == sink.samples() + counts.samples_dropped);
+    // Its description says when, and for how long nothing was sampled.
+    const auto changed = std::ranges::find_if(
+        sink.batches, [](const auto& batch) { return batch.recording && batch.recording->changed_ns != 0; });
+    REQUIRE(changed != sink.batches.end());
+    CHECK(changed->recording->target == "the other");
+    CHECK(changed->recording->gap_ns > 0);
+    CHECK(sink.batches.front().recording->changed_ns == 0);
 }
 
 TEST_CASE("a pid that is gone, and an event set that cannot be") {

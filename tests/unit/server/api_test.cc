@@ -1,5 +1,6 @@
 #include "server/http/api.h"
 
+#include <asio/error.hpp>
 #include <catch2/catch.hpp>
 
 #include <fstream>
@@ -552,12 +553,13 @@ TEST_CASE("addresses are dialled, listed and given up") {
 }
 
 TEST_CASE("why an agent cannot be reached is said with what to do") {
-    const auto say = [](std::errc error, bool late = false) {
-        return explain_dial("board", 7, std::make_error_code(error), late);
+    const auto say = [](const std::error_code& error, bool late = false) {
+        return explain_dial("board", 7, error, late);
     };
-    CHECK(say(std::errc::connection_refused).find("flamewire-agent --listen") != std::string::npos);
-    CHECK(say(std::errc::connection_refused).find("board:7") != std::string::npos);
-    CHECK(say(std::errc::host_unreachable).find("no way to board") != std::string::npos);
-    CHECK(say(std::errc::operation_canceled, true).find("firewall") != std::string::npos);
-    CHECK(say(std::errc::connection_reset).find("board:7") == 0);
+    CHECK(say(asio::error::connection_refused).find("flamewire-agent --listen") != std::string::npos);
+    CHECK(say(asio::error::connection_refused).find("board:7") != std::string::npos);
+    CHECK(say(asio::error::host_unreachable).find("no way to board") != std::string::npos);
+    CHECK(say(asio::error::operation_aborted, true).find("firewall") != std::string::npos);
+    CHECK(say(asio::error::host_not_found).find("the name board is not known") == 0);
+    CHECK(say(asio::error::connection_reset).find("board:7") == 0);
 }

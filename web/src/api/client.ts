@@ -3,12 +3,14 @@ import { answerOf, isSaved, NotSaved, savedAnswers } from './saved';
 import type {
   Agent,
   BaselineParams,
+  Browse,
   Callers,
   CommandName,
   Config,
   ConfigPatch,
   Counters,
   Diff,
+  Dial,
   ErrorBody,
   FlameGraph,
   FunctionDiffs,
@@ -172,8 +174,10 @@ export const api = {
   dropUpload: (id: string) => send<{ ok: boolean }>('DELETE', `/api/uploads/${id}`),
   config: (signal?: AbortSignal) => call<Config>('/api/config', { signal }),
   patchConfig: (patch: ConfigPatch) => send<Config>('PATCH', '/api/config', patch),
-  connectAgent: (host: string, port: number) =>
-    send<{ ok: boolean; addr: string; agent: string }>('POST', '/api/agent/connect', { host, port }),
+  browse: (path: string, q: string, signal?: AbortSignal) => call<Browse>(`/api/browse${query({ path, q })}`, { signal }),
+  dials: (signal?: AbortSignal) => call<{ dials: Dial[] }>('/api/agent/dials', { signal }),
+  dial: (host: string, port: number) => send<{ dials: Dial[] }>('POST', '/api/agent/dials', { host, port }),
+  cancelDial: (host: string, port: number) => send<{ dials: Dial[] }>('DELETE', `/api/agent/dials${query({ host, port })}`),
   command: (agent: string, cmd: CommandName, args: Record<string, unknown> = {}, timeout = 30) =>
     send<Reply>('POST', `/api/agent/command${query({ agent })}`, { cmd, args, timeout }),
   stop: (agent: string) => send<{ stopped: boolean; reason?: string; session?: string }>('POST', `/api/stop${query({ agent })}`),

@@ -2332,10 +2332,10 @@ export interface components {
         };
         Mark: {
             /**
-             * @description begin, exec, exit: of a process; loss: samples that are not there; reconnect: the agent was away from start to end, what it sampled came later
+             * @description begin, exec, exit: of a process; loss: samples that are not there; reconnect: the agent was away from start to end, what it sampled came later; change: a person changed what is recorded, and from start to end nothing was sampled
              * @enum {string}
              */
-            kind: "begin" | "exec" | "exit" | "loss" | "reconnect";
+            kind: "begin" | "exec" | "exit" | "loss" | "reconnect" | "change";
             start_ms: number;
             /** @description equal to start_ms for a moment */
             end_ms: number;
@@ -2343,7 +2343,7 @@ export interface components {
             count: number;
             /** @description begin, exec, exit: of the first */
             pid?: number;
-            /** @description begin, exec, exit: what it was called from then on */
+            /** @description begin, exec, exit: what it was called from then on; change: what was changed */
             name?: string;
             /** @description loss: as in Loss */
             reason?: string;

@@ -1,9 +1,11 @@
 // The one dialog that is open, if any.
 import { dialog } from '../store/ui';
+import { ChangeDialog } from './ChangeDialog';
 import { DeleteDialog } from './DeleteDialog';
 import { HelpDialog } from './HelpDialog';
 import { ProcessDialog } from './ProcessDialog';
 import { SettingsDialog } from './SettingsDialog';
+import { Wizard } from './Wizard';
 
 export function Dialogs() {
   const open = dialog.value;
@@ -12,6 +14,10 @@ export function Dialogs() {
       return <ProcessDialog agent={open.agent} />;
     case 'help':
       return <HelpDialog />;
+    case 'wizard':
+      return <Wizard />;
+    case 'change':
+      return <ChangeDialog agent={open.agent} />;
     case 'settings':
       return <SettingsDialog />;
     case 'delete':

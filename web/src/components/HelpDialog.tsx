@@ -8,6 +8,7 @@ const groups: { title: string; keys: [string, string][] }[] = [
       ['1 – 8', 'Flame graph, functions, callers, source, threads, counters, modules, sessions'],
       ['/', 'Search or filter'],
       ['P', 'Choose a process to profile'],
+      ['G', 'The guide: connect, choose, start'],
       ['F', 'Freeze or follow live data'],
       ['T', 'Dark or light'],
       ['?', 'This help'],

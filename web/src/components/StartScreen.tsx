@@ -1,45 +1,13 @@
 // The first screen: how to connect a target, what to profile on one that is connected, and what was recorded before.
-import { useState } from 'preact/hooks';
 import type { Agent } from '../api/types';
-import { connectAgent } from '../store/actions';
 import { connectedAgents, status } from '../store/live';
 import { sessions } from '../store/session';
 import { dialog } from '../store/ui';
 import { openSession } from '../store/view';
 import { clock, count, duration } from '../text/format';
 import { Button } from './Button';
+import { ConnectOut } from './ConnectOut';
 import { CopyLine } from './CopyLine';
-
-function ConnectOut() {
-  const [address, setAddress] = useState('');
-  const [busy, setBusy] = useState(false);
-  const match = /^\s*(\[[^\]]+\]|[^\s:]+)(?::(\d{1,5}))?\s*$/.exec(address);
-  const go = async () => {
-    if (!match) return;
-    setBusy(true);
-    await connectAgent(match[1]!.replace(/^\[|\]$/g, ''), Number(match[2] ?? 9999));
-    setBusy(false);
-  };
-  return (
-    <form
-      class="fix"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void go();
-      }}
-    >
-      <label>
-        <span>
-          Or reach an agent that runs with <code>--listen</code>
-        </span>
-        <input class="field mono" type="text" placeholder="board.local:9999" spellcheck={false} value={address} onInput={(event) => setAddress(event.currentTarget.value)} />
-      </label>
-      <Button title="Connect to this agent" disabled={!match || busy} onClick={() => void go()}>
-        {busy ? 'Connecting' : 'Connect'}
-      </Button>
-    </form>
-  );
-}
 
 function Ready({ agent }: { agent: Agent }) {
   const platform = (agent.hello as { platform?: { hostname?: string; arch?: string; kernel?: string } }).platform ?? {};
@@ -80,6 +48,11 @@ export function StartScreen() {
               <span class="dot" /> Waiting for an agent
             </p>
             <ConnectOut />
+            <p>
+              <Button title="From connecting to a flame graph, step by step" onClick={() => (dialog.value = { kind: 'wizard' })}>
+                Guide me
+              </Button>
+            </p>
           </>
         )}
       </div>

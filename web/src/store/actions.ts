@@ -1,10 +1,11 @@
 // What a person can make the server do. Errors become a message; the caller only needs to know whether it worked.
 import { api, ApiError } from '../api/client';
-import type { CommandName, Config, ConfigPatch, ProcessInfo, Reply, Session } from '../api/types';
+import type { Browse, CommandName, Config, ConfigPatch, ProcessInfo, Reply, Session } from '../api/types';
 import { refreshAll } from './data';
 import { metricsChanges, type MetricsSettings } from './health';
 import { refreshOverview, sessionListVersion } from './live';
 import { currentId, follow, followAgent } from './session';
+import { type RecordingDraft, startArgs } from '../text/recording';
 import { toast } from './ui';
 import { setView, view } from './view';
 
@@ -33,20 +34,36 @@ export async function listProcesses(agent: string): Promise<ProcessInfo[]> {
   return processes(await command(agent, 'list_processes'));
 }
 
-export interface StartOptions {
-  pid: number;
-  frequency: number;
-  events: readonly string[];
-}
-
-export async function startProfiling(agent: string, options: StartOptions): Promise<boolean> {
-  const args: Record<string, unknown> = { pid: options.pid, frequency: options.frequency };
-  if (options.events.length > 0) args['events'] = options.events;
-  const reply = await attempt('Cannot start', () => command(agent, 'start', args));
+export async function startProfiling(agent: string, draft: RecordingDraft): Promise<boolean> {
+  const reply = await attempt('Cannot start', () => command(agent, 'start', startArgs(draft)));
   if (!reply) return false;
   // Show what was asked for, as soon as the server knows its session.
   followAgent(agent);
   setView({ tab: 'flame', session: '', event: '', pids: [], tids: [], start: null, end: null, axis: null, zoom: [], file: '', line: 0 });
+  sessionListVersion.value += 1;
+  void refreshOverview();
+  return true;
+}
+
+// As the agent records now, or would.
+export const agentStatus = (agent: string): Promise<Reply> => command(agent, 'status');
+export const reprobe = (agent: string): Promise<Reply> => command(agent, 'reprobe');
+
+export interface PidCheck {
+  pid: number;
+  permitted: boolean;
+  problem: string | null; // null: it does not exist
+}
+export async function verifyPid(agent: string, pid: number): Promise<PidCheck> {
+  const reply = await command(agent, 'verify_pid', { pid });
+  const problem: unknown = reply['problem'];
+  return { pid, permitted: reply['permitted'] === true, problem: typeof problem === 'string' ? problem : null };
+}
+
+// In the recording that runs; the old events go on when the new ones are refused.
+export async function changeRecording(agent: string, args: Record<string, unknown>): Promise<boolean> {
+  const reply = await attempt('Cannot change the recording', () => command(agent, 'configure', args));
+  if (!reply) return false;
   sessionListVersion.value += 1;
   void refreshOverview();
   return true;
@@ -77,13 +94,6 @@ export async function setPaused(agent: string, paused: boolean): Promise<void> {
   void refreshOverview();
 }
 
-export async function connectAgent(host: string, port: number): Promise<boolean> {
-  const answer = await attempt(`Cannot connect to ${host}:${port}`, () => api.connectAgent(host, port));
-  if (answer) toast(`Connected to ${answer.addr}`);
-  void refreshOverview();
-  return answer !== null;
-}
-
 export async function deleteSession(session: Session): Promise<void> {
   const done = await attempt('Cannot delete', () => api.deleteSession(session.id));
   if (!done) return;
@@ -93,6 +103,15 @@ export async function deleteSession(session: Session): Promise<void> {
     if (view.value.session) setView({ session: '', zoom: [], file: '', line: 0 }, 'replace');
   }
   sessionListVersion.value += 1;
+}
+
+// A folder of the server's machine, or why it is not shown.
+export async function browse(path: string, q: string, abort: AbortSignal): Promise<Browse | { problem: string }> {
+  try {
+    return await api.browse(path, q, abort);
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error) };
+  }
 }
 
 export const readConfig = () => attempt('Cannot read the configuration', () => api.config());

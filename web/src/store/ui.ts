@@ -7,6 +7,8 @@ export type Dialog =
   | { kind: 'process'; agent: string }
   | { kind: 'help' }
   | { kind: 'settings' }
+  | { kind: 'wizard' }
+  | { kind: 'change'; agent: string }
   | { kind: 'delete'; session: Session };
 
 export const dialog = signal<Dialog>({ kind: 'none' });

@@ -29,6 +29,8 @@ export const RAIL = 10;
 export const LINES = 50;
 export const BAND = 36;
 export const LANE = 14;
+// Times in which something was not as before, by kind.
+const markColours = { loss: '--bad', reconnect: '--wait', change: '--accent' } as const;
 const AXIS = 32;
 
 export const plotHeight = (lanes: number, lines: boolean) => RAIL + (lines ? LINES : 0) + (lanes > 0 ? lanes * LANE : BAND);
@@ -202,8 +204,8 @@ export class TimelineChart {
     const b = Math.max(a + 2 * ratio, this.x(plot, mark.end_ms));
     const size = 4 * ratio;
     const middle = top + 5 * ratio;
-    if (mark.kind === 'loss' || mark.kind === 'reconnect') {
-      context.fillStyle = this.colours(mark.kind === 'reconnect' ? '--wait' : '--bad');
+    if (mark.kind === 'loss' || mark.kind === 'reconnect' || mark.kind === 'change') {
+      context.fillStyle = this.colours(markColours[mark.kind]);
       context.fillRect(a, top + ratio, b - a, (RAIL - 3) * ratio);
       context.globalAlpha = 0.16;
       context.fillRect(a, top, b - a, plot.bbox.height);

@@ -22,6 +22,11 @@ export function markText(mark: Mark): string {
       const what = mark.lost ? `${count(mark.count)} samples lost` : `${count(mark.count)} ×`;
       return `${what}: ${words.name}${mark.event ? ` (${mark.event})` : ''}`;
     }
+    case 'change': {
+      const gap = mark.end_ms - mark.start_ms;
+      const times = mark.count > 1 ? `${count(mark.count)} changes, first: ` : 'Changed: ';
+      return `${times}${mark.name ?? 'the recording'}${gap > 0 ? `; nothing was sampled for ${duration(gap)}` : ''}`;
+    }
     case 'reconnect': {
       const times = mark.count > 1 ? `${count(mark.count)} times ` : '';
       return `The agent was away ${times}for ${duration(mark.end_ms - mark.start_ms)}; what it sampled came later`;

@@ -1,0 +1,92 @@
+#include "agent/perf/findings.h"
+
+#include <fmt/format.h>
+
+#include "agent/perf/attr.h"
+#include "agent/perf/open_error.h"
+
+namespace flamewire::agent {
+namespace {
+
+Finding works(std::string code, std::string text) { return {std::move(code), {}, true, std::move(text), {}}; }
+
+Finding fails(std::string code, Explanation why) {
+    return {std::move(code), {}, false, std::move(why.text), std::move(why.remedy)};
+}
+
+// The errno of opening `attr` for `pid`, 0 when it works.
+int try_open(perf_event_attr attr, pid_t pid, const Kernel& calls) {
+    const int fd = calls.open(attr, pid, -1);
+    if (fd < 0) return -fd;
+    calls.close(fd);
+    return 0;
+}
+
+Finding other_users(const Capabilities& capabilities, const Kernel& calls) {
+    const int error = try_open(owner_attr(0, capabilities), 1, calls);
+    if (error == 0) return works("other-users", "Processes of every user can be profiled");
+    return fails("other-users", explain_open_failure({error, "dummy", 1, capabilities.paranoid}));
+}
+
+Finding tracepoints(const Capabilities& capabilities, const Sysfs& sysfs, const Kernel& calls) {
+    constexpr std::string_view usual = "sched:sched_switch";
+    const auto parsed = parse_events(usual, sysfs);
+    if (!parsed) {
+        const bool hidden = parsed.error().code == ErrorCode::permission;
+        return {"tracepoints",
+                {},
+                false,
+                parsed.error().message,
+                hidden ? "run the agent as root, or mount -o remount,mode=755 /sys/kernel/tracing"
+                       : "mount -t tracefs tracefs /sys/kernel/tracing"};
+    }
+    perf_event_attr attr = owner_attr(0, capabilities);
+    attr.type = PERF_TYPE_TRACEPOINT;
+    attr.config = parsed->front().parts.front().config;
+    attr.exclude_kernel = 0;
+    attr.exclude_hv = 0;
+    attr.disabled = 1;
+    if (const int error = try_open(attr, 0, calls))
+        return fails("tracepoints", explain_open_failure({error, usual, 0, capabilities.paranoid}));
+    return works("tracepoints", "Tracepoints can be sampled");
+}
+
+Finding stacks(std::string mode, std::string what, const Capabilities& capabilities) {
+    if (const auto here = check_unwind_here(mode, capabilities); !here)
+        return {std::move(mode), {}, false, here.error().message, {}};
+    return works(std::move(mode), std::move(what));
+}
+
+}  // namespace
+
+Finding finding_of(const Trial& trial, const Capabilities& capabilities) {
+    Explanation why = why_not(trial, capabilities);
+    return {"event", trial.spec.name, false, std::move(why.text), std::move(why.remedy)};
+}
+
+std::vector<Finding> find_out(const Capabilities& capabilities, std::span<const Trial> trials, const Sysfs& sysfs,
+                              const Kernel& calls) {
+    std::vector<Finding> found;
+    if (!capabilities.perf_events) {
+        found.push_back(
+            fails("perf-events", explain_open_failure({capabilities.open_errno, "dummy", 0, capabilities.paranoid})));
+        return found;
+    }
+    found.push_back(works("perf-events", "Own processes can be profiled"));
+    found.push_back(other_users(capabilities, calls));
+    found.push_back(capabilities.kernel_samples ? works("kernel-samples", "Kernel functions are sampled")
+                                                : Finding{"kernel-samples",
+                                                          {},
+                                                          false,
+                                                          kernel_excluded_text(capabilities.paranoid),
+                                                          std::string(remedy_paranoid)});
+    found.push_back(
+        stacks("dwarf", "Stacks of programs without frame pointers are found by their unwind tables", capabilities));
+    found.push_back(stacks("lbr", "The CPU records call stacks (lbr)", capabilities));
+    found.push_back(tracepoints(capabilities, sysfs, calls));
+    for (const Trial& trial : trials)
+        if (!trial.works()) found.push_back(finding_of(trial, capabilities));
+    return found;
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,87 @@
+// Another rate, other events, stacks or another process for the recording that runs. The session goes on.
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { agentStatus, changeRecording } from '../store/actions';
+import { capabilitiesFor, look } from '../store/probe';
+import { closeDialog } from '../store/ui';
+import { changeArgs, draftOfReply, isValid, type RecordingDraft } from '../text/recording';
+import { Button } from './Button';
+import { Message } from './Message';
+import { Modal } from './Modal';
+import { ProcessTable } from './ProcessTable';
+import { RecordingFields } from './RecordingFields';
+
+export function ChangeDialog({ agent }: { agent: string }) {
+  const before = useSignal<RecordingDraft | null>(null);
+  const draft = useSignal<RecordingDraft | null>(null);
+  const problem = useSignal('');
+  const choosing = useSignal(false);
+  const busy = useSignal(false);
+  useEffect(() => {
+    void look(agent, false);
+    agentStatus(agent).then(
+      (reply) => (draft.value = before.value = draftOfReply(reply)),
+      (reason: unknown) => (problem.value = reason instanceof Error ? reason.message : String(reason)),
+    );
+  }, [agent]);
+  const edit = (patch: Partial<RecordingDraft>) => draft.value && (draft.value = { ...draft.value, ...patch });
+  const args = before.value && draft.value ? changeArgs(before.value, draft.value) : {};
+  const changed = Object.keys(args).length > 0;
+  const known = capabilitiesFor(agent);
+  const valid = draft.value !== null && isValid(draft.value);
+  const apply = async () => {
+    if (!changed || !valid || busy.value) return;
+    busy.value = true;
+    const done = await changeRecording(agent, args);
+    busy.value = false;
+    if (done) closeDialog();
+  };
+  return (
+    <Modal
+      title="Change the recording"
+      class={choosing.value ? 'process-dialog' : 'settings-dialog change-dialog'}
+      footer={
+        <>
+          <span class="faint">The session goes on; the moment of the change is marked on the time axis.</span>
+          <span class="spacer" />
+          {choosing.value ? (
+            <Button title="Back to rate, events and stacks" onClick={() => (choosing.value = false)}>
+              Done
+            </Button>
+          ) : (
+            <>
+              <Button title="Close" onClick={closeDialog}>
+                Cancel
+              </Button>
+              <Button id="apply-change" kind="primary" title="Record so from now on" disabled={!changed || !valid || busy.value} onClick={() => void apply()}>
+                Apply
+              </Button>
+            </>
+          )}
+        </>
+      }
+    >
+      {!draft.value ? (
+        <Message title={problem.value || 'Asking the agent how it records'} busy={!problem.value} />
+      ) : choosing.value ? (
+        <ProcessTable agent={agent} pid={draft.value.pid} onChoose={(process) => edit({ pid: process.pid, comm: process.comm })} onStart={() => (choosing.value = false)} />
+      ) : (
+        <>
+          <div class="target-row">
+            <div>
+              <h3>Process</h3>
+              <span>
+                {draft.value.comm} ({draft.value.pid})
+              </span>
+              {draft.value.pid !== before.value?.pid && <span class="faint"> instead of {before.value?.comm}</span>}
+            </div>
+            <Button id="other-process" title="Choose another process for the same session" onClick={() => (choosing.value = true)}>
+              Another process
+            </Button>
+          </div>
+          <RecordingFields draft={draft.value} known={known} edit={edit} />
+        </>
+      )}
+    </Modal>
+  );
+}

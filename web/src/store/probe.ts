@@ -1,0 +1,44 @@
+// What works on each agent's machine: from its hello, and anew when a person asks. Kept until the agent goes away.
+import { signal } from '@preact/signals';
+import { capabilitiesOf, type Capabilities } from '../text/capabilities';
+import { agentStatus, reprobe, verifyPid, type PidCheck } from './actions';
+import { agents } from './live';
+
+const probed = signal<ReadonlyMap<string, Capabilities>>(new Map());
+export const probing = signal(false);
+export const probeProblem = signal('');
+
+const keep = (agent: string, found: Capabilities) => (probed.value = new Map(probed.value).set(agent, found));
+const words = (reason: unknown) => (reason instanceof Error ? reason.message : String(reason));
+
+export function capabilitiesFor(agent: string): Capabilities {
+  const known = probed.value.get(agent);
+  if (known) return known;
+  const hello = agents.value.find((entry) => entry.id === agent)?.hello as { capabilities?: unknown } | undefined;
+  return capabilitiesOf(hello?.capabilities);
+}
+
+// As the agent knows it; `anew`: it tries everything again, which it does only while it records nothing.
+export async function look(agent: string, anew: boolean): Promise<void> {
+  probing.value = true;
+  try {
+    keep(agent, anew ? capabilitiesOf(await reprobe(agent)) : capabilitiesOf((await agentStatus(agent))['capabilities']));
+    probeProblem.value = '';
+  } catch (reason) {
+    probeProblem.value = words(reason);
+  }
+  probing.value = false;
+}
+
+// Whether this process may be sampled, and why not.
+export const pidCheck = signal<PidCheck | null>(null);
+export async function checkPid(agent: string, pid: number): Promise<void> {
+  pidCheck.value = null;
+  if (pid <= 0) return;
+  try {
+    const check = await verifyPid(agent, pid);
+    pidCheck.value = check;
+  } catch (reason) {
+    pidCheck.value = { pid, permitted: false, problem: words(reason) };
+  }
+}

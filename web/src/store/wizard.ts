@@ -1,0 +1,75 @@
+// Where a person is in the guide, and what the browser remembers of it.
+import { effect, signal } from '@preact/signals';
+import { after, before, formatRemembered, freshWizard, missing, parseRemembered, reachable, type Step, type WizardState } from '../text/wizard';
+import type { RecordingDraft } from '../text/recording';
+import { startProfiling } from './actions';
+import { applyConfig } from './configDraft';
+import { connectedAgents, streamState } from './live';
+import { sessionList } from './session';
+import { closeDialog, dialog } from './ui';
+import { view } from './view';
+
+const STORAGE = 'flamewire-guide';
+const remembered = parseRemembered(localStorage.getItem(STORAGE));
+
+export const wizard = signal<WizardState>({ ...freshWizard, draft: remembered.draft });
+const remember = () => localStorage.setItem(STORAGE, formatRemembered({ seen: true, draft: wizard.value.draft }));
+
+export const isConnected = () => connectedAgents.value.some((agent) => agent.id === wizard.value.agent);
+export const blocker = () => missing(wizard.value, isConnected());
+
+export function editWizard(patch: Partial<RecordingDraft>): void {
+  wizard.value = { ...wizard.value, draft: { ...wizard.value.draft, ...patch } };
+}
+
+export function chooseAgent(agent: string): void {
+  if (agent === wizard.value.agent) return;
+  wizard.value = { ...wizard.value, agent, draft: { ...wizard.value.draft, pid: 0, comm: '' } };
+}
+
+export function goTo(step: Step): void {
+  if (reachable(step, wizard.value, isConnected())) wizard.value = { ...wizard.value, step };
+}
+
+export async function next(): Promise<void> {
+  const { step } = wizard.value;
+  if (blocker() || (step === 'files' && !(await applyConfig()))) return;
+  goTo(after(step));
+}
+export const back = () => goTo(before(wizard.value.step));
+
+export async function finish(): Promise<boolean> {
+  if (blocker()) return false;
+  const done = await startProfiling(wizard.value.agent, wizard.value.draft);
+  if (!done) return false;
+  remember();
+  wizard.value = { ...wizard.value, step: 'connect', draft: { ...wizard.value.draft, pid: 0, comm: '' } };
+  closeDialog();
+  return true;
+}
+
+// The only agent needs no choice, and one that went away is none.
+effect(() => {
+  const here = connectedAgents.value;
+  const { agent } = wizard.peek();
+  if (here.some((entry) => entry.id === agent)) return;
+  const idle = here.find((entry) => entry.state === 'idle') ?? here[0];
+  chooseAgent(idle?.id ?? '');
+});
+
+// The first time that somebody looks at a server without a session, unless the address asks for something.
+let offered = remembered.seen;
+effect(() => {
+  if (offered || streamState.value !== 'open' || !sessionList.data.value) return;
+  offered = true;
+  if (sessionList.data.value.total > 0 || view.peek().session || view.peek().tab !== 'flame' || dialog.peek().kind !== 'none') return;
+  dialog.value = { kind: 'wizard' };
+});
+
+// Closed in whatever way, it does not come again by itself.
+let open = false;
+effect(() => {
+  const now = dialog.value.kind === 'wizard';
+  if (open && !now) remember();
+  open = now;
+});

@@ -1,0 +1,85 @@
+// The guide's steps, what is sent of its form, and how what works on a machine is told.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isLoopback, parseAddress } from '../src/text/address';
+import { capabilitiesOf, findingLines, ordered, type Finding } from '../src/text/capabilities';
+import { changeArgs, draftOfReply, draftOfStored, isValid, problemOf, startArgs, usualDraft } from '../src/text/recording';
+import { after, before, formatRemembered, freshWizard, missing, parseRemembered, reachable, steps } from '../src/text/wizard';
+
+test('addresses', () => {
+  assert.deepEqual(parseAddress('board.local'), { host: 'board.local', port: 9999 });
+  assert.deepEqual(parseAddress(' 10.0.0.7:81 '), { host: '10.0.0.7', port: 81 });
+  assert.deepEqual(parseAddress('[::1]:5'), { host: '::1', port: 5 });
+  for (const wrong of ['', ':5', 'a b', 'http://x', 'a:0', 'a:65536', 'a:x']) assert.equal(parseAddress(wrong), null, wrong);
+  assert.deepEqual(['127.0.0.1', '127.1.2.3', '::1', '0.0.0.0', '10.0.0.1'].map(isLoopback), [true, true, true, false, false]);
+});
+
+test('start says all, dwarf its stack, a change only what changes', () => {
+  const draft = { ...usualDraft, pid: 7, comm: 'demo' };
+  assert.deepEqual(startArgs(draft), { pid: 7, frequency: 99, unwind: 'auto' });
+  assert.deepEqual(startArgs({ ...draft, unwind: 'dwarf', stackKib: 64, events: ['cpu-clock'], kernel: false }), {
+    pid: 7, frequency: 99, unwind: 'dwarf', stack_size: 65528, events: ['cpu-clock'], kernel: false,
+  });
+  assert.deepEqual(changeArgs(draft, draft), {});
+  assert.deepEqual(changeArgs(draft, { ...draft, pid: 8, frequency: 499, stackKib: 8 }), { pid: 8, frequency: 499, stack_size: 8192 });
+  assert.deepEqual(changeArgs(draft, { ...draft, pid: 0, events: [] }), {});
+});
+
+test('a draft of a reply, and one that the browser kept', () => {
+  const draft = draftOfReply({ pid: 42, target: 'pid 42 (a (b))', frequency: 199, events: ['cycles'], unwind: 'dwarf', stack_size: 65528, kernel: false });
+  assert.deepEqual(draft, { pid: 42, comm: 'a (b)', frequency: 199, events: ['cycles'], unwind: 'dwarf', stackKib: 64, kernel: false });
+  assert.deepEqual(draftOfReply({}), usualDraft);
+  for (const broken of [null, 5, [], { frequency: 'x' }, { frequency: -1 }, { stackKib: 1e9 }, { events: [5] }]) assert.deepEqual(draftOfStored(broken), usualDraft);
+  assert.equal(draftOfStored({ frequency: 499, pid: 5 }).pid, 0);
+});
+
+test('what is wrong with a form', () => {
+  assert.equal(problemOf(usualDraft), '');
+  assert.match(problemOf({ ...usualDraft, frequency: 0 }), /whole number/);
+  assert.match(problemOf({ ...usualDraft, frequency: 1.5 }), /whole number/);
+  assert.match(problemOf({ ...usualDraft, stackKib: 65 }), /KiB/);
+  assert.match(problemOf({ ...usualDraft, frequency: 5000 }, 4000), /4000/);
+  assert.equal(isValid({ ...usualDraft, frequency: 5000 }), true);
+});
+
+test('steps follow each other, and none is reached without what it needs', () => {
+  assert.equal(after('connect'), 'process');
+  assert.equal(after('start'), 'start');
+  assert.equal(before('connect'), 'connect');
+  const alone = freshWizard;
+  assert.deepEqual(steps.filter((step) => reachable(step, alone, false)), ['connect']);
+  assert.match(missing(alone, false), /agent/);
+  const connected = { ...freshWizard, agent: 'a' };
+  assert.deepEqual(steps.filter((step) => reachable(step, connected, true)), ['connect', 'process']);
+  assert.equal(missing(connected, true), '');
+  assert.match(missing({ ...connected, step: 'process' }, true), /process/);
+  const chosen = { ...connected, draft: { ...usualDraft, pid: 5 } };
+  assert.deepEqual(steps.filter((step) => reachable(step, chosen, true)), [...steps]);
+  // The agent went away: back, but not on.
+  assert.deepEqual(steps.filter((step) => reachable(step, { ...chosen, step: 'check' }, false)), ['connect', 'process', 'check']);
+});
+
+test('what the browser remembers', () => {
+  const draft = { ...usualDraft, pid: 9, comm: 'x', frequency: 499 };
+  const kept = parseRemembered(formatRemembered({ seen: true, draft }));
+  assert.deepEqual(kept, { seen: true, draft: { ...draft, pid: 0, comm: '' } });
+  for (const broken of [null, '', '{', '5', '[]', '{"seen":"yes"}']) assert.deepEqual(parseRemembered(broken), { seen: false, draft: usualDraft });
+});
+
+const finding = (patch: Partial<Finding>): Finding => ({ code: 'event', name: '', works: false, text: 't', remedy: '', ...patch });
+
+test('events that fail alike are one line; what has a remedy comes first', () => {
+  const lines = findingLines([
+    finding({ code: 'perf-events', works: true, text: 'fine' }),
+    finding({ name: 'cycles', text: 'this CPU or kernel has no event cycles' }),
+    finding({ name: 'instructions', text: 'this CPU or kernel has no event instructions' }),
+    finding({ code: 'kernel-samples', text: 'no kernel', remedy: 'sysctl -w x=1' }),
+  ]);
+  assert.deepEqual(
+    ordered(lines).map((line) => line.text),
+    ['no kernel', 'this CPU or kernel has no event cycles, instructions', 'fine'],
+  );
+  const known = capabilitiesOf({ record_events: ['a', 5], unwind_modes: ['fp'], max_frequency: 1000, perf_events: false, findings: [null, { code: 'x', text: 'y', works: 'no' }] });
+  assert.deepEqual(known, { events: ['a'], unwind: ['fp'], findings: [finding({ code: 'x', text: 'y' })], perf: false, maxFrequency: 1000, pmus: [] });
+  assert.deepEqual(capabilitiesOf(undefined).events, []);
+});
