@@ -1,4 +1,4 @@
-// Bundles the UI into dist/: index.html, app.js, app.css, favicon.svg. `--out DIR` elsewhere, `--watch` rebuilds on change.
+// Bundles the UI into dist/: index.html, app.js with its parts, app.css, favicon.svg. `--out DIR` elsewhere, `--watch` rebuilds on change.
 // licences.txt beside dist/ has the licences of the packages that are in the bundle.
 import { build, context } from 'esbuild';
 import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
@@ -14,6 +14,9 @@ const options = {
   entryPoints: { app: join(here, 'src/main.tsx') },
   outdir: out,
   bundle: true,
+  // What the first view does not need (the source editor, its grammars) is loaded later.
+  splitting: true,
+  chunkNames: 'part-[name]-[hash]',
   format: 'esm',
   target: ['es2022', 'chrome105', 'firefox110', 'safari16'],
   minify: !watch,

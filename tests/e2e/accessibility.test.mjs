@@ -46,7 +46,11 @@ const views = [
   ['functions, grouped', of('functions', '&group=module'), (page) => page.locator('.group-row').first().waitFor()],
   ['callers, to be chosen', of('callers'), (page) => page.locator('.chooser button').first().waitFor()],
   ['callers', of('callers'), (page) => page.locator('.chooser button').first().click().then(() => page.waitForFunction(() => window.__flamewire.halves().every((half) => half.length > 0)))],
-  ['source', of('source', '&file=/build/city/traffic.cc'), (page) => page.locator('.source-row[data-line="9"]').waitFor()],
+  ['source', of('source', '&file=/build/city/traffic.cc'), async (page) => {
+    await page.locator('.source-line[data-line="9"]').waitFor();
+    await page.locator('.assembly-row[data-address="1020"]').waitFor();
+  }],
+  ['code that is not here', of('source', '&file=/build/city/traffic.cc&code=irq_work'), (page) => page.getByText("give the target's own vmlinux").waitFor()],
   ['threads', of('threads'), (page) => page.locator('.thread-row:not(.row-head)').first().waitFor()],
   ['counters', of('counters'), (page) => page.locator('[data-counter]').first().waitFor()],
   ['sessions', '#sessions', (page) => page.locator('.sessions tbody tr').first().waitFor()],

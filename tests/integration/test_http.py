@@ -17,6 +17,8 @@ def views(server, session, **parameters):
         server.get(path, session=session)
     # And this in test_shapes.py.
     server.get("/api/callers", session=session, function=next((row["name"] for row in functions["functions"]), "none"), **parameters)
+    # And this in test_code.py.
+    server.get("/api/disasm", session=session, function=next((row["name"] for row in functions["functions"]), "none"), **parameters)
     return graph, functions, threads, timeline
 
 

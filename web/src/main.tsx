@@ -13,6 +13,7 @@ import './styles/flame.css';
 import './styles/tables.css';
 import './styles/overlays.css';
 import './styles/callers.css';
+import './styles/code.css';
 
 startStream();
 void refreshOverview();

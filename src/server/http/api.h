@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "server/http/counter_answers.h"
+#include "server/http/disasm_answers.h"
 #include "server/http/health_answers.h"
 #include "server/http/profile_answers.h"
 #include "server/http/request.h"

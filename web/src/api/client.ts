@@ -2,10 +2,12 @@
 import type {
   Agent,
   Callers,
+  CodeParams,
   CommandName,
   Config,
   ConfigPatch,
   Counters,
+  Disassembly,
   ErrorBody,
   FlameGraph,
   Functions,
@@ -125,6 +127,7 @@ export const api = {
   sourceFiles: (v: ViewParams, signal?: AbortSignal) => call<SourceFiles>(`/api/source-files${query(view(v))}`, { signal }),
   source: (v: ViewParams, file: string, signal?: AbortSignal) =>
     call<Source>(`/api/source${query({ ...view(v), file })}`, { signal }),
+  disassembly: (v: ViewParams, wanted: CodeParams, signal?: AbortSignal) => call<Disassembly>(`/api/disasm${query({ ...view(v), ...wanted })}`, { signal }),
   config: (signal?: AbortSignal) => call<Config>('/api/config', { signal }),
   patchConfig: (patch: ConfigPatch) => send<Config>('PATCH', '/api/config', patch),
   connectAgent: (host: string, port: number) =>

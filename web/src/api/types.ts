@@ -27,6 +27,9 @@ export type CounterGroup = Counters['groups'][number];
 export type Counter = CounterGroup['counters'][number];
 export type Source = Schemas['Source'];
 export type SourceLine = Schemas['SourceLine'];
+export type InlinedCall = Schemas['InlinedCall'];
+export type Disassembly = Schemas['Disassembly'];
+export type CodeCopy = Disassembly['copies'][number];
 export type Config = Schemas['Config'];
 export type Kind = Schemas['Kind'];
 export type ErrorBody = Schemas['Error']['error'];
@@ -81,6 +84,9 @@ export interface ViewParams {
   pid?: readonly number[];
   tid?: readonly number[];
 }
+
+// Whose machine code is asked for: of a function, or of what is at a line.
+export type CodeParams = ({ function: string; module: string } | { file: string; line: number }) & { at: number | null; from: number | null };
 
 // How a call tree is made of the stacks.
 export interface ShapeParams {
