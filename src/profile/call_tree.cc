@@ -11,32 +11,6 @@ namespace {
 
 constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
-// An entry of a path: "name", or "name\x1ekind\x1emodule", or that and "\x1eplace".
-struct Entry {
-    std::string_view name, kind, module, place;
-    bool qualified = false;
-};
-Entry parse_entry(std::string_view text) {
-    Entry entry;
-    std::string_view* const parts[] = {&entry.name, &entry.kind, &entry.module, &entry.place};
-    for (std::string_view* part : parts) {
-        const std::size_t end = text.find('\x1e');
-        *part = text.substr(0, end);
-        if (end == std::string_view::npos) break;
-        entry.qualified = true;
-        text.remove_prefix(end + 1);
-    }
-    return entry;
-}
-
-bool is_exactly(const Store::Tables& tables, const Labels& labels, std::uint32_t label, const Entry& entry) {
-    const Function function = labels.shown(label);
-    const std::uint64_t address = labels.address(label);
-    return fmt::format_int(static_cast<unsigned>(function.kind)).str() == entry.kind &&
-           tables.strings[function.module] == entry.module &&
-           (entry.place.empty() || fmt::format_int(address != 0 ? address : function.line).str() == entry.place);
-}
-
 // Which nodes stay. A child is never heavier than its parent and has a larger index, so keeping the first of an order
 // by (weight descending, index) keeps every parent of what it keeps.
 class Pruning {
@@ -117,18 +91,42 @@ void emit(const Shape& shape, std::uint32_t root, const Pruning& pruning, const 
 
 }  // namespace
 
+PathEntry parse_path_entry(std::string_view text) {
+    PathEntry entry;
+    std::string_view* const parts[] = {&entry.name, &entry.kind, &entry.module, &entry.place};
+    for (std::string_view* part : parts) {
+        const std::size_t end = text.find('\x1e');
+        *part = text.substr(0, end);
+        if (end == std::string_view::npos) break;
+        entry.qualified = true;
+        text.remove_prefix(end + 1);
+    }
+    return entry;
+}
+
+bool is_exactly(const PathEntry& entry, FrameKind kind, std::string_view module, std::uint64_t place) {
+    return fmt::format_int(static_cast<unsigned>(kind)).str() == entry.kind && module == entry.module &&
+           (entry.place.empty() || fmt::format_int(place).str() == entry.place);
+}
+
 std::optional<std::uint32_t> find_path(const Store::Tables& tables, const Shape& shape,
                                        std::span<const std::string> path, const Measure& measure) {
     const TouchedTree& tree = shape.tree;
     std::uint32_t at = 0;
     for (const std::string& text : path) {
-        const Entry entry = parse_entry(text);
+        const PathEntry entry = parse_path_entry(text);
+        const auto fits = [&](std::uint32_t label) {
+            const Function function = shape.labels.shown(label);
+            const std::uint64_t address = shape.labels.address(label);
+            return is_exactly(entry, function.kind, tables.strings[function.module],
+                              address != 0 ? address : function.line);
+        };
         const StringId id = tables.strings.find(entry.name);
         if (id == 0) return std::nullopt;
         std::uint32_t best = 0;
         for (std::uint32_t child = tree.first_child[at]; child != 0; child = tree.next_sibling[child]) {
             if (tables.functions[shape.labels.function(tree.node[child])].name != id) continue;
-            if (entry.qualified && is_exactly(tables, shape.labels, tree.node[child], entry)) {
+            if (entry.qualified && fits(tree.node[child])) {
                 best = child;
                 break;
             }

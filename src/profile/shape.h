@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "profile/accumulate.h"
@@ -91,6 +92,15 @@ private:
     Trie trie_;
     std::vector<Weight> self_{1}, beyond_{1};
 };
+
+// An entry of a path (see TreeOptions::path).
+struct PathEntry {
+    std::string_view name, kind, module, place;
+    bool qualified = false;  // more than the name was given
+};
+PathEntry parse_path_entry(std::string_view text);
+// What a qualified entry says besides the name; `place` is the address, or the line when there is none.
+bool is_exactly(const PathEntry& entry, FrameKind kind, std::string_view module, std::uint64_t place);
 
 // The node that a path leads to (see TreeOptions::path), nothing when the tree has none.
 std::optional<std::uint32_t> find_path(const Store::Tables& tables, const Shape& shape,

@@ -44,6 +44,10 @@ const views = [
   ['export', of('flame'), (page) => settled(page).then(() => page.click('#export-menu'))],
   ['functions', of('functions'), (page) => page.locator('.function-row:not(.row-head)').first().waitFor()],
   ['functions, grouped', of('functions', '&group=module'), (page) => page.locator('.group-row').first().waitFor()],
+  ['flame graph of two sides', of('flame', `&base=${SESSION}-1`), (page) => page.locator('#legend-changes').waitFor()],
+  ['colours of changes', of('flame', `&base=${SESSION}-1&contrast=orange-purple`), (page) => page.locator('#legend-changes').waitFor().then(() => page.click('#shape-menu'))],
+  ['functions of two sides', of('functions', `&base=${SESSION}-1`), (page) => page.locator('.diff-row:not(.row-head)').first().waitFor()],
+  ['what to compare with', of('flame'), (page) => settled(page).then(() => page.click('#compare-menu'))],
   ['callers, to be chosen', of('callers'), (page) => page.locator('.chooser button').first().waitFor()],
   ['callers', of('callers'), (page) => page.locator('.chooser button').first().click().then(() => page.waitForFunction(() => window.__flamewire.halves().every((half) => half.length > 0)))],
   ['source', of('source', '&file=/build/city/traffic.cc'), async (page) => {
@@ -53,6 +57,8 @@ const views = [
   ['code that is not here', of('source', '&file=/build/city/traffic.cc&code=irq_work'), (page) => page.getByText("give the target's own vmlinux").waitFor()],
   ['threads', of('threads'), (page) => page.locator('.thread-row:not(.row-head)').first().waitFor()],
   ['counters', of('counters'), (page) => page.locator('[data-counter]').first().waitFor()],
+  ['modules', of('modules'), (page) => page.locator('.module-row').first().waitFor()],
+  ['modules, one in full', of('modules', '&about=libcity.so@5566'), (page) => page.locator('.module-detail').waitFor()],
   ['sessions', '#sessions', (page) => page.locator('.sessions tbody tr').first().waitFor()],
   ['help', of('flame'), (page) => settled(page).then(() => page.keyboard.press('?')).then(() => page.locator('.help-dialog').waitFor())],
 ];

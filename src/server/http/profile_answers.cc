@@ -29,6 +29,36 @@ std::vector<std::string> split(std::string_view text, char separator) {
     return parts;
 }
 
+void write_thread(JsonWriter& json, const profile::Store& store, const profile::ThreadRow& row, std::uint64_t whole) {
+    const profile::Thread& thread = store.threads()[row.thread];
+    json.object();
+    json.member("tid", thread.tid);
+    json.member("pid", thread.pid);
+    json.member("comm", thread.comm);
+    json.member("samples", row.weight.samples);
+    json.member("weight", row.weight.weight);
+    json.member("percent", percent(row.weight.weight, whole));
+    json.member("top_function", row.top.empty() ? std::string_view{} : store.string(row.top.front().function.name));
+    json.list("top_functions", row.top, [&](const profile::ThreadRow::Top& top) {
+        json.object();
+        json.member("name", store.string(top.function.name));
+        json.member("samples", top.self.samples);
+        json.member("weight", top.self.weight);
+        json.member("percent", percent(top.self.weight, row.weight.weight));
+        json.end_object();
+    });
+    json.end_object();
+}
+
+// What the view counts, without a tree.
+profile::Weight view_total(const profile::Store& store, const View& view) {
+    profile::Weight total;
+    for (const profile::Weight& slice : profile::histogram(store, view.filter, 1)) total += slice;
+    return total;
+}
+
+}  // namespace
+
 Result<profile::TreeOptions> tree_options(const Request& request) {
     profile::TreeOptions options;
     options.min_share = default_min_share;
@@ -61,36 +91,6 @@ Result<profile::TreeOptions> tree_options(const Request& request) {
     options.collapse_recursion = recursion == "collapse";
     return options;
 }
-
-void write_thread(JsonWriter& json, const profile::Store& store, const profile::ThreadRow& row, std::uint64_t whole) {
-    const profile::Thread& thread = store.threads()[row.thread];
-    json.object();
-    json.member("tid", thread.tid);
-    json.member("pid", thread.pid);
-    json.member("comm", thread.comm);
-    json.member("samples", row.weight.samples);
-    json.member("weight", row.weight.weight);
-    json.member("percent", percent(row.weight.weight, whole));
-    json.member("top_function", row.top.empty() ? std::string_view{} : store.string(row.top.front().function.name));
-    json.list("top_functions", row.top, [&](const profile::ThreadRow::Top& top) {
-        json.object();
-        json.member("name", store.string(top.function.name));
-        json.member("samples", top.self.samples);
-        json.member("weight", top.self.weight);
-        json.member("percent", percent(top.self.weight, row.weight.weight));
-        json.end_object();
-    });
-    json.end_object();
-}
-
-// What the view counts, without a tree.
-profile::Weight view_total(const profile::Store& store, const View& view) {
-    profile::Weight total;
-    for (const profile::Weight& slice : profile::histogram(store, view.filter, 1)) total += slice;
-    return total;
-}
-
-}  // namespace
 
 Answer flamegraph_answer(const Session& session, const Request& request) {
     const auto options = tree_options(request);
@@ -196,10 +196,14 @@ Answer export_session_answer(const Session& session, const Request& request) {
     const std::string_view format = request.parameter("format");
     const bool collapsed = format.empty() || format == "collapsed";
     if (!collapsed && format != "json")
-        return error_answer(400, "validation", fmt::format("format is collapsed or json, not {:.40}", format));
+        return error_answer(400, "validation", fmt::format("format is collapsed, json or html, not {:.40}", format));
+    const std::string_view value = request.parameter("value");
+    if (!value.empty() && value != "samples" && value != "weight")
+        return error_answer(400, "validation", fmt::format("value is samples or weight, not {:.40}", value));
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead&) {
         if (collapsed)
-            return download("text/plain; charset=utf-8", profile::collapsed(store, view.filter),
+            return download("text/plain; charset=utf-8",
+                            profile::collapsed(store, view.filter, {.weights = value == "weight"}),
                             fmt::format("flamewire-{}-{}.collapsed", session.id(), view.event_name));
         // A whole session unless one event is asked for.
         profile::Filter filter = view.filter;

@@ -2,11 +2,15 @@
 // request; errors come back as answers of the one error shape.
 #pragma once
 
+#include "profile/query.h"
 #include "server/http/request.h"
 #include "server/session/session.h"
 #include "server/source/source_lookup.h"
 
 namespace flamewire::server {
+
+// How a call tree is asked for: min_share path hide order merge recursion.
+Result<profile::TreeOptions> tree_options(const Request& request);
 
 Answer flamegraph_answer(const Session& session, const Request& request);
 // function=NAME, module=MODULE (any, when it is not given)

@@ -68,14 +68,17 @@ Result<Breakdown> parse_breakdown(std::string_view text) {
     return fail(ErrorCode::invalid, "by is total, thread or cpu");
 }
 
-Result<ViewParameters> parse_view(const Request& request) {
+Result<ViewParameters> parse_view(const Request& request, std::string_view prefix) {
+    const auto name = [&](std::string_view of) { return std::string(prefix) + std::string(of); };
+    const std::string start = name("start"), end = name("end"), pid = name("pid"), tid = name("tid");
     ViewParameters view;
     view.event = std::string(request.parameter("event"));
-    if (const auto text = request.parameter("start"); !text.empty()) view.start_ms = TRY(parse_number("start", text));
-    if (const auto text = request.parameter("end"); !text.empty()) view.end_ms = TRY(parse_number("end", text));
-    if (view.end_ms && *view.end_ms < view.start_ms) return fail(ErrorCode::invalid, "end is before start");
-    view.pids = TRY(parse_ids("pid", request.parameter("pid")));
-    view.tids = TRY(parse_ids("tid", request.parameter("tid")));
+    if (const auto text = request.parameter(start); !text.empty()) view.start_ms = TRY(parse_number(start, text));
+    if (const auto text = request.parameter(end); !text.empty()) view.end_ms = TRY(parse_number(end, text));
+    if (view.end_ms && *view.end_ms < view.start_ms)
+        return fail(ErrorCode::invalid, fmt::format("{} is before {}", end, start));
+    view.pids = TRY(parse_ids(pid, request.parameter(pid)));
+    view.tids = TRY(parse_ids(tid, request.parameter(tid)));
     return view;
 }
 

@@ -15,8 +15,9 @@ struct ViewParameters {
     std::optional<double> end_ms;
     std::vector<std::uint32_t> pids, tids;
 };
-// invalid with a sentence that names the parameter.
-Result<ViewParameters> parse_view(const Request& request);
+// invalid with a sentence that names the parameter. `prefix` stands before the names of start, end, pid and tid: the
+// baseline of a comparison has "base_".
+Result<ViewParameters> parse_view(const Request& request, std::string_view prefix = "");
 
 // The same against a store: event found, times absolute.
 struct View {

@@ -1,6 +1,8 @@
 // The HTTP side of the server, one function an endpoint. Nothing else in the UI calls fetch.
+import { answerOf, isSaved, NotSaved, savedAnswers } from './saved';
 import type {
   Agent,
+  BaselineParams,
   Callers,
   CodeParams,
   CommandName,
@@ -8,11 +10,15 @@ import type {
   ConfigPatch,
   Counters,
   Disassembly,
+  Diff,
   ErrorBody,
   FlameGraph,
+  FunctionDiffs,
   Functions,
   Health,
   HealthFrame,
+  Module,
+  Modules,
   Reply,
   Session,
   SessionList,
@@ -22,6 +28,7 @@ import type {
   Status,
   ThreadSummary,
   Timeline,
+  Upload,
   ViewParams,
 } from './types';
 
@@ -58,7 +65,22 @@ export function query(params: Record<string, Param>): string {
   return text ? `?${text}` : '';
 }
 
+// A page that is one file answers itself.
+async function callSaved<T>(path: string, init: RequestInit): Promise<T> {
+  const { pathname, searchParams } = new URL(path, 'http://file');
+  try {
+    if (init.method) throw new NotSaved('this needs the server');
+    const answer = answerOf(await savedAnswers(), decodeURIComponent(pathname), searchParams);
+    if (answer === null) throw new ApiError(404, { code: 'not_found', message: 'No stack of this view contains it.' });
+    return answer as T;
+  } catch (error) {
+    if (error instanceof NotSaved) throw new ApiError(501, { code: 'not_saved', message: `Not in this file: ${error.message}.` });
+    throw error;
+  }
+}
+
 async function call<T>(path: string, init: RequestInit = {}): Promise<T> {
+  if (isSaved) return callSaved<T>(path, init);
   let response: Response;
   try {
     response = await fetch(path, { cache: 'no-store', ...init });
@@ -97,6 +119,15 @@ const view = (v: ViewParams): Record<string, Param> => ({
   tid: v.tid,
 });
 
+const baseline = (b: BaselineParams): Record<string, Param> => ({
+  base_session: b.session,
+  base_start: b.start,
+  base_end: b.end,
+  base_pid: b.pid,
+  base_tid: b.tid,
+  normalise: b.normalise === 'total' ? '' : b.normalise,
+});
+
 const treeShape = (shape: ShapeParams): Record<string, Param> => ({
   order: shape.inverted ? 'bottom-up' : '',
   merge: shape.merge === 'function' ? '' : shape.merge,
@@ -112,6 +143,10 @@ export const api = {
   deleteSession: (id: string) => send<{ ok: boolean }>('DELETE', `/api/sessions/${encodeURIComponent(id)}`),
   flamegraph: (v: ViewParams, shape: ShapeParams, path: readonly string[], signal?: AbortSignal) =>
     call<FlameGraph>(`/api/flamegraph${query({ ...view(v), ...treeShape(shape), path: path.join(PATH_SEPARATOR) })}`, { signal }),
+  diff: (v: ViewParams, b: BaselineParams, shape: ShapeParams, path: readonly string[], signal?: AbortSignal) =>
+    call<Diff>(`/api/diff${query({ ...view(v), ...baseline(b), ...treeShape(shape), path: path.join(PATH_SEPARATOR) })}`, { signal }),
+  functionDiffs: (v: ViewParams, b: BaselineParams, signal?: AbortSignal) =>
+    call<FunctionDiffs>(`/api/diff/functions${query({ ...view(v), ...baseline(b) })}`, { signal }),
   callers: (v: ViewParams, shape: ShapeParams, name: string, module: string, signal?: AbortSignal) =>
     call<Callers>(`/api/callers${query({ ...view(v), ...treeShape({ ...shape, inverted: false, hidden: [] }), function: name, module })}`, { signal }),
   functions: (v: ViewParams, signal?: AbortSignal) => call<Functions>(`/api/functions${query(view(v))}`, { signal }),
@@ -128,6 +163,13 @@ export const api = {
   source: (v: ViewParams, file: string, signal?: AbortSignal) =>
     call<Source>(`/api/source${query({ ...view(v), file })}`, { signal }),
   disassembly: (v: ViewParams, wanted: CodeParams, signal?: AbortSignal) => call<Disassembly>(`/api/disasm${query({ ...view(v), ...wanted })}`, { signal }),
+  modules: (v: ViewParams, signal?: AbortSignal) => call<Modules>(`/api/modules${query(view(v))}`, { signal }),
+  giveModule: (session: string, file: { path: string; build_id: string; file?: string; upload?: string }) =>
+    send<{ module: Module }>('POST', `/api/modules${query({ session })}`, file),
+  upload: (id: string, signal?: AbortSignal) => call<Upload>(`/api/uploads/${id}`, { signal }),
+  sendSlice: (id: string, offset: number, size: number, body: Blob, signal?: AbortSignal) =>
+    call<Upload>(`/api/uploads/${id}${query({ offset, size })}`, { method: 'PUT', headers: { 'content-type': 'application/octet-stream' }, body, signal }),
+  dropUpload: (id: string) => send<{ ok: boolean }>('DELETE', `/api/uploads/${id}`),
   config: (signal?: AbortSignal) => call<Config>('/api/config', { signal }),
   patchConfig: (patch: ConfigPatch) => send<Config>('PATCH', '/api/config', patch),
   connectAgent: (host: string, port: number) =>
@@ -142,4 +184,7 @@ export const download = {
   svg: (v: ViewParams) => `/api/export/flamegraph${query(view(v))}`,
   session: (id: string, format: 'collapsed' | 'json', v: ViewParams = {}) =>
     `/api/export/session/${encodeURIComponent(id)}${query({ ...view({ ...v, session: undefined }), format })}`,
+  // `page`: the state of the page as its address has it.
+  page: (id: string, v: ViewParams = {}, page = '') =>
+    `/api/export/session/${encodeURIComponent(id)}${query({ ...view({ ...v, session: undefined }), format: 'html', page })}`,
 };

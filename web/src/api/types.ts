@@ -8,6 +8,11 @@ export type EventInfo = Schemas['EventInfo'];
 export type Loss = Schemas['Loss'];
 export type Notice = Schemas['Notice'];
 export type Module = Schemas['Module'];
+export type ModuleState = Schemas['ModuleState'];
+export type FoundBy = Schemas['FoundBy'];
+export type Modules = Schemas['Modules'];
+export type ModuleRow = Modules['modules'][number];
+export type Upload = Schemas['Upload'];
 export type ModuleFetch = Schemas['ModuleFetch'];
 export type UnwindMode = Schemas['UnwindMode'];
 export type UnwindProcess = Schemas['UnwindProcess'];
@@ -17,6 +22,9 @@ export type FlameGraph = Schemas['FlameGraph'];
 export type Functions = Schemas['Functions'];
 export type FunctionRow = Functions['functions'][number];
 export type Callers = Schemas['Callers'];
+export type Diff = Schemas['Diff'];
+export type FunctionDiffs = Schemas['FunctionDiffs'];
+export type FunctionDiff = Schemas['FunctionDiff'];
 export type Neighbour = Schemas['Neighbour'];
 export type ThreadSummary = Schemas['ThreadSummary'];
 export type ThreadRow = ThreadSummary['threads'][number];
@@ -31,6 +39,9 @@ export type InlinedCall = Schemas['InlinedCall'];
 export type Disassembly = Schemas['Disassembly'];
 export type CodeCopy = Disassembly['copies'][number];
 export type Config = Schemas['Config'];
+export type Browse = Schemas['Browse'];
+export type BrowseEntry = Browse['entries'][number];
+export type Dial = Schemas['Dial'];
 export type Kind = Schemas['Kind'];
 export type ErrorBody = Schemas['Error']['error'];
 
@@ -87,6 +98,15 @@ export interface ViewParams {
 
 // Whose machine code is asked for: of a function, or of what is at a line.
 export type CodeParams = ({ function: string; module: string } | { file: string; line: number }) & { at: number | null; from: number | null };
+// What a view is compared with, and how.
+export interface BaselineParams {
+  session: string;
+  start: number | null;
+  end: number | null;
+  pid: readonly number[];
+  tid: readonly number[];
+  normalise: 'total' | 'time';
+}
 
 // How a call tree is made of the stacks.
 export interface ShapeParams {

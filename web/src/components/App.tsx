@@ -1,16 +1,20 @@
 // The page: header, notices, time axis, tabs with the chosen view, status bar.
 import { streamState } from '../store/live';
+import { comparing } from '../store/compare';
 import { currentId, session, sessionError, sessionList } from '../store/session';
 import { openTab, tab } from '../store/view';
 import { Button } from './Button';
 import { CallersView } from './CallersView';
 import { CountersView } from './CountersView';
 import { Dialogs } from './Dialogs';
+import { DiffFunctionsView } from './DiffFunctionsView';
 import { FlameView } from './FlameView';
 import { FunctionsView } from './FunctionsView';
 import { Header } from './Header';
 import { Failure, Message } from './Message';
+import { ModulesView } from './ModulesView';
 import { Notices } from './Notices';
+import { PrintHead } from './PrintHead';
 import { SessionsView } from './SessionsView';
 import { SourceView } from './SourceView';
 import { StartScreen } from './StartScreen';
@@ -37,7 +41,7 @@ function View() {
   }
   switch (tab.value) {
     case 'functions':
-      return <FunctionsView />;
+      return comparing.value ? <DiffFunctionsView /> : <FunctionsView />;
     case 'callers':
       return <CallersView />;
     case 'source':
@@ -46,6 +50,8 @@ function View() {
       return <ThreadsView />;
     case 'counters':
       return <CountersView />;
+    case 'modules':
+      return <ModulesView />;
     default:
       return <FlameView />;
   }
@@ -55,6 +61,7 @@ export function App() {
   const hasSession = currentId.value !== '';
   return (
     <div class="page">
+      <PrintHead />
       <Header />
       {streamState.value === 'lost' && (
         <div class="offline" role="alert">

@@ -4,6 +4,7 @@ import { threads } from '../store/data';
 import { event, session } from '../store/session';
 import { openTab, setView, view } from '../store/view';
 import { duration } from '../text/format';
+import { CompareMenu } from './CompareMenu';
 import { Icon } from './Icon';
 
 function Chip({ label, onClear, onClick }: { label: ComponentChildren; onClear: () => void; onClick?: () => void }) {
@@ -73,6 +74,7 @@ export function FilterBar() {
           onClear={() => setView({ start: null, end: null })}
         />
       )}
+      <CompareMenu />
     </div>
   );
 }

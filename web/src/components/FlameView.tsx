@@ -1,12 +1,15 @@
 // The flame graph's tab: search, what it found, the way to the zoomed frame, and the picture.
-import { flame, frozen } from '../store/data';
+import { baselineKey, flame, frozen } from '../store/data';
 import { mainFrames, matches, pattern, setSearch, tree, walk, walkedMatch, zoomTarget } from '../store/flame';
+import { comparing, dropBaseline } from '../store/compare';
 import { isLive } from '../store/session';
 import { isFiltered, search, setShape, setView, view, zoom } from '../store/view';
+import { changeText } from '../text/diff';
 import { count, percent, weight } from '../text/format';
 import { Breadcrumbs } from './Breadcrumbs';
 import { Button } from './Button';
 import { Choice } from './Choice';
+import { NormaliseChoice, WidthChoice } from './DiffBar';
 import { ExportMenu } from './ExportMenu';
 import { FlameCanvas } from './FlameCanvas';
 import { Legend } from './Legend';
@@ -82,7 +85,18 @@ function Toolbar() {
 export function FlameView() {
   const shown = tree.value;
   const error = flame.error.value;
-  if (!shown || shown.total[0] === 0) {
+  // What is there is a comparison with something else, or none.
+  if (error && comparing.value && flame.data.value?.baseline !== baselineKey.value) {
+    return (
+      <Failure error={error}>
+        <Button title="Show the profile alone again" onClick={dropBaseline}>
+          Compare no longer
+        </Button>
+      </Failure>
+    );
+  }
+  const empty = !shown || (shown.diff ? shown.diff.total[0] === 0 && shown.diff.baseTotal[0] === 0 : shown.total[0] === 0);
+  if (empty) {
     if (error) return <Failure error={error} />;
     if (flame.loading.value) return <Message title="Loading the profile" busy />;
     if (shown && view.value.hidden.length > 0) {
@@ -124,8 +138,11 @@ export function FlameView() {
         {target.found < zoom.value.length && <span class="note">The zoomed frame has no samples here; its nearest caller is shown.</span>}
         {error && <span class="note note-error">Not refreshed: {error.message}</span>}
         <span class="spacer" />
+        {shown.diff && <NormaliseChoice />}
+        {shown.diff && <WidthChoice />}
         <span class="faint" id="flame-total">
           {weight(shown.total[target.node]!, shown.unit)} · {count(shown.samples[target.node]!)} samples
+          {shown.diff && ` · ${changeText(shown.diff.change[target.node]!, shown.diff.normalise, shown.unit)}`}
           {target.node > 0 && ` · ${percent(shown.total[target.node]! / shown.total[0]!)} of all`}
         </span>
       </div>

@@ -6,7 +6,9 @@ import { BoxType } from '../flame/layout';
 import type { Hit } from '../flame/pane';
 import type { FlameTree } from '../flame/tree';
 import { missingCallers } from '../flame/missing';
+import { presence, type TreeDiff } from '../flame/difference';
 import { session } from '../store/session';
+import { changeText } from '../text/diff';
 import { count, percent, weight } from '../text/format';
 import { settingsOf, stoppedWhy, truncationRemedies } from '../text/stacks';
 
@@ -51,6 +53,42 @@ function Incomplete() {
   );
 }
 
+const presenceWords = { both: '', new: 'New: the baseline has none of it.', gone: 'Gone: only the baseline has it.' };
+
+// Of both sides, the view first.
+function Changes({ tree, diff, node, own }: { tree: FlameTree; diff: TreeDiff; node: number; own: string }) {
+  const line = (name: string, view: Float64Array, base: Float64Array, samples: Float64Array, baseSamples: Float64Array, change: Float64Array) => (
+    <tr>
+      <th>{name}</th>
+      <td title={`${count(samples[node]!)} samples`}>{weight(view[node]!, tree.unit)}</td>
+      <td>{percent(diff.total[0]! > 0 ? view[node]! / diff.total[0]! : 0, 2)}</td>
+      <td title={`${count(baseSamples[node]!)} samples`}>{weight(base[node]!, tree.unit)}</td>
+      <td>{percent(diff.baseTotal[0]! > 0 ? base[node]! / diff.baseTotal[0]! : 0, 2)}</td>
+      <td class="strong">{changeText(change[node]!, diff.normalise, tree.unit)}</td>
+    </tr>
+  );
+  const said = presenceWords[presence(diff, node)];
+  return (
+    <>
+      <table class="card-numbers card-changes">
+        <thead>
+          <tr>
+            <th />
+            <th colSpan={2}>Now</th>
+            <th colSpan={2}>Baseline</th>
+            <th>Change</th>
+          </tr>
+        </thead>
+        <tbody>
+          {line('Total', diff.total, diff.baseTotal, diff.samples, diff.baseSamples, diff.change)}
+          {line(own, diff.self, diff.baseSelf, diff.selfSamples, diff.baseSelfSamples, diff.selfChange)}
+        </tbody>
+      </table>
+      {said && <div class="card-parent">{said}</div>}
+    </>
+  );
+}
+
 function Frame({ tree, node, inverted }: { tree: FlameTree; node: number; inverted: boolean }) {
   const all = tree.total[0]!;
   const total = tree.total[node]!;
@@ -69,7 +107,7 @@ function Frame({ tree, node, inverted }: { tree: FlameTree; node: number; invert
         </div>
       )}
       <Place tree={tree} node={node} />
-      <table class="card-numbers">
+      {tree.diff ? <Changes tree={tree} diff={tree.diff} node={node} own={inverted ? 'Begins here' : 'Self'} /> : <table class="card-numbers">
         <tbody>
           <tr>
             <th>Total</th>
@@ -84,8 +122,8 @@ function Frame({ tree, node, inverted }: { tree: FlameTree; node: number; invert
             <td>{count(tree.selfSamples[node]!)} samples</td>
           </tr>
         </tbody>
-      </table>
-      {node > 0 && !missing && <div class="card-parent">{percent(total / parent, 1)} of {inverted ? 'what it calls here' : 'its caller'}</div>}
+      </table>}
+      {node > 0 && !missing && parent > 0 && <div class="card-parent">{percent(total / parent, 1)} of {inverted ? 'what it calls here' : 'its caller'}</div>}
     </>
   );
 }

@@ -1,10 +1,12 @@
 // Which colour means what.
 import type { FlameTree } from '../flame/tree';
 import { heatColour, HEAT_STEPS, kindLabels, kinds, moduleColour } from '../flame/colour';
+import { diffPalette, DIFF_STEPS, type TreeDiff } from '../flame/difference';
 import { hasMissingCallers } from '../flame/missing';
 import { tree } from '../store/flame';
 import { theme } from '../store/theme';
 import { view } from '../store/view';
+import { scaleText } from '../text/diff';
 
 const MOST_MODULES = 4;
 
@@ -22,7 +24,24 @@ const Patch = ({ colour }: { colour: string }) => (
   </svg>
 );
 
+const SHOWN_STEPS = [-8, -4, -1, 0, 1, 4, 8];
+
+function Changes({ diff, unit }: { diff: TreeDiff; unit: string }) {
+  const colours = diffPalette(theme.value, view.value.contrast);
+  const end = scaleText(diff.scale, diff.normalise, unit);
+  return (
+    <li id="legend-changes" title="Change of a frame's total, view less baseline: ▼ shrank, ▲ grew. Between the ends by the root of the change.">
+      ▼ −{end}
+      {SHOWN_STEPS.map((step) => (
+        <Patch key={step} colour={colours[step + DIFF_STEPS]!} />
+      ))}
+      +{end} ▲
+    </li>
+  );
+}
+
 function Colours({ shown }: { shown: FlameTree | null }) {
+  if (shown?.diff) return <Changes diff={shown.diff} unit={shown.unit} />;
   if (view.value.colouring === 'module') {
     return (
       <>

@@ -1,6 +1,8 @@
 // How the flame graph is made and coloured.
 import { setShape, setView, view } from '../store/view';
+import { comparing } from '../store/compare';
 import { Choice } from './Choice';
+import { ContrastChoice } from './DiffBar';
 import { Icon } from './Icon';
 import { Popover } from './Popover';
 
@@ -32,7 +34,7 @@ export function ShapeMenu() {
             onChoose={(choice) => setShape({ collapse: choice === 'collapse' })}
           />
           <h4>Colour</h4>
-          <Choice
+          {comparing.value ? <ContrastChoice /> : <Choice
             label="Colour"
             value={v.colouring}
             options={[
@@ -41,7 +43,7 @@ export function ShapeMenu() {
               { value: 'heat', text: 'Heat', title: 'By own weight' },
             ]}
             onChoose={(colouring) => setView({ colouring })}
-          />
+          />}
         </div>
       )}
     </Popover>

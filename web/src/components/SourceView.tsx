@@ -5,6 +5,7 @@ import { setView, view } from '../store/view';
 import { count } from '../text/format';
 import { Button } from './Button';
 import { DisassemblyView } from './DisassemblyView';
+import { ExportMenu } from './ExportMenu';
 import { FilePicker } from './FilePicker';
 import { Failure, Message } from './Message';
 import { goToHottest, SourceEditor, stepHot } from './SourceEditor';
@@ -12,7 +13,7 @@ import { SourceMissing } from './SourceMissing';
 
 function Body() {
   const data = source.data.value;
-  const error = source.error.value;
+  const error = source.error.value ?? (sourceFiles.data.value || view.value.codeOf ? null : sourceFiles.error.value);
   if (data && data.file === sourceFile.value) return <SourceEditor data={data} />;
   if (error?.body.code === 'not_found' && sourceFile.value) return <SourceMissing key={sourceFile.value} file={sourceFile.value} error={error} />;
   if (error) return <Failure error={error} />;
@@ -57,6 +58,7 @@ export function SourceView() {
         <Button title={split ? 'Show the source alone' : 'Show the machine code beside the source'} pressed={split} onClick={() => setView({ split: !split })}>
           Assembly
         </Button>
+        {data && <ExportMenu />}
       </div>
       <div class={`code-panes ${split ? 'code-split' : ''}`}>
         <div class="code-pane" aria-label="Source">

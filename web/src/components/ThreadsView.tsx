@@ -5,7 +5,9 @@ import { threads } from '../store/data';
 import { setView, view } from '../store/view';
 import { count, percent, weight } from '../text/format';
 import { Button } from './Button';
+import { ExportMenu } from './ExportMenu';
 import { Failure, Message } from './Message';
+import { NotRefreshed } from './NotRefreshed';
 import { Share } from './Share';
 import { VirtualRows } from './VirtualRows';
 
@@ -76,6 +78,7 @@ export function ThreadsView() {
           {chosen.value.size > 0 && `, ${chosen.value.size} chosen`}
         </span>
         <span class="spacer" />
+        <NotRefreshed of={threads} />
         {chosen.value.size > 0 && (
           <>
             <Button icon="flame" title="Show the chosen threads in the flame graph" onClick={() => setView({ tab: 'flame' })}>
@@ -86,6 +89,7 @@ export function ThreadsView() {
             </Button>
           </>
         )}
+        <ExportMenu />
       </div>
       <VirtualRows
         class="threads"

@@ -8,17 +8,20 @@ type Nodes = FlameGraph['nodes'];
 const columns = [
   'parent', 'name', 'module', 'kind', 'file', 'line', 'self', 'total', 'samples', 'self_samples', 'pruned',
 ] as const satisfies readonly (keyof Nodes)[];
+// What nodes have besides in an answer of two sides.
+const baseColumns = ['base_self', 'base_total', 'base_samples', 'base_self_samples'] as const;
+type AllNodes = Nodes & Partial<Record<(typeof baseColumns)[number], number[]>>;
 
 // The nodes along `path` (see path.ts), as far as the tree has them.
 export function nodesAlong(graph: FlameGraph, path: readonly string[], merge: Merge = 'function'): number[] {
-  const { parent, name, kind, module, total } = graph.nodes;
+  const { parent, name, kind, module, total, base_total } = graph.nodes as AllNodes;
   const place = placesOf(graph, merge);
   const look = (node: number) => ({
     name: graph.names[name[node]!]!,
     kind: kind[node]!,
     module: graph.modules[module[node]!] ?? '',
     place: place[node]!,
-    total: total[node]!,
+    total: total[node]! + (base_total?.[node] ?? 0),
   });
   const found: number[] = [];
   // Lists of children, all at once: a path may be thousands of frames long.
@@ -70,7 +73,9 @@ function addTo(table: string[], other: readonly string[]): Int32Array {
 // `base` with the subtree at `path` replaced by `detail`, whose node 0 is the last frame of the path. Frames of the path that
 // `base` lacks are added. Ancestors take over the difference of weight, so that a newer subtree still fits into its parents.
 export function graft(base: FlameGraph, path: readonly string[], detail: FlameGraph, merge: Merge = 'function'): FlameGraph {
-  const added = detail.nodes;
+  const added: AllNodes = detail.nodes;
+  const from: AllNodes = base.nodes;
+  const weights = baseColumns.filter((column) => column in from && column in added);
   if (path.length === 0 || added.parent.length === 0) return base;
   const found = nodesAlong(base, path, merge);
   const complete = found.length === path.length;
@@ -96,7 +101,8 @@ export function graft(base: FlameGraph, path: readonly string[], detail: FlameGr
     moved[node] = kept.length;
     kept.push(node);
   }
-  const nodes = Object.fromEntries(columns.map((column) => [column, kept.map((node) => base.nodes[column][node]!)])) as unknown as Nodes;
+  const nodes = Object.fromEntries(columns.map((column) => [column, kept.map((node) => base.nodes[column][node]!)])) as unknown as AllNodes;
+  for (const column of weights) nodes[column] = kept.map((node) => from[column]![node]!);
   const { address } = base.nodes;
   if (address) nodes.address = kept.map((node) => address[node]!);
   nodes.parent = nodes.parent.map((parent) => moved[parent]!);
@@ -113,19 +119,23 @@ export function graft(base: FlameGraph, path: readonly string[], detail: FlameGr
     nodes.kind.push(known ? added.kind[0]! : 0);
     nodes.line.push(known ? added.line[0]! : 0);
     nodes.address?.push((known ? added.address?.[0] : 0) ?? 0);
-    for (const column of ['self', 'total', 'samples', 'self_samples', 'pruned'] as const) nodes[column].push(0);
+    for (const column of ['self', 'total', 'samples', 'self_samples', 'pruned', ...weights] as const) nodes[column]!.push(0);
   }
 
   // Weights along the way. What the base knew of the zoomed frame is in its ancestors already.
   const zoomed = lineage.at(-1)!;
-  for (const column of ['total', 'samples'] as const) {
-    const now = added[column][0]!;
-    const growth = complete ? now - nodes[column][zoomed]! : 0;
+  const isSum = (column: string) => column === 'base_total' || column === 'base_samples';
+  const sums = weights.filter(isSum);
+  for (const column of ['total', 'samples', ...sums] as const) {
+    const into = nodes[column]!;
+    const now = added[column]![0]!;
+    const growth = complete ? now - into[zoomed]! : 0;
     lineage.forEach((node, depth) => {
-      nodes[column][node] = node === zoomed || depth > found.length ? now : nodes[column][node]! + growth;
+      into[node] = node === zoomed || depth > found.length ? now : into[node]! + growth;
     });
   }
-  for (const column of ['self', 'self_samples', 'pruned'] as const) nodes[column][zoomed] = added[column][0]!;
+  const own = weights.filter((column) => !isSum(column));
+  for (const column of ['self', 'self_samples', 'pruned', ...own] as const) nodes[column]![zoomed] = added[column]![0]!;
 
   // The subtree itself: its node 0 is the zoomed frame, the others follow.
   const offset = nodes.parent.length - 1;
@@ -137,8 +147,8 @@ export function graft(base: FlameGraph, path: readonly string[], detail: FlameGr
     nodes.file.push(fileIds[added.file[node]!]!);
     nodes.address?.push(added.address?.[node] ?? 0);
   }
-  for (const column of ['kind', 'line', 'self', 'total', 'samples', 'self_samples', 'pruned'] as const) {
-    for (let node = 1; node < added.parent.length; node++) nodes[column].push(added[column][node]!);
+  for (const column of ['kind', 'line', 'self', 'total', 'samples', 'self_samples', 'pruned', ...weights] as const) {
+    for (let node = 1; node < added.parent.length; node++) nodes[column]!.push(added[column]![node]!);
   }
   return { ...base, names, modules, files, nodes };
 }

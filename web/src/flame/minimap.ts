@@ -1,7 +1,9 @@
 // The whole of a deep flame graph beside it, with the part that is in sight; a press goes there. The picture is made anew only
 // when the tree or the zoom changed.
 import type { Theme } from '../store/theme';
+import type { Contrast } from '../store/baseline';
 import { kinds, legendColour } from './colour';
+import { diffPalette, DIFF_STEPS } from './difference';
 import { BoxType, layOut, newBoxes } from './layout';
 import { ROW } from './painter';
 import type { FlameTree } from './tree';
@@ -13,6 +15,7 @@ export interface Overview {
   content: number; // CSS pixels that the scroller's content is high
   upright: boolean;
   theme: Theme;
+  contrast: Contrast;
 }
 
 const WIDTH = 64;
@@ -74,11 +77,14 @@ export class Minimap {
     if (!c) return;
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     layOut(tree, { from: view.from, to: view.to, width: WIDTH, firstRow: 0, lastRow: view.rows }, this.boxes);
+    const changes = tree.diff ? diffPalette(view.theme, view.contrast) : null;
     const colours = kinds.map((kind) => legendColour(kind, view.theme));
     const row = ROW * scale;
     for (let i = 0; i < this.boxes.count; i++) {
       const depth = this.boxes.depth[i]!;
-      c.fillStyle = this.boxes.type[i] === BoxType.frame && depth > 0 ? colours[tree.kind[this.boxes.node[i]!]!]! : 'rgba(128,138,150,0.5)';
+      const node = this.boxes.node[i]!;
+      const coloured = this.boxes.type[i] === BoxType.frame && depth > 0;
+      c.fillStyle = !coloured ? 'rgba(128,138,150,0.5)' : changes ? changes[tree.diff!.step[node]! + DIFF_STEPS]! : colours[tree.kind[node]!]!;
       const top = view.upright ? height - (depth + 1) * row : depth * row;
       c.fillRect(this.boxes.x[i]!, top, Math.max(0.5, this.boxes.width[i]!), Math.max(0.6, row));
     }

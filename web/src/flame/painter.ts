@@ -1,7 +1,9 @@
 // Draws boxes on a canvas. Knows colours and text, nothing of input or data.
 import type { Theme } from '../store/theme';
+import type { Contrast } from '../store/baseline';
 import type { Colouring } from '../store/url';
 import { heatColour, heatStep, HEAT_STEPS, moduleColour, palette, shadeOf } from './colour';
+import { diffPalette, DIFF_STEPS } from './difference';
 import { BoxType, type Boxes } from './layout';
 import type { FlameTree } from './tree';
 import { isMissingName, missingCallers } from './missing';
@@ -12,10 +14,13 @@ const PAD = 5;
 const TEXT_FROM = 22; // narrower boxes carry no name
 const FONT = '12px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 const DIMMED = 0.22;
+const MARK = 13; // room for the arrow of a change
+const MARK_FROM = 46; // narrower boxes carry none
 
 export interface Look {
   theme: Theme;
   colouring: Colouring;
+  contrast: Contrast;
   matches: Uint8Array | null; // by node; null: no search
   current: number; // the match or frame that is walked to, -1: none
   hovered: number;
@@ -55,6 +60,8 @@ export class Painter {
   private modules: readonly string[] = [];
   private moduleColours: string[] = [];
   private heat: string[] = [];
+  private changes: string[] = [];
+  private contrast: Contrast = 'red-blue';
   private hottest = 0;
   private mayMiss = new Uint8Array(0); // by name: a frame of it may stand for callers that are missing
   private known: FlameTree | null = null;
@@ -95,6 +102,7 @@ export class Painter {
   private setColours(): void {
     this.colours = palette(this.theme);
     this.moduleColours = this.modules.map((module) => moduleColour(module, this.theme));
+    this.changes = diffPalette(this.theme, this.contrast);
     this.heat = Array.from({ length: HEAT_STEPS }, (_, step) => heatColour(step, this.theme));
   }
 
@@ -103,6 +111,7 @@ export class Painter {
   }
 
   private fillOf(tree: FlameTree, node: number, colouring: Colouring): string {
+    if (tree.diff) return this.changes[tree.diff.step[node]! + DIFF_STEPS]!;
     if (colouring === 'module') return this.moduleColours[tree.module[node]!] ?? this.rootColour();
     if (colouring === 'heat') return this.heat[heatStep(tree.self[node]!, this.hottest)]!;
     return this.colours[tree.kind[node]!]![this.shades[tree.name[node]!]!]!;
@@ -112,8 +121,9 @@ export class Painter {
   draw(tree: FlameTree, boxes: Boxes, look: Look, rowTop: (depth: number) => number): void {
     const c = this.context;
     const ratio = this.ratio;
-    if (look.theme !== this.theme) {
+    if (look.theme !== this.theme || look.contrast !== this.contrast) {
       this.theme = look.theme;
+      this.contrast = look.contrast;
       this.setColours();
       this.pattern = null;
     }
@@ -185,11 +195,17 @@ export class Painter {
       if (boxes.type[i] !== BoxType.frame || boxes.width[i]! < TEXT_FROM) continue;
       const node = boxes.node[i]!;
       const dim = look.matches !== null && look.matches[node] === 0;
-      const text = this.fit(tree.label[node]!, boxes.width[i]! - 2 * PAD);
+      const step = tree.diff && node > 0 ? tree.diff.step[node]! : 0;
+      // Which way it went, also without colours.
+      const mark = step !== 0 && boxes.width[i]! >= MARK_FROM ? (step > 0 ? '▲' : '▼') : '';
+      const indent = mark ? MARK : 0;
+      const text = this.fit(tree.label[node]!, boxes.width[i]! - 2 * PAD - indent);
       if (!text) continue;
       const plain = node === 0 || this.isMissing(tree, node);
       c.fillStyle = dim || plain ? (plain && !dim ? this.rootText() : faint) : boxes.depth[i]! < zoomDepth ? ink.ancestorText : ink.text;
-      c.fillText(text, boxes.x[i]! + PAD, rowTop(boxes.depth[i]!) + (ROW - GAP) / 2 + 0.5);
+      const middle = rowTop(boxes.depth[i]!) + (ROW - GAP) / 2 + 0.5;
+      if (mark) c.fillText(mark, boxes.x[i]! + PAD, middle);
+      c.fillText(text, boxes.x[i]! + PAD + indent, middle);
     }
   }
 

@@ -1,6 +1,7 @@
 // The flame graph on the screen: a canvas that stays in view inside a scroller as tall as the stacks are deep. Holds what is
 // momentary (window, animation, hover, cursor); what lasts is told to it and reported back through callbacks.
 import type { Theme } from '../store/theme';
+import type { Contrast } from '../store/baseline';
 import type { Colouring } from '../store/url';
 import { boxAt, BoxType, layOut, newBoxes } from './layout';
 import { Minimap } from './minimap';
@@ -37,11 +38,14 @@ export interface DrawnFrame {
   height: number;
   self: number;
   total: number;
+  step: number | null; // of the colour of a change
 }
 
 const ANIMATION_MS = 150;
 // A gesture of the wheel is over when nothing came for so long.
 const GESTURE_MS = 250;
+// A canvas is of bounded size: of deeper stacks paper has the outer frames.
+const PAPER_ROWS = 400;
 const WHEEL_ZOOM = 0.0018; // share a pixel of the wheel, as an exponent
 const kindNames = ['user', 'kernel', 'jit', 'inlined', 'unknown'];
 const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
@@ -67,9 +71,11 @@ export class FlamePane {
   private height = 0;
   private atBottom = true; // upright: the root is in view
   private colouring: Colouring = 'kind';
+  private contrast: Contrast = 'red-blue';
   private span: Span = wholeSpan;
   private gesture = 0;
   private readonly minimap: Minimap;
+  private onPaper = false;
 
   constructor(
     private readonly scroller: HTMLElement,
@@ -156,15 +162,27 @@ export class FlamePane {
     this.redraw();
   }
 
-  setLook(look: { theme: Theme; upright: boolean; colouring: Colouring }): void {
+  setLook(look: { theme: Theme; upright: boolean; colouring: Colouring; contrast: Contrast }): void {
     this.theme = look.theme;
     this.colouring = look.colouring;
+    this.contrast = look.contrast;
     if (look.upright !== this.upright) {
       this.upright = look.upright;
       this.resizeContent();
       this.scroller.scrollTop = look.upright ? this.scroller.scrollHeight : 0;
     }
     this.redraw();
+  }
+
+  // Of the paper's width and as tall as its stacks, sharper than on a screen; or back in its window.
+  setPaper(onPaper: boolean): void {
+    if (onPaper === this.onPaper) return;
+    this.onPaper = onPaper;
+    this.animation = null;
+    this.jump();
+    this.scroller.scrollTop = 0;
+    this.scroller.style.height = onPaper ? `${Math.min(PAPER_ROWS, this.rows()) * ROW + 8}px` : '';
+    this.measure();
   }
 
   setMatches(matches: Uint8Array | null): void {
@@ -230,6 +248,7 @@ export class FlamePane {
         height: ROW - 1,
         self: this.tree.self[node]!,
         total: this.tree.total[node]!,
+        step: this.tree.diff?.step[node] ?? null,
       });
     }
     return out;
@@ -327,14 +346,14 @@ export class FlamePane {
       this.boxes,
     );
     this.painter.setTree(this.tree);
-    this.painter.resize(this.width, this.height, devicePixelRatio || 1);
+    this.painter.resize(this.width, this.height, this.onPaper ? Math.max(2, devicePixelRatio) : devicePixelRatio || 1);
     this.painter.draw(
       this.tree,
       this.boxes,
-      { theme: this.theme, colouring: this.colouring, matches: this.matches, current: this.cursor, hovered: this.hovered, zoomed: this.zoomed },
+      { theme: this.theme, colouring: this.colouring, contrast: this.contrast, matches: this.matches, current: this.cursor, hovered: this.hovered, zoomed: this.zoomed },
       this.rowPlaces(),
     );
-    this.minimap.draw(this.tree, { ...this.target(), rows: this.rows(), upright: this.upright, theme: this.theme, content: this.contentHeight() });
+    this.minimap.draw(this.tree, { ...this.target(), rows: this.rows(), upright: this.upright, theme: this.theme, contrast: this.contrast, content: this.contentHeight() });
     if (this.pointer) this.track();
   }
 

@@ -1,6 +1,9 @@
 // A flame graph's answer as typed arrays, ready to be laid out: every frame has a start on the axis of weight, children follow
 // each other from their parent's start, and what is left of the parent behind them is its own weight.
 import type { FlameGraph } from '../api/types';
+import { orderByNumber } from '../text/functions';
+import type { Width } from '../store/baseline';
+import { differences, isDiff, sideOf, type TreeDiff } from './difference';
 import { chooseSibling, qualified } from './path';
 
 export type SiblingOrder = 'name' | 'weight';
@@ -34,6 +37,7 @@ export interface FlameTree {
   readonly start: Float64Array;
   readonly firstChild: Int32Array; // -1: none
   readonly nextSibling: Int32Array;
+  readonly diff: TreeDiff | null; // of two sides; self, total and samples above are of the one that gives the widths
 }
 
 const MAX_DEPTH = 65535;
@@ -94,7 +98,12 @@ function labelled(graph: FlameGraph, merge: Merge, name: Int32Array, names: read
   return { label, labels };
 }
 
-export function buildTree(graph: FlameGraph, order: SiblingOrder, merge: Merge = 'function', rootName = 'all'): FlameTree {
+const heaviestFirst = (total: Float64Array): Int32Array => Int32Array.from(orderByNumber(total)).reverse();
+
+// `width`: of a diff, the side whose weights are shown.
+export function buildTree(answer: FlameGraph, order: SiblingOrder, merge: Merge = 'function', rootName = 'all', width: Width = 'view'): FlameTree {
+  const diff = isDiff(answer) ? differences(answer, width) : null;
+  const graph = isDiff(answer) ? sideOf(answer, width) : answer;
   const nodes = graph.nodes;
   const size = nodes.parent.length;
   const parent = Int32Array.from(nodes.parent);
@@ -120,9 +129,10 @@ export function buildTree(graph: FlameGraph, order: SiblingOrder, merge: Merge =
   }
 
   // Threaded from the last sibling to the first, so that each list ends up in order.
-  const byName = order === 'name' ? siblingOrder(label, labels.length, ranks(labels)) : null;
+  // Answers have siblings by weight; those of two sides by that of either.
+  const inOrder = order === 'name' ? siblingOrder(label, labels.length, ranks(labels)) : diff ? heaviestFirst(total) : null;
   for (let i = size - 1; i >= 0; i--) {
-    const node = byName ? byName[i]! : i;
+    const node = inOrder ? inOrder[i]! : i;
     if (node === 0) continue;
     const up = parent[node]!;
     nextSibling[node] = firstChild[up]!;
@@ -144,7 +154,7 @@ export function buildTree(graph: FlameGraph, order: SiblingOrder, merge: Merge =
     parent, name, module: Int32Array.from(nodes.module), kind: Uint8Array.from(nodes.kind),
     file: Int32Array.from(nodes.file), line: Int32Array.from(nodes.line), self, total,
     samples: Float64Array.from(nodes.samples), selfSamples: Float64Array.from(nodes.self_samples),
-    pruned: Int32Array.from(nodes.pruned), hidden, labels, label, place, depth, height, start, firstChild, nextSibling,
+    pruned: Int32Array.from(nodes.pruned), hidden, labels, label, place, depth, height, start, firstChild, nextSibling, diff,
   };
 }
 
@@ -157,7 +167,8 @@ const candidate = (tree: FlameTree) => (node: number) => ({
   kind: tree.kind[node]!,
   module: tree.modules[tree.module[node]!] ?? '',
   place: tree.place[node]!,
-  total: tree.total[node]!,
+  // As the server weighs siblings of one name: of both sides together.
+  total: tree.diff ? tree.diff.total[node]! + tree.diff.baseTotal[node]! : tree.total[node]!,
 });
 
 // Path entries (path.ts) from the outermost frame to `node`; empty for the root.

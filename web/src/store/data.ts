@@ -1,9 +1,10 @@
 // What each tab shows, fetched only while that tab is looked at.
 import { computed, signal } from '@preact/signals';
 import { api, ApiError, PATH_SEPARATOR } from '../api/client';
-import type { Callers, FlameGraph, ShapeParams } from '../api/types';
+import type { BaselineParams, Callers, FlameGraph, ShapeParams } from '../api/types';
+import { isDiff } from '../flame/difference';
 import { graft, hasPrunedBelow } from '../flame/graft';
-import { healthVersions, resyncs } from './live';
+import { healthVersions, resyncs, versions } from './live';
 import { createQuery } from './query';
 import { currentId, currentVersion, filter } from './session';
 import { tab, view, zoom } from './view';
@@ -30,6 +31,20 @@ export const orEmpty = <T>(answer: Promise<T>): Promise<T | null> =>
     throw error;
   });
 
+// What the view is compared with; null: with nothing.
+export const baseline = computed<BaselineParams | null>(() => {
+  const { baseline: base, normalise } = view.value;
+  return base && { session: base.session, start: base.start, end: base.end, pid: base.pids, tid: base.tids, normalise };
+});
+// Empty without one.
+export const baselineKey = computed(() => (baseline.value ? JSON.stringify(baseline.value) : ''));
+// Of both sides: a baseline may be live too.
+const comparedVersion = () => {
+  const base = baseline.value;
+  const own = version();
+  return base && base.session !== currentId.value && !frozen.value ? `${own}/${versions.value.get(base.session) ?? 0}` : own;
+};
+
 // The server takes addresses of up to 1 MiB; some thousand frames with long names are more.
 const MOST_PATH = 1_000_000;
 const isTooLong = (path: readonly string[]) => path.length > 100 && encodeURIComponent(path.join(PATH_SEPARATOR)).length > MOST_PATH;
@@ -37,10 +52,16 @@ const isTooLong = (path: readonly string[]) => path.length > 100 && encodeURICom
 export interface FlameData {
   key: string; // of the filter that `base` answers
   resync: number;
+  baseline: string; // as baselineKey
   base: FlameGraph;
   shown: FlameGraph; // base with the zoomed subtree in full
   shape: ShapeParams;
 }
+
+// Nothing newer is known, of either side.
+const isCurrent = (graph: FlameGraph): boolean =>
+  graph.data_version >= currentVersion.peek() &&
+  (!isDiff(graph) || graph.base.data_version >= (versions.peek().get(graph.base.session) ?? 0));
 
 export const shape = computed<ShapeParams>(() => {
   const { inverted, merge, collapse, hidden } = view.value;
@@ -51,38 +72,53 @@ const shapeKey = computed(() => JSON.stringify(shape.value));
 export const flame = createQuery<FlameData | null>({
   key: () => {
     const key = keyFor('flame');
-    return key && `${key}${shapeKey.value}${JSON.stringify(zoom.value)}`;
+    return key && `${key}${baselineKey.value}${shapeKey.value}${JSON.stringify(zoom.value)}`;
   },
-  version,
+  version: comparedVersion,
   scope,
   // A zoom fetches only the subtree, and only when the tree at hand lacks parts of it.
   fetch: async (abort, previous) => {
     const params = filter.peek();
-    const key = filterKey.peek() + shapeKey.peek();
+    const key = filterKey.peek() + baselineKey.peek() + shapeKey.peek();
+    const other = baseline.peek();
+    const against = baselineKey.peek();
     const wanted = shape.peek();
     const { merge } = wanted;
     const path = zoom.peek();
     const resync = resyncs.peek();
+    const ask = (at: readonly string[]): Promise<FlameGraph> =>
+      other ? api.diff(params, other, wanted, at, abort) : api.flamegraph(params, wanted, at, abort);
     const fresh =
-      previous?.key === key && previous.resync === resync && (frozen.peek() || previous.base.data_version >= currentVersion.peek());
-    const base = fresh ? previous.base : await orEmpty(api.flamegraph(params, wanted, [], abort));
+      previous?.key === key && previous.resync === resync && (frozen.peek() || isCurrent(previous.base));
+    const base = fresh ? previous.base : await orEmpty(ask([]));
     if (!base) return null;
-    if (path.length === 0 || isTooLong(path) || !hasPrunedBelow(base, path, merge)) return { key, resync, base, shown: base, shape: wanted };
-    const detail = await orEmpty(api.flamegraph(params, wanted, path, abort)).catch((error: unknown) => {
+    if (path.length === 0 || isTooLong(path) || !hasPrunedBelow(base, path, merge)) return { key, resync, baseline: against, base, shown: base, shape: wanted };
+    const detail = await orEmpty(ask(path)).catch((error: unknown) => {
       if (error instanceof ApiError && error.status === 404) return null;
       throw error;
     });
-    return { key, resync, base, shown: detail ? graft(base, path, detail, merge) : base, shape: wanted };
+    return { key, resync, baseline: against, base, shown: detail ? graft(base, path, detail, merge) : base, shape: wanted };
   },
   intervalMs: 200,
 });
 
 export const functions = createQuery({
   // Callers and callees begin with the choice of a function.
-  key: () => keyFor('functions', 'callers'),
+  key: () => (baseline.value ? keyFor('callers') : keyFor('functions', 'callers')),
   version,
   scope,
   fetch: (abort) => orEmpty(api.functions(filter.peek(), abort)),
+  intervalMs: 500,
+});
+
+export const functionDiffs = createQuery({
+  key: () => {
+    const key = keyFor('functions');
+    return key && baselineKey.value ? key + baselineKey.value : null;
+  },
+  version: comparedVersion,
+  scope: () => `${currentId.value}${baselineKey.value}`,
+  fetch: (abort) => orEmpty(api.functionDiffs(filter.peek(), baseline.peek()!, abort)),
   intervalMs: 500,
 });
 

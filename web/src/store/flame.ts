@@ -7,12 +7,13 @@ import { flame } from './data';
 import type { Frames } from './frames';
 import { search, setView, view, zoom } from './view';
 
+const width = computed(() => view.value.width);
 const byWeight = computed(() => view.value.byWeight);
 
 export const tree = computed(() => {
   const graph = flame.data.value?.shown;
   const merge = flame.data.value?.shape.merge;
-  return graph && graph.nodes.parent.length > 0 ? buildTree(graph, byWeight.value ? 'weight' : 'name', merge) : null;
+  return graph && graph.nodes.parent.length > 0 ? buildTree(graph, byWeight.value ? 'weight' : 'name', merge, 'all', width.value) : null;
 });
 
 export const zoomTarget = computed(() => {

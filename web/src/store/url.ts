@@ -4,10 +4,14 @@
 import { parseSpan, spanText, type Span } from '../flame/span';
 import type { Merge } from '../flame/tree';
 import { axisText, parseAxis, type Axis } from '../timeline/axis';
+import { parseBaseline, putBaseline, type Baseline, type Change, type Contrast, type Normalise, type Width } from './baseline';
 
-export const tabs = ['flame', 'functions', 'callers', 'source', 'threads', 'counters', 'sessions'] as const;
+export const tabs = ['flame', 'functions', 'callers', 'source', 'threads', 'counters', 'modules', 'sessions'] as const;
 export type Tab = (typeof tabs)[number];
 export type SortKey = 'self' | 'total' | 'name' | 'module';
+
+export const changeSorts = ['self_change', 'total_change', 'self', 'base_self', 'total', 'base_total', 'name', 'module'] as const;
+export type ChangeSort = (typeof changeSorts)[number];
 
 export type Colouring = 'kind' | 'module' | 'heat';
 export type Grouping = 'none' | 'module' | 'file';
@@ -43,11 +47,21 @@ export interface ViewState {
   span: Span | null; // the part of the zoomed frame that is shown; null: all of it
   callersOf: string; // the function of callers and callees, and its module (empty: any)
   callersModule: string;
+  callersZoom: readonly string[]; // entries of a path from the function, upwards and downwards
+  calleesZoom: readonly string[];
   module: string; // functions of this module alone
   grouping: Grouping; // of the functions table
+  modulesLike: string; // regular expression over the modules
+  about: string; // the module that is shown in full: its key of store/modules.ts
   axis: Axis; // what the time axis shows
   lanes: Lanes; // samples on it: of all, or of each thread or CPU
   plots: readonly string[]; // lines on it, by their ids
+  baseline: Baseline | null; // what is shown is compared with it
+  normalise: Normalise;
+  width: Width;
+  contrast: Contrast;
+  change: Change; // functions that changed so
+  changeSort: ChangeSort;
 }
 
 export const defaultView: ViewState = {
@@ -79,11 +93,21 @@ export const defaultView: ViewState = {
   span: null,
   callersOf: '',
   callersModule: '',
+  callersZoom: [],
+  calleesZoom: [],
   module: '',
   grouping: 'none',
+  modulesLike: '',
+  about: '',
   axis: null,
   lanes: 'total',
   plots: [],
+  baseline: null,
+  normalise: 'total',
+  width: 'view',
+  contrast: 'red-blue',
+  change: 'all',
+  changeSort: 'self_change',
 };
 
 // Stands in no name of a function or counter.
@@ -118,6 +142,7 @@ export function parseHash(hash: string): ViewState {
   const merge = params.get('merge');
   const colouring = params.get('colour');
   const grouping = params.get('group');
+  const change = params.get('change');
   return {
     tab,
     session: params.get('session') ?? '',
@@ -148,11 +173,21 @@ export function parseHash(hash: string): ViewState {
     span: parseSpan(params.get('span')),
     callersOf: params.get('function') ?? '',
     callersModule: params.get('in') ?? '',
+    callersZoom: params.get('above')?.split(SEPARATOR) ?? [],
+    calleesZoom: params.get('below')?.split(SEPARATOR) ?? [],
     module: params.get('module') ?? '',
     grouping: grouping === 'module' || grouping === 'file' ? grouping : 'none',
+    modulesLike: params.get('modules') ?? '',
+    about: params.get('about') ?? '',
     axis: parseAxis(params.get('axis')),
     lanes: lanes === 'thread' || lanes === 'cpu' ? lanes : 'total',
     plots: params.get('plot')?.split(SEPARATOR).filter(Boolean) ?? [],
+    baseline: parseBaseline(params),
+    normalise: params.get('per') === 'second' ? 'time' : 'total',
+    width: params.get('width') === 'baseline' ? 'baseline' : 'view',
+    contrast: params.get('contrast') === 'orange-purple' ? 'orange-purple' : 'red-blue',
+    change: change === 'new' || change === 'gone' || change === 'grew' || change === 'shrank' ? change : 'all',
+    changeSort: changeSorts.find((key) => key === params.get('changes')) ?? 'self_change',
   };
 }
 
@@ -186,11 +221,21 @@ export function formatHash(view: ViewState): string {
   put('span', spanText(view.span));
   put('function', view.callersOf);
   put('in', view.callersModule);
+  if (view.callersZoom.length > 0) params.set('above', view.callersZoom.join(SEPARATOR));
+  if (view.calleesZoom.length > 0) params.set('below', view.calleesZoom.join(SEPARATOR));
   put('module', view.module);
   put('group', view.grouping === 'none' ? '' : view.grouping);
+  put('modules', view.modulesLike);
+  put('about', view.about);
   put('axis', axisText(view.axis));
   put('lanes', view.lanes === 'total' ? '' : view.lanes);
   put('plot', view.plots.join(SEPARATOR));
+  putBaseline(put, view.baseline);
+  put('per', view.normalise === 'time' ? 'second' : '');
+  put('width', view.width === 'baseline' ? 'baseline' : '');
+  put('contrast', view.contrast === 'red-blue' ? '' : view.contrast);
+  put('change', view.change === 'all' ? '' : view.change);
+  put('changes', view.changeSort === 'self_change' ? '' : view.changeSort);
   const text = params.toString();
   return `#${view.tab}${text ? `?${text}` : ''}`;
 }

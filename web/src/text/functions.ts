@@ -104,7 +104,7 @@ export function grouped(rows: readonly FunctionRow[], by: Exclude<Grouping, 'non
 }
 
 // Modules by their own weight.
-export function modulesOf(rows: readonly FunctionRow[]): string[] {
+export function modulesOf(rows: readonly Pick<FunctionRow, 'module' | 'self'>[]): string[] {
   const self = new Map<string, number>();
   for (const row of rows) self.set(row.module, (self.get(row.module) ?? 0) + row.self);
   return [...self.keys()].filter(Boolean).sort((a, b) => self.get(b)! - self.get(a)!);

@@ -1,0 +1,72 @@
+// What the view is compared with: choosing, exchanging and dropping it.
+import { computed } from '@preact/signals';
+import type { Baseline } from './baseline';
+import { threads } from './data';
+import { currentId, session, sessions } from './session';
+import { sessionEnd } from './timeline';
+import { setView, view } from './view';
+import { partText, rangeText } from '../text/diff';
+
+export const comparing = computed(() => view.value.baseline !== null);
+
+const whole = (id: string): Baseline => ({ session: id, pids: [], tids: [], start: null, end: null });
+
+// What is shown now, as something to compare with.
+export function shownNow(): Baseline {
+  const { pids, tids, start, end } = view.value;
+  return { session: currentId.value, pids, tids, start, end };
+}
+
+function compareWith(baseline: Baseline): void {
+  setView({ baseline, zoom: [], span: null, hidden: [] });
+}
+
+export const compareWithSession = (id: string): void => compareWith(whole(id));
+
+// What is shown becomes the baseline; what is chosen next is compared with it.
+export const holdShown = (): void => compareWith(shownNow());
+
+// All until now is the baseline, and what comes from now on is shown.
+export function snapshot(): void {
+  const now = Math.round(sessionEnd.value);
+  setView({ baseline: { ...shownNow(), end: now }, start: now, end: null, zoom: [], span: null, hidden: [] });
+}
+
+// The stretch before the chosen one, of the same length.
+export const canCompareBefore = computed(() => view.value.start !== null && view.value.start > 0);
+export function compareBefore(): void {
+  const { start, end } = view.value;
+  if (start === null) return;
+  const length = (end ?? sessionEnd.value) - start;
+  compareWith({ ...shownNow(), start: Math.max(0, start - length), end: start });
+}
+
+// One thread against another of the same session.
+export function compareThreads(before: number, after: number): void {
+  setView({
+    tab: 'flame', tids: [after], zoom: [], span: null, hidden: [],
+    baseline: { ...shownNow(), tids: [before] },
+  });
+}
+
+// The baseline is shown and what was shown is the baseline.
+export function exchange(): void {
+  const { baseline } = view.value;
+  if (!baseline) return;
+  setView({ ...baseline, baseline: shownNow() });
+}
+
+export const dropBaseline = (): void => setView({ baseline: null, zoom: [], span: null, hidden: [] });
+
+const threadName = (tid: number): string => threads.data.value?.threads.find((thread) => thread.tid === tid)?.comm ?? String(tid);
+const sessionName = (id: string): string => sessions.value.find((entry) => entry.id === id)?.target || id;
+
+export const baselineText = computed(() => {
+  const { baseline } = view.value;
+  if (!baseline) return '';
+  const part = partText(baseline, threadName);
+  const same = baseline.session === currentId.value;
+  return same ? part || 'itself' : [sessionName(baseline.session), part].filter(Boolean).join(', ');
+});
+
+export const shownText = computed(() => rangeText(view.value.start, view.value.end) || session.value?.target || 'all of it');
