@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 
 #include "base/hex.h"
@@ -133,8 +134,8 @@ void weigh(std::vector<Copy>& copies, const Heat& heat) {
                 copy.self += row.self;
                 copy.total += row.total;
             }
-    std::ranges::stable_sort(copies, [](const Copy& a, const Copy& b) {
-        return std::pair(a.self.weight, a.total.weight) > std::pair(b.self.weight, b.total.weight);
+    std::ranges::sort(copies, {}, [](const Copy& copy) {
+        return std::tuple(~copy.self.weight, ~copy.total.weight, copy.module, copy.range.start);
     });
     if (copies.size() > most_copies) copies.resize(most_copies);
 }
@@ -243,7 +244,7 @@ public:
             return name == target_names_.end() ? 0u : name->second;
         });
         column("reference", [](const Instruction& instruction) { return instruction.reference.value_or(0); });
-        json.numbers("place", place_of_);
+        json.list("place", place_of_, [&](std::uint32_t place) { json.number(place); });
         const auto weights = [&](std::string_view name, const std::vector<profile::Weight>& of, auto value) {
             json.list(name, of, [&](const profile::Weight& weight) { json.number(value(weight)); });
         };
