@@ -1,4 +1,4 @@
-// Bundles the UI into dist/: index.html, app.js, app.css, favicon.svg. `--out DIR` elsewhere, `--watch` rebuilds on change.
+// Bundles the UI into dist/: index.html, app.js, editor.js with its languages, app.css, favicon.svg. `--out DIR` elsewhere, `--watch` rebuilds on change.
 // licences.txt beside dist/ has the licences of the packages that are in the bundle.
 import { build, context } from 'esbuild';
 import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
@@ -10,8 +10,14 @@ const outFlag = process.argv.indexOf('--out');
 const out = outFlag > 0 ? process.argv[outFlag + 1] : join(here, 'dist');
 const watch = process.argv.includes('--watch');
 
-const options = {
-  entryPoints: { app: join(here, 'src/main.tsx') },
+// The source editor is loaded when the first source is shown. It is a bundle of its own, and the page's own bundle stays in one
+// piece: a page that is saved as a file has nothing to load.
+const editorApart = {
+  name: 'editor-apart',
+  setup: (at) => at.onResolve({ filter: /code\/editor$/ }, () => ({ path: './editor.js', external: true })),
+};
+
+const common = {
   outdir: out,
   bundle: true,
   format: 'esm',
@@ -24,6 +30,9 @@ const options = {
   logLevel: 'warning',
   metafile: true,
 };
+const page = { ...common, entryPoints: { app: join(here, 'src/main.tsx') }, plugins: [editorApart] };
+// Each language in a file of its own.
+const editor = { ...common, entryPoints: { editor: join(here, 'src/code/editor.ts') }, splitting: true, chunkNames: 'editor-[name]-[hash]' };
 
 // The folder of the package that a file of the bundle comes from; null for our own.
 function packageOf(file) {
@@ -45,5 +54,10 @@ async function licences(metafile) {
 
 await mkdir(out, { recursive: true });
 for (const file of ['index.html', 'favicon.svg']) await copyFile(join(here, file), join(out, file));
-if (watch) await (await context(options)).watch();
-else await writeFile(join(dirname(out), 'licences.txt'), await licences((await build(options)).metafile));
+if (watch) {
+  for (const part of [page, editor]) await (await context(part)).watch();
+} else {
+  const made = await Promise.all([page, editor].map((part) => build(part)));
+  const inputs = Object.assign({}, ...made.map(({ metafile }) => metafile.inputs));
+  await writeFile(join(dirname(out), 'licences.txt'), await licences({ inputs }));
+}

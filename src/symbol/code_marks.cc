@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace flamewire::symbol {
 namespace {
@@ -57,7 +58,9 @@ std::vector<CodeMark> code_marks_of(Elf* elf, std::uint16_t machine) {
         if (const auto kind = kind_of(name)) marks.push_back({symbol.st_value, *kind});
     }
     if (marks.empty()) marks = std::move(functions);
-    std::ranges::stable_sort(marks, {}, &CodeMark::address);
+    // Of two at one address the last counts: code, where a piece of data has no bytes.
+    std::ranges::sort(marks, {},
+                      [](const CodeMark& mark) { return std::pair(mark.address, mark.kind != CodeKind::data); });
     return marks;
 }
 

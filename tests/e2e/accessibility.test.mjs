@@ -50,7 +50,11 @@ const views = [
   ['what to compare with', of('flame'), (page) => settled(page).then(() => page.click('#compare-menu'))],
   ['callers, to be chosen', of('callers'), (page) => page.locator('.chooser button').first().waitFor()],
   ['callers', of('callers'), (page) => page.locator('.chooser button').first().click().then(() => page.waitForFunction(() => window.__flamewire.halves().every((half) => half.length > 0)))],
-  ['source', of('source', '&file=/build/city/traffic.cc'), (page) => page.locator('.source-row[data-line="9"]').waitFor()],
+  ['source', of('source', '&file=/build/city/traffic.cc'), async (page) => {
+    await page.locator('.source-line[data-line="9"]').waitFor();
+    await page.locator('.assembly-row[data-address="1020"]').waitFor();
+  }],
+  ['code that is not here', of('source', '&file=/build/city/traffic.cc&code=irq_work'), (page) => page.getByText("give the target's own vmlinux").waitFor()],
   ['threads', of('threads'), (page) => page.locator('.thread-row:not(.row-head)').first().waitFor()],
   ['counters', of('counters'), (page) => page.locator('[data-counter]').first().waitFor()],
   ['modules', of('modules'), (page) => page.locator('.module-row').first().waitFor()],

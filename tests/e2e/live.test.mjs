@@ -193,22 +193,33 @@ step('functions are sorted by their own weight and lead to the source', async ()
 });
 
 step('the hottest line of the source is the one that works', async () => {
-  await page.locator('.source-row[data-line]').first().waitFor();
-  await page.getByRole('button', { name: 'Hottest' }).click();
+  await page.locator('.source-line[data-line]').first().waitFor();
+  await page.locator('.toolbar').getByRole('button', { name: 'Hottest' }).click();
   const hash = new URLSearchParams(new URL(page.url()).hash.split('?')[1]);
   const line = Number(hash.get('line'));
-  const row = page.locator(`.source-row[data-line="${line}"]`);
+  const row = page.locator(`.source-line[data-line="${line}"]`);
   await row.waitFor();
-  assert.equal((await row.locator('.source-code').textContent()).trim(), demoSource[line - 1].trim());
+  assert.equal((await row.textContent()).trim(), demoSource[line - 1].trim());
   // A line of a loop body that burns: the diffusion, the walk over the cars, the sorting or the filling of a crossing.
   const begin = demoSource.findIndex((text) => text.includes('inline double distance'));
   const end = demoSource.findIndex((text) => text.includes('void simulate_round'));
   assert.ok(line > begin && line < end, `line ${line}: ${demoSource[line - 1]}`);
-  const rows = await page.locator('.source-row[data-line]').evaluateAll((list) =>
-    list.map((element) => [Number(element.dataset.line), parseFloat(element.querySelector('.source-heat').textContent) || 0]),
-  );
-  const hottest = rows.sort((a, b) => b[1] - a[1])[0];
-  assert.ok(Math.abs(hottest[1] - (rows.find(([number]) => number === line)?.[1] ?? 0)) < 1.5, `line ${hottest} against ${line}`);
+  const { body } = await api(`/api/source?session=${recorded}&file=${encodeURIComponent(hash.get('file'))}`);
+  const share = (number) => body.lines.find((entry) => entry.line === number).percent;
+  const hottest = [...body.lines].sort((a, b) => b.weight - a.weight)[0];
+  assert.ok(hottest.percent - share(line) < 1.5, `line ${hottest.line} against ${line}`);
+});
+
+step('its instructions are beside it, and each leads to the other', async () => {
+  const rows = page.locator('.assembly-row[data-address]');
+  await rows.first().waitFor();
+  // Some instruction of the hottest line is marked and has weight of its own.
+  await page.locator('.assembly-row.row-linked .source-bar').first().waitFor();
+  const linked = page.locator('.assembly-row.row-linked').first();
+  const address = await linked.getAttribute('data-address');
+  await linked.click();
+  await page.waitForFunction((at) => location.hash.includes(`at=0x${at}`), address);
+  await page.locator('.source-line.line-chosen').first().waitFor();
   await shot('source-dark');
 });
 

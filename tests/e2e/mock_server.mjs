@@ -1,6 +1,7 @@
 // A server for tests of the page alone: made-up profiles of any size, and states that are hard to bring about with a real agent.
 // It answers as docs/openapi.yaml says. startMock({...}) returns its address, and a handle that changes what it serves.
 import { createServer } from 'node:http';
+import { disassemblyOf, inlinedCalls, manyLines } from './mock_code.mjs';
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 
@@ -395,13 +396,16 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
           tried: ['/build/city/weather.cc', '/srv/sysroot/build/city/weather.cc', './weather.cc'], suggestion: '--path-map /build/city=/home/me/city',
         })];
       }
+      const { data_version: _, ...head } = view;
+      if (file.endsWith('many.cc')) return manyLines(head, file, graph().total, 50_000);
       const heat = { 8: 12.5, 9: 31.2, 12: 4.1, 16: 1.3, 17: 0.4 };
       const lines = sourceText.map((source, i) => {
         const percent = heat[i + 1] ?? 0;
         return { line: i + 1, source, samples: Math.round(percent * 480), weight: percent * 4.8e8, total: percent * 6e8, total_samples: Math.round(percent * 600), percent, total_percent: percent * 1.25 };
       });
-      return { file, resolved: `/home/me/city/${file.split('/').at(-1)}`, ...view, total: graph().total, lines, first_line: 1, line_count: lines.length, hottest: 9, note: '', data_version: undefined };
+      return { file, resolved: `/home/me/city/${file.split('/').at(-1)}`, ...head, total: graph().total, lines, inlined: inlinedCalls(graph().total), first_line: 1, line_count: lines.length, hottest: 9, note: '' };
     }
+    if (path === '/api/disasm') return disassemblyOf(view, params, graph().total);
     if (path === '/api/modules' && method === 'GET') return { ...view, total: graph().total, modules };
     if (path === '/api/modules') {
       const { module } = modules.find((row) => row.module.path === body.path);
@@ -506,7 +510,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
     const name = url.pathname === '/' ? '/index.html' : url.pathname;
     try {
       const bytes = await readFile(join(dist, name));
-      response.writeHead(200, { 'content-type': types[extname(name)] ?? 'text/plain', 'content-security-policy': "default-src 'self'" });
+      response.writeHead(200, { 'content-type': types[extname(name)] ?? 'text/plain', 'content-security-policy': "default-src 'self'; style-src 'self' 'unsafe-inline'" });
       response.end(bytes);
     } catch {
       response.writeHead(404).end();

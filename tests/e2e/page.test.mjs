@@ -293,7 +293,7 @@ test('a missing source says where it was looked for and takes a path map', () =>
     await page.getByText('/srv/sysroot/build/city/weather.cc').waitFor();
     assert.equal(await page.inputValue('.source-missing input >> nth=0'), '/build/city=/home/me/city');
     await page.getByRole('button', { name: 'Add path map' }).click();
-    await page.locator('.source-row[data-line="9"]').waitFor();
+    await page.locator('.source-line[data-line="9"]').waitFor();
     assert.deepEqual(mock.state.pathMap, ['/build/city=/home/me/city']);
   }));
 

@@ -132,7 +132,7 @@ test('every view has the menu, with what belongs to it; a link names the session
     assert.deepEqual(await items('flame', '.flame-canvas'), ['PNG', ...all]);
     assert.deepEqual(await items('functions', '.function-row'), ['CSV', ...all]);
     assert.deepEqual(await items('counters', '[data-counter]'), ['CSV', ...all]);
-    for (const [tab, ready] of [['threads', '.thread-row'], ['callers', '.chooser'], ['modules', '.module-row'], ['source', '.source-row']]) assert.deepEqual(await items(tab, ready), all, tab);
+    for (const [tab, ready] of [['threads', '.thread-row'], ['callers', '.chooser'], ['modules', '.module-row'], ['source', '.source-line']]) assert.deepEqual(await items(tab, ready), all, tab);
 
     await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: new URL(mock.url).origin });
     await page.click('#tab-threads');

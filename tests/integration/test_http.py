@@ -24,6 +24,8 @@ def views(server, session, **parameters):
     server.get("/api/diff", session=session, base_tid=0, **parameters)
     server.get("/api/diff/functions", session=session, base_tid=0, **parameters)
     server.get("/api/callers", session=session, function=next((row["name"] for row in functions["functions"]), "none"), **parameters)
+    # And this in test_code.py.
+    server.get("/api/disasm", session=session, function=next((row["name"] for row in functions["functions"]), "none"), **parameters)
     # And these in test_browse.py and test_connecting.py.
     server.get("/api/browse")
     server.get("/api/agent/dials")

@@ -16,6 +16,7 @@ import './styles/flame.css';
 import './styles/tables.css';
 import './styles/overlays.css';
 import './styles/callers.css';
+import './styles/code.css';
 import './styles/modules.css';
 import './styles/print.css';
 import './styles/diff.css';

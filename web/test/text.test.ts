@@ -8,7 +8,6 @@ import { counterRate, counterValue, derivedText, level, shareCounted, sparkPath,
 import { fetchText } from '../src/text/fetch';
 import { axisTime, bytes, count, duration, percent, short, splitPath, ticks, weight } from '../src/text/format';
 import { hotLines, nextHot } from '../src/text/heat';
-import { commentStarts, highlightLine } from '../src/text/highlight';
 import { sumLosses } from '../src/text/loss';
 import { byState, uploadId } from '../src/text/modules';
 import { Rate } from '../src/text/rate';
@@ -122,18 +121,6 @@ test('hot lines, around the ends', () => {
   assert.equal(nextHot(hot, 4, -1), 20);
   assert.equal(nextHot(hot, 13, -1), 12);
   assert.equal(nextHot([], 4, 1), 0);
-});
-
-test('source colours lose no character', () => {
-  const lines = ['#include <x> // y', 'int a = 0x1F; /* one', 'two */ char* s = "a\\"b"; // end', "auto c = 'x', big = 1'000;", 'a / b * c', ''];
-  const starts = commentStarts(lines);
-  assert.deepEqual(starts, [false, false, true, false, false, false]);
-  lines.forEach((line, i) => assert.equal(highlightLine(line, starts[i]!).tokens.map((token) => token.text).join(''), line));
-  const kinds = (line: string, inside = false) => highlightLine(line, inside).tokens.map((token) => `${token.kind}:${token.text}`);
-  assert.deepEqual(kinds('return x + 42; // why'), ['word:return', 'plain: x + ', 'number:42', 'plain:; ', 'comment:// why']);
-  assert.deepEqual(kinds('b */ if'), ['plain:b */ ', 'word:if']);
-  assert.deepEqual(kinds('b */ if', true), ['comment:b */', 'plain: ', 'word:if']);
-  assert.deepEqual(kinds('"// no comment"'), ['string:"// no comment"']);
 });
 
 test('how whole stacks are, in words', () => {

@@ -38,6 +38,7 @@ constexpr Endpoint endpoints[] = {
     {"/api/counters", Api::Way::session, "GET"},
     {"/api/metrics/current", Api::Way::session, "GET"},
     {"/api/metrics/history", Api::Way::session, "GET"},
+    {"/api/disasm", Api::Way::session, "GET"},
     {"/api/source", Api::Way::session, "GET"},
     {"/api/source-files", Api::Way::session, "GET"},
     {"/api/export/flamegraph", Api::Way::session, "GET"},
@@ -209,6 +210,7 @@ Answer Api::session_view(const Request& request) {
     if (path == "/api/modules")
         return request.method == "POST" ? give_file(**found, request) : modules_answer(session, request);
     if (path == "/api/counters") return counters_answer(session, request);
+    if (path == "/api/disasm") return disasm_answer(session, request, symbolizer_);
     if (path == "/api/source") return source_answer(session, request, sources_);
     if (path == "/api/source-files") return source_files_answer(session, request);
     if (path == "/api/export/flamegraph") return export_flamegraph_answer(session, request);

@@ -13,6 +13,7 @@
 
 #include "server/http/counter_answers.h"
 #include "server/http/diff_answers.h"
+#include "server/http/disasm_answers.h"
 #include "server/http/health_answers.h"
 #include "server/http/profile_answers.h"
 #include "server/http/request.h"

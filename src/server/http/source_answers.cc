@@ -5,6 +5,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "profile/code_heat.h"
 #include "profile/query.h"
 #include "server/http/flamegraph.h"
 #include "server/http/profile_answers.h"
@@ -91,6 +92,22 @@ void write_line(JsonWriter& json, std::uint32_t number, std::string_view source,
     json.end_object();
 }
 
+void write_inlined(JsonWriter& json, const profile::Store& store, const std::vector<profile::InlineRow>& rows,
+                   const profile::Weight& whole) {
+    json.list("inlined", rows, [&](const profile::InlineRow& row) {
+        json.object();
+        json.member("line", row.line);
+        json.member("name", store.string(row.function.name));
+        json.member("module", store.string(row.function.module));
+        json.member("file", store.string(row.file));
+        json.member("function_line", row.function_line);
+        json.member("total", row.total.weight);
+        json.member("total_samples", row.total.samples);
+        json.member("total_percent", percent(row.total.weight, whole.weight));
+        json.end_object();
+    });
+}
+
 Result<std::optional<std::uint64_t>> optional_integer(const Request& request, std::string_view name) {
     const auto text = request.parameter(name);
     if (text.empty()) return std::optional<std::uint64_t>{};
@@ -144,6 +161,7 @@ Answer source_answer(const Session& session, const Request& request, SourceLooku
         for (std::uint64_t i = 0; i < shown; ++i)
             write_line(json, static_cast<std::uint32_t>(begin + i), lines[begin + i - 1], heat, total);
         json.end_array();
+        write_inlined(json, store, profile::inlined_at(store, view->filter, file), total);
         json.member("first_line", begin);
         json.member("line_count", lines.size());
         json.member("hottest", heat.hottest);

@@ -119,8 +119,10 @@ TEST_CASE("every error has the one shape") {
     for (const char* target :
          {"/api/flamegraph?start=abc", "/api/flamegraph?start=nan", "/api/flamegraph?start=5&end=4",
           "/api/flamegraph?tid=1,x", "/api/flamegraph?pid=-1", "/api/flamegraph?min_share=2", "/api/timeline?slices=0",
-          "/api/timeline?slices=2001", "/api/thread-view", "/api/source", "/api/source?file=a&first=x"})
+          "/api/timeline?slices=2001", "/api/thread-view", "/api/source", "/api/source?file=a&first=x", "/api/disasm",
+          "/api/disasm?file=a", "/api/disasm?module=a", "/api/disasm?function=f&at=0x1"})
         check_error(desk.api.answer(get(target)), 400, "validation");
+    check_error(desk.api.answer(get("/api/disasm?function=no_such")), 404, "not_found");
     check_error(desk.api.answer(get("/api/flamegraph?event=none")), 404, "not_found");
     check_error(desk.api.answer(get("/api/uploads/some-file")), 404, "not_found");
     check_error(desk.api.answer(post("/api/uploads/some-file?offset=0&size=x", "abc", "PUT")), 400, "validation");

@@ -5,10 +5,12 @@ import type {
   BaselineParams,
   Browse,
   Callers,
+  CodeParams,
   CommandName,
   Config,
   ConfigPatch,
   Counters,
+  Disassembly,
   Diff,
   Dial,
   ErrorBody,
@@ -163,6 +165,7 @@ export const api = {
   sourceFiles: (v: ViewParams, signal?: AbortSignal) => call<SourceFiles>(`/api/source-files${query(view(v))}`, { signal }),
   source: (v: ViewParams, file: string, signal?: AbortSignal) =>
     call<Source>(`/api/source${query({ ...view(v), file })}`, { signal }),
+  disassembly: (v: ViewParams, wanted: CodeParams, signal?: AbortSignal) => call<Disassembly>(`/api/disasm${query({ ...view(v), ...wanted })}`, { signal }),
   modules: (v: ViewParams, signal?: AbortSignal) => call<Modules>(`/api/modules${query(view(v))}`, { signal }),
   giveModule: (session: string, file: { path: string; build_id: string; file?: string; upload?: string }) =>
     send<{ module: Module }>('POST', `/api/modules${query({ session })}`, file),

@@ -1018,6 +1018,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/disasm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The machine code of one function with the weight of every instruction; problem and remedy say why there is none */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description name; its clones and parts count as copies. Else file and line, or module and address */
+                    function?: string;
+                    /** @description file name of the module; default: any */
+                    module?: string;
+                    /** @description source file as the debug info says */
+                    file?: string;
+                    /** @description the code at this line, else at the nearest line with samples */
+                    line?: number;
+                    /** @description in module */
+                    address?: number;
+                    /** @description chooses the copy with this address; default: the heaviest */
+                    at?: number;
+                    /** @description of a function of more than 64 KiB: show it from this instruction on; default: around the hottest */
+                    from?: number;
+                    /** @description session id, see /api/sessions */
+                    session?: components["parameters"]["session"];
+                    /** @description event name; default: the session's first. A base name finds its only variant */
+                    event?: components["parameters"]["event"];
+                    /** @description ms since the session's start, inclusive */
+                    start?: components["parameters"]["start"];
+                    /** @description ms since the session's start, exclusive */
+                    end?: components["parameters"]["end"];
+                    /** @description one or several, comma-separated */
+                    pid?: components["parameters"]["pid"];
+                    /** @description one or several, comma-separated */
+                    tid?: components["parameters"]["tid"];
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Disassembly"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/source-files": {
         parameters: {
             query?: never;
@@ -2261,6 +2325,8 @@ export interface components {
             unit: string;
             total: components["schemas"]["Total"];
             lines: components["schemas"]["SourceLine"][];
+            /** @description what was inlined at the lines of the file, by line, then by weight */
+            inlined: components["schemas"]["InlinedCall"][];
             first_line: number;
             /** @description of the whole file */
             line_count: number;
@@ -2268,6 +2334,84 @@ export interface components {
             hottest: number;
             /** @description for example: several files match this suffix */
             note: string;
+        };
+        InlinedCall: {
+            /** @description of the file that was asked for */
+            line: number;
+            name: string;
+            module: string;
+            /** @description where the inlined function is */
+            file: string;
+            /** @description its first line with samples; 0 when not known */
+            function_line: number;
+            total: number;
+            total_samples: number;
+            total_percent: number;
+        };
+        Disassembly: {
+            session: string;
+            event: string;
+            unit: string;
+            data_version: number;
+            total: components["schemas"]["Total"];
+            /** @description where the function's code is, heaviest first: clones, cold parts, other modules, and functions that it was inlined into */
+            copies: {
+                /** @description of the symbol; empty when none covers the code */
+                name: string;
+                module: string;
+                build_id: string;
+                /** @description ELF virtual address; of the kernel relative to _text */
+                address: number;
+                size: number;
+                /** @description what was asked for is inlined here */
+                inlined: boolean;
+                self: number;
+                self_samples: number;
+                /** @description calls included; a stack that is in several instructions counts in each */
+                total: number;
+            }[];
+            /** @description index of the copy that is shown */
+            chosen: number;
+            /** @description that the bytes are from; empty when there are none */
+            file: string;
+            /** @description ELF machine: 62 x86-64, 183 AArch64, 40 Arm */
+            machine: number;
+            /** @description why there are no instructions; empty when there are */
+            problem: string;
+            remedy: string;
+            note: string;
+            /** @description `from` of what follows what is shown; 0 when it is all */
+            next: number;
+            /** @description `from` of the function's beginning; 0 when it is shown */
+            first: number;
+            /** @description columns, by address */
+            instructions: {
+                address: number[];
+                size: number[];
+                text: string[];
+                /** @description 0 goes on, 1 jump, 2 conditional jump, 3 call, 4 return */
+                flow: (0 | 1 | 2 | 3 | 4)[];
+                /** @description 0: data, or bytes that are no known instruction */
+                known: (0 | 1)[];
+                /** @description index of the instruction that is jumped to; -1 none, or not shown */
+                target: number[];
+                /** @description 0: none */
+                target_address: number[];
+                /** @description into strings: the symbol of a target outside of the function */
+                target_name: number[];
+                /** @description address that an operand relative to the instruction pointer means; 0: none */
+                reference: number[];
+                /** @description into places */
+                place: number[];
+                self: number[];
+                self_samples: number[];
+                /** @description with what was called from here */
+                total: number[];
+                total_samples: number[];
+            };
+            /** @description of each: function, file (into strings) and line of every frame, innermost first, one behind the other; empty when not known */
+            places: number[][];
+            strings: string[];
         };
         ThreadSummary: {
             session: string;

@@ -36,6 +36,9 @@ export type CounterGroup = Counters['groups'][number];
 export type Counter = CounterGroup['counters'][number];
 export type Source = Schemas['Source'];
 export type SourceLine = Schemas['SourceLine'];
+export type InlinedCall = Schemas['InlinedCall'];
+export type Disassembly = Schemas['Disassembly'];
+export type CodeCopy = Disassembly['copies'][number];
 export type Config = Schemas['Config'];
 export type Browse = Schemas['Browse'];
 export type BrowseEntry = Browse['entries'][number];
@@ -94,6 +97,8 @@ export interface ViewParams {
   tid?: readonly number[];
 }
 
+// Whose machine code is asked for: of a function, or of what is at a line.
+export type CodeParams = ({ function: string; module: string } | { file: string; line: number }) & { at: number | null; from: number | null };
 // What a view is compared with, and how.
 export interface BaselineParams {
   session: string;

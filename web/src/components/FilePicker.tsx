@@ -1,6 +1,6 @@
 // The source files of the profile, hottest first, with a field to find one.
 import { useState } from 'preact/hooks';
-import { sourceFile, sourceFiles } from '../store/data';
+import { sourceFile, sourceFiles } from '../store/source';
 import { setView } from '../store/view';
 import { percent, splitPath } from '../text/format';
 import { Icon } from './Icon';
@@ -15,7 +15,7 @@ function List({ close }: { close: () => void }) {
   const wanted = text.toLowerCase();
   const kept = all.filter((file) => file.file.toLowerCase().includes(wanted));
   const open = (file: string) => {
-    setView({ file, line: 0 });
+    setView({ file, line: 0, codeOf: '', codeModule: '', address: null });
     close();
   };
   return (

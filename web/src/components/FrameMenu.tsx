@@ -3,7 +3,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { Hit } from '../flame/pane';
 import { missingCallers } from '../flame/missing';
 import { pathOf, type FlameTree } from '../flame/tree';
-import { copyName, copyStack, fileOf, nameOf, showCallersOf, showSourceOf, type Frames } from '../store/frames';
+import { copyName, copyStack, nameOf, showCallersOf, showSourceOf, type Frames } from '../store/frames';
 import { setShape, view } from '../store/view';
 
 interface Props {
@@ -33,7 +33,7 @@ function itemsOf({ at, tree, frames }: Props): Item[] {
       id: 'recursion', text: view.value.collapse ? 'Show recursion again' : 'Collapse recursion',
       run: () => setShape({ collapse: !view.value.collapse }),
     },
-    { id: 'source', text: 'Show the source', keys: 'S', off: !real || fileOf(tree, node) === '', run: () => showSourceOf(tree, node) },
+    { id: 'source', text: 'Show source and assembly', keys: 'S', off: !real, run: () => showSourceOf(tree, node) },
     { id: 'callers', text: 'Callers and callees', keys: 'C', off: !real, run: () => showCallersOf(tree, node) },
     { id: 'copy-name', text: 'Copy the name', run: () => copyName(tree, node) },
     { id: 'copy-stack', text: 'Copy the stack', off: node === 0, run: () => copyStack(frames, tree, node) },

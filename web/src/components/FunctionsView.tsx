@@ -85,7 +85,7 @@ function keys(event: KeyboardEvent): void {
   } else if (event.target !== event.currentTarget) return;
   else if (event.key === 'Enter' && row) showInFlame(row);
   else if (event.key === 'c' && row) openCallers(row.name, row.module);
-  else if (event.key === 's' && row) openSource(row.file, row.line);
+  else if (event.key === 's' && row) openSource(row.file, row.line, row.name, row.module);
   else return;
   event.preventDefault();
 }
@@ -140,7 +140,7 @@ function Row({ row, unit }: { row: FunctionRow; unit: string }) {
       role="row"
       aria-selected={active}
       onClick={() => choose(row)}
-      onDblClick={() => (row.file ? openSource(row.file, row.line) : showInFlame(row))}
+      onDblClick={() => openSource(row.file, row.line, row.name, row.module)}
     >
       <span class="cell" role="cell">
         <Share value={row.self_percent / 100} />
@@ -165,7 +165,7 @@ function Row({ row, unit }: { row: FunctionRow; unit: string }) {
             <Icon name="flip" />
           </button>
           {row.file && (
-            <button type="button" title="Open the source (S)" aria-label={`Open the source of ${row.name}`} onClick={() => openSource(row.file, row.line)}>
+            <button type="button" title="Open source and assembly (S)" aria-label={`Open the source of ${row.name}`} onClick={() => openSource(row.file, row.line, row.name, row.module)}>
               <Icon name="code" />
             </button>
           )}
@@ -232,7 +232,7 @@ export function FunctionsView() {
             <Button icon="flame" title="Show in the flame graph (Enter)" onClick={() => showInFlame(chosen)}>
               Show in flame graph
             </Button>
-            <Button icon="code" title="Open the source (S)" disabled={!chosen.file} onClick={() => openSource(chosen.file, chosen.line)}>
+            <Button icon="code" title="Open source and assembly (S)" onClick={() => openSource(chosen.file, chosen.line, chosen.name, chosen.module)}>
               Source
             </Button>
           </>

@@ -21,7 +21,7 @@ const groups: { title: string; keys: [string, string][] }[] = [
       ['Esc, Backspace', 'Zoom out one frame'],
       ['Ctrl+wheel, +, -', 'Closer and farther'],
       ['Shift+wheel', 'Move sideways'],
-      ['Double click, S', 'Open the source'],
+      ['Double click, S', 'Open source and assembly'],
       ['C', 'Callers and callees'],
       ['Right click, Shift+F10', 'What else can be done with a frame'],
       ['Arrows', 'Walk to callee, caller, siblings'],
@@ -34,14 +34,17 @@ const groups: { title: string; keys: [string, string][] }[] = [
     keys: [
       ['Up, Down', 'Choose a function; it is also the search of the flame graph'],
       ['Enter', 'Show in the flame graph'],
-      ['S, double click', 'Open the source'],
+      ['S, double click', 'Open source and assembly'],
     ],
   },
   {
-    title: 'Source',
+    title: 'Source and assembly',
     keys: [
-      ['H', 'Hottest line'],
+      ['H', 'Hottest line, or instruction'],
       ['J, K', 'Next and previous hot line'],
+      ['I', 'What was inlined at the line'],
+      ['Up, Down', 'Choose an instruction; its line is marked'],
+      ['Enter, double click', 'Follow a jump or a call'],
     ],
   },
   {

@@ -162,27 +162,6 @@ export const threads = createQuery({
   intervalMs: 500,
 });
 
-export const sourceFiles = createQuery({
-  key: () => keyFor('source'),
-  version,
-  scope,
-  fetch: (abort) => orEmpty(api.sourceFiles(filter.peek(), abort)),
-  intervalMs: 1000,
-});
-
-export const sourceFile = computed(() => view.value.file || sourceFiles.data.value?.files[0]?.file || '');
-
-export const source = createQuery({
-  key: () => {
-    const key = keyFor('source');
-    return key && sourceFile.value ? `${key}${sourceFile.value}` : null;
-  },
-  version,
-  scope: () => `${currentId.value}/${sourceFile.value}`,
-  fetch: (abort) => api.source(filter.peek(), sourceFile.peek(), abort),
-  intervalMs: 700,
-});
-
 // Counters of each thread or CPU exist from when the agent was asked for them.
 export type CountersBy = 'total' | 'thread' | 'cpu';
 export const countersBy = signal<CountersBy>('total');

@@ -33,6 +33,10 @@ export interface ViewState {
   ascending: boolean;
   file: string; // source: as the debug info names it
   line: number; // 0: the hottest
+  split: boolean; // machine code beside the source
+  codeOf: string; // whose code, and its module (empty: any); empty: that of the line
+  codeModule: string;
+  address: number | null; // of the marked instruction
   upright: boolean; // flame graph with the root at the bottom
   byWeight: boolean; // siblings by weight instead of by name
   inverted: boolean; // bottom-up: from the innermost frames to their callers
@@ -75,6 +79,10 @@ export const defaultView: ViewState = {
   ascending: false,
   file: '',
   line: 0,
+  split: true,
+  codeOf: '',
+  codeModule: '',
+  address: null,
   upright: false,
   byWeight: false,
   inverted: false,
@@ -114,6 +122,10 @@ function numbers(text: string | null): number[] {
     .filter((n) => Number.isInteger(n) && n >= 0);
 }
 
+function hexadecimal(text: string | null): number | null {
+  return text !== null && /^0x[0-9a-f]{1,13}$/.test(text) ? Number(text) : null;
+}
+
 function time(text: string | null): number | null {
   const value = text === null || text === '' ? NaN : Number(text);
   return Number.isFinite(value) && value >= 0 ? value : null;
@@ -147,6 +159,10 @@ export function parseHash(hash: string): ViewState {
     ascending: params.get('sorted') === 'up' || params.get('order') === 'asc',
     file: params.get('file') ?? '',
     line: numbers(params.get('line'))[0] ?? 0,
+    split: params.get('split') !== 'off',
+    codeOf: params.get('code') ?? '',
+    codeModule: params.get('codein') ?? '',
+    address: hexadecimal(params.get('at')),
     upright: params.get('root') === 'bottom',
     byWeight: params.get('siblings') === 'weight',
     inverted: params.get('order') === 'bottom-up',
@@ -191,6 +207,10 @@ export function formatHash(view: ViewState): string {
   put('sorted', view.ascending ? 'up' : '');
   put('file', view.file);
   put('line', view.line > 0 ? String(view.line) : '');
+  put('split', view.split ? '' : 'off');
+  put('code', view.codeOf);
+  put('codein', view.codeModule);
+  put('at', view.address === null ? '' : `0x${view.address.toString(16)}`);
   put('root', view.upright ? 'bottom' : '');
   put('siblings', view.byWeight ? 'weight' : '');
   put('order', view.inverted ? 'bottom-up' : '');

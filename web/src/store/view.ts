@@ -31,13 +31,14 @@ export function setShape(patch: Partial<Pick<ViewState, 'inverted' | 'merge' | '
   setView({ ...patch, zoom: [], span: null, hidden: [], callersZoom: [], calleesZoom: [] });
 }
 
-export function openSource(file: string, line: number): void {
-  if (file) setView({ tab: 'source', file, line });
+// With the code of `name`, when it is given; without a file the code tells it.
+export function openSource(file: string, line: number, name = '', module = ''): void {
+  if (file || name) setView({ tab: 'source', file, line, codeOf: name, codeModule: module, address: null });
 }
 
 // Another session has other threads and times; what is not about them stays.
 export function openSession(id: string, name: Tab = 'flame'): void {
-  setView({ tab: name, session: id, event: '', pids: [], tids: [], start: null, end: null, axis: null, zoom: [], span: null, hidden: [], callersOf: '', callersModule: '', callersZoom: [], calleesZoom: [], module: '', about: '', file: '', line: 0 });
+  setView({ tab: name, session: id, event: '', pids: [], tids: [], start: null, end: null, axis: null, zoom: [], span: null, hidden: [], callersOf: '', callersModule: '', callersZoom: [], calleesZoom: [], module: '', about: '', file: '', line: 0, codeOf: '', codeModule: '', address: null });
 }
 
 export const isFiltered = computed(() => {

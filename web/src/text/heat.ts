@@ -16,3 +16,8 @@ export function nextHot(lines: readonly number[], from: number, direction: 1 | -
   if (direction > 0) return lines.find((line) => line > from) ?? lines[0]!;
   return lines.findLast((line) => line < from) ?? lines.at(-1)!;
 }
+
+// Heat in five steps of the view's total; the scale is that of a whole profile, so that files can be compared.
+export function heatOf(share: number): number {
+  return share >= 20 ? 5 : share >= 8 ? 4 : share >= 3 ? 3 : share >= 1 ? 2 : share > 0 ? 1 : 0;
+}

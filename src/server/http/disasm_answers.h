@@ -1,0 +1,14 @@
+// The machine code of one function with the weight of every instruction.
+#pragma once
+
+#include "server/http/request.h"
+#include "server/session/session.h"
+#include "symbol/symbolizer.h"
+
+namespace flamewire::server {
+
+// function=NAME [module=MODULE], or file=FILE line=LINE, or module=MODULE address=ADDRESS; at=ADDRESS chooses among
+// several copies, from=ADDRESS a part of a long function.
+Answer disasm_answer(const Session& session, const Request& request, symbol::Symbolizer& symbolizer);
+
+}  // namespace flamewire::server
