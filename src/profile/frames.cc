@@ -68,7 +68,8 @@ LocationFrame Store::Tables::frame_from_wire(const Location& location) {
         const bool return_address = (location.flags & wire::location_flag::return_address) != 0;
         name = module_symbols[location.module].find(location.address - (return_address ? 1 : 0));
     }
-    return {intern_function(strings[name], location, false, location.file, location.line), location.file,
+    const bool inlined = (location.flags & wire::location_flag::inlined) != 0;
+    return {intern_function(strings[name], location, inlined, location.file, location.line), location.file,
             location.line};
 }
 

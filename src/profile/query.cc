@@ -139,6 +139,27 @@ std::vector<FileRow> source_files(const Store& store, const Filter& filter) {
     return rows;
 }
 
+std::vector<ModuleRow> modules(const Store& store, const Filter& filter) {
+    const Store::Tables& tables = store.tables();
+    const TouchedTree tree = touched_stacks(tables, select(tables, filter));
+    std::vector<ModuleRow> sums(tables.modules.size());
+    std::vector<std::uint32_t> active(tables.modules.size());
+    const auto module_of = [&](std::uint32_t node) {
+        return tables.locations[tables.stacks.label(tree.node[node])].module;
+    };
+    const auto enter = [&](std::uint32_t node) {
+        const ModuleId module = module_of(node);
+        sums[module].self += tree.self[node];
+        if (active[module]++ == 0) sums[module].total += tree.total[node];
+    };
+    walk_depth_first(tree, enter, [&](std::uint32_t node) { --active[module_of(node)]; });
+    std::vector<ModuleRow> rows;
+    for (ModuleId module = 1; module < sums.size(); ++module)
+        if (!is_zero(sums[module].total)) rows.push_back({module, sums[module].self, sums[module].total});
+    sort_by_self(rows, Measure(tree.total[0]), [](const ModuleRow& row) { return row.module; });
+    return rows;
+}
+
 Weight unresolved(const Store& store, const Filter& filter) {
     const Store::Tables& tables = store.tables();
     const Selection selection = select(tables, filter);

@@ -101,6 +101,14 @@ struct FileRow {
 };
 std::vector<FileRow> source_files(const Store& store, const Filter& filter);
 
+// Modules with frames in the stacks: self where the innermost frame is of it, total once a sample. By self, descending;
+// frames without a module (names of the wire) are in none.
+struct ModuleRow {
+    ModuleId module = 0;
+    Weight self, total;
+};
+std::vector<ModuleRow> modules(const Store& store, const Filter& filter);
+
 // Weight of samples whose innermost frame is unknown, for the status bar.
 Weight unresolved(const Store& store, const Filter& filter);
 

@@ -20,6 +20,28 @@ Result<std::uint16_t> parse_port(std::string_view text, unsigned least) {
     return static_cast<std::uint16_t>(value);
 }
 
+// Without --browse-root: where the person already said that files are, and the home folder.
+std::vector<std::string> default_browse_roots(const SettingsValues& settings) {
+    std::vector<std::string> roots{settings.source_dir};
+    if (!settings.sysroot.empty()) roots.push_back(settings.sysroot);
+    for (const std::string& binary : settings.binaries)
+        roots.push_back(std::filesystem::absolute(binary).parent_path().string());
+    const char* home = std::getenv("HOME");
+    if (home != nullptr && home[0] == '/' && home[1] != '\0') roots.emplace_back(home);
+    return roots;
+}
+
+Result<std::vector<std::string>> finish_browse_roots(const Options& options) {
+    if (options.browse_roots.empty()) return default_browse_roots(options.settings);
+    if (options.browse_roots == std::vector<std::string>{"none"}) return std::vector<std::string>{};
+    for (const std::string& root : options.browse_roots) {
+        std::error_code error;
+        if (!std::filesystem::is_directory(root, error))
+            return fail(ErrorCode::invalid, fmt::format("--browse-root {} is no folder", root));
+    }
+    return options.browse_roots;
+}
+
 // What CLI11 leaves to us: texts into values, with the option's name in the sentence.
 Result<bool> finish(Options& options, const std::vector<std::string>& agents) {
     for (const std::string& text : agents) options.agents.push_back(TRY(parse_agent_address(text)));
@@ -36,10 +58,15 @@ Result<bool> finish(Options& options, const std::vector<std::string>& agents) {
         options.settings.sysroot = std::move(sysroot).value_or(std::string{});
     }
     TRY(check(options.settings));
+    for (const std::string& file : options.imports)
+        if (std::error_code error; !std::filesystem::is_regular_file(file, error))
+            return fail(ErrorCode::not_found, fmt::format("--import {}: there is no such file", file));
+    options.browse_roots = TRY(finish_browse_roots(options));
     if (options.data_dir.empty()) options.data_dir = default_data_dir();
     if (options.data_dir.empty()) return fail(ErrorCode::invalid, "there is no home directory: give --data-dir");
     options.data_dir = std::filesystem::absolute(options.data_dir).lexically_normal().string();
     options.settings.module_directory = options.data_dir + "/modules";
+    options.settings.upload_directory = options.data_dir + "/given";
     return true;
 }
 
@@ -108,12 +135,21 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
         ->type_name("FROM=TO")
         ->allow_extra_args(false);
     app.add_option("--sysroot", options.settings.sysroot, "libraries and sources of the target");
+    app.add_option(
+           "--browse-root", options.browse_roots,
+           "folder that the page may look into for files (repeatable), or none; default: source folder, sysroot, "
+           "folders of binaries, home")
+        ->type_name("DIR")
+        ->allow_extra_args(false);
     app.add_flag("--inline,!--no-inline", options.settings.inlines, "show inlined functions (default: on)");
     app.add_option("--max-samples", options.max_samples, "rows in memory for each session; older ones become coarser")
         ->capture_default_str();
     app.add_option("--toolchain-prefix", options.settings.toolchain_prefix,
                    "prefix of a cross compiler: its sysroot is used (runs PREFIXgcc -print-sysroot, once)")
         ->type_name("PREFIX");
+    app.add_option("--import", options.imports, "make a session of a recording or a file of another tool (repeatable)")
+        ->type_name("FILE")
+        ->allow_extra_args(false);
     app.add_option("--addr2line", addr2line, "not needed: symbols are read in process");
     app.add_option("--readelf", readelf, "not needed: files are read in process");
     app.add_option("--fetch-modules", fetch_modules, "ask agents for the symbols of files that are not here (on)")

@@ -21,8 +21,10 @@ struct Options {
     std::uint16_t port = 9999, http_port = 8080;
     std::string data_dir;
     SettingsValues settings;
+    std::vector<std::string> browse_roots;  // folders that the page may look into
     std::size_t max_samples = 500'000;
     std::vector<AgentAddress> agents;
+    std::vector<std::string> imports;  // files
     bool fetch_modules = true;         // files that this machine lacks are asked of the agent
     std::uint64_t fetch_cap_mib = 64;  // of each
     bool verbose = false;

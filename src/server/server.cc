@@ -12,8 +12,10 @@
 
 #include <cstdio>
 
+#include "server/http/assets.h"
 #include "server/http/http_server.h"
 #include "server/link/agent_hub.h"
+#include "server/session/imports.h"
 
 namespace flamewire::server {
 namespace {
@@ -60,6 +62,8 @@ public:
                 [this](std::shared_ptr<Session> session, std::uint64_t seq) { hub_.synced(std::move(session), seq); }),
           ingest_(*catalog_, disk_, symbols_),
           modules_(options.data_dir + "/modules"),
+          imports_(*catalog_, symbols_, [this] { sessions_changed(); }),
+          uploads_(options.data_dir + "/uploads"),
           hub_(io_, pool_, *catalog_, ingest_,
                {options.fetch_modules ? &modules_ : nullptr, options.fetch_cap_mib << 20},
                {.agent_changed = [this](const AgentInfo& agent) { agent_changed(agent); },
@@ -76,11 +80,15 @@ public:
         facts.http_url = fmt::format("http://{}:{}/", url_host(options_.http_bind), http_->port());
         facts.target_command = target_command(options_, port);
         facts.data_dir = options_.data_dir;
+        facts.page_script = asset_bytes("app.js");
+        facts.page_style = asset_bytes("app.css");
+        facts.browse_roots = browse_roots(options_.browse_roots);
         print_start(facts);
-        api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, api_agents(),
+        api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, uploads_, api_agents(),
                                      std::move(facts));
         http_->serve(*api_);
-        for (const AgentAddress& agent : options_.agents) hub_.keep_dialling(agent.host, agent.port);
+        for (const std::string& file : options_.imports) begin_import(file);
+        for (const AgentAddress& agent : options_.agents) TRY(hub_.keep_dialling(agent.host, agent.port));
         return true;
     }
 
@@ -144,6 +152,13 @@ private:
                                 std::function<void(Result<AgentInfo>)> answer) {
             hub_.connect(host, port, std::move(answer));
         };
+        agents.keep_dialling = [this](const std::string& host, std::uint16_t port) {
+            return hub_.keep_dialling(host, port);
+        };
+        agents.cancel_dial = [this](const std::string& host, std::uint16_t port) {
+            return hub_.cancel_dial(host, port);
+        };
+        agents.dials = [this] { return hub_.dials(); };
         agents.command = [this](const std::string& agent, const std::string& command, const rapidjson::Value& args,
                                 std::chrono::milliseconds timeout, const Api::Reply& reply) {
             hub_.command(agent, command, args, timeout, [reply](const CommandAnswer& answer) {
@@ -158,6 +173,18 @@ private:
             });
         };
         return agents;
+    }
+
+    void begin_import(const std::string& file) {
+        auto number = std::make_shared<std::string>();
+        *number = imports_.begin(file, file, [this, number] {
+            const auto import = imports_.find(*number);
+            if (!import) return;
+            if (import->state == Imports::State::failed)
+                spdlog::error("{} was not imported: {}", import->name, import->problem);
+            else
+                spdlog::info("{} is session {}", import->name, import->session);
+        });
     }
 
     // Sessions that were waiting for its names ask again.
@@ -200,6 +227,8 @@ private:
     std::unique_ptr<HttpServer> http_;
     std::unique_ptr<Api> api_;
     ModuleStore modules_;
+    Imports imports_;
+    UploadStore uploads_;
     AgentHub hub_;
     bool ended_ = false;
 };

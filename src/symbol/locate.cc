@@ -89,6 +89,7 @@ public:
         : module_(module), config_(config), path_(without_deleted_mark(module.path)) {}
 
     ModuleFiles run() {
+        try_uploaded();
         try_given_binaries();
         if (module_.kind == ModuleKind::kernel)
             try_kernel_places();
@@ -98,6 +99,7 @@ public:
         if (!satisfied()) try_build_id_tree();
         if (!satisfied()) try_debug_link();
         if (!satisfied()) try_debug_names();
+        find_code();
         describe();
         return std::move(files_);
     }
@@ -105,7 +107,17 @@ public:
 private:
     [[nodiscard]] bool satisfied() const { return files_.report.quality == Quality::debug_info; }
 
+    // What a person sent for this very module.
+    void try_uploaded() {
+        if (config_.upload_directory.empty()) return;
+        place_ = FoundBy::uploaded;
+        const std::string path = config_.upload_directory + "/" + fetched_name(module_);
+        // Not noted among the places when nobody sent one.
+        if (const auto found = identify(path)) offer(path, *found, true);
+    }
+
     void try_given_binaries() {
+        place_ = FoundBy::given;
         for (const std::string& path : config_.binaries) {
             if (satisfied()) return;
             const bool same_name = file_name(path) == file_name(path_);
@@ -119,30 +131,67 @@ private:
 
     // Configured places before the path as is: without a build-id, what a person configured is the better evidence.
     void try_paths() {
-        if (path_.empty() || path_[0] != '/') return;
-        for (const PathMap& map : config_.path_maps)
-            if (const std::string mapped = apply_path_map(map, path_); !mapped.empty()) try_path(mapped);
-        if (!config_.sysroot.empty()) {
-            try_path(config_.sysroot + path_);
-            // Merged and unmerged /usr.
-            try_path(path_.starts_with("/usr/") ? config_.sysroot + path_.substr(4) : config_.sysroot + "/usr" + path_);
-            for (const char* place : {"/lib/", "/usr/lib/", "/bin/", "/usr/bin/", "/"})
-                try_path(config_.sysroot + place + file_name(path_));
+        for (const auto& [place, path] : paths()) {
+            place_ = place;
+            try_path(path);
         }
-        try_path(path_);
+    }
+
+    [[nodiscard]] std::vector<std::pair<FoundBy, std::string>> paths() const {
+        std::vector<std::pair<FoundBy, std::string>> paths;
+        if (path_.empty() || path_[0] != '/') return paths;
+        for (const PathMap& map : config_.path_maps)
+            if (std::string mapped = apply_path_map(map, path_); !mapped.empty())
+                paths.emplace_back(FoundBy::path_map, std::move(mapped));
+        if (!config_.sysroot.empty()) {
+            paths.emplace_back(FoundBy::sysroot, config_.sysroot + path_);
+            // Merged and unmerged /usr.
+            paths.emplace_back(FoundBy::sysroot,
+                               config_.sysroot + (path_.starts_with("/usr/") ? path_.substr(4) : "/usr" + path_));
+            for (const char* place : {"/lib/", "/usr/lib/", "/bin/", "/usr/bin/", "/"})
+                paths.emplace_back(FoundBy::sysroot, config_.sysroot + place + file_name(path_));
+        }
+        paths.emplace_back(FoundBy::target_path, path_);
+        return paths;
+    }
+
+    // The file with the best names may be without code: debug info alone, or what an agent sent. Then the code is in
+    // the file that the target runs, stripped or not; without a build-id nothing proves that it is the same build.
+    void find_code() {
+        if (files_.main && !files_.fetched && files_.main->holds_code()) {
+            files_.code_file = files_.report.file;
+            return;
+        }
+        const std::string& id = module_.build_id.empty() ? main_build_id_ : module_.build_id;
+        if (id.empty()) return;
+        std::vector<std::string> places = config_.binaries;
+        for (auto& [place, path] : paths()) places.push_back(std::move(path));
+        for (const std::string& place : places) {
+            const std::string path = on_disk(place);
+            const auto found = identify(path);
+            if (!found || found->build_id != id) continue;
+            auto file = ObjectFile::open(path);
+            if (!file || !file->holds_code()) continue;
+            files_.code.emplace(std::move(*file));
+            files_.code_file = path;
+            return;
+        }
     }
 
     // What the agent sent: only where nothing better than exported names is at hand.
     void try_fetched() {
         if (config_.module_directory.empty() || files_.report.quality >= Quality::symbols) return;
         if (module_.kind != ModuleKind::file) return;
+        place_ = FoundBy::agent;
         const std::string path = config_.module_directory + "/" + fetched_name(module_);
         try_path(path);
+        files_.fetched = files_.report.file == path;
         // Used last goes last, when room is made there.
-        if (files_.report.file == path) (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
+        if (files_.fetched) (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
     }
 
     void try_kernel_places() {
+        place_ = FoundBy::kernel_place;
         struct utsname name{};
         if (::uname(&name) != 0 || module_.build_id.empty()) return;
         for (const std::string& root : {config_.sysroot, std::string()}) {
@@ -172,6 +221,7 @@ private:
     void try_build_id_tree() {
         const std::string& id = module_.build_id.empty() ? main_build_id_ : module_.build_id;
         if (id.size() < 2) return;
+        place_ = FoundBy::debug_tree;
         const std::string hex = to_hex(id);
         for (const std::string& place : debug_places())
             for (const char* suffix : {".debug", ""}) {
@@ -187,6 +237,7 @@ private:
         if (!files_.main) return;
         const auto link = debug_link(*files_.main);
         if (!link) return;
+        place_ = FoundBy::debug_link;
         const std::string beside = folder(files_.report.file);
         std::vector<std::string> places = {beside, beside + "/.debug"};
         // Of a file of the sysroot, where it is on the target.
@@ -212,6 +263,7 @@ private:
     // files alone). Nothing but the build-id says that it is the right one.
     void try_debug_names() {
         if (module_.build_id.empty() || module_.kind != ModuleKind::file || !path_.starts_with('/')) return;
+        place_ = FoundBy::debug_name;
         const std::string name = file_name(path_);
         std::vector<std::string> places = {folder(path_) + "/.debug/" + name};
         if (!config_.sysroot.empty()) places.push_back(config_.sysroot + places.front());
@@ -242,11 +294,11 @@ private:
     void offer(const std::string& path, const Candidate& found, bool given) {
         (void)note(path);
         if (!module_.build_id.empty() && found.build_id != module_.build_id)
-            return refuse(fmt::format("build-id mismatch: {} has {}, the target runs {}", path,
-                                      short_id(found.build_id), short_id(module_.build_id)));
+            return refuse_build(fmt::format("build-id mismatch: {} has {}, the target runs {}", path,
+                                            short_id(found.build_id), short_id(module_.build_id)));
         // A given binary may be the unstripped, larger twin of the target's file.
         if (module_.build_id.empty() && !given && module_.size != 0 && found.size != module_.size)
-            return refuse(
+            return refuse_build(
                 fmt::format("size mismatch: {} has {} bytes, the target's file {}", path, found.size, module_.size));
         auto file = ObjectFile::open(path);
         if (!file) return refuse(file.error().message);
@@ -255,6 +307,7 @@ private:
         files_.main.emplace(std::move(*file));
         files_.report.quality = quality;
         files_.report.file = path;
+        files_.report.found = place_;
         main_build_id_ = found.build_id;
     }
 
@@ -262,8 +315,8 @@ private:
         const auto found = identify(path);
         if (!found) return;
         if (found->build_id == build_id) return use_debug(path);
-        refuse(fmt::format("build-id mismatch: the debug file {} has {}, the target runs {}", path,
-                           short_id(found->build_id), short_id(build_id)));
+        refuse_build(fmt::format("build-id mismatch: the debug file {} has {}, the target runs {}", path,
+                                 short_id(found->build_id), short_id(build_id)));
     }
 
     void use_debug(const std::string& path) {
@@ -271,11 +324,16 @@ private:
         if (!file || file->quality() <= files_.report.quality) return;
         files_.report.quality = file->quality();
         files_.report.debug_file = path;
+        files_.report.debug_found = place_;
         files_.debug.emplace(std::move(*file));
     }
 
     void refuse(std::string why) {
         if (refused_.empty()) refused_ = std::move(why);
+    }
+    void refuse_build(std::string why) {
+        files_.report.mismatch = true;
+        refuse(std::move(why));
     }
 
     void describe() {
@@ -302,7 +360,8 @@ private:
     const Config& config_;
     std::string path_;
     std::string main_build_id_;
-    std::string refused_;  // the first reason
+    std::string refused_;               // the first reason
+    FoundBy place_ = FoundBy::nothing;  // where is being looked
     ModuleFiles files_;
 };
 

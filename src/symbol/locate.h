@@ -13,6 +13,9 @@ namespace flamewire::symbol {
 struct ModuleFiles {
     std::optional<ObjectFile> main;   // the module itself
     std::optional<ObjectFile> debug;  // separate debug info, when it is better than `main`
+    std::optional<ObjectFile> code;   // where the code is, when it is not in `main`
+    bool fetched = false;             // `main` is what an agent sent: it has holes where the code was
+    std::string code_file;            // the path of what holds the code; empty: no file here does
     ModuleReport report;
 };
 

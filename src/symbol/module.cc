@@ -11,7 +11,7 @@
 namespace flamewire::symbol {
 
 Module::Module(const ModuleIdentity& identity, const Config& config)
-    : inlines_(config.inlines), demangle_(config.demangle) {
+    : kind_(identity.kind), path_(identity.path), inlines_(config.inlines), demangle_(config.demangle) {
     switch (identity.kind) {
         case ModuleKind::file:
             open_files(identity, config);
@@ -73,6 +73,7 @@ void Module::open_kernel(const ModuleIdentity& identity, const Config& config) {
         symbols_ = std::move(*running);
         files_.report.quality = Quality::symbols;
         files_.report.file = "/proc/kallsyms";
+        files_.report.found = FoundBy::this_machine;
         files_.report.problem.clear();
         files_.report.remedy.clear();
         return;
@@ -92,7 +93,10 @@ void Module::open_vdso(const ModuleIdentity& identity) {
     }
     files_.report.quality = own->quality();
     files_.report.file = "[vdso]";
+    files_.report.found = FoundBy::this_machine;
     symbols_ = SymbolTable::of_elf(own->elf(), own->header().machine);
+    files_.code_file = "[vdso]";
+    files_.code.emplace(std::move(*own));
 }
 
 void Module::index(const Config& config) {

@@ -23,6 +23,10 @@ public:
     // Appends the frames of `address`, innermost first.
     void find(const Address& address, std::vector<IndexedFrame>& frames);
 
+    // The symbol that covers an address.
+    [[nodiscard]] FunctionRange function(const Address& address) const;
+    [[nodiscard]] ModuleCode code(std::uint64_t start, std::uint64_t size);
+
     [[nodiscard]] const StringPool& strings() const { return strings_; }
     [[nodiscard]] const ModuleReport& report() const { return files_.report; }
 
@@ -32,16 +36,20 @@ private:
     void open_vdso(const ModuleIdentity& identity);
     void index(const Config& config);
     void open_map(const ModuleIdentity& identity, const Config& config);
+    void explain_missing_code(ModuleCode& code) const;
     std::uint32_t symbol_name(std::uint32_t symbol);
     std::uint32_t name_of(const SymbolTable& table, std::uint32_t symbol);
     void add_symbol(std::uint64_t vaddr, std::size_t first, std::vector<IndexedFrame>& frames);
 
     StringPool strings_;
+    const ModuleKind kind_;
+    const std::string path_;  // on the target
     ModuleFiles files_;
     SymbolTable symbols_;
     SymbolTable map_symbols_;                                 // of a linker map: where symbols_ has nothing
     std::vector<std::optional<std::uint32_t>> symbol_names_;  // by symbol: its name in the string pool, once asked for
     std::unique_ptr<DwarfIndex> dwarf_;
+    std::optional<std::vector<CodeMark>> code_marks_;  // of an Arm file, once code is asked for
     std::uint64_t base_ = 0;  // ELF address of what addresses are relative to: a vmlinux's _text, else 0
     std::uint64_t address_mask_ = ~std::uint64_t{0};  // clears the Thumb bit
     bool inlines_, demangle_;

@@ -70,9 +70,46 @@ Bytes ObjectFile::section(std::string_view name) const {
     return bytes;
 }
 
-Result<std::string> ObjectFile::build_id() const {
-    return elf::read_build_id(image_ ? elf::source_of_bytes(as_bytes_view(*image_)) : elf::source_of_fd(fd_.get()),
-                              header_);
+elf::ByteSource ObjectFile::source() const {
+    return image_ ? elf::source_of_bytes(as_bytes_view(*image_)) : elf::source_of_fd(fd_.get());
+}
+
+Result<std::string> ObjectFile::build_id() const { return elf::read_build_id(source(), header_); }
+
+bool ObjectFile::holds_code() const {
+    bool sections = false, code = false;
+    each_section(elf_.get(), [&](Elf_Scn*, const GElf_Shdr& header, std::string_view) {
+        if ((header.sh_flags & SHF_ALLOC) == 0 || (header.sh_flags & SHF_EXECINSTR) == 0) return false;
+        sections = true;
+        code = header.sh_type != SHT_NOBITS && header.sh_size != 0;
+        return code;
+    });
+    return code || !sections;
+}
+
+// By sections, as only they tell debug info (whose segments point nowhere) from the program; by segments where sections
+// were stripped away.
+Result<std::string> ObjectFile::code(std::uint64_t vaddr, std::uint64_t size) const {
+    std::uint64_t offset = 0, there = 0;
+    bool sections = false;
+    each_section(elf_.get(), [&](Elf_Scn*, const GElf_Shdr& header, std::string_view) {
+        if ((header.sh_flags & SHF_ALLOC) == 0) return false;
+        sections = true;
+        if (header.sh_type == SHT_NOBITS || (header.sh_flags & SHF_EXECINSTR) == 0) return false;
+        if (vaddr < header.sh_addr || vaddr - header.sh_addr >= header.sh_size) return false;
+        offset = header.sh_offset + (vaddr - header.sh_addr);
+        there = header.sh_size - (vaddr - header.sh_addr);
+        return true;
+    });
+    if (!sections)
+        for (const elf::Segment& segment : header_.segments) {
+            if (segment.type != elf::segment_load || (segment.flags & elf::segment_executable) == 0) continue;
+            if (vaddr < segment.vaddr || vaddr - segment.vaddr >= segment.file_size) continue;
+            offset = segment.offset + (vaddr - segment.vaddr);
+            there = segment.file_size - (vaddr - segment.vaddr);
+        }
+    if (there == 0) return fail(ErrorCode::not_found, "no code is at that address");
+    return source()(offset, static_cast<std::size_t>(std::min(size, there)));
 }
 
 Quality ObjectFile::quality() const {

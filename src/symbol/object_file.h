@@ -31,6 +31,10 @@ public:
     [[nodiscard]] const elf::Header& header() const { return header_; }
     // Contents of a section, decompressed if need be; empty when absent. Valid as long as this object.
     [[nodiscard]] Bytes section(std::string_view name) const;
+    // Whether its code is in it: not so of separate debug info.
+    [[nodiscard]] bool holds_code() const;
+    // Up to `size` bytes at `vaddr`, fewer at the end of the section. not_found: none are at that address.
+    [[nodiscard]] Result<std::string> code(std::uint64_t vaddr, std::uint64_t size) const;
     // Empty when there is none.
     [[nodiscard]] Result<std::string> build_id() const;
     // By the sections that are there.
@@ -45,6 +49,7 @@ private:
     };
 
     ObjectFile() = default;
+    [[nodiscard]] elf::ByteSource source() const;
 
     // Order matters: libdw's handle goes first, then libelf's, then what they read from.
     UniqueFd fd_;

@@ -109,6 +109,13 @@ std::uint32_t SymbolTable::find(std::uint64_t address) const {
     return static_cast<std::uint32_t>(after - symbols_.begin() - 1);
 }
 
+SymbolTable::Range SymbolTable::range(std::uint32_t index) const {
+    const Symbol& symbol = symbols_[index];
+    std::uint64_t end = symbol.end;
+    if (symbol.size == 0 && index + 1 < symbols_.size()) end = std::min(end, symbols_[index + 1].address);
+    return {symbol.address, std::max(end, symbol.address)};
+}
+
 std::string_view SymbolTable::name(std::uint32_t index) const {
     const Symbol& symbol = symbols_[index];
     return std::string_view(names_).substr(static_cast<std::size_t>(symbol.name_offset), symbol.name_size);

@@ -30,6 +30,11 @@ public:
 
     // The symbol that covers `address`, or none.
     [[nodiscard]] std::uint32_t find(std::uint64_t address) const;
+    // What it covers: [address, end), without what a later symbol takes when it has no size of its own.
+    struct Range {
+        std::uint64_t address = 0, end = 0;
+    };
+    [[nodiscard]] Range range(std::uint32_t index) const;
     // Where the kernel's _text is, when the table has it: kernel addresses are relative to it.
     [[nodiscard]] std::optional<std::uint64_t> kernel_text() const { return kernel_text_; }
     // As in the file, mangled.

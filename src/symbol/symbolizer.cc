@@ -121,4 +121,17 @@ ModuleReport Symbolizer::report(const ModuleIdentity& identity) {
     return state_->with_module(identity, [](const Module& module) { return module.report(); });
 }
 
+std::vector<FunctionRange> Symbolizer::functions(const ModuleIdentity& identity, std::span<const Address> addresses) {
+    return state_->with_module(identity, [&](Module& module) {
+        std::vector<FunctionRange> ranges;
+        ranges.reserve(addresses.size());
+        for (const Address& address : addresses) ranges.push_back(module.function(address));
+        return ranges;
+    });
+}
+
+ModuleCode Symbolizer::code(const ModuleIdentity& identity, std::uint64_t start, std::uint64_t size) {
+    return state_->with_module(identity, [&](Module& module) { return module.code(start, size); });
+}
+
 }  // namespace flamewire::symbol

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "symbol/disassembly.h"
 
 namespace flamewire::symbol {
 
@@ -50,15 +51,54 @@ struct Resolved {
 // From worst to best: a better file that is found later replaces a worse one.
 enum class Quality : std::uint8_t { none, linker_map, dynamic_symbols, symbols, debug_info };
 
+// Which of the places of docs/symbols.md a file was found at.
+enum class FoundBy : std::uint8_t {
+    nothing,
+    uploaded,  // a person sent it for this module
+    given,     // --binary
+    path_map,
+    sysroot,
+    target_path,   // the path as the target sees it
+    agent,         // the agent sent it
+    debug_tree,    // by build-id below a debug directory
+    debug_link,    // named by .gnu_debuglink
+    debug_name,    // by the module's name where only debug files are
+    kernel_place,  // where distributions put a vmlinux
+    this_machine,  // the running kernel's own names, the vDSO of this process
+};
+
 // What is known of a module's symbols, for people: which file, how good, why not better.
 struct ModuleReport {
     Quality quality = Quality::none;
-    std::string file;                // used; empty when none
-    std::string debug_file;          // separate debug info, when used
-    std::string map_file;            // linker map, when used
+    std::string file;                                                  // used; empty when none
+    std::string debug_file;                                            // separate debug info, when used
+    FoundBy found = FoundBy::nothing, debug_found = FoundBy::nothing;  // of the two
+    bool mismatch = false;                                             // a file was there, but of another build
+    std::string map_file;                                              // linker map, when used
     std::string problem;             // one sentence ("build-id mismatch: …"); empty when all is well
     std::string remedy;              // what to configure; may be empty
     std::vector<std::string> tried;  // places looked at, in order
+};
+
+// The symbol that covers an address; size 0: none is known.
+struct FunctionRange {
+    std::string name;         // demangled
+    std::uint64_t start = 0;  // ELF virtual address; of the kernel relative to _text
+    std::uint64_t size = 0;
+};
+
+// Machine code of a module. Without bytes `problem` says why, in one sentence.
+struct ModuleCode {
+    std::string bytes;  // may be fewer than asked for, at the end of a section
+    std::uint64_t address = 0;
+    std::uint16_t machine = 0;
+    bool big_endian = false;
+    CodeKind begins = CodeKind::code;
+    std::vector<CodeMark> marks;
+    std::string file;             // that they are from
+    std::string problem, remedy;  // remedy: what to configure; may be empty
+
+    [[nodiscard]] CodeBytes view() const { return {as_bytes_view(bytes), address, machine, big_endian, begins, marks}; }
 };
 
 struct PathMap {
@@ -77,6 +117,7 @@ struct Config {
     std::vector<PathMap> path_maps;
     std::vector<MapFile> maps;     // --map: for modules that have no symbol table
     std::string module_directory;  // files that agents sent, by fetched_name(); empty: none
+    std::string upload_directory;  // files that people sent, named in the same way; empty: none
     std::vector<std::string> debug_directories = {"/usr/lib/debug"};
     bool inlines =
         true;  // else one frame an address: the function that the linker knows, at the line of its outermost call
@@ -104,6 +145,10 @@ public:
     // Answers in the order of `addresses`. Never fails: what is not known has no frames.
     Resolved resolve(const ModuleIdentity& module, std::span<const Address> addresses);
     ModuleReport report(const ModuleIdentity& module);
+    // The functions that the addresses are in.
+    std::vector<FunctionRange> functions(const ModuleIdentity& module, std::span<const Address> addresses);
+    // Up to `size` bytes of code at `start`, at most 16 MiB.
+    ModuleCode code(const ModuleIdentity& module, std::uint64_t start, std::uint64_t size);
 
 private:
     struct State;

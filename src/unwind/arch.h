@@ -14,6 +14,9 @@
 
 namespace flamewire::unwind {
 
+// Fills `out` with a module's bytes from `address` on; false when they are not all there.
+using CodeReader = std::function<bool(std::uint64_t address, std::span<std::byte> out)>;
+
 struct ArchInfo {
     RegisterNames names;
 
@@ -50,9 +53,9 @@ struct ArchInfo {
 
     // What follows is null where compilers always make tables.
 
-    // The row of a frame that no table describes, from its code: `read` gives words of the module. What it says is to be
-    // believed when its return address follows a call.
-    std::optional<FrameRow> (*row_by_code)(const MemoryReader& read, std::uint64_t pc, bool return_address) = nullptr;
+    // The row of a frame that no table describes, from its code. What it says is to be believed when its return address
+    // follows a call.
+    std::optional<FrameRow> (*row_by_code)(const CodeReader& read, std::uint64_t pc, bool return_address) = nullptr;
 
     // Whether a call instruction ends at `address`, which is as it was found (ARM: with the Thumb bit).
     bool (*follows_call)(std::uint64_t address, const MemoryReader& read) = nullptr;

@@ -160,17 +160,16 @@ std::optional<FrameRow> row_of(const Way& way, std::uint64_t address) {
 // Of the code at hand.
 class Code {
 public:
-    Code(const MemoryReader& read, std::uint64_t address)
+    Code(const CodeReader& read, std::uint64_t address)
         : read_(read), middle_(address), thumb_((address & 2) != 0 || !looks_like_arm(address)) {}
 
     [[nodiscard]] std::optional<ArmEffect> effect_at(std::uint64_t at) const {
-        const auto word = read_(at & ~std::uint64_t{3}, 4);
-        if (!word) return {};
-        const auto code = static_cast<std::uint32_t>(*word);
-        if (!thumb_) return arm_effect(code);
-        if ((at & 2) == 0) return thumb_effect(code & 0xffff, code >> 16);
-        const auto next = read_((at & ~std::uint64_t{3}) + 4, 4);
-        return thumb_effect(code >> 16, static_cast<std::uint32_t>(next.value_or(0)) & 0xffff);
+        const std::uint64_t place = at & ~std::uint64_t{3};
+        const auto code = word(place);
+        if (!code) return {};
+        if (!thumb_) return arm_effect(*code);
+        if ((at & 2) == 0) return thumb_effect(*code & 0xffff, *code >> 16);
+        return thumb_effect(*code >> 16, word(place + 4).value_or(0) & 0xffff);
     }
     [[nodiscard]] std::uint64_t alignment() const { return thumb_ ? 2 : 4; }
 
@@ -194,17 +193,17 @@ private:
         bool like_thumb = false;
     };
     [[nodiscard]] Conditions conditions(std::uint64_t from) const {
-        constexpr std::uint64_t always = 0xe, always_without = 0x1c;  // in the highest four, and five bits
+        constexpr std::uint32_t always = 0xe, always_without = 0x1c;  // in the highest four, and five bits
         Conditions found;
-        std::uint64_t last = ~std::uint64_t{0}, last_half = 0;
+        std::uint32_t last = ~std::uint32_t{0}, last_half = 0;
         for (unsigned i = 0; i < words; ++i) {
-            const std::uint64_t word = read_(from + 4 * i, 4).value_or(0);
-            if (word == 0) continue;  // between functions, or not there
+            const std::uint32_t code = word(from + 4 * i).value_or(0);
+            if (code == 0) continue;  // between functions, or not there
             const bool is_near = from == middle_ ? i < near : i >= words - near;
-            if (word >> 28 == always && is_near) found.always_near += word >> 27 == always_without ? 2 : 1;
-            if (word >> 27 == always_without || word >> 28 == last) ++found.repeat;
-            last = word >> 28;
-            for (const std::uint64_t half : {word & 0xffff, word >> 16}) {
+            if (code >> 28 == always && is_near) found.always_near += code >> 27 == always_without ? 2 : 1;
+            if (code >> 27 == always_without || code >> 28 == last) ++found.repeat;
+            last = code >> 28;
+            for (const std::uint32_t half : {code & 0xffff, code >> 16}) {
                 // bx lr; push and pop with lr and pc; bl and blx
                 found.like_thumb |= half == 0x4770 || half >> 8 == 0xb5 || half >> 8 == 0xbd;
                 found.like_thumb |= last_half >> 11 == 0x1e && half >> 14 == 3;
@@ -214,8 +213,30 @@ private:
         return found;
     }
 
-    const MemoryReader& read_;
+    // At a multiple of 4. A look at the file costs much more than an instruction, so what lies around is read with it; next
+    // to the end of what is there, only the word itself.
+    [[nodiscard]] std::optional<std::uint32_t> word(std::uint64_t at) const {
+        if (at - block_start_ >= block_size_) {
+            block_start_ = at & ~std::uint64_t{block_.size() - 1};
+            block_size_ = block_.size();
+            if (!read_(block_start_, block_)) {
+                block_start_ = at;
+                block_size_ = 4;
+                if (!read_(at, std::span(block_).first(4))) block_size_ = 0;
+            }
+            if (block_size_ == 0) return {};
+        }
+        const std::byte* bytes = block_.data() + static_cast<std::size_t>(at - block_start_);
+        std::uint32_t value = 0;
+        for (std::size_t i = 4; i-- > 0;) value = value << 8 | std::to_integer<std::uint32_t>(bytes[i]);
+        return value;
+    }
+
+    const CodeReader& read_;
     std::uint64_t middle_;
+    mutable std::array<std::byte, 256> block_;  // of it, `block_size_` bytes hold what is at `block_start_`
+    mutable std::uint64_t block_start_ = 0;
+    mutable std::size_t block_size_ = 0;
     bool thumb_;
 };
 
@@ -360,7 +381,7 @@ std::optional<FrameRow> row_from_start(const Code& code, std::uint64_t address) 
 
 }  // namespace
 
-std::optional<FrameRow> row_by_arm_code(const MemoryReader& read, std::uint64_t address, bool return_address) {
+std::optional<FrameRow> row_by_arm_code(const CodeReader& read, std::uint64_t address, bool return_address) {
     const Code code(read, address);
     if (auto row = row_to_return(code, address, return_address)) return row;
     return row_from_start(code, address);

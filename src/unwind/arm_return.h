@@ -6,18 +6,17 @@
 #include <cstdint>
 #include <optional>
 
-#include "unwind/expression.h"
+#include "unwind/arch.h"
 #include "unwind/frame_row.h"
 
 namespace flamewire::unwind {
 
 // The row at `pc`, the instruction that would run next; `return_address`: a call ends there, so lr and the registers
 // that a call may change are not what they were. Nothing where no way leads to a return within a few hundred
-// instructions, or only ways that leave the stack pointer or the return address unknown. `read` gives 4 bytes of the
-// module's code at an address that is a multiple of 4.
+// instructions, or only ways that leave the stack pointer or the return address unknown. The code is read in blocks.
 //
 // A guess, if a good one: a call that never returns may be followed by other code. Who uses the row checks that the
 // return address follows a call.
-std::optional<FrameRow> row_by_arm_code(const MemoryReader& read, std::uint64_t pc, bool return_address);
+std::optional<FrameRow> row_by_arm_code(const CodeReader& read, std::uint64_t pc, bool return_address);
 
 }  // namespace flamewire::unwind

@@ -30,8 +30,10 @@ struct Rule {
     };
     Kind kind = Kind::none;
     // The frame-pointer convention's (ArchInfo::frame_pointer_row); only with `compact`.
-    bool frame_pointer_safe = false;
-    bool return_in_link = false;
+    bool frame_pointer_safe : 1 = false;
+    bool return_in_link : 1 = false;
+    // A call ends at the return address, when that is even or odd (ARM: in Thumb code). Only with ArchInfo::follows_call.
+    bool after_even_call : 1 = false, after_odd_call : 1 = false;
     std::uint8_t cfa_register = 0;
     std::int32_t cfa_offset = 0;
     std::int16_t return_at = 0;

@@ -71,12 +71,8 @@ Rule rule_of_code(Code& code, bool return_address, const ArchInfo& arch) {
 
 // What following the code says.
 Rule rule_by_following(ModuleTables& tables, std::uint64_t pc, bool return_address, const ArchInfo& arch) {
-    const MemoryReader read = [&tables](std::uint64_t address, std::size_t size) -> std::optional<std::uint64_t> {
-        std::array<std::byte, 8> bytes{};
-        if (size > bytes.size() || !tables.read(address, std::span(bytes).first(size))) return std::nullopt;
-        std::uint64_t value = 0;
-        for (std::size_t i = 0; i < size; ++i) value |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
-        return value;
+    const CodeReader read = [&tables](std::uint64_t address, std::span<std::byte> out) {
+        return tables.read(address, out);
     };
     const std::optional<FrameRow> row = arch.row_by_code(read, pc, return_address);
     Rule rule;
@@ -99,8 +95,24 @@ RuleSource::RuleSource(ModuleFiles& files, OpenTables open_tables, std::size_t m
 
 const Rule& RuleSource::compile(const RuleKey& key, Arch arch) {
     ++compiled_;
-    const Rule rule = make(key, arch_info(arch));
+    Rule rule = make(key, arch_info(arch));
+    if (key.is_return_address() && arch_info(arch).follows_call != nullptr) look_for_call(key, arch_info(arch), rule);
     return cache_.put(key, rule);
+}
+
+void RuleSource::look_for_call(const RuleKey& key, const ArchInfo& arch, Rule& rule) {
+    ModuleTables* tables = modules_.open(key.module());
+    if (tables == nullptr) return;
+    const MemoryReader read = [tables](std::uint64_t address, std::size_t size) -> std::optional<std::uint64_t> {
+        std::array<std::byte, 8> bytes{};
+        if (size > bytes.size() || !tables->read(address, std::span(bytes).first(size))) return std::nullopt;
+        std::uint64_t value = 0;
+        for (std::size_t i = size; i-- > 0;) value = value << 8 | std::to_integer<std::uint64_t>(bytes[i]);
+        return value;
+    };
+    const std::uint64_t address = key.address + 1;
+    rule.after_even_call = arch.follows_call(address, read);
+    rule.after_odd_call = arch.follows_call(address | 1, read);
 }
 
 Rule RuleSource::make(const RuleKey& key, const ArchInfo& arch) {

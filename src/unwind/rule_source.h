@@ -36,6 +36,8 @@ private:
     const Rule& compile(const RuleKey& key, Arch arch);
     // Compiles without the cache.
     Rule make(const RuleKey& key, const ArchInfo& arch);
+    // Sets after_even_call and after_odd_call.
+    void look_for_call(const RuleKey& key, const ArchInfo& arch, Rule& rule);
 
     RuleCache cache_;
     RowTable rows_;

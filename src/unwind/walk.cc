@@ -174,17 +174,17 @@ Walk::Stop Walk::by_inferred_rule(const Rule& rule) {
         const std::int64_t offset = std::int64_t{rule.cfa_offset} + rule.return_at * arch_.names.word_size;
         known = load_word((registers_.get(rule.cfa_register) + static_cast<std::uint64_t>(offset)) & address_mask_, pc);
     }
-    if (known && !arch_.follows_call(pc, memory_reader_) && !returns_from_signal(pc & code_mask_))
-        return without_rule();
+    if (known && !can_return_to(pc)) return without_rule();
     return by_compact_rule(copy, FoundBy::code);
 }
 
-// Whether a signal handler returns there.
-bool Walk::returns_from_signal(std::uint64_t pc) {
-    const CodePiece* piece = piece_at(pc - 1);
+// Whether a call ends there, or a signal handler returns there; `pc` as it was found (ARM: with the Thumb bit).
+bool Walk::can_return_to(std::uint64_t pc) {
+    const std::uint64_t address = (pc & code_mask_) - 1;
+    const CodePiece* piece = piece_at(address);
     if (piece == nullptr || piece->module == 0) return false;
-    const RuleKey key(piece->module, pc - 1 - piece->bias, true);
-    return means_.rules.rule(key, registers_.arch()).kind == Rule::Kind::signal_return;
+    const Rule& rule = means_.rules.rule(RuleKey(piece->module, address - piece->bias, true), registers_.arch());
+    return rule.kind == Rule::Kind::signal_return || ((pc & 1) != 0 ? rule.after_odd_call : rule.after_even_call);
 }
 
 // Makes what `registers_` say the next frame.

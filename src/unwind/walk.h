@@ -49,7 +49,7 @@ private:
     Stop by_signal_return();
     Stop without_rule();
     Stop without_map();
-    [[nodiscard]] bool returns_from_signal(std::uint64_t pc);
+    bool can_return_to(std::uint64_t pc);
     bool by_libunwind(Stop& stop);
     bool by_frame_pointer();
     bool by_link_register();

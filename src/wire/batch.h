@@ -61,7 +61,8 @@ struct Module {
 namespace location_flag {
 inline constexpr std::uint32_t return_address = 1;
 inline constexpr std::uint32_t kernel_mode = 2;
-inline constexpr std::uint32_t joined = 4;  // not read with this sample, but taken from the thread's last stacks
+inline constexpr std::uint32_t joined = 4;   // not read with this sample, but taken from the thread's last stacks
+inline constexpr std::uint32_t inlined = 8;  // of a name: inlined into its caller, as an imported file says
 }  // namespace location_flag
 
 struct Location {

@@ -53,6 +53,8 @@ const views = [
   ['source', of('source', '&file=/build/city/traffic.cc'), (page) => page.locator('.source-row[data-line="9"]').waitFor()],
   ['threads', of('threads'), (page) => page.locator('.thread-row:not(.row-head)').first().waitFor()],
   ['counters', of('counters'), (page) => page.locator('[data-counter]').first().waitFor()],
+  ['modules', of('modules'), (page) => page.locator('.module-row').first().waitFor()],
+  ['modules, one in full', of('modules', '&about=libcity.so@5566'), (page) => page.locator('.module-detail').waitFor()],
   ['sessions', '#sessions', (page) => page.locator('.sessions tbody tr').first().waitFor()],
   ['help', of('flame'), (page) => settled(page).then(() => page.keyboard.press('?')).then(() => page.locator('.help-dialog').waitFor())],
 ];

@@ -185,7 +185,8 @@ async function walkThrough(state) {
   await group.getByRole('button').click();
   await row.waitFor({ state: 'detached' });
   const saved = page.waitForEvent('download');
-  await page.getByRole('button', { name: 'Save what is shown as CSV' }).click();
+  await page.click('#export-menu');
+  await page.getByRole('button', { name: 'CSV' }).click();
   const csv = readFileSync(await (await saved).path(), 'utf8').split('\r\n');
   assert.match(csv[0], /^function,module,kind,file,line,self \(ns\),self %/);
   assert.ok(csv.length > 2 && csv.slice(1, -1).every((line) => line.includes(',demo-workload,') && line.includes('stage_weather')));

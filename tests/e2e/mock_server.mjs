@@ -123,6 +123,14 @@ void move_car(World& world, Car& car) {
 }  // namespace city
 `.split('\n');
 
+function moduleRow(self, total, module) {
+  const of = (percent) => ({ weight: percent * 4.8e8, samples: Math.round(percent * 482) });
+  return {
+    module: { path: `/usr/bin/${module.name}`, kind: 'file', build_id: '', file: '', found: '', debug_file: '', debug_found: '', map_file: '', problem: '', remedy: '', tried: [], fetch: null, ...module },
+    self: of(self).weight, total: of(total).weight, self_samples: of(self).samples, total_samples: of(total).samples, self_percent: self, total_percent: total,
+  };
+}
+
 const SESSION_MS = 42_000;
 export const SESSION = '20261120-220000-city-demo-1a2b3c4d';
 
@@ -181,12 +189,23 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
           { code: 'frequency_clamped', text: 'The kernel allows 999 Hz at most; 4000 Hz were asked for.', remedy: 'sysctl -w kernel.perf_event_max_sample_rate=4000' },
         ]
       : [],
-    modules: [
-      { name: 'city-demo', path: '/usr/bin/city-demo', kind: 'file', build_id: 'ab12', quality: 'debug_info', file: '/srv/city-demo', problem: '', remedy: '', tried: [], fetch: { state: 'arrived', bytes: 5400000, total_bytes: 5400000, problem: '' } },
-      { name: 'libc.so.6', path: '/lib/libc.so.6', kind: 'file', build_id: 'cd34', quality: 'dynamic_symbols', file: '/lib/libc.so.6', problem: 'No debug info', remedy: 'apt-get install libc6-dbg', tried: [], fetch: { state: 'arriving', bytes: 1048576, total_bytes: 4194304, problem: '' } },
-    ],
+    modules: modules.map(({ module }) => module),
     retention: { whole_from_ms: 0, rows: 4000, coarse_rows: 0, memory_bytes: 200_000 },
   });
+  const modules = [
+    moduleRow(61, 100, { name: 'city-demo', build_id: 'ab12cd34ef56', state: 'debug_info', quality: 'debug_info', file: '/srv/city-demo', found: 'given', fetch: { state: 'arrived', bytes: 5400000, total_bytes: 5400000, problem: '' } }),
+    moduleRow(23, 40, {
+      name: 'libc.so.6', path: '/lib/libc.so.6', build_id: 'cd34', state: 'stripped', quality: 'dynamic_symbols', file: '/lib/libc.so.6', found: 'target_path', problem: 'No debug info', remedy: 'apt-get install libc6-dbg',
+      tried: ['/lib/libc.so.6', '/usr/lib/debug/.build-id/cd/34.debug'], fetch: { state: 'arriving', bytes: 1048576, total_bytes: 4194304, problem: '' },
+    }),
+    moduleRow(12, 12, { name: '[kernel]', path: '[kernel]', kind: 'kernel', build_id: '99aa', state: 'symbols', quality: 'symbols', file: '/proc/kallsyms', found: 'this_machine' }),
+    moduleRow(4, 9, {
+      name: 'libcity.so', path: '/opt/city/libcity.so', build_id: '5566', state: 'mismatch', quality: 'none', problem: 'build-id mismatch: /srv/libcity.so has 7788, the target runs 5566',
+      remedy: 'give the unstripped file of the very build that runs on the target: --binary FILE', tried: ['/srv/libcity.so', '/opt/city/libcity.so'],
+    }),
+    moduleRow(0, 0, { name: 'helper', path: '/opt/city/helper', state: 'not_found', quality: 'none', problem: 'no file for /opt/city/helper was found', remedy: 'give it with --binary FILE', tried: ['/opt/city/helper'] }),
+  ];
+  const uploads = new Map();
   const agentState = () => (!state.live ? 'idle' : state.paused ? 'paused' : 'profiling');
   const agentInfo = () => ({
     id: 'a1', address: '127.0.0.1:50412', connected: state.agent, direction: 'incoming', state: agentState(), session: state.live ? id : '',
@@ -385,6 +404,28 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
       });
       return { file, resolved: `/home/me/city/${file.split('/').at(-1)}`, ...view, total: graph().total, lines, first_line: 1, line_count: lines.length, hottest: 9, note: '', data_version: undefined };
     }
+    if (path === '/api/modules' && method === 'GET') return { ...view, total: graph().total, modules };
+    if (path === '/api/modules') {
+      const { module } = modules.find((row) => row.module.path === body.path);
+      const upload = uploads.get(body.upload);
+      if ((body.file ?? upload?.toString()).includes('wrong')) return [400, failure('validation', 'build-id mismatch: the file has 7788, the target runs 5566')];
+      uploads.delete(body.upload);
+      Object.assign(module, { state: 'debug_info', quality: 'debug_info', file: body.file ?? '/var/lib/flamewire/given/5566', found: body.file ? 'given' : 'uploaded', problem: '', remedy: '' });
+      return { module };
+    }
+    const sent = /^\/api\/uploads\/([\w-]+)$/.exec(path)?.[1];
+    if (sent) {
+      const here = uploads.get(sent) ?? Buffer.alloc(0);
+      if (method === 'DELETE') return { ok: uploads.delete(sent) };
+      if (method === 'GET') return here.length > 0 ? { id: sent, offset: here.length, size: here.size, whole: here.length === here.size } : [404, failure('not_found', 'there is no upload')];
+      if (Number(params.get('offset')) !== here.length) return [409, failure('conflict', `go on at offset ${here.length}`)];
+      // Once in a while a slice gets lost on the way.
+      state.slices = (state.slices ?? 0) + 1;
+      if (state.slices === 2) return [503, failure('internal', 'the server is starting or ending')];
+      const next = Object.assign(Buffer.concat([here, body]), { size: Number(params.get('size')) });
+      uploads.set(sent, next);
+      return { id: sent, offset: next.length, size: next.size, whole: next.length === next.size };
+    }
     if (path === '/api/config') {
       if (method === 'PATCH' && body.path_map) state.pathMap = body.path_map;
       return { binaries: [], maps: [], source_dir: '.', path_map: state.pathMap, sysroot: '', toolchain_prefix: '', inline: true };
@@ -429,7 +470,8 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
     if (url.pathname.startsWith('/api/')) {
       const chunks = [];
       for await (const chunk of request) chunks.push(chunk);
-      const body = chunks.length > 0 ? JSON.parse(Buffer.concat(chunks).toString()) : {};
+      const raw = Buffer.concat(chunks);
+      const body = url.pathname.startsWith('/api/uploads/') ? raw : raw.length > 0 ? JSON.parse(raw.toString()) : {};
       state.requests.push(`${request.method} ${url.pathname}${url.search}`);
       const result = answer(request.method, decodeURIComponent(url.pathname), url.searchParams, body);
       const [code, value] = Array.isArray(result) && typeof result[0] === 'number' ? result : [200, result];

@@ -374,7 +374,8 @@ test('counters are drawn on the time axis, copied and saved', () =>
     await page.locator('[data-plot="health:cpu"] .chip-clear').click();
     await page.waitForFunction(() => window.__flamewire.timeline().lines.length === 1);
     const saved = page.waitForEvent('download');
-    await page.getByRole('button', { name: 'Save the table as CSV' }).click();
+    await page.click('#export-menu');
+    await page.getByRole('button', { name: 'CSV' }).click();
     const file = await saved;
     assert.equal(file.suggestedFilename(), `${SESSION}-counters.csv`);
     const lines = readFileSync(await file.path(), 'utf8').split('\r\n');

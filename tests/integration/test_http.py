@@ -13,12 +13,19 @@ def views(server, session, **parameters):
     threads = server.get("/api/thread-summary", session=session, **parameters)
     timeline = server.get("/api/timeline", session=session, slices=50, **parameters)
     # What they say is tested in test_counters.py.
-    for path in ("/api/counters", "/api/metrics/current", "/api/metrics/history"):
+    for path in ("/api/counters", "/api/metrics/current", "/api/metrics/history", "/api/modules"):
         server.get(path, session=session)
-    # And this in test_diff.py and test_shapes.py.
+    # Used in test_modules.py.
+    assert server.request("PUT", "/api/uploads/some-file", body=b"half", offset=0, size=8)[0] == 200
+    assert server.get("/api/uploads/some-file")["offset"] == 4
+    assert server.request("DELETE", "/api/uploads/some-file")[0] == 200
+    # And these in test_diff.py and test_shapes.py.
     server.get("/api/diff", session=session, base_tid=0, **parameters)
     server.get("/api/diff/functions", session=session, base_tid=0, **parameters)
     server.get("/api/callers", session=session, function=next((row["name"] for row in functions["functions"]), "none"), **parameters)
+    # And these in test_browse.py and test_connecting.py.
+    server.get("/api/browse")
+    server.get("/api/agent/dials")
     return graph, functions, threads, timeline
 
 
@@ -113,6 +120,9 @@ def test_live_and_replayed(start):
     assert re.search(r"^city-1;.*stage_weather.* \d+$", collapsed, re.M)
     exported = server.get(f"/api/export/session/{session}", format="json")
     assert exported
+    page = server.get(f"/api/export/session/{session}", format="html", end=1000).decode()
+    assert page.startswith("<!doctype html>") and "flamewire-answers" in page and len(page) < 3_000_000
+    assert server.request("GET", f"/api/export/session/{session}", format="html", page="x" * 70_000)[0] == 400
 
     assert agent.stop() == 0
     wait_until(lambda: server.session(session)["state"] == "ended", 10, "the end")

@@ -304,3 +304,65 @@ class Peer:
             flag, payload = self.frame()
             if flag == 7 or flag == 3 and json.loads(payload).get("id") == str(self.count):
                 return flag, payload
+
+
+def modules_of(server, session):
+    return {row["module"]["name"]: row for row in server.get("/api/modules", session=session)["modules"]}
+
+
+def send(server, identifier, content, begin, end, size, step=4 << 20):
+    """Slices of an upload; the last answer."""
+    for offset in range(begin, end, step):
+        status, _, answer = server.request("PUT", f"/api/uploads/{identifier}", body=content[offset:min(end, offset + step)], offset=offset, size=size)
+        assert status == 200, answer
+    return answer
+
+
+def test_a_file_is_given_for_a_module_by_its_path_and_by_an_upload(start, tmp_path):
+    """The modules panel's answers: a state with its remedy, refusals that name both builds, a resumed upload that is used, also in the next run."""
+    program = stripped_copy(tmp_path / "target")
+    whole, other = TESTS_BIN / "shares-workload", TESTS_BIN / "threads-workload"
+    server = start.server("--fetch-modules", "off")
+    workload = start.process("stripped", [program, "60"])
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", workload.pid, "--frequency", 499)
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 200, 30, "samples")
+    session = server.only_session()["id"]
+    row = wait_until(lambda: (found := modules_of(server, session).get("shares-workload")) and found["module"]["state"] != "pending" and found, 30, "the module")
+    module = row["module"]
+    assert module["state"] == "stripped" and module["found"] == "target_path" and module["file"] == str(program), module
+    assert module["problem"] and "--binary" in module["remedy"] and str(program) in module["tried"], module
+    assert row["self_percent"] > 90 and row["total_percent"] >= row["self_percent"], row
+    one = {"path": module["path"], "build_id": module["build_id"]}
+
+    # Of another build, and what is no upload yet: said, and nothing changes.
+    status, _, answer = server.request("POST", "/api/modules", body={**one, "file": str(other)}, session=session)
+    assert status == 400 and "build-id mismatch" in answer["error"]["message"] and module["build_id"][:16] in answer["error"]["message"], answer
+    content, size = whole.read_bytes(), whole.stat().st_size
+    assert server.request("GET", "/api/uploads/page-0001")[0] == 404
+    half = size // 2
+    assert send(server, "page-0001", content, 0, half, size)["offset"] == half
+    assert server.request("POST", "/api/modules", body={**one, "upload": "page-0001"}, session=session)[0] == 409
+    status, _, answer = server.request("PUT", "/api/uploads/page-0001", body=content[:10], offset=0, size=size)
+    assert status == 409 and f"offset {half}" in answer["error"]["message"], answer
+    for headers in ({"Origin": "http://elsewhere.example"}, {"Sec-Fetch-Site": "cross-site"}):
+        for method, path, body in (("PUT", f"/api/uploads/page-0001?offset={half}&size={size}", content[half:half + 10]), ("POST", "/api/modules", {**one, "file": str(whole)}),
+                                   ("DELETE", "/api/uploads/page-0001", None)):
+            assert server.request(method, path, body=body, headers=headers)[0] == 403, (method, headers)
+    assert server.request("PUT", "/api/uploads/page-0001", body=b"x" * ((4 << 20) + 1), offset=half, size=size)[0] == 413
+    assert server.get("/api/uploads/page-0001")["offset"] == half
+
+    assert send(server, "page-0001", content, half, size, size)["whole"]
+    status, _, answer = server.request("POST", "/api/modules", body={**one, "upload": "page-0001"}, session=session)
+    assert status == 200 and answer["module"]["state"] == "debug_info" and answer["module"]["found"] == "uploaded", answer
+    wait_until(lambda: any("burn_40" in name for name in names(server)), 30, "names")
+    assert server.request("GET", "/api/uploads/page-0001")[0] == 404
+    wait_until(lambda: modules_of(server, session)["shares-workload"]["module"]["state"] == "debug_info", 30, "the state of the session's module")
+    # A path on the server is one of its binaries from then on.
+    status, _, answer = server.request("POST", "/api/modules", body={**one, "file": str(whole)}, session=session)
+    assert status == 200 and str(whole) in server.get("/api/config")["binaries"], answer
+    assert agent.stop() == 0
+    server.stop()
+    again = start.server(name="again", data_dir=server.data_dir)
+    wait_until(lambda: any("burn_40" in name for name in names(again, session=session)), 30, "names in the next run")
+    assert modules_of(again, session)["shares-workload"]["module"]["found"] == "uploaded"
+    again.stop()

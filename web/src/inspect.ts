@@ -1,7 +1,7 @@
 // What the page shows, for tests: the frames that are really on the canvas and the state behind them.
 import { entryName } from './flame/path';
-import { calleesHalf, callersHalf } from './store/callers';
-import { flame } from './store/data';
+import { calleesHalf, callersHalf, sandwich } from './store/callers';
+import { flame, functions } from './store/data';
 import { matches, pane, tree, zoomTarget } from './store/flame';
 import { streamState } from './store/live';
 import { currentId, session } from './store/session';
@@ -13,6 +13,8 @@ export function exposeForTests(): void {
   const inspector = {
     frames: () => pane.value?.frames() ?? [],
     halves: () => [callersHalf, calleesHalf].map((half) => half.pane.value?.frames() ?? []),
+    functions: () => functions.data.value?.functions ?? [],
+    callers: () => (sandwich.value?.answer ?? null),
     minimap: () => !(document.querySelector<HTMLElement>('.minimap')?.hidden ?? true),
     settled: () => {
       const shown = tree.value;

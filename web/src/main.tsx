@@ -2,9 +2,12 @@
 import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { App } from './components/App';
+import { Message } from './components/Message';
 import { exposeForTests } from './inspect';
 import { listenForKeys } from './keys';
 import { refreshOverview, startStream } from './store/live';
+import { listenForPrinting } from './store/printing';
+import { isSaved, openSaved } from './store/saved';
 import { session } from './store/session';
 import 'uplot/dist/uPlot.min.css';
 import './styles/base.css';
@@ -13,14 +16,22 @@ import './styles/flame.css';
 import './styles/tables.css';
 import './styles/overlays.css';
 import './styles/callers.css';
+import './styles/modules.css';
+import './styles/print.css';
 import './styles/diff.css';
 
-startStream();
-void refreshOverview();
-listenForKeys();
-exposeForTests();
-effect(() => {
-  const target = session.value?.target;
-  document.title = target ? `${target} – Flamewire` : 'Flamewire';
-});
-render(<App />, document.getElementById('app')!);
+function start(): void {
+  startStream();
+  void refreshOverview();
+  listenForKeys();
+  listenForPrinting();
+  exposeForTests();
+  effect(() => {
+    const target = session.value?.target;
+    document.title = target ? `${target} – Flamewire` : 'Flamewire';
+  });
+  render(<App />, document.getElementById('app')!);
+}
+
+if (isSaved) openSaved().then(start, (error: unknown) => render(<Message title="This file is damaged">{String(error)}</Message>, document.getElementById('app')!));
+else start();

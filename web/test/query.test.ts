@@ -7,6 +7,7 @@ import { signal } from '@preact/signals';
 const page = Object.assign(new EventTarget(), { visibilityState: 'visible' });
 Object.assign(globalThis, { document: page, window: globalThis });
 const { createQuery } = await import('../src/store/query');
+const { ApiError } = await import('../src/api/client');
 
 interface Pending {
   signal: AbortSignal;
@@ -109,4 +110,17 @@ test('data of another scope go at once, errors leave the data', async () => {
   key.value = 'other';
   assert.equal(query.data.value, null);
   assert.equal(query.error.value, null);
+});
+
+test('an answer does not stand for another question that was refused', async () => {
+  const { key, asked, query } = setUp();
+  await until(() => asked.length === 1);
+  asked[0]!.answer('of the first');
+  await turn();
+  key.value = 'second';
+  await until(() => asked.length === 2);
+  asked[1]!.fail(new ApiError(501, { code: 'not_saved', message: 'not here' }));
+  await turn();
+  assert.equal(query.data.value, null);
+  assert.equal(query.error.value!.code, 'not_saved');
 });

@@ -1,7 +1,7 @@
 // Numbers, times, addresses and the other pure functions.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Loss, SourceLine } from '../src/api/types';
+import type { Loss, Module, ModuleRow, ModuleState, SourceLine } from '../src/api/types';
 import { query } from '../src/api/client';
 import { defaultView, formatHash, parseHash } from '../src/store/url';
 import { counterRate, counterValue, derivedText, level, shareCounted, sparkPath, statusWord } from '../src/text/counters';
@@ -10,6 +10,7 @@ import { axisTime, bytes, count, duration, percent, short, splitPath, ticks, wei
 import { hotLines, nextHot } from '../src/text/heat';
 import { commentStarts, highlightLine } from '../src/text/highlight';
 import { sumLosses } from '../src/text/loss';
+import { byState, uploadId } from '../src/text/modules';
 import { Rate } from '../src/text/rate';
 import { modesOf, settingsOf, wholeness } from '../src/text/stacks';
 import { commandIn } from '../src/text/remedy';
@@ -188,4 +189,17 @@ test('limits of health', () => {
   assert.deepEqual([499, 500, 800].map((value) => level('oom', value)), ['ok', 'warning', 'critical']);
   assert.equal(level('temp', undefined), 'ok');
   assert.equal(level('cpu', null), 'ok');
+});
+
+test('uploads are named after what is sent, and states are counted worst first', () => {
+  const one = uploadId('libcity.so', 1000, 17, 'libcity.so@5566');
+  assert.match(one, /^page-[0-9a-f]{16}$/);
+  assert.equal(uploadId('libcity.so', 1000, 17, 'libcity.so@5566'), one);
+  const others = [uploadId('libcity.sp', 1000, 17, 'libcity.so@5566'), uploadId('libcity.so', 1001, 17, 'libcity.so@5566'), uploadId('libcity.so', 1000, 18, 'libcity.so@5566'), uploadId('libcity.so', 1000, 17, 'other')];
+  assert.equal(new Set([one, ...others]).size, 5);
+  const row = (state: ModuleState, self_percent: number) => ({ module: { state } as Module, self_percent }) as ModuleRow;
+  assert.deepEqual(byState([row('debug_info', 40), row('mismatch', 10), row('debug_info', 50)]), [
+    { state: 'mismatch', count: 1, share: 0.1 },
+    { state: 'debug_info', count: 2, share: 0.9 },
+  ]);
 });

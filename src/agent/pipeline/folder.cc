@@ -7,6 +7,7 @@
 #include "agent/pipeline/callchain.h"
 #include "agent/pipeline/dictionary.h"
 #include "agent/pipeline/kernel_names.h"
+#include "agent/pipeline/located_frames.h"
 #include "agent/pipeline/row_table.h"
 #include "agent/pipeline/stack_account.h"
 #include "base/clock.h"
@@ -87,6 +88,7 @@ struct Folder::State {
     Dictionary dictionary;
     std::vector<wire::Id> event_ids;  // of options.events, in this epoch
 
+    LocatedFrames located;
     IdTable<ChainKey> chains;  // -> index into folded, plus 1
     std::vector<FoldedStack> folded;
     RowTable rows;
@@ -129,6 +131,7 @@ void Folder::State::begin_epoch() {
     epoch_due = false;
     recording_due = true;
     dictionary.clear();
+    located.clear();
     chains.clear();
     folded = {};
     if (std::exchange(symbols_due, false)) kernel_names.forget_names();
@@ -141,7 +144,8 @@ std::size_t Folder::State::table_bytes() const {
 
 // Resolves `frames` into `locations`. False when a look into /proc on the way moved what had been resolved before it.
 bool Folder::State::locate_frames(ProcessHandle process, bool& unknown_process) {
-    const std::uint64_t generation = processes.generation(process);
+    const std::uint64_t before = processes.generation(process);
+    std::uint64_t generation = before;
     locations.clear();
     unknown_process = false;
     for (const ChainFrame& frame : frames) {
@@ -153,14 +157,21 @@ bool Folder::State::locate_frames(ProcessHandle process, bool& unknown_process) 
             resolved = processes.resolve_kernel(frame.address);
             kernel_names.saw(resolved.address);
         } else {
+            if (const wire::Id known = located.find({generation, frame.address, flags})) {
+                locations.push_back(known);
+                continue;
+            }
             resolved = processes.resolve(process, frame.address);
             // Addresses of an address space that nobody can know mean nothing: one frame will say so.
             unknown_process = !processes.maps_known(process);
             if (unknown_process) break;
+            generation = processes.generation(process);
         }
         locations.push_back(dictionary.address(resolved, flags));
+        // What is in no mapping now may be in one that is still to be read.
+        if (!frame.kernel && resolved.module != 0) located.put({generation, frame.address, flags}, locations.back());
     }
-    return processes.generation(process) == generation;
+    return processes.generation(process) == before;
 }
 
 // Folds `frames`, innermost first; `stop` says whether the outermost ones are missing.

@@ -27,7 +27,9 @@ std::vector<std::uint32_t> group_by_comm(std::span<const Thread> threads, std::v
     std::map<std::string_view, std::uint32_t> known;
     std::vector<std::uint32_t> group;
     for (const Thread& thread : threads) {
-        const std::string_view name = thread.comm.empty() ? "[unknown]" : std::string_view(thread.comm);
+        // Imports of formats without threads have one that is none.
+        const bool none = thread.comm.empty() && thread.tid == 0;
+        const std::string_view name = none || !thread.comm.empty() ? std::string_view(thread.comm) : "[unknown]";
         const auto [entry, added] = known.try_emplace(name, narrow32(names.size()));
         if (added) names.push_back(name);
         group.push_back(entry->second);
@@ -56,7 +58,7 @@ void add_event(const Store::Tables& tables, const Filter& filter, std::string_vi
     const auto start_line = [&](std::uint32_t name) {
         std::string text;
         if (!prefix.empty()) append_name(text, prefix);
-        append_name(text, names[name]);
+        if (!names[name].empty()) append_name(text, names[name]);
         return text;
     };
     for (const PairSums::Entry& entry : sums.entries()) {
@@ -71,8 +73,12 @@ void add_event(const Store::Tables& tables, const Filter& filter, std::string_vi
         bytes += text.size() + sizeof(Line);
         lines.push_back({std::move(text), number});
     }
-    for (std::uint32_t name = 0; name < names.size(); ++name)
-        if (beyond[name] != 0) lines.push_back({start_line(name) + ";[export limit]", beyond[name]});
+    for (std::uint32_t name = 0; name < names.size(); ++name) {
+        if (beyond[name] == 0) continue;
+        std::string text = start_line(name);
+        append_name(text, "[export limit]");
+        lines.push_back({std::move(text), beyond[name]});
+    }
 }
 
 }  // namespace

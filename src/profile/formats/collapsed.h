@@ -17,7 +17,7 @@ struct CollapsedOptions {
     std::size_t max_bytes = std::size_t{512} << 20;
 };
 
-// Lines are sorted and unique. Without an event in the filter, when several events have rows, each line starts with
+// Lines are sorted and unique; what has no thread (an import of folded stacks) has no comm in front. Without an event in the filter, when several events have rows, each line starts with
 // its event's name. In names, ';' becomes ':' and line breaks become spaces. Names are bytes as they were recorded.
 std::string collapsed(const Store& store, const Filter& filter, const CollapsedOptions& options = {});
 

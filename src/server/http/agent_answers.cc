@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "server/http/api.h"
+#include "server/http/view.h"
 #include "server/session/json_writer.h"
 #include "wire/control.h"
 
@@ -29,10 +30,47 @@ Result<rapidjson::Document> parse_body(const std::string& body, std::initializer
     return std::move(*document);
 }
 
+Result<std::pair<std::string, std::uint16_t>> checked(std::string host, std::uint64_t port) {
+    const bool odd = std::ranges::any_of(host, [](unsigned char c) { return c <= ' ' || c == 0x7f || c == '/'; });
+    if (host.empty() || host.size() > 255 || odd)
+        return fail(ErrorCode::invalid, "host is required: a name or an IP address");
+    if (port == 0 || port > 65535) return fail(ErrorCode::invalid, "port is between 1 and 65535");
+    return std::pair(std::move(host), static_cast<std::uint16_t>(port));
+}
+
+// host and port of a body.
+Result<std::pair<std::string, std::uint16_t>> address_of(const rapidjson::Document& body) {
+    std::uint64_t port = 9999;
+    if (const auto member = body.FindMember("port"); member != body.MemberEnd())
+        port = member->value.IsUint() ? member->value.GetUint() : 0;
+    return checked(wire::text_member(body, "host"), port);
+}
+
+// host and port of a query.
+Result<std::pair<std::string, std::uint16_t>> address_of(const Request& request) {
+    std::uint64_t port = 9999;
+    if (const std::string_view text = request.parameter("port"); !text.empty()) port = TRY(parse_integer("port", text));
+    return checked(std::string(request.parameter("host")), port);
+}
+
+void write_dial(JsonWriter& json, const DialInfo& dial) {
+    static constexpr std::string_view states[] = {"connecting", "waiting", "connected"};
+    json.object();
+    json.member("host", dial.host);
+    json.member("port", dial.port);
+    json.member("state", states[static_cast<std::size_t>(dial.state)]);
+    json.member("agent", dial.agent);
+    json.member("problem", dial.problem);
+    json.member("attempts", dial.attempts);
+    json.member("next_in_ms", dial.next_in_ms);
+    json.end_object();
+}
+
 }  // namespace
 
 void Api::agent_request(const Request& request, Reply reply) {
     if (request.path == "/api/agent/connect") return connect(request, std::move(reply));
+    if (request.path == "/api/agent/dials") return reply(dials(request));
     if (request.path == "/api/agent/command") return command(request, std::move(reply));
     stop(request, std::move(reply));
 }
@@ -62,15 +100,9 @@ std::optional<AgentInfo> Api::agent_of(const Request& request, Answer& error) {
 void Api::connect(const Request& request, Reply reply) {
     const auto body = parse_body(request.body, {"host", "port"});
     if (!body) return reply(error_answer(body.error()));
-    const std::string host = wire::text_member(*body, "host");
-    if (host.empty() || host.size() > 255) return reply(error_answer(400, "validation", "host is required"));
-    std::uint64_t port = 9999;
-    if (const auto member = body->FindMember("port"); member != body->MemberEnd()) {
-        if (!member->value.IsUint() || member->value.GetUint() == 0 || member->value.GetUint() > 65535)
-            return reply(error_answer(400, "validation", "port is between 1 and 65535"));
-        port = member->value.GetUint();
-    }
-    agents_.connect(host, static_cast<std::uint16_t>(port), [reply](Result<AgentInfo> agent) {
+    const auto address = address_of(*body);
+    if (!address) return reply(error_answer(address.error()));
+    agents_.connect(address->first, address->second, [reply](Result<AgentInfo> agent) {
         if (!agent) return reply(error_answer(agent.error()));
         JsonWriter json;
         json.object();
@@ -82,6 +114,29 @@ void Api::connect(const Request& request, Reply reply) {
         json.end_object();
         reply(json_answer(json.take()));
     });
+}
+
+// POST begins to dial, DELETE ends it; every answer is the list as it is then.
+Answer Api::dials(const Request& request) {
+    if (request.method == "POST") {
+        const auto body = parse_body(request.body, {"host", "port"});
+        if (!body) return error_answer(body.error());
+        const auto address = address_of(*body);
+        if (!address) return error_answer(address.error());
+        if (auto begun = agents_.keep_dialling(address->first, address->second); !begun)
+            return error_answer(begun.error());
+    } else if (request.method == "DELETE") {
+        const auto address = address_of(request);
+        if (!address) return error_answer(address.error());
+        if (!agents_.cancel_dial(address->first, address->second))
+            return error_answer(404, "not_found",
+                                fmt::format("{:.255}:{} is not being dialled", address->first, address->second));
+    }
+    JsonWriter json;
+    json.object();
+    json.list("dials", agents_.dials(), [&](const DialInfo& dial) { write_dial(json, dial); });
+    json.end_object();
+    return json_answer(json.take());
 }
 
 void Api::command(const Request& request, Reply reply) {

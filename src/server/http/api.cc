@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "server/http/module_answers.h"
+#include "server/http/upload_answers.h"
+#include "server/http/browse_answers.h"
 #include "server/http/view.h"
 
 namespace flamewire::server {
@@ -30,6 +33,7 @@ constexpr Endpoint endpoints[] = {
     {"/api/thread-summary", Api::Way::session, "GET"},
     {"/api/thread-view", Api::Way::session, "GET"},
     {"/api/timeline", Api::Way::session, "GET"},
+    {"/api/modules", Api::Way::session, "GET POST"},
     {"/api/counters", Api::Way::session, "GET"},
     {"/api/metrics/current", Api::Way::session, "GET"},
     {"/api/metrics/history", Api::Way::session, "GET"},
@@ -39,8 +43,10 @@ constexpr Endpoint endpoints[] = {
     {"/api/sessions", Api::Way::worker, "GET"},
     {"/api/agents", Api::Way::worker, "GET"},
     {"/api/agent/connect", Api::Way::agent, "POST"},
+    {"/api/agent/dials", Api::Way::agent, "GET POST DELETE"},
     {"/api/agent/command", Api::Way::agent, "POST"},
     {"/api/stop", Api::Way::agent, "GET POST"},
+    {"/api/browse", Api::Way::worker, "GET"},
     {"/api/config", Api::Way::worker, "GET PATCH"},
     {"/api/config/toolchain", Api::Way::worker, "GET POST"},
 };
@@ -49,6 +55,7 @@ constexpr Endpoint endpoints[] = {
 constexpr Endpoint families[] = {
     {sessions_prefix, Api::Way::session, "GET DELETE"},
     {export_prefix, Api::Way::session, "GET"},
+    {uploads_prefix, Api::Way::worker, "PUT GET DELETE"},
 };
 
 const Endpoint* endpoint_of(std::string_view path) {
@@ -98,40 +105,6 @@ Answer refusal(const Request& request) {
     return answer;
 }
 
-void write_fetch(JsonWriter& json, const ModuleFetch& fetch) {
-    static constexpr std::string_view states[] = {"asked", "arriving", "arrived", "refused", "interrupted"};
-    json.object();
-    json.member("state", states[static_cast<std::size_t>(fetch.state)]);
-    json.member("bytes", fetch.got);
-    json.member("total_bytes", fetch.total);
-    json.member("problem", fetch.problem);
-    json.end_object();
-}
-
-void write_module(JsonWriter& json, const profile::Module& module, const symbol::ModuleReport* report,
-                  const ModuleFetch* fetch) {
-    static constexpr std::string_view kinds[] = {"file", "kernel", "vdso", "jit"};
-    static constexpr std::string_view qualities[] = {"none", "linker_map", "dynamic_symbols", "symbols", "debug_info"};
-    std::string build_id;
-    for (const char c : module.identity.build_id) build_id += fmt::format("{:02x}", static_cast<unsigned char>(c));
-    json.object();
-    json.member("name", module.name);
-    json.member("path", module.identity.path);
-    json.member("kind", kinds[static_cast<std::size_t>(module.identity.kind)]);
-    json.member("build_id", build_id);
-    json.member("quality", report == nullptr ? "pending" : qualities[static_cast<std::size_t>(report->quality)]);
-    json.member("file", report == nullptr ? "" : report->file);
-    json.member("problem", report == nullptr ? "" : report->problem);
-    json.member("remedy", report == nullptr ? "" : report->remedy);
-    json.texts("tried", report == nullptr ? std::vector<std::string>{} : report->tried);
-    json.key("fetch");
-    if (fetch != nullptr)
-        write_fetch(json, *fetch);
-    else
-        json.null();
-    json.end_object();
-}
-
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 }  // namespace
@@ -148,6 +121,7 @@ Answer Api::answer(const Request& request) {
     const std::string_view path = request.path;
     if (path == "/api/status") return status();
     if (path == "/api/sessions") return sessions(request);
+    if (path == "/api/browse") return browse_answer(facts_.browse_roots, request);
     if (path == "/api/config") return config(request);
     if (path == "/api/config/toolchain") return toolchain(request);
     if (path == "/api/agents") {
@@ -157,6 +131,7 @@ Answer Api::answer(const Request& request) {
         json.end_object();
         return json_answer(json.take());
     }
+    if (path.starts_with(uploads_prefix)) return upload_answer(uploads_, request);
     if (path.starts_with(sessions_prefix)) return session_detail(request, path.substr(sessions_prefix.size()));
     return session_view(request);
 }
@@ -228,10 +203,13 @@ Answer Api::session_view(const Request& request) {
     if (path == "/api/timeline") return timeline_answer(session, request);
     if (path == "/api/metrics/current") return metrics_current_answer(session);
     if (path == "/api/metrics/history") return metrics_history_answer(session, request);
+    if (path == "/api/modules")
+        return request.method == "POST" ? give_file(**found, request) : modules_answer(session, request);
     if (path == "/api/counters") return counters_answer(session, request);
     if (path == "/api/source") return source_answer(session, request, sources_);
     if (path == "/api/source-files") return source_files_answer(session, request);
     if (path == "/api/export/flamegraph") return export_flamegraph_answer(session, request);
+    if (request.parameter("format") == "html") return export_html(session, request);
     return export_session_answer(session, request);
 }
 
@@ -278,7 +256,10 @@ Answer Api::session_detail(const Request& request, std::string_view id) {
     Answer failure;
     const auto found = session_of(request, failure);
     if (!found) return failure;
-    const Session& session = **found;
+    return session_answer(**found);
+}
+
+Answer Api::session_answer(const Session& session) {
     const auto reports = session.module_reports();
     const auto fetches = session.fetches();
     const SessionInfo info = session.info();

@@ -19,8 +19,11 @@
 #include "server/http/settings.h"
 #include "server/http/timeline_answers.h"
 #include "server/link/agent_info.h"
+#include "server/link/dial_info.h"
 #include "server/session/catalog.h"
 #include "server/session/symbolization.h"
+#include "server/session/upload_store.h"
+#include "server/source/browse.h"
 #include "server/source/source_lookup.h"
 
 namespace flamewire::server {
@@ -30,6 +33,8 @@ struct ServerFacts {
     std::string agent_bind;
     std::uint16_t agent_port = 0;
     std::string http_url, target_command, data_dir;
+    std::string_view page_script, page_style;  // of the embedded page, for exports; empty without one
+    std::vector<BrowseRoot> browse_roots;
     std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 };
 
@@ -46,15 +51,19 @@ public:
         std::function<void(const std::string& agent, const std::string& command, const rapidjson::Value& args,
                            std::chrono::milliseconds timeout, Reply)>
             command;
+        std::function<Result<bool>(const std::string& host, std::uint16_t port)> keep_dialling{};
+        std::function<bool(const std::string& host, std::uint16_t port)> cancel_dial{};
+        std::function<std::vector<DialInfo>()> dials{};
     };
 
     Api(Catalog& catalog, Symbolization& symbols, symbol::Symbolizer& symbolizer, SourceLookup& sources,
-        Settings& settings, Agents agents, ServerFacts facts)
+        Settings& settings, UploadStore& uploads, Agents agents, ServerFacts facts)
         : catalog_(catalog),
           symbols_(symbols),
           symbolizer_(symbolizer),
           sources_(sources),
           settings_(settings),
+          uploads_(uploads),
           agents_(std::move(agents)),
           facts_(std::move(facts)) {}
 
@@ -85,14 +94,20 @@ private:
     Answer diff(const Session& after, const Request& request);
     Answer sessions(const Request& request);
     Answer session_detail(const Request& request, std::string_view id);
+    static Answer session_answer(const Session& session);
+    // The page as one file, with the answers of the request's view.
+    Answer export_html(const Session& session, const Request& request);
     Answer config(const Request& request);
     Answer toolchain(const Request& request);
     Answer apply(SettingsValues values);
+    // A file on the server, or an uploaded one, for a module.
+    Answer give_file(const Session& session, const Request& request);
     Answer config_answer(const SettingsValues& values, const std::vector<std::string>* notes);
     std::vector<std::string> notes_about(const SettingsValues& values);
     // The agent that a request means, or an error.
     std::optional<AgentInfo> agent_of(const Request& request, Answer& error);
     void connect(const Request& request, Reply reply);
+    Answer dials(const Request& request);
     void command(const Request& request, Reply reply);
     void stop(const Request& request, Reply reply);
 
@@ -101,6 +116,7 @@ private:
     symbol::Symbolizer& symbolizer_;
     SourceLookup& sources_;
     Settings& settings_;
+    UploadStore& uploads_;
     const Agents agents_;
     const ServerFacts facts_;
 };

@@ -6,6 +6,17 @@
 
 namespace flamewire::server {
 
+std::string_view asset_bytes([[maybe_unused]] std::string_view name) {
+#ifdef FLAMEWIRE_WEB_ASSETS
+    for (const auto& asset : web::assets()) {
+        std::string_view path = asset.path;
+        while (path.starts_with('/')) path.remove_prefix(1);
+        if (path == name) return asset.bytes;
+    }
+#endif
+    return {};
+}
+
 Answer asset_answer(std::string_view path) {
 #ifdef FLAMEWIRE_WEB_ASSETS
     while (path.starts_with('/')) path.remove_prefix(1);

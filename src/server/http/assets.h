@@ -8,5 +8,7 @@
 namespace flamewire::server {
 
 Answer asset_answer(std::string_view path);
+// The bytes of one ("app.js"); empty when there is none.
+std::string_view asset_bytes(std::string_view name);
 
 }  // namespace flamewire::server

@@ -1,4 +1,4 @@
-// GET and PATCH /api/config, GET and POST /api/config/toolchain.
+// GET and PATCH /api/config, GET and POST /api/config/toolchain, POST /api/modules.
 #include <fmt/format.h>
 #include <rapidjson/document.h>
 
@@ -7,6 +7,7 @@
 #include <initializer_list>
 
 #include "server/http/api.h"
+#include "server/http/module_answers.h"
 #include "server/session/json_writer.h"
 #include "server/source/toolchain.h"
 #include "wire/control.h"
@@ -113,6 +114,34 @@ Answer Api::apply(SettingsValues values) {
     }
     const auto notes = notes_about(values);
     return config_answer(values, &notes);
+}
+
+Answer Api::give_file(const Session& session, const Request& request) {
+    const auto given = given_file(session, request, uploads_);
+    if (!given) return error_answer(given.error());
+    if (given->upload.empty()) {
+        SettingsValues values = settings_.get();
+        if (std::find(values.binaries.begin(), values.binaries.end(), given->path) == values.binaries.end())
+            values.binaries.push_back(given->path);
+        // Anew even when it was given before: the file may be a newer one.
+        if (const Answer applied = apply(std::move(values)); applied.status != 200) return applied;
+    } else {
+        const std::string folder = settings_.get().upload_directory;
+        std::error_code error;
+        std::filesystem::create_directories(folder, error);
+        if (!error) std::filesystem::rename(given->path, folder + "/" + symbol::fetched_name(given->module), error);
+        if (error) return error_answer(fail_errno("keep the uploaded file in " + folder, error.value()).error());
+        symbolizer_.forget(given->module);
+        for (const auto& loaded : catalog_.all_loaded()) symbols_.schedule(loaded);
+    }
+    const symbol::ModuleReport report = symbolizer_.report(given->module);
+    const profile::Module module{given->module, std::filesystem::path(given->module.path).filename().string()};
+    JsonWriter json;
+    json.object();
+    json.key("module");
+    write_module(json, module, &report, nullptr);
+    json.end_object();
+    return json_answer(json.take());
 }
 
 // Which module of a running session each given binary and map is for, or why it is for none.

@@ -20,6 +20,7 @@
 #include <list>
 
 #include "server/http/assets.h"
+#include "server/http/upload_answers.h"
 
 namespace flamewire::server {
 namespace {
@@ -215,8 +216,9 @@ private:
         request.query = std::move(target->query);
         if (auto refused = check_origin(request, options_.bind)) {
             respond(handle, std::move(*refused), head);
-        } else if (request.body.size() > max_body_bytes) {
-            respond(handle, error_answer(413, "too_large", "a body has at most 1 MiB"), head);
+        } else if (const std::size_t limit = body_limit(request); request.body.size() > limit) {
+            respond(handle, error_answer(413, "too_large", fmt::format("a body has at most {} MiB here", limit >> 20)),
+                    head);
         } else if (api_ == nullptr || stopping_) {
             respond(handle, error_answer(503, "internal", "the server is starting or ending"), head);
         } else {

@@ -158,7 +158,7 @@ Answer export_session_answer(const Session& session, const Request& request) {
     const std::string_view format = request.parameter("format");
     const bool collapsed = format.empty() || format == "collapsed";
     if (!collapsed && format != "json")
-        return error_answer(400, "validation", fmt::format("format is collapsed or json, not {:.40}", format));
+        return error_answer(400, "validation", fmt::format("format is collapsed, json or html, not {:.40}", format));
     const std::string_view value = request.parameter("value");
     if (!value.empty() && value != "samples" && value != "weight")
         return error_answer(400, "validation", fmt::format("value is samples or weight, not {:.40}", value));

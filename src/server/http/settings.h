@@ -21,6 +21,7 @@ struct SettingsValues {
     std::vector<std::string> maps{};  // FILE or MODULE=FILE
     bool inlines = true;
     std::string module_directory{};  // where files that agents sent are; set once
+    std::string upload_directory{};  // the same for those that people sent for a module
     std::string toolchain_prefix{};  // what the sysroot was taken from, when it was; only shown
 };
 

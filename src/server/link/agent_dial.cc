@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::chrono::milliseconds first_backoff{1000}, longest_backoff{30'000};
 constexpr std::chrono::seconds connect_time{10};
+constexpr std::size_t max_dials = 64;
 
 // Between half and all of `pause`, so that many do not come at the same moment.
 std::chrono::milliseconds with_jitter(std::chrono::milliseconds pause) {
@@ -24,11 +25,79 @@ std::chrono::milliseconds with_jitter(std::chrono::milliseconds pause) {
 
 }  // namespace
 
-void AgentHub::keep_dialling(const std::string& host, std::uint16_t port) {
+std::string explain_dial(const std::string& host, std::uint16_t port, const std::error_code& error, bool timed_out) {
+    if (timed_out)
+        return fmt::format(
+            "no answer from {}:{} within {} s: check the address, that the board is on, and that no "
+            "firewall is in between",
+            host, port, connect_time.count());
+    if (error == asio::error::connection_refused)
+        return fmt::format(
+            "{}:{} refuses connections: run flamewire-agent --listen --bind 0.0.0.0 --port {} there, or "
+            "check the port",
+            host, port, port);
+    if (error == asio::error::host_not_found || error == asio::error::host_not_found_try_again ||
+        error == asio::error::no_data)
+        return fmt::format("the name {} is not known here: check its spelling, or give the IP address", host);
+    if (error == asio::error::network_unreachable || error == asio::error::host_unreachable)
+        return fmt::format("there is no way to {}: check the network and the address", host);
+    return fmt::format("{}:{}: {}", host, port, error.message());
+}
+
+Result<bool> AgentHub::keep_dialling(const std::string& host, std::uint16_t port) {
+    for (const auto& known : dials_) {
+        if (known->host != host || known->port != port) continue;
+        known->kept = true;
+        if (known->waiting) start_dial(known);
+        return true;
+    }
+    if (dials_.size() >= max_dials)
+        return fail(ErrorCode::busy, fmt::format("{} addresses are dialled already: cancel one first", max_dials));
     auto dial = std::make_shared<Dial>(io_, host, port);
     dial->kept = true;
     dials_.push_back(dial);
     start_dial(dial);
+    return true;
+}
+
+bool AgentHub::cancel_dial(const std::string& host, std::uint16_t port) {
+    const auto found =
+        std::ranges::find_if(dials_, [&](const auto& dial) { return dial->host == host && dial->port == port; });
+    if (found == dials_.end()) return false;
+    const auto dial = *found;
+    dials_.erase(found);
+    dial->kept = false;
+    dial->cancelled = true;
+    dial->timer.cancel();
+    if (const auto socket = dial->attempt.lock()) {
+        std::error_code ignored;
+        socket->close(ignored);
+    }
+    if (auto answer = std::exchange(dial->answer, nullptr))
+        answer(fail(ErrorCode::closed, fmt::format("connecting to {}:{} was cancelled", host, port)));
+    if (const PeerPtr peer = dial->peer.lock(); peer && peer->open)
+        peer->connection->close("disconnected by a person at the page");
+    return true;
+}
+
+std::vector<DialInfo> AgentHub::dials() const {
+    std::vector<DialInfo> all;
+    for (const auto& dial : dials_) {
+        DialInfo info{.host = dial->host, .port = dial->port, .agent = {}, .problem = dial->problem};
+        info.attempts = dial->attempts;
+        const PeerPtr peer = dial->peer.lock();
+        if (peer && peer->open && !peer->agent_id.empty()) {
+            info.state = DialInfo::State::connected;
+            info.agent = peer->agent_id;
+            info.problem.clear();
+        } else if (dial->waiting) {
+            info.state = DialInfo::State::waiting;
+            const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(dial->next_at - Clock::now());
+            info.next_in_ms = static_cast<std::uint64_t>(std::max<std::int64_t>(0, left.count()));
+        }
+        all.push_back(std::move(info));
+    }
+    return all;
 }
 
 void AgentHub::connect(const std::string& host, std::uint16_t port, std::function<void(Result<AgentInfo>)> answer) {
@@ -52,6 +121,9 @@ void AgentHub::connect(const std::string& host, std::uint16_t port, std::functio
 void AgentHub::start_dial(const std::shared_ptr<Dial>& dial) {
     auto socket = std::make_shared<asio::ip::tcp::socket>(io_);
     auto expired = std::make_shared<bool>(false);
+    dial->waiting = false;
+    dial->attempt = socket;
+    ++dial->attempts;
     dial->timer.expires_after(connect_time);
     dial->timer.async_wait([socket, expired](const std::error_code& error) {
         if (error) return;
@@ -63,22 +135,23 @@ void AgentHub::start_dial(const std::shared_ptr<Dial>& dial) {
         dial->host, std::to_string(dial->port),
         [this, dial, socket, expired](const std::error_code& error,
                                       const asio::ip::tcp::resolver::results_type& endpoints) {
-            if (stopping_) return;
-            if (error) return dial_failed(dial, error.message());
-            if (*expired) return dial_failed(dial, "no answer in time");
+            if (stopping_ || dial->cancelled) return;
+            if (error || *expired) return dial_failed(dial, explain_dial(dial->host, dial->port, error, *expired));
             asio::async_connect(
                 *socket, endpoints,
                 [this, dial, socket, expired](const std::error_code& failed, const asio::ip::tcp::endpoint&) {
-                    if (stopping_) return;
+                    if (stopping_ || dial->cancelled) return;
                     dial->timer.cancel();
-                    if (failed) return dial_failed(dial, *expired ? "no answer in time" : failed.message());
+                    if (failed) return dial_failed(dial, explain_dial(dial->host, dial->port, failed, *expired));
                     dial->peer = adopt(std::move(*socket), dial);
                 });
         });
 }
 
 void AgentHub::dial_failed(const std::shared_ptr<Dial>& dial, const std::string& reason) {
+    if (dial->cancelled) return;
     dial->timer.cancel();
+    dial->problem = reason;
     if (auto answer = std::exchange(dial->answer, nullptr))
         answer(fail(ErrorCode::closed,
                     fmt::format("cannot connect to an agent at {}:{}: {}", dial->host, dial->port, reason)));
@@ -89,10 +162,13 @@ void AgentHub::dial_failed(const std::shared_ptr<Dial>& dial, const std::string&
     // Said once for each time that it goes away, not for each attempt.
     if (dial->backoff == first_backoff)
         spdlog::info("agent at {}:{}: {}; trying again", dial->host, dial->port, reason);
-    dial->timer.expires_after(with_jitter(dial->backoff));
+    const auto pause = with_jitter(dial->backoff);
+    dial->waiting = true;
+    dial->next_at = Clock::now() + pause;
+    dial->timer.expires_after(pause);
     dial->backoff = std::min(dial->backoff * 2, longest_backoff);
     dial->timer.async_wait([this, dial](const std::error_code& error) {
-        if (!error && !stopping_) start_dial(dial);
+        if (!error && !stopping_ && dial->waiting) start_dial(dial);
     });
 }
 

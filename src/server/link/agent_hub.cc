@@ -153,6 +153,8 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
     if (peer->dial) {
         peer->dial->backoff = std::chrono::milliseconds(1000);
         peer->dial->kept = true;
+        peer->dial->attempts = 0;
+        peer->dial->problem.clear();
         if (auto answer = std::exchange(peer->dial->answer, nullptr)) answer(agent.info);
     }
     changed(agent, false);
@@ -188,8 +190,11 @@ void AgentHub::apply_reply(Agent& agent, const std::string& command, const rapid
     if (command == "stop") agent.info.state = "idle";
     if (command == "status" && !wire::text_member(reply, "state").empty())
         agent.info.state = wire::text_member(reply, "state");
-    if (agent.info.state == before) return;
-    if (agent.peer && agent.peer->session) {
+    const std::string target = command == "configure" ? wire::text_member(reply, "target") : std::string{};
+    const bool another = !target.empty() && target != agent.info.target;
+    if (another) agent.info.target = target;
+    if (agent.info.state == before && !another) return;
+    if (agent.peer && agent.peer->session && agent.info.state != before) {
         agent.peer->session->set_paused(agent.info.state == "paused");
         events_.session_changed(agent.peer->session);
         events_.sessions_changed();
@@ -251,7 +256,7 @@ void AgentHub::peer_closed(const PeerPtr& peer, const std::string& reason) {
         changed(agent->second, false);
     }
     peer->session.reset();
-    if (peer->dial && !stopping_) dial_failed(peer->dial, reason);
+    if (peer->dial && !stopping_) dial_failed(peer->dial, "the connection ended: " + reason);
 }
 
 void AgentHub::changed(Agent& agent, bool numbers_only) {

@@ -20,6 +20,7 @@
 
 #include "server/link/agent_connection.h"
 #include "server/link/agent_info.h"
+#include "server/link/dial_info.h"
 #include "server/link/ingest.h"
 #include "server/session/module_store.h"
 #include "wire/control.h"
@@ -56,8 +57,12 @@ public:
     // Starts accepting; the answer is the port (chosen by the kernel for 0). busy or permission with a sentence and its
     // remedy.
     Result<std::uint16_t> listen(const std::string& bind, std::uint16_t port);
-    // Keeps a connection to a listening agent: backoff 1 to 30 s.
-    void keep_dialling(const std::string& host, std::uint16_t port);
+    // Keeps a connection to a listening agent until it is cancelled: backoff 1 to 30 s. What waits for its next attempt
+    // tries at once. busy when there are too many.
+    Result<bool> keep_dialling(const std::string& host, std::uint16_t port);
+    // Dials no more, and ends the connection that it has made; false when there is no such address.
+    bool cancel_dial(const std::string& host, std::uint16_t port);
+    [[nodiscard]] std::vector<DialInfo> dials() const;
     // Once; when it works it is kept. The answer names the agent.
     void connect(const std::string& host, std::uint16_t port, std::function<void(Result<AgentInfo>)> answer);
     // The id that it was sent with; empty when it was not.

@@ -47,7 +47,13 @@ struct AgentHub::Dial {
     std::uint16_t port;
     asio::steady_timer timer;
     std::chrono::milliseconds backoff{1000};
-    bool kept = false;  // dialled again when it fails or closes
+    bool kept = false;       // dialled again when it fails or closes
+    bool waiting = false;    // for its next attempt
+    bool cancelled = false;  // what is under way is forgotten
+    std::string problem;     // of the last attempt
+    std::uint64_t attempts = 0;
+    Clock::time_point next_at{};
+    std::weak_ptr<asio::ip::tcp::socket> attempt;  // under way
     std::weak_ptr<Peer> peer;
     std::function<void(Result<AgentInfo>)> answer;  // of connect(), until hello or failure
 };

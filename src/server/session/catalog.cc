@@ -267,6 +267,29 @@ Result<std::shared_ptr<Session>> Catalog::create(const wire::RecordingId& record
     return session;
 }
 
+Result<std::string> Catalog::adopt(const std::string& path, std::string_view name) {
+    TRY(recording_of_stream(path));
+    const std::string base = fmt::format("{}_{}", local_time_word(), directory_word(fs::path(name).stem().string()));
+    std::string id = base;
+    for (int attempt = 2; exists(id); ++attempt) id = fmt::format("{}_{}", base, attempt);
+    const std::string to = fmt::format("{}/{}.flw", sessions_dir_, id), part = to + ".part";
+    std::error_code error;
+    fs::copy_file(path, part, fs::copy_options::overwrite_existing, error);
+    if (!error) fs::rename(part, to, error);
+    if (error) {
+        std::error_code ignored;
+        fs::remove(part, ignored);
+        return fail_errno("cannot write " + to, error.value());
+    }
+    sync_directory(sessions_dir_);
+    scan();
+    if (const EntryPtr entry = find(id)) {
+        const std::lock_guard lock(mutex_);
+        entry->cannot_continue = true;
+    }
+    return id;
+}
+
 SessionInfo Catalog::info_of(const EntryPtr& entry, bool& budget_left) {
     {
         const std::lock_guard lock(mutex_);

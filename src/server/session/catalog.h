@@ -40,6 +40,9 @@ public:
     // Begins one. `target` names the directory. Blocking.
     Result<std::shared_ptr<Session>> create(const wire::RecordingId& recording, std::string_view target);
 
+    // Takes a copy of a session file that was written elsewhere; its id. No agent continues it. Blocking.
+    Result<std::string> adopt(const std::string& path, std::string_view name);
+
     // Which session a request without `session=` means.
     struct Default {
         std::string id;                    // empty: there is none

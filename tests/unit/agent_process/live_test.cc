@@ -175,7 +175,10 @@ std::uint32_t find_hidden(pid_t outer) {
 
 }  // namespace
 
-TEST_CASE("waits to be looked at", "[.wait]") { ::sleep(30); }
+TEST_CASE("waits to be looked at", "[.wait]") {
+    ::mkdir("/running", 0755);  // says that it is loaded: from here on its file may go
+    ::sleep(600);
+}
 
 TEST_CASE("a process with its own mounts, pids and root, its binary deleted") {
     std::string directory = "/tmp/flamewire-hidden-XXXXXX";
@@ -190,7 +193,9 @@ TEST_CASE("a process with its own mounts, pids and root, its binary deleted") {
     if (pid == 0) {
         WARN("namespaces are not ours to make here: nothing was tested");
     } else {
-        ::usleep(300'000);  // its loader maps the libraries
+        struct stat status{};
+        for (int attempt = 0; attempt < 6000 && ::stat((directory + "/running").c_str(), &status) != 0; ++attempt)
+            ::usleep(10'000);
         REQUIRE(::unlink((directory + "/bin/hidden").c_str()) == 0);
         ProcessTable table;
         table.attach(pid);

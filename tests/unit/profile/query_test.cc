@@ -50,6 +50,30 @@ TEST_CASE("a call tree has sums, order and the newest time") {
     for (std::size_t i = 1; i < tree.nodes.size(); ++i) CHECK(tree.nodes[i].parent < i);
 }
 
+TEST_CASE("a module has the stacks whose innermost frame is of it, and those with any frame of it once") {
+    BatchMaker maker;
+    const wire::Id event = maker.event("cycles", "cycles");
+    const wire::Id thread = maker.thread(maker.process(10), 11, "eleven");
+    const wire::Id app = maker.module("/usr/bin/app"), libc = maker.module("/lib/libc.so.6");
+    (void)maker.module("/lib/never-sampled.so");
+    const wire::Id main = maker.location(app, 0x10), callback = maker.location(app, 0x20),
+                   qsort = maker.location(libc, 0x30), script = maker.named("script");
+    maker.row(1, event, thread, maker.stack({main, qsort, callback}), 2, 20);  // app twice on it, libc between
+    maker.row(1, event, thread, maker.stack({main, qsort}), 3, 5);
+    maker.row(1, event, thread, maker.stack({script}), 7, 70);  // of no module
+    Store store;
+    REQUIRE(store.apply(maker.take()));
+    const auto rows = modules(store, {.event = 1});
+    REQUIRE(rows.size() == 2);
+    CHECK(store.modules()[rows[0].module].name == "app");
+    CHECK(rows[0].self == Weight{2, 20});
+    CHECK(rows[0].total == Weight{5, 25});
+    CHECK(store.modules()[rows[1].module].name == "libc.so.6");
+    CHECK(rows[1].self == Weight{3, 5});
+    CHECK(rows[1].total == Weight{5, 25});
+    CHECK(modules(store, {.event = 1, .tids = {12}}).empty());
+}
+
 TEST_CASE("every filter takes away what it says") {
     const Scene scene;
     const auto total = [&](const Filter& filter) {

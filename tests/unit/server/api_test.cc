@@ -39,10 +39,12 @@ struct Desk {
     symbol::Symbolizer symbolizer{symbol::Config{}};
     Symbolization symbols{symbolizer, [](const auto&) {}};
     SourceLookup sources{SourceConfig{data.path(), "", {}}};
-    Settings settings{SettingsValues{.source_dir = data.path()}};
+    Settings settings{SettingsValues{.source_dir = data.path(), .upload_directory = data.path() + "/given"}};
+    UploadStore uploads{data.path() + "/uploads"};
     std::vector<AgentInfo> agents;
     std::string sent;
-    Api api{*catalog, symbols, symbolizer, sources, settings, told(), ServerFacts{}};
+    std::vector<DialInfo> dialled;
+    Api api{*catalog, symbols, symbolizer, sources, settings, uploads, told(), ServerFacts{}};
 
     Api::Agents told() {
         Api::Agents result;
@@ -55,6 +57,15 @@ struct Desk {
         result.connect = [](const std::string&, std::uint16_t, const std::function<void(Result<AgentInfo>)>& answer) {
             answer(fail(ErrorCode::closed, "nobody there"));
         };
+        result.keep_dialling = [this](const std::string& host, std::uint16_t port) -> Result<bool> {
+            if (dialled.size() == 2) return fail(ErrorCode::busy, "too many");
+            dialled.push_back({.host = host, .port = port, .agent = {}, .problem = "no way"});
+            return true;
+        };
+        result.cancel_dial = [this](const std::string& host, std::uint16_t port) {
+            return std::erase_if(dialled, [&](const DialInfo& d) { return d.host == host && d.port == port; }) > 0;
+        };
+        result.dials = [this] { return dialled; };
         return result;
     }
     std::shared_ptr<Session> record(RecordingScene& scene) {
@@ -109,11 +120,53 @@ TEST_CASE("every error has the one shape") {
           "/api/timeline?slices=2001", "/api/thread-view", "/api/source", "/api/source?file=a&first=x"})
         check_error(desk.api.answer(get(target)), 400, "validation");
     check_error(desk.api.answer(get("/api/flamegraph?event=none")), 404, "not_found");
+    check_error(desk.api.answer(get("/api/uploads/some-file")), 404, "not_found");
+    check_error(desk.api.answer(post("/api/uploads/some-file?offset=0&size=x", "abc", "PUT")), 400, "validation");
+    check_error(desk.api.answer(post("/api/uploads/some-file?offset=4&size=9", "abc", "PUT")), 409, "conflict");
+    check_error(desk.api.answer(post("/api/uploads/%2e%2e", "", "DELETE")), 400, "validation");
+    check_error(desk.api.answer(post("/api/uploads/some-file", "")), 405, "method_not_allowed");
+    check_error(desk.api.answer(post("/api/modules", "[]")), 400, "validation");
     check_error(desk.api.answer(get("/api/export/session/" + session->id() + "?format=xml")), 400, "validation");
     check_error(desk.api.answer(post("/api/sessions/" + session->id(), "", "DELETE")), 409, "conflict");
     for (const char* body : {"", "[]", "{", "{\"binaries\":7}", "{\"inline\":1}", "{\"nonsense\":1}",
                              "{\"path_map\":[\"x\"]}", "{\"source_dir\":\"/no/such\"}", "{\"binary\":\"/no/such\"}"})
         check_error(desk.api.answer(post("/api/config", body, "PATCH")), 400, "validation");
+}
+
+TEST_CASE("modules are listed with weights, and an uploaded file of another build is refused for one") {
+    Desk desk;
+    RecordingScene scene;
+    const auto session = desk.record(scene);
+    desk.symbols.finish(session);
+    const auto answer = desk.ok("/api/modules");
+    REQUIRE(answer["modules"].Size() == 1);
+    const auto& row = answer["modules"][0];
+    CHECK(row["self"].GetUint() == 40);
+    CHECK(row["total_samples"].GetUint() == 4);
+    CHECK(row["self_percent"].GetDouble() == Approx(100));
+    CHECK(row["module"]["state"].GetString() == std::string("not_found"));
+    CHECK(row["module"]["tried"].Size() > 0);
+    const std::string build_id = row["module"]["build_id"].GetString(), path = row["module"]["path"].GetString();
+
+    // This program, whose build is another.
+    std::ifstream file("/proc/self/exe", std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+    const std::string size = std::to_string(bytes.size());
+    for (std::size_t at = 0; at < bytes.size(); at += max_upload_slice) {
+        const auto slice = post("/api/uploads/own-file?size=" + size + "&offset=" + std::to_string(at),
+                                bytes.substr(at, max_upload_slice), "PUT");
+        REQUIRE(desk.api.answer(slice).status == 200);
+    }
+    CHECK(desk.ok("/api/uploads/own-file")["whole"].GetBool());
+    const std::string body = "{\"path\":\"" + path + "\",\"build_id\":\"" + build_id + "\",\"upload\":\"own-file\"}";
+    const Answer given = desk.api.answer(post("/api/modules", body));
+    INFO(given.body);
+    check_error(given, 400, "validation");
+    CHECK(given.body.find("build-id mismatch: the uploaded file has") != std::string::npos);
+    // It may be of another module: it stays until the sender gives it up.
+    CHECK(desk.ok("/api/uploads/own-file")["whole"].GetBool());
+    CHECK(desk.api.answer(post("/api/uploads/own-file", "", "DELETE")).status == 200);
+    check_error(desk.api.answer(get("/api/uploads/own-file")), 404, "not_found");
 }
 
 TEST_CASE("views count what the recording holds") {
@@ -474,4 +527,36 @@ TEST_CASE("a stalled reader gets the newest once") {
     CHECK_FALSE(marks.any());
     marks.session("s");
     CHECK_THAT(marks.render(state), !Catch::Contains("event: event_types"));
+}
+
+TEST_CASE("addresses are dialled, listed and given up") {
+    Desk desk;
+    const auto list = [&](const Answer& answer) {
+        INFO(answer.body);
+        REQUIRE(answer.status == 200);
+        return wire::parse_object(answer.body).value()["dials"].Size();
+    };
+    CHECK(list(desk.agent_answer(get("/api/agent/dials"))) == 0);
+    CHECK(list(desk.agent_answer(post("/api/agent/dials", R"({"host":"board"})"))) == 1);
+    CHECK(desk.dialled.front().port == 9999);
+    CHECK(list(desk.agent_answer(post("/api/agent/dials", R"({"host":"::1","port":5})"))) == 2);
+    check_error(desk.agent_answer(post("/api/agent/dials", R"({"host":"third"})")), 409, "conflict");
+    CHECK(list(desk.agent_answer(post("/api/agent/dials?host=board", "", "DELETE"))) == 1);
+    check_error(desk.agent_answer(post("/api/agent/dials?host=board&port=9999", "", "DELETE")), 404, "not_found");
+    for (const char* target : {"/api/agent/dials", "/api/agent/dials?host=x&port=0", "/api/agent/dials?host=x&port=y"})
+        check_error(desk.agent_answer(post(target, "", "DELETE")), 400, "validation");
+    for (const char* body : {"", "{}", R"({"host":"a b"})", R"({"host":"a\u0001"})", R"({"host":5})",
+                             R"({"host":"a","port":70000})", R"({"host":"a","x":1})"})
+        check_error(desk.agent_answer(post("/api/agent/dials", body)), 400, "validation");
+}
+
+TEST_CASE("why an agent cannot be reached is said with what to do") {
+    const auto say = [](std::errc error, bool late = false) {
+        return explain_dial("board", 7, std::make_error_code(error), late);
+    };
+    CHECK(say(std::errc::connection_refused).find("flamewire-agent --listen") != std::string::npos);
+    CHECK(say(std::errc::connection_refused).find("board:7") != std::string::npos);
+    CHECK(say(std::errc::host_unreachable).find("no way to board") != std::string::npos);
+    CHECK(say(std::errc::operation_canceled, true).find("firewall") != std::string::npos);
+    CHECK(say(std::errc::connection_reset).find("board:7") == 0);
 }

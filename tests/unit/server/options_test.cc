@@ -61,6 +61,7 @@ TEST_CASE("mistakes are one sentence and exit 2") {
                                                                                        {"--fetch-modules", "maybe"},
                                                                                        {"--fetch-cap", "0"},
                                                                                        {"--max-samples", "5"},
+                                                                                       {"--browse-root", "/no/such"},
                                                                                        {"--port"}}) {
         const auto parsed = parse(words);
         INFO(words.front());
@@ -69,4 +70,14 @@ TEST_CASE("mistakes are one sentence and exit 2") {
     }
     CHECK(parse({"--help"}).exit_code == 0);
     CHECK(parse({"--version"}).message == "flamewire-server " FLAMEWIRE_VERSION "\n");
+}
+
+TEST_CASE("the page may look where files were said to be, where it was told, or nowhere") {
+    const auto usual =
+        parse({"--source-dir", "/usr", "--sysroot", "/lib", "--binary", "/proc/self/exe"}).options.browse_roots;
+    for (const char* root : {"/usr", "/lib", "/proc/self"})
+        CHECK(std::find(usual.begin(), usual.end(), root) != usual.end());
+    CHECK(parse({"--browse-root", "/usr", "--browse-root", "/lib"}).options.browse_roots ==
+          std::vector<std::string>{"/usr", "/lib"});
+    CHECK(parse({"--browse-root", "none"}).options.browse_roots.empty());
 }

@@ -37,6 +37,26 @@ TEST_CASE("a given binary serves by build-id, whatever its name") {
     CHECK(files.report.file == folder.path() + "/renamed.elf");
     CHECK(files.report.quality == Quality::debug_info);
     CHECK(files.report.problem.empty());
+    CHECK(files.report.found == FoundBy::given);
+    CHECK_FALSE(files.report.mismatch);
+}
+
+TEST_CASE("a file that was sent for a module comes first, and is named as the agent's are") {
+    const ScratchFolder folder;
+    const ModuleIdentity module = full_build("/usr/bin/deployed");
+    Config config;
+    config.binaries = {folder.copy(fixture("full"), "renamed.elf")};
+    config.upload_directory = folder.path() + "/given";
+    CHECK(locate(module, config).report.found == FoundBy::given);
+    const std::string sent = folder.copy(fixture("full"), "given/" + fetched_name(module));
+    const ModuleReport report = locate(module, config).report;
+    CHECK(report.file == sent);
+    CHECK(report.found == FoundBy::uploaded);
+    // Another build under its name is none.
+    std::filesystem::copy_file(fixture("another"), sent, std::filesystem::copy_options::overwrite_existing);
+    const ModuleReport other = locate(module, config).report;
+    CHECK(other.found == FoundBy::given);
+    CHECK(other.mismatch);
 }
 
 TEST_CASE("a given binary of another build is refused, with both build-ids and the remedy") {
@@ -45,6 +65,8 @@ TEST_CASE("a given binary of another build is refused, with both build-ids and t
     const ModuleFiles files = locate(full_build("/usr/bin/program"), config);
     CHECK_FALSE(files.main);
     CHECK(files.report.quality == Quality::none);
+    CHECK(files.report.mismatch);
+    CHECK(files.report.found == FoundBy::nothing);
     CHECK(files.report.problem == "build-id mismatch: " + fixture("another") + " has " +
                                       to_hex(build_id_of(fixture("another"))).substr(0, 16) + ", the target runs " +
                                       to_hex(build_id_of(fixture("full"))).substr(0, 16));
@@ -68,6 +90,7 @@ TEST_CASE("without a build-id a given binary serves by name, a found file only w
     CHECK(refused.problem.find("size mismatch: " + copy) == 0);
     module.size = std::filesystem::file_size(copy);
     CHECK(locate(module, sysroot).report.file == copy);
+    CHECK(locate(module, sysroot).report.found == FoundBy::sysroot);
 }
 
 TEST_CASE("order: path map, sysroot, sysroot with and without /usr, the path itself") {

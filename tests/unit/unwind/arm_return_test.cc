@@ -31,11 +31,14 @@ struct Program {
         }
     }
     [[nodiscard]] std::optional<FrameRow> row(std::uint64_t address, bool return_address = false) const {
-        const MemoryReader read = [this](std::uint64_t place, std::uint8_t size) -> std::optional<std::uint64_t> {
-            REQUIRE((size == 4 && place % 4 == 0));
-            const auto low = halves.find(place), high = halves.find(place + 2);
-            if (low == halves.end() || high == halves.end()) return {};
-            return low->second | std::uint64_t{high->second} << 16;
+        const CodeReader read = [this](std::uint64_t place, std::span<std::byte> out) {
+            for (std::byte& byte : out) {
+                const auto half = halves.find(place & ~std::uint64_t{1});
+                if (half == halves.end()) return false;
+                byte = static_cast<std::byte>(half->second >> (place % 2 * 8));
+                ++place;
+            }
+            return true;
         };
         return row_by_arm_code(read, address, return_address);
     }

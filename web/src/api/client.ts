@@ -1,4 +1,5 @@
 // The HTTP side of the server, one function an endpoint. Nothing else in the UI calls fetch.
+import { answerOf, isSaved, NotSaved, savedAnswers } from './saved';
 import type {
   Agent,
   BaselineParams,
@@ -14,6 +15,8 @@ import type {
   Functions,
   Health,
   HealthFrame,
+  Module,
+  Modules,
   Reply,
   Session,
   SessionList,
@@ -23,6 +26,7 @@ import type {
   Status,
   ThreadSummary,
   Timeline,
+  Upload,
   ViewParams,
 } from './types';
 
@@ -59,7 +63,22 @@ export function query(params: Record<string, Param>): string {
   return text ? `?${text}` : '';
 }
 
+// A page that is one file answers itself.
+async function callSaved<T>(path: string, init: RequestInit): Promise<T> {
+  const { pathname, searchParams } = new URL(path, 'http://file');
+  try {
+    if (init.method) throw new NotSaved('this needs the server');
+    const answer = answerOf(await savedAnswers(), decodeURIComponent(pathname), searchParams);
+    if (answer === null) throw new ApiError(404, { code: 'not_found', message: 'No stack of this view contains it.' });
+    return answer as T;
+  } catch (error) {
+    if (error instanceof NotSaved) throw new ApiError(501, { code: 'not_saved', message: `Not in this file: ${error.message}.` });
+    throw error;
+  }
+}
+
 async function call<T>(path: string, init: RequestInit = {}): Promise<T> {
+  if (isSaved) return callSaved<T>(path, init);
   let response: Response;
   try {
     response = await fetch(path, { cache: 'no-store', ...init });
@@ -141,6 +160,13 @@ export const api = {
   sourceFiles: (v: ViewParams, signal?: AbortSignal) => call<SourceFiles>(`/api/source-files${query(view(v))}`, { signal }),
   source: (v: ViewParams, file: string, signal?: AbortSignal) =>
     call<Source>(`/api/source${query({ ...view(v), file })}`, { signal }),
+  modules: (v: ViewParams, signal?: AbortSignal) => call<Modules>(`/api/modules${query(view(v))}`, { signal }),
+  giveModule: (session: string, file: { path: string; build_id: string; file?: string; upload?: string }) =>
+    send<{ module: Module }>('POST', `/api/modules${query({ session })}`, file),
+  upload: (id: string, signal?: AbortSignal) => call<Upload>(`/api/uploads/${id}`, { signal }),
+  sendSlice: (id: string, offset: number, size: number, body: Blob, signal?: AbortSignal) =>
+    call<Upload>(`/api/uploads/${id}${query({ offset, size })}`, { method: 'PUT', headers: { 'content-type': 'application/octet-stream' }, body, signal }),
+  dropUpload: (id: string) => send<{ ok: boolean }>('DELETE', `/api/uploads/${id}`),
   config: (signal?: AbortSignal) => call<Config>('/api/config', { signal }),
   patchConfig: (patch: ConfigPatch) => send<Config>('PATCH', '/api/config', patch),
   connectAgent: (host: string, port: number) =>
@@ -155,4 +181,7 @@ export const download = {
   svg: (v: ViewParams) => `/api/export/flamegraph${query(view(v))}`,
   session: (id: string, format: 'collapsed' | 'json', v: ViewParams = {}) =>
     `/api/export/session/${encodeURIComponent(id)}${query({ ...view({ ...v, session: undefined }), format })}`,
+  // `page`: the state of the page as its address has it.
+  page: (id: string, v: ViewParams = {}, page = '') =>
+    `/api/export/session/${encodeURIComponent(id)}${query({ ...view({ ...v, session: undefined }), format: 'html', page })}`,
 };

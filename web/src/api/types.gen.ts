@@ -451,6 +451,199 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/modules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Files with sampled code: their weights, which symbols are used, how they were found, and what helps */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description session id, see /api/sessions */
+                    session?: components["parameters"]["session"];
+                    /** @description event name; default: the session's first. A base name finds its only variant */
+                    event?: components["parameters"]["event"];
+                    /** @description ms since the session's start, inclusive */
+                    start?: components["parameters"]["start"];
+                    /** @description ms since the session's start, exclusive */
+                    end?: components["parameters"]["end"];
+                    /** @description one or several, comma-separated */
+                    pid?: components["parameters"]["pid"];
+                    /** @description one or several, comma-separated */
+                    tid?: components["parameters"]["tid"];
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Modules"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        /**
+         * Use a file for one module: one on the server, or an uploaded one. Its build-id must be the module's; without one its name
+         * @description A file on the server is one of `binaries` from then on; an uploaded one is kept in the data directory. Refused for requests from another origin
+         */
+        post: {
+            parameters: {
+                query?: {
+                    /** @description session id, see /api/sessions */
+                    session?: components["parameters"]["session"];
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        /** @description of the module */
+                        path: string;
+                        /** @description of the module; empty when it has none */
+                        build_id: string;
+                        /** @description path on the server */
+                        file?: string;
+                        /** @description instead: id of a whole upload, which is used up */
+                        upload?: string;
+                    };
+                };
+            };
+            responses: {
+                /** @description what is used for it now */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            module: components["schemas"]["Module"];
+                        };
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/uploads/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the sender's: 8 to 64 letters, digits, - and _ */
+                id: string;
+            };
+            cookie?: never;
+        };
+        /** How much of it is here */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description the sender's: 8 to 64 letters, digits, - and _ */
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Upload"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        /** A slice of a file, at most 4 MiB, where the one before it ended; 409 says where that is. What nobody goes on with is gone after a day */
+        put: {
+            parameters: {
+                query: {
+                    offset: number;
+                    /** @description of the whole file */
+                    size: number;
+                };
+                header?: never;
+                path: {
+                    /** @description the sender's: 8 to 64 letters, digits, - and _ */
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Upload"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        post?: never;
+        /** Give it up */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description the sender's: 8 to 64 letters, digits, - and _ */
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            ok: boolean;
+                        };
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/thread-view": {
         parameters: {
             query?: never;
@@ -991,11 +1184,13 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** The session as collapsed stacks (of one event) or JSON, as a download */
+        /** The session as collapsed stacks (of one event), JSON, or the page as one HTML file with the answers of the view in it, as a download */
         get: {
             parameters: {
                 query?: {
-                    format?: "collapsed" | "json";
+                    format?: "collapsed" | "json" | "html";
+                    /** @description of html: the state of the page that the file begins with, as its address has it behind the # */
+                    page?: string;
                     /** @description the number behind a collapsed stack */
                     value?: "samples" | "weight";
                     /** @description event name; default: the session's first. A base name finds its only variant */
@@ -1025,6 +1220,7 @@ export interface paths {
                     content: {
                         "text/plain": string;
                         "application/json": Record<string, never>;
+                        "text/html": string;
                     };
                 };
                 default: components["responses"]["Error"];
@@ -1121,6 +1317,102 @@ export interface paths {
             };
         };
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agent/dials": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Addresses that the server dials until they are cancelled, and how that goes */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            dials: components["schemas"]["Dial"][];
+                        };
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        /** Dial a listening agent until it is cancelled, again after 1 to 30 s; one that waits tries at once. Answers at once */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        host: string;
+                        /** @default 9999 */
+                        port?: number;
+                    };
+                };
+            };
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            dials: components["schemas"]["Dial"][];
+                        };
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        /** Dial it no more; a connection that came of it is ended */
+        delete: {
+            parameters: {
+                query: {
+                    host: string;
+                    port?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            dials: components["schemas"]["Dial"][];
+                        };
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
         options?: never;
         head?: never;
         patch?: never;
@@ -1249,6 +1541,48 @@ export interface paths {
                 default: components["responses"]["Error"];
             };
         };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/browse": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A folder of the server's machine, to choose a binary, a source folder or a sysroot; only inside of the roots that --browse-root allows */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description absolute; of a file: its folder is listed. Empty: the roots */
+                    path?: string;
+                    /** @description only names that hold this text, in any letter case */
+                    q?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Browse"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1552,14 +1886,60 @@ export interface components {
             path: string;
             /** @enum {string} */
             kind: "file" | "kernel" | "vdso" | "jit";
+            /** @description hex; empty when there is none */
             build_id: string;
+            state: components["schemas"]["ModuleState"];
             /** @enum {string} */
             quality: "none" | "linker_map" | "dynamic_symbols" | "symbols" | "debug_info" | "pending";
+            /** @description used; empty when there is none */
             file: string;
+            found: components["schemas"]["FoundBy"];
+            /** @description separate debug info, when used */
+            debug_file: string;
+            debug_found: components["schemas"]["FoundBy"];
+            /** @description linker map, when used */
+            map_file: string;
             problem: string;
             remedy: string;
             tried: string[];
             fetch: components["schemas"]["ModuleFetch"];
+        };
+        /**
+         * @description stripped: exported names only, or none; mismatch: there is a file, but of another build; recorded: JIT code, which brings its names in the recording; pending: not looked at yet
+         * @enum {string}
+         */
+        ModuleState: "debug_info" | "symbols" | "linker_map" | "stripped" | "mismatch" | "not_found" | "recorded" | "pending";
+        /**
+         * @description uploaded: sent by a person for this module; given: --binary; agent: sent by it; debug_tree: by build-id in a debug directory; debug_link and debug_name: by name there; this_machine: the running kernel's names or vDSO. Empty: no file
+         * @enum {string}
+         */
+        FoundBy: "" | "uploaded" | "given" | "path_map" | "sysroot" | "target_path" | "agent" | "debug_tree" | "debug_link" | "debug_name" | "kernel_place" | "this_machine";
+        Modules: {
+            session: string;
+            event: string;
+            unit: string;
+            data_version: number;
+            total: components["schemas"]["Total"];
+            /** @description by self weight; those without samples in the view at the end */
+            modules: {
+                module: components["schemas"]["Module"];
+                /** @description of stacks whose innermost frame is of it */
+                self: number;
+                /** @description of stacks with any frame of it */
+                total: number;
+                self_samples: number;
+                total_samples: number;
+                self_percent: number;
+                total_percent: number;
+            }[];
+        };
+        Upload: {
+            id: string;
+            /** @description bytes that are here: where the next slice begins */
+            offset: number;
+            /** @description of the whole file */
+            size: number;
+            whole: boolean;
         };
         /** @description How far the file of a module that is not here is on its way from the agent; null: the agent was not asked */
         ModuleFetch: {
@@ -1970,6 +2350,48 @@ export interface components {
             mono_ns: number;
         } & {
             [key: string]: unknown;
+        };
+        Dial: {
+            host: string;
+            port: number;
+            /** @enum {string} */
+            state: "connecting" | "waiting" | "connected";
+            /** @description its id when connected, else empty */
+            agent: string;
+            /** @description why the last attempt failed and what to do about it; empty: it did not */
+            problem: string;
+            /** @description since it was connected last */
+            attempts: number;
+            /** @description until the next attempt, when waiting */
+            next_in_ms: number;
+        };
+        Browse: {
+            /** @description the folder, links resolved; empty: these are the roots */
+            path: string;
+            /** @description empty when it may not be shown */
+            parent: string;
+            roots: string[];
+            /** @description folders first, then by name; at most 1000 */
+            entries: {
+                /** @description of roots: the whole path */
+                name: string;
+                /** @enum {string} */
+                kind: "folder" | "file" | "other";
+                /** @description 0 for what is no file */
+                size_bytes: number;
+                link: boolean;
+                /** @description a link that leads out of the roots, or nowhere: nothing more is said of it */
+                outside: boolean;
+                /** @description of ELF files, the first 300 of a folder */
+                elf?: {
+                    arch: string;
+                    build_id: string;
+                    symbols: boolean;
+                    debug_info: boolean;
+                };
+            }[];
+            /** @description entries that are not shown: too many, or names that are no UTF-8 */
+            left_out: number;
         };
         Config: {
             binaries: string[];

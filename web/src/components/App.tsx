@@ -12,7 +12,9 @@ import { FlameView } from './FlameView';
 import { FunctionsView } from './FunctionsView';
 import { Header } from './Header';
 import { Failure, Message } from './Message';
+import { ModulesView } from './ModulesView';
 import { Notices } from './Notices';
+import { PrintHead } from './PrintHead';
 import { SessionsView } from './SessionsView';
 import { SourceView } from './SourceView';
 import { StartScreen } from './StartScreen';
@@ -48,6 +50,8 @@ function View() {
       return <ThreadsView />;
     case 'counters':
       return <CountersView />;
+    case 'modules':
+      return <ModulesView />;
     default:
       return <FlameView />;
   }
@@ -57,6 +61,7 @@ export function App() {
   const hasSession = currentId.value !== '';
   return (
     <div class="page">
+      <PrintHead />
       <Header />
       {streamState.value === 'lost' && (
         <div class="offline" role="alert">

@@ -7,8 +7,10 @@ import { callers, functions } from '../store/data';
 import type { Frames } from '../store/frames';
 import { openCallers, view } from '../store/view';
 import { count, percent, weight } from '../text/format';
+import { ExportMenu } from './ExportMenu';
 import { FlameCanvas } from './FlameCanvas';
 import { Failure, Message } from './Message';
+import { NotRefreshed } from './NotRefreshed';
 import { SearchBox } from './SearchBox';
 import { Share } from './Share';
 import { ShapeMenu } from './ShapeMenu';
@@ -148,7 +150,9 @@ export function CallersView() {
         <SearchBox value={sought.value} placeholder="Choose a function" error={compilePattern(sought.value)?.error} onInput={(text) => (sought.value = text)} />
         <span class="faint">Every stack counts once, by the outermost call of the function.</span>
         <span class="spacer" />
+        <NotRefreshed of={callers} />
         <ShapeMenu />
+        <ExportMenu />
       </div>
       <Body />
     </section>

@@ -1,13 +1,15 @@
 // How the page, the server and the agents are connected, in one word; the rest on demand.
 import type { Agent } from '../api/types';
 import { agents, connectedAgents, status, streamState } from '../store/live';
-import { duration } from '../text/format';
+import { savedFile } from '../store/saved';
+import { clock, duration } from '../text/format';
 import { CopyLine } from './CopyLine';
 import { Popover } from './Popover';
 
 const states: Record<Agent['state'], string> = { idle: 'idle', profiling: 'recording', paused: 'paused', away: 'away' };
 
 function summary(): { tone: string; text: string } {
+  if (savedFile.value) return { tone: 'wait', text: `Saved ${clock(savedFile.value.made)}` };
   if (streamState.value === 'lost') return { tone: 'bad', text: 'Reconnecting' };
   if (streamState.value === 'connecting') return { tone: 'wait', text: 'Connecting' };
   const count = connectedAgents.value.length;
@@ -32,6 +34,15 @@ function AgentEntry({ agent }: { agent: Agent }) {
   );
 }
 
+function SavedNote() {
+  return (
+    <div class="pop-body">
+      <h4>A saved page</h4>
+      <p>One view of a recording, as a file. It is shown without any server and asks for nothing. Other stretches of time, threads and events, sources and assembly are on the server that it comes from.</p>
+    </div>
+  );
+}
+
 export function Connection() {
   const { tone, text } = summary();
   return (
@@ -48,7 +59,7 @@ export function Connection() {
         </>
       }
     >
-      {() => (
+      {() => savedFile.value ? <SavedNote /> : (
         <div class="pop-body">
           <h4>Agents</h4>
           {streamState.value === 'lost' && <p class="is-lossy">The server does not answer. What you see is the last that came; it goes on by itself when the server is back.</p>}

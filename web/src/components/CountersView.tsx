@@ -11,8 +11,10 @@ import { view } from '../store/view';
 import { counterRate, counterRows, counterValue, csv, derivedText, shareCounted, sparkPath, statusWord } from '../text/counters';
 import { duration, percent } from '../text/format';
 import { Button } from './Button';
+import { ExportMenu } from './ExportMenu';
 import { HealthCards } from './HealthCards';
 import { HealthPanels } from './HealthPanels';
+import { NotRefreshed } from './NotRefreshed';
 import { Failure, Message } from './Message';
 
 const SPARK = { width: 120, height: 20 };
@@ -146,7 +148,7 @@ function Exports({ groups }: { groups: readonly CounterGroup[] }) {
   return (
     <>
       <Button icon="copy" title="Copy the table" onClick={() => void copy(rows().map((row) => row.join('\t')).join('\n'), 'The table is copied')} />
-      <Button icon="download" title="Save the table as CSV" onClick={save} />
+      <ExportMenu table={{ name: 'CSV', what: 'the table', save }} />
     </>
   );
 }
@@ -165,6 +167,7 @@ export function CountersView() {
           {data?.coarse_until_ms !== undefined && `; before ${duration(data.coarse_until_ms)} in larger steps`}
         </span>
         <span class="spacer" />
+        <NotRefreshed of={counters} />
         {countersBy.value !== 'total' && isLive.value && agentOfSession.value && (
           <Button
             title="Close the counters of each thread and CPU"

@@ -5,6 +5,7 @@ import { FlamePane, type Hit } from '../flame/pane';
 import { wholeSpan } from '../flame/span';
 import type { FlameTree } from '../flame/tree';
 import { showCallersOf, showSourceOf, type Frames } from '../store/frames';
+import { printing } from '../store/printing';
 import { theme } from '../store/theme';
 import { view } from '../store/view';
 import { percent } from '../text/format';
@@ -51,6 +52,7 @@ export function FlameCanvas({ shown, frames, label = 'Flame graph' }: Props) {
         made.setZoom(frames.zoom.value);
         made.setSpan(frames.span.value ?? wholeSpan);
       }),
+      effect(() => made.setPaper(printing.value)),
       effect(() => made.setLook({ theme: theme.value, upright: frames.upright.value, colouring: view.value.colouring, contrast: view.value.contrast })),
     ];
     return () => {

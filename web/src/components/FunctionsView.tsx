@@ -11,8 +11,10 @@ import { count, percent, splitPath, weight } from '../text/format';
 import { FunctionTable, functionsCsv, grouped, modulesOf, type Group, type Item } from '../text/functions';
 import { Button } from './Button';
 import { Choice } from './Choice';
+import { ExportMenu } from './ExportMenu';
 import { Icon } from './Icon';
 import { Failure, Message } from './Message';
+import { NotRefreshed } from './NotRefreshed';
 import { SearchBox } from './SearchBox';
 import { Share } from './Share';
 import { VirtualRows } from './VirtualRows';
@@ -224,11 +226,7 @@ export function FunctionsView() {
           {list.length === data.functions.length ? count(list.length) : `${count(list.length)} of ${count(data.functions.length)}`} functions
         </span>
         <span class="spacer" />
-        <Button
-          icon="download"
-          title="Save what is shown as CSV"
-          onClick={() => saveFile(`${session.value?.id ?? 'session'}-functions.csv`, 'text/csv', functionsCsv(list, data.unit))}
-        />
+        <NotRefreshed of={functions} />
         {chosen && (
           <>
             <Button icon="flame" title="Show in the flame graph (Enter)" onClick={() => showInFlame(chosen)}>
@@ -239,6 +237,7 @@ export function FunctionsView() {
             </Button>
           </>
         )}
+        <ExportMenu table={{ name: 'CSV', what: 'the table as it stands', save: () => saveFile(`${session.value?.id ?? 'session'}-functions.csv`, 'text/csv', functionsCsv(list, data.unit)) }} />
       </div>
       <VirtualRows
         class="functions"

@@ -1,4 +1,5 @@
 // The top of the page: what is shown, what is recorded, and how things are connected.
+import { isSaved } from '../store/saved';
 import { theme, toggleTheme } from '../store/theme';
 import { dialog } from '../store/ui';
 import { Button } from './Button';
@@ -38,7 +39,7 @@ export function Header() {
           title={theme.value === 'dark' ? 'Light theme (T)' : 'Dark theme (T)'}
           onClick={toggleTheme}
         />
-        <Button icon="sliders" kind="ghost" title="Symbols and sources" onClick={() => (dialog.value = { kind: 'settings' })} />
+        {!isSaved && <Button icon="sliders" kind="ghost" title="Symbols and sources" onClick={() => (dialog.value = { kind: 'settings' })} />}
         <Button icon="help" kind="ghost" title="Help (?)" onClick={() => (dialog.value = { kind: 'help' })} />
       </div>
     </header>

@@ -5,7 +5,7 @@ const groups: { title: string; keys: [string, string][] }[] = [
   {
     title: 'Everywhere',
     keys: [
-      ['1 – 7', 'Flame graph, functions, callers, source, threads, counters, sessions'],
+      ['1 – 8', 'Flame graph, functions, callers, source, threads, counters, modules, sessions'],
       ['/', 'Search or filter'],
       ['P', 'Choose a process to profile'],
       ['F', 'Freeze or follow live data'],

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import type { ApiError } from '../api/client';
 import { refreshAll } from '../store/data';
+import { showSaved } from '../store/saved';
 import { Button } from './Button';
 
 export function Message({ title, children, busy = false }: { title: string; children?: ComponentChildren; busy?: boolean }) {
@@ -17,12 +18,18 @@ export function Message({ title, children, busy = false }: { title: string; chil
 export function Failure({ error, children }: { error: ApiError; children?: ComponentChildren }) {
   return (
     <div class="message message-error" role="alert">
-      <h3>{error.status === 0 ? 'The server is away' : 'This cannot be shown'}</h3>
+      <h3>{error.code === 'not_saved' ? 'Not in this file' : error.status === 0 ? 'The server is away' : 'This cannot be shown'}</h3>
       <p>{error.message}</p>
       <div class="button-group">
-        <Button title="Ask the server again" onClick={refreshAll}>
-          Try again
-        </Button>
+        {error.code === 'not_saved' ? (
+          <Button title="Show what was saved" onClick={() => void showSaved()}>
+            Back to what was saved
+          </Button>
+        ) : (
+          <Button title="Ask the server again" onClick={refreshAll}>
+            Try again
+          </Button>
+        )}
         {children}
       </div>
     </div>

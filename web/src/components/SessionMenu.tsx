@@ -1,4 +1,5 @@
 // Which session is shown, and a way to the others that matter now.
+import { isSaved } from '../store/saved';
 import { currentId, liveSessions, session, sessions } from '../store/session';
 import { openSession, openTab } from '../store/view';
 import { clock } from '../text/format';
@@ -46,7 +47,7 @@ export function SessionMenu() {
               </button>
             </li>
           ))}
-          <li class="menu-last">
+          {!isSaved && <li class="menu-last">
             <button
               type="button"
               onClick={() => {
@@ -56,7 +57,7 @@ export function SessionMenu() {
             >
               All sessions
             </button>
-          </li>
+          </li>}
         </ul>
       )}
     </Popover>

@@ -32,6 +32,11 @@ function Exports({ session }: { session: Session }) {
               Whole session <span class="faint">JSON</span>
             </a>
           </li>
+          <li>
+            <a href={download.page(session.id)} download>
+              Page without a server <span class="faint">HTML</span>
+            </a>
+          </li>
         </ul>
       )}
     </Popover>

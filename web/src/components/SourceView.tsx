@@ -8,6 +8,7 @@ import { source, sourceFile, sourceFiles } from '../store/data';
 import { setView, view } from '../store/view';
 import { count, percent, weight } from '../text/format';
 import { Button } from './Button';
+import { ExportMenu } from './ExportMenu';
 import { FilePicker } from './FilePicker';
 import { Failure, Message } from './Message';
 import { SourceMissing } from './SourceMissing';
@@ -107,7 +108,7 @@ function Lines({ data }: { data: Source }) {
 
 function Body() {
   const data = source.data.value;
-  const error = source.error.value;
+  const error = source.error.value ?? (sourceFiles.data.value ? null : sourceFiles.error.value);
   if (data && data.file === sourceFile.value) return <Lines data={data} />;
   if (error?.body.code === 'not_found' && sourceFile.value) return <SourceMissing key={sourceFile.value} file={sourceFile.value} error={error} />;
   if (error) return <Failure error={error} />;
@@ -148,6 +149,7 @@ export function SourceView() {
             </div>
           </>
         )}
+        {data && <ExportMenu />}
       </div>
       <Body />
     </section>

@@ -1,7 +1,9 @@
 // The share of samples without a name, and what each module's symbols are like.
 import type { Module } from '../api/types';
+import { isSaved } from '../store/saved';
 import { session } from '../store/session';
 import { dialog } from '../store/ui';
+import { openTab } from '../store/view';
 import { fetchText } from '../text/fetch';
 import { percent } from '../text/format';
 import { Button } from './Button';
@@ -54,7 +56,17 @@ export function SymbolsItem() {
         <div class="pop-body">
           <div class="loss-head">
             <h4>Symbols</h4>
+            <span class="spacer" />
             <Button
+              title="Files, how they were found, and what helps"
+              onClick={() => {
+                close();
+                openTab('modules');
+              }}
+            >
+              All modules
+            </Button>
+            {!isSaved && <Button
               icon="sliders"
               title="Where symbols and sources are looked for"
               onClick={() => {
@@ -63,7 +75,7 @@ export function SymbolsItem() {
               }}
             >
               Symbols and sources
-            </Button>
+            </Button>}
           </div>
           {modules.length === 0 ? <p class="faint">No module was sampled yet.</p> : <ul class="loss-list">{modules.map((module) => <Entry key={`${module.path}${module.build_id}`} module={module} />)}</ul>}
         </div>

@@ -1,4 +1,5 @@
 // The views of a session.
+import { isSaved } from '../store/saved';
 import { sessionList } from '../store/session';
 import { tabs, type Tab } from '../store/url';
 import { openTab, tab } from '../store/view';
@@ -10,6 +11,7 @@ export const tabNames: Record<Tab, string> = {
   source: 'Source',
   threads: 'Threads',
   counters: 'Counters',
+  modules: 'Modules',
   sessions: 'Sessions',
 };
 
@@ -26,6 +28,8 @@ export function Tabs() {
   return (
     <div class="tabs" role="tablist" aria-label="Views">
       {tabs.map((name, i) => {
+        // A file has one session.
+        if (isSaved && name === 'sessions') return null;
         const active = tab.value === name;
         return (
           <button

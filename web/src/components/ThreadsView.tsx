@@ -1,5 +1,6 @@
 // Threads: how they are, what they cost, when and where; the chosen ones filter every other view, and two can be compared.
 import { computed } from '@preact/signals';
+import { isSaved } from '../store/saved';
 import type { ThreadRow } from '../api/types';
 import { threads } from '../store/data';
 import { compareThreads } from '../store/compare';
@@ -7,7 +8,9 @@ import { setView, view } from '../store/view';
 import { count, percent, weight } from '../text/format';
 import { barsPath, cpuSource, cpuText, cpuTitle, stateTitle } from '../text/threads';
 import { Button } from './Button';
+import { ExportMenu } from './ExportMenu';
 import { Failure, Message } from './Message';
+import { NotRefreshed } from './NotRefreshed';
 import { Share } from './Share';
 import { VirtualRows } from './VirtualRows';
 
@@ -96,9 +99,10 @@ export function ThreadsView() {
           {cpuSource(list) && `. ${cpuSource(list)}.`}
         </span>
         <span class="spacer" />
+        <NotRefreshed of={threads} />
         {chosen.value.size > 0 && (
           <>
-            {pair.length === 2 && (
+            {pair.length === 2 && !isSaved && (
               <Button icon="compare" title={`${pair[1]!.comm} (${pair[1]!.tid}) against ${pair[0]!.comm} (${pair[0]!.tid})`} onClick={() => compareThreads(pair[0]!.tid, pair[1]!.tid)}>
                 Compare the two
               </Button>
@@ -111,6 +115,7 @@ export function ThreadsView() {
             </Button>
           </>
         )}
+        <ExportMenu />
       </div>
       <VirtualRows
         class="threads"

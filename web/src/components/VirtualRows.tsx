@@ -1,5 +1,6 @@
 // A scrolling list that makes only the rows in view. All rows have one height.
 import type { ComponentChildren } from 'preact';
+import { printing } from '../store/printing';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 interface Props {
@@ -16,6 +17,8 @@ interface Props {
 }
 
 const OVERSCAN = 8;
+// Some twenty pages.
+const PRINTED = 1000;
 
 export function VirtualRows({ count, rowHeight, render, head, class: className = '', label, scrollTo, role = 'table', onKeyDown }: Props) {
   const view = useRef<HTMLDivElement>(null);
@@ -47,16 +50,19 @@ export function VirtualRows({ count, rowHeight, render, head, class: className =
     measure();
   }, [scrollTo?.stamp]);
 
-  const first = Math.min(range.first, Math.max(0, count - 1));
-  const last = Math.min(range.last, count);
+  // Paper does not scroll.
+  const whole = printing.value;
+  const first = whole ? 0 : Math.min(range.first, Math.max(0, count - 1));
+  const last = whole ? Math.min(PRINTED, count) : Math.min(range.last, count);
   const rows = [];
   for (let i = first; i < last; i++) rows.push(render(i));
   return (
     <div class={`rows ${className}`} ref={view} role={role} aria-label={label} aria-rowcount={count} tabIndex={0} onScroll={measure} onKeyDown={onKeyDown}>
       {head}
-      <div class="rows-content" style={{ height: `${count * rowHeight}px` }}>
-        <div style={{ transform: `translateY(${first * rowHeight}px)` }}>{rows}</div>
+      <div class="rows-content" style={whole ? {} : { height: `${count * rowHeight}px` }}>
+        <div style={whole ? {} : { transform: `translateY(${first * rowHeight}px)` }}>{rows}</div>
       </div>
+      {whole && last < count && <p class="faint pad">{count - last} more are not printed.</p>}
     </div>
   );
 }

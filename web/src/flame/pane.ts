@@ -44,6 +44,8 @@ export interface DrawnFrame {
 const ANIMATION_MS = 150;
 // A gesture of the wheel is over when nothing came for so long.
 const GESTURE_MS = 250;
+// A canvas is of bounded size: of deeper stacks paper has the outer frames.
+const PAPER_ROWS = 400;
 const WHEEL_ZOOM = 0.0018; // share a pixel of the wheel, as an exponent
 const kindNames = ['user', 'kernel', 'jit', 'inlined', 'unknown'];
 const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
@@ -73,6 +75,7 @@ export class FlamePane {
   private span: Span = wholeSpan;
   private gesture = 0;
   private readonly minimap: Minimap;
+  private onPaper = false;
 
   constructor(
     private readonly scroller: HTMLElement,
@@ -169,6 +172,17 @@ export class FlamePane {
       this.scroller.scrollTop = look.upright ? this.scroller.scrollHeight : 0;
     }
     this.redraw();
+  }
+
+  // Of the paper's width and as tall as its stacks, sharper than on a screen; or back in its window.
+  setPaper(onPaper: boolean): void {
+    if (onPaper === this.onPaper) return;
+    this.onPaper = onPaper;
+    this.animation = null;
+    this.jump();
+    this.scroller.scrollTop = 0;
+    this.scroller.style.height = onPaper ? `${Math.min(PAPER_ROWS, this.rows()) * ROW + 8}px` : '';
+    this.measure();
   }
 
   setMatches(matches: Uint8Array | null): void {
@@ -332,7 +346,7 @@ export class FlamePane {
       this.boxes,
     );
     this.painter.setTree(this.tree);
-    this.painter.resize(this.width, this.height, devicePixelRatio || 1);
+    this.painter.resize(this.width, this.height, this.onPaper ? Math.max(2, devicePixelRatio) : devicePixelRatio || 1);
     this.painter.draw(
       this.tree,
       this.boxes,

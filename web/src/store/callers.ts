@@ -7,7 +7,7 @@ import { buildTree, type FlameTree } from '../flame/tree';
 import { callers } from './data';
 import type { Frames } from './frames';
 import { currentId } from './session';
-import { view } from './view';
+import { setView, view } from './view';
 
 // The answer for what is chosen now; null while that of another function is shown no longer.
 export const sandwich = computed(() => {
@@ -21,14 +21,13 @@ function treeOf(graph: FlameGraph): FlameTree {
   return buildTree(graph, view.value.byWeight ? 'weight' : 'name', shape.merge, name);
 }
 
-function half(graph: () => FlameGraph | undefined, upright: boolean, inverted: boolean): Frames {
-  const zoom = signal<readonly string[]>([]);
+function half(graph: () => FlameGraph | undefined, side: 'callersZoom' | 'calleesZoom', upright: boolean, inverted: boolean): Frames {
+  const zoom = computed(() => view.value[side]);
   const span = signal<Span | null>(null);
   const fixed = (value: boolean): ReadonlySignal<boolean> => signal(value);
   effect(() => {
-    // Another function begins at its own frame.
-    void [view.value.callersOf, view.value.callersModule, view.value.merge, view.value.collapse, currentId.value];
-    zoom.value = [];
+    // Another function, or another frame of its half, is shown whole.
+    void [view.value.callersOf, view.value.callersModule, view.value.merge, view.value.collapse, currentId.value, zoom.value];
     span.value = null;
   });
   return {
@@ -37,10 +36,7 @@ function half(graph: () => FlameGraph | undefined, upright: boolean, inverted: b
       return answer ? treeOf(answer) : null;
     }),
     zoom,
-    zoomTo: (path) => {
-      zoom.value = path;
-      span.value = null;
-    },
+    zoomTo: (path) => setView({ [side]: path }),
     span,
     setSpan: (next) => (span.value = next),
     upright: fixed(upright),
@@ -51,5 +47,5 @@ function half(graph: () => FlameGraph | undefined, upright: boolean, inverted: b
 }
 
 // Callers stand on the function, callees hang below it.
-export const callersHalf = half(() => sandwich.value?.answer?.callers, true, true);
-export const calleesHalf = half(() => sandwich.value?.answer?.callees, false, false);
+export const callersHalf = half(() => sandwich.value?.answer?.callers, 'callersZoom', true, true);
+export const calleesHalf = half(() => sandwich.value?.answer?.callees, 'calleesZoom', false, false);

@@ -1,6 +1,7 @@
 // What the server says about itself and its agents, fed by the event stream.
 import { computed, signal } from '@preact/signals';
 import { api } from '../api/client';
+import { isSaved } from '../api/saved';
 import { Stream, type StreamState } from '../api/stream';
 import type { Agent, Loss, Status } from '../api/types';
 import { Rate } from '../text/rate';
@@ -39,7 +40,11 @@ export async function refreshOverview(): Promise<void> {
   }
 }
 
-export function startStream(): Stream {
+export function startStream(): void {
+  if (isSaved) {
+    streamState.value = 'open';
+    return;
+  }
   const stream = new Stream('/api/stream', {
     state: (state) => (streamState.value = state),
     resync: () => {
@@ -87,5 +92,4 @@ export function startStream(): Stream {
     const now = performance.now();
     rates.value = new Map([...meters].map(([session, meter]) => [session, meter.perSecond(now)]));
   }, 1000);
-  return stream;
 }

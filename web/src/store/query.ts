@@ -35,6 +35,7 @@ export function createQuery<T>(options: Options<T>): Query<T> {
   const force = signal(0);
   let wanted: string | null = null;
   let shown: string | null = null;
+  let dataKey: string | null = null; // what the data answer
   let shownVersion: unknown;
   let wantedVersion: unknown;
   let scope = '';
@@ -64,10 +65,14 @@ export function createQuery<T>(options: Options<T>): Query<T> {
       const answer = await options.fetch(controller.signal, data.peek());
       if (controller.signal.aborted) return;
       data.value = answer;
+      dataKey = key;
       error.value = null;
     } catch (reason) {
       if (controller.signal.aborted) return;
-      error.value = failed(reason);
+      const problem = failed(reason);
+      // The answer to another question would pass for the one to this.
+      if (problem.status >= 400 && key !== dataKey) data.value = null;
+      error.value = problem;
     } finally {
       if (flight === controller) flight = null;
     }

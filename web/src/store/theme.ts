@@ -1,5 +1,6 @@
 // Dark or light: the system's choice unless the person chose.
 import { computed, effect, signal } from '@preact/signals';
+import { printing } from './printing';
 
 export type Theme = 'dark' | 'light';
 const STORAGE = 'flamewire-theme';
@@ -9,7 +10,8 @@ const query = matchMedia('(prefers-color-scheme: light)');
 const system = signal<Theme>(query.matches ? 'light' : 'dark');
 query.addEventListener('change', () => (system.value = query.matches ? 'light' : 'dark'));
 
-export const theme = computed<Theme>(() => chosen.value ?? system.value);
+// Paper is light.
+export const theme = computed<Theme>(() => (printing.value ? 'light' : (chosen.value ?? system.value)));
 
 effect(() => {
   document.documentElement.dataset.theme = theme.value;

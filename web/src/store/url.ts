@@ -6,7 +6,7 @@ import type { Merge } from '../flame/tree';
 import { axisText, parseAxis, type Axis } from '../timeline/axis';
 import { parseBaseline, putBaseline, type Baseline, type Change, type Contrast, type Normalise, type Width } from './baseline';
 
-export const tabs = ['flame', 'functions', 'callers', 'source', 'threads', 'counters', 'sessions'] as const;
+export const tabs = ['flame', 'functions', 'callers', 'source', 'threads', 'counters', 'modules', 'sessions'] as const;
 export type Tab = (typeof tabs)[number];
 export type SortKey = 'self' | 'total' | 'name' | 'module';
 
@@ -43,8 +43,12 @@ export interface ViewState {
   span: Span | null; // the part of the zoomed frame that is shown; null: all of it
   callersOf: string; // the function of callers and callees, and its module (empty: any)
   callersModule: string;
+  callersZoom: readonly string[]; // entries of a path from the function, upwards and downwards
+  calleesZoom: readonly string[];
   module: string; // functions of this module alone
   grouping: Grouping; // of the functions table
+  modulesLike: string; // regular expression over the modules
+  about: string; // the module that is shown in full: its key of store/modules.ts
   axis: Axis; // what the time axis shows
   lanes: Lanes; // samples on it: of all, or of each thread or CPU
   plots: readonly string[]; // lines on it, by their ids
@@ -81,8 +85,12 @@ export const defaultView: ViewState = {
   span: null,
   callersOf: '',
   callersModule: '',
+  callersZoom: [],
+  calleesZoom: [],
   module: '',
   grouping: 'none',
+  modulesLike: '',
+  about: '',
   axis: null,
   lanes: 'total',
   plots: [],
@@ -149,8 +157,12 @@ export function parseHash(hash: string): ViewState {
     span: parseSpan(params.get('span')),
     callersOf: params.get('function') ?? '',
     callersModule: params.get('in') ?? '',
+    callersZoom: params.get('above')?.split(SEPARATOR) ?? [],
+    calleesZoom: params.get('below')?.split(SEPARATOR) ?? [],
     module: params.get('module') ?? '',
     grouping: grouping === 'module' || grouping === 'file' ? grouping : 'none',
+    modulesLike: params.get('modules') ?? '',
+    about: params.get('about') ?? '',
     axis: parseAxis(params.get('axis')),
     lanes: lanes === 'thread' || lanes === 'cpu' ? lanes : 'total',
     plots: params.get('plot')?.split(SEPARATOR).filter(Boolean) ?? [],
@@ -189,8 +201,12 @@ export function formatHash(view: ViewState): string {
   put('span', spanText(view.span));
   put('function', view.callersOf);
   put('in', view.callersModule);
+  if (view.callersZoom.length > 0) params.set('above', view.callersZoom.join(SEPARATOR));
+  if (view.calleesZoom.length > 0) params.set('below', view.calleesZoom.join(SEPARATOR));
   put('module', view.module);
   put('group', view.grouping === 'none' ? '' : view.grouping);
+  put('modules', view.modulesLike);
+  put('about', view.about);
   put('axis', axisText(view.axis));
   put('lanes', view.lanes === 'total' ? '' : view.lanes);
   put('plot', view.plots.join(SEPARATOR));

@@ -23,12 +23,12 @@ export function openTab(name: Tab): void {
 }
 
 export function openCallers(name: string, module: string): void {
-  setView({ tab: 'callers', callersOf: name, callersModule: module });
+  setView({ tab: 'callers', callersOf: name, callersModule: module, callersZoom: [], calleesZoom: [] });
 }
 
 // Paths are of one shape of the tree; another begins at its root, with nothing hidden.
 export function setShape(patch: Partial<Pick<ViewState, 'inverted' | 'merge' | 'collapse'>>): void {
-  setView({ ...patch, zoom: [], span: null, hidden: [] });
+  setView({ ...patch, zoom: [], span: null, hidden: [], callersZoom: [], calleesZoom: [] });
 }
 
 export function openSource(file: string, line: number): void {
@@ -37,7 +37,7 @@ export function openSource(file: string, line: number): void {
 
 // Another session has other threads and times; what is not about them stays.
 export function openSession(id: string, name: Tab = 'flame'): void {
-  setView({ tab: name, session: id, event: '', pids: [], tids: [], start: null, end: null, axis: null, zoom: [], span: null, hidden: [], callersOf: '', callersModule: '', module: '', file: '', line: 0 });
+  setView({ tab: name, session: id, event: '', pids: [], tids: [], start: null, end: null, axis: null, zoom: [], span: null, hidden: [], callersOf: '', callersModule: '', callersZoom: [], calleesZoom: [], module: '', about: '', file: '', line: 0 });
 }
 
 export const isFiltered = computed(() => {

@@ -1,0 +1,45 @@
+// Folded stacks, one line each, "outermost;…;innermost count": what flamegraph.pl's stackcollapse scripts write and most
+// tools read. FlameGraph's marks at the end of a name ("_[k]" kernel, "_[j]" JIT, "_[i]" inlined) become kinds.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "profile/formats/recording_builder.h"
+
+namespace flamewire::profile {
+
+class CollapsedImport {
+public:
+    // Rows are of one event, `samples`, and of no thread: the format tells neither. `bucket` is their time.
+    CollapsedImport(RecordingBuilder& builder, std::uint64_t bucket);
+
+    // Any pieces of the file, in order.
+    Result<bool> feed(std::string_view text);
+    // The last line may lack its line break. Notes lines that are none of the format; invalid when all are.
+    Result<bool> finish();
+
+    // Whether the beginning of a file looks like it.
+    static bool recognises(std::string_view beginning);
+
+private:
+    Result<bool> line(std::string_view text);
+    wire::Id location_of(std::string_view frame);
+
+    RecordingBuilder& builder_;
+    wire::Row row_;
+    wire::Id jit_ = 0;
+    std::string rest_;  // of a line that goes on in the next piece
+    // The line before: neighbours mostly share their outer frames.
+    std::string last_;
+    struct Step {
+        std::size_t end = 0;  // of the frame in `last_`
+        wire::Id stack = 0;
+    };
+    std::vector<Step> steps_;
+    std::uint64_t line_number_ = 0, lines_ = 0, bad_lines_ = 0, first_bad_ = 0;  // `lines_`: not blank
+};
+
+}  // namespace flamewire::profile

@@ -1,0 +1,131 @@
+#include "profile/formats/recording_builder.h"
+
+#include <utility>
+
+namespace flamewire::profile {
+namespace {
+
+// A batch below every limit of the wire, whatever comes next: one stack is at most a few thousand new entries.
+constexpr std::size_t enough_rows = std::size_t{1} << 17, enough_entries = std::size_t{1} << 17;
+constexpr std::size_t enough_text = std::size_t{8} << 20;
+
+}  // namespace
+
+RecordingBuilder::RecordingBuilder(const wire::RecordingId& id, wire::Recording about, std::int64_t realtime_ns,
+                                   Sink sink)
+    : id_(id), realtime_ns_(realtime_ns), start_ns_(about.start_ns), sink_(std::move(sink)) {
+    batch_.recording = std::move(about);
+}
+
+wire::Id RecordingBuilder::event(std::string_view name, std::string_view unit) {
+    const auto [entry, added] = events_.try_emplace({std::string(name), std::string(unit)}, 0);
+    if (added) {
+        batch_.events.push_back({string(name), string(unit), 0, 0});
+        entry->second = narrow32(sent_events_ + batch_.events.size() - 1);
+    }
+    return entry->second;
+}
+
+wire::Id RecordingBuilder::module(wire::ModuleKind kind, std::string_view path) {
+    const auto [entry, added] = modules_.try_emplace({kind, std::string(path)}, 0);
+    if (added) {
+        wire::Module module;
+        module.kind = kind;
+        module.path = string(path);
+        batch_.modules.push_back(std::move(module));
+        entry->second = narrow32(sent_modules_ + batch_.modules.size() - 1);
+    }
+    return entry->second;
+}
+
+wire::Id RecordingBuilder::thread(std::uint32_t pid, std::uint32_t tid, std::string_view comm) {
+    const auto [entry, added] = threads_.try_emplace({pid, tid, std::string(comm)}, 0);
+    if (!added) return entry->second;
+    const auto [process, first] = processes_.try_emplace(pid, 0);
+    if (first) {
+        wire::Process about;
+        about.pid = pid;
+        about.comm = string(comm);
+        batch_.processes.push_back(about);
+        process->second = narrow32(sent_processes_ + batch_.processes.size() - 1);
+    }
+    batch_.threads.push_back({process->second, tid, string(comm)});
+    entry->second = narrow32(sent_threads_ + batch_.threads.size() - 1);
+    return entry->second;
+}
+
+wire::Id RecordingBuilder::location(const Name& name) {
+    const LocationKey key{string(name.function), string(name.file), name.module, name.line, name.flags};
+    const std::uint64_t hash = key.hash();
+    if (const auto found = location_index_.find(hash, [&](wire::Id id) { return locations_[id] == key; })) return found;
+    const auto id = narrow32(locations_.size());
+    locations_.push_back(key);
+    location_index_.insert(hash, id, [&](wire::Id other) { return locations_[other].hash(); });
+    return id;
+}
+
+wire::Id RecordingBuilder::stack(wire::Id parent, wire::Id location) {
+    const wire::StackNode node{parent, location};
+    const std::uint64_t hash = hash_mix(parent, location);
+    if (const auto found = stack_index_.find(hash, [&](wire::Id id) { return stacks_[id] == node; })) return found;
+    const auto id = narrow32(stacks_.size());
+    stacks_.push_back(node);
+    stack_index_.insert(hash, id,
+                        [&](wire::Id other) { return hash_mix(stacks_[other].parent, stacks_[other].location); });
+    return id;
+}
+
+Result<bool> RecordingBuilder::add(const wire::Row& row) {
+    batch_.rows.push_back(row);
+    ++row_count_;
+    const std::size_t entries = strings_.size() - sent_strings_ + locations_.size() - sent_locations_ + stacks_.size() -
+                                sent_stacks_ + batch_.threads.size() + batch_.modules.size();
+    if (batch_.rows.size() < enough_rows && entries < enough_entries) {
+        // Texts are looked at now and then only.
+        if (batch_.rows.size() % 1024 != 0) return true;
+        for (; text_seen_ < strings_.size(); ++text_seen_) pending_text_ += strings_[narrow32(text_seen_)].size();
+        if (pending_text_ < enough_text) return true;
+    }
+    return flush();
+}
+
+void RecordingBuilder::note(std::string code, std::string text, std::string remedy) {
+    batch_.notices.push_back({std::move(code), std::move(text), std::move(remedy)});
+}
+
+Result<bool> RecordingBuilder::flush() {
+    wire::Batch batch = std::exchange(batch_, {});
+    batch.recording_id = id_;
+    batch.seq = batch.first_seq = ++seq_;
+    std::uint64_t newest = start_ns_;
+    for (const wire::Row& row : batch.rows)
+        newest = std::max(newest, (row.bucket + 1) * std::uint64_t{wire::default_bucket_ns});
+    batch.monotonic_ns = newest;
+    batch.realtime_ns = realtime_ns_ + static_cast<std::int64_t>(newest - start_ns_);
+
+    batch.string_base = narrow32(std::exchange(sent_strings_, strings_.size()));
+    for (std::size_t id = batch.string_base; id < strings_.size(); ++id)
+        batch.strings.emplace_back(strings_[narrow32(id)]);
+    text_seen_ = strings_.size();
+    pending_text_ = 0;
+    batch.location_base = narrow32(std::exchange(sent_locations_, locations_.size()));
+    for (std::size_t id = batch.location_base; id < locations_.size(); ++id) {
+        const LocationKey& key = locations_[id];
+        batch.locations.push_back({key.module, 0, key.flags, key.name, key.file, key.line});
+    }
+    batch.stack_base = narrow32(std::exchange(sent_stacks_, stacks_.size()));
+    batch.stacks.assign(stacks_.begin() + static_cast<std::ptrdiff_t>(batch.stack_base), stacks_.end());
+    const auto base = [](std::size_t& sent, std::size_t added) { return narrow32(std::exchange(sent, sent + added)); };
+    batch.module_base = base(sent_modules_, batch.modules.size());
+    batch.process_base = base(sent_processes_, batch.processes.size());
+    batch.thread_base = base(sent_threads_, batch.threads.size());
+    batch.event_base = base(sent_events_, batch.events.size());
+    return sink_(std::move(batch));
+}
+
+Result<bool> RecordingBuilder::finish(std::string reason) {
+    batch_.end = wire::End{std::move(reason), 0};
+    return flush();
+}
+
+}  // namespace flamewire::profile

@@ -1,0 +1,86 @@
+// From what an importer reads to batches, as if an agent had recorded it: interns names, threads and stacks, and gives
+// a batch away whenever enough has come together. One epoch; ids are those of its tables.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "base/result.h"
+#include "profile/id_index.h"
+#include "profile/string_table.h"
+#include "wire/batch.h"
+
+namespace flamewire::profile {
+
+class RecordingBuilder {
+public:
+    // Takes batches in their order; an error (a full disk) ends the import with it.
+    using Sink = std::function<Result<bool>(wire::Batch batch)>;
+
+    // `about.start_ns` is the time of the first row, or earlier. `realtime_ns`: the wall clock then.
+    RecordingBuilder(const wire::RecordingId& id, wire::Recording about, std::int64_t realtime_ns, Sink sink);
+
+    wire::Id string(std::string_view text) { return strings_.intern(text); }
+    wire::Id event(std::string_view name, std::string_view unit);
+    wire::Id module(wire::ModuleKind kind, std::string_view path);
+    wire::Id thread(std::uint32_t pid, std::uint32_t tid, std::string_view comm);
+
+    struct Name {
+        std::string_view function, file{};
+        std::uint32_t line = 0;
+        wire::Id module = 0;
+        std::uint32_t flags = 0;  // wire::location_flag
+    };
+    wire::Id location(const Name& name);
+    // The frame `location` called by the stack `parent` (0: none).
+    wire::Id stack(wire::Id parent, wire::Id location);
+    // Gives a batch away when there is enough for one.
+    Result<bool> add(const wire::Row& row);
+
+    // What the file has and an import leaves out, or what is to be known about it.
+    void note(std::string code, std::string text, std::string remedy = "");
+    // The last batch.
+    Result<bool> finish(std::string reason);
+
+    [[nodiscard]] std::uint64_t rows() const { return row_count_; }
+
+private:
+    struct LocationKey {
+        wire::Id name = 0, file = 0, module = 0;
+        std::uint32_t line = 0, flags = 0;
+        bool operator==(const LocationKey&) const = default;
+        [[nodiscard]] std::uint64_t hash() const {
+            return hash_mix(hash_mix(name, file) ^ module, hash_mix(line, flags));
+        }
+    };
+    Result<bool> flush();
+
+    wire::RecordingId id_;
+    std::int64_t realtime_ns_;
+    std::uint64_t start_ns_;
+    Sink sink_;
+
+    StringTable strings_;
+    std::vector<LocationKey> locations_{1};  // by id, as are the stacks; 0 is none
+    std::vector<wire::StackNode> stacks_{1};
+    IdIndex location_index_, stack_index_;
+    std::map<std::pair<std::string, std::string>, wire::Id> events_;
+    std::map<std::pair<wire::ModuleKind, std::string>, wire::Id> modules_;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::string>, wire::Id> threads_;
+    std::map<std::uint32_t, wire::Id> processes_;  // by pid
+    std::size_t sent_strings_ = 1;
+    std::size_t sent_locations_ = 1, sent_stacks_ = 1, sent_modules_ = 1, sent_processes_ = 1, sent_threads_ = 1,
+                sent_events_ = 1;
+
+    wire::Batch batch_;
+    std::size_t text_seen_ = 1, pending_text_ = 0;  // bytes of strings that no batch has carried, up to an id
+    std::uint64_t seq_ = 0, row_count_ = 0;
+};
+
+}  // namespace flamewire::profile

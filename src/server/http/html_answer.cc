@@ -1,0 +1,77 @@
+// GET /api/export/session/<id>?format=html: the page with the answers of one view in it. What the page asks a server for is
+// asked here in the same way, so the file shows what the server would.
+#include <fmt/format.h>
+
+#include <initializer_list>
+
+#include "base/clock.h"
+#include "profile/formats/html.h"
+#include "server/http/api.h"
+#include "server/http/module_answers.h"
+#include "server/session/json_writer.h"
+
+namespace flamewire::server {
+namespace {
+
+using Parameters = std::initializer_list<std::pair<const char*, const char*>>;
+
+// The page's own state as its address has it.
+constexpr std::size_t max_page_bytes = std::size_t{64} << 10;
+
+}  // namespace
+
+Answer Api::export_html(const Session& session, const Request& request) {
+    if (facts_.page_script.empty()) return error_answer(404, "not_found", "this server was built without its page");
+    const std::string_view page = request.parameter("page");
+    if (page.size() > max_page_bytes) return error_answer(400, "validation", "page is at most 64 KiB");
+    Answer failure;
+    JsonWriter json;
+    // Adds an answer as a member; false when it is an error, which is then the answer of the export.
+    const auto add = [&](const char* name, Answer answer) {
+        if (answer.status != 200) {
+            failure = std::move(answer);
+            return false;
+        }
+        json.key(name);
+        json.raw(answer.body);
+        return true;
+    };
+    const auto with = [&](Parameters more) {
+        Request part = request;
+        for (const auto& [name, value] : more) part.query[name] = value;
+        return part;
+    };
+    // Threads are chosen in their table, so it has them all.
+    Request of_all = request;
+    of_all.query.erase("tid");
+    of_all.query["slices"] = "60";  // as the page asks for them
+    // The axis is of the whole session, whatever stretch of it is in the view.
+    const auto whole = [&](Parameters more) {
+        Request part = with(more);
+        part.query.erase("start");
+        part.query.erase("end");
+        return part;
+    };
+    json.object();
+    json.member("version", FLAMEWIRE_VERSION);
+    json.member("made", iso_time(realtime_ns()));
+    json.member("page", page);
+    for (const char* name : {"event", "start", "end", "pid", "tid"}) json.member(name, request.parameter(name));
+    const bool all = add("session", session_answer(session)) &&
+                     add("flamegraph", flamegraph_answer(session, with({{"merge", "line"}, {"min_share", "0"}}))) &&
+                     add("threads", thread_summary_answer(session, of_all)) &&
+                     add("modules", modules_answer(session, request)) &&
+                     add("counters", counters_answer(session, with({{"by", "total"}}))) &&
+                     add("timeline", timeline_answer(session, whole({{"slices", "1000"}}))) &&
+                     add("timeline_thread", timeline_answer(session, whole({{"slices", "300"}, {"by", "thread"}}))) &&
+                     add("timeline_cpu", timeline_answer(session, whole({{"slices", "300"}, {"by", "cpu"}})));
+    if (!all) return failure;
+    json.end_object();
+    const std::string target = session.info().target;
+    const std::string title = (target.empty() ? session.id() : target) + " – Flamewire";
+    auto file = profile::html({title, facts_.page_style, facts_.page_script, json.take()});
+    if (!file) return error_answer(file.error());
+    return download("text/html; charset=utf-8", std::move(*file), fmt::format("flamewire-{}.html", session.id()));
+}
+
+}  // namespace flamewire::server

@@ -1,0 +1,145 @@
+// What leaves the page and what comes into it, on a made-up server: files for modules, links, the address, the menu to save and share.
+import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { launch, openPage, shows } from './browser.mjs';
+import { SESSION, startMock } from './mock_server.mjs';
+
+const dist = process.env.FLAMEWIRE_WEB_DIST ?? new URL('../../web/dist', import.meta.url).pathname;
+let browser;
+before(async () => (browser = await launch()));
+after(() => browser?.close());
+
+async function withPage(options, body) {
+  const { theme, width, height, hash = '', ...mockOptions } = options;
+  const mock = await startMock({ dist, ...mockOptions });
+  const opened = await openPage(browser, mock.url + hash, { theme, width, height });
+  try {
+    await body({ mock, ...opened });
+    assert.deepEqual(opened.problems, []);
+  } finally {
+    await opened.context.close();
+    await mock.stop();
+  }
+}
+
+const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
+const shot = async (page, name) => {
+  if (!shots) return;
+  mkdirSync(shots, { recursive: true });
+  await page.screenshot({ path: join(shots, `${name}.png`) });
+};
+const of = (tab, more = '') => `#${tab}?session=${SESSION}${more}`;
+const row = (name) => `.module-row[data-module="${name}"]`;
+
+test('each module says its symbols, its weight, what was tried and what helps', () =>
+  withPage({ live: false, hash: of('modules') }, async ({ page }) => {
+    await shows(page, row('libcity.so'), /mismatch/);
+    await shows(page, row('city-demo'), /debug info.*61\.0 %.*\/srv\/city-demo.*given to the server/);
+    await shows(page, row('[kernel]'), /symbols only/);
+    await shows(page, row('helper'), /not found/);
+    await page.click(`${row('libcity.so')} .module-name`);
+    await shows(page, '[data-problem]', /has 7788, the target runs 5566/);
+    await shows(page, '[data-remedy]', /--binary FILE/);
+    await shows(page, '.tried', /\/srv\/libcity\.so/);
+    await shot(page, 'modules-dark');
+    // In the address: a reload opens the same one.
+    await page.reload();
+    await shows(page, '[data-problem]', /has 7788/);
+    await page.fill('[data-search]', 'libc');
+    await page.waitForFunction(() => document.querySelectorAll('.module-row').length === 2);
+  }));
+
+test('a file on the server, or an uploaded one, is used for a module', () =>
+  withPage({ live: false, theme: 'light', hash: of('modules', '&about=libcity.so@5566') }, async ({ page, mock }) => {
+    await page.locator('.module-give input[type=text]').fill('/srv/wrong/libcity.so');
+    await page.getByRole('button', { name: 'Use it' }).click();
+    await shows(page, '.module-give [role=alert]', /build-id mismatch/);
+    await shot(page, 'modules-light');
+    // Three slices, of which the second is lost once.
+    await page.locator('.module-give input[type=file]').setInputFiles({ name: 'libcity.so', mimeType: 'application/octet-stream', buffer: Buffer.alloc(2_500_000, 'elf ') });
+    await shows(page, row('libcity.so'), /debug info.*uploaded for it/);
+    const sent = mock.state.requests.filter((request) => request.startsWith('PUT'));
+    assert.deepEqual(sent.map((request) => Number(/offset=(\d+)/.exec(request)[1])), [0, 1_048_576, 1_048_576, 2_097_152]);
+    assert.ok(sent.every((request) => request.includes('size=2500000')));
+    await page.waitForFunction(() => !document.querySelector('.upload-progress'));
+    await page.locator(`${row('helper')} .module-name`).click();
+    await page.locator('.module-give input[type=text]').fill('/srv/helper');
+    await page.keyboard.press('Enter');
+    await shows(page, row('helper'), /debug info.*given to the server/);
+  }));
+
+const halves = (page) => page.evaluate(() => window.__flamewire.halves());
+
+test('the zoom of both halves of callers is in the address: a reload keeps it, Back undoes it', () =>
+  withPage({ live: false, hash: of('callers') }, async ({ page }) => {
+    await page.locator('.chooser button').first().click();
+    await page.waitForFunction(() => window.__flamewire.halves().every((half) => half.length > 5));
+    // The frame that a half is zoomed to is as wide as the picture.
+    const shownWide = (names) =>
+      page.waitForFunction((wanted) => {
+        const wide = document.querySelector('.flame-canvas')?.clientWidth * 0.95;
+        return window.__flamewire?.halves().every((half, side) => !wanted[side] || half.some((one) => one.depth === 2 && one.name === wanted[side] && one.width > wide));
+      }, names);
+    const names = [];
+    for (const [side, name] of [[0, 'above'], [1, 'below']]) {
+      const frame = (await halves(page))[side].filter((one) => one.depth === 2).sort((a, b) => b.width - a.width)[0];
+      names.push(frame.name);
+      const box = await page.locator('.flame-canvas').nth(side).boundingBox();
+      await page.mouse.click(box.x + frame.x + frame.width / 2, box.y + frame.y + frame.height / 2);
+      await page.waitForFunction((parameter) => new URLSearchParams(location.hash.split('?')[1]).has(parameter), name);
+    }
+    await shownWide(names);
+    await page.reload();
+    await shownWide(names);
+    await page.goBack();
+    await page.waitForFunction(() => !location.hash.includes('below='));
+    await shownWide([names[0], null]);
+    await page.goBack();
+    await page.waitForFunction(() => !location.hash.includes('above=') && location.hash.includes('function='));
+    // Another function begins whole.
+    await page.goForward();
+    await page.waitForFunction(() => location.hash.includes('above='));
+    await page.locator('.neighbour').first().click();
+    await page.waitForFunction(() => !location.hash.includes('above='));
+  }));
+
+test('typing in a search field is no step of the history', () =>
+  withPage({ live: false, hash: of('flame') }, async ({ page }) => {
+    for (const [tab, name] of [['flame', 'search'], ['functions', 'filter'], ['modules', 'modules']]) {
+      await page.click(`#tab-${tab}`);
+      await page.locator('.main [data-search]').waitFor();
+      const steps = await page.evaluate(() => history.length);
+      await page.locator('.main [data-search]').pressSequentially('visit');
+      await page.waitForFunction((parameter) => new URLSearchParams(location.hash.split('?')[1]).get(parameter) === 'visit', name);
+      assert.equal(await page.evaluate(() => history.length), steps, tab);
+    }
+  }));
+
+test('every view has the menu, with what belongs to it; a link names the session', () =>
+  withPage({ live: true, hash: '' }, async ({ page, context, mock }) => {
+    const items = async (tab, ready) => {
+      await page.click(`#tab-${tab}`);
+      await page.locator(ready).first().waitFor();
+      await page.click('#export-menu');
+      await page.locator('#export-menu .menu, .popover-panel .menu').first().waitFor();
+      const texts = await page.evaluate(() => [...document.querySelectorAll('.popover-panel .menu li')].map((item) => item.querySelector('span').textContent));
+      await page.keyboard.press('Escape');
+      return texts;
+    };
+    const all = ['SVG', 'Collapsed stacks', 'JSON', 'Page', 'Copy a link', 'Print'];
+    assert.deepEqual(await items('flame', '.flame-canvas'), ['PNG', ...all]);
+    assert.deepEqual(await items('functions', '.function-row'), ['CSV', ...all]);
+    assert.deepEqual(await items('counters', '[data-counter]'), ['CSV', ...all]);
+    for (const [tab, ready] of [['threads', '.thread-row'], ['callers', '.chooser'], ['modules', '.module-row'], ['source', '.source-row']]) assert.deepEqual(await items(tab, ready), all, tab);
+
+    await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: new URL(mock.url).origin });
+    await page.click('#tab-threads');
+    await page.click('#export-menu');
+    const page_ = await page.getByRole('link', { name: 'Page' }).getAttribute('href');
+    assert.match(page_, new RegExp(`^/api/export/session/${SESSION}\\?format=html&page=%23threads%3Fsession%3D`));
+    await page.click('#share-link');
+    await shows(page, '.toasts', /Link copied/);
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), `${mock.url}#threads?session=${SESSION}`);
+  }));

@@ -1,0 +1,113 @@
+"""The picker of files: what the server tells of its machine, and what it never does, over real HTTP."""
+import http.client
+import json
+import os
+import pathlib
+import subprocess
+import urllib.parse
+
+import pytest
+from flamewire import BIN, HttpError, Server, ended
+
+
+@pytest.fixture
+def desk(tmp_path, start):
+    root, other = tmp_path / "root", tmp_path / "other"
+    (root / "deep" / "er").mkdir(parents=True)
+    other.mkdir()
+    (other / "secret.txt").write_text("nobody may know my size")
+    (root / "notes.txt").write_text("hello")
+    (root / "program").write_bytes((BIN / "demo-workload").read_bytes())
+    (root / "out").symlink_to(other)
+    (root / "etc").symlink_to("/etc")
+    (root / "proc").symlink_to(f"/proc/{os.getpid()}/root")
+    return start.server("--browse-root", root), root, other
+
+
+def test_a_folder_with_a_program(desk):
+    server, root, _ = desk
+    answer = server.get("/api/browse", path=root)
+    assert answer["path"] == str(root.resolve()) and answer["parent"] == "" and answer["roots"] == [str(root.resolve())] and answer["left_out"] == 0
+    entries = {entry["name"]: entry for entry in answer["entries"]}
+    assert [entry["name"] for entry in answer["entries"]] == ["deep", "etc", "notes.txt", "out", "proc", "program"]
+    assert entries["notes.txt"]["kind"] == "file" and entries["notes.txt"]["size_bytes"] == 5 and "elf" not in entries["notes.txt"]
+    # The build-id as binutils reads it.
+    notes = subprocess.run(["readelf", "-n", root / "program"], capture_output=True, text=True, check=True).stdout
+    build_id = next((line.split(":")[1].strip() for line in notes.splitlines() if "Build ID:" in line), "")
+    assert entries["program"]["elf"]["build_id"] == build_id
+    assert entries["program"]["elf"]["arch"] == {"x86_64": "x86_64", "aarch64": "aarch64", "armv7l": "arm"}.get(os.uname().machine, os.uname().machine)
+    assert entries["program"]["elf"]["symbols"] and entries["program"]["elf"]["debug_info"]
+    assert [entry["name"] for entry in server.get("/api/browse")["entries"]] == [str(root.resolve())]
+    assert server.get("/api/browse", path=root / "deep" / "er")["parent"] == str((root / "deep").resolve())
+
+
+def test_nothing_outside_is_told(desk):
+    server, root, other = desk
+    for name in ("out", "etc", "proc"):
+        entry = next(entry for entry in server.get("/api/browse", path=root)["entries"] if entry["name"] == name)
+        assert entry == {"name": name, "kind": "other", "size_bytes": 0, "link": True, "outside": True}
+    for path in (other, "/", "/etc", root.parent, root / ".." / "other", f"{root}/deep/../../other", root / "out", f"{root}/out/secret.txt", f"{root}/etc/passwd", f"{root}/proc/etc", f"{root}2",
+                 "/proc/self/root", f"/proc/self/cwd/../..{other}", "/no/such/folder", f"//{root}/../other"):
+        with pytest.raises(HttpError) as refused:
+            server.get("/api/browse", path=path)
+        assert refused.value.status == 403, path
+        assert "--browse-root" in refused.value.error["message"] and "nobody" not in str(refused.value)
+    for path, status in (("deep", 400), (root / "missing", 404), (f"{root}/" + "x" * 5000, 400)):
+        with pytest.raises(HttpError) as refused:
+            server.get("/api/browse", path=path)
+        assert refused.value.status == status, path
+    # Escapes are decoded once; a NUL is refused before anything looks at it.
+    for raw, status in ((urllib.parse.quote(str(root)) + "%2F..%2Fother", 403), (urllib.parse.quote(str(root)) + "%252e%252e", 403), (urllib.parse.quote(str(root)) + "%00", 400)):
+        connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=30)
+        connection.request("GET", "/api/browse?path=" + raw)
+        response = connection.getresponse()
+        assert response.status == status, raw
+        json.loads(response.read())
+        connection.close()
+    assert server.request("POST", "/api/browse", body={}, check=False)[0] == 405
+
+
+def test_a_folder_that_is_replaced_by_a_link_while_it_is_listed(desk):
+    """Whatever moment the server looks at, it sees the folder or is refused; what is in the other one never shows."""
+    import threading
+    server, root, other = desk
+    over = threading.Event()
+    swap, link = root / "swap", root / "swap-link"
+    swap.mkdir()
+    link.symlink_to(other)
+
+    def turn():
+        while not over.is_set():
+            os.rename(swap, root / "kept")
+            os.rename(link, swap)
+            os.rename(swap, link)
+            os.rename(root / "kept", swap)
+
+    thread = threading.Thread(target=turn)
+    thread.start()
+    try:
+        for _ in range(200):
+            status, _, body = server.request("GET", "/api/browse", path=root / "swap")
+            assert status in (200, 403, 404)
+            assert "secret" not in json.dumps(body)
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_default_roots_and_none(tmp_path):
+    home, sysroot = tmp_path / "home", tmp_path / "sysroot"
+    home.mkdir()
+    sysroot.mkdir()
+    with_home = Server(tmp_path, "--sysroot", sysroot, program=("env", f"HOME={home}", BIN / "flamewire-server"))
+    with ended(with_home):
+        roots = with_home.get("/api/browse")["roots"]
+        assert str(home) in roots and str(sysroot) in roots and str(pathlib.Path(__file__).resolve().parents[2]) in roots
+    closed = Server(tmp_path, "--browse-root", "none", name="closed", data_dir=tmp_path / "closed")
+    with ended(closed):
+        assert closed.get("/api/browse")["roots"] == [] and closed.get("/api/browse")["entries"] == []
+        with pytest.raises(HttpError) as refused:
+            closed.get("/api/browse", path=home)
+        assert refused.value.status == 403
+    wrong = subprocess.run([BIN / "flamewire-server", "--browse-root", "/no/such"], capture_output=True, text=True, timeout=30)
+    assert wrong.returncode == 2 and "/no/such" in wrong.stderr and wrong.stderr.count("\n") == 1

@@ -1,0 +1,157 @@
+// Imports: what a file says is what the store holds. Expected lines are written by hand.
+#include <catch2/catch.hpp>
+
+#include "profile/formats/collapsed.h"
+#include "profile/formats/collapsed_import.h"
+#include "profile/formats/recording_builder.h"
+#include "profile/functions.h"
+#include "profile/tables.h"
+
+namespace flamewire::profile {
+namespace {
+
+// What an import makes, as a store that got it over the wire.
+struct Imported {
+    Store store;
+    std::vector<wire::Notice> notices;
+    wire::EventPeriods periods, theirs;
+    std::size_t batches = 0;
+    std::string problem;
+
+    RecordingBuilder::Sink sink() {
+        return [this](wire::Batch batch) -> Result<bool> {
+            ++batches;
+            notices.insert(notices.end(), batch.notices.begin(), batch.notices.end());
+            wire::learn_periods(batch, periods);
+            const std::string bytes = wire::encode(batch, periods);
+            const wire::Batch arrived = TRY(wire::decode(as_bytes_view(bytes), theirs));
+            TRY(store.apply(arrived));
+            return true;
+        };
+    }
+    void folded(const std::vector<std::string_view>& pieces) {
+        wire::Recording about;
+        about.start_ns = 1'000'000'000;
+        RecordingBuilder builder({1}, about, 0, sink());
+        CollapsedImport import(builder, 100);
+        Result<bool> done = true;
+        for (const std::string_view piece : pieces)
+            if (done) done = import.feed(piece);
+        if (done) done = import.finish();
+        if (done) done = builder.finish("imported");
+        if (!done) problem = done.error().message;
+    }
+    [[nodiscard]] std::string lines() const { return collapsed(store, {}); }
+    [[nodiscard]] FrameKind kind_of(std::string_view name) const {
+        const Store::Tables& tables = store.tables();
+        for (FunctionId id = 1; id < tables.functions.size(); ++id)
+            if (tables.strings[tables.functions[id].name] == name) return tables.functions[id].kind;
+        return FrameKind::unknown;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("folded stacks: neighbours that share frames, in any pieces") {
+    const std::string text =
+        "main;work;get 3\n"
+        "main;work;get;more 4\n"
+        "main;work 5\n"
+        "main;workers 1\n"
+        "main;work;get 10\n"
+        "other 2";
+    const std::string expected =
+        "main;work 5\n"
+        "main;work;get 13\n"
+        "main;work;get;more 4\n"
+        "main;workers 1\n"
+        "other 2\n";
+    Imported whole;
+    whole.folded({text});
+    CHECK(whole.lines() == expected);
+    CHECK(whole.batches == 1);
+    for (std::size_t split = 1; split < text.size(); ++split) {
+        Imported parts;
+        parts.folded({std::string_view(text).substr(0, split), std::string_view(text).substr(split)});
+        CHECK(parts.lines() == expected);
+    }
+    std::vector<std::string_view> bytes;
+    for (std::size_t at = 0; at < text.size(); ++at) bytes.push_back(std::string_view(text).substr(at, 1));
+    Imported one_by_one;
+    one_by_one.folded(bytes);
+    CHECK(one_by_one.lines() == expected);
+}
+
+TEST_CASE("folded stacks: what scripts write besides") {
+    Imported imported;
+    imported.folded(
+        {"a b;operator new(unsigned long) 2\r\n"
+         "\n"
+         "  \t\n"
+         ";lead;;inner; 3\n"
+         "scaled 2.5\n"
+         "scaled 1e2\n"
+         "many 5000000000\n"
+         "none 0\n"
+         "spaces   7  \n"});
+    CHECK(imported.lines() ==
+          "a b;operator new(unsigned long) 2\n"
+          "lead;inner 3\n"
+          "many 4294967295\n"
+          "scaled 103\n"
+          "spaces 7\n");
+    CHECK(collapsed(imported.store, {}, {.weights = true}).find("many 5000000000\n") != std::string::npos);
+    CHECK(imported.problem.empty());
+    REQUIRE(imported.notices.size() == 1);
+    CHECK(imported.notices[0].code == "import-no-times");
+}
+
+TEST_CASE("folded stacks: marks of kinds") {
+    Imported imported;
+    imported.folded({"app;run_[j];fast_[i];sys_read_[k] 4\n_[x;[k];a_[q] 1\n"});
+    CHECK(imported.lines() == "_[x;[k];a_[q] 1\napp;run;fast;sys_read 4\n");
+    CHECK(imported.kind_of("app") == FrameKind::user);
+    CHECK(imported.kind_of("run") == FrameKind::jit);
+    CHECK(imported.kind_of("fast") == FrameKind::inlined);
+    CHECK(imported.kind_of("sys_read") == FrameKind::kernel);
+}
+
+TEST_CASE("folded stacks: lines that are none are counted, a file of them is refused") {
+    Imported some;
+    some.folded({"# a comment\na;b 1\n\nno count\nc 2\n"});
+    CHECK(some.lines() == "a;b 1\nc 2\n");
+    REQUIRE(some.notices.size() == 2);
+    CHECK(some.notices[0].text == "2 of 4 lines are no folded stack and were left out, the first is line 1.");
+    Imported all;
+    all.folded({"hello\nworld\n"});
+    CHECK(all.problem.starts_with("no line of the file is a folded stack"));
+    Imported nothing;
+    nothing.folded({});
+    CHECK_FALSE(nothing.problem.empty());
+}
+
+TEST_CASE("folded stacks are recognised") {
+    CHECK(CollapsedImport::recognises("a;b;c 1\n"));
+    CHECK(CollapsedImport::recognises("a 1"));
+    CHECK(CollapsedImport::recognises("# made by a script\na;b 1\na;c 2\nd 3\ne 4\nf 5\n"));
+    CHECK(CollapsedImport::recognises(std::string("a;b;c 1\n") + std::string(100, 'x')));
+    CHECK_FALSE(CollapsedImport::recognises(""));
+    CHECK_FALSE(CollapsedImport::recognises("{\"a\": 1}\n"));
+    CHECK_FALSE(CollapsedImport::recognises("hello world\n"));
+    CHECK_FALSE(CollapsedImport::recognises(std::string_view("PERFILE2\0\0\0\1\n a 1\n", 20)));
+    CHECK_FALSE(
+        CollapsedImport::recognises("bash 123 4.5: 1 cycles:\n\t 1 f (x)\n\t 2 g (y)\n\nbash 1 2: 3 cycles:\n"));
+}
+
+TEST_CASE("a large import is several batches of one epoch") {
+    std::string text;
+    for (int i = 0; i < 300'000; ++i) text += "root;f" + std::to_string(i % 100'000) + " 1\n";
+    Imported imported;
+    imported.folded({text});
+    CHECK(imported.batches >= 2);
+    const std::string lines = imported.lines();
+    CHECK(std::count(lines.begin(), lines.end(), '\n') == 100'000);
+    CHECK(lines.find("root;f77777 3\n") != std::string::npos);
+}
+
+}  // namespace flamewire::profile

@@ -1,0 +1,117 @@
+// The answers of a page that is one file and has no server: what was embedded when it was made (src/server/http/html_answer.cc), and
+// what can be worked out of that. The rest is said to be missing.
+import { callersOf, functionsOf, reshape } from '../flame/reshape';
+import type { Callers, Counters, FlameGraph, Functions, Modules, Session, ShapeParams, ThreadSummary, Timeline } from './types';
+
+export interface SavedAnswers {
+  version: string;
+  made: string;
+  page: string; // the state of the page that it was made from, as its address has it
+  event: string; // the view: as in the parameters of the API
+  start: string;
+  end: string;
+  pid: string;
+  tid: string;
+  session: Session;
+  flamegraph: FlameGraph; // by line
+  threads: ThreadSummary;
+  modules: Modules;
+  counters: Counters;
+  timeline: Timeline;
+  timeline_thread: Timeline;
+  timeline_cpu: Timeline;
+}
+
+export class NotSaved extends Error {}
+
+const element = () => globalThis.document?.getElementById?.('flamewire-answers') ?? null;
+// A server's page has no such element.
+export const isSaved = element() !== null;
+
+async function unpack(): Promise<SavedAnswers> {
+  const bytes = Uint8Array.from(atob(element()!.textContent!.trim()), (character) => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
+  const saved = JSON.parse(await new Response(stream).text()) as SavedAnswers;
+  // What was live then goes on elsewhere.
+  saved.session.state = 'ended';
+  return saved;
+}
+let unpacked: Promise<SavedAnswers> | null = null;
+export const savedAnswers = (): Promise<SavedAnswers> => (unpacked ??= unpack());
+
+const PATH = '\u001f';
+const PATHS = '\u001d';
+const paths = (text: string | null, separator: string) => (text ? text.split(separator) : []);
+
+export function shapeOf(params: URLSearchParams): ShapeParams {
+  const merge = params.get('merge');
+  return {
+    inverted: params.get('order') === 'bottom-up',
+    merge: merge === 'line' || merge === 'address' ? merge : 'function',
+    collapse: params.get('recursion') === 'collapse',
+    hidden: paths(params.get('hide'), PATHS).map((path) => paths(path, PATH)),
+  };
+}
+
+// The file has one view; an event that is not named is that view's.
+function checkView(saved: SavedAnswers, params: URLSearchParams, names: readonly string[]): void {
+  const event = params.get('event');
+  if (event && event !== saved.event && event !== saved.flamegraph.event) throw new NotSaved(`only ${saved.flamegraph.event} was saved`);
+  for (const name of names) {
+    const wanted = params.get(name) ?? '';
+    const has = saved[name as 'start' | 'end' | 'pid' | 'tid'];
+    if (wanted === has || (wanted !== '' && has !== '' && Number(wanted) === Number(has))) continue;
+    throw new NotSaved(name === 'start' || name === 'end' ? 'another stretch of time needs the server' : 'other threads and processes need the server');
+  }
+}
+
+const trees = new Map<string, FlameGraph | Callers | Functions | null>();
+function once<T extends FlameGraph | Callers | Functions | null>(key: string, make: () => T): T {
+  if (!trees.has(key)) {
+    // A few of the last shapes: each can be as large as what is embedded.
+    if (trees.size > 12) trees.delete(trees.keys().next().value!);
+    trees.set(key, make());
+  }
+  return trees.get(key) as T;
+}
+
+// The answer to a GET, or an error that says what is missing. Pure, but for what it keeps.
+export function answerOf(saved: SavedAnswers, path: string, params: URLSearchParams): unknown {
+  const whole = ['start', 'end', 'pid', 'tid'];
+  const shape = shapeOf(params);
+  if (shape.merge === 'address' && (path === '/api/flamegraph' || path === '/api/callers')) throw new NotSaved('addresses need the server');
+  switch (path) {
+    case '/api/sessions':
+      return { sessions: [saved.session], total: 1, offset: 0, limit: 1 };
+    case '/api/status':
+      return { status: 'ok', version: saved.version };
+    case '/api/agents':
+      return { agents: [] };
+    case '/api/flamegraph':
+      checkView(saved, params, whole);
+      return once(`graph ${params.toString()}`, () => reshape(saved.flamegraph, shape, paths(params.get('path'), PATH)));
+    case '/api/functions':
+      checkView(saved, params, whole);
+      return once('functions', () => functionsOf(saved.flamegraph));
+    case '/api/callers': {
+      checkView(saved, params, whole);
+      return once(`callers ${params.toString()}`, () => callersOf(saved.flamegraph, shape, params.get('function') ?? '', params.get('module') ?? ''));
+    }
+    case '/api/thread-summary':
+      // The table is asked for without the choice of threads, which is made in it.
+      checkView(saved, params, ['start', 'end', 'pid']);
+      return saved.threads;
+    case '/api/modules':
+      checkView(saved, params, whole);
+      return saved.modules;
+    case '/api/counters':
+      checkView(saved, params, ['start', 'end']);
+      if ((params.get('by') ?? 'total') !== 'total') throw new NotSaved('counters by thread or CPU need the server');
+      return saved.counters;
+    case '/api/timeline':
+      return params.get('by') === 'thread' ? saved.timeline_thread : params.get('by') === 'cpu' ? saved.timeline_cpu : saved.timeline;
+    default:
+      if (path === `/api/sessions/${saved.session.id}`) return saved.session;
+      throw new NotSaved('this needs the server');
+  }
+}

@@ -1,0 +1,76 @@
+// What is known of a module's symbols, in words.
+import type { FoundBy, Module, ModuleRow, ModuleState } from '../api/types';
+
+export const stateText: Record<ModuleState, string> = {
+  debug_info: 'debug info',
+  symbols: 'symbols only',
+  linker_map: 'linker map',
+  stripped: 'stripped',
+  mismatch: 'mismatch',
+  not_found: 'not found',
+  recorded: 'recorded',
+  pending: 'being read',
+};
+
+export const stateMeaning: Record<ModuleState, string> = {
+  debug_info: 'Functions, files, lines and inlined functions have names.',
+  symbols: 'Functions have names; there are no lines and no inlined functions.',
+  linker_map: 'Functions have names, from a linker map; there are no lines and no inlined functions.',
+  stripped: 'The file has names of exported functions at most.',
+  mismatch: 'There is a file, but it is of another build than the one that runs on the target.',
+  not_found: 'No file of it is on the server.',
+  recorded: 'Code made at run time; its names came with the recording.',
+  pending: 'Its file is being looked for.',
+};
+
+export type Tone = 'good' | 'fair' | 'bad' | 'none';
+export const stateTone: Record<ModuleState, Tone> = {
+  debug_info: 'good',
+  recorded: 'good',
+  symbols: 'fair',
+  linker_map: 'fair',
+  stripped: 'bad',
+  mismatch: 'bad',
+  not_found: 'bad',
+  pending: 'none',
+};
+
+const foundTexts: Record<FoundBy, string> = {
+  '': '',
+  uploaded: 'uploaded for it',
+  given: 'given to the server',
+  path_map: 'by a path map',
+  sysroot: 'in the sysroot',
+  target_path: 'at its path on the target',
+  agent: 'sent by the agent',
+  debug_tree: 'by build-id, among the debug files',
+  debug_link: 'by the name that the file says',
+  debug_name: 'by its name, among the debug files',
+  kernel_place: 'where kernels are kept',
+  this_machine: 'this machine’s own',
+};
+export const foundText = (found: FoundBy): string => foundTexts[found];
+
+// A file can be given for what is a file and could be named better.
+export const takesFile = (module: Module): boolean => module.kind === 'file' || (module.kind === 'kernel' && module.build_id !== '');
+
+// Of the samples in view: how much of their own weight each state has, worst first.
+export function byState(rows: readonly ModuleRow[]): { state: ModuleState; count: number; share: number }[] {
+  const order: readonly ModuleState[] = ['mismatch', 'not_found', 'stripped', 'linker_map', 'symbols', 'pending', 'recorded', 'debug_info'];
+  return order.flatMap((state) => {
+    const of = rows.filter((row) => row.module.state === state);
+    return of.length === 0 ? [] : [{ state, count: of.length, share: of.reduce((sum, row) => sum + row.self_percent, 0) / 100 }];
+  });
+}
+
+// Names an upload after what is sent, so that the same file goes on where it was interrupted, also after a reload.
+export function uploadId(name: string, size: number, modifiedMs: number, purpose: string): string {
+  let high = 0x811c9dc5;
+  let low = 0x01000193;
+  for (const character of `${name}\n${size}\n${modifiedMs}\n${purpose}`) {
+    const code = character.codePointAt(0)!;
+    high = Math.imul(high ^ code, 0x01000193) >>> 0;
+    low = Math.imul(low ^ (code + high), 0x85ebca6b) >>> 0;
+  }
+  return `page-${high.toString(16).padStart(8, '0')}${low.toString(16).padStart(8, '0')}`;
+}
