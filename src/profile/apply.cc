@@ -249,6 +249,9 @@ void Store::Tables::apply_lifecycle(const wire::Lifecycle& entry) {
         thread.comm = strings[epoch.strings[entry.comm]];
         if (thread.tid == thread.pid) processes[thread.process].comm = thread.comm;
     }
+    // A tid that is given anew within a process is the same entry.
+    if (entry.kind == wire::LifecycleKind::exit) thread.ended_ns = std::min(entry.time_ns, max_time_ns);
+    if (entry.kind == wire::LifecycleKind::fork) thread.ended_ns = 0;
     const std::optional<MarkKind> kind = mark_of(entry.kind);
     if (!kind || thread.tid != thread.pid || entry.time_ns > max_time_ns) return;
     const StringId name = entry.comm != 0 ? epoch.strings[entry.comm] : strings.intern(thread.comm);

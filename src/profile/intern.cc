@@ -138,7 +138,7 @@ ThreadId Store::Tables::intern_thread(ProcessId process, std::uint32_t tid, std:
     ThreadId id = thread_index.find(hash, equal);
     if (id == 0) {
         id = narrow32(threads.size());
-        append_tight(threads, Thread{process, processes[process].wire.pid, tid, {}});
+        append_tight(threads, Thread{process, processes[process].wire.pid, tid, {}, 0});
         thread_index.insert(hash, id,
                             [this](ThreadId other) { return thread_hash(threads[other].process, threads[other].tid); });
     }

@@ -38,7 +38,8 @@ struct Process {
 struct Thread {
     ProcessId process = 0;
     std::uint32_t pid = 0, tid = 0;
-    std::string_view comm;  // the last one; lives as long as the store
+    std::string_view comm;       // the last one; lives as long as the store
+    std::uint64_t ended_ns = 0;  // CLOCK_MONOTONIC of the target; 0: not that anybody said
 };
 
 struct Event {

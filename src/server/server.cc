@@ -84,8 +84,8 @@ public:
         facts.page_style = asset_bytes("app.css");
         facts.browse_roots = browse_roots(options_.browse_roots);
         print_start(facts);
-        api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, uploads_, imports_, api_agents(),
-                                     std::move(facts));
+        api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, uploads_, imports_,
+                                     api_agents(), std::move(facts));
         http_->serve(*api_);
         for (const std::string& file : options_.imports) begin_import(file);
         for (const AgentAddress& agent : options_.agents) TRY(hub_.keep_dialling(agent.host, agent.port));

@@ -153,6 +153,19 @@ async function walkThrough(state) {
   await page.locator('.function-row:not(.row-head)').first().waitFor();
   assert.doesNotMatch(page.url(), /base=/);
 
+  // Two threads of the session, from their table.
+  await page.goto(`${server.url}#threads?session=${session}`);
+  const thread = (name) => page.locator('.thread-row:not(.row-head)').filter({ has: page.locator('.strong', { hasText: name }) }).first();
+  await thread('city-1').getByRole('checkbox').check();
+  await thread('city-2').getByRole('checkbox').check();
+  assert.match(await thread('city-1').textContent(), /(alive|ended)~\d+\.\d %/);
+  await page.waitForFunction(() => [...document.querySelectorAll('.thread-spark path')].some((path) => path.getAttribute('d').length > 20));
+  await shot(page, `threads-light-${state}`);
+  await page.getByRole('button', { name: 'Compare the two' }).click();
+  await page.waitForFunction(() => /^#flame\?.*&?tid=\d+&.*base_tid=\d+/.test(location.hash));
+  await drawn(page, (frames) => frames.length > 3 && frames.every((one) => one.step !== null));
+  await shows(page, '#compare-menu', /against thread city-/);
+
   // A chosen time against as long before it.
   await page.goto(`${server.url}#flame?session=${session}&start=1000&end=1500`);
   await drawn(page, (frames) => frames.length > 3);

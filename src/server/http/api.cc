@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "server/http/module_answers.h"
-#include "server/http/import_answers.h"
-#include "server/http/upload_answers.h"
 #include "server/http/browse_answers.h"
+#include "server/http/import_answers.h"
+#include "server/http/module_answers.h"
+#include "server/http/upload_answers.h"
 #include "server/http/view.h"
 
 namespace flamewire::server {

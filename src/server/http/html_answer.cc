@@ -44,6 +44,7 @@ Answer Api::export_html(const Session& session, const Request& request) {
     // Threads are chosen in their table, so it has them all.
     Request of_all = request;
     of_all.query.erase("tid");
+    of_all.query["slices"] = "60";  // as the page asks for them
     // The axis is of the whole session, whatever stretch of it is in the view.
     const auto whole = [&](Parameters more) {
         Request part = with(more);

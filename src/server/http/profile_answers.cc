@@ -29,27 +29,6 @@ std::vector<std::string> split(std::string_view text, char separator) {
     return parts;
 }
 
-void write_thread(JsonWriter& json, const profile::Store& store, const profile::ThreadRow& row, std::uint64_t whole) {
-    const profile::Thread& thread = store.threads()[row.thread];
-    json.object();
-    json.member("tid", thread.tid);
-    json.member("pid", thread.pid);
-    json.member("comm", thread.comm);
-    json.member("samples", row.weight.samples);
-    json.member("weight", row.weight.weight);
-    json.member("percent", percent(row.weight.weight, whole));
-    json.member("top_function", row.top.empty() ? std::string_view{} : store.string(row.top.front().function.name));
-    json.list("top_functions", row.top, [&](const profile::ThreadRow::Top& top) {
-        json.object();
-        json.member("name", store.string(top.function.name));
-        json.member("samples", top.self.samples);
-        json.member("weight", top.self.weight);
-        json.member("percent", percent(top.self.weight, row.weight.weight));
-        json.end_object();
-    });
-    json.end_object();
-}
-
 // What the view counts, without a tree.
 profile::Weight view_total(const profile::Store& store, const View& view) {
     profile::Weight total;
@@ -139,23 +118,6 @@ Answer thread_view_answer(const Session& session, const Request& request) {
         write_flamegraph(json, head, store, tree);
         json.key("functions");
         write_functions(json, head, store, tree.total, profile::functions(store, view.filter));
-        json.end_object();
-        return json_answer(json.take());
-    });
-}
-
-Answer thread_summary_answer(const Session& session, const Request& request) {
-    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
-        const auto rows = profile::thread_summary(store, view.filter);
-        profile::Weight total;
-        for (const auto& row : rows) total += row.weight;
-        JsonWriter json;
-        json.object();
-        write_view(json, head);
-        json.member("total_samples", total.samples);
-        json.member("total_weight", total.weight);
-        json.list("threads", rows,
-                  [&](const profile::ThreadRow& row) { write_thread(json, store, row, total.weight); });
         json.end_object();
         return json_answer(json.take());
     });

@@ -16,6 +16,7 @@ Answer flamegraph_answer(const Session& session, const Request& request);
 // function=NAME, module=MODULE (any, when it is not given)
 Answer callers_answer(const Session& session, const Request& request);
 Answer functions_answer(const Session& session, const Request& request);
+// Also how each thread is and how it used the CPU (thread_answers.cc); slices=N: its samples in so many slices.
 Answer thread_summary_answer(const Session& session, const Request& request);
 Answer thread_view_answer(const Session& session, const Request& request);
 Answer source_answer(const Session& session, const Request& request, SourceLookup& sources);

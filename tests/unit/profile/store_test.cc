@@ -191,6 +191,8 @@ TEST_CASE("comm changes, losses, notices and the agent's state are kept") {
     CHECK(store.threads()[1].comm == "renamed");
     CHECK(store.processes()[1].comm == "renamed");
     CHECK(store.threads()[2].comm == "pool-1");
+    CHECK(store.threads()[1].ended_ns == 3);
+    CHECK(store.threads()[2].ended_ns == 0);
     REQUIRE(store.losses().size() == 2);
     CHECK(store.losses()[0].count == 7);
     CHECK(store.losses()[0].first_ns == 40);

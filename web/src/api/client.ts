@@ -153,7 +153,7 @@ export const api = {
   callers: (v: ViewParams, shape: ShapeParams, name: string, module: string, signal?: AbortSignal) =>
     call<Callers>(`/api/callers${query({ ...view(v), ...treeShape({ ...shape, inverted: false, hidden: [] }), function: name, module })}`, { signal }),
   functions: (v: ViewParams, signal?: AbortSignal) => call<Functions>(`/api/functions${query(view(v))}`, { signal }),
-  threads: (v: ViewParams, signal?: AbortSignal) => call<ThreadSummary>(`/api/thread-summary${query(view(v))}`, { signal }),
+  threads: (v: ViewParams, slices: number, signal?: AbortSignal) => call<ThreadSummary>(`/api/thread-summary${query({ ...view(v), slices })}`, { signal }),
   // Slices of a width (ms), or so many.
   timeline: (v: ViewParams, slices: { bucket: number } | { slices: number }, by: string, signal?: AbortSignal) =>
     call<Timeline>(`/api/timeline${query({ ...view(v), ...slices, by })}`, { signal }),

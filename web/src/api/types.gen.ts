@@ -406,7 +406,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Threads with their top functions */
+        /** Threads with their top functions, their CPU time and how they are */
         get: {
             parameters: {
                 query?: {
@@ -422,6 +422,8 @@ export interface paths {
                     pid?: components["parameters"]["pid"];
                     /** @description one or several, comma-separated */
                     tid?: components["parameters"]["tid"];
+                    /** @description also the samples of each thread in so many equal slices of the range */
+                    slices?: number;
                 };
                 header?: never;
                 path?: never;
@@ -2427,6 +2429,20 @@ export interface components {
                 samples: number;
                 weight: number;
                 percent: number;
+                /**
+                 * @description at the end of the range. alive: not ended, and the health of threads is not read
+                 * @enum {string}
+                 */
+                state: "alive" | "running" | "sleeping" | "waiting" | "stopped" | "ended";
+                /** @description of one CPU, in the range */
+                cpu_percent: number | null;
+                /**
+                 * @description counted: its task-clock. clock_samples: the time that its samples of a clock stand for. share: its part of all weight, of the task-clock of the whole target. none: nothing tells
+                 * @enum {string}
+                 */
+                cpu_from: "counted" | "clock_samples" | "share" | "none";
+                /** @description with slices=: samples in equal slices of the range */
+                slices?: number[];
                 top_function: string;
                 top_functions: {
                     name: string;

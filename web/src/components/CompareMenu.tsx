@@ -1,4 +1,5 @@
 // What the view is compared with, and a way to choose that.
+import { isSaved } from '../store/saved';
 import { baselineText, canCompareBefore, compareBefore, compareWithSession, comparing, dropBaseline, exchange, holdShown, snapshot } from '../store/compare';
 import { currentId, isLive, sessions } from '../store/session';
 import { isFiltered } from '../store/view';
@@ -21,7 +22,8 @@ function Item({ id, text, hint, off, run }: { id: string; text: string; hint: st
 }
 
 export function CompareMenu() {
-  if (!currentId.value) return null;
+  // A page that is a file has one view.
+  if (!currentId.value || isSaved) return null;
   const others = sessions.value.filter((entry) => entry.id !== currentId.value).slice(0, RECENT);
   const ended = (run: () => void, close: () => void) => () => {
     run();

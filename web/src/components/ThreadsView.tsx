@@ -1,9 +1,12 @@
-// Threads with their share and hottest functions; the chosen ones filter every other view.
+// Threads: how they are, what they cost, when and where; the chosen ones filter every other view, and two can be compared.
 import { computed } from '@preact/signals';
+import { isSaved } from '../store/saved';
 import type { ThreadRow } from '../api/types';
 import { threads } from '../store/data';
+import { compareThreads } from '../store/compare';
 import { setView, view } from '../store/view';
 import { count, percent, weight } from '../text/format';
+import { barsPath, cpuSource, cpuText, cpuTitle, stateTitle } from '../text/threads';
 import { Button } from './Button';
 import { ExportMenu } from './ExportMenu';
 import { Failure, Message } from './Message';
@@ -12,6 +15,7 @@ import { Share } from './Share';
 import { VirtualRows } from './VirtualRows';
 
 const ROW_HEIGHT = 32;
+const SPARK = { width: 120, height: 20 };
 const chosen = computed(() => new Set(view.value.tids));
 
 function toggle(tid: number): void {
@@ -19,6 +23,9 @@ function toggle(tid: number): void {
   if (!next.delete(tid)) next.add(tid);
   setView({ tids: [...next].sort((a, b) => a - b) }, 'replace');
 }
+
+// Samples over the chosen time; all threads on one scale.
+const tallest = computed(() => (threads.data.value?.threads ?? []).reduce((most, row) => Math.max(most, ...(row.slices ?? [0])), 0));
 
 function Row({ row, unit }: { row: ThreadRow; unit: string }) {
   const on = chosen.value.has(row.tid);
@@ -42,14 +49,25 @@ function Row({ row, unit }: { row: ThreadRow; unit: string }) {
       <span class="cell cell-number mono faint" role="cell">
         {row.pid}
       </span>
+      <span class={`cell thread-state thread-state-${row.state}`} role="cell" title={stateTitle(row.state)}>
+        <span class="dot" /> {row.state}
+      </span>
+      <span class="cell cell-number" role="cell" title={cpuTitle(row)}>
+        {cpuText(row)}
+      </span>
       <span class="cell" role="cell">
         <Share value={row.percent / 100} />
       </span>
       <span class="cell cell-number" role="cell" title={weight(row.weight, unit)}>
         {count(row.samples)}
       </span>
+      <span class="cell" role="cell">
+        <svg class="thread-spark" width={SPARK.width} height={SPARK.height} viewBox={`0 0 ${SPARK.width} ${SPARK.height}`} aria-hidden="true">
+          <path d={barsPath(row.slices ?? [], tallest.value, SPARK.width, SPARK.height)} />
+        </svg>
+      </span>
       <span class="cell thread-top" role="cell">
-        {row.top_functions.slice(0, 4).map((top) => (
+        {row.top_functions.slice(0, 3).map((top) => (
           <span key={top.name} class="top-function" title={`${top.name}: ${percent(top.percent / 100)} of this thread`}>
             <span class="top-function-bar" style={{ width: `${Math.min(100, top.percent)}%` }} />
             <span class="ellipsis">{top.name}</span>
@@ -70,17 +88,25 @@ export function ThreadsView() {
     return <Message title="No samples yet" />;
   }
   const list = data.threads;
+  // The busier one is what the other is compared with.
+  const pair = chosen.value.size === 2 ? list.filter((row) => chosen.value.has(row.tid)) : [];
   return (
     <section class={`view ${threads.loading.value ? 'is-stale' : ''}`}>
       <div class="toolbar">
         <span class="faint" role="status">
           {count(list.length)} {list.length === 1 ? 'thread' : 'threads'}
           {chosen.value.size > 0 && `, ${chosen.value.size} chosen`}
+          {cpuSource(list) && `. ${cpuSource(list)}.`}
         </span>
         <span class="spacer" />
         <NotRefreshed of={threads} />
         {chosen.value.size > 0 && (
           <>
+            {pair.length === 2 && !isSaved && (
+              <Button icon="compare" title={`${pair[1]!.comm} (${pair[1]!.tid}) against ${pair[0]!.comm} (${pair[0]!.tid})`} onClick={() => compareThreads(pair[0]!.tid, pair[1]!.tid)}>
+                Compare the two
+              </Button>
+            )}
             <Button icon="flame" title="Show the chosen threads in the flame graph" onClick={() => setView({ tab: 'flame' })}>
               Show in flame graph
             </Button>
@@ -102,8 +128,11 @@ export function ThreadsView() {
             <span role="columnheader" class="cell">Thread</span>
             <span role="columnheader" class="cell cell-number">TID</span>
             <span role="columnheader" class="cell cell-number">PID</span>
+            <span role="columnheader" class="cell">State</span>
+            <span role="columnheader" class="cell cell-number" title="Of one CPU, in the chosen time">CPU</span>
             <span role="columnheader" class="cell">Share</span>
             <span role="columnheader" class="cell cell-number">Samples</span>
+            <span role="columnheader" class="cell" title="Samples over the chosen time, all threads on one scale">Over time</span>
             <span role="columnheader" class="cell">Hottest functions</span>
           </div>
         }

@@ -7,6 +7,7 @@ import { diffPalette, DIFF_STEPS } from './difference';
 import { BoxType, type Boxes } from './layout';
 import type { FlameTree } from './tree';
 import { isMissingName, missingCallers } from './missing';
+import { TextFit } from './text_fit';
 
 export const ROW = 20; // CSS pixels a level
 const GAP = 1;
@@ -55,23 +56,26 @@ export class Painter {
   private theme: Theme = 'dark';
   private ratio = 1;
   private names: readonly string[] = [];
-  private widths = new Float32Array(0); // of names, measured once
-  private shades = new Uint8Array(0); // of names
+  private shades = new Uint8Array(0); // of names, plus one; 0: not asked for yet
   private modules: readonly string[] = [];
   private moduleColours: string[] = [];
   private heat: string[] = [];
   private changes: string[] = [];
   private contrast: Contrast = 'red-blue';
-  private hottest = 0;
+  private hottest = -1; // own weight; below 0: not asked for yet
   private mayMiss = new Uint8Array(0); // by name: a frame of it may stand for callers that are missing
   private known: FlameTree | null = null;
-  private letter = 6.5;
+  private readonly fitting: TextFit;
   private pattern: CanvasPattern | null = null;
 
   constructor(private readonly canvas: HTMLCanvasElement) {
     const context = canvas.getContext('2d', { alpha: true });
     if (!context) throw new Error('this browser has no 2D canvas');
     this.context = context;
+    this.fitting = new TextFit((text) => {
+      context.font = FONT;
+      return context.measureText(text).width;
+    });
   }
 
   // Sharp on any screen: the backing store has the screen's pixels.
@@ -91,11 +95,10 @@ export class Painter {
     if (tree === this.known) return;
     this.known = tree;
     this.names = tree.labels;
-    this.widths = new Float32Array(tree.labels.length).fill(-1);
-    this.shades = Uint8Array.from(tree.names, shadeOf);
+    this.shades = new Uint8Array(tree.names.length);
     this.mayMiss = Uint8Array.from(tree.names, (name) => (isMissingName(name) ? 1 : 0));
     this.modules = tree.modules;
-    this.hottest = tree.self.reduce((most, self) => Math.max(most, self), 0);
+    this.hottest = -1;
     this.setColours();
   }
 
@@ -113,8 +116,20 @@ export class Painter {
   private fillOf(tree: FlameTree, node: number, colouring: Colouring): string {
     if (tree.diff) return this.changes[tree.diff.step[node]! + DIFF_STEPS]!;
     if (colouring === 'module') return this.moduleColours[tree.module[node]!] ?? this.rootColour();
-    if (colouring === 'heat') return this.heat[heatStep(tree.self[node]!, this.hottest)]!;
-    return this.colours[tree.kind[node]!]![this.shades[tree.name[node]!]!]!;
+    if (colouring === 'heat') {
+      if (this.hottest < 0) this.hottest = tree.self.reduce((most, self) => Math.max(most, self), 0);
+      return this.heat[heatStep(tree.self[node]!, this.hottest)]!;
+    }
+    return this.colours[tree.kind[node]!]![this.shade(tree, tree.name[node]!)]!;
+  }
+
+  // Most names of a large tree are never drawn.
+  private shade(tree: FlameTree, name: number): number {
+    const known = this.shades[name]!;
+    if (known > 0) return known - 1;
+    const shade = shadeOf(tree.names[name]!);
+    this.shades[name] = shade + 1;
+    return shade;
   }
 
   // `rowTop` maps a depth to the y of its row in CSS pixels.
@@ -132,7 +147,6 @@ export class Painter {
     c.clearRect(0, 0, this.canvas.width, this.canvas.height);
     c.font = FONT;
     c.textBaseline = 'middle';
-    this.letter = c.measureText('abcdefghijklmnop').width / 16;
 
     // Edges on whole screen pixels, so that neighbours never blur into each other.
     const snap = (value: number) => Math.round(value * ratio);
@@ -199,7 +213,7 @@ export class Painter {
       // Which way it went, also without colours.
       const mark = step !== 0 && boxes.width[i]! >= MARK_FROM ? (step > 0 ? '▲' : '▼') : '';
       const indent = mark ? MARK : 0;
-      const text = this.fit(tree.label[node]!, boxes.width[i]! - 2 * PAD - indent);
+      const text = this.fitting.fit(this.names[tree.label[node]!] ?? '', boxes.width[i]! - 2 * PAD - indent);
       if (!text) continue;
       const plain = node === 0 || this.isMissing(tree, node);
       c.fillStyle = dim || plain ? (plain && !dim ? this.rootText() : faint) : boxes.depth[i]! < zoomDepth ? ink.ancestorText : ink.text;
@@ -227,26 +241,6 @@ export class Painter {
   }
   private rootText(): string {
     return this.theme === 'dark' ? '#d7dde5' : '#20262e';
-  }
-
-  // As much of the name as fits; long C++ names lose their end, where arguments stand.
-  private fit(name: number, room: number): string {
-    const text = this.names[name] ?? '';
-    let width = this.widths[name]!;
-    if (width < 0) {
-      // Measuring megabytes of template arguments is slow and pointless.
-      width = text.length > 400 ? Infinity : this.context.measureText(text).width;
-      this.widths[name] = width;
-    }
-    if (width <= room) return text;
-    let letters = Math.floor(room / this.letter) - 1;
-    if (letters < 2) return '';
-    let cut = `${text.slice(0, letters)}…`;
-    while (letters > 2 && this.context.measureText(cut).width > room) {
-      letters = Math.max(2, letters - Math.ceil(letters * 0.06));
-      cut = `${text.slice(0, letters)}…`;
-    }
-    return cut;
   }
 
   private hatch(ink: Ink): CanvasPattern | string {

@@ -42,6 +42,10 @@ export interface FlameTree {
 
 const MAX_DEPTH = 65535;
 
+// Places of texts in sorted order. A live session brings nearly the same names with every answer: they are sorted again only when
+// there is one that was not there before.
+let placed: ReadonlyMap<string, number> = new Map();
+
 export const emptyTree: FlameTree = buildTree(
   {
     session: '', event: '', unit: '', data_version: 0, total: { samples: 0, weight: 0 }, newest_ns: 0,
@@ -53,16 +57,19 @@ export const emptyTree: FlameTree = buildTree(
   'name',
 );
 
-// The place of every name in sorted order.
-function ranks(names: readonly string[]): Int32Array {
-  const order = names.map((_, i) => i).sort((a, b) => (names[a]! < names[b]! ? -1 : names[a]! > names[b]! ? 1 : a - b));
-  const rank = new Int32Array(names.length);
-  order.forEach((name, place) => (rank[name] = place));
-  return rank;
+function ranks(names: readonly string[]): { rank: Int32Array; count: number } {
+  if (names.some((name) => !placed.has(name))) {
+    // What many answers ago was the last to have is forgotten.
+    const kept = placed.size > 4 * names.length ? [] : [...placed.keys()];
+    const sorted = [...new Set([...kept, ...names])].sort();
+    placed = new Map(sorted.map((name, place) => [name, place]));
+  }
+  return { rank: Int32Array.from(names, (name) => placed.get(name)!), count: placed.size };
 }
 
 // All nodes in the order in which siblings shall stand. By name the picture keeps its shape while weights change.
-function siblingOrder(label: Int32Array, labelCount: number, rank: Int32Array): Int32Array {
+function siblingOrder(label: Int32Array, labels: readonly string[]): Int32Array {
+  const { rank, count: labelCount } = ranks(labels);
   const place = new Int32Array(labelCount + 1);
   for (let node = 0; node < label.length; node++) place[rank[label[node]!]! + 1]!++;
   for (let i = 0; i < labelCount; i++) place[i + 1]! += place[i]!;
@@ -130,7 +137,7 @@ export function buildTree(answer: FlameGraph, order: SiblingOrder, merge: Merge 
 
   // Threaded from the last sibling to the first, so that each list ends up in order.
   // Answers have siblings by weight; those of two sides by that of either.
-  const inOrder = order === 'name' ? siblingOrder(label, labels.length, ranks(labels)) : diff ? heaviestFirst(total) : null;
+  const inOrder = order === 'name' ? siblingOrder(label, labels) : diff ? heaviestFirst(total) : null;
   for (let i = size - 1; i >= 0; i--) {
     const node = inOrder ? inOrder[i]! : i;
     if (node === 0) continue;

@@ -150,6 +150,8 @@ export const callers = createQuery<CallersData>({
   intervalMs: 300,
 });
 
+const THREAD_SLICES = 60; // of the small picture of a thread
+
 export const threads = createQuery({
   key: () => {
     if (!currentId.value || tab.value !== 'threads') return null;
@@ -158,7 +160,7 @@ export const threads = createQuery({
   },
   version,
   scope,
-  fetch: (abort) => orEmpty(api.threads({ ...filter.peek(), tid: [] }, abort)),
+  fetch: (abort) => orEmpty(api.threads({ ...filter.peek(), tid: [] }, THREAD_SLICES, abort)),
   intervalMs: 500,
 });
 

@@ -1,0 +1,172 @@
+// Threads with their samples, their CPU time and how they are.
+#include <fmt/format.h>
+#include <rapidjson/document.h>
+
+#include <algorithm>
+#include <map>
+
+#include "profile/query.h"
+#include "profile/thread_cpu.h"
+#include "server/http/profile_answers.h"
+#include "server/http/session_view.h"
+
+namespace flamewire::server {
+namespace {
+
+constexpr std::uint64_t max_slices = 500;
+// Health is read every minute at least (docs/health.md); what is older says nothing of the end of a range.
+constexpr std::uint64_t health_age_ns = 90'000'000'000;
+constexpr std::uint64_t round_ns = 1'000'000'000;  // frames of one round come within it
+
+using ThreadKey = std::pair<std::uint32_t, std::uint32_t>;  // pid, tid
+
+// proc(5), "state".
+std::string_view state_of(char letter) {
+    switch (letter) {
+        case 'R':
+            return "running";
+        case 'S':
+        case 'I':
+            return "sleeping";
+        case 'D':
+            return "waiting";
+        case 'T':
+        case 't':
+            return "stopped";
+        case 'Z':
+        case 'X':
+        case 'x':
+            return "ended";
+        default:
+            return {};
+    }
+}
+
+void read_states(const std::string& frame, std::map<ThreadKey, std::string_view>& states) {
+    rapidjson::Document json;
+    if (json.Parse(frame.data(), frame.size()).HasParseError() || !json.IsObject()) return;
+    const auto pid = json.FindMember("pid");
+    const auto threads = json.FindMember("threads");
+    if (pid == json.MemberEnd() || !pid->value.IsUint() || threads == json.MemberEnd() || !threads->value.IsArray())
+        return;
+    for (const auto& thread : threads->value.GetArray()) {
+        if (!thread.IsObject()) continue;
+        const auto tid = thread.FindMember("tid");
+        const auto state = thread.FindMember("state");
+        if (tid == thread.MemberEnd() || !tid->value.IsUint() || state == thread.MemberEnd() ||
+            !state->value.IsString() || state->value.GetStringLength() == 0)
+            continue;
+        if (const std::string_view word = state_of(state->value.GetString()[0]); !word.empty())
+            states[{pid->value.GetUint(), tid->value.GetUint()}] = word;
+    }
+}
+
+// As the machine told last before `end_ns`; empty when it does not read threads.
+std::map<ThreadKey, std::string_view> states_at(const HealthHistory& health, std::uint64_t end_ns) {
+    const auto frames = health.between("threads", end_ns > health_age_ns ? end_ns - health_age_ns : 0, end_ns);
+    std::map<ThreadKey, std::string_view> states;
+    if (frames.empty()) return states;
+    const std::uint64_t newest_ns = frames.back().mono_ns;
+    for (const HealthHistory::Frame& frame : frames)
+        if (newest_ns - frame.mono_ns < round_ns) read_states(frame.json, states);
+    return states;
+}
+
+std::string_view name_of(profile::CpuSource source) {
+    switch (source) {
+        case profile::CpuSource::counted:
+            return "counted";
+        case profile::CpuSource::clock_samples:
+            return "clock_samples";
+        case profile::CpuSource::share:
+            return "share";
+        case profile::CpuSource::none:
+            break;
+    }
+    return "none";
+}
+
+void write_cpu(JsonWriter& json, const profile::ThreadCpu& cpu) {
+    json.key("cpu_percent");
+    if (cpu.source == profile::CpuSource::none)
+        json.null();
+    else
+        json.number(cpu.percent);
+    json.member("cpu_from", name_of(cpu.source));
+}
+
+void write_top(JsonWriter& json, const profile::Store& store, const profile::ThreadRow& row) {
+    json.member("top_function", row.top.empty() ? std::string_view{} : store.string(row.top.front().function.name));
+    json.list("top_functions", row.top, [&](const profile::ThreadRow::Top& top) {
+        json.object();
+        json.member("name", store.string(top.function.name));
+        json.member("samples", top.self.samples);
+        json.member("weight", top.self.weight);
+        json.member("percent", percent(top.self.weight, row.weight.weight));
+        json.end_object();
+    });
+}
+
+Result<std::uint64_t> parse_slices(const Request& request) {
+    const std::string_view text = request.parameter("slices");
+    if (text.empty()) return 0;
+    const std::uint64_t slices = TRY(parse_integer("slices", text));
+    if (slices == 0 || slices > max_slices)
+        return fail(ErrorCode::invalid, fmt::format("slices is between 1 and {}", max_slices));
+    return slices;
+}
+
+}  // namespace
+
+Answer thread_summary_answer(const Session& session, const Request& request) {
+    const auto slices = parse_slices(request);
+    if (!slices) return error_answer(slices.error());
+    const std::uint64_t origin_ns = session.start_ns();
+    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
+        const auto rows = profile::thread_summary(store, view.filter);
+        const auto cpu = profile::thread_cpu(store, view.filter, rows, origin_ns);
+        // The range as far as it is known; its end is when states are told of.
+        profile::Filter range = view.filter;
+        range.start_ns = std::max(range.start_ns, origin_ns);
+        range.end_ns = std::max(range.start_ns, std::min(range.end_ns, store.known_until_ns()));
+        const auto states = states_at(session.health(), range.end_ns);
+        std::map<profile::ThreadId, std::vector<profile::Weight>> lines;
+        if (*slices != 0 && range.end_ns > range.start_ns)
+            for (auto& lane : profile::histogram_by(store, range, *slices, profile::Lanes::threads))
+                lines[lane.id] = std::move(lane.slices);
+        profile::Weight total;
+        for (const auto& row : rows) total += row.weight;
+
+        JsonWriter json;
+        json.object();
+        write_view(json, head);
+        json.member("total_samples", total.samples);
+        json.member("total_weight", total.weight);
+        json.list("threads", rows, [&](const profile::ThreadRow& row) {
+            const profile::Thread& thread = store.threads()[row.thread];
+            const bool ended = thread.ended_ns != 0 && thread.ended_ns <= range.end_ns;
+            const auto told = states.find({thread.pid, thread.tid});
+            const auto used = cpu.find(row.thread);
+            json.object();
+            json.member("tid", thread.tid);
+            json.member("pid", thread.pid);
+            json.member("comm", thread.comm);
+            json.member("samples", row.weight.samples);
+            json.member("weight", row.weight.weight);
+            json.member("percent", percent(row.weight.weight, total.weight));
+            json.member("state", ended ? "ended" : told != states.end() ? told->second : "alive");
+            write_cpu(json, used == cpu.end() ? profile::ThreadCpu{} : used->second);
+            write_top(json, store, row);
+            if (*slices != 0) {
+                auto line = lines.find(row.thread);
+                if (line == lines.end()) line = lines.emplace(row.thread, std::vector<profile::Weight>(*slices)).first;
+                json.list("slices", line->second, [&](const profile::Weight& slice) { json.number(slice.samples); });
+            }
+            json.end_object();
+        });
+        json.end_object();
+        return json_answer(json.take());
+    });
+}
+
+}  // namespace flamewire::server

@@ -1,0 +1,47 @@
+// What the threads table says. Pure.
+import type { ThreadRow } from '../api/types';
+import { percent } from './format';
+
+// Where a thread's CPU time comes from, in words; the short one stands in the cell.
+const sources: Record<ThreadRow['cpu_from'], { mark: string; why: string }> = {
+  counted: { mark: '', why: 'its own task-clock, counted' },
+  clock_samples: { mark: '~', why: 'the time that its samples of a clock stand for' },
+  share: { mark: '≈', why: 'its part of all samples, of the task-clock of the whole target; count by thread (Counters) to know it' },
+  none: { mark: '', why: 'nothing tells: no clock was sampled or counted' },
+};
+
+export const cpuText = (row: Pick<ThreadRow, 'cpu_percent' | 'cpu_from'>): string =>
+  row.cpu_percent === null ? '–' : `${sources[row.cpu_from].mark}${percent(row.cpu_percent / 100)}`;
+
+export const cpuTitle = (row: Pick<ThreadRow, 'cpu_from'>): string => `Of one CPU, in the chosen time: ${sources[row.cpu_from].why}`;
+
+// What holds for the whole table, when it does.
+export function cpuSource(rows: readonly Pick<ThreadRow, 'cpu_from'>[]): string {
+  const kinds = new Set(rows.map((row) => row.cpu_from));
+  const [only] = kinds;
+  if (kinds.size !== 1 || only === undefined) return '';
+  return { counted: 'CPU as counted', clock_samples: 'CPU by samples of a clock', share: 'CPU by shares of samples', none: 'CPU not known' }[only];
+}
+
+const states: Record<ThreadRow['state'], string> = {
+  alive: 'Has not ended. How it is, the agent tells when the health of threads is read (Counters, Threads).',
+  running: 'Runs, or waits for a CPU',
+  sleeping: 'Waits for something that can be interrupted',
+  waiting: 'Waits in the kernel, as for a disk',
+  stopped: 'Stopped, or traced',
+  ended: 'Has ended',
+};
+export const stateTitle = (state: ThreadRow['state']): string => states[state];
+
+// The outline of bars as the area of one path, `most` as tall as the box.
+export function barsPath(values: readonly number[], most: number, width: number, height: number): string {
+  if (values.length === 0 || !(most > 0)) return '';
+  const step = width / values.length;
+  const number = (value: number) => String(Math.round(value * 100) / 100);
+  let path = `M0 ${height}`;
+  values.forEach((value, i) => {
+    const top = number(height - (Math.min(value, most) / most) * height);
+    path += `V${top}H${number((i + 1) * step)}`;
+  });
+  return `${path}V${height}Z`;
+}

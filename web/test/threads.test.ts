@@ -1,0 +1,22 @@
+// The threads table in words, worked out by hand.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { barsPath, cpuSource, cpuText, cpuTitle } from '../src/text/threads';
+
+test('CPU time says where it comes from', () => {
+  assert.equal(cpuText({ cpu_percent: 52.345, cpu_from: 'counted' }), '52.3 %');
+  assert.equal(cpuText({ cpu_percent: 52.345, cpu_from: 'clock_samples' }), '~52.3 %');
+  assert.equal(cpuText({ cpu_percent: 152, cpu_from: 'share' }), '≈152.0 %');
+  assert.equal(cpuText({ cpu_percent: null, cpu_from: 'none' }), '–');
+  assert.match(cpuTitle({ cpu_from: 'share' }), /count by thread/);
+  assert.equal(cpuSource([{ cpu_from: 'counted' }, { cpu_from: 'counted' }]), 'CPU as counted');
+  assert.equal(cpuSource([{ cpu_from: 'counted' }, { cpu_from: 'share' }]), '');
+  assert.equal(cpuSource([]), '');
+});
+
+test('bars stand side by side on one scale', () => {
+  assert.equal(barsPath([2, 0, 4], 4, 30, 10), 'M0 10V5H10V10H20V0H30V10Z');
+  assert.equal(barsPath([9], 4, 30, 10), 'M0 10V0H30V10Z');
+  assert.equal(barsPath([], 4, 30, 10), '');
+  assert.equal(barsPath([0], 0, 30, 10), '');
+});
