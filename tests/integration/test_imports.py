@@ -1,12 +1,13 @@
-"""Files of other tools become sessions: by --import, and by an upload to the page's endpoint. What is in them is counted here by a few lines
+"""Files of other tools become sessions, by --import and by an upload. What is in them is counted here by a few lines
 of Python that know nothing of the server."""
 
 import collections
 import os
 import random
 import re
+import subprocess
 
-from flamewire import Tree, wait_until
+from flamewire import BIN, TESTS_BIN, Tree, wait_until
 
 
 def folded_file(path, seed=3, stacks=3000):
@@ -35,7 +36,7 @@ def totals(lines):
 def check(server, session, lines):
     own, total, sum_ = totals(lines)
     answer = server.get("/api/functions", session=session, limit=1000)
-    assert answer["samples"] == sum_
+    assert answer["total"]["samples"] == sum_
     assert {one["name"]: (one["self"], one["total"]) for one in answer["functions"]} == {name: (own[name], total[name]) for name in total}
     status, _, text = server.request("GET", f"/api/export/session/{session}", format="collapsed")
     assert status == 200
@@ -86,7 +87,7 @@ def test_folded_stacks_at_the_start_and_by_an_upload(start, tmp_path):
 
 def test_a_recording_of_the_agent_is_imported_whole(start, tmp_path):
     recording = tmp_path / "board.flw"
-    start.agent("--output", recording, "--events", "cpu-clock", "--", start.demo, "2").wait(60)
+    subprocess.run([BIN / "flamewire-agent", "--output", recording, "--events", "cpu-clock", "--", TESTS_BIN / "shares-workload", "2"], check=True, timeout=60)
     server = start.server("--import", recording)
     session = wait_until(lambda: server.sessions() and server.sessions()[0], 30, "the import")
     assert "board" in session["id"] and session["samples"] > 0
