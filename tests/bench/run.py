@@ -291,7 +291,20 @@ def bench_page(directory):
         result(row["figure"], row["value"], row["bar"], row["unit"], row["note"])
 
 
-BENCHES = {"agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown, "page": bench_page}
+def bench_load(directory):
+    """A file of another tool, from its choice to the picture, against speedscope's page."""
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(ROOT / "tests/bench" / name, directory)
+    subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=directory, check=True, stdout=subprocess.DEVNULL)
+    environment = {**os.environ, "FLAMEWIRE_BENCH_PACKAGES": directory, "FLAMEWIRE_E2E_PACKAGES": str(BIN.parent / "tests/e2e/copy"), "FLAMEWIRE_BIN": str(BIN)}
+    run = subprocess.run(["node", ROOT / "tests/bench/load.mjs"], env=environment, capture_output=True, text=True, timeout=900, cwd=directory)
+    if run.returncode != 0:
+        sys.exit(f"bench: the loading of a file could not be measured\n{run.stderr}")
+    for row in json.loads(run.stdout.strip().splitlines()[-1]):
+        result(row["figure"], row["value"], row["bar"], row["unit"], row["note"])
+
+
+BENCHES = {"agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown, "page": bench_page, "load": bench_load}
 
 
 def write_document(some):

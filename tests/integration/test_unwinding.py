@@ -117,10 +117,18 @@ ASSEMBLY = {
 }
 
 
+def on_its_own_stack(stack):
+    """In the handler that has a stack of its own, or behind it, in the code that returns from it."""
+    frames = stack.frames
+    if "on_own_stack" in frames:
+        return True
+    return "own_stack_interrupted" in frames and any(SIGRETURN.search(name) for name in frames[frames.index("own_stack_interrupted"):])
+
+
 def check_scenes(recording, assembly=True):
     interrupted = Recording.__new__(Recording)
     # A handler on its own stack is looked at below: its stack is another piece of memory.
-    interrupted.stacks = [stack for stack in recording.stacks if "on_own_stack" not in stack.frames]
+    interrupted.stacks = [stack for stack in recording.stacks if not on_its_own_stack(stack)]
     check_paths(interrupted, SCENES)
     if assembly and os.uname().machine == "x86_64":
         check_paths(recording, ASSEMBLY)
@@ -139,6 +147,10 @@ def check_scenes(recording, assembly=True):
         outer = stack.frames[:stack.frames.index("on_own_stack")]
         assert SIGRETURN.search(outer[-1]), stack
         assert outer[0] in CUT or (at_root(up_to(outer, "main")) and outer[outer.index("main") + 1] == "own_stack_outer"), stack
+    for stack in recording.stacks:
+        if on_its_own_stack(stack) and "on_own_stack" not in stack.frames:
+            outer = up_to(stack.frames, "own_stack_interrupted")
+            assert outer[0] in CUT or (at_root(up_to(outer, "main")) and outer[outer.index("main") + 1] == "own_stack_outer"), stack
     through = [stack for stack in handled if "own_stack_interrupted" in stack.frames]
     assert sum(stack.count for stack in through) > 20
     # The timer is so fast that the thread is mostly in its handler; all else that was interrupted is followed to the root.

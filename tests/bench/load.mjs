@@ -1,0 +1,105 @@
+// From a file of folded stacks to its flame graph on the screen: our page and server, and speedscope's page, in one Chromium, in turns.
+// Prints a JSON array like page.mjs. By the clock, from the choice of the file: both read it in other processes than the page's too.
+import { createReadStream, createWriteStream, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join, normalize } from 'node:path';
+import { launch, openPage } from '../e2e/browser.mjs';
+import { Programs } from '../e2e/programs.mjs';
+
+const STACKS = 105_000;
+const NODES = 100_000;
+const TURNS = 5;
+
+// A tree of NODES functions calls with names of 60 characters, as stacks in no order.
+async function writeFolded(path) {
+  let seed = 7;
+  const random = (below) => {
+    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
+    return Math.floor((seed / 2 ** 32) * below);
+  };
+  const name = (id) => `space::module_${id % 37}::Class${id}::method_${id}<Type, Allocator>::call(int)${'x'.repeat(60)}`.slice(0, 60);
+  const parent = [-1];
+  const label = [0];
+  const depth = [0];
+  for (let node = 1; node < NODES; node++) {
+    let above = random(10) < 7 ? Math.max(0, node - 3000) + random(Math.min(node, 3000)) : random(node);
+    while (depth[above] > 60) above = parent[above];
+    parent.push(above);
+    label.push(random(20_000));
+    depth.push(depth[above] + 1);
+  }
+  const order = Array.from({ length: STACKS }, (_, i) => (i < NODES - 1 ? i + 1 : 1 + random(NODES - 1)));
+  for (let i = order.length - 1; i > 0; i--) {
+    const other = random(i + 1);
+    [order[i], order[other]] = [order[other], order[i]];
+  }
+  const out = createWriteStream(path);
+  for (const leaf of order) {
+    const stack = [];
+    for (let node = leaf; node > 0; node = parent[node]) stack.push(name(label[node]));
+    if (!out.write(`${stack.reverse().join(';')} ${1 + random(99)}\n`)) await new Promise((go) => out.once('drain', go));
+  }
+  await new Promise((done) => out.end(done));
+}
+
+function serveFolder(folder) {
+  const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.woff2': 'font/woff2' };
+  const server = createServer((request, response) => {
+    const path = join(folder, normalize(new URL(request.url, 'http://x').pathname).replace(/\/$/, '/index.html'));
+    if (!path.startsWith(folder) || !existsSync(path)) return response.writeHead(404).end();
+    response.writeHead(200, { 'content-type': types[/\.\w+$/.exec(path)?.[0]] ?? 'application/octet-stream' });
+    createReadStream(path).pipe(response);
+  });
+  return new Promise((ready) => server.listen(0, '127.0.0.1', () => ready({ url: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() })));
+}
+
+const painted = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
+
+// Milliseconds from the choice of the file until `there()` holds in the page and is painted.
+async function time(page, input, file, there) {
+  await page.evaluate((selector) => document.querySelector(selector).addEventListener('change', () => (window.chosenAt = performance.now()), { capture: true, once: true }), input);
+  await page.setInputFiles(input, file);
+  await page.waitForFunction(there, null, { polling: 'raf', timeout: 120_000 });
+  await painted(page);
+  return page.evaluate(() => performance.now() - window.chosenAt);
+}
+
+const middle = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)];
+
+const require = createRequire(join(process.env.FLAMEWIRE_BENCH_PACKAGES, 'package.json'));
+const theirs = await serveFolder(join(dirname(require.resolve('speedscope/package.json')), 'dist/release'));
+const folder = mkdtempSync(join(tmpdir(), 'flamewire-load-'));
+const file = join(folder, 'profile.folded');
+const programs = new Programs();
+const browser = await launch();
+try {
+  await writeFolded(file);
+  const server = await programs.server();
+  const times = { ours: [], theirs: [] };
+  for (let turn = 0; turn < TURNS; turn++) {
+    const { page, context } = await openPage(browser, `${server.url}#sessions`);
+    await page.locator('input[type=file]').first().waitFor({ state: 'attached' });
+    const before = await page.evaluate(() => window.__flamewire.state().session ?? '');
+    times.ours.push(await time(page, '.toolbar input[type=file]', file, `window.__flamewire.frames().length > 100 && window.__flamewire.settled() && location.hash.includes('profile.folded') && !location.hash.includes(${JSON.stringify(before || ' ')})`));
+    await context.close();
+    const other = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+    const theirPage = await other.newPage();
+    await theirPage.goto(theirs.url);
+    await theirPage.locator('#file').waitFor({ state: 'attached' });
+    // The bar with the views stands there when the profile does.
+    times.theirs.push(await time(theirPage, '#file', file, "document.body.innerText.includes('Left Heavy') && document.querySelectorAll('canvas').length > 0 && document.title.includes('profile')"));
+    await other.close();
+  }
+  const ratio = middle(times.ours) / middle(times.theirs);
+  console.log(JSON.stringify([{
+    figure: 'page: a file of 105,000 folded stacks to its flame graph, against speedscope', value: ratio, unit: 'x', bar: 0.33,
+    note: `median of ${TURNS}: ${(middle(times.ours) / 1000).toFixed(2)} s, upload and the server's reading included, against ${(middle(times.theirs) / 1000).toFixed(2)} s; ${NODES} nodes, ${Math.round(statSync(file).size / 1e6)} MB`,
+  }]));
+} finally {
+  await browser.close();
+  await programs.stop();
+  theirs.close();
+  rmSync(folder, { recursive: true, force: true });
+}
