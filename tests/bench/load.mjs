@@ -61,7 +61,7 @@ const painted = (page) => page.evaluate(() => new Promise((done) => requestAnima
 async function time(page, input, file, there) {
   await page.evaluate((selector) => document.querySelector(selector).addEventListener('change', () => (window.chosenAt = performance.now()), { capture: true, once: true }), input);
   await page.setInputFiles(input, file);
-  await page.waitForFunction(there, null, { polling: 'raf', timeout: 120_000 });
+  await page.waitForFunction((holds) => holds(), there, { polling: 'raf', timeout: 120_000 });
   await painted(page);
   return page.evaluate(() => performance.now() - window.chosenAt);
 }
@@ -81,15 +81,17 @@ try {
   for (let turn = 0; turn < TURNS; turn++) {
     const { page, context } = await openPage(browser, `${server.url}#sessions`);
     await page.locator('input[type=file]').first().waitFor({ state: 'attached' });
-    const before = await page.evaluate(() => window.__flamewire.state().session ?? '');
-    times.ours.push(await time(page, '.toolbar input[type=file]', file, `window.__flamewire.frames().length > 100 && window.__flamewire.settled() && location.hash.includes('profile.folded') && !location.hash.includes(${JSON.stringify(before || ' ')})`));
+    // The page was on its list of sessions: the first picture is the file's.
+    const shown = await page.evaluateHandle(() => () => location.hash.startsWith('#flame') && document.querySelector('canvas') && window.__flamewire.settled() && window.__flamewire.frames().length > 100);
+    times.ours.push(await time(page, '.toolbar input[type=file]', file, shown));
     await context.close();
     const other = await browser.newContext({ viewport: { width: 1440, height: 900 } });
     const theirPage = await other.newPage();
     await theirPage.goto(theirs.url);
     await theirPage.locator('#file').waitFor({ state: 'attached' });
     // The bar with the views stands there when the profile does.
-    times.theirs.push(await time(theirPage, '#file', file, "document.body.innerText.includes('Left Heavy') && document.querySelectorAll('canvas').length > 0 && document.title.includes('profile')"));
+    const there = await theirPage.evaluateHandle(() => () => document.body.innerText.includes('Left Heavy') && document.querySelector('canvas') && document.title.includes('profile'));
+    times.theirs.push(await time(theirPage, '#file', file, there));
     await other.close();
   }
   const ratio = middle(times.ours) / middle(times.theirs);
