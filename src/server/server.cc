@@ -87,8 +87,9 @@ public:
         api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, uploads_, imports_,
                                      api_agents(), std::move(facts));
         http_->serve(*api_);
-        for (const std::string& file : options_.imports) begin_import(file);
         for (const AgentAddress& agent : options_.agents) TRY(hub_.keep_dialling(agent.host, agent.port));
+        // Last: a server that does not start must not have jobs under way.
+        for (const std::string& file : options_.imports) begin_import(file);
         return true;
     }
 
@@ -176,14 +177,11 @@ private:
     }
 
     void begin_import(const std::string& file) {
-        auto number = std::make_shared<std::string>();
-        *number = imports_.begin(file, file, [this, number] {
-            const auto import = imports_.find(*number);
-            if (!import) return;
-            if (import->state == Imports::State::failed)
-                spdlog::error("{} was not imported: {}", import->name, import->problem);
+        imports_.begin(file, file, [](const Imports::Import& import) {
+            if (import.state == Imports::State::failed)
+                spdlog::error("{} was not imported: {}", import.name, import.problem);
             else
-                spdlog::info("{} is session {}", import->name, import->session);
+                spdlog::info("{} is session {}", import.name, import.session);
         });
     }
 

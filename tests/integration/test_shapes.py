@@ -5,24 +5,8 @@ The sums below know nothing of the server's code: a stack is a tuple of names wi
 import collections
 
 import pytest
+from collapsed import exported, totals
 from flamewire import HttpError, Tree, wait_until
-
-
-def exported(server, session):
-    stacks = collections.Counter()
-    for line in server.get(f"/api/export/session/{session}", format="collapsed").decode().splitlines():
-        names, number = line.rsplit(" ", 1)
-        stacks[tuple(names.split(";")[1:])] += int(number)  # the first is the thread's name
-    return stacks
-
-
-def totals(stacks):
-    """Path from the root -> samples."""
-    sums = collections.Counter()
-    for stack, number in stacks.items():
-        for depth in range(len(stack) + 1):
-            sums[stack[:depth]] += number
-    return sums
 
 
 def totals_of(answer):

@@ -52,8 +52,9 @@ Answer imports_answer(Imports& imports, UploadStore& uploads, const Request& req
     if (!wanted) return error_answer(wanted.error());
     auto path = uploads.file(wanted->upload);
     if (!path) return error_answer(path.error());
-    const std::string id = imports.begin(*std::move(path), wanted->name,
-                                         [&uploads, upload = wanted->upload] { (void)uploads.remove(upload); });
+    const std::string id =
+        imports.begin(*std::move(path), wanted->name,
+                      [&uploads, upload = wanted->upload](const auto&) { (void)uploads.remove(upload); });
     const auto import = imports.find(id);
     if (!import) return error_answer(404, "not_found", "the import is gone");
     write_import(json, *import);

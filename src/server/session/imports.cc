@@ -78,7 +78,7 @@ Result<bool> import_collapsed(Input& input, std::string_view beginning, profile:
 
 }  // namespace
 
-std::string Imports::begin(std::string path, std::string name, std::function<void()> finished) {
+std::string Imports::begin(std::string path, std::string name, std::function<void(const Import&)> finished) {
     std::uint64_t number = 0;
     {
         const std::lock_guard lock(mutex_);
@@ -88,24 +88,31 @@ std::string Imports::begin(std::string path, std::string name, std::function<voi
         while (imports_.size() > imports_kept) imports_.erase(imports_.begin());
     }
     slow_.post([this, number, path = std::move(path), name = last_part(name), finished = std::move(finished)] {
-        run(number, path, name);
-        if (finished) finished();
+        run(number, path, name, finished);
         changed_();
     });
     return std::to_string(number);
 }
 
-void Imports::run(std::uint64_t number, const std::string& path, const std::string& name) {
+void Imports::run(std::uint64_t number, const std::string& path, const std::string& name,
+                  const std::function<void(const Import&)>& finished) {
     const Result<std::string> session = import_file(number, path, name);
-    const std::lock_guard lock(mutex_);
-    const auto found = imports_.find(number);
-    if (found == imports_.end()) return;
-    Import& import = found->second;
+    Import import;
+    {
+        const std::lock_guard lock(mutex_);
+        import = imports_[number];  // a new one when so many came after it that it was let go
+    }
+    import.id = std::to_string(number);
+    import.name = name;
     import.state = session ? State::done : State::failed;
     if (session)
         import.session = *session;
     else
         import.problem = session.error().message;
+    // Who sees that it ended finds nothing of it left to do.
+    finished(import);
+    const std::lock_guard lock(mutex_);
+    imports_[number] = std::move(import);
 }
 
 Result<std::string> Imports::import_file(std::uint64_t number, const std::string& path, const std::string& name) {

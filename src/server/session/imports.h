@@ -31,15 +31,16 @@ public:
         : catalog_(catalog), slow_(slow), changed_(std::move(changed)) {}
 
     // Begins to import the file at `path`; `name` is what it is called (its last part names the session). `finished` is
-    // called at the end, whatever it was. Returns the import's id.
-    std::string begin(std::string path, std::string name, std::function<void()> finished = {});
+    // called on the thread of imports at the end, maybe before this returns. Returns the import's id.
+    std::string begin(std::string path, std::string name, std::function<void(const Import&)> finished);
 
     // The last ones, newest first.
     [[nodiscard]] std::vector<Import> list() const;
     [[nodiscard]] std::optional<Import> find(const std::string& id) const;
 
 private:
-    void run(std::uint64_t number, const std::string& path, const std::string& name);
+    void run(std::uint64_t number, const std::string& path, const std::string& name,
+             const std::function<void(const Import&)>& finished);
     Result<std::string> import_file(std::uint64_t number, const std::string& path, const std::string& name);
     void progress(std::uint64_t number, std::uint64_t read_bytes, std::uint64_t total_bytes);
 
