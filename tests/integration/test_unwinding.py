@@ -12,6 +12,7 @@ from flamewire import TESTS_BIN, wait_until
 
 CUT = ("[truncated]", "[incomplete]")
 START = re.compile(r"_start$|__libc_start_|__libc_init|\[.*libc\.so|generic_start_main")
+WITHOUT_TABLES = ("_init", "_fini", "frame_dummy", "__do_global_dtors_aux", "register_tm_clones", "deregister_tm_clones")
 SIGRETURN = re.compile(r"__restore_rt$|\[libc\.so\.6\+0x[0-9a-f]+\]$|\[unwind-scenes.*\]$")
 
 Stack = collections.namedtuple("Stack", "comm frames count")
@@ -43,6 +44,12 @@ class Recording:
         assert self.count(lambda s: s.frames[0] == "[truncated]") == self.totals["truncated"]
         assert self.count(lambda s: s.frames[0] == "[incomplete]") == self.totals["stopped"]
         assert self.count(lambda s: any(cut in s.frames[1:] for cut in CUT)) == 0
+
+    def without(self, unwanted):
+        """A copy that has only its stacks."""
+        rest = Recording.__new__(Recording)
+        rest.stacks = [stack for stack in self.stacks if not unwanted(stack)]
+        return rest
 
     def count(self, wanted):
         return sum(stack.count for stack in self.stacks if wanted(stack))
@@ -125,11 +132,14 @@ def on_its_own_stack(stack):
     return "own_stack_interrupted" in frames and any(SIGRETURN.search(name) for name in frames[frames.index("own_stack_interrupted"):])
 
 
+def cut_on_its_own_stack(stack):
+    """The handler's stack is all that was copied, up to the return from it."""
+    return stack.frames[0] in CUT and "on_same_stack" not in stack.frames and (on_its_own_stack(stack) or SIGRETURN.search(stack.frames[1]) is not None)
+
+
 def check_scenes(recording, assembly=True):
-    interrupted = Recording.__new__(Recording)
     # A handler on its own stack is looked at below: its stack is another piece of memory.
-    interrupted.stacks = [stack for stack in recording.stacks if not on_its_own_stack(stack)]
-    check_paths(interrupted, SCENES)
+    check_paths(recording.without(on_its_own_stack), SCENES)
     if assembly and os.uname().machine == "x86_64":
         check_paths(recording, ASSEMBLY)
     # A handler's caller is whatever it interrupted, through the kernel's return from it.
@@ -169,8 +179,8 @@ def check_scenes(recording, assembly=True):
 def test_call_paths(start, variant):
     recording = check_scenes(record(start, "dwarf", program(variant), 4))
     assert [process["mode"] for process in recording.processes] == ["dwarf"]
-    # Handlers on their own stack are the ones that cannot be followed to the root.
-    own = recording.count(lambda s: s.frames[0] in CUT and "on_own_stack" in s.frames)
+    # Handlers on their own stack, and their way back, are the ones that cannot be followed to the root.
+    own = recording.count(cut_on_its_own_stack)
     assert recording.totals["stopped"] + recording.totals["truncated"] - own <= 0.003 * recording.totals["samples"]
 
 
@@ -187,8 +197,7 @@ def test_only_debug_frame(start):
 def test_frame_pointers_and_no_tables(start):
     # In its first and last instructions a function has no frame, and its caller's caller stands for its caller.
     recording = record(start, "dwarf", program("scenes-fponly"), 4)
-    recording.stacks = [stack for stack in recording.stacks if "on_own_stack" not in stack.frames and "on_same_stack" not in stack.frames]
-    check_paths(recording, SCENES, wrong_share=0.02)
+    check_paths(recording.without(lambda s: on_its_own_stack(s) or "on_same_stack" in s.frames), SCENES, wrong_share=0.02)
 
 
 def test_neither_tables_nor_frame_pointers(start):
@@ -225,7 +234,11 @@ def test_libraries_come_and_go(start):
     libraries = [TESTS_BIN / f"unwind-plugin-{letter}.so" for letter in "ab"]
     recording = record(start, "dwarf", program("host"), 4, *libraries)
     check_paths(recording, PLUGINS, least=500)
-    assert recording.whole_share() > 0.998, recording.totals
+    # What the compiler puts into each library for its beginning and end has no tables. Its pages come at each loading, which takes long on
+    # some machines.
+    begun = recording.count(lambda s: s.frames[0] in CUT and s.frames[1] in WITHOUT_TABLES)
+    assert recording.totals["whole"] >= 0.998 * (recording.totals["samples"] - begun), recording.totals
+    assert begun <= 0.02 * recording.totals["samples"], begun
 
 
 @pytest.mark.parametrize("what", ["deleted", "replaced"])
