@@ -144,4 +144,12 @@ bool CollapsedImport::recognises(std::string_view beginning) {
     return good > 4 * bad;
 }
 
+Result<bool> import_collapsed(ImportJob& job) {
+    wire::Recording about;
+    about.start_ns = import_moment_ns;
+    CollapsedImport import(job.begin(std::move(about), 0), import_moment_ns / wire::default_bucket_ns);
+    TRY(read_through(job, [&](std::string_view piece) { return import.feed(piece); }));
+    return import.finish();
+}
+
 }  // namespace flamewire::profile

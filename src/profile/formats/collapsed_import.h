@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "profile/formats/import.h"
 #include "profile/formats/recording_builder.h"
 
 namespace flamewire::profile {
@@ -41,5 +42,7 @@ private:
     std::vector<Step> steps_;
     std::uint64_t line_number_ = 0, lines_ = 0, bad_lines_ = 0, first_bad_ = 0;  // `lines_`: not blank
 };
+
+Result<bool> import_collapsed(ImportJob& job);
 
 }  // namespace flamewire::profile

@@ -26,12 +26,13 @@ wire::Id RecordingBuilder::event(std::string_view name, std::string_view unit) {
     return entry->second;
 }
 
-wire::Id RecordingBuilder::module(wire::ModuleKind kind, std::string_view path) {
-    const auto [entry, added] = modules_.try_emplace({kind, std::string(path)}, 0);
+wire::Id RecordingBuilder::module(wire::ModuleKind kind, std::string_view path, std::string_view build_id) {
+    const auto [entry, added] = modules_.try_emplace({kind, std::string(path), std::string(build_id)}, 0);
     if (added) {
         wire::Module module;
         module.kind = kind;
         module.path = string(path);
+        module.build_id = build_id;
         batch_.modules.push_back(std::move(module));
         entry->second = narrow32(sent_modules_ + batch_.modules.size() - 1);
     }
@@ -41,26 +42,43 @@ wire::Id RecordingBuilder::module(wire::ModuleKind kind, std::string_view path) 
 wire::Id RecordingBuilder::thread(std::uint32_t pid, std::uint32_t tid, std::string_view comm) {
     const auto [entry, added] = threads_.try_emplace({pid, tid, std::string(comm)}, 0);
     if (!added) return entry->second;
-    const auto [process, first] = processes_.try_emplace(pid, 0);
-    if (first) {
-        wire::Process about;
-        about.pid = pid;
-        about.comm = string(comm);
-        batch_.processes.push_back(about);
-        process->second = narrow32(sent_processes_ + batch_.processes.size() - 1);
-    }
-    batch_.threads.push_back({process->second, tid, string(comm)});
+    const auto known = processes_.find(pid);
+    wire::Process about;
+    about.pid = pid;
+    about.comm = string(comm);
+    const wire::Id of = known != processes_.end() ? known->second : process(about);
+    batch_.threads.push_back({of, tid, string(comm)});
     entry->second = narrow32(sent_threads_ + batch_.threads.size() - 1);
     return entry->second;
 }
 
+wire::Id RecordingBuilder::process(const wire::Process& process) {
+    // Threads that come from now on are its own, also those with a name that an older process of this pid had.
+    if (processes_.contains(process.pid))
+        std::erase_if(threads_, [&](const auto& entry) { return std::get<0>(entry.first) == process.pid; });
+    batch_.processes.push_back(process);
+    return processes_[process.pid] = narrow32(sent_processes_ + batch_.processes.size() - 1);
+}
+
 wire::Id RecordingBuilder::location(const Name& name) {
-    const LocationKey key{string(name.function), string(name.file), name.module, name.line, name.flags};
-    const std::uint64_t hash = key.hash();
-    if (const auto found = location_index_.find(hash, [&](wire::Id id) { return locations_[id] == key; })) return found;
+    return intern({name.module, 0, name.flags, string(name.function), string(name.file), name.line});
+}
+
+wire::Id RecordingBuilder::location(wire::Id module, std::uint64_t address, std::uint32_t flags) {
+    return intern({.module = module, .address = address, .flags = flags});
+}
+
+wire::Id RecordingBuilder::intern(const wire::Location& location) {
+    const auto hash_of = [](const wire::Location& one) {
+        return hash_mix(hash_mix(hash_mix(one.name, one.file) ^ one.module, hash_mix(one.line, one.flags)),
+                        one.address);
+    };
+    const std::uint64_t hash = hash_of(location);
+    if (const auto found = location_index_.find(hash, [&](wire::Id id) { return locations_[id] == location; }))
+        return found;
     const auto id = narrow32(locations_.size());
-    locations_.push_back(key);
-    location_index_.insert(hash, id, [&](wire::Id other) { return locations_[other].hash(); });
+    locations_.push_back(location);
+    location_index_.insert(hash, id, [&](wire::Id other) { return hash_of(locations_[other]); });
     return id;
 }
 
@@ -109,10 +127,7 @@ Result<bool> RecordingBuilder::flush() {
     text_seen_ = strings_.size();
     pending_text_ = 0;
     batch.location_base = narrow32(std::exchange(sent_locations_, locations_.size()));
-    for (std::size_t id = batch.location_base; id < locations_.size(); ++id) {
-        const LocationKey& key = locations_[id];
-        batch.locations.push_back({key.module, 0, key.flags, key.name, key.file, key.line});
-    }
+    batch.locations.assign(locations_.begin() + static_cast<std::ptrdiff_t>(batch.location_base), locations_.end());
     batch.stack_base = narrow32(std::exchange(sent_stacks_, stacks_.size()));
     batch.stacks.assign(stacks_.begin() + static_cast<std::ptrdiff_t>(batch.stack_base), stacks_.end());
     const auto base = [](std::size_t& sent, std::size_t added) { return narrow32(std::exchange(sent, sent + added)); };

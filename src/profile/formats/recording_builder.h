@@ -28,8 +28,10 @@ public:
 
     wire::Id string(std::string_view text) { return strings_.intern(text); }
     wire::Id event(std::string_view name, std::string_view unit);
-    wire::Id module(wire::ModuleKind kind, std::string_view path);
+    wire::Id module(wire::ModuleKind kind, std::string_view path, std::string_view build_id = {});
+    // Of one process until process() makes a new one of its pid.
     wire::Id thread(std::uint32_t pid, std::uint32_t tid, std::string_view comm);
+    wire::Id process(const wire::Process& process);
 
     struct Name {
         std::string_view function, file{};
@@ -38,11 +40,19 @@ public:
         std::uint32_t flags = 0;  // wire::location_flag
     };
     wire::Id location(const Name& name);
+    // One that is looked up later: an ELF virtual address of the module (kernel: relative to _stext).
+    wire::Id location(wire::Id module, std::uint64_t address, std::uint32_t flags);
     // The frame `location` called by the stack `parent` (0: none).
     wire::Id stack(wire::Id parent, wire::Id location);
     // Gives a batch away when there is enough for one.
     Result<bool> add(const wire::Row& row);
 
+    // These go with the next batch. Ids as given out above.
+    void lifecycle(const wire::Lifecycle& change) { batch_.lifecycle.push_back(change); }
+    void loss(const wire::Loss& loss) { batch_.losses.push_back(loss); }
+    void unwinding(wire::ProcessUnwind counts) { batch_.unwinds.push_back(std::move(counts)); }
+    void counters(wire::CounterReading reading) { batch_.counters.push_back(std::move(reading)); }
+    void symbol(const wire::Symbol& symbol) { batch_.symbols.push_back(symbol); }
     // What the file has and an import leaves out, or what is to be known about it.
     void note(std::string code, std::string text, std::string remedy = "");
     // The last batch.
@@ -51,14 +61,7 @@ public:
     [[nodiscard]] std::uint64_t rows() const { return row_count_; }
 
 private:
-    struct LocationKey {
-        wire::Id name = 0, file = 0, module = 0;
-        std::uint32_t line = 0, flags = 0;
-        bool operator==(const LocationKey&) const = default;
-        [[nodiscard]] std::uint64_t hash() const {
-            return hash_mix(hash_mix(name, file) ^ module, hash_mix(line, flags));
-        }
-    };
+    wire::Id intern(const wire::Location& location);
     Result<bool> flush();
 
     wire::RecordingId id_;
@@ -67,11 +70,11 @@ private:
     Sink sink_;
 
     StringTable strings_;
-    std::vector<LocationKey> locations_{1};  // by id, as are the stacks; 0 is none
+    std::vector<wire::Location> locations_{1};  // by id, as are the stacks; 0 is none
     std::vector<wire::StackNode> stacks_{1};
     IdIndex location_index_, stack_index_;
     std::map<std::pair<std::string, std::string>, wire::Id> events_;
-    std::map<std::pair<wire::ModuleKind, std::string>, wire::Id> modules_;
+    std::map<std::tuple<wire::ModuleKind, std::string, std::string>, wire::Id> modules_;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::string>, wire::Id> threads_;
     std::map<std::uint32_t, wire::Id> processes_;  // by pid
     std::size_t sent_strings_ = 1;

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "profile/formats/collapsed_import.h"
+#include "profile/formats/import.h"
 #include "wire/session_file.h"
 
 namespace flamewire::server {
@@ -21,37 +21,38 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t block_bytes = std::size_t{1} << 20;
 constexpr std::size_t imports_kept = 50;
-// Rows of files without times stand here, in ns; not at 0, which means "not known".
-constexpr std::uint64_t moment_ns = 1'000'000'000;
 
-// A regular file, read from its start.
-class Input {
+// A regular file.
+class FileSource final : public profile::ImportSource {
 public:
-    static Result<Input> open(const std::string& path) {
+    static Result<FileSource> open(const std::string& path) {
         UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
         if (!fd) return fail_errno("cannot open " + path, errno);
         struct stat status{};
         if (::fstat(fd.get(), &status) != 0) return fail_errno("cannot read " + path, errno);
         if (!S_ISREG(status.st_mode)) return fail(ErrorCode::invalid, path + " is not a regular file");
-        return Input(path, std::move(fd), static_cast<std::uint64_t>(status.st_size));
+        return FileSource(path, std::move(fd), static_cast<std::uint64_t>(status.st_size));
     }
-    // The next bytes; "" at the end.
-    Result<std::string_view> next() {
-        const ssize_t got = ::read(fd_.get(), block_.data(), block_.size());
-        if (got < 0) return fail_errno("cannot read " + path_, errno);
-        read_ += static_cast<std::uint64_t>(got);
-        return std::string_view(block_).substr(0, static_cast<std::size_t>(got));
+    [[nodiscard]] std::uint64_t size() const override { return size_; }
+    Result<std::size_t> read_at(std::uint64_t offset, std::span<char> into) override {
+        std::size_t done = 0;
+        while (done < into.size()) {
+            const ssize_t got =
+                ::pread(fd_.get(), into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+            if (got < 0 && errno == EINTR) continue;
+            if (got < 0) return fail_errno("cannot read " + path_, errno);
+            if (got == 0) break;
+            done += static_cast<std::size_t>(got);
+        }
+        return done;
     }
-    [[nodiscard]] std::uint64_t size() const { return size_; }
-    [[nodiscard]] std::uint64_t position() const { return read_; }
 
 private:
-    Input(std::string path, UniqueFd fd, std::uint64_t size)
-        : path_(std::move(path)), fd_(std::move(fd)), size_(size), block_(block_bytes, '\0') {}
+    FileSource(std::string path, UniqueFd fd, std::uint64_t size)
+        : path_(std::move(path)), fd_(std::move(fd)), size_(size) {}
     std::string path_;
     UniqueFd fd_;
-    std::uint64_t size_, read_ = 0;
-    std::string block_;
+    std::uint64_t size_;
 };
 
 wire::RecordingId random_recording() {
@@ -66,14 +67,58 @@ std::string last_part(const std::string& name) {
     return last.empty() ? "import" : last;
 }
 
-Result<bool> import_collapsed(Input& input, std::string_view beginning, profile::RecordingBuilder& builder,
-                              const std::function<void()>& progress) {
-    profile::CollapsedImport import(builder, moment_ns / wire::default_bucket_ns);
-    for (std::string_view block = beginning; !block.empty(); block = TRY(input.next())) {
-        TRY(import.feed(block));
-        progress();
+// What an importer makes goes into a session as an agent's batches would.
+class SessionJob final : public profile::ImportJob {
+public:
+    SessionJob(FileSource& source, std::string name, Session& session, const wire::RecordingId& recording,
+               std::function<void(std::uint64_t)> progress)
+        : source_(source),
+          name_(std::move(name)),
+          session_(session),
+          recording_(recording),
+          progress_(std::move(progress)) {}
+    profile::ImportSource& source() override { return source_; }
+    [[nodiscard]] const std::string& name() const override { return name_; }
+    profile::RecordingBuilder& begin(wire::Recording about, std::int64_t realtime) override {
+        if (about.target.empty()) about.target = name_;
+        const auto take = [this](wire::Batch batch) -> Result<bool> {
+            wire::learn_periods(batch, periods_);
+            const wire::Frame frame = wire::batch_frame(wire::encode(batch, periods_));
+            TRY(session_.take(frame.flag, frame.payload, realtime_ns()));
+            return true;
+        };
+        return builder_.emplace(recording_, std::move(about), realtime != 0 ? realtime : realtime_ns(), take);
     }
-    return import.finish();
+    void progress(std::uint64_t read_bytes) override { progress_(read_bytes); }
+    Result<bool> finish() {
+        if (builder_) TRY(builder_->finish("imported"));
+        TRY(session_.sync());
+        return true;
+    }
+
+private:
+    FileSource& source_;
+    std::string name_;
+    Session& session_;
+    wire::RecordingId recording_;
+    std::function<void(std::uint64_t)> progress_;
+    wire::EventPeriods periods_;
+    std::optional<profile::RecordingBuilder> builder_;
+};
+
+// What of a file tells its format.
+Result<std::string> beginning_of(FileSource& source) {
+    std::string beginning(block_bytes, '\0');
+    beginning.resize(TRY(source.read_at(0, beginning)));
+    return beginning;
+}
+
+Error nothing_that_can_be_imported(const std::string& name) {
+    std::string known;
+    for (const profile::ImportFormat& format : profile::import_formats()) known += fmt::format(", {}", format.title);
+    return {.code = ErrorCode::invalid,
+            .message = fmt::format(
+                "{} is of no format that can be imported: sessions of flamewire-agent --output{} can", name, known)};
 }
 
 }  // namespace
@@ -116,36 +161,21 @@ void Imports::run(std::uint64_t number, const std::string& path, const std::stri
 }
 
 Result<std::string> Imports::import_file(std::uint64_t number, const std::string& path, const std::string& name) {
-    Input input = TRY(Input::open(path));
-    progress(number, 0, input.size());
-    const std::string_view beginning = TRY(input.next());
+    FileSource source = TRY(FileSource::open(path));
+    progress(number, 0, source.size());
+    const std::string beginning = TRY(beginning_of(source));
     if (beginning.empty()) return fail(ErrorCode::invalid, name + " is empty");
     if (beginning.starts_with(wire::session_magic)) return catalog_.adopt(path, name);
-    if (!profile::CollapsedImport::recognises(beginning))
-        return fail(ErrorCode::invalid,
-                    fmt::format("{} is of no format that can be imported: sessions of flamewire-agent --output and "
-                                "folded stacks (\"outer;inner count\") can",
-                                name));
+    const profile::ImportFormat* format = profile::recognise_import(beginning);
+    if (format == nullptr) return std::unexpected(nothing_that_can_be_imported(name));
 
     const wire::RecordingId recording = random_recording();
     const std::shared_ptr<Session> session = TRY(catalog_.create(recording, name));
     session->detach_agent();
-    wire::EventPeriods periods;
-    wire::Recording about;
-    about.target = name;
-    about.start_ns = moment_ns;
-    profile::RecordingBuilder builder(recording, std::move(about), realtime_ns(),
-                                      [&](wire::Batch batch) -> Result<bool> {
-                                          wire::learn_periods(batch, periods);
-                                          const wire::Frame frame = wire::batch_frame(wire::encode(batch, periods));
-                                          TRY(session->take(frame.flag, frame.payload, realtime_ns()));
-                                          return true;
-                                      });
-    Result<bool> done =
-        import_collapsed(input, beginning, builder, [&] { progress(number, input.position(), input.size()); });
-    if (done) done = builder.finish("imported");
-    if (done)
-        if (auto synced = session->sync(); !synced) done = std::unexpected(synced.error());
+    SessionJob job(source, name, *session, recording,
+                   [&](std::uint64_t read) { progress(number, read, source.size()); });
+    Result<bool> done = format->import(job);
+    if (done) done = job.finish();
     if (!done) {
         (void)catalog_.remove(session->id());
         return std::unexpected(done.error());
