@@ -53,7 +53,9 @@ wire::Id Kernel::location(RecordingBuilder& builder, std::uint64_t address, bool
         return builder.location(
             {.function = symbol->name, .module = image_, .flags = wire::location_flag::kernel_mode});
     if (Area* const area = find(loaded_, looked_up)) {
-        if (area->wire_id == 0) area->wire_id = builder.module(wire::ModuleKind::kernel, area->name);
+        // Not of kind `kernel`: that is the image, whose names these addresses must not get. Nor is the file looked for: a
+        // module's addresses begin anew in each of its sections.
+        if (area->wire_id == 0) area->wire_id = builder.module(wire::ModuleKind::jit, area->name);
         auto start = loaded_.upper_bound(looked_up);
         return builder.location(area->wire_id, address - std::prev(start)->first, flags);
     }
