@@ -3,6 +3,7 @@
 
 #include "file_maker.h"
 #include "profile/formats/perf_data/attribute.h"
+#include "profile/formats/perf_data/kernel_names.h"
 #include "profile/formats/perf_data/processes.h"
 #include "profile/formats/perf_data/record_order.h"
 
@@ -60,6 +61,29 @@ TEST_CASE("records come in the order of their times, equal ones as they stood") 
     for (int i = 0; i < 10; ++i) blocks.release(block);
     CHECK(blocks.held_bytes() == 0);
     CHECK(blocks.take(64) == &block);
+}
+
+TEST_CASE("functions of the kernel's image, without modules and what is behind its code") {
+    const auto functions = image_functions(
+        "0000000000000000 A fixed_percpu_data\n"
+        "ffffffff9a000000 T _text\n"
+        "ffffffff9a000000 T _stext\n"
+        "ffffffff9a000100 t first\n"
+        "ffffffff9a000200 T second\n"
+        "ffffffff9a000300 T _etext\n"
+        "ffffffff9b000000 T init_code\n"
+        "ffffffffc0000000 t loaded\t[ext4]\n"
+        "ffffffff9a000180 t odd\t[odd]\n");
+    REQUIRE(functions);
+    const auto at = [&](std::uint64_t address) {
+        const std::uint32_t found = functions->find(address);
+        return found == symbol::SymbolTable::none ? std::string("none") : std::string(functions->name(found));
+    };
+    CHECK(at(0x1ff) == "first");
+    CHECK(at(0x200) == "second");
+    CHECK(at(0x1000000) == "_etext");
+    CHECK_FALSE(image_functions("ffffffff9a000000 T _text\n"));
+    CHECK_FALSE(image_functions("0000000000000000 T _text\n0000000000000000 T _etext\n"));
 }
 
 TEST_CASE("address spaces: a map takes the place of what was there") {

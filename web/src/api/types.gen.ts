@@ -575,7 +575,7 @@ export interface paths {
             };
         };
         put?: never;
-        /** Makes a session of an uploaded file: of folded stacks, or of a recording by flamewire-agent --output. Which it is, its content tells. The upload is removed at the end */
+        /** Makes a session of an uploaded file: of folded stacks, of perf record, or of a recording by flamewire-agent --output. Which it is, its content tells. The upload is removed at the end */
         post: {
             parameters: {
                 query?: never;

@@ -2,9 +2,13 @@
 
 #include <string_view>
 
+#include "profile/formats/perf_data/kernel_names.h"
+
 namespace flamewire::profile::perf_data {
 namespace {
 
+// Kernels have some hundred thousand functions; damaged files have addresses without end.
+constexpr std::size_t most_named = std::size_t{1} << 17;
 constexpr std::uint32_t return_flag = wire::location_flag::return_address;
 
 // "/lib/modules/6.1.0/kernel/fs/xfs/xfs.ko.xz" → "/…/xfs.ko"
@@ -60,7 +64,12 @@ wire::Id Kernel::location(RecordingBuilder& builder, std::uint64_t address, bool
         return builder.location(area->wire_id, address - std::prev(start)->first, flags);
     }
     used_ = true;
+    if (base_ && seen_.size() < most_named) seen_.insert(looked_up - *base_);
     return builder.location(image_, address - base_.value_or(0), flags);
+}
+
+void Kernel::name(RecordingBuilder& builder) const {
+    name_kernel(builder, image_, modules_.known_build_id({}, true), seen_);
 }
 
 }  // namespace flamewire::profile::perf_data

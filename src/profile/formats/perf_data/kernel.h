@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "profile/formats/perf_data/modules.h"
@@ -20,6 +21,9 @@ public:
     void map(const Mapping& mapping);
     void symbol(const KernelSymbol& symbol);
     wire::Id location(RecordingBuilder& builder, std::uint64_t address, bool return_address);
+
+    // Names for what was seen of the image, when it is the kernel that runs here.
+    void name(RecordingBuilder& builder) const;
 
     // A kernel address was seen, but never where the kernel is.
     [[nodiscard]] bool base_missing() const { return used_ && !base_; }
@@ -39,6 +43,7 @@ private:
     std::map<std::uint64_t, Area> loaded_, symbols_;  // by start
     wire::Id image_ = 0;                              // 0: not announced yet
     std::uint64_t generation_ = 0;
+    std::set<std::uint64_t> seen_;  // of the image, as looked up
     bool used_ = false;
 };
 

@@ -227,6 +227,7 @@ Result<bool> Import::take(const Record& record) {
 
 Result<bool> Import::finish(const RecordReader& reader) {
     RecordingBuilder& builder = this->builder(0);
+    kernel_.name(builder);
     counts_.unknown_ids = periods_.unknown_ids();
     counts_.kernel_base_missing = kernel_.base_missing();
     write_notes(builder, header_, reader, stacks_.counts(), modules_, counts_);
