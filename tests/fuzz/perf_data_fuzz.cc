@@ -1,6 +1,7 @@
 // Any bytes as a perf.data file: read to the end, and what becomes of it is what a store takes.
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <span>
@@ -45,10 +46,15 @@ private:
     Result<bool> take(wire::Batch batch) {
         wire::learn_periods(batch, periods_);
         const std::string bytes = wire::encode(batch, periods_);
-        const auto arrived = wire::decode(as_bytes_view(bytes), theirs_);
         // What the importer makes is always right.
-        if (!arrived || !store_.apply(*arrived)) std::abort();
+        const auto arrived = wire::decode(as_bytes_view(bytes), theirs_);
+        if (!arrived) wrong(arrived.error());
+        if (const auto applied = store_.apply(*arrived); !applied) wrong(applied.error());
         return true;
+    }
+    [[noreturn]] static void wrong(const Error& error) {
+        std::fprintf(stderr, "%s\n", error.message.c_str());
+        std::abort();
     }
 
     std::span<const std::uint8_t> bytes_;

@@ -17,6 +17,9 @@
 namespace flamewire::profile::perf_data {
 namespace {
 
+// Beyond all clocks, and far from where 64 bits end.
+constexpr std::int64_t far_ns = std::int64_t{1} << 61;
+
 // How user stacks were recorded, as the agent names it.
 std::string stack_mode(std::span<const Attribute> attributes) {
     for (const Attribute& one : attributes) {
@@ -97,7 +100,8 @@ RecordingBuilder& Import::builder(std::uint64_t time_ns) {
     wire::Recording about = about_recording(header_);
     about.start_ns = start_ns_;
     std::int64_t wall_ns = 0;
-    if (machine.wall_ns != 0) wall_ns = machine.wall_ns + static_cast<std::int64_t>(start_ns_ - machine.wall_at_ns);
+    if (machine.wall_ns > 0 && machine.wall_ns < far_ns && machine.wall_at_ns < std::uint64_t{far_ns})
+        wall_ns = machine.wall_ns + static_cast<std::int64_t>(start_ns_ - machine.wall_at_ns);
     builder_ = &job_.begin(std::move(about), wall_ns);
     events_.resize(header_.attributes.size());
     return *builder_;
@@ -140,7 +144,7 @@ Result<bool> Import::take_sample(const Record& record) {
     Process& process = processes_.process(sample_.pid);
     Thread& thread = processes_.thread(sample_.pid, sample_.tid);
     wire::Row row;
-    row.bucket = (sample_.time_ns != 0 ? sample_.time_ns : start_ns_) / wire::default_bucket_ns;
+    row.bucket = (record.time_ns != 0 ? record.time_ns : start_ns_) / wire::default_bucket_ns;
     row.thread = announce(thread, sample_.tid);
     row.cpu = sample_.cpu;
     row.stack = stacks_.stack_of(builder, sample_, process);

@@ -35,6 +35,9 @@ bool may_be_type(std::uint32_t type) {
     return (type != 0 && type < far) || type - record::first_of_simpleperf < far;
 }
 
+// What no clock says is no time. ~0 stands for "none"; other such numbers are damage.
+std::uint64_t possible_time(std::uint64_t time_ns) { return time_ns < std::uint64_t{1} << 61 ? time_ns : 0; }
+
 }  // namespace
 
 void RecordReader::FreeStream::operator()(ZSTD_DCtx_s* stream) const { ZSTD_freeDCtx(stream); }
@@ -235,7 +238,6 @@ Result<bool> RecordReader::unpack(Bytes packed) {
 
 bool RecordReader::date(Record& record) {
     if (record.type >= record::attribute) return true;
-    constexpr std::uint64_t never = ~std::uint64_t{0};
     if (record.type != record::sample) {
         record.time_ns = trailing_time(record);
         return true;
@@ -252,8 +254,7 @@ bool RecordReader::date(Record& record) {
     Fields fields(record.body, header_.foreign);
     for (const std::uint64_t before : {sample::identifier, sample::ip, sample::tid})
         if (attribute.samples(before)) fields.skip(8);
-    record.time_ns = fields.u64();
-    if (record.time_ns == never) record.time_ns = 0;
+    record.time_ns = possible_time(fields.u64());
     return true;
 }
 
@@ -276,8 +277,7 @@ std::uint64_t RecordReader::trailing_time(const Record& record) {
     if (!there) return 0;
     Fields at(record.body, header_.foreign);
     at.skip(record.body.size() - behind);
-    const std::uint64_t time = at.u64();
-    return time == ~std::uint64_t{0} ? 0 : time;
+    return possible_time(at.u64());
 }
 
 Result<bool> RecordReader::give_out(std::size_t count) {
