@@ -101,6 +101,20 @@ def test_copied_stacks_of_another_machine(start):
 
 
 @pytest.mark.skipif(not CORPUS.exists(), reason=f"{CORPUS} is absent: nothing was compared")
+def test_branch_record_stacks_of_another_machine(start):
+    """The same program recorded with --call-graph lbr."""
+    folder = CORPUS / "plain" / "kdab"
+    server, [session] = imported(start, folder / "vector_static_gcc__perf.lbr.data", arguments=("--binary", folder / "vector_static_gcc__vector_static_gcc_v9.1.0"))
+    samples = re.split(r"\n\n(?=\S)", (folder / "vector_static_gcc__perf.lbr.data.expected.txt").read_text())
+    assert session["samples"] == len(samples) == 29 and session["unwind"] == "lbr"
+    stacks = folded(server, session)
+    for function in ("main", "__libc_start_main"):
+        theirs = sum(re.search(rf"\t{function} vector_static", sample) is not None for sample in samples)
+        ours = sum(count for frames, count in stacks if function in map(bare, frames))
+        assert ours == theirs > 10, (function, ours, theirs)
+
+
+@pytest.mark.skipif(not CORPUS.exists(), reason=f"{CORPUS} is absent: nothing was compared")
 def test_what_is_cut_off_says_so(start, tmp_path):
     whole = (CORPUS / "google+perf_data_converter/src/quipper/testdata/perf.data.callgraph-3.8").read_bytes()
     (tmp_path / "cut").write_bytes(whole[: len(whole) // 2])
