@@ -4,14 +4,14 @@
 #include <array>
 
 #include "profile/formats/collapsed_import.h"
+#include "profile/formats/perf_data/perf_data_import.h"
 
 namespace flamewire::profile {
 namespace {
 
-constexpr std::size_t piece_bytes = std::size_t{1} << 20;
-
 // From what is told by its first bytes to what only looks like it.
 constexpr std::array formats{
+    ImportFormat{"perf.data", "perf.data files", &perf_data::recognises, &perf_data::import_perf_data},
     ImportFormat{"collapsed", "folded stacks (\"outer;inner count\")", &CollapsedImport::recognises, &import_collapsed},
 };
 
@@ -23,17 +23,6 @@ const ImportFormat* recognise_import(std::string_view beginning) {
     const auto found =
         std::ranges::find_if(formats, [&](const ImportFormat& one) { return one.recognises(beginning); });
     return found == formats.end() ? nullptr : &*found;
-}
-
-Result<bool> read_through(ImportJob& job, const std::function<Result<bool>(std::string_view)>& each) {
-    std::string piece(piece_bytes, '\0');
-    for (std::uint64_t offset = 0;;) {
-        const std::size_t got = TRY(job.source().read_at(offset, piece));
-        if (got == 0) return true;
-        offset += got;
-        TRY(each(std::string_view(piece).substr(0, got)));
-        job.progress(offset);
-    }
 }
 
 }  // namespace flamewire::profile

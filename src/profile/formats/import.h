@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "profile/formats/recording_builder.h"
+#include "symbol/symbolizer.h"
 #include "wire/batch.h"
 
 namespace flamewire::profile {
@@ -38,6 +39,8 @@ public:
     // Call once, when the header is read and the content is known to be what it looked like. `about.target`: "" for
     // name(). `realtime_ns`: the wall clock at about.start_ns; 0: not known.
     virtual RecordingBuilder& begin(wire::Recording about, std::int64_t realtime_ns) = 0;
+    // The file on this machine that has the code of a module, for who unwinds stacks of its own; empty: there is none.
+    [[nodiscard]] virtual std::string module_file(const symbol::ModuleIdentity& module) = 0;
     // How far the source has been read; seldom is often enough.
     virtual void progress(std::uint64_t read_bytes) = 0;
 };

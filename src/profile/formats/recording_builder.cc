@@ -96,8 +96,13 @@ wire::Id RecordingBuilder::stack(wire::Id parent, wire::Id location) {
 Result<bool> RecordingBuilder::add(const wire::Row& row) {
     batch_.rows.push_back(row);
     ++row_count_;
+    return give_if_enough();
+}
+
+Result<bool> RecordingBuilder::give_if_enough() {
     const std::size_t entries = strings_.size() - sent_strings_ + locations_.size() - sent_locations_ + stacks_.size() -
-                                sent_stacks_ + batch_.threads.size() + batch_.modules.size();
+                                sent_stacks_ + batch_.threads.size() + batch_.modules.size() + batch_.processes.size() +
+                                batch_.lifecycle.size() + batch_.losses.size() + batch_.symbols.size();
     if (batch_.rows.size() < enough_rows && entries < enough_entries) {
         // Texts are looked at now and then only.
         if (batch_.rows.size() % 1024 != 0) return true;

@@ -46,6 +46,8 @@ public:
     wire::Id stack(wire::Id parent, wire::Id location);
     // Gives a batch away when there is enough for one.
     Result<bool> add(const wire::Row& row);
+    // The same for who adds much besides rows: call it now and then.
+    Result<bool> give_if_enough();
 
     // These go with the next batch. Ids as given out above.
     void lifecycle(const wire::Lifecycle& change) { batch_.lifecycle.push_back(change); }

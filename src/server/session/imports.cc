@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "profile/formats/import.h"
+#include "symbol/locate.h"
 #include "wire/session_file.h"
 
 namespace flamewire::server {
@@ -71,11 +72,12 @@ std::string last_part(const std::string& name) {
 class SessionJob final : public profile::ImportJob {
 public:
     SessionJob(FileSource& source, std::string name, Session& session, const wire::RecordingId& recording,
-               std::function<void(std::uint64_t)> progress)
+               const symbol::Config& config, std::function<void(std::uint64_t)> progress)
         : source_(source),
           name_(std::move(name)),
           session_(session),
           recording_(recording),
+          config_(config),
           progress_(std::move(progress)) {}
     profile::ImportSource& source() override { return source_; }
     [[nodiscard]] const std::string& name() const override { return name_; }
@@ -89,6 +91,9 @@ public:
         };
         return builder_.emplace(recording_, std::move(about), realtime != 0 ? realtime : realtime_ns(), take);
     }
+    [[nodiscard]] std::string module_file(const symbol::ModuleIdentity& module) override {
+        return symbol::locate(module, config_).code_file;
+    }
     void progress(std::uint64_t read_bytes) override { progress_(read_bytes); }
     Result<bool> finish() {
         if (builder_) TRY(builder_->finish("imported"));
@@ -101,6 +106,7 @@ private:
     std::string name_;
     Session& session_;
     wire::RecordingId recording_;
+    const symbol::Config& config_;
     std::function<void(std::uint64_t)> progress_;
     wire::EventPeriods periods_;
     std::optional<profile::RecordingBuilder> builder_;
@@ -172,7 +178,8 @@ Result<std::string> Imports::import_file(std::uint64_t number, const std::string
     const wire::RecordingId recording = random_recording();
     const std::shared_ptr<Session> session = TRY(catalog_.create(recording, name));
     session->detach_agent();
-    SessionJob job(source, name, *session, recording,
+    const symbol::Config config = slow_.symbol_config();
+    SessionJob job(source, name, *session, recording, config,
                    [&](std::uint64_t read) { progress(number, read, source.size()); });
     Result<bool> done = format->import(job);
     if (done) done = job.finish();
@@ -181,6 +188,7 @@ Result<std::string> Imports::import_file(std::uint64_t number, const std::string
         return std::unexpected(done.error());
     }
     session->publish(true);
+    slow_.finish(session);  // addresses get their names
     catalog_.save(*session);
     return session->id();
 }

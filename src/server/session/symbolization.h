@@ -27,6 +27,8 @@ public:
     void finish(const std::shared_ptr<Session>& session);
     // Any job that may read files for long.
     void post(std::function<void()> job) { asio::post(thread_, std::move(job)); }
+    // Where the files of modules are looked for.
+    [[nodiscard]] symbol::Config symbol_config() const { return symbolizer_.config(); }
     void stop();
 
 private:

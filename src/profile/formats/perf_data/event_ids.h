@@ -1,0 +1,25 @@
+// Which event an id in a record means.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "profile/formats/perf_data/attribute.h"
+
+namespace flamewire::profile::perf_data {
+
+class EventIds {
+public:
+    explicit EventIds(std::span<const Attribute> attributes);
+    // Index into the attributes.
+    std::optional<std::uint16_t> find(std::uint64_t id);
+
+private:
+    std::vector<std::pair<std::uint64_t, std::uint16_t>> ids_;  // sorted
+    std::pair<std::uint64_t, std::uint16_t> last_{0, 0};        // found; id 0: none
+};
+
+}  // namespace flamewire::profile::perf_data

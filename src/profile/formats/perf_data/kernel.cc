@@ -1,0 +1,66 @@
+#include "profile/formats/perf_data/kernel.h"
+
+#include <string_view>
+
+namespace flamewire::profile::perf_data {
+namespace {
+
+constexpr std::uint32_t return_flag = wire::location_flag::return_address;
+
+// "/lib/modules/6.1.0/kernel/fs/xfs/xfs.ko.xz" → "/…/xfs.ko"
+std::string without_compression(std::string_view path) {
+    const std::size_t dot = path.rfind(".ko.");
+    return std::string(path.substr(0, dot == std::string_view::npos ? path.size() : dot + 3));
+}
+
+}  // namespace
+
+void Kernel::map(const Mapping& mapping) {
+    ++generation_;
+    if (mapping.path.starts_with("[kernel.kallsyms]") || mapping.path.starts_with("[kernel.vmlinux]") ||
+        mapping.path.starts_with("[kernel]")) {
+        // Behind the bracket stands which symbol the offset is the address of.
+        if ((mapping.path.ends_with("_text") || mapping.path.ends_with("_stext")) && mapping.offset != 0)
+            base_ = mapping.offset;
+        return;
+    }
+    if (mapping.path.empty() || mapping.size == 0) return;
+    const std::uint64_t end = mapping.start + std::min(mapping.size, ~mapping.start);
+    loaded_.insert_or_assign(mapping.start, Area{end, without_compression(mapping.path), 0});
+}
+
+void Kernel::symbol(const KernelSymbol& symbol) {
+    ++generation_;
+    if (symbol.gone) {
+        symbols_.erase(symbol.address);
+    } else if (!symbol.name.empty()) {
+        symbols_.insert_or_assign(symbol.address, Area{symbol.address + symbol.size, std::string(symbol.name), 0});
+    }
+}
+
+Kernel::Area* Kernel::find(std::map<std::uint64_t, Area>& areas, std::uint64_t address) {
+    auto found = areas.upper_bound(address);
+    if (found == areas.begin()) return nullptr;
+    --found;
+    return address < found->second.end ? &found->second : nullptr;
+}
+
+wire::Id Kernel::location(RecordingBuilder& builder, std::uint64_t address, bool return_address) {
+    const std::uint32_t flags = wire::location_flag::kernel_mode | (return_address ? return_flag : 0);
+    const std::uint64_t looked_up = address - (return_address ? 1 : 0);
+    if (image_ == 0) image_ = builder.module(wire::ModuleKind::kernel, "[kernel]", modules_.known_build_id({}, true));
+    if (const Area* const symbol = find(symbols_, looked_up))
+        return builder.location(
+            {.function = symbol->name, .module = image_, .flags = wire::location_flag::kernel_mode});
+    if (Area* const area = find(loaded_, looked_up)) {
+        // Not of kind `kernel`: that is the image, whose names these addresses must not get. Nor is the file looked for: a
+        // module's addresses begin anew in each of its sections.
+        if (area->wire_id == 0) area->wire_id = builder.module(wire::ModuleKind::jit, area->name);
+        auto start = loaded_.upper_bound(looked_up);
+        return builder.location(area->wire_id, address - std::prev(start)->first, flags);
+    }
+    used_ = true;
+    return builder.location(image_, address - base_.value_or(0), flags);
+}
+
+}  // namespace flamewire::profile::perf_data

@@ -1,0 +1,109 @@
+#include "profile/formats/perf_data/modules.h"
+
+#include <sys/stat.h>
+
+#include <array>
+#include <memory>
+
+#include "base/fd.h"
+#include "base/file.h"
+
+namespace flamewire::profile::perf_data {
+namespace {
+
+constexpr std::uint64_t page_size = 4096;
+// Programs that are linked to a fixed address lie below, others and libraries above, on every architecture of Linux.
+constexpr std::uint64_t fixed_programs_end = 0x1000'0000;
+
+wire::ModuleKind kind_of(std::string_view path) {
+    if (path == "[vdso]") return wire::ModuleKind::vdso;
+    if (!path.starts_with('/')) return wire::ModuleKind::jit;
+    // As the kernel and the agent name what has no file.
+    for (const std::string_view nameless :
+         {"//anon", "/SYSV", "/dev/zero", "/anon_hugepage", "/[aio]", "/memfd:", "/dev/ashmem"})
+        if (path.starts_with(nameless)) return wire::ModuleKind::jit;
+    return wire::ModuleKind::file;
+}
+
+}  // namespace
+
+std::string_view Modules::known_build_id(std::string_view path, bool kernel) const {
+    for (; build_ids_seen_ < machine_.build_ids.size(); ++build_ids_seen_) {
+        const KnownBuildId& known = machine_.build_ids[build_ids_seen_];
+        // The kernel's stands under the path of a vmlinux, too.
+        const bool image = known.kernel && !known.path.ends_with(".ko") &&
+                           known.path.find(".ko.") == std::string::npos &&
+                           (!known.path.starts_with('[') || known.path.starts_with("[kernel"));
+        build_ids_.emplace(image ? "[kernel]" : known.path, known.build_id);
+    }
+    const auto found = build_ids_.find(kernel ? std::string_view("[kernel]") : path);
+    return found == build_ids_.end() ? std::string_view() : std::string_view(found->second);
+}
+
+Module& Modules::of_mapping(const Mapping& mapping) {
+    const wire::ModuleKind kind = kind_of(mapping.path);
+    const std::string path(kind == wire::ModuleKind::jit ? std::string_view("[jit]") : mapping.path);
+    std::string build_id(mapping.build_id);
+    if (build_id.empty()) build_id = known_build_id(path, false);
+    const std::uint64_t inode = kind == wire::ModuleKind::file && build_id.empty() ? mapping.inode : 0;
+    auto [entry, added] = by_identity_.try_emplace({path, build_id, inode}, 0);
+    if (added) {
+        Module module;
+        module.kind = kind;
+        module.path = path;
+        module.build_id = build_id;
+        module.inode = inode;
+        module.id = entry->second = static_cast<unwind::ModuleId>(modules_.size() + 1);
+        modules_.push_back(std::move(module));
+    }
+    return at(entry->second);
+}
+
+void Modules::look_for(Module& module) {
+    if (std::exchange(module.looked_for, true) || module.kind != wire::ModuleKind::file) return;
+    symbol::ModuleIdentity identity;
+    identity.path = module.path;
+    identity.build_id = module.build_id;
+    std::string file = job_.module_file(identity);
+    // Without a build-id a file at the same place is the same one only if it is the very file.
+    struct stat status{};
+    if (module.build_id.empty() && module.inode != 0 && file == module.path &&
+        (::stat(file.c_str(), &status) != 0 || status.st_ino != module.inode))
+        return;
+    if (file.empty()) return;
+    const Result<UniqueFd> fd = open_read(file);
+    if (!fd) return;
+    Result<elf::Header> header = elf::read_header(elf::source_of_fd(fd->get()));
+    if (!header) return;
+    module.segments = std::move(header->segments);
+    module.file = std::move(file);
+}
+
+std::uint64_t Modules::virtual_address(Module& module, std::uint64_t start, std::uint64_t mapped_offset,
+                                       std::uint64_t offset) {
+    look_for(module);
+    if (!module.segments.empty())
+        if (const auto address = elf::vaddr_of_offset(module.segments, offset, page_size)) return *address;
+    if (module.kind == wire::ModuleKind::file && module.file.empty() && start < fixed_programs_end)
+        return start - mapped_offset + offset;
+    return offset;
+}
+
+Result<elf::ByteSource> Modules::open(unwind::ModuleId id) {
+    Module& module = at(id);
+    look_for(module);
+    if (module.file.empty()) return fail(ErrorCode::not_found, module.path + " is not on this machine");
+    // Closed with the last copy of the source.
+    const auto fd = std::make_shared<UniqueFd>(TRY(open_read(module.file)));
+    return [fd](std::uint64_t offset, std::size_t size) { return read_range(fd->get(), offset, size); };
+}
+
+std::vector<std::string> Modules::missing() const {
+    std::vector<std::string> paths;
+    for (const Module& module : modules_)
+        if (module.looked_for && module.kind == wire::ModuleKind::file && module.file.empty())
+            paths.push_back(module.path);
+    return paths;
+}
+
+}  // namespace flamewire::profile::perf_data

@@ -1,0 +1,63 @@
+// The files that processes of a recording had mapped, and what of them is on this machine: their segments say at which
+// address of the file something stood, and unwinding reads their tables.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "base/result.h"
+#include "elf/elf_file.h"
+#include "profile/formats/import.h"
+#include "profile/formats/perf_data/header.h"
+#include "profile/formats/perf_data/side_records.h"
+#include "unwind/code_map.h"
+
+namespace flamewire::profile::perf_data {
+
+struct Module {
+    wire::ModuleKind kind = wire::ModuleKind::file;
+    std::string path, build_id;
+    std::uint64_t inode = 0;
+    unwind::ModuleId id = 0;  // its number here, from 1
+    wire::Id wire_id = 0;     // 0: not announced yet
+    bool looked_for = false;
+    std::string file;  // on this machine; empty: it is not here
+    std::vector<elf::Segment> segments;
+};
+
+class Modules final : public unwind::ModuleFiles {
+public:
+    Modules(ImportJob& job, const Machine& machine) : job_(job), machine_(machine) {}
+
+    Module& of_mapping(const Mapping& mapping);
+    [[nodiscard]] Module& at(unwind::ModuleId id) { return modules_[id - 1]; }
+
+    // The ELF virtual address of what stands at `offset` of the file, which is mapped so that offset 0 of the mapping's
+    // page is at `start` - `mapped_offset`. Without the file it is what is most likely.
+    std::uint64_t virtual_address(Module& module, std::uint64_t start, std::uint64_t mapped_offset,
+                                  std::uint64_t offset);
+    // Finds the file, once.
+    void look_for(Module& module);
+    Result<elf::ByteSource> open(unwind::ModuleId id) override;
+
+    // Files that were looked for and are not here.
+    [[nodiscard]] std::vector<std::string> missing() const;
+
+    // As perf noted it after the recording; empty: it did not.
+    [[nodiscard]] std::string_view known_build_id(std::string_view path, bool kernel) const;
+
+private:
+    ImportJob& job_;
+    const Machine& machine_;
+    std::deque<Module> modules_;  // stay where they are
+    std::map<std::tuple<std::string, std::string, std::uint64_t>, unwind::ModuleId, std::less<>> by_identity_;
+    mutable std::map<std::string, std::string, std::less<>> build_ids_;  // of machine_, by path
+    mutable std::size_t build_ids_seen_ = 0;
+};
+
+}  // namespace flamewire::profile::perf_data

@@ -1,0 +1,299 @@
+#include "profile/formats/perf_data/record_reader.h"
+
+#include <fmt/format.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "profile/formats/perf_data/fields.h"
+#include "profile/formats/perf_data/layout.h"
+#include "profile/formats/perf_data/side_records.h"
+
+namespace flamewire::profile::perf_data {
+namespace {
+
+// One piece stays in the processor's cache while its records are used.
+constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+// As much may wait for the end of a round. perf's rounds are as large as all its rings: some MiB.
+constexpr std::size_t most_waiting_bytes = std::size_t{64} << 20;
+
+Record record_at(Bytes bytes, bool foreign, std::uint64_t& size) {
+    Fields fields(bytes, foreign);
+    Record record;
+    record.type = fields.u32();
+    record.misc = fields.u16();
+    size = fields.u16();
+    if (record.type >= record::first_of_simpleperf) size |= std::uint64_t{record.misc} << 16;
+    return record;
+}
+
+// Numbers that the kernel, perf and simpleperf have not come to yet are let pass; damage mostly is none of them.
+bool may_be_type(std::uint32_t type) {
+    constexpr std::uint32_t far = 128;
+    return (type != 0 && type < far) || type - record::first_of_simpleperf < far;
+}
+
+}  // namespace
+
+void RecordReader::FreeStream::operator()(ZSTD_DCtx_s* stream) const { ZSTD_freeDCtx(stream); }
+
+RecordReader::RecordReader(ImportSource& source, Header& header)
+    : source_(source), header_(header), ids_(header.attributes) {}
+RecordReader::~RecordReader() = default;
+
+Result<bool> RecordReader::find_header_records() {
+    if (!header_.stream) return true;
+    header_records_only_ = true;
+    TRY(read_all());
+    header_records_only_ = false;
+    damage_.clear();
+    skip_ = 0;
+    if (header_.attributes.empty())
+        return fail(ErrorCode::invalid, "the perf.data stream ends before it says what its events are");
+    return true;
+}
+
+Result<bool> RecordReader::read(const Visit& visit, const std::function<void(std::uint64_t)>& progress) {
+    constexpr std::size_t most_events = std::numeric_limits<std::uint16_t>::max();
+    if (header_.attributes.size() > most_events)
+        return fail(ErrorCode::too_large, "the perf.data file has too many events");
+    visit_ = &visit;
+    progress_ = &progress;
+    ids_ = EventIds(header_.attributes);
+    const Attribute& first = header_.attributes.front();
+    ordered_ = std::ranges::all_of(header_.attributes, [](const Attribute& one) { return one.samples(sample::time); });
+    first_id_ = first.samples(sample::identifier);
+    has_id_ = first_id_ || first.samples(sample::id);
+    sample_id_offset_ = 0;
+    if (!first_id_)
+        for (const std::uint64_t before : {sample::ip, sample::tid, sample::time, sample::address})
+            if (first.samples(before)) sample_id_offset_ += 8;
+    TRY(read_all());
+    return give_out(order_.ready_all());
+}
+
+Result<bool> RecordReader::read_all() {
+    const std::uint64_t end = header_.data_offset + header_.data_size;
+    std::uint64_t offset = header_.data_offset;
+    std::string rest;  // the beginning of a record
+    while (offset < end) {
+        const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, end - offset));
+        Block* const block = blocks_.take(std::max(rest.size() + wanted, piece_bytes + piece_bytes / 8));
+        std::copy_n(reinterpret_cast<const std::byte*>(rest.data()), rest.size(), block->bytes.get());
+        const std::span<char> room(reinterpret_cast<char*>(block->bytes.get()) + rest.size(), wanted);
+        const Result<std::size_t> got = source_.read_at(offset, room);
+        if (!got) return std::unexpected(got.error());
+        Bytes bytes(block->bytes.get(), rest.size() + *got);
+        offset += *got;
+        rest.clear();
+        Result<bool> outcome = true;
+        while (outcome && damage_.empty() && bytes.size() >= header_size) {
+            const Result<std::size_t> taken = take_records(bytes, *block, offset - bytes.size(), false);
+            if (!taken) {
+                outcome = std::unexpected(taken.error());
+                break;
+            }
+            bytes = bytes.subspan(*taken);
+            if (skip_ == 0) break;
+            const std::uint64_t here = std::min<std::uint64_t>(skip_, bytes.size());
+            bytes = bytes.subspan(static_cast<std::size_t>(here));
+            if (skip_ - here > end - offset) damaged("the file ends within trace data");
+            offset += std::min(skip_ - here, end - offset);
+            skip_ = 0;
+        }
+        rest = as_text(bytes);
+        blocks_.release(*block);
+        if (!outcome) return outcome;
+        if (!damage_.empty()) return true;
+        if (*got < wanted) break;
+        if (progress_ != nullptr && !header_records_only_) (*progress_)(offset);
+        if (blocks_.held_bytes() + order_.bytes() > most_waiting_bytes) TRY(give_out(order_.ready_half()));
+    }
+    if (!rest.empty() || (header_.cut && damage_.empty()))
+        damaged(rest.empty() ? "the file ends before its records do" : "the file ends in the middle of a record");
+    else if (!left_over_.empty())
+        damaged("the last compressed record ends in the middle of another one");
+    return true;
+}
+
+void RecordReader::damaged(std::string what) {
+    if (damage_.empty()) damage_ = std::move(what);
+}
+
+Result<std::size_t> RecordReader::take_records(Bytes bytes, Block& block, std::uint64_t offset, bool unpacked) {
+    std::size_t taken = 0;
+    while (bytes.size() - taken >= header_size && skip_ == 0 && damage_.empty()) {
+        const Bytes rest = bytes.subspan(taken);
+        std::uint64_t size = 0;
+        Record record = record_at(rest, header_.foreign, size);
+        if (size < header_size || !may_be_type(record.type)) {
+            damaged(unpacked ? std::string("a compressed record is damaged")
+                             : fmt::format("what stands at byte {} is no record", offset + taken));
+            break;
+        }
+        if (size > rest.size()) break;
+        record.body = rest.subspan(header_size, static_cast<std::size_t>(size) - header_size);
+        taken += static_cast<std::size_t>(size);
+        TRY(take(record, block, unpacked));
+    }
+    return taken;
+}
+
+Result<bool> RecordReader::take(Record record, Block& block, bool unpacked) {
+    Fields fields(record.body, header_.foreign);
+    switch (record.type) {
+        case record::auxtrace: {
+            const std::uint64_t size = fields.u64();
+            if (!unpacked) skip_ = size;
+            trace_bytes_ += size;
+            return true;
+        }
+        case record::tracing_data:
+            if (!unpacked) skip_ = (std::uint64_t{fields.u32()} + 7) & ~std::uint64_t{7};
+            return true;
+        case record::compressed:
+            return unpacked || header_records_only_ ? Result<bool>(true) : unpack(record.body);
+        case record::compressed2: {
+            if (unpacked || header_records_only_) return true;
+            const Bytes packed = fields.bytes(fields.u64());
+            if (!fields.ok()) damaged("a compressed record is damaged");
+            return fields.ok() ? unpack(packed) : Result<bool>(true);
+        }
+        case record::attribute:
+        case record::event_type:
+        case record::build_id:
+        case record::event_update:
+        case record::feature:
+            if (header_records_only_ && !take_header_record(record)) ++header_.damaged_features;
+            return true;
+        default:
+            break;
+    }
+    if (header_records_only_) return true;
+    if (record.type == record::finished_round) return give_out(order_.ready_at_round());
+    if (!date(record)) {
+        ++unknown_events_;
+        return true;
+    }
+    if (!ordered_ || record.time_ns == 0) return visit_one(record);
+    order_.put(record, block);
+    return true;
+}
+
+bool RecordReader::take_header_record(const Record& record) {
+    Fields fields(record.body, header_.foreign);
+    switch (record.type) {
+        case record::attribute:
+            return read_attribute_record(header_, record.body);
+        case record::event_type:
+            read_event_type(header_, record.body);
+            return true;
+        case record::build_id:
+            return read_build_id(header_, record.misc, record.body);
+        case record::event_update:
+            read_event_update(header_, record.body);
+            return true;
+        default: {
+            const std::uint64_t feature = fields.u64();
+            if (!fields.ok() || feature >= feature::count) return false;
+            header_.features.push_back(static_cast<unsigned>(feature));
+            return read_feature(header_, static_cast<unsigned>(feature), record.body.subspan(8));
+        }
+    }
+}
+
+// The payloads of all compressed records are one zstd stream; a record may begin in one and end in the next.
+Result<bool> RecordReader::unpack(Bytes packed) {
+    if (unpack_failed_) return true;
+    if (!stream_) stream_.reset(ZSTD_createDCtx());
+    if (!stream_) return fail(ErrorCode::too_large, "there is no memory to decompress records with");
+    ZSTD_inBuffer in{packed.data(), packed.size(), 0};
+    while (true) {
+        Block* const block = blocks_.take(std::max(left_over_.size() + piece_bytes / 2, piece_bytes));
+        std::copy_n(reinterpret_cast<const std::byte*>(left_over_.data()), left_over_.size(), block->bytes.get());
+        ZSTD_outBuffer out{block->bytes.get(), block->capacity, left_over_.size()};
+        const std::size_t outcome = ZSTD_decompressStream(stream_.get(), &out, &in);
+        const Bytes bytes(block->bytes.get(), out.pos);
+        const bool full = out.pos == block->capacity;
+        left_over_.clear();
+        const Result<std::size_t> taken = take_records(bytes, *block, 0, true);
+        if (taken) left_over_ = as_text(bytes.subspan(*taken));
+        blocks_.release(*block);
+        if (!taken) return std::unexpected(taken.error());
+        if (ZSTD_isError(outcome) != 0) {
+            unpack_failed_ = true;
+            left_over_.clear();
+            damaged(fmt::format("its compressed records are damaged ({})", ZSTD_getErrorName(outcome)));
+            return true;
+        }
+        if (!damage_.empty() || (in.pos == in.size && !full)) return true;
+        if (blocks_.held_bytes() + order_.bytes() > most_waiting_bytes) TRY(give_out(order_.ready_half()));
+    }
+}
+
+bool RecordReader::date(Record& record) {
+    if (record.type >= record::attribute) return true;
+    constexpr std::uint64_t never = ~std::uint64_t{0};
+    if (record.type != record::sample) {
+        record.time_ns = trailing_time(record);
+        return true;
+    }
+    if (header_.attributes.size() > 1 && has_id_) {
+        Fields fields(record.body, header_.foreign);
+        fields.skip(sample_id_offset_);
+        const auto event = ids_.find(fields.u64());
+        if (!event) return false;
+        record.attribute = *event;
+    }
+    const Attribute& attribute = header_.attributes[record.attribute];
+    if (!attribute.samples(sample::time)) return true;
+    Fields fields(record.body, header_.foreign);
+    for (const std::uint64_t before : {sample::identifier, sample::ip, sample::tid})
+        if (attribute.samples(before)) fields.skip(8);
+    record.time_ns = fields.u64();
+    if (record.time_ns == never) record.time_ns = 0;
+    return true;
+}
+
+// With sample_id_all, records end in tid, time, id, stream, cpu, identifier: those of them that samples have. Some writers
+// say so and leave it out.
+std::uint64_t RecordReader::trailing_time(const Record& record) {
+    const std::size_t own = own_size(header_, record);
+    const Attribute* attribute = &header_.attributes.front();
+    Fields fields(record.body, header_.foreign);
+    if (first_id_ && record.body.size() >= own + 8) {
+        fields.skip(record.body.size() - 8);
+        if (const auto event = ids_.find(fields.u64())) attribute = &header_.attributes[*event];
+    }
+    std::size_t behind = 8;  // the time and what follows it
+    for (const std::uint64_t later : {sample::id, sample::stream_id, sample::cpu, sample::identifier})
+        if (attribute->samples(later)) behind += 8;
+    const std::size_t before = attribute->samples(sample::tid) ? 8 : 0;
+    const bool there =
+        attribute->sample_id_all && attribute->samples(sample::time) && record.body.size() >= own + before + behind;
+    if (!there) return 0;
+    Fields at(record.body, header_.foreign);
+    at.skip(record.body.size() - behind);
+    const std::uint64_t time = at.u64();
+    return time == ~std::uint64_t{0} ? 0 : time;
+}
+
+Result<bool> RecordReader::give_out(std::size_t count) {
+    Result<bool> outcome = true;
+    for (std::size_t i = 0; i < count; ++i) {
+        const RecordOrder::Entry& entry = order_.entry(i);
+        if (outcome) outcome = visit_one(entry.record);
+        blocks_.release(*entry.block);
+    }
+    order_.drop(count);
+    return outcome;
+}
+
+Result<bool> RecordReader::visit_one(const Record& record) {
+    if (record.type >= record::first_of_simpleperf || record.type == record::callchain_deferred) ++unread_[record.type];
+    return (*visit_)(record);
+}
+
+}  // namespace flamewire::profile::perf_data

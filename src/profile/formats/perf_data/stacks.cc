@@ -1,0 +1,188 @@
+#include "profile/formats/perf_data/stacks.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "profile/formats/perf_data/layout.h"
+#include "profile/id_index.h"
+#include "unwind/branch_stack.h"
+#include "unwind/linux_registers.h"
+
+namespace flamewire::profile::perf_data {
+namespace {
+
+constexpr std::size_t first_known = std::size_t{1} << 12, most_known = std::size_t{1} << 20;
+// kernel.perf_event_max_stack, unless the event says another number: a chain of so many frames was cut.
+constexpr std::size_t usual_max_stack = 127;
+
+std::optional<unwind::Arch> arch_of(std::string_view machine) {
+    if (machine == "x86_64" || machine == "amd64") return unwind::Arch::x86_64;
+    if (machine == "aarch64" || machine == "arm64" || machine == "aarch64_be") return unwind::Arch::aarch64;
+    if (machine.starts_with("arm")) return unwind::Arch::arm;
+    if (machine.size() == 4 && machine.starts_with('i') && machine.ends_with("86")) return unwind::Arch::x86;
+    return std::nullopt;
+}
+
+}  // namespace
+
+Stacks::Stacks(const Header& header, Modules& modules, Kernel& kernel)
+    : header_(header),
+      modules_(modules),
+      kernel_(kernel),
+      machine_(arch_of(header.machine.arch)),
+      unwinder_(modules, {.big_endian = header.big_endian}),
+      known_(first_known) {}
+
+// Some writers leave the mode out: then the address tells, as every kernel has the upper half.
+Stacks::Kind Stacks::kind_of_mode(const Sample& sample) const {
+    switch (sample.misc & misc::cpu_mode) {
+        case misc::kernel:
+        case misc::hypervisor:
+            return Kind::kernel;
+        case misc::user:
+            return Kind::user;
+        case misc::guest_kernel:
+        case misc::guest_user:
+            return Kind::guest;
+        default:
+            break;
+    }
+    const bool narrow = machine_ == unwind::Arch::x86 || machine_ == unwind::Arch::arm;
+    constexpr std::uint64_t kernel_64 = std::uint64_t{1} << 63, kernel_32 = 0xc000'0000;
+    return sample.ip >= (narrow ? kernel_32 : kernel_64) ? Kind::kernel : Kind::user;
+}
+
+void Stacks::split_chain(const Sample& sample) {
+    frames_.clear();
+    end_ = End::open;
+    Kind kind = kind_of_mode(sample);
+    bool first = true;
+    std::size_t stored = 0;
+    for (const std::uint64_t entry : sample.callchain) {
+        if (entry >= chain::context_max) {
+            kind = entry == chain::kernel ? Kind::kernel : entry == chain::user ? Kind::user : Kind::guest;
+            if (entry > chain::user && entry != chain::kernel) kind = kind_of_mode(sample);  // hypervisor, deferred
+            first = true;
+            continue;
+        }
+        ++stored;
+        if (entry != 0) frames_.push_back({entry, kind, !first});
+        first = false;
+    }
+    if (frames_.empty()) frames_.push_back({sample.ip, kind_of_mode(sample), false});
+    const std::uint32_t asked = header_.attributes[sample.attribute].sample_max_stack;
+    if (stored >= (asked != 0 ? asked : usual_max_stack)) end_ = End::truncated;
+}
+
+void Stacks::drop_user_part() {
+    std::erase_if(frames_, [](const Frame& frame) { return frame.kind == Kind::user; });
+}
+
+void Stacks::unwind_user_part(const Sample& sample, const Process& process) {
+    if (sample.registers_abi == 0) return;  // a kernel thread
+    const std::uint64_t mask = header_.attributes[sample.attribute].sample_regs_user;
+    std::optional<unwind::Registers> start;
+    if (machine_)
+        start = unwind::registers_of_sample(*machine_, static_cast<unwind::RegisterAbi>(sample.registers_abi), mask,
+                                            sample.registers);
+    ++counts_.unwound;
+    if (!start) {
+        ++counts_.foreign;
+        ++counts_.incomplete;
+        end_ = End::incomplete;
+        return;
+    }
+    drop_user_part();
+    const unwind::StackCopy copy{start->sp(), sample.stack, sample.stack_cut};
+    const unwind::StopReason stop = unwinder_.walk(*start, copy, *process.space, unwind::default_max_depth, walked_);
+    for (const unwind::Frame& frame : walked_) frames_.push_back({frame.pc, Kind::user, frame.return_address});
+    const bool cut = stop == unwind::StopReason::max_depth || stop == unwind::StopReason::truncated_copy;
+    end_ = stop == unwind::StopReason::root ? End::open : cut ? End::truncated : End::incomplete;
+    if (end_ != End::open) ++counts_.incomplete;
+}
+
+void Stacks::take_branches(const Sample& sample) {
+    std::vector<std::uint64_t> chain;
+    for (const Frame& frame : frames_)
+        if (frame.kind == Kind::user) chain.push_back(frame.address);
+    // From inside the kernel nobody knows the user's pc but the chain.
+    if (kind_of_mode(sample) == Kind::user && chain.empty()) chain.push_back(sample.ip);
+    if (chain.empty()) return;
+    const std::uint64_t pc = kind_of_mode(sample) == Kind::user ? sample.ip : chain.front();
+    // CPUs have 8, 16 or 32 records: as many mean that there were more.
+    const std::size_t count = sample.branches.size();
+    const std::size_t depth = count == 8 || count == 16 || count == 32 ? count : 0;
+    bool cut = false;
+    const std::vector<unwind::BranchFrame> found = unwind::frames_of_branches(pc, sample.branches, chain, depth, cut);
+    drop_user_part();
+    for (const unwind::BranchFrame& frame : found) frames_.push_back({frame.address, Kind::user, frame.return_address});
+    end_ = cut ? End::truncated : End::open;
+}
+
+wire::Id Stacks::stack_of(RecordingBuilder& builder, const Sample& sample, const Process& process) {
+    const Attribute& attribute = header_.attributes[sample.attribute];
+    split_chain(sample);
+    if (attribute.samples(sample::stack_user) && attribute.samples(sample::regs_user))
+        unwind_user_part(sample, process);
+    else if ((attribute.branch_sample_type & branch::call_stack) != 0 && !sample.branches.empty())
+        take_branches(sample);
+
+    std::uint64_t hash =
+        hash_mix(process.space->generation() << 2 | static_cast<std::uint64_t>(end_), kernel_.generation());
+    for (const Frame& frame : frames_)
+        hash = hash_mix(hash, frame.address ^ (frame.return_address ? std::uint64_t{1} << 62 : 0) ^
+                                  static_cast<std::uint64_t>(frame.kind) << 60);
+    Known& entry = known(hash);
+    if (entry.stack == 0) entry = {hash, fold(builder, process)};
+    return entry.stack;
+}
+
+// Where the stack of `hash` is, or is to be put.
+Stacks::Known& Stacks::known(std::uint64_t hash) {
+    if (known_count_ * 2 > known_.size()) {
+        std::vector<Known> old = std::exchange(known_, {});
+        known_count_ = 0;
+        if (old.size() >= most_known) {
+            known_.resize(first_known);  // begins anew: nothing is lost but time
+        } else {
+            known_.resize(old.size() * 2);
+            for (const Known& one : old)
+                if (one.stack != 0) known(one.hash) = one;
+        }
+    }
+    for (std::size_t at = hash & (known_.size() - 1);; at = (at + 1) & (known_.size() - 1)) {
+        if (known_[at].stack != 0 && known_[at].hash != hash) continue;
+        if (known_[at].stack == 0) ++known_count_;
+        return known_[at];
+    }
+}
+
+wire::Id Stacks::location_of(RecordingBuilder& builder, const Frame& frame, const Process& process) {
+    if (frame.kind == Kind::kernel) return kernel_.location(builder, frame.address, frame.return_address);
+    if (frame.kind == Kind::guest) {
+        ++counts_.guest;
+        return builder.location({.function = "[virtual machine]"});
+    }
+    const std::uint32_t flags = frame.return_address ? wire::location_flag::return_address : 0;
+    const auto place = process.space->place_of(frame.address);
+    if (!place) return builder.location(0, frame.address, flags);
+    Module& module = modules_.at(place->area.module);
+    if (module.wire_id == 0) module.wire_id = builder.module(module.kind, module.path, module.build_id);
+    if (module.kind == wire::ModuleKind::jit) return builder.location(module.wire_id, frame.address, flags);
+    const std::uint64_t offset = place->area.offset + (frame.address - place->start);
+    return builder.location(module.wire_id, modules_.virtual_address(module, place->start, place->area.offset, offset),
+                            flags);
+}
+
+wire::Id Stacks::fold(RecordingBuilder& builder, const Process& process) {
+    locations_.clear();
+    for (const Frame& frame : frames_) locations_.push_back(location_of(builder, frame, process));
+    if (end_ == End::truncated) locations_.push_back(builder.location({.function = "[truncated]"}));
+    if (end_ == End::incomplete) locations_.push_back(builder.location({.function = "[incomplete]"}));
+    wire::Id stack = 0;
+    for (auto location = locations_.rbegin(); location != locations_.rend(); ++location)
+        stack = builder.stack(stack, *location);
+    return stack;
+}
+
+}  // namespace flamewire::profile::perf_data

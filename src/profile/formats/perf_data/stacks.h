@@ -1,0 +1,74 @@
+// From a sample to its stack: the kernel's part of the call chain, then the user's part, which is the rest of the chain,
+// the CPU's branch records, or what unwinding finds in registers and the copied stack.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "profile/formats/perf_data/header.h"
+#include "profile/formats/perf_data/kernel.h"
+#include "profile/formats/perf_data/modules.h"
+#include "profile/formats/perf_data/processes.h"
+#include "profile/formats/perf_data/sample.h"
+#include "profile/formats/recording_builder.h"
+#include "unwind/unwinder.h"
+
+namespace flamewire::profile::perf_data {
+
+class Stacks {
+public:
+    Stacks(const Header& header, Modules& modules, Kernel& kernel);
+
+    // `builder` is always the same one.
+    wire::Id stack_of(RecordingBuilder& builder, const Sample& sample, const Process& process);
+
+    struct Counts {
+        std::uint64_t guest = 0;       // frames of virtual machines, which have no names here
+        std::uint64_t unwound = 0;     // stacks
+        std::uint64_t incomplete = 0;  // of these: not to their root
+        std::uint64_t foreign = 0;     // stacks of processors that we do not unwind
+    };
+    [[nodiscard]] const Counts& counts() const { return counts_; }
+
+private:
+    enum class Kind : std::uint8_t { user, kernel, guest };
+    struct Frame {
+        std::uint64_t address = 0;
+        Kind kind = Kind::user;
+        bool return_address = false;
+    };
+    enum class End : std::uint8_t { open, truncated, incomplete };
+
+    void split_chain(const Sample& sample);
+    [[nodiscard]] Kind kind_of_mode(const Sample& sample) const;
+    void unwind_user_part(const Sample& sample, const Process& process);
+    void take_branches(const Sample& sample);
+    void drop_user_part();
+    wire::Id fold(RecordingBuilder& builder, const Process& process);
+    wire::Id location_of(RecordingBuilder& builder, const Frame& frame, const Process& process);
+
+    const Header& header_;
+    Modules& modules_;
+    Kernel& kernel_;
+    std::optional<unwind::Arch> machine_;
+    unwind::Unwinder unwinder_;
+    Counts counts_;
+
+    // Of the sample in hand.
+    std::vector<Frame> frames_;
+    End end_ = End::open;
+    std::vector<unwind::Frame> walked_;
+    std::vector<wire::Id> locations_;
+
+    // Stacks by a hash of their frames and of where these are looked up.
+    struct Known {
+        std::uint64_t hash = 0;
+        wire::Id stack = 0;
+    };
+    Known& known(std::uint64_t hash);
+    std::vector<Known> known_;
+    std::size_t known_count_ = 0;
+};
+
+}  // namespace flamewire::profile::perf_data

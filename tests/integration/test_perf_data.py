@@ -1,0 +1,112 @@
+"""perf.data files as sessions: what perf records here is imported, and every function has the samples that `perf script` gives it; damaged
+and foreign files open with what is whole and say so. Without perf and without the corpus there is only the second half."""
+
+import collections
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from flamewire import TESTS_BIN, wait_until
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CORPUS = pathlib.Path(os.environ.get("FLAMEWIRE_CORPUS", ROOT.parent / "shared" / "corpus"))
+PERF = shutil.which("perf")
+
+
+def imported(start, *files, arguments=()):
+    """The server, and the sessions in the order of the files."""
+    server = start.server(*arguments, *(word for file in files for word in ("--import", file)))
+
+    def ended():
+        imports = server.get("/api/imports")["imports"]
+        return len(imports) == len(files) and all(one["state"] != "running" for one in imports) and imports
+
+    imports = wait_until(ended, 120, "the end of all imports")
+    assert all(one["state"] == "done" for one in imports), imports
+    sessions = {one["id"]: one for one in server.sessions()}
+    return server, [sessions[one["session"]] for one in reversed(imports)]
+
+
+def folded(server, session):
+    """[(frames outermost first, samples)]"""
+    status, _, text = server.request("GET", f"/api/export/session/{session['id']}", format="collapsed")
+    assert status == 200
+    return [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1])) for line in text.decode().splitlines()]
+
+
+def bare(name):
+    return re.sub(r"\(anonymous namespace\)::", "", name).split("(")[0].split("@")[0]
+
+
+def of_perf(data):
+    """Samples, and function -> samples with it anywhere, as perf has them."""
+    command = [PERF, "script", "--no-inline", "-i", data, "-F", "ip,sym"]
+    text = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout
+    samples = [block.splitlines() for block in text.strip().split("\n\n")]
+    totals = collections.Counter()
+    for lines in samples:
+        totals.update({bare(line.split(None, 1)[1]) for line in lines if len(line.split(None, 1)) == 2})
+    return len(samples), totals
+
+
+@pytest.mark.skipif(PERF is None, reason="there is no perf: nothing was recorded")
+def test_functions_have_the_samples_of_perf_script(start, tmp_path):
+    workload = [TESTS_BIN / "shares-workload", "1"]
+    files = {"chains": ["-g"], "stacks": ["--call-graph", "dwarf,8192"], "packed": ["-g", "-z"], "stream": ["-g"]}
+    for name, options in files.items():
+        command = [PERF, "record", "-q", "-e", "cpu-clock:u", "-F", "499", *options, "-o", "-" if name == "stream" else tmp_path / name, "--"]
+        # In a stream the program's words would stand among the records.
+        quiet = ["sh", "-c", 'exec "$0" "$@" >/dev/null', *workload]
+        with (tmp_path / f"{name}.out").open("wb") as out:
+            subprocess.run([*command, *quiet], check=True, stdout=out, timeout=120)
+    (tmp_path / "stream.out").rename(tmp_path / "stream")
+    server, sessions = imported(start, *(tmp_path / name for name in files))
+    for name, session in zip(files, sessions):
+        number, theirs = of_perf(tmp_path / name)
+        assert session["samples"] == number, (name, session)
+        assert "perf record" in session["target"] and session["frequency_hz"] == 499 and session["host"] == os.uname().nodename
+        assert [event["name"] for event in session["events"]] == ["cpu-clock"], session["events"]
+        ours = collections.Counter()
+        for frames, count in folded(server, session):
+            for function in {bare(frame) for frame in frames}:
+                ours[function] += count
+        for function in ("burn_10", "burn_20", "burn_30", "burn_40", "round_of_work", "main"):
+            assert ours[function] == theirs[function] > 0, (name, function, ours[function], theirs[function])
+        # The weights are nanoseconds: of every sample its period.
+        weight = server.get("/api/functions", session=session["id"], limit=1)["total"]["weight"]
+        assert weight == pytest.approx(number * 1e9 / 499, rel=0.001)
+
+
+@pytest.mark.skipif(not CORPUS.exists(), reason=f"{CORPUS} is absent: nothing was compared")
+def test_copied_stacks_of_another_machine(start):
+    """A static program that another tool unwound and named: the same functions, with the program that is beside it."""
+    folder = CORPUS / "plain" / "kdab"
+    server, [session] = imported(start, folder / "vector_static_gcc__perf.data", arguments=("--binary", folder / "vector_static_gcc__vector_static_gcc_v9.1.0"))
+    text = (folder / "vector_static_gcc__perf.data.expected.txt").read_text()
+    samples = re.split(r"\n\n(?=\S)", text)
+    assert session["samples"] == len(samples) == 45
+    stacks = folded(server, session)
+    for function in ("main", "__libc_start_main", "_start"):
+        theirs = sum(re.search(rf"\t{function} vector_static", sample) is not None for sample in samples)
+        ours = sum(count for frames, count in stacks if function in map(bare, frames))
+        assert ours == theirs > 20, (function, ours, theirs)
+    assert session["unwind"] == "dwarf" and session["host"] == "agathebauer" and session["kernel_release"] == "5.3.0-arch1-1-ARCH"
+    # Its kernel is not ours: no names by accident.
+    assert not any(frame.startswith("do_syscall") for frames, _ in stacks for frame in frames)
+    assert any(frame.startswith("[kernel+0x") for frames, _ in stacks for frame in frames)
+
+
+@pytest.mark.skipif(not CORPUS.exists(), reason=f"{CORPUS} is absent: nothing was compared")
+def test_what_is_cut_off_says_so(start, tmp_path):
+    whole = (CORPUS / "google+perf_data_converter/src/quipper/testdata/perf.data.callgraph-3.8").read_bytes()
+    (tmp_path / "cut").write_bytes(whole[: len(whole) // 2])
+    # As it is on disk when perf was killed: no size of the data, nothing behind them.
+    (tmp_path / "killed").write_bytes(whole[:48] + bytes(8) + whole[56 : len(whole) // 2])
+    server, [cut, killed] = imported(start, tmp_path / "cut", tmp_path / "killed")
+    assert 0 < cut["samples"] == killed["samples"] < 1768
+    assert "import-damaged" in [notice["code"] for notice in cut["notices"]]
+    assert {"import-damaged", "import-unfinished"} <= {notice["code"] for notice in killed["notices"]}
