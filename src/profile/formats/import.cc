@@ -4,6 +4,7 @@
 #include <array>
 
 #include "profile/formats/collapsed_import.h"
+#include "profile/formats/pprof_import.h"
 
 namespace flamewire::profile {
 namespace {
@@ -12,6 +13,7 @@ constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 
 // From what is told by its first bytes to what only looks like it.
 constexpr std::array formats{
+    ImportFormat{"pprof", "pprof profiles", &recognises_pprof, &import_pprof},
     ImportFormat{"collapsed", "folded stacks (\"outer;inner count\")", &CollapsedImport::recognises, &import_collapsed},
 };
 

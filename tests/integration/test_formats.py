@@ -1,0 +1,120 @@
+"""A recorded session leaves in the formats of other tools, is read by readers that are not ours, and comes back the same."""
+import collections
+import csv
+import io
+import os
+import pathlib
+
+import pprof
+import pytest
+from flamewire import ROOT, TESTS_BIN, wait_until
+from test_imports import upload
+
+CORPUS = pathlib.Path(os.environ.get("FLAMEWIRE_CORPUS", ROOT.parent / "shared" / "corpus"))
+
+
+def record(start, server):
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--events", "cpu-clock,page-faults", "--frequency", "999", "--", TESTS_BIN / "shares-workload", "3")
+    assert agent.wait(120) == 0
+    session = wait_until(lambda: [s for s in server.sessions() if s["state"] == "ended"], 60, "the end")[0]["id"]
+
+    def still():
+        before = server.get("/api/functions", session=session)["data_version"]
+        folded(server, session)
+        return server.get("/api/functions", session=session)["data_version"] == before
+
+    wait_until(still, 60, "names that stay")
+    return session
+
+
+def folded(server, session, **parameters):
+    """comm;outer;…;inner number, a line each, of one event."""
+    return server.get(f"/api/export/session/{session}", format="collapsed", **parameters).decode().splitlines()
+
+
+def events_of(server, session):
+    return {one["name"]: (one["unit"], one["samples"], one["weight"]) for one in server.session(session)["events"]}
+
+
+def functions_of(server, session, event):
+    answer = server.get("/api/functions", session=session, event=event, limit=100000)
+    return {(one["name"], one.get("module", "")): (one["self"], one["total"]) for one in answer["functions"]}
+
+
+def threads_of(server, session):
+    return {(one["pid"], one["tid"], one["comm"]) for one in server.get("/api/thread-summary", session=session)["threads"]}
+
+
+@pytest.fixture
+def recorded(start):
+    server = start.server()
+    return server, record(start, server)
+
+
+def again(server, session, name, **parameters):
+    data = server.get(f"/api/export/session/{session}", **parameters)
+    done, _ = upload(server, data, name)
+    assert done["state"] == "done", done
+    return data, done["session"]
+
+
+def test_pprof(recorded):
+    server, session = recorded
+    data, copy = again(server, session, "profile.pb.gz", format="pprof")
+    events = events_of(server, session)
+    assert {"cpu-clock", "page-faults"} <= set(events), events
+    # What protoc reads in it: the same stacks, of the same threads, with the same numbers.
+    profile = pprof.Profile(data)
+    assert profile.types == [pair for name, (unit, _, _) in events.items() for pair in ((f"{name}_samples", "count"), (name, "nanoseconds" if unit == "ns" else unit))]
+    stacks = collections.Counter()
+    for names, values, labels in profile.samples:
+        assert labels["pid"] and labels["tid"]
+        for index, (event, unit) in enumerate(profile.types):
+            if unit == "count":
+                stacks[";".join([event.removesuffix("_samples"), labels["thread"], *reversed(names)])] += values[index]
+    lines = collections.Counter()
+    for event in events:
+        for line in folded(server, session, event=event):
+            stack, number = line.rsplit(" ", 1)
+            lines[f"{event};{stack}"] = int(number)
+    assert sum(stacks.values()) == sum(lines.values())
+    # In brackets: addresses (of callers they are that of the call), and the modules of kernel functions.
+    named = {stack: number for stack, number in lines.items() if "[" not in stack}
+    assert named and {stack: stacks[stack] for stack in named} == named
+    # And what we read in it.
+    assert events_of(server, copy) == events
+    for event in events:
+        assert functions_of(server, copy, event) == functions_of(server, session, event)
+        for value in ("samples", "weight"):
+            assert folded(server, copy, event=event, value=value) == folded(server, session, event=event, value=value)
+    assert threads_of(server, copy) == threads_of(server, session)
+
+
+def test_csv(recorded):
+    server, session = recorded
+    text = server.get(f"/api/export/session/{session}", format="csv", event="cpu-clock").decode()
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    table = functions_of(server, session, "cpu-clock")
+    assert {(row["function"], row["module"]): (int(row["self weight"]), int(row["total weight"])) for row in rows} == table
+    assert {row["unit"] for row in rows} == {"ns"}
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is not here")
+def test_pprof_files_of_others(start, tmp_path):
+    server = start.server()
+    for name in ("jlfwong+speedscope/sample/profiles/pprof/simple.prof", "google+pprof/internal/report/testdata/sample.cpu"):
+        data = (CORPUS / name).read_bytes()
+        profile = pprof.Profile(data)
+        done, _ = upload(server, data, name)
+        assert done["state"] == "done", done
+        events = events_of(server, done["session"])
+        # The last type is a value whose samples the first one counts.
+        assert profile.types[0] == ("samples", "count") and profile.types[1][1] == "nanoseconds"
+        assert events == {profile.types[1][0]: ("ns", sum(v[0] for _, v, _ in profile.samples), sum(v[1] for _, v, _ in profile.samples))}
+        own = collections.Counter()
+        for names, values, _ in profile.samples:
+            own[names[0]] += values[1]
+        found = collections.Counter()
+        for (function, _), (weight, _) in functions_of(server, done["session"], profile.types[1][0]).items():
+            found[function] += weight
+        assert +found == +own
