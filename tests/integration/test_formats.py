@@ -1,9 +1,13 @@
 """A recorded session leaves in the formats of other tools, is read by readers that are not ours, and comes back the same."""
 import collections
 import csv
+import gzip
 import io
+import json
 import os
 import pathlib
+import re
+import subprocess
 
 import pprof
 import pytest
@@ -118,3 +122,61 @@ def test_pprof_files_of_others(start, tmp_path):
         for (function, _), (weight, _) in functions_of(server, done["session"], profile.types[1][0]).items():
             found[function] += weight
         assert +found == +own
+
+
+def as_stackcollapse(frame, java):
+    """A frame as stackcollapse-perf.pl's documentation says that it tidies names."""
+    unknown = re.fullmatch(r"\[(.+)\+0x[0-9a-f]+\]", frame)
+    if unknown:
+        return f"[{unknown[1]}]"
+    if re.fullmatch(r"\[0x[0-9a-f]+\]", frame):
+        return "[unknown]"
+    if not re.search(r"\.\(.*\)\.", frame):
+        frame = re.sub(r"\((?!anonymous namespace\)).*", "", frame)
+    frame = re.sub("[\"']", "", frame)
+    return frame[1:] if java and "/" in frame and frame[0] == "L" else frame
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is not here")
+def test_perf_script_of_others(start):
+    server = start.server()
+    folder = CORPUS / "brendangregg+FlameGraph" / "test"
+    files = sorted(folder.glob("perf-*.txt"))
+    assert len(files) >= 9
+    for path in files:
+        # The script wants an empty line behind the last sample, too.
+        done, _ = upload(server, path.read_bytes(), path.name)
+        assert done["state"] == "done", done
+        wanted, found = collections.Counter(), collections.Counter()
+        for line in (folder / "results" / f"{path.stem}-collapsed-all.txt").read_text().splitlines():
+            stack, number = line.rsplit(" ", 1)
+            wanted[re.sub(r"_\[[kji]\]", "", stack)] += int(number)
+        java = "java" in path.name
+        first = server.session(done["session"])["events"][0]["name"]  # the script knows one event a file
+        for line in folded(server, done["session"], event=first, value="weight"):
+            stack, number = line.rsplit(" ", 1)
+            comm, *frames = stack.split(";")
+            frames = [as_stackcollapse(part, java) for frame in frames if not frame.startswith("(") for part in frame.split("->")]
+            found[";".join([comm.replace(" ", "_"), *frames])] += int(number)
+        last = found - wanted
+        assert not wanted - found and len(last) <= 1, (path.name, wanted - found, last)
+        if last:  # not terminated by an empty line: the script leaves it out
+            assert not path.read_bytes().endswith(b"\n\n"), (path.name, last)
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is not here")
+def test_chunks_of_perflens(start):
+    server = start.server()
+    folder = CORPUS / "harshithsunku+perflens" / "tests" / "fixtures" / "session-x86-baseline"
+    metadata = json.loads((folder / "metadata.json").read_text())
+    # As they lie on a disk, one behind the other: each is a frame of its own.
+    packed = b""
+    for path in sorted(folder.glob("chunk_*.gz")):
+        packed += subprocess.run(["zstd", "-q", "-1", "-c"], input=gzip.decompress(path.read_bytes()), stdout=subprocess.PIPE, check=True).stdout
+    done, _ = upload(server, packed, "chunks.zst")
+    assert done["state"] == "done", done
+    session = server.session(done["session"])
+    assert session["samples"] == metadata["total_samples"]
+    assert sorted(one["name"] for one in session["events"]) == metadata["event_types"]
+    counters = {one["name"]: one for one in server.get("/api/counters", session=done["session"], by="total")["groups"][0]["counters"]}
+    assert set(metadata["event_types"]) <= set(counters), sorted(counters)

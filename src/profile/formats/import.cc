@@ -4,6 +4,7 @@
 #include <array>
 
 #include "profile/formats/collapsed_import.h"
+#include "profile/formats/perf_script_import.h"
 #include "profile/formats/pprof_import.h"
 
 namespace flamewire::profile {
@@ -14,6 +15,7 @@ constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 // From what is told by its first bytes to what only looks like it.
 constexpr std::array formats{
     ImportFormat{"pprof", "pprof profiles", &recognises_pprof, &import_pprof},
+    ImportFormat{"perf-script", "the text of perf script", &recognises_perf_script, &import_perf_script},
     ImportFormat{"collapsed", "folded stacks (\"outer;inner count\")", &CollapsedImport::recognises, &import_collapsed},
 };
 
