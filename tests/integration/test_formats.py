@@ -57,9 +57,19 @@ def recorded(start):
 
 def again(server, session, name, **parameters):
     data = server.get(f"/api/export/session/{session}", **parameters)
-    done, _ = upload(server, data, name)
+    done, _ = upload(server, json.dumps(data).encode() if isinstance(data, dict) else data, name)
     assert done["state"] == "done", done
     return data, done["session"]
+
+
+def same(server, session, copy):
+    events = events_of(server, session)
+    assert events_of(server, copy) == events
+    for event in events:
+        assert functions_of(server, copy, event) == functions_of(server, session, event)
+        for value in ("samples", "weight"):
+            assert folded(server, copy, event=event, value=value) == folded(server, session, event=event, value=value)
+    assert threads_of(server, copy) == threads_of(server, session)
 
 
 def test_pprof(recorded):
@@ -86,12 +96,26 @@ def test_pprof(recorded):
     named = {stack: number for stack, number in lines.items() if "[" not in stack}
     assert named and {stack: stacks[stack] for stack in named} == named
     # And what we read in it.
-    assert events_of(server, copy) == events
-    for event in events:
-        assert functions_of(server, copy, event) == functions_of(server, session, event)
-        for value in ("samples", "weight"):
-            assert folded(server, copy, event=event, value=value) == folded(server, session, event=event, value=value)
-    assert threads_of(server, copy) == threads_of(server, session)
+    same(server, session, copy)
+
+
+def test_speedscope(recorded):
+    server, session = recorded
+    data, copy = again(server, session, "profile.speedscope.json", format="speedscope")
+    events = events_of(server, session)
+    # As the schema of the format has it, read by a few lines that know nothing of ours.
+    frames = [frame["name"] for frame in data["shared"]["frames"]]
+    weights = collections.Counter()
+    for profile in data["profiles"]:
+        assert profile["type"] == "sampled" and profile["startValue"] == 0 and profile["endValue"] == sum(profile["weights"])
+        assert len(profile["samples"]) == len(profile["weights"])
+        event = profile["name"].split(" ")[0]
+        assert profile["unit"] == ("nanoseconds" if events[event][0] == "ns" else "none")
+        for stack, weight in zip(profile["samples"], profile["weights"]):
+            comm = profile["name"].split(" ", 1)[1].rsplit(" (", 1)[0]
+            weights[";".join([event, comm, *(frames[frame] for frame in stack)])] += weight
+    assert weights == collections.Counter({f"{event};{line.rsplit(' ', 1)[0]}": int(line.rsplit(" ", 1)[1]) for event in events for line in folded(server, session, event=event, value="weight")})
+    same(server, session, copy)
 
 
 def test_csv(recorded):
@@ -180,3 +204,20 @@ def test_chunks_of_perflens(start):
     assert sorted(one["name"] for one in session["events"]) == metadata["event_types"]
     counters = {one["name"]: one for one in server.get("/api/counters", session=done["session"], by="total")["groups"][0]["counters"]}
     assert set(metadata["event_types"]) <= set(counters), sorted(counters)
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is not here")
+def test_speedscope_files_of_others(start):
+    server = start.server()
+    folder = CORPUS / "jlfwong+speedscope" / "sample" / "profiles" / "speedscope"
+    # Both versions say the same: a;b;c 1 + 1 + 3, a;b;d 4, a;b 5.
+    for name, scale, profiles in [("0.0.1/simple.speedscope.json", 1, 1), ("0.0.1/simple-no-pretty-print.speedscope.json", 1, 1),
+                                  ("0.1.2/simple-sampled.speedscope.json", 10**9, 1), ("0.6.0/two-sampled.speedscope.json", 10**9, 2)]:
+        done, _ = upload(server, (folder / name).read_bytes(), name)
+        assert done["state"] == "done", done
+        sums = collections.Counter()
+        for line in folded(server, done["session"], value="weight"):
+            sums[line.rsplit(" ", 1)[0].split(";", 1)[1]] += int(line.rsplit(" ", 1)[1])
+        assert sums == {"a;b": 5 * scale * profiles, "a;b;c": 5 * scale * profiles, "a;b;d": 4 * scale * profiles}, name
+    done, _ = upload(server, (folder / "invalid" / "out-of-order-events.json").read_bytes(), "out-of-order.json")
+    assert done["state"] == "failed" and "not the innermost" in done["problem"], done

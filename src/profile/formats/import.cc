@@ -6,6 +6,7 @@
 #include "profile/formats/collapsed_import.h"
 #include "profile/formats/perf_script_import.h"
 #include "profile/formats/pprof_import.h"
+#include "profile/formats/speedscope.h"
 
 namespace flamewire::profile {
 namespace {
@@ -15,6 +16,7 @@ constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 // From what is told by its first bytes to what only looks like it.
 constexpr std::array formats{
     ImportFormat{"pprof", "pprof profiles", &recognises_pprof, &import_pprof},
+    ImportFormat{"speedscope", "speedscope profiles", &recognises_speedscope, &import_speedscope},
     ImportFormat{"perf-script", "the text of perf script", &recognises_perf_script, &import_perf_script},
     ImportFormat{"collapsed", "folded stacks (\"outer;inner count\")", &CollapsedImport::recognises, &import_collapsed},
 };

@@ -9,6 +9,7 @@
 #include "profile/formats/csv.h"
 #include "profile/formats/json.h"
 #include "profile/formats/pprof.h"
+#include "profile/formats/speedscope.h"
 #include "profile/formats/svg.h"
 #include "profile/query.h"
 #include "server/http/session_view.h"
@@ -162,15 +163,18 @@ Answer export_flamegraph_answer(const Session& session, const Request& request) 
 }
 
 Answer export_session_answer(const Session& session, const Request& request) {
-    static constexpr std::array formats{"", "collapsed", "json", "csv", "pprof"};
+    static constexpr std::array formats{"", "collapsed", "json", "csv", "pprof", "speedscope"};
     const std::string_view format = request.parameter("format");
     if (std::ranges::find(formats, format) == formats.end())
-        return error_answer(400, "validation",
-                            fmt::format("format is collapsed, json, csv, pprof or html, not {:.40}", format));
+        return error_answer(
+            400, "validation",
+            fmt::format("format is collapsed, json, csv, pprof, speedscope or html, not {:.40}", format));
     const std::string_view value = request.parameter("value");
     if (!value.empty() && value != "samples" && value != "weight")
         return error_answer(400, "validation", fmt::format("value is samples or weight, not {:.40}", value));
-    const std::int64_t started_ns = session.info().started_ns;
+    const SessionInfo info = session.info();
+    const std::int64_t started_ns = info.started_ns;
+    const std::string& target = info.target;
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead&) {
         const std::string of_event = fmt::format("flamewire-{}-{}", session.id(), view.event_name);
         if (format.empty() || format == "collapsed")
@@ -184,6 +188,8 @@ Answer export_session_answer(const Session& session, const Request& request) {
         if (request.parameter("event").empty()) filter.event.reset();
         const std::string whole = fmt::format("flamewire-{}", session.id());
         if (format == "json") return download("application/json", profile::json(store, filter), whole + ".json");
+        if (format == "speedscope")
+            return download("application/json", profile::speedscope(store, filter, target), whole + ".speedscope.json");
         return written("application/octet-stream", profile::pprof(store, filter, {.started_ns = started_ns}),
                        whole + ".pb.gz");
     });
