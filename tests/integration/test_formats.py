@@ -221,3 +221,21 @@ def test_speedscope_files_of_others(start):
         assert sums == {"a;b": 5 * scale * profiles, "a;b;c": 5 * scale * profiles, "a;b;d": 4 * scale * profiles}, name
     done, _ = upload(server, (folder / "invalid" / "out-of-order-events.json").read_bytes(), "out-of-order.json")
     assert done["state"] == "failed" and "not the innermost" in done["problem"], done
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is not here")
+def test_traces_of_others(start):
+    server = start.server()
+    folder = CORPUS / "jlfwong+speedscope" / "sample" / "profiles" / "trace-event"
+    # alpha is open from 0 to 14 us and beta in it from 1 to 13; gamma takes 2 to 7, epsilon 7 to 11.
+    nested = {"alpha": 2000, "alpha;beta": 3000, "alpha;beta;gamma": 5000, "alpha;beta;epsilon": 4000}
+    for name in ("simple.json", "simple-partial.json", "simple-partial-trailing-comma.json", "simple-partial-whitespace.json"):
+        done, _ = upload(server, (folder / name).read_bytes(), name)
+        assert done["state"] == "done", done
+        sums = {line.rsplit(" ", 1)[0].removeprefix("[unknown];"): int(line.rsplit(" ", 1)[1]) for line in folded(server, done["session"], value="weight")}
+        assert sums == nested, (name, sums)
+    for name in ("simple-object.json", "simple-hermes.json"):
+        done, _ = upload(server, (folder / name).read_bytes(), name)
+        assert done["state"] == "done", done
+    done, _ = upload(server, (folder / "simple-with-samples.json").read_bytes(), "simple-with-samples.json")
+    assert done["state"] == "failed" and "no CPU profile and no events" in done["problem"], done

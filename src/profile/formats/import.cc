@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "profile/formats/chrome_import.h"
 #include "profile/formats/collapsed_import.h"
 #include "profile/formats/perf_script_import.h"
 #include "profile/formats/pprof_import.h"
@@ -17,6 +18,7 @@ constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 constexpr std::array formats{
     ImportFormat{"pprof", "pprof profiles", &recognises_pprof, &import_pprof},
     ImportFormat{"speedscope", "speedscope profiles", &recognises_speedscope, &import_speedscope},
+    ImportFormat{"chrome", "CPU profiles and traces of Chrome", &recognises_chrome, &import_chrome},
     ImportFormat{"perf-script", "the text of perf script", &recognises_perf_script, &import_perf_script},
     ImportFormat{"collapsed", "folded stacks (\"outer;inner count\")", &CollapsedImport::recognises, &import_collapsed},
 };
