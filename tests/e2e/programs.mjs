@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -24,10 +24,11 @@ export class Programs {
     this.running = [];
   }
 
+  // `program`: one of this build, or any by its whole path.
   start(program, ...args) {
-    const log = join(this.folder, `${program}-${this.running.length}.log`);
+    const log = join(this.folder, `${basename(program)}-${this.running.length}.log`);
     const output = openSync(log, 'w');
-    const child = spawn(join(bin, program), args.map(String), { cwd: root, stdio: ['ignore', output, output] });
+    const child = spawn(resolve(bin, program), args.map(String), { cwd: root, stdio: ['ignore', output, output] });
     closeSync(output);
     const ended = new Promise((resolve) => {
       child.on('exit', resolve);

@@ -170,7 +170,7 @@ test('a file of a range of time has that range, and says so of others', async ()
 test('on paper the view is whole and light, under a heading', async () => {
   const given = await browser.newContext({ colorScheme: 'dark', viewport: { width: 1440, height: 900 }, deviceScaleFactor: 1 });
   // As it was put on paper: asked before the page hears that it is over.
-  await given.addInitScript(() => addEventListener('afterprint', () => (window.printed = { text: document.body.innerText, rows: document.querySelectorAll('.function-row:not(.row-head)').length })));
+  await given.addInitScript(() => addEventListener('afterprint', () => (window.printed = { text: document.body.innerText, rows: document.querySelectorAll('.function-row:not(.row-head)').length, lines: document.querySelectorAll('.printed-source tbody tr').length })));
   const { page, context, problems } = await openPage(browser, `${server.url}#flame?session=${session.id}&start=0`, { context: given });
   await settled(page);
   await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
@@ -198,6 +198,15 @@ test('on paper the view is whole and light, under a heading', async () => {
   const { text, rows } = await printed.jsonValue();
   assert.match(text, /functions[\s\S]*Event: /);
   assert.equal(rows, Math.min(1000, functions.length));
+  // Of a source file all lines, not only those on the screen, with their weights.
+  const [{ file }] = (await api(`/api/source-files?session=${session.id}`)).files;
+  await page.evaluate((hash) => ((window.printed = null), (location.hash = hash)), `#source?session=${session.id}&file=${encodeURIComponent(file)}`);
+  await page.locator('.source-line').first().waitFor();
+  await page.pdf();
+  const source = await (await page.waitForFunction(() => window.printed)).jsonValue();
+  const written = (await api(`/api/source?session=${session.id}&file=${encodeURIComponent(file)}`)).lines;
+  assert.equal(source.lines, written.length);
+  assert.match(source.text, /source[\s\S]*\d\.\d %/);
   assert.deepEqual(problems, []);
   await context.close();
 });

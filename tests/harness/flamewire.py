@@ -35,6 +35,12 @@ def wait_until(condition, seconds=20.0, what="the condition"):
         time.sleep(0.05)
 
 
+def cpu_seconds(pid):
+    """User and system time of all threads of a process, ended ones too, in steps of a tick."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _nullable_to_null(node):
     """OpenAPI 3.0 says `nullable: true` where JSON Schema says type [.., null]."""
     if isinstance(node, dict):

@@ -1,19 +1,11 @@
 """Counters and health as the server answers them, live and replayed, against /proc and against each other. The harness checks each
 answer against docs/openapi.yaml; that the agent counts right is tested against perf stat elsewhere."""
-import os
 import time
 
 import pytest
-from flamewire import wait_until
+from flamewire import cpu_seconds, wait_until
 
-TICKS = os.sysconf("SC_CLK_TCK")
 PMU = ("cycles", "instructions", "branch-misses")
-
-
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
-        fields = stat.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import { defaultView, formatHash, parseHash } from '../src/store/url';
 import { counterRate, counterValue, derivedText, level, shareCounted, sparkPath, statusWord } from '../src/text/counters';
 import { fetchText } from '../src/text/fetch';
 import { axisTime, bytes, count, duration, percent, short, splitPath, ticks, weight } from '../src/text/format';
-import { hotLines, nextHot } from '../src/text/heat';
+import { hotLines, linesOnPaper, nextHot } from '../src/text/heat';
 import { sumLosses } from '../src/text/loss';
 import { byState, uploadId } from '../src/text/modules';
 import { Rate } from '../src/text/rate';
@@ -189,4 +189,14 @@ test('uploads are named after what is sent, and states are counted worst first',
     { state: 'mismatch', count: 1, share: 0.1 },
     { state: 'debug_info', count: 2, share: 0.9 },
   ]);
+});
+
+test('a long file on paper is as many lines around the hottest, and a short one is whole', () => {
+  const file = (length: number) => Array.from({ length }, (_, i) => ({ line: i + 1 }));
+  const ends = (lines: readonly { line: number }[]) => [lines[0]!.line, lines.at(-1)!.line];
+  assert.deepEqual(ends(linesOnPaper(file(10), 5, 10)), [1, 10]);
+  assert.deepEqual(ends(linesOnPaper(file(100), 50, 10)), [45, 54]);
+  assert.deepEqual(ends(linesOnPaper(file(100), 3, 10)), [1, 10]);
+  assert.deepEqual(ends(linesOnPaper(file(100), 100, 10)), [91, 100]);
+  assert.deepEqual(ends(linesOnPaper(file(100), 0, 10)), [1, 10]);
 });

@@ -287,7 +287,7 @@ Result<bool> check_unwind_here(std::string_view mode, const Capabilities& capabi
 Result<EventChoice> choose_events(std::vector<EventSpec> wanted, std::uint32_t frequency_hz, std::uint64_t period,
                                   bool kernel, const Capabilities& capabilities, const Kernel& calls) {
     if (!capabilities.perf_events)
-        return std::unexpected(open_error({capabilities.open_errno, "dummy", 0, capabilities.paranoid}));
+        return std::unexpected(open_error({capabilities.open_errno, {}, 0, capabilities.paranoid}));
     if (!capabilities.clockid)
         return fail(ErrorCode::unsupported,
                     "this kernel cannot stamp samples with the monotonic clock (it needs Linux 4.1)");

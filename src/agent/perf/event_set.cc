@@ -168,9 +168,9 @@ Result<bool> ThreadEventSet::open_found(const Found& found) {
     if (opened == Opened::thread_gone) return true;
     if (whole_sets_ == 0) {
         const std::uint32_t pid = targets_.size() == 1 ? targets_.front().target.pid : found.tid;
-        return std::unexpected(
-            open_error({open_failure_, options_.choice.events.empty() ? "dummy" : options_.choice.events.front().name,
-                        pid, capabilities_.paranoid}));
+        return std::unexpected(open_error(
+            {open_failure_, options_.choice.events.empty() ? std::string_view() : options_.choice.events.front().name,
+             pid, capabilities_.paranoid}));
     }
     ++skipped_threads_;
     return true;

@@ -25,7 +25,7 @@ int try_open(perf_event_attr attr, pid_t pid, const Kernel& calls) {
 Finding other_users(const Capabilities& capabilities, const Kernel& calls) {
     const int error = try_open(owner_attr(0, capabilities), 1, calls);
     if (error == 0) return works("other-users", "Processes of every user can be profiled");
-    return fails("other-users", explain_open_failure({error, "dummy", 1, capabilities.paranoid}));
+    return fails("other-users", explain_open_failure({error, {}, 1, capabilities.paranoid}));
 }
 
 Finding tracepoints(const Capabilities& capabilities, const Sysfs& sysfs, const Kernel& calls) {
@@ -69,7 +69,7 @@ std::vector<Finding> find_out(const Capabilities& capabilities, std::span<const 
     std::vector<Finding> found;
     if (!capabilities.perf_events) {
         found.push_back(
-            fails("perf-events", explain_open_failure({capabilities.open_errno, "dummy", 0, capabilities.paranoid})));
+            fails("perf-events", explain_open_failure({capabilities.open_errno, {}, 0, capabilities.paranoid})));
         return found;
     }
     found.push_back(works("perf-events", "Own processes can be profiled"));

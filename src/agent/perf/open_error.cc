@@ -13,6 +13,10 @@ constexpr std::string_view remedy_capabilities = "setcap cap_perfmon,cap_sys_ptr
 // ENOTSUPP of the kernel, which is none of user space's: drivers of PMUs have returned it.
 constexpr int kernel_enotsupp = 524;
 
+std::string name_of(const OpenFailure& failure) {
+    return failure.event.empty() ? "perf events" : fmt::format("event {}", failure.event);
+}
+
 Explanation explain_refused(const OpenFailure& failure) {
     if (failure.pid != 0)
         return {ErrorCode::permission,
@@ -24,18 +28,17 @@ Explanation explain_refused(const OpenFailure& failure) {
             ErrorCode::permission,
             fmt::format("kernel.perf_event_paranoid is {}: ordinary users may not use perf events", failure.paranoid),
             std::string(remedy_paranoid)};
-    return {
-        ErrorCode::permission,
-        fmt::format("the kernel refuses event {} to this user (kernel.perf_event_paranoid is {}); in a container the "
-                    "seccomp profile may be the reason",
-                    failure.event, failure.paranoid),
-        fmt::format("{}, or {}; in a container add the capability PERFMON", remedy_paranoid, remedy_capabilities)};
+    return {ErrorCode::permission,
+            fmt::format("the kernel refuses {} to this user (kernel.perf_event_paranoid is {}); in a container the "
+                        "seccomp profile may be the reason",
+                        name_of(failure), failure.paranoid),
+            fmt::format("{}, or {}; in a container add the capability PERFMON", remedy_paranoid, remedy_capabilities)};
 }
 
 }  // namespace
 
 Explanation explain_open_failure(const OpenFailure& failure) {
-    const std::string_view event = failure.event;
+    const std::string event = name_of(failure);
     switch (failure.error) {
         case EACCES:
         case EPERM:
@@ -44,7 +47,7 @@ Explanation explain_open_failure(const OpenFailure& failure) {
             return {ErrorCode::not_found, fmt::format("process {} has exited", failure.pid), {}};
         case ENOENT:
         case ENODEV:
-            return {ErrorCode::unsupported, fmt::format("this CPU or kernel has no event {}", event), {}};
+            return {ErrorCode::unsupported, fmt::format("this CPU or kernel has no {}", event), {}};
         case ENOSYS:
             return {
                 ErrorCode::unsupported,
@@ -53,13 +56,11 @@ Explanation explain_open_failure(const OpenFailure& failure) {
         case EOPNOTSUPP:
         case kernel_enotsupp:
             return {ErrorCode::unsupported,
-                    fmt::format(
-                        "event {} cannot be sampled here: its counter has no overflow interrupt, or not in this mode",
-                        event),
+                    fmt::format("{} cannot be sampled here: its counter has no overflow interrupt, or not in this mode",
+                                event),
                     {}};
         case EBUSY:
-            return {ErrorCode::busy,
-                    fmt::format("the counters for event {} are taken by another user of the PMU", event),
+            return {ErrorCode::busy, fmt::format("the counters for {} are taken by another user of the PMU", event),
                     "sysctl -w kernel.nmi_watchdog=0"};
         case EMFILE:
             return {ErrorCode::busy, "the limit of open files is too low for this many threads and CPUs",
@@ -67,18 +68,17 @@ Explanation explain_open_failure(const OpenFailure& failure) {
         case ENFILE:
             return {ErrorCode::busy, "the system has no file handles left", "sysctl -w fs.file-max=1000000"};
         case ENOMEM:
-            return {ErrorCode::busy, fmt::format("the kernel has no memory for event {}", event), {}};
+            return {ErrorCode::busy, fmt::format("the kernel has no memory for {}", event), {}};
         case ENOSPC:
-            return {ErrorCode::busy, fmt::format("the CPU has no free slot for event {}", event), {}};
+            return {ErrorCode::busy, fmt::format("the CPU has no free slot for {}", event), {}};
         case EOVERFLOW:
             return {ErrorCode::busy, "kernel.perf_event_max_stack was lowered while it was read", "try again"};
         case E2BIG:
         case EINVAL:
-            return {ErrorCode::unsupported,
-                    fmt::format("this kernel does not accept event {} with these settings", event),
-                    {}};
+            return {
+                ErrorCode::unsupported, fmt::format("this kernel does not accept {} with these settings", event), {}};
         default:
-            return {ErrorCode::io, fmt::format("opening event {} failed: {}", event, std::strerror(failure.error)), {}};
+            return {ErrorCode::io, fmt::format("opening {} failed: {}", event, std::strerror(failure.error)), {}};
     }
 }
 

@@ -13,7 +13,7 @@ inline constexpr std::string_view remedy_paranoid = "sysctl -w kernel.perf_event
 
 struct OpenFailure {
     int error = 0;           // errno
-    std::string_view event;  // its name
+    std::string_view event;  // its name; "": whichever
     std::uint32_t pid = 0;   // the target; 0: our own thread
     int paranoid = 0;
 };

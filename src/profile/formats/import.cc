@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <array>
 
+#include "profile/formats/chrome_import.h"
 #include "profile/formats/collapsed_import.h"
 #include "profile/formats/perf_data/perf_data_import.h"
+#include "profile/formats/perf_script_import.h"
+#include "profile/formats/pprof_import.h"
+#include "profile/formats/speedscope.h"
 
 namespace flamewire::profile {
 namespace {
@@ -12,6 +16,10 @@ namespace {
 // From what is told by its first bytes to what only looks like it.
 constexpr std::array formats{
     ImportFormat{"perf.data", "perf.data files", &perf_data::recognises, &perf_data::import_perf_data},
+    ImportFormat{"pprof", "pprof profiles", &recognises_pprof, &import_pprof},
+    ImportFormat{"speedscope", "speedscope profiles", &recognises_speedscope, &import_speedscope},
+    ImportFormat{"chrome", "CPU profiles and traces of Chrome", &recognises_chrome, &import_chrome},
+    ImportFormat{"perf-script", "the text of perf script", &recognises_perf_script, &import_perf_script},
     ImportFormat{"collapsed", "folded stacks (\"outer;inner count\")", &CollapsedImport::recognises, &import_collapsed},
 };
 

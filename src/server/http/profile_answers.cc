@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "profile/formats/collapsed.h"
+#include "profile/formats/csv.h"
 #include "profile/formats/json.h"
+#include "profile/formats/pprof.h"
+#include "profile/formats/speedscope.h"
 #include "profile/formats/svg.h"
 #include "profile/query.h"
 #include "server/http/session_view.h"
@@ -34,6 +38,10 @@ profile::Weight view_total(const profile::Store& store, const View& view) {
     profile::Weight total;
     for (const profile::Weight& slice : profile::histogram(store, view.filter, 1)) total += slice;
     return total;
+}
+
+Answer written(std::string content_type, Result<std::string> body, std::string_view file_name) {
+    return body ? download(std::move(content_type), *std::move(body), file_name) : error_answer(body.error());
 }
 
 }  // namespace
@@ -155,23 +163,35 @@ Answer export_flamegraph_answer(const Session& session, const Request& request) 
 }
 
 Answer export_session_answer(const Session& session, const Request& request) {
+    static constexpr std::array formats{"", "collapsed", "json", "csv", "pprof", "speedscope"};
     const std::string_view format = request.parameter("format");
-    const bool collapsed = format.empty() || format == "collapsed";
-    if (!collapsed && format != "json")
-        return error_answer(400, "validation", fmt::format("format is collapsed, json or html, not {:.40}", format));
+    if (std::ranges::find(formats, format) == formats.end())
+        return error_answer(
+            400, "validation",
+            fmt::format("format is collapsed, json, csv, pprof, speedscope or html, not {:.40}", format));
     const std::string_view value = request.parameter("value");
     if (!value.empty() && value != "samples" && value != "weight")
         return error_answer(400, "validation", fmt::format("value is samples or weight, not {:.40}", value));
+    const SessionInfo info = session.info();
+    const std::int64_t started_ns = info.started_ns;
+    const std::string& target = info.target;
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead&) {
-        if (collapsed)
+        const std::string of_event = fmt::format("flamewire-{}-{}", session.id(), view.event_name);
+        if (format.empty() || format == "collapsed")
             return download("text/plain; charset=utf-8",
                             profile::collapsed(store, view.filter, {.weights = value == "weight"}),
-                            fmt::format("flamewire-{}-{}.collapsed", session.id(), view.event_name));
+                            of_event + ".collapsed");
+        if (format == "csv")
+            return download("text/csv; charset=utf-8", profile::csv(store, view.filter), of_event + ".csv");
         // A whole session unless one event is asked for.
         profile::Filter filter = view.filter;
         if (request.parameter("event").empty()) filter.event.reset();
-        return download("application/json", profile::json(store, filter),
-                        fmt::format("flamewire-{}.json", session.id()));
+        const std::string whole = fmt::format("flamewire-{}", session.id());
+        if (format == "json") return download("application/json", profile::json(store, filter), whole + ".json");
+        if (format == "speedscope")
+            return download("application/json", profile::speedscope(store, filter, target), whole + ".speedscope.json");
+        return written("application/octet-stream", profile::pprof(store, filter, {.started_ns = started_ns}),
+                       whole + ".pb.gz");
     });
 }
 

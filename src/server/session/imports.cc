@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "profile/formats/import.h"
+#include "server/session/unpack.h"
 #include "symbol/locate.h"
 #include "wire/session_file.h"
 
@@ -34,6 +35,8 @@ public:
         if (!S_ISREG(status.st_mode)) return fail(ErrorCode::invalid, path + " is not a regular file");
         return FileSource(path, std::move(fd), static_cast<std::uint64_t>(status.st_size));
     }
+    FileSource(std::string path, UniqueFd fd, std::uint64_t size)
+        : path_(std::move(path)), fd_(std::move(fd)), size_(size) {}
     [[nodiscard]] std::uint64_t size() const override { return size_; }
     Result<std::size_t> read_at(std::uint64_t offset, std::span<char> into) override {
         std::size_t done = 0;
@@ -49,8 +52,6 @@ public:
     }
 
 private:
-    FileSource(std::string path, UniqueFd fd, std::uint64_t size)
-        : path_(std::move(path)), fd_(std::move(fd)), size_(size) {}
     std::string path_;
     UniqueFd fd_;
     std::uint64_t size_;
@@ -95,7 +96,9 @@ public:
         return symbol::locate(module, config_).code_file;
     }
     void progress(std::uint64_t read_bytes) override { progress_(read_bytes); }
-    Result<bool> finish() {
+    Result<bool> finish(bool truncated) {
+        if (builder_ && truncated)
+            builder_->note("import-truncated", "The compressed file ends too early: what stands before is shown.");
         if (builder_) TRY(builder_->finish("imported"));
         TRY(session_.sync());
         return true;
@@ -123,8 +126,10 @@ Error nothing_that_can_be_imported(const std::string& name) {
     std::string known;
     for (const profile::ImportFormat& format : profile::import_formats()) known += fmt::format(", {}", format.title);
     return {.code = ErrorCode::invalid,
-            .message = fmt::format(
-                "{} is of no format that can be imported: sessions of flamewire-agent --output{} can", name, known)};
+            .message = fmt::format("{} is of no format that can be imported: sessions of flamewire-agent --output{} "
+                                   "can, all but the first also "
+                                   "compressed by gzip or zstd",
+                                   name, known)};
 }
 
 }  // namespace
@@ -169,7 +174,18 @@ void Imports::run(std::uint64_t number, const std::string& path, const std::stri
 Result<std::string> Imports::import_file(std::uint64_t number, const std::string& path, const std::string& name) {
     FileSource source = TRY(FileSource::open(path));
     progress(number, 0, source.size());
-    const std::string beginning = TRY(beginning_of(source));
+    std::string beginning = TRY(beginning_of(source));
+    bool truncated = false;
+    if (is_compressed(beginning)) {
+        Unpacked unpacked = TRY(
+            unpack(source, catalog_.data_dir(), [&](std::uint64_t read) { progress(number, read, source.size()); }));
+        truncated = unpacked.truncated;
+        source = FileSource(path, std::move(unpacked.fd), unpacked.size);
+        beginning = TRY(beginning_of(source));
+        if (beginning.starts_with(wire::session_magic))
+            return fail(ErrorCode::invalid,
+                        name + " is a compressed session: unpack it (gzip -d, zstd -d) and import that");
+    }
     if (beginning.empty()) return fail(ErrorCode::invalid, name + " is empty");
     if (beginning.starts_with(wire::session_magic)) return catalog_.adopt(path, name);
     const profile::ImportFormat* format = profile::recognise_import(beginning);
@@ -182,7 +198,7 @@ Result<std::string> Imports::import_file(std::uint64_t number, const std::string
     SessionJob job(source, name, *session, recording, config,
                    [&](std::uint64_t read) { progress(number, read, source.size()); });
     Result<bool> done = format->import(job);
-    if (done) done = job.finish();
+    if (done) done = job.finish(truncated);
     if (!done) {
         (void)catalog_.remove(session->id());
         return std::unexpected(done.error());

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import flamewire
-from flamewire import Tree, share_of, wait_until
+from flamewire import Tree, cpu_seconds, share_of, wait_until
 
 PERF = "perf"
 
@@ -84,13 +84,18 @@ def plain(name):
 def test_like_perf(start, tmp_path, unwind, call_graph):
     """The same process at the same time: totals within 3 %, the 20 hottest functions within 2 points of `perf record`. The
     frame-pointer chain breaks in libm, which has none, for both alike; what is found by default is perf's by tables."""
-    program = start.workload("demo", 40)
+    program = start.workload("demo", 600)
     time.sleep(0.5)
     server = start.server("--no-inline")
-    data = tmp_path / "perf.data"
+    data, enough = tmp_path / "perf.data", tmp_path / "enough"
+    os.mkfifo(enough)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999, "--events", "cpu-clock", "--unwind", unwind)
     wait_until(lambda: server.sessions(), 20, "a session")
-    perf = start.process("perf", [PERF, "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "999", "--call-graph", call_graph, "-p", program.pid, "-o", data, "--", "sleep", "10"])
+    perf = start.process("perf", [PERF, "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "999", "--call-graph", call_graph, "-p", program.pid, "-o", data, "--", "cat", enough])
+    # So many samples that chance makes no two points of a share, however little of the CPUs is ours.
+    before = cpu_seconds(program.pid)
+    wait_until(lambda: cpu_seconds(program.pid) > before + 16, 120, "16 s of CPU time")
+    enough.write_bytes(b"")  # perf stops with its command
     assert perf.wait(60) == 0, perf.err
     time.sleep(1)
     samples, expected, first, last = perf_profile(data)
@@ -121,18 +126,11 @@ def test_no_sample_twice_while_threads_are_born(start):
     server = start.server()
     program = start.workload("threads", "loop", 8)
     time.sleep(0.3)
-    ticks = os.sysconf("SC_CLK_TCK")
-
-    def cpu_seconds():
-        with open(f"/proc/{program.pid}/stat", encoding="ascii") as stat:
-            fields = stat.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / ticks
-
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999, "--events", "cpu-clock")
     wait_until(lambda: server.sessions(), 20, "a session")
-    before_cpu, before_time = cpu_seconds(), time.monotonic_ns()
+    before_cpu, before_time = cpu_seconds(program.pid), time.monotonic_ns()
     time.sleep(5)
-    after_cpu, after_time = cpu_seconds(), time.monotonic_ns()
+    after_cpu, after_time = cpu_seconds(program.pid), time.monotonic_ns()
     program.wait()
     wait_until(lambda: server.only_session()["state"] == "ended", 10, "the end of the session")
     session = server.only_session()

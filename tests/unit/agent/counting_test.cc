@@ -84,6 +84,10 @@ std::uint64_t total(const Recorder& recorder, std::string_view name) {
     return 0;
 }
 
+// CPU time of one thread against the clock. The agent looks at the clock and reads the counters one after the other, and
+// may have to wait for the CPU between the two.
+bool within(std::uint64_t cpu_ns, std::uint64_t elapsed_ns) { return cpu_ns <= elapsed_ns + 50'000'000; }
+
 }  // namespace
 
 TEST_CASE("counting without sampling: intervals follow each other and add up to the totals") {
@@ -115,7 +119,7 @@ TEST_CASE("counting without sampling: intervals follow each other and add up to 
     CHECK(totals.sums[0].value == sum_of(readings, "task-clock"));
     CHECK(totals.sums[1].value == sum_of(readings, "page-faults"));
     // It burned all the time that it got; this machine may have other work, but never more than this.
-    CHECK(totals.sums[0].value <= elapsed);
+    CHECK(within(totals.sums[0].value, elapsed));
     CHECK(totals.sums[0].running_ns == totals.sums[0].enabled_ns);
 }
 
@@ -124,14 +128,14 @@ TEST_CASE("counters beside samples, and a pause that neither sees") {
     Burner burner;
     MemorySink sink;
     const auto recorder = record(plan_for(burner.pid()), sink);
-    CHECK(soon([&] { return recorder->accounting().rows_samples > 50; }));
+    CHECK(soon([&] { return recorder->accounting().rows_samples > 100; }));
     REQUIRE(recorder->pause().has_value());
     ::usleep(150'000);  // what was counted until then goes out with the next batches
     const std::uint64_t paused = total(*recorder, "task-clock");
     ::usleep(700'000);
     CHECK(total(*recorder, "task-clock") == paused);
     REQUIRE(recorder->resume().has_value());
-    CHECK(soon([&] { return total(*recorder, "task-clock") > paused + 100'000'000; }));
+    CHECK(soon([&] { return total(*recorder, "task-clock") > paused + 1'000'000'000; }));
     recorder->stop("stopped", 0);
     const std::vector<Reading> readings = readings_of(sink);
     int gaps = 0;
@@ -189,8 +193,7 @@ TEST_CASE("by thread and by CPU on demand, beside the totals") {
                 CHECK(told.tid == (scope == Scope::thread ? burner.pid() : 0));
                 CHECK(told.value.cpu_plus_1 == (scope == Scope::cpu ? 1 : 0));
             }
-        const double elapsed = static_cast<double>(detail.back().end_ns - detail.front().start_ns);
-        CHECK(static_cast<double>(sum_of(detail, "task-clock")) <= elapsed * 1.01);
+        CHECK(within(sum_of(detail, "task-clock"), detail.back().end_ns - detail.front().start_ns));
         CHECK(sum_of(detail, "task-clock") >= 500'000'000);
     }
 }

@@ -186,10 +186,12 @@ export const api = {
   stop: (agent: string) => send<{ stopped: boolean; reason?: string; session?: string }>('POST', `/api/stop${query({ agent })}`),
 };
 
+export type SessionFormat = 'collapsed' | 'json' | 'pprof' | 'speedscope';
+
 // Addresses that the browser downloads by itself.
 export const download = {
   svg: (v: ViewParams) => `/api/export/flamegraph${query(view(v))}`,
-  session: (id: string, format: 'collapsed' | 'json', v: ViewParams = {}) =>
+  session: (id: string, format: SessionFormat, v: ViewParams = {}) =>
     `/api/export/session/${encodeURIComponent(id)}${query({ ...view({ ...v, session: undefined }), format })}`,
   // `page`: the state of the page as its address has it.
   page: (id: string, v: ViewParams = {}, page = '') =>

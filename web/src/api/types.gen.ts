@@ -575,7 +575,7 @@ export interface paths {
             };
         };
         put?: never;
-        /** Makes a session of an uploaded file: of folded stacks, of perf record, or of a recording by flamewire-agent --output. Which it is, its content tells. The upload is removed at the end */
+        /** Makes a session of an uploaded file: of another profiler, or of a recording by flamewire-agent --output. Formats: docs/profile.md. Which it is, its content tells. The upload is removed at the end */
         post: {
             parameters: {
                 query?: never;
@@ -1317,11 +1317,11 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** The session as collapsed stacks (of one event), JSON, or the page as one HTML file with the answers of the view in it, as a download */
+        /** The session as a download: collapsed stacks or the table of functions as CSV (of one event), JSON, a profile for pprof or speedscope, or the page as one HTML file with the answers of the view in it */
         get: {
             parameters: {
                 query?: {
-                    format?: "collapsed" | "json" | "html";
+                    format?: "collapsed" | "json" | "csv" | "pprof" | "speedscope" | "html";
                     /** @description of html: the state of the page that the file begins with, as its address has it behind the # */
                     page?: string;
                     /** @description the number behind a collapsed stack */
@@ -1353,6 +1353,8 @@ export interface paths {
                     content: {
                         "text/plain": string;
                         "application/json": Record<string, never>;
+                        "text/csv": string;
+                        "application/octet-stream": string;
                         "text/html": string;
                     };
                 };

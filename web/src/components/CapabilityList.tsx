@@ -38,7 +38,9 @@ export function CapabilityList({ agent, pid, comm }: { agent: string; pid: numbe
   }, [agent, pid]);
   const check = pidCheck.value;
   const lines: FindingLine[] = [];
-  if (check && check.pid === pid)
+  // Where nothing can be profiled, the reason is not this process.
+  const nothing = known.findings.some((finding) => finding.code === 'perf-events' && !finding.works);
+  if (check && check.pid === pid && !(nothing && !check.permitted && check.problem))
     lines.push({ works: check.permitted, text: check.permitted ? `Process ${pid} (${comm}) can be profiled` : (check.problem ?? `process ${pid} is gone: choose another one`), remedy: '', names: [] });
   lines.push(...findingLines(known.findings));
   if (known.events.length > 0) lines.push({ works: true, text: `Events: ${known.events.join(', ')}`, remedy: '', names: [] });

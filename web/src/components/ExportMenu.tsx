@@ -7,6 +7,7 @@ import { currentId, filter } from '../store/session';
 import { copy, toast } from '../store/ui';
 import { formatHash } from '../store/url';
 import { view } from '../store/view';
+import { otherTools } from '../text/formats';
 import { Icon } from './Icon';
 import { Popover } from './Popover';
 
@@ -72,6 +73,14 @@ export function ExportMenu({ table }: Props) {
                     <span class="faint">this event</span>
                   </a>
                 </li>
+                {otherTools.map(([format, name, what]) => (
+                  <li key={format}>
+                    <a href={download.session(currentId.value, format, filter.value)} download onClick={close}>
+                      <span>{name}</span>
+                      <span class="faint">{what}</span>
+                    </a>
+                  </li>
+                ))}
                 <li>
                   <a href={download.page(currentId.value, filter.value, state())} download onClick={close}>
                     <span>Page</span>

@@ -12,6 +12,7 @@ import { ProcessTable } from './ProcessTable';
 export function ProcessDialog({ agent }: { agent: string }) {
   const draft = useSignal<RecordingDraft>(usualDraft);
   const busy = useSignal(false);
+  const problem = useSignal(''); // what kept it from starting
   const edit = (patch: Partial<RecordingDraft>) => (draft.value = { ...draft.value, ...patch });
 
   const machine = agents.value.find((entry) => entry.id === agent);
@@ -22,9 +23,9 @@ export function ProcessDialog({ agent }: { agent: string }) {
   const start = async () => {
     if (!valid || busy.value || running) return;
     busy.value = true;
-    const done = await startProfiling(agent, draft.value);
+    problem.value = await startProfiling(agent, draft.value);
     busy.value = false;
-    if (done) closeDialog();
+    if (!problem.value) closeDialog();
   };
 
   return (
@@ -78,6 +79,11 @@ export function ProcessDialog({ agent }: { agent: string }) {
         </>
       }
     >
+      {problem.value && (
+        <p class="note note-error" role="alert">
+          {`It does not start: ${problem.value}`}
+        </p>
+      )}
       <ProcessTable agent={agent} pid={pid} onChoose={(process) => edit({ pid: process.pid, comm: process.comm })} onStart={() => void start()}>
         {connectedAgents.value.length > 1 && (
           <label class="select">

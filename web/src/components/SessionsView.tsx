@@ -5,6 +5,7 @@ import { currentId, foundSessions, sessionList, sessionSearch } from '../store/s
 import { dialog } from '../store/ui';
 import { openSession } from '../store/view';
 import { bytes, clock, count, duration, percent } from '../text/format';
+import { otherTools } from '../text/formats';
 import { Button } from './Button';
 import { Icon } from './Icon';
 import { ImportButton } from './ImportFile';
@@ -33,6 +34,13 @@ function Exports({ session }: { session: Session }) {
               Whole session <span class="faint">JSON</span>
             </a>
           </li>
+          {otherTools.map(([format, name, what]) => (
+            <li key={format}>
+              <a href={download.session(session.id, format)} download>
+                {name} <span class="faint">{what}</span>
+              </a>
+            </li>
+          ))}
           <li>
             <a href={download.page(session.id)} download>
               Page without a server <span class="faint">HTML</span>

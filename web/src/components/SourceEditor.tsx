@@ -5,9 +5,11 @@ import type { Source } from '../api/types';
 import type { Editor } from '../code/editor';
 import { nextHot } from '../text/heat';
 import { chooseLine, hot, linkedLines, openInlined } from '../store/code';
+import { printing } from '../store/printing';
 import { source, sourceLine } from '../store/source';
 import { view } from '../store/view';
 import { Message } from './Message';
+import { PrintedSource } from './PrintedSource';
 
 const openLines = signal<ReadonlySet<number>>(new Set());
 const loaded = signal<typeof import('../code/editor') | null>(null);
@@ -70,6 +72,7 @@ export function SourceEditor({ data }: { data: Source }) {
       <div class="source-editor" ref={parent}>
         {!modules && <Message title="Loading the source" busy />}
       </div>
+      {printing.value && <PrintedSource data={data} />}
     </>
   );
 }

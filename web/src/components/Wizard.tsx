@@ -5,7 +5,7 @@ import { loadConfig } from '../store/configDraft';
 import { agents, connectedAgents, status } from '../store/live';
 import { capabilitiesFor } from '../store/probe';
 import { closeDialog } from '../store/ui';
-import { back, blocker, chooseAgent, editWizard, finish, goTo, isConnected, next, wizard } from '../store/wizard';
+import { back, blocker, chooseAgent, editWizard, finish, goTo, isConnected, next, startProblem, wizard } from '../store/wizard';
 import { isLoopback } from '../text/address';
 import { isValid } from '../text/recording';
 import { reachable, steps, stepTitles, type Step } from '../text/wizard';
@@ -94,6 +94,11 @@ function Summary() {
           </div>
         ))}
       </dl>
+      {startProblem.value && (
+        <p class="note note-error" role="alert">
+          {`It does not start: ${startProblem.value}`}
+        </p>
+      )}
       <p class="faint">Rate, events, stacks and process can be changed while it records, without losing the session: Change in the header.</p>
     </div>
   );

@@ -9,11 +9,13 @@ import { type RecordingDraft, startArgs } from '../text/recording';
 import { toast } from './ui';
 import { setView, view } from './view';
 
+const words = (error: unknown) => (error instanceof ApiError ? error.message : String(error));
+
 async function attempt<T>(what: string, work: () => Promise<T>): Promise<T | null> {
   try {
     return await work();
   } catch (error) {
-    toast(`${what}: ${error instanceof ApiError ? error.message : String(error)}`, 'error');
+    toast(`${what}: ${words(error)}`, 'error');
     return null;
   }
 }
@@ -34,15 +36,19 @@ export async function listProcesses(agent: string): Promise<ProcessInfo[]> {
   return processes(await command(agent, 'list_processes'));
 }
 
-export async function startProfiling(agent: string, draft: RecordingDraft): Promise<boolean> {
-  const reply = await attempt('Cannot start', () => command(agent, 'start', startArgs(draft)));
-  if (!reply) return false;
+// What keeps it from starting; '' when it began.
+export async function startProfiling(agent: string, draft: RecordingDraft): Promise<string> {
+  try {
+    await command(agent, 'start', startArgs(draft));
+  } catch (error) {
+    return words(error);
+  }
   // Show what was asked for, as soon as the server knows its session.
   followAgent(agent);
   setView({ tab: 'flame', session: '', event: '', pids: [], tids: [], start: null, end: null, axis: null, zoom: [], file: '', line: 0 });
   sessionListVersion.value += 1;
   void refreshOverview();
-  return true;
+  return '';
 }
 
 // As the agent records now, or would.

@@ -15,6 +15,9 @@ const remembered = parseRemembered(localStorage.getItem(STORAGE));
 export const wizard = signal<WizardState>({ ...freshWizard, draft: remembered.draft });
 const remember = () => localStorage.setItem(STORAGE, formatRemembered({ seen: true, draft: wizard.value.draft }));
 
+// What kept the last start from beginning, while its step is shown.
+export const startProblem = signal('');
+
 export const isConnected = () => connectedAgents.value.some((agent) => agent.id === wizard.value.agent);
 export const blocker = () => missing(wizard.value, isConnected());
 
@@ -28,6 +31,7 @@ export function chooseAgent(agent: string): void {
 }
 
 export function goTo(step: Step): void {
+  startProblem.value = '';
   if (reachable(step, wizard.value, isConnected())) wizard.value = { ...wizard.value, step };
 }
 
@@ -40,8 +44,8 @@ export const back = () => goTo(before(wizard.value.step));
 
 export async function finish(): Promise<boolean> {
   if (blocker()) return false;
-  const done = await startProfiling(wizard.value.agent, wizard.value.draft);
-  if (!done) return false;
+  startProblem.value = await startProfiling(wizard.value.agent, wizard.value.draft);
+  if (startProblem.value) return false;
   remember();
   wizard.value = { ...wizard.value, step: 'connect', draft: { ...wizard.value.draft, pid: 0, comm: '' } };
   closeDialog();

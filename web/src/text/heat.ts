@@ -21,3 +21,11 @@ export function nextHot(lines: readonly number[], from: number, direction: 1 | -
 export function heatOf(share: number): number {
   return share >= 20 ? 5 : share >= 8 ? 4 : share >= 3 ? 3 : share >= 1 ? 2 : share > 0 ? 1 : 0;
 }
+
+// What goes on paper: the whole file, or as many lines around the hottest one.
+export function linesOnPaper<Line extends { line: number }>(lines: readonly Line[], hottest: number, most = 1000): readonly Line[] {
+  if (lines.length <= most) return lines;
+  const at = Math.max(0, lines.findIndex((line) => line.line === hottest));
+  const first = Math.min(Math.max(0, at - Math.floor(most / 2)), lines.length - most);
+  return lines.slice(first, first + most);
+}

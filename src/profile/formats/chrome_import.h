@@ -1,0 +1,16 @@
+// Reads what Chrome, Node.js and V8 write: CPU profiles (.cpuprofile, one object with nodes and samples) and traces
+// (trace event format: an array of events, or an object with traceEvents), with the CPU profiles that are in traces.
+#pragma once
+
+#include <string_view>
+
+#include "base/result.h"
+#include "profile/formats/import.h"
+
+namespace flamewire::profile {
+
+bool recognises_chrome(std::string_view beginning);
+// A trace may lack its end: tools append to one until they are stopped.
+Result<bool> import_chrome(ImportJob& job);
+
+}  // namespace flamewire::profile

@@ -1,0 +1,52 @@
+#include "profile/formats/csv.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "profile/formats/json.h"
+#include "profile/formats/text.h"
+#include "profile/query.h"
+
+namespace flamewire::profile {
+namespace {
+
+void append_field(std::string& out, std::string_view text) {
+    const std::string valid = valid_utf8(text);
+    if (valid.find_first_of(",\"\r\n") == std::string::npos) {
+        out += valid;
+        return;
+    }
+    out += '"';
+    for (const char c : valid) {
+        if (c == '"') out += '"';
+        out += c;
+    }
+    out += '"';
+}
+
+}  // namespace
+
+std::string csv(const Store& store, const Filter& filter) {
+    std::string out = "function,module,kind,file,line,self samples,self weight,total samples,total weight,unit\r\n";
+    const std::string unit =
+        filter.event && *filter.event < store.events().size() ? store.events()[*filter.event].unit : std::string();
+    for (const FunctionRow& row : functions(store, filter)) {
+        append_field(out, store.string(row.function.name));
+        out += ',';
+        append_field(out, store.string(row.function.module));
+        out += ',';
+        out += kind_name(row.function.kind);
+        out += ',';
+        append_field(out, store.string(row.function.file));
+        out += ',';
+        if (row.function.line != 0) fmt::format_to(std::back_inserter(out), "{}", row.function.line);
+        fmt::format_to(std::back_inserter(out), ",{},{},{},{},", row.self.samples, row.self.weight, row.total.samples,
+                       row.total.weight);
+        append_field(out, unit);
+        out += "\r\n";
+    }
+    return out;
+}
+
+}  // namespace flamewire::profile

@@ -1,0 +1,14 @@
+// The table of functions as comma-separated values, for spreadsheets: one header line, then the heaviest first.
+#pragma once
+
+#include <string>
+
+#include "profile/model.h"
+#include "profile/store.h"
+
+namespace flamewire::profile {
+
+// Of one event (the filter's, or all added up when they have one unit). RFC 4180, UTF-8, lines end in CRLF.
+std::string csv(const Store& store, const Filter& filter);
+
+}  // namespace flamewire::profile

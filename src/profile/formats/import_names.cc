@@ -1,0 +1,67 @@
+#include "profile/formats/import_names.h"
+
+#include <algorithm>
+#include <array>
+
+namespace flamewire::profile {
+namespace {
+
+constexpr std::string_view kernel_path = "[kernel.kallsyms]";
+
+// In brackets, but no module of the kernel.
+constexpr std::array bracketed{"[vsyscall]", "[heap]", "[stack]", "[unknown]", "[anon]", "[uprobes]", "[inlined]"};
+
+bool is_jit(std::string_view name) {
+    return name == "[jit]" || name == "//anon" || name == "[anon]" || name.starts_with("[anon:") ||
+           name.starts_with("[jit-") || (name.starts_with("/tmp/perf-") && name.ends_with(".map")) ||
+           name.starts_with("jitted-") || name.find("/jitted-") != std::string_view::npos;
+}
+
+// "ext4" of "…/ext4.ko" and of its compressed forms.
+std::string_view kernel_module_of_file(std::string_view name) {
+    for (const std::string_view end : {".ko", ".ko.xz", ".ko.gz", ".ko.zst", ".ko.debug"}) {
+        if (!name.ends_with(end)) continue;
+        name.remove_suffix(end.size());
+        return name.substr(name.rfind('/') + 1);
+    }
+    return {};
+}
+
+int digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+}  // namespace
+
+ImportedModule module_of_name(std::string_view name) {
+    using wire::ModuleKind;
+    if (name.empty() || name == "[unknown]") return {};
+    if (name == "[vdso]" || name == "[vdso32]" || name == "linux-vdso.so.1") return {ModuleKind::vdso, "[vdso]", {}};
+    if (is_jit(name)) return {ModuleKind::jit, name, {}};
+    const std::string_view last = name.substr(name.rfind('/') + 1);
+    if (name.starts_with("[kernel") || name.starts_with("[guest.kernel") || last == "vmlinux" ||
+        last.starts_with("vmlinux-") || last == "kallsyms" || name.starts_with("[bpf") || last.starts_with("bpf_prog_"))
+        return {ModuleKind::kernel, kernel_path, {}};
+    if (const std::string_view module = kernel_module_of_file(name); !module.empty())
+        return {ModuleKind::kernel, kernel_path, module};
+    if (name.size() > 2 && name.front() == '[' && name.back() == ']' &&
+        std::ranges::find(bracketed, name) == bracketed.end())
+        return {ModuleKind::kernel, kernel_path, name.substr(1, name.size() - 2)};
+    return {ModuleKind::file, name, {}};
+}
+
+std::string build_id_of(std::string_view digits) {
+    std::string bytes;
+    if (digits.size() % 2 != 0) return bytes;
+    for (std::size_t at = 0; at < digits.size(); at += 2) {
+        const int high = digit(digits[at]), low = digit(digits[at + 1]);
+        if (high < 0 || low < 0) return {};
+        bytes += static_cast<char>(high * 16 + low);
+    }
+    return bytes;
+}
+
+}  // namespace flamewire::profile

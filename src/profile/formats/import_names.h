@@ -1,0 +1,26 @@
+// What other tools' words for modules mean: perf, pprof and their like write the kernel, its modules, JIT code and the
+// vDSO as names of files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "profile/formats/recording_builder.h"
+#include "wire/batch.h"
+
+namespace flamewire::profile {
+
+struct ImportedModule {
+    wire::ModuleKind kind = wire::ModuleKind::file;
+    std::string_view path;           // as a module of the recording has it; a view of what was asked, or a literal
+    std::string_view kernel_module;  // "ext4": its functions are "NAME [ext4]" of the kernel; else empty
+    bool operator==(const ImportedModule&) const = default;
+};
+// "[kernel.kallsyms]", "/lib/modules/6.1/kernel/fs/ext4.ko", "[ext4]", "/tmp/perf-12.map", "[vdso]", "/usr/bin/app", …
+ImportedModule module_of_name(std::string_view name);
+
+// The hexadecimal digits of a build-id as bytes; empty when they are none.
+std::string build_id_of(std::string_view digits);
+
+}  // namespace flamewire::profile

@@ -1,0 +1,176 @@
+#include "profile/formats/json_shape.h"
+
+#include <fmt/format.h>
+#include <rapidjson/error/en.h>
+#include <rapidjson/reader.h>
+
+#include <algorithm>
+
+namespace flamewire::profile {
+namespace {
+
+constexpr std::size_t max_depth = 1000, piece_bytes = std::size_t{256} << 10;
+
+// A source as RapidJSON reads streams.
+class Stream {
+public:
+    using Ch = char;
+    explicit Stream(ImportJob& job) : job_(job), piece_(piece_bytes, '\0') { refill(); }
+    [[nodiscard]] Ch Peek() const { return at_ < size_ ? piece_[at_] : '\0'; }
+    Ch Take() {
+        const Ch c = Peek();
+        if (at_ < size_ && ++at_ == size_) refill();
+        return c;
+    }
+    [[nodiscard]] std::size_t Tell() const { return static_cast<std::size_t>(offset_ - size_ + at_); }
+    [[nodiscard]] bool ended() const { return at_ == size_; }
+    [[nodiscard]] const Result<bool>& state() const { return state_; }
+    // Of streams that are written to; never called.
+    Ch* PutBegin() { return nullptr; }
+    void Put(Ch /*c*/) {}
+    void Flush() {}
+    std::size_t PutEnd(Ch* /*begin*/) { return 0; }
+
+private:
+    void refill() {
+        const auto got = job_.source().read_at(offset_, piece_);
+        at_ = 0;
+        size_ = got ? *got : 0;
+        if (!got) state_ = std::unexpected(got.error());
+        offset_ += size_;
+        job_.progress(offset_);
+    }
+    ImportJob& job_;
+    std::string piece_;
+    std::uint64_t offset_ = 0;
+    std::size_t at_ = 0, size_ = 0;
+    Result<bool> state_ = true;
+};
+
+class Handler {
+public:
+    Handler(const JsonShape& shape, JsonSink& sink) : shape_(shape), sink_(sink) {}
+
+    bool Null() { return value({}); }
+    bool Bool(bool is) { return value({JsonValue::Kind::boolean, is ? 1.0 : 0.0, {}}); }
+    bool Int(int number) { return Double(number); }
+    bool Uint(unsigned number) { return Double(number); }
+    bool Int64(std::int64_t number) { return Double(static_cast<double>(number)); }
+    bool Uint64(std::uint64_t number) { return Double(static_cast<double>(number)); }
+    bool Double(double number) { return value({JsonValue::Kind::number, number, {}}); }
+    bool RawNumber(const char* text, rapidjson::SizeType size, bool /*copy*/) { return String(text, size, true); }
+    bool String(const char* text, rapidjson::SizeType size, bool /*copy*/) {
+        return value({JsonValue::Kind::text, 0, {text, size}});
+    }
+    bool Key(const char* text, rapidjson::SizeType size, bool /*copy*/) {
+        next_ = shape_.member(open_.back().node, {text, size});
+        return true;
+    }
+    bool StartObject() { return start(false); }
+    bool StartArray() { return start(true); }
+    bool EndObject(rapidjson::SizeType /*members*/) { return finish(); }
+    bool EndArray(rapidjson::SizeType /*elements*/) { return finish(); }
+    [[nodiscard]] bool too_deep() const { return open_.size() > max_depth; }
+
+private:
+    struct Open {
+        int node = -1;
+        bool array = false;
+    };
+    [[nodiscard]] int place() const {
+        if (open_.empty()) return 0;
+        return open_.back().array ? shape_.element(open_.back().node) : next_;
+    }
+    bool value(const JsonValue& value) {
+        const int number = shape_.number(place());
+        return number == 0 || sink_.value(number, value);
+    }
+    bool start(bool array) {
+        const int node = place();
+        open_.push_back({node, array});
+        if (too_deep()) return false;
+        const int number = shape_.number(node);
+        return number == 0 || sink_.begin(number);
+    }
+    bool finish() {
+        const int number = shape_.number(open_.back().node);
+        open_.pop_back();
+        return number == 0 || sink_.end(number);
+    }
+    const JsonShape& shape_;
+    JsonSink& sink_;
+    std::vector<Open> open_;
+    int next_ = -1;
+};
+
+}  // namespace
+
+JsonShape::JsonShape(std::initializer_list<Place> places) : nodes_(1) {
+    for (const Place& place : places) {
+        int node = 0;
+        for (std::string_view path = place.path; !path.empty();) {
+            const bool element = path.starts_with("[]");
+            const std::size_t size = element ? 2 : std::min(path.find_first_of(".["), path.size());
+            node = child(node, path.substr(0, size));
+            path.remove_prefix(size);
+            if (path.starts_with('.')) path.remove_prefix(1);
+        }
+        nodes_[static_cast<std::size_t>(node)].number = place.number;
+    }
+}
+
+int JsonShape::child(int node, std::string_view step) {
+    const int known = step == "[]" ? element(node) : member(node, step);
+    if (known >= 0) return known;
+    const int fresh = static_cast<int>(nodes_.size());
+    nodes_.push_back({std::string(step), 0, -1, {}});
+    Node& parent = nodes_[static_cast<std::size_t>(node)];
+    if (step == "[]")
+        parent.element = fresh;
+    else
+        parent.members.push_back(fresh);
+    return fresh;
+}
+
+int JsonShape::member(int node, std::string_view name) const {
+    if (node < 0) return -1;
+    for (const int member : nodes_[static_cast<std::size_t>(node)].members)
+        if (nodes_[static_cast<std::size_t>(member)].name == name) return member;
+    return -1;
+}
+
+std::uint64_t JsonValue::whole(std::uint64_t most, std::uint64_t otherwise) const {
+    if (kind != Kind::number || !(number >= 0) || number > static_cast<double>(most)) return otherwise;
+    return static_cast<std::uint64_t>(number);
+}
+
+Result<JsonEnd> read_json(ImportJob& job, const JsonShape& shape, JsonSink& sink) {
+    Stream stream(job);
+    // A mark of the byte order is no JSON, but many write it.
+    if (stream.Peek() == '\xef')
+        for (int i = 0; i < 3; ++i) stream.Take();
+    Handler handler(shape, sink);
+    rapidjson::Reader reader;
+    constexpr unsigned flags =
+        rapidjson::kParseIterativeFlag | rapidjson::kParseTrailingCommasFlag | rapidjson::kParseNanAndInfFlag;
+    const rapidjson::ParseResult done = reader.Parse<flags>(stream, handler);
+    TRY(Result<bool>(stream.state()));
+    if (!done.IsError()) return JsonEnd::whole;
+    if (handler.too_deep())
+        return fail(ErrorCode::invalid,
+                    fmt::format("the JSON is nested more than {} deep, which no profile is", max_depth));
+    if (done.Code() == rapidjson::kParseErrorTermination) return JsonEnd::stopped;
+    if (stream.ended()) return JsonEnd::cut;
+    return fail(ErrorCode::invalid, fmt::format("this is not JSON, from byte {} on: {}", done.Offset(),
+                                                rapidjson::GetParseError_En(done.Code())));
+}
+
+bool begins_as_json(std::string_view beginning, char open, std::initializer_list<std::string_view> words) {
+    if (beginning.starts_with("\xef\xbb\xbf")) beginning.remove_prefix(3);
+    const std::size_t first = beginning.find_first_not_of(" \t\r\n");
+    if (first == std::string_view::npos || beginning[first] != open) return false;
+    return std::ranges::all_of(words,
+                               [&](std::string_view word) { return beginning.find(word) != std::string_view::npos; });
+}
+
+}  // namespace flamewire::profile

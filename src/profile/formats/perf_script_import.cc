@@ -1,0 +1,350 @@
+#include "profile/formats/perf_script_import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "profile/formats/import_names.h"
+#include "profile/formats/perf_stat_text.h"
+#include "profile/id_index.h"
+#include "profile/string_table.h"
+
+namespace flamewire::profile {
+namespace {
+
+constexpr std::size_t max_depth = 8192;
+constexpr std::string_view stat_mark = "### PERF_STAT ###";
+
+bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
+
+std::string_view unit_of(std::string_view event) {
+    const std::string_view name = event.substr(0, event.find(':'));
+    if (name == "cpu-clock" || name == "task-clock") return "ns";
+    if (name == "page-faults" || name == "faults" || name.ends_with("-faults")) return "faults";
+    if (name.find("cycles") != std::string_view::npos) return "cycles";
+    if (name.find("instructions") != std::string_view::npos) return "instructions";
+    return "events";
+}
+
+class PerfScript {
+public:
+    explicit PerfScript(ImportJob& job) : job_(job) {}
+
+    Result<bool> feed(std::string_view text) {
+        if (!rest_.empty()) {
+            const std::size_t end = text.find('\n');
+            rest_.append(text.substr(0, end));
+            if (end == std::string_view::npos) return true;
+            TRY(line(rest_));
+            rest_.clear();
+            text.remove_prefix(end + 1);
+        }
+        for (std::size_t end = 0; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1))
+            TRY(line(text.substr(0, end)));
+        rest_.assign(text);
+        return true;
+    }
+
+    Result<bool> finish() {
+        if (!rest_.empty()) TRY(line(rest_));
+        TRY(end_sample());
+        if (builder_ == nullptr) return fail(ErrorCode::invalid, "the text of perf script has no sample in it");
+        if (stat_) stat_->finish(chunk_start_ns_);
+        if (bad_lines_ != 0)
+            builder_->note("import-lines",
+                           fmt::format("{} lines are neither samples nor frames and were left out, the first "
+                                       "is line {}.",
+                                       bad_lines_, first_bad_));
+        if (!times_) builder_->note("import-no-times", "The text has no times: the file is one moment.");
+        if (late_ != 0)
+            builder_->note("import-order",
+                           fmt::format("{} samples are older than the first one; they stand at its time.", late_));
+        if (cut_ != 0)
+            builder_->note("import-deep",
+                           fmt::format("{} stacks are deeper than {} frames: their outermost callers were left out.",
+                                       cut_, max_depth));
+        return true;
+    }
+
+private:
+    struct Frame {
+        wire::Id location = 0, module = 0;
+        bool waits = false;  // inlined: its module is that of the frame it is in
+    };
+
+    Result<bool> line(std::string_view text) {
+        ++line_number_;
+        if (in_stat_) return stat_line(text);
+        if (in_sample_) {
+            if (is_blank(text)) return end_sample();
+            if (is_indented(text)) {
+                if (frame(text)) return true;
+                // A sample of one line follows another.
+                if (!parse_perf_sample(text, sample_)) return source_line(text);
+                TRY(end_sample());
+                return begin_sample();
+            }
+            PerfSampleLine next;
+            if (may_be_frame(text) && !parse_perf_sample(text, next) && frame(text)) return true;
+            TRY(end_sample());
+        }
+        if (is_blank(text)) return true;
+        if (text[0] == '#') return comment(text);
+        if (!parse_perf_sample(text, sample_)) return bad();
+        return begin_sample();
+    }
+
+    Result<bool> bad() {
+        if (bad_lines_++ == 0) first_bad_ = line_number_;
+        return true;
+    }
+
+    static bool is_indented(std::string_view text) { return text[0] == ' ' || text[0] == '\t'; }
+    static bool may_be_frame(std::string_view text) {
+        const char c = text[0];
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+    }
+
+    Result<bool> comment(std::string_view text) {
+        if (text.starts_with(stat_mark)) {
+            in_stat_ = builder_ != nullptr;
+            return true;
+        }
+        const auto value = [&](std::string_view key, std::string& into) {
+            if (!text.starts_with(key) || builder_ != nullptr) return;
+            text.remove_prefix(key.size());
+            const std::size_t begin = text.find_first_not_of(" :\t");
+            if (begin != std::string_view::npos) into = text.substr(begin, text.find_last_not_of(" \r\t") - begin + 1);
+        };
+        value("# hostname", about_.host);
+        value("# arch", about_.arch);
+        value("# os release", about_.kernel_release);
+        return true;
+    }
+
+    // perf stat's text ends where samples begin again: chunks may stand one behind the other.
+    Result<bool> stat_line(std::string_view text) {
+        if (!stat_) stat_.emplace(*builder_);
+        PerfSampleLine next;
+        if (!text.empty() && text[0] != ' ' && parse_perf_sample(text, next) && next.has_time) {
+            stat_->finish(chunk_start_ns_);
+            in_stat_ = false;
+            new_chunk_ = true;
+            sample_ = next;
+            return begin_sample();
+        }
+        stat_->line(text);
+        return true;
+    }
+
+    Result<bool> begin_sample() {
+        if (sample_.event == "PERF_RECORD_LOST") return lost();
+        if (builder_ == nullptr) start();
+        in_sample_ = true;
+        frames_.clear();
+        row_.event = event();
+        row_.thread = thread();
+        row_.cpu = sample_.cpu;
+        row_.count = 1;
+        row_.weight = sample_.has_period ? sample_.period : 1;
+        std::uint64_t time_ns = sample_.has_time ? sample_.time_ns + shift_ns_ : start_ns_;
+        if (time_ns < start_ns_) {
+            time_ns = start_ns_;
+            ++late_;
+        }
+        if (std::exchange(new_chunk_, false)) chunk_start_ns_ = time_ns;
+        row_.bucket = time_ns / wire::default_bucket_ns;
+        times_ = times_ || sample_.has_time;
+        if (sample_.rest.ends_with(')')) (void)frame(sample_.rest);
+        return true;
+    }
+
+    void start() {
+        // A clock that begins at 0 would be one that nobody knows.
+        if (!sample_.has_time || sample_.time_ns < wire::default_bucket_ns) shift_ns_ = import_moment_ns;
+        start_ns_ = chunk_start_ns_ = (sample_.has_time ? sample_.time_ns : 0) + shift_ns_;
+        about_.start_ns = start_ns_;
+        builder_ = &job_.begin(about_, 0);
+    }
+
+    Result<bool> lost() {
+        const std::size_t at = sample_.rest.rfind("lost");
+        std::uint64_t count = 0;
+        if (builder_ == nullptr || at == std::string_view::npos) return bad();
+        for (const char c : sample_.rest.substr(at + 4))
+            if (c >= '0' && c <= '9' && count < 1'000'000'000'000)
+                count = count * 10 + static_cast<std::uint64_t>(c - '0');
+        if (count != 0)
+            builder_->loss({.reason = wire::LossReason::ring_full,
+                            .count = count,
+                            .first_ns = sample_.time_ns + shift_ns_,
+                            .last_ns = sample_.time_ns + shift_ns_});
+        return true;
+    }
+
+    wire::Id event() {
+        const std::string_view unit = sample_.has_period ? unit_of(sample_.event) : "samples";
+        for (const auto& [name, id] : events_)
+            if (name == sample_.event) return id;
+        events_.emplace_back(sample_.event, builder_->event(sample_.event, unit));
+        return events_.back().second;
+    }
+
+    // One look-up a sample, without a copy of the name.
+    wire::Id thread() {
+        const wire::Id comm = comms_.intern(sample_.comm);
+        const auto hash = [](const ThreadEntry& one) {
+            return hash_mix(one.comm, (static_cast<std::uint64_t>(one.pid) << 32) | one.tid);
+        };
+        const ThreadEntry entry{sample_.pid, sample_.tid, comm, 0};
+        const auto same = [&](std::uint32_t id) {
+            const ThreadEntry& other = threads_[id];
+            return other.pid == entry.pid && other.tid == entry.tid && other.comm == entry.comm;
+        };
+        if (const auto known = thread_index_.find(hash(entry), same)) return threads_[known].id;
+        // A main thread of another name is the same process with another program in it.
+        if (entry.pid == entry.tid && entry.pid != 0) {
+            const auto [generation, first] = generations_.try_emplace(entry.pid, 0);
+            if (!first) {
+                wire::Process process;
+                process.pid = entry.pid;
+                process.exec_generation = ++generation->second;
+                process.comm = builder_->string(sample_.comm);
+                (void)builder_->process(process);
+            }
+        }
+        const auto index = narrow32(threads_.size());
+        threads_.push_back(entry);
+        threads_.back().id = builder_->thread(entry.pid, entry.tid, sample_.comm);
+        thread_index_.insert(hash(entry), index, [&](std::uint32_t id) { return hash(threads_[id]); });
+        return threads_.back().id;
+    }
+
+    // Lines of one text are one frame.
+    bool frame(std::string_view text) {
+        const std::size_t begin = text.find_first_not_of(" \t");
+        if (begin == std::string_view::npos) return false;
+        text.remove_prefix(begin);
+        if (frames_.size() == max_depth) {
+            cut_ += cutting_ ? 0U : 1U;
+            cutting_ = true;
+            return true;
+        }
+        const StringId known = texts_.intern(text);
+        if (known < known_frames_.size()) {
+            if (known_frames_[known].location != 0 || known_frames_[known].waits) {
+                push(known_frames_[known], text);
+                return true;
+            }
+            return false;
+        }
+        known_frames_.resize(known + 1);
+        PerfFrameLine parsed;
+        if (!parse_perf_frame(text, parsed)) return false;
+        Frame& frame = known_frames_[known];
+        frame.waits = parsed.inlined;
+        if (!parsed.inlined) {
+            const ImportedModule module = module_of_name(parsed.module);
+            if (!module.path.empty()) frame.module = builder_->module(module.kind, module.path);
+            frame.location = location(parsed, frame.module, module.kernel_module);
+        }
+        push(frame, text);
+        return true;
+    }
+
+    wire::Id location(const PerfFrameLine& frame, wire::Id module, std::string_view kernel_module) {
+        const std::uint32_t flags = frame.inlined ? wire::location_flag::inlined : 0;
+        // Not where it is in its file, but a number that tells it from others: perf has no more to say.
+        if (frame.symbol.empty()) return builder_->location(module, frame.address, flags);
+        if (kernel_module.empty())
+            return builder_->location({.function = frame.symbol, .module = module, .flags = flags});
+        name_.assign(frame.symbol).append(" [").append(kernel_module).append("]");
+        return builder_->location({.function = name_, .module = module, .flags = flags});
+    }
+
+    void push(Frame frame, std::string_view text) {
+        if (frame.waits) {
+            waiting_.emplace_back(frames_.size());
+            frame.location = texts_.intern(text);  // until the module is known
+        } else {
+            for (const std::size_t index : waiting_) {
+                PerfFrameLine parsed;
+                (void)parse_perf_frame(texts_[frames_[index]], parsed);
+                frames_[index] = location(parsed, frame.module, {});
+            }
+            waiting_.clear();
+        }
+        frames_.push_back(frame.location);
+    }
+
+    // perf script -F +srcline: below its frame.
+    Result<bool> source_line(std::string_view text) {
+        return text.find(':') == std::string_view::npos ? bad() : Result<bool>(true);
+    }
+
+    Result<bool> end_sample() {
+        if (!in_sample_) return true;
+        in_sample_ = cutting_ = false;
+        if (!waiting_.empty()) push(Frame{0, 0, false}, {});
+        wire::Id stack = 0;
+        for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame)
+            if (*frame != 0) stack = builder_->stack(stack, *frame);
+        row_.stack = stack;
+        return builder_->add(row_);
+    }
+
+    struct ThreadEntry {
+        std::uint32_t pid = 0, tid = 0;
+        wire::Id comm = 0, id = 0;
+    };
+
+    ImportJob& job_;
+    RecordingBuilder* builder_ = nullptr;
+    wire::Recording about_;
+    std::string rest_, name_;
+    PerfSampleLine sample_;
+    bool in_sample_ = false, in_stat_ = false, cutting_ = false, times_ = false, new_chunk_ = false;
+    wire::Row row_;
+    std::vector<wire::Id> frames_;  // of the sample, innermost first
+    std::vector<std::size_t> waiting_;
+    StringTable texts_, comms_;
+    std::vector<Frame> known_frames_{1};  // by the text
+    std::vector<ThreadEntry> threads_{1};
+    IdIndex thread_index_;
+    std::unordered_map<std::uint32_t, std::uint32_t> generations_;  // by pid
+    std::vector<std::pair<std::string, wire::Id>> events_;
+    std::optional<PerfStatText> stat_;
+    std::uint64_t start_ns_ = 0, shift_ns_ = 0, chunk_start_ns_ = 0;
+    std::uint64_t line_number_ = 0, bad_lines_ = 0, first_bad_ = 0, late_ = 0, cut_ = 0;
+};
+
+}  // namespace
+
+bool recognises_perf_script(std::string_view beginning) {
+    bool sample = false, time = false;
+    while (!beginning.empty()) {
+        const std::size_t end = beginning.find('\n');
+        const std::string_view line = beginning.substr(0, end);
+        beginning.remove_prefix(end == std::string_view::npos ? beginning.size() : end + 1);
+        if (is_blank(line) || line[0] == '#') continue;
+        if (line.find('\0') != std::string_view::npos) return false;
+        PerfFrameLine frame;
+        if (sample) return time || parse_perf_frame(line, frame);
+        PerfSampleLine parsed;
+        if (!parse_perf_sample(line, parsed)) return false;
+        sample = true;
+        time = parsed.has_time;
+    }
+    return sample && time;
+}
+
+Result<bool> import_perf_script(ImportJob& job) {
+    PerfScript import(job);
+    TRY(read_through(job, [&](std::string_view piece) { return import.feed(piece); }));
+    return import.finish();
+}
+
+}  // namespace flamewire::profile

@@ -1,0 +1,232 @@
+#include "profile/formats/pprof.h"
+
+#include <fmt/format.h>
+#include <protozero/pbf_writer.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "profile/accumulate.h"
+#include "profile/formats/gzip.h"
+
+namespace flamewire::profile {
+namespace {
+
+using protozero::pbf_writer;
+
+// Field numbers of profile.proto.
+enum Profile : protozero::pbf_tag_type {
+    profile_sample_type = 1,
+    profile_sample = 2,
+    profile_mapping = 3,
+    profile_location = 4,
+    profile_function = 5,
+    profile_string_table = 6,
+    profile_time_nanos = 9,
+    profile_duration_nanos = 10,
+    profile_period_type = 11,
+    profile_period = 12,
+    profile_comment = 13,
+    profile_default_sample_type = 14,
+};
+
+std::string hexadecimal(std::string_view bytes) {
+    std::string out;
+    for (const char byte : bytes) fmt::format_to(std::back_inserter(out), "{:02x}", static_cast<unsigned char>(byte));
+    return out;
+}
+
+std::int64_t signed_value(std::uint64_t value) {
+    return static_cast<std::int64_t>(std::min<std::uint64_t>(value, std::numeric_limits<std::int64_t>::max()));
+}
+
+// Reasons that count samples which are not shown.
+bool is_lost(wire::LossReason reason) {
+    return reason == wire::LossReason::ring_full || reason == wire::LossReason::spool_full ||
+           reason == wire::LossReason::queue_full || reason == wire::LossReason::unknown ||
+           reason == wire::LossReason::unknown_process;
+}
+
+class Exporter {
+public:
+    Exporter(const Store& store, const Filter& filter) : tables_(store.tables()), filter_(filter), out_(bytes_) {
+        (void)text("");
+    }
+
+    std::string write(const Store& store, const PprofOptions& options) {
+        for (EventId event = 1; event < tables_.events.size(); ++event)
+            if ((!filter_.event || *filter_.event == event) && tables_.event_totals[event].samples != 0)
+                events_.push_back(event);
+        for (const EventId event : events_) add_types(event);
+        for (std::size_t index = 0; index < events_.size(); ++index) add_samples(index);
+        for (const LossTotal& loss : store.losses())
+            if (is_lost(loss.reason) && loss.count != 0)
+                out_.add_int64(profile_comment,
+                               text(fmt::format("{} samples of {} were lost", loss.count,
+                                                loss.event == 0 ? "the recording" : tables_.events[loss.event].name)));
+        if (store.recording() && !store.recording()->target.empty())
+            out_.add_int64(profile_comment, text("target: " + store.recording()->target));
+        if (options.started_ns > 0) out_.add_int64(profile_time_nanos, options.started_ns);
+        out_.add_int64(profile_duration_nanos, signed_value(store.end_ns() - store.first_ns()));
+        for (const std::string_view string : strings_in_order_)
+            out_.add_string(profile_string_table, string.data(), string.size());
+        return std::move(bytes_);
+    }
+
+private:
+    std::int64_t text(std::string_view string) {
+        const auto [entry, added] = strings_.try_emplace(std::string(string), strings_.size());
+        if (added) strings_in_order_.push_back(entry->first);
+        return static_cast<std::int64_t>(entry->second);
+    }
+
+    void add_type(protozero::pbf_tag_type tag, std::string_view type, std::string_view unit) {
+        pbf_writer writer(out_, tag);
+        writer.add_int64(1, text(type));
+        writer.add_int64(2, text(unit == "ns" ? pprof_nanoseconds : unit));
+    }
+
+    void add_types(EventId event) {
+        const Event& about = tables_.events[event];
+        add_type(profile_sample_type, events_.size() == 1 ? "samples" : about.name + "_samples", "count");
+        add_type(profile_sample_type, about.name, about.unit);
+        if (event != events_.front()) return;
+        out_.add_int64(profile_default_sample_type, text(about.name));
+        if (about.period == 0) return;
+        add_type(profile_period_type, about.name, about.unit);
+        out_.add_int64(profile_period, signed_value(about.period));
+    }
+
+    std::uint64_t mapping(ModuleId module) {
+        if (module == 0) return 0;
+        if (mappings_.size() < tables_.modules.size()) mappings_.resize(tables_.modules.size());
+        if (mappings_[module] != 0) return mappings_[module];
+        const Module& about = tables_.modules[module];
+        const bool kernel = about.identity.kind == symbol::ModuleKind::kernel;
+        pbf_writer writer(out_, profile_mapping);
+        writer.add_uint64(1, ++mapping_count_);
+        writer.add_uint64(3, std::numeric_limits<std::uint64_t>::max());
+        writer.add_int64(5, text(kernel ? "[kernel.kallsyms]" : about.identity.path));
+        if (!about.identity.build_id.empty()) writer.add_int64(6, text(hexadecimal(about.identity.build_id)));
+        writer.add_bool(7, true);
+        writer.add_bool(8, true);
+        writer.add_bool(9, true);
+        writer.add_bool(10, true);
+        return mappings_[module] = mapping_count_;
+    }
+
+    std::uint64_t function(FunctionId id, StringId file) {
+        const auto [entry, added] = functions_.try_emplace({id, file}, functions_.size() + 1);
+        if (!added) return entry->second;
+        const Function& about = tables_.functions[id];
+        std::string name(tables_.strings[about.name]);
+        // A kernel module's functions are told as kallsyms does it.
+        const std::string_view module = tables_.strings[about.module];
+        if (module.ends_with(".ko")) name += fmt::format(" [{}]", module.substr(0, module.size() - 3));
+        pbf_writer writer(out_, profile_function);
+        writer.add_uint64(1, entry->second);
+        writer.add_int64(2, text(name));
+        writer.add_int64(3, text(name));
+        writer.add_int64(4, text(tables_.strings[file]));
+        writer.add_int64(5, about.line);
+        return entry->second;
+    }
+
+    // Frames of names that were inlined stand in one location with the one that they are inlined into; the others are
+    // locations of their own. `group`: innermost first.
+    std::uint64_t location(const std::vector<LocationId>& group) {
+        const auto [entry, added] = locations_.try_emplace(group, locations_.size() + 1);
+        if (!added) return entry->second;
+        const Location& about = tables_.locations[group.back()];
+        const std::uint64_t in = mapping(about.module);
+        std::vector<std::pair<std::uint64_t, std::uint32_t>> lines;
+        for (const LocationId id : group)
+            for (const LocationFrame& frame : tables_.frames_of(id))
+                if (tables_.functions[frame.function].kind != FrameKind::unknown)
+                    lines.emplace_back(function(frame.function, frame.file), frame.line);
+        const bool returns = (about.flags & wire::location_flag::return_address) != 0;
+        pbf_writer writer(out_, profile_location);
+        writer.add_uint64(1, entry->second);
+        if (in != 0) writer.add_uint64(2, in);
+        if (about.address != 0) writer.add_uint64(3, about.address - (returns ? 1 : 0));
+        for (const auto& [function, line] : lines) {
+            pbf_writer one(writer, 4);
+            one.add_uint64(1, function);
+            if (line != 0) one.add_int64(2, line);
+        }
+        return entry->second;
+    }
+
+    void stack(StackId stack, std::vector<std::uint64_t>& ids) {
+        ids.clear();
+        std::vector<LocationId>& group = group_;
+        group.clear();
+        for (; stack != 0; stack = tables_.stacks.parent(stack)) {
+            const LocationId id = tables_.stacks.label(stack);
+            group.push_back(id);
+            const bool inlined = (tables_.locations[id].flags & wire::location_flag::inlined) != 0;
+            if (inlined && tables_.stacks.parent(stack) != 0) continue;
+            ids.push_back(location(group));
+            group.clear();
+        }
+    }
+
+    static void add_label(pbf_writer& sample, std::int64_t key, std::int64_t string, std::int64_t number) {
+        pbf_writer writer(sample, 3);
+        writer.add_int64(1, key);
+        if (string != 0) writer.add_int64(2, string);
+        if (number != 0) writer.add_int64(3, number);
+    }
+
+    void add_samples(std::size_t index) {
+        Filter filter = filter_;
+        filter.event = events_[index];
+        const Selection selection = select(tables_, filter);
+        PairSums sums;
+        tables_.rows.for_each(selection.rows, [&](const RowChunk&, const Row& row) {
+            sums.add(row.lane.thread, row.stack, {row.count, row.weight});
+        });
+        std::vector<std::uint64_t> ids;
+        std::vector<std::int64_t> values(2 * events_.size());
+        for (const PairSums::Entry& entry : sums.entries()) {
+            stack(entry.second, ids);  // writes messages of its own, before that of the sample
+            values[2 * index] = signed_value(entry.sum.samples);
+            values[2 * index + 1] = signed_value(entry.sum.weight);
+            const Thread& thread = tables_.threads[entry.first];
+            const std::int64_t comm = text(thread.comm);
+            const std::int64_t process = thread.process == 0 ? 0 : text(tables_.processes[thread.process].comm);
+            const std::int64_t thread_key = text("thread"), tid_key = text("tid"), pid_key = text("pid"),
+                               process_key = text("process");
+            pbf_writer writer(out_, profile_sample);
+            writer.add_packed_uint64(1, ids.begin(), ids.end());
+            writer.add_packed_int64(2, values.begin(), values.end());
+            if (thread.pid != 0) add_label(writer, pid_key, 0, thread.pid);
+            if (thread.tid != 0) add_label(writer, tid_key, 0, thread.tid);
+            if (comm != 0) add_label(writer, thread_key, comm, 0);
+            if (process != 0) add_label(writer, process_key, process, 0);
+        }
+    }
+
+    const Store::Tables& tables_;
+    const Filter& filter_;
+    std::string bytes_;
+    pbf_writer out_;
+    std::vector<EventId> events_;
+    std::map<std::string, std::size_t> strings_;
+    std::vector<std::string_view> strings_in_order_;
+    std::vector<std::uint64_t> mappings_;  // by module
+    std::uint64_t mapping_count_ = 0;
+    std::map<std::pair<FunctionId, StringId>, std::uint64_t> functions_;
+    std::map<std::vector<LocationId>, std::uint64_t> locations_;
+    std::vector<LocationId> group_;
+};
+
+}  // namespace
+
+Result<std::string> pprof(const Store& store, const Filter& filter, const PprofOptions& options) {
+    return gzipped(Exporter(store, filter).write(store, options));
+}
+
+}  // namespace flamewire::profile

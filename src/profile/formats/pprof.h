@@ -1,0 +1,28 @@
+// A profile.proto as `pprof` and many others read it (field numbers: github.com/google/pprof, proto/profile.proto),
+// compressed by gzip. Addresses are ELF virtual addresses behind a mapping of the whole address space, which is how
+// pprof is told that nothing is to be subtracted; callers are the address of their call, not of the return.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "profile/model.h"
+#include "profile/store.h"
+
+namespace flamewire::profile {
+
+struct PprofOptions {
+    std::int64_t started_ns = 0;  // wall clock at the first sample; 0: not known
+};
+
+// Each event has two sample types: samples/count and the event's own name and unit; with several events the first is
+// called EVENT_samples. Samples have the labels pid, tid, thread and process. Time and CPU of samples have no place in
+// the format. What was lost is a comment.
+Result<std::string> pprof(const Store& store, const Filter& filter, const PprofOptions& options = {});
+
+// pprof's word for our "ns".
+inline constexpr std::string_view pprof_nanoseconds = "nanoseconds";
+
+}  // namespace flamewire::profile

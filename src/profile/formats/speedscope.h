@@ -1,0 +1,23 @@
+// speedscope's own format (www.speedscope.app/file-format-schema.json): a sampled profile for each event and thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "profile/formats/import.h"
+#include "profile/model.h"
+#include "profile/store.h"
+
+namespace flamewire::profile {
+
+// Samples stand in the order of time, neighbours with one stack together; their weights are the event's. What the format
+// has no word for (samples a stack, process and thread, module and kind of a function) is in members "flamewire", which
+// other readers pass over and import_speedscope() reads.
+std::string speedscope(const Store& store, const Filter& filter, std::string_view name);
+
+bool recognises_speedscope(std::string_view beginning);
+// Sampled and evented profiles; each is a thread unless it says more.
+Result<bool> import_speedscope(ImportJob& job);
+
+}  // namespace flamewire::profile

@@ -1,0 +1,361 @@
+// What stands where in a file is not fixed, so stacks wait as numbers until frames are known: a few bytes for each
+// number of the file.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "profile/formats/import_names.h"
+#include "profile/formats/json_shape.h"
+#include "profile/formats/speedscope.h"
+#include "profile/formats/timed_frames.h"
+
+namespace flamewire::profile {
+namespace {
+
+constexpr std::uint32_t no_frame = std::numeric_limits<std::uint32_t>::max();
+constexpr std::size_t max_depth = 8192;
+
+enum Place : int {
+    name = 1,
+    frame,
+    frame_name,
+    frame_file,
+    frame_line,
+    frame_module,
+    frame_kind,
+    profile,
+    profile_type,
+    profile_name,
+    profile_unit,
+    profile_start,
+    sample,
+    sample_frame,
+    weight,
+    event,
+    event_type,
+    event_frame,
+    event_at,
+    own_event,
+    own_unit,
+    own_pid,
+    own_tid,
+    own_comm,
+    own_samples,
+    own_times,
+    own_first,
+};
+
+const JsonShape& shape() {
+    static const JsonShape places{
+        {"name", name},
+        {"shared.frames[]", frame},
+        {"shared.frames[].name", frame_name},
+        {"shared.frames[].file", frame_file},
+        {"shared.frames[].line", frame_line},
+        {"shared.frames[].flamewire.module", frame_module},
+        {"shared.frames[].flamewire.kind", frame_kind},
+        {"profiles[]", profile},
+        {"profiles[].type", profile_type},
+        {"profiles[].name", profile_name},
+        {"profiles[].unit", profile_unit},
+        {"profiles[].startValue", profile_start},
+        {"profiles[].samples[]", sample},
+        {"profiles[].samples[][]", sample_frame},
+        {"profiles[].weights[]", weight},
+        {"profiles[].events[]", event},
+        {"profiles[].events[].type", event_type},
+        {"profiles[].events[].frame", event_frame},
+        {"profiles[].events[].at", event_at},
+        {"profiles[].flamewire.event", own_event},
+        {"profiles[].flamewire.unit", own_unit},
+        {"profiles[].flamewire.pid", own_pid},
+        {"profiles[].flamewire.tid", own_tid},
+        {"profiles[].flamewire.comm", own_comm},
+        {"profiles[].flamewire.samples[]", own_samples},
+        {"profiles[].flamewire.times_ms[]", own_times},
+        {"profiles[].flamewire.first_ms", own_first},
+    };
+    return places;
+}
+
+struct Frame {
+    std::string name, file, module, kind;
+    std::uint32_t line = 0;
+};
+struct Change {
+    double at = 0;
+    std::uint32_t frame = no_frame;
+    bool opens = false;
+};
+struct Profile {
+    std::string type, name, unit, own_event, own_unit, own_comm;
+    double start = 0;
+    std::vector<std::uint32_t> frames;  // of all samples, one behind the other
+    std::vector<std::size_t> ends;
+    std::vector<double> weights, samples, times_ms;
+    std::vector<Change> changes;
+    double first_ms = 0;
+    std::uint32_t pid = 0, tid = 0;
+};
+
+class Collector final : public JsonSink {
+public:
+    bool begin(int place) override {
+        if (place == Place::frame) frames.emplace_back();
+        if (place == Place::profile) profiles.emplace_back();
+        if (place == Place::event) profiles.back().changes.emplace_back();
+        return true;
+    }
+    bool end(int place) override {
+        if (place == Place::sample) profiles.back().ends.push_back(profiles.back().frames.size());
+        return true;
+    }
+    bool value(int place, const JsonValue& value) override {
+        const auto id = [&] { return static_cast<std::uint32_t>(value.whole(no_frame, no_frame)); };
+        const auto number = [&] { return static_cast<std::uint32_t>(value.whole(no_frame, 0)); };
+        switch (place) {
+            case Place::name:
+                title = value.text;
+                return true;
+            case Place::frame_name:
+                frames.back().name = value.text;
+                return true;
+            case Place::frame_file:
+                frames.back().file = value.text;
+                return true;
+            case Place::frame_line:
+                frames.back().line = number();
+                return true;
+            case Place::frame_module:
+                frames.back().module = value.text;
+                return true;
+            case Place::frame_kind:
+                frames.back().kind = value.text;
+                return true;
+            case Place::frame:  // a frame, a profile or an event that is no object
+            case Place::profile:
+            case Place::event:
+                return false;
+            default:
+                break;
+        }
+        Profile& one = profiles.back();
+        switch (place) {
+            case Place::profile_type:
+                one.type = value.text;
+                break;
+            case Place::profile_name:
+                one.name = value.text;
+                break;
+            case Place::profile_unit:
+                one.unit = value.text;
+                break;
+            case Place::profile_start:
+                one.start = value.number;
+                break;
+            case Place::sample_frame:
+                one.frames.push_back(id());
+                break;
+            case Place::weight:
+                one.weights.push_back(value.number);
+                break;
+            case Place::event_type:
+                one.changes.back().opens = value.text == "O";
+                break;
+            case Place::event_frame:
+                one.changes.back().frame = id();
+                break;
+            case Place::event_at:
+                one.changes.back().at = value.number;
+                break;
+            case Place::own_event:
+                one.own_event = value.text;
+                break;
+            case Place::own_unit:
+                one.own_unit = value.text;
+                break;
+            case Place::own_pid:
+                one.pid = number();
+                break;
+            case Place::own_tid:
+                one.tid = number();
+                break;
+            case Place::own_comm:
+                one.own_comm = value.text;
+                break;
+            case Place::own_samples:
+                one.samples.push_back(value.number);
+                break;
+            case Place::own_times:
+                one.times_ms.push_back(value.number);
+                break;
+            case Place::own_first:
+                one.first_ms = value.number;
+                break;
+            default:
+                break;
+        }
+        return true;
+    }
+
+    std::string title;
+    std::vector<Frame> frames;
+    std::vector<Profile> profiles;
+};
+
+// ns of a unit of time; 0: it is none.
+double scale_of(std::string_view unit) {
+    if (unit == "nanoseconds") return 1;
+    if (unit == "microseconds") return 1e3;
+    if (unit == "milliseconds") return 1e6;
+    if (unit == "seconds") return 1e9;
+    return 0;
+}
+
+class Rows {
+public:
+    Rows(RecordingBuilder& builder, const Collector& read) : builder_(builder), read_(read) {
+        for (const Frame& frame : read.frames) locations_.push_back(location(frame));
+        first_ms_ = std::numeric_limits<double>::max();
+        for (const Profile& one : read.profiles) first_ms_ = std::min(first_ms_, one.first_ms);
+        first_start_ = read.profiles.front().start;
+        for (const Profile& one : read.profiles) first_start_ = std::min(first_start_, one.start);
+    }
+
+    Result<bool> add(const Profile& one, std::uint32_t number) {
+        scale_ = scale_of(one.unit);
+        const bool own = !one.own_event.empty();
+        const std::string_view unit = scale_ > 0 ? "ns" : one.unit == "bytes" ? "bytes" : "samples";
+        row_.event =
+            own ? builder_.event(one.own_event, one.own_unit) : builder_.event(scale_ > 0 ? "time" : unit, unit);
+        row_.thread = own ? builder_.thread(one.pid, one.tid, one.own_comm) : builder_.thread(0, number, one.name);
+        row_.count = 1;
+        offset_ns_ = scale_ > 0 ? (one.start - first_start_) * scale_ : 0;
+        return one.type == "evented" ? evented(one) : sampled(one, own);
+    }
+
+    std::uint64_t unknown = 0, cut = 0;
+
+private:
+    wire::Id location(const Frame& frame) {
+        const bool kernel_module = frame.module.ends_with(".ko");
+        const ImportedModule module = module_of_name(frame.kind == "kernel" ? std::string_view("[kernel.kallsyms]")
+                                                                            : std::string_view(frame.module));
+        RecordingBuilder::Name name{.function = frame.name, .file = frame.file, .line = frame.line};
+        std::string with_module;
+        if (frame.kind == "kernel" && kernel_module) {
+            with_module = fmt::format("{} [{}]", frame.name, frame.module.substr(0, frame.module.size() - 3));
+            name.function = with_module;
+        }
+        if (frame.name.empty()) name.function = "(anonymous)";
+        if (!module.path.empty())
+            name.module = builder_.module(frame.kind == "jit" ? wire::ModuleKind::jit : module.kind, module.path);
+        if (frame.kind == "inlined") name.flags = wire::location_flag::inlined;
+        return builder_.location(name);
+    }
+
+    wire::Id push(wire::Id parent, std::uint32_t frame) {
+        if (frame < locations_.size()) return builder_.stack(parent, locations_[frame]);
+        ++unknown;
+        return parent;
+    }
+
+    void weigh(double weight) {
+        const double scaled = std::clamp(scale_ > 0 ? weight * scale_ : weight, 0.0, 9e18);
+        row_.weight = std::isfinite(scaled) ? static_cast<std::uint64_t>(std::llround(scaled)) : 0;
+    }
+
+    Result<bool> sampled(const Profile& one, bool own) {
+        std::size_t begin = 0;
+        for (std::size_t i = 0; i < one.ends.size(); begin = one.ends[i++]) {
+            const std::size_t end = std::min(one.ends[i], begin + max_depth);
+            if (end != one.ends[i]) ++cut;
+            row_.stack = 0;
+            for (std::size_t at = begin; at < end; ++at) row_.stack = push(row_.stack, one.frames[at]);
+            const double weight = i < one.weights.size() ? one.weights[i] : 1;
+            weigh(weight);
+            if (own)
+                row_.count = narrow_count(i < one.samples.size() ? one.samples[i] : 1);
+            else if (scale_ <= 0 && one.unit != "bytes")
+                row_.count = narrow_count(weight);
+            const double at_ns =
+                own && i < one.times_ms.size() ? (one.first_ms - first_ms_ + one.times_ms[i]) * 1e6 : offset_ns_;
+            row_.bucket = bucket_of(clamped_ns(at_ns));
+            offset_ns_ += static_cast<double>(scale_ > 0 ? row_.weight : 0);
+            if (row_.weight != 0 || own) TRY(builder_.add(row_));
+        }
+        return true;
+    }
+
+    // Between two changes the stack is what is open.
+    Result<bool> evented(const Profile& one) {
+        std::vector<std::pair<std::uint32_t, wire::Id>> open;
+        double last = one.start;
+        for (const Change& change : one.changes) {
+            if (change.at < last)
+                return fail(ErrorCode::invalid,
+                            fmt::format("the events of the profile {:.100} are not in the order of time", one.name));
+            weigh(change.at - last);
+            if (row_.weight != 0 && !open.empty()) {
+                row_.stack = open.back().second;
+                if (scale_ <= 0) row_.count = narrow_count(change.at - last);
+                row_.bucket = bucket_of(clamped_ns((last - first_start_) * scale_));
+                TRY(builder_.add(row_));
+            }
+            last = change.at;
+            if (change.opens) {
+                if (open.size() == max_depth)
+                    return fail(ErrorCode::invalid, fmt::format("more than {} frames are open at once", max_depth));
+                open.emplace_back(change.frame, push(open.empty() ? 0 : open.back().second, change.frame));
+            } else {
+                if (open.empty() || open.back().first != change.frame)
+                    return fail(
+                        ErrorCode::invalid,
+                        fmt::format("the profile {:.100} closes a frame that is not the innermost one", one.name));
+                open.pop_back();
+            }
+        }
+        return true;
+    }
+
+    RecordingBuilder& builder_;
+    const Collector& read_;
+    std::vector<wire::Id> locations_;
+    wire::Row row_;
+    double scale_ = 0, offset_ns_ = 0, first_ms_ = 0, first_start_ = 0;
+};
+
+}  // namespace
+
+bool recognises_speedscope(std::string_view beginning) {
+    return begins_as_json(beginning, '{', {"\"$schema\"", "speedscope.app/file-format-schema.json"}) ||
+           begins_as_json(beginning, '{', {"\"shared\"", "\"frames\"", "\"profiles\""});
+}
+
+Result<bool> import_speedscope(ImportJob& job) {
+    Collector read;
+    const JsonEnd end = TRY(read_json(job, shape(), read));
+    if (end == JsonEnd::cut)
+        return fail(ErrorCode::invalid, "the speedscope profile ends too early: fetch or export it again");
+    if (end == JsonEnd::stopped || read.profiles.empty())
+        return fail(ErrorCode::invalid, "the speedscope profile has no profiles in it, or not as its format says");
+    wire::Recording about;
+    about.target = read.title;
+    about.start_ns = import_moment_ns;
+    RecordingBuilder& builder = job.begin(std::move(about), 0);
+    Rows rows(builder, read);
+    std::uint32_t number = 0;
+    for (const Profile& one : read.profiles) TRY(rows.add(one, ++number));
+    if (rows.unknown != 0)
+        builder.note("import-frames",
+                     fmt::format("{} frames of stacks are not in the file's list and were left out.", rows.unknown));
+    if (rows.cut != 0)
+        builder.note("import-deep",
+                     fmt::format("{} stacks are deeper than {} frames: their innermost frames were left out.", rows.cut,
+                                 max_depth));
+    return true;
+}
+
+}  // namespace flamewire::profile

@@ -1,0 +1,241 @@
+"""A recorded session leaves in the formats of other tools, is read by readers that are not ours, and comes back the same."""
+import collections
+import csv
+import gzip
+import io
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pprof
+import pytest
+from flamewire import ROOT, TESTS_BIN, wait_until
+from test_imports import upload
+
+CORPUS = pathlib.Path(os.environ.get("FLAMEWIRE_CORPUS", ROOT.parent / "shared" / "corpus"))
+
+
+def record(start, server):
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--events", "cpu-clock,page-faults", "--frequency", "999", "--", TESTS_BIN / "shares-workload", "3")
+    assert agent.wait(120) == 0
+    session = wait_until(lambda: [s for s in server.sessions() if s["state"] == "ended"], 60, "the end")[0]["id"]
+
+    def still():
+        before = server.get("/api/functions", session=session)["data_version"]
+        folded(server, session)
+        return server.get("/api/functions", session=session)["data_version"] == before
+
+    wait_until(still, 60, "names that stay")
+    return session
+
+
+def folded(server, session, **parameters):
+    """comm;outer;…;inner number, a line each, of one event."""
+    return server.get(f"/api/export/session/{session}", format="collapsed", **parameters).decode().splitlines()
+
+
+def events_of(server, session):
+    return {one["name"]: (one["unit"], one["samples"], one["weight"]) for one in server.session(session)["events"]}
+
+
+def functions_of(server, session, event):
+    answer = server.get("/api/functions", session=session, event=event, limit=100000)
+    return {(one["name"], one.get("module", "")): (one["self"], one["total"]) for one in answer["functions"]}
+
+
+def threads_of(server, session):
+    return {(one["pid"], one["tid"], one["comm"]) for one in server.get("/api/thread-summary", session=session)["threads"]}
+
+
+@pytest.fixture
+def recorded(start):
+    server = start.server()
+    return server, record(start, server)
+
+
+def again(server, session, name, **parameters):
+    data = server.get(f"/api/export/session/{session}", **parameters)
+    done, _ = upload(server, json.dumps(data).encode() if isinstance(data, dict) else data, name)
+    assert done["state"] == "done", done
+    return data, done["session"]
+
+
+def same(server, session, copy):
+    events = events_of(server, session)
+    assert events_of(server, copy) == events
+    for event in events:
+        assert functions_of(server, copy, event) == functions_of(server, session, event)
+        for value in ("samples", "weight"):
+            assert folded(server, copy, event=event, value=value) == folded(server, session, event=event, value=value)
+    assert threads_of(server, copy) == threads_of(server, session)
+
+
+def test_pprof(recorded):
+    server, session = recorded
+    data, copy = again(server, session, "profile.pb.gz", format="pprof")
+    events = events_of(server, session)
+    assert {"cpu-clock", "page-faults"} <= set(events), events
+    # What protoc reads in it: the same stacks, of the same threads, with the same numbers.
+    profile = pprof.Profile(data)
+    assert profile.types == [pair for name, (unit, _, _) in events.items() for pair in ((f"{name}_samples", "count"), (name, "nanoseconds" if unit == "ns" else unit))]
+    stacks = collections.Counter()
+    for names, values, labels in profile.samples:
+        assert labels["pid"] and labels["tid"]
+        for index, (event, unit) in enumerate(profile.types):
+            if unit == "count":
+                stacks[";".join([event.removesuffix("_samples"), labels["thread"], *reversed(names)])] += values[index]
+    lines = collections.Counter()
+    for event in events:
+        for line in folded(server, session, event=event):
+            stack, number = line.rsplit(" ", 1)
+            lines[f"{event};{stack}"] = int(number)
+    assert sum(stacks.values()) == sum(lines.values())
+    # In brackets: addresses (of callers they are that of the call), and the modules of kernel functions.
+    named = {stack: number for stack, number in lines.items() if "[" not in stack}
+    assert named and {stack: stacks[stack] for stack in named} == named
+    # And what we read in it.
+    same(server, session, copy)
+
+
+def test_speedscope(recorded):
+    server, session = recorded
+    data, copy = again(server, session, "profile.speedscope.json", format="speedscope")
+    events = events_of(server, session)
+    # As the schema of the format has it, read by a few lines that know nothing of ours.
+    frames = [frame["name"] for frame in data["shared"]["frames"]]
+    weights = collections.Counter()
+    for profile in data["profiles"]:
+        assert profile["type"] == "sampled" and profile["startValue"] == 0 and profile["endValue"] == sum(profile["weights"])
+        assert len(profile["samples"]) == len(profile["weights"])
+        event = profile["name"].split(" ")[0]
+        assert profile["unit"] == ("nanoseconds" if events[event][0] == "ns" else "none")
+        for stack, weight in zip(profile["samples"], profile["weights"]):
+            comm = profile["name"].split(" ", 1)[1].rsplit(" (", 1)[0]
+            weights[";".join([event, comm, *(frames[frame] for frame in stack)])] += weight
+    assert weights == collections.Counter({f"{event};{line.rsplit(' ', 1)[0]}": int(line.rsplit(" ", 1)[1]) for event in events for line in folded(server, session, event=event, value="weight")})
+    same(server, session, copy)
+
+
+def test_csv(recorded):
+    server, session = recorded
+    text = server.get(f"/api/export/session/{session}", format="csv", event="cpu-clock").decode()
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    table = functions_of(server, session, "cpu-clock")
+    assert {(row["function"], row["module"]): (int(row["self weight"]), int(row["total weight"])) for row in rows} == table
+    assert {row["unit"] for row in rows} == {"ns"}
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is not here")
+def test_pprof_files_of_others(start, tmp_path):
+    server = start.server()
+    for name in ("jlfwong+speedscope/sample/profiles/pprof/simple.prof", "google+pprof/internal/report/testdata/sample.cpu"):
+        data = (CORPUS / name).read_bytes()
+        profile = pprof.Profile(data)
+        done, _ = upload(server, data, name)
+        assert done["state"] == "done", done
+        events = events_of(server, done["session"])
+        # The last type is a value whose samples the first one counts.
+        assert profile.types[0] == ("samples", "count") and profile.types[1][1] == "nanoseconds"
+        assert events == {profile.types[1][0]: ("ns", sum(v[0] for _, v, _ in profile.samples), sum(v[1] for _, v, _ in profile.samples))}
+        own = collections.Counter()
+        for names, values, _ in profile.samples:
+            own[names[0]] += values[1]
+        found = collections.Counter()
+        for (function, _), (weight, _) in functions_of(server, done["session"], profile.types[1][0]).items():
+            found[function] += weight
+        assert +found == +own
+
+
+def as_stackcollapse(frame, java):
+    """A frame as stackcollapse-perf.pl's documentation says that it tidies names."""
+    unknown = re.fullmatch(r"\[(.+)\+0x[0-9a-f]+\]", frame)
+    if unknown:
+        return f"[{unknown[1]}]"
+    if re.fullmatch(r"\[0x[0-9a-f]+\]", frame):
+        return "[unknown]"
+    if not re.search(r"\.\(.*\)\.", frame):
+        frame = re.sub(r"\((?!anonymous namespace\)).*", "", frame)
+    frame = re.sub("[\"']", "", frame)
+    return frame[1:] if java and "/" in frame and frame[0] == "L" else frame
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is not here")
+def test_perf_script_of_others(start):
+    server = start.server()
+    folder = CORPUS / "brendangregg+FlameGraph" / "test"
+    files = sorted(folder.glob("perf-*.txt"))
+    assert len(files) >= 9
+    for path in files:
+        # The script wants an empty line behind the last sample, too.
+        done, _ = upload(server, path.read_bytes(), path.name)
+        assert done["state"] == "done", done
+        wanted, found = collections.Counter(), collections.Counter()
+        for line in (folder / "results" / f"{path.stem}-collapsed-all.txt").read_text().splitlines():
+            stack, number = line.rsplit(" ", 1)
+            wanted[re.sub(r"_\[[kji]\]", "", stack)] += int(number)
+        java = "java" in path.name
+        first = server.session(done["session"])["events"][0]["name"]  # the script knows one event a file
+        for line in folded(server, done["session"], event=first, value="weight"):
+            stack, number = line.rsplit(" ", 1)
+            comm, *frames = stack.split(";")
+            frames = [as_stackcollapse(part, java) for frame in frames if not frame.startswith("(") for part in frame.split("->")]
+            found[";".join([comm.replace(" ", "_"), *frames])] += int(number)
+        last = found - wanted
+        assert not wanted - found and len(last) <= 1, (path.name, wanted - found, last)
+        if last:  # not terminated by an empty line: the script leaves it out
+            assert not path.read_bytes().endswith(b"\n\n"), (path.name, last)
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is not here")
+def test_chunks_of_perflens(start):
+    server = start.server()
+    folder = CORPUS / "harshithsunku+perflens" / "tests" / "fixtures" / "session-x86-baseline"
+    metadata = json.loads((folder / "metadata.json").read_text())
+    # As they lie on a disk, one behind the other: each is a frame of its own.
+    packed = b""
+    for path in sorted(folder.glob("chunk_*.gz")):
+        packed += subprocess.run(["zstd", "-q", "-1", "-c"], input=gzip.decompress(path.read_bytes()), stdout=subprocess.PIPE, check=True).stdout
+    done, _ = upload(server, packed, "chunks.zst")
+    assert done["state"] == "done", done
+    session = server.session(done["session"])
+    assert session["samples"] == metadata["total_samples"]
+    assert sorted(one["name"] for one in session["events"]) == metadata["event_types"]
+    counters = {one["name"]: one for one in server.get("/api/counters", session=done["session"], by="total")["groups"][0]["counters"]}
+    assert set(metadata["event_types"]) <= set(counters), sorted(counters)
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is not here")
+def test_speedscope_files_of_others(start):
+    server = start.server()
+    folder = CORPUS / "jlfwong+speedscope" / "sample" / "profiles" / "speedscope"
+    # Both versions say the same: a;b;c 1 + 1 + 3, a;b;d 4, a;b 5.
+    for name, scale, profiles in [("0.0.1/simple.speedscope.json", 1, 1), ("0.0.1/simple-no-pretty-print.speedscope.json", 1, 1),
+                                  ("0.1.2/simple-sampled.speedscope.json", 10**9, 1), ("0.6.0/two-sampled.speedscope.json", 10**9, 2)]:
+        done, _ = upload(server, (folder / name).read_bytes(), name)
+        assert done["state"] == "done", done
+        sums = collections.Counter()
+        for line in folded(server, done["session"], value="weight"):
+            sums[line.rsplit(" ", 1)[0].split(";", 1)[1]] += int(line.rsplit(" ", 1)[1])
+        assert sums == {"a;b": 5 * scale * profiles, "a;b;c": 5 * scale * profiles, "a;b;d": 4 * scale * profiles}, name
+    done, _ = upload(server, (folder / "invalid" / "out-of-order-events.json").read_bytes(), "out-of-order.json")
+    assert done["state"] == "failed" and "not the innermost" in done["problem"], done
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is not here")
+def test_traces_of_others(start):
+    server = start.server()
+    folder = CORPUS / "jlfwong+speedscope" / "sample" / "profiles" / "trace-event"
+    # alpha is open from 0 to 14 us and beta in it from 1 to 13; gamma takes 2 to 7, epsilon 7 to 11.
+    nested = {"alpha": 2000, "alpha;beta": 3000, "alpha;beta;gamma": 5000, "alpha;beta;epsilon": 4000}
+    for name in ("simple.json", "simple-partial.json", "simple-partial-trailing-comma.json", "simple-partial-whitespace.json"):
+        done, _ = upload(server, (folder / name).read_bytes(), name)
+        assert done["state"] == "done", done
+        sums = {line.rsplit(" ", 1)[0].removeprefix("[unknown];"): int(line.rsplit(" ", 1)[1]) for line in folded(server, done["session"], value="weight")}
+        assert sums == nested, (name, sums)
+    for name in ("simple-object.json", "simple-hermes.json"):
+        done, _ = upload(server, (folder / name).read_bytes(), name)
+        assert done["state"] == "done", done
+    done, _ = upload(server, (folder / "simple-with-samples.json").read_bytes(), "simple-with-samples.json")
+    assert done["state"] == "failed" and "no CPU profile and no events" in done["problem"], done

@@ -1,0 +1,7 @@
+// Formats of other tools that the server exports, as menus list them.
+import type { SessionFormat } from '../api/client';
+
+export const otherTools: readonly (readonly [format: SessionFormat, name: string, what: string])[] = [
+  ['pprof', 'pprof', 'go tool pprof, and many others'],
+  ['speedscope', 'speedscope', 'www.speedscope.app'],
+];
