@@ -365,7 +365,8 @@ std::string firefox(const Store& store, const Filter& filter, const FirefoxOptio
         for (ThreadId thread = 0; thread < threads.size(); ++thread) {
             std::vector<Sample>& samples = threads[thread];
             if (samples.empty()) continue;
-            std::ranges::stable_sort(samples, {}, &Sample::time_ns);
+            std::ranges::sort(samples, {},
+                              [](const Sample& sample) { return std::pair(sample.time_ns, sample.stack); });
             ThreadWriter(out, tables, libraries)
                 .write(tables.events[event], tables.threads[thread], !filter.event && tables.events.size() > 2, samples,
                        first_ns);
