@@ -118,6 +118,31 @@ def test_speedscope(recorded):
     same(server, session, copy)
 
 
+def test_firefox(recorded):
+    server, session = recorded
+    data, copy = again(server, session, "profile.json", format="firefox")
+    events = events_of(server, session)
+    # Read by a few lines that know the format's columns alone.
+    weights = collections.Counter()
+    for thread in data["threads"]:
+        strings, stacks, frames, funcs = thread["stringArray"], thread["stackTable"], thread["frameTable"], thread["funcTable"]
+        event = thread["flamewire"]["event"]
+        for stack, weight, time_ms in zip(thread["samples"]["stack"], thread["samples"]["weight"], thread["samples"]["time"], strict=True):
+            assert time_ms >= 0
+            names = []
+            while stack is not None:
+                names.insert(0, strings[funcs["name"][frames["func"][stacks["frame"][stack]]]])
+                assert stacks["prefix"][stack] is None or stacks["prefix"][stack] < stack
+                stack = stacks["prefix"][stack]
+            weights[";".join([event, thread["flamewire"]["comm"], *names])] += round(weight * 10**6) if events[event][0] == "ns" else weight
+    expected = collections.Counter()
+    for event, (unit, _, _) in events.items():
+        for line in folded(server, session, event=event, value="weight" if unit == "ns" else "samples"):
+            expected[f"{event};{line.rsplit(' ', 1)[0]}"] = int(line.rsplit(" ", 1)[1])
+    assert weights == expected
+    same(server, session, copy)
+
+
 def test_csv(recorded):
     server, session = recorded
     text = server.get(f"/api/export/session/{session}", format="csv", event="cpu-clock").decode()

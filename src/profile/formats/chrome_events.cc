@@ -1,6 +1,7 @@
 #include "profile/formats/chrome_events.h"
 
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 namespace flamewire::profile::chrome {
@@ -63,10 +64,11 @@ const JsonShape& shape() {
 
 // Some tools write numbers as texts.
 double number_of(const JsonValue& value) {
-    if (value.kind != JsonValue::Kind::text) return value.number;
+    // NaN and infinity have no place in an order.
+    if (value.kind != JsonValue::Kind::text) return std::isfinite(value.number) ? value.number : 0;
     double number = 0;
     const auto [stop, error] = std::from_chars(value.text.data(), value.text.data() + value.text.size(), number);
-    return error == std::errc() && stop == value.text.data() + value.text.size() ? number : 0;
+    return error == std::errc() && stop == value.text.data() + value.text.size() && std::isfinite(number) ? number : 0;
 }
 
 std::uint32_t id_of(const JsonValue& value) {
@@ -177,7 +179,7 @@ private:
             case 'E':
             case 'X':
                 content_.spans[event_.thread].push_back(
-                    {event_.time_us, event_.length_us, content_.texts.intern(event_.name), event_.phase});
+                    {event_.time_us, event_.length_us, content_.texts.intern(event_.name), event_.phase, order_++});
                 break;
             case 'M':
                 if (event_.name == "thread_name")
@@ -207,6 +209,7 @@ private:
     Event event_;
     CpuProfile part_;
     bool in_event_ = false;
+    std::uint32_t order_ = 0;
 };
 
 }  // namespace

@@ -20,7 +20,8 @@ using ThreadKey = std::pair<std::uint32_t, std::uint32_t>;  // pid, tid
 struct Span {
     double start_us = 0, length_us = 0;
     StringId name = 0;
-    char phase = 0;  // B, E or X
+    char phase = 0;           // B, E or X
+    std::uint32_t order = 0;  // in the file
 };
 
 struct Node {

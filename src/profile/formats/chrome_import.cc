@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 
 #include "profile/formats/chrome_events.h"
@@ -96,6 +97,7 @@ private:
     struct Interval {
         double start = 0, end = 0;
         StringId name = 0;
+        std::size_t order = 0;  // of their beginnings
     };
     struct Open {
         double end = 0;
@@ -120,7 +122,7 @@ private:
 
     // Begins with their ends, outer ones before those in them.
     std::vector<Interval> matched(std::vector<Span> spans) {
-        std::ranges::stable_sort(spans, {}, &Span::start_us);
+        std::ranges::sort(spans, {}, [](const Span& span) { return std::pair(span.start_us, span.order); });
         std::vector<Interval> intervals;
         std::vector<std::size_t> open;
         double last = 0;
@@ -128,10 +130,10 @@ private:
             const double length = span.length_us > 0 ? span.length_us : 0;
             last = std::max(last, span.start_us + length);
             if (span.phase == 'X') {
-                intervals.push_back({span.start_us, span.start_us + length, span.name});
+                intervals.push_back({span.start_us, span.start_us + length, span.name, intervals.size()});
             } else if (span.phase == 'B') {
                 open.push_back(intervals.size());
-                intervals.push_back({span.start_us, span.start_us, span.name});
+                intervals.push_back({span.start_us, span.start_us, span.name, intervals.size()});
             } else {
                 // An end without a name is that of the innermost one.
                 const auto begun = std::find_if(open.rbegin(), open.rend(), [&](std::size_t i) {
@@ -147,9 +149,8 @@ private:
         }
         for (const std::size_t i : open) intervals[i].end = last;
         unmatched += open.size();
-        std::ranges::stable_sort(intervals, [](const Interval& a, const Interval& b) {
-            return a.start != b.start ? a.start < b.start : a.end > b.end;
-        });
+        std::ranges::sort(intervals, {},
+                          [](const Interval& one) { return std::tuple(one.start, -one.end, one.order); });
         return intervals;
     }
 

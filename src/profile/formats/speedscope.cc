@@ -153,7 +153,8 @@ std::string speedscope(const Store& store, const Filter& filter, std::string_vie
         for (ThreadId thread = 0; thread < threads.size(); ++thread) {
             std::vector<Sample>& samples = threads[thread];
             if (samples.empty()) continue;
-            std::ranges::stable_sort(samples, {}, &Sample::time_ns);
+            std::ranges::sort(samples, {},
+                              [](const Sample& sample) { return std::pair(sample.time_ns, sample.stack); });
             put_profile(out, tables, frames, tables.events[event], tables.threads[thread], samples);
             samples = {};
         }

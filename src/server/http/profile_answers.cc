@@ -7,6 +7,7 @@
 
 #include "profile/formats/collapsed.h"
 #include "profile/formats/csv.h"
+#include "profile/formats/firefox.h"
 #include "profile/formats/json.h"
 #include "profile/formats/pprof.h"
 #include "profile/formats/speedscope.h"
@@ -163,12 +164,12 @@ Answer export_flamegraph_answer(const Session& session, const Request& request) 
 }
 
 Answer export_session_answer(const Session& session, const Request& request) {
-    static constexpr std::array formats{"", "collapsed", "json", "csv", "pprof", "speedscope"};
+    static constexpr std::array formats{"", "collapsed", "json", "csv", "pprof", "speedscope", "firefox"};
     const std::string_view format = request.parameter("format");
     if (std::ranges::find(formats, format) == formats.end())
         return error_answer(
             400, "validation",
-            fmt::format("format is collapsed, json, csv, pprof, speedscope or html, not {:.40}", format));
+            fmt::format("format is collapsed, json, csv, pprof, speedscope, firefox or html, not {:.40}", format));
     const std::string_view value = request.parameter("value");
     if (!value.empty() && value != "samples" && value != "weight")
         return error_answer(400, "validation", fmt::format("value is samples or weight, not {:.40}", value));
@@ -190,6 +191,10 @@ Answer export_session_answer(const Session& session, const Request& request) {
         if (format == "json") return download("application/json", profile::json(store, filter), whole + ".json");
         if (format == "speedscope")
             return download("application/json", profile::speedscope(store, filter, target), whole + ".speedscope.json");
+        if (format == "firefox")
+            return download("application/json",
+                            profile::firefox(store, filter, {.name = target, .started_ns = started_ns}),
+                            whole + ".firefox.json");
         return written("application/octet-stream", profile::pprof(store, filter, {.started_ns = started_ns}),
                        whole + ".pb.gz");
     });

@@ -186,7 +186,7 @@ export const api = {
   stop: (agent: string) => send<{ stopped: boolean; reason?: string; session?: string }>('POST', `/api/stop${query({ agent })}`),
 };
 
-export type SessionFormat = 'collapsed' | 'json' | 'pprof' | 'speedscope';
+export type SessionFormat = 'collapsed' | 'json' | 'pprof' | 'speedscope' | 'firefox';
 
 // Addresses that the browser downloads by itself.
 export const download = {

@@ -1,0 +1,29 @@
+// The processed profiles of the Firefox Profiler (profiler.firefox.com), which show time by thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "profile/formats/import.h"
+#include "profile/model.h"
+#include "profile/store.h"
+
+namespace flamewire::profile {
+
+struct FirefoxOptions {
+    std::string_view name;        // of what was recorded
+    std::int64_t started_ns = 0;  // wall clock at the first sample
+};
+
+// A thread for each event and thread, in tables as version 44 of the format has them; the viewer brings older ones up to
+// date. Weights are milliseconds or bytes where the unit is one of these, else samples. What the format has no word for
+// (weights in other units) is in a member "flamewire" of each thread.
+std::string firefox(const Store& store, const Filter& filter, const FirefoxOptions& options);
+
+bool recognises_firefox(std::string_view beginning);
+// Tables of threads, or shared by them as newer versions have it.
+Result<bool> import_firefox(ImportJob& job);
+
+}  // namespace flamewire::profile
