@@ -7,8 +7,9 @@ import { measureMemory } from './page_memory.mjs';
 import { mainThread } from './main_thread.mjs';
 
 const dist = process.env.FLAMEWIRE_WEB_DIST;
-// memory: that part alone.
+// zoom, live, functions, source or memory: that part alone.
 const only = process.argv[2];
+const isWanted = (part) => !only || only === part;
 const results = [];
 const result = (figure, value, unit, bar, note = '') => results.push({ figure, value, unit, bar, note });
 const at = (sorted, share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
@@ -82,7 +83,7 @@ async function costs(page, act, count, pause = 0) {
   return { cpu: cpu.sort(ascending), wall: wall.sort(ascending) };
 }
 
-async function measureSpeed() {
+async function measureWindow() {
   await withPage({ size: 100_000, pruneShare: 0, live: false }, `flame?session=${SESSION}`, async (page) => {
     await settled(page);
     const nodes = await page.evaluate(() => window.__flamewire.state().nodes);
@@ -93,6 +94,9 @@ async function measureSpeed() {
       result(`page: ${act}, 100,000 nodes, CPU a frame, 95th percentile`, at(cpu, 0.95), 'ms', 16, `median ${at(cpu, 0.5).toFixed(1)} ms, slowest ${cpu.at(-1).toFixed(1)} ms; by the clock, with the wait for the frame, median ${at(wall, 0.5).toFixed(1)} ms; ${nodes} nodes`);
     }
   });
+}
+
+async function measureLive() {
   await withPage({ size: 20_000, pruneShare: 0, hz: 2 }, 'flame', async (page) => {
     await settled(page);
     const clock = await threadClock(page);
@@ -110,6 +114,9 @@ async function measureSpeed() {
     const shares = Object.entries(parts).map(([name, part]) => `${name} ${Math.round((100 * part) / whole)} %`).join(', ');
     result('page: live update, 20,000 nodes, CPU of the main thread', all / updates, 'ms', 8, `scripts without promises ${(spent / updates).toFixed(1)} ms; ${updates} updates, all that the page does in that time included; traced: ${shares}`);
   });
+}
+
+async function measureTable() {
   await withPage({ size: 900, live: false, functions: 100_000 }, `functions?session=${SESSION}`, async (page) => {
     await page.getByText('100,000 functions').waitFor();
     // Orders are made while nothing is to do; a click in the first second may pay for one.
@@ -150,9 +157,11 @@ async function measureSource() {
 
 const browser = await launch();
 try {
-  if (only !== 'memory') await measureSpeed();
-  if (only !== 'memory') await measureSource();
-  await measureMemory(withPage, result);
+  if (isWanted('zoom')) await measureWindow();
+  if (isWanted('live')) await measureLive();
+  if (isWanted('functions')) await measureTable();
+  if (isWanted('source')) await measureSource();
+  if (isWanted('memory')) await measureMemory(withPage, result);
 } finally {
   await browser.close();
 }
