@@ -1,4 +1,4 @@
-// Bundles the UI into dist/: index.html, app.js, editor.js with its languages, app.css, favicon.svg. `--out DIR` elsewhere, `--watch` rebuilds on change.
+// Bundles the UI into dist/: index.html, app.js, flame.js (its worker), editor.js with its languages, app.css, favicon.svg. `--out DIR` elsewhere, `--watch` rebuilds on change.
 // licences.txt beside dist/ has the licences of the packages that are in the bundle.
 import { build, context } from 'esbuild';
 import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
@@ -31,6 +31,8 @@ const common = {
   metafile: true,
 };
 const page = { ...common, entryPoints: { app: join(here, 'src/main.tsx') }, plugins: [editorApart] };
+// No module: workers of that kind are newer than the oldest browser.
+const worker = { ...common, entryPoints: { flame: join(here, 'src/flame/worker.ts') }, format: 'iife' };
 // Each language in a file of its own.
 const editor = { ...common, entryPoints: { editor: join(here, 'src/code/editor.ts') }, splitting: true, chunkNames: 'editor-[name]-[hash]' };
 
@@ -55,9 +57,9 @@ async function licences(metafile) {
 await mkdir(out, { recursive: true });
 for (const file of ['index.html', 'favicon.svg']) await copyFile(join(here, file), join(out, file));
 if (watch) {
-  for (const part of [page, editor]) await (await context(part)).watch();
+  for (const part of [page, worker, editor]) await (await context(part)).watch();
 } else {
-  const made = await Promise.all([page, editor].map((part) => build(part)));
+  const made = await Promise.all([page, worker, editor].map((part) => build(part)));
   const inputs = Object.assign({}, ...made.map(({ metafile }) => metafile.inputs));
   await writeFile(join(dirname(out), 'licences.txt'), await licences({ inputs }));
 }

@@ -62,3 +62,33 @@ export async function shows(page, selector, wanted) {
     throw new Error(`${selector} should show ${wanted}, but shows: ${found}`, { cause: error });
   }
 }
+
+// What is on the screen at a place of the page (CSS pixels, of a page of ratio 1), as [red, green, blue] by pixel, row by row. A
+// canvas that a worker draws on tells nobody what it has.
+export async function pixels(page, clip) {
+  const png = (await page.screenshot({ clip })).toString('base64');
+  return page.evaluate(async (text) => {
+    const image = await createImageBitmap(new Blob([Uint8Array.from(atob(text), (character) => character.charCodeAt(0))]));
+    const context = new OffscreenCanvas(image.width, image.height).getContext('2d');
+    context.drawImage(image, 0, 0);
+    const { data } = context.getImageData(0, 0, image.width, image.height);
+    return Array.from({ length: data.length / 4 }, (_, i) => [data[4 * i], data[4 * i + 1], data[4 * i + 2]]);
+  }, png);
+}
+
+// The share of pixels in which two screenshots of one size differ by more than letters do that were put down elsewhere.
+export const unlike = (page, one, other) =>
+  page.evaluate(async (texts) => {
+    const [a, b] = await Promise.all(
+      texts.map(async (text) => {
+        const image = await createImageBitmap(new Blob([Uint8Array.from(atob(text), (character) => character.charCodeAt(0))]));
+        const context = new OffscreenCanvas(image.width, image.height).getContext('2d');
+        context.drawImage(image, 0, 0);
+        return context.getImageData(0, 0, image.width, image.height).data;
+      }),
+    );
+    if (a.length !== b.length) return 1;
+    let count = 0;
+    for (let i = 0; i < a.length; i += 4) if ([0, 1, 2].some((channel) => Math.abs(a[i + channel] - b[i + channel]) > 8)) count++;
+    return count / (a.length / 4);
+  }, [one.toString('base64'), other.toString('base64')]);

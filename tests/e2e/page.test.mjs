@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { frames, inspect, launch, openPage, settled, shows } from './browser.mjs';
+import { frames, inspect, launch, openPage, pixels, settled, shows } from './browser.mjs';
 import { SESSION, startMock, unwindOf } from './mock_server.mjs';
 import { waitFor } from './programs.mjs';
 
@@ -163,15 +163,10 @@ for (const theme of ['dark', 'light']) {
       assert.ok(cut && cut.depth === 1 && cut.width > 60);
       const other = (await frames(page)).find((frame) => frame.depth === 2 && frame.width > 60);
       // Hatched and with a broken edge: several colours along its middle and its edge, where a function has one.
-      const colours = (frame, dy) =>
-        page.evaluate(
-          ({ x, y, width }) => {
-            const data = document.querySelector('.flame-canvas').getContext('2d').getImageData(x, y, width, 1).data;
-            return new Set(Array.from({ length: width }, (_, i) => data.slice(4 * i, 4 * i + 3).join())).size;
-          },
-          { x: Math.ceil(frame.x + frame.width - 30), y: Math.round(frame.y + dy), width: 20 },
-        );
-      assert.ok((await colours(cut, 9)) > 1);
+      const canvas = await page.locator('.flame-canvas').boundingBox();
+      const colours = async (frame, dy) =>
+        new Set((await pixels(page, { x: canvas.x + Math.ceil(frame.x + frame.width - 30), y: canvas.y + Math.round(frame.y + dy), width: 20, height: 1 })).map(String)).size;
+      await waitFor(async () => (await colours(cut, 9)) > 1, 'hatching');
       assert.ok((await colours(cut, 0)) > 1);
       assert.equal(await colours(other, 1), 1);
       const at = await hoverFrame(page, cut);

@@ -14,7 +14,10 @@ export function exposeForTests(): void {
     frames: () => pane.value?.frames() ?? [],
     halves: () => [callersHalf, calleesHalf].map((half) => half.pane.value?.frames() ?? []),
     functions: () => functions.data.value?.functions ?? [],
-    callers: () => (sandwich.value?.answer ?? null),
+    callers: () => {
+      const { answer, callers, callees } = sandwich.value ?? {};
+      return answer && callers && callees ? { ...answer, callers: [...callers.total], callees: [...callees.total] } : null;
+    },
     minimap: () => !(document.querySelector<HTMLElement>('.minimap')?.hidden ?? true),
     settled: () => {
       const shown = tree.value;
@@ -44,8 +47,8 @@ export function exposeForTests(): void {
       sessionState: session.value?.state ?? null,
       stream: streamState.value,
       theme: theme.value,
-      dataVersion: flame.data.value?.base.data_version ?? 0,
-      newestNs: flame.data.value?.base.newest_ns ?? 0,
+      dataVersion: flame.data.value?.head.data_version ?? 0,
+      newestNs: flame.data.value?.head.newest_ns ?? 0,
       nodes: tree.value?.size ?? 0,
       total: tree.value?.total[0] ?? 0,
     }),

@@ -3,6 +3,7 @@ import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { App } from './components/App';
 import { Message } from './components/Message';
+import { workshop } from './flame/link';
 import { exposeForTests } from './inspect';
 import { listenForKeys } from './keys';
 import { refreshOverview, startStream } from './store/live';
@@ -23,6 +24,7 @@ import './styles/diff.css';
 import './styles/wizard.css';
 
 function start(): void {
+  workshop(); // its worker loads meanwhile
   startStream();
   void refreshOverview();
   listenForKeys();

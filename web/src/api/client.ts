@@ -52,6 +52,13 @@ export class ApiError extends Error {
   }
 }
 
+// A session without samples yet answers no_data: that is an empty view, not an error.
+export const orEmpty = <T>(answer: Promise<T>): Promise<T | null> =>
+  answer.catch((error: unknown) => {
+    if (error instanceof ApiError && error.code === 'no_data') return null;
+    throw error;
+  });
+
 type Param = string | number | boolean | null | undefined | readonly number[];
 
 export function query(params: Record<string, Param>): string {

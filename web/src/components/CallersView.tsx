@@ -1,6 +1,7 @@
 // Who calls a function, and what it calls: two half flame graphs around it, and its direct neighbours.
 import { signal } from '@preact/signals';
-import type { Callers, Neighbour } from '../api/types';
+import type { Neighbour } from '../api/types';
+import type { CallersHead } from '../flame/messages';
 import { compilePattern } from '../flame/search';
 import { calleesHalf, callersHalf, sandwich } from '../store/callers';
 import { callers, functions } from '../store/data';
@@ -46,7 +47,7 @@ function choose(name: string, module: string): void {
   openCallers(name, module);
 }
 
-function Neighbours({ title, rows, answer }: { title: string; rows: readonly Neighbour[]; answer: Callers }) {
+function Neighbours({ title, rows, answer }: { title: string; rows: readonly Neighbour[]; answer: CallersHead }) {
   return (
     <section class="neighbours">
       <h3>{title}</h3>
@@ -96,7 +97,7 @@ function Half({ frames, label }: { frames: Frames; label: string }) {
   );
 }
 
-function Chosen({ answer }: { answer: Callers }) {
+function Chosen({ answer }: { answer: CallersHead }) {
   const all = answer.total.weight;
   const share = (value: number) => (all > 0 ? percent(value / all) : '–');
   return (

@@ -1,7 +1,8 @@
 // Puts a flame pane on the page and keeps it in step with what its frames come from.
 import { effect, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { FlamePane, type Hit } from '../flame/pane';
+import type { Hit } from '../flame/drawn';
+import { FlamePane } from '../flame/pane';
 import { wholeSpan } from '../flame/span';
 import type { FlameTree } from '../flame/tree';
 import { showCallersOf, showSourceOf, type Frames } from '../store/frames';

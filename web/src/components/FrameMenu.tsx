@@ -1,6 +1,6 @@
 // What can be done with a frame: opens at the pointer, or from the keyboard at the frame.
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import type { Hit } from '../flame/pane';
+import type { Hit } from '../flame/drawn';
 import { missingCallers } from '../flame/missing';
 import { pathOf, type FlameTree } from '../flame/tree';
 import { copyName, copyStack, nameOf, showCallersOf, showSourceOf, type Frames } from '../store/frames';

@@ -3,7 +3,7 @@ import type { Signal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { kindLabels, kinds } from '../flame/colour';
 import { BoxType } from '../flame/layout';
-import type { Hit } from '../flame/pane';
+import type { Hit } from '../flame/drawn';
 import type { FlameTree } from '../flame/tree';
 import { missingCallers } from '../flame/missing';
 import { presence, type TreeDiff } from '../flame/difference';

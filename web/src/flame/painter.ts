@@ -4,12 +4,13 @@ import type { Contrast } from '../store/baseline';
 import type { Colouring } from '../store/url';
 import { heatColour, heatStep, HEAT_STEPS, moduleColour, palette, shadeOf } from './colour';
 import { diffPalette, DIFF_STEPS } from './difference';
+import { contextOf, newCanvas, type AnyCanvas, type AnyContext } from './canvas';
 import { BoxType, type Boxes } from './layout';
-import type { FlameTree } from './tree';
 import { isMissingName, missingCallers } from './missing';
+import { ROW, rowTop, type Look, type Rows } from './scene';
+import type { FlameTree } from './tree';
 import { TextFit } from './text_fit';
 
-export const ROW = 20; // CSS pixels a level
 const GAP = 1;
 const PAD = 5;
 const TEXT_FROM = 22; // narrower boxes carry no name
@@ -17,16 +18,6 @@ const FONT = '12px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 const DIMMED = 0.22;
 const MARK = 13; // room for the arrow of a change
 const MARK_FROM = 46; // narrower boxes carry none
-
-export interface Look {
-  theme: Theme;
-  colouring: Colouring;
-  contrast: Contrast;
-  matches: Uint8Array | null; // by node; null: no search
-  current: number; // the match or frame that is walked to, -1: none
-  hovered: number;
-  zoomed: number; // frames above it are its ancestors and stand back
-}
 
 interface Ink {
   text: string;
@@ -51,7 +42,7 @@ const inks: Record<Theme, Ink> = {
 };
 
 export class Painter {
-  private readonly context: CanvasRenderingContext2D;
+  private readonly context: AnyContext;
   private colours = palette('dark');
   private theme: Theme = 'dark';
   private ratio = 1;
@@ -68,9 +59,8 @@ export class Painter {
   private readonly fitting: TextFit;
   private pattern: CanvasPattern | null = null;
 
-  constructor(private readonly canvas: HTMLCanvasElement) {
-    const context = canvas.getContext('2d', { alpha: true });
-    if (!context) throw new Error('this browser has no 2D canvas');
+  constructor(private readonly canvas: AnyCanvas) {
+    const context = contextOf(canvas);
     this.context = context;
     this.fitting = new TextFit((text) => {
       context.font = FONT;
@@ -132,8 +122,8 @@ export class Painter {
     return shade;
   }
 
-  // `rowTop` maps a depth to the y of its row in CSS pixels.
-  draw(tree: FlameTree, boxes: Boxes, look: Look, rowTop: (depth: number) => number): void {
+  // `matches`: by node; null: no search.
+  draw(tree: FlameTree, boxes: Boxes, look: Look & Rows, matches: Uint8Array | null): void {
     const c = this.context;
     const ratio = this.ratio;
     if (look.theme !== this.theme || look.contrast !== this.contrast) {
@@ -156,18 +146,18 @@ export class Painter {
       const depth = boxes.depth[i]!;
       const left = snap(boxes.x[i]!);
       const right = snap(boxes.x[i]! + boxes.width[i]!);
-      const top = snap(rowTop(depth));
+      const top = snap(rowTop(look, depth));
       const height = snap(ROW - GAP);
       const gap = right - left > 3 * ratio ? Math.max(1, Math.round(ratio)) : 0;
       const width = Math.max(1, right - left - gap);
       const type = boxes.type[i];
       if (type !== BoxType.frame) {
-        c.globalAlpha = look.matches ? 0.5 : 1;
+        c.globalAlpha = matches ? 0.5 : 1;
         c.fillStyle = type === BoxType.pruned ? this.hatch(ink) : ink.small;
         c.fillRect(left, top, width, height);
         continue;
       }
-      const dim = look.matches !== null && look.matches[node] === 0;
+      const dim = matches !== null && matches[node] === 0;
       const ancestor = depth < zoomDepth;
       c.globalAlpha = dim ? DIMMED : ancestor ? ink.ancestor : 1;
       const missing = this.isMissing(tree, node);
@@ -191,15 +181,15 @@ export class Painter {
       }
     }
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.drawNames(tree, boxes, look, rowTop, ink, zoomDepth);
+    this.drawNames(tree, boxes, look, matches, ink, zoomDepth);
     c.globalAlpha = 1;
   }
 
   private drawNames(
     tree: FlameTree,
     boxes: Boxes,
-    look: Look,
-    rowTop: (depth: number) => number,
+    look: Look & Rows,
+    matches: Uint8Array | null,
     ink: Ink,
     zoomDepth: number,
   ): void {
@@ -208,7 +198,7 @@ export class Painter {
     for (let i = 0; i < boxes.count; i++) {
       if (boxes.type[i] !== BoxType.frame || boxes.width[i]! < TEXT_FROM) continue;
       const node = boxes.node[i]!;
-      const dim = look.matches !== null && look.matches[node] === 0;
+      const dim = matches !== null && matches[node] === 0;
       const step = tree.diff && node > 0 ? tree.diff.step[node]! : 0;
       // Which way it went, also without colours.
       const mark = step !== 0 && boxes.width[i]! >= MARK_FROM ? (step > 0 ? '▲' : '▼') : '';
@@ -217,7 +207,7 @@ export class Painter {
       if (!text) continue;
       const plain = node === 0 || this.isMissing(tree, node);
       c.fillStyle = dim || plain ? (plain && !dim ? this.rootText() : faint) : boxes.depth[i]! < zoomDepth ? ink.ancestorText : ink.text;
-      const middle = rowTop(boxes.depth[i]!) + (ROW - GAP) / 2 + 0.5;
+      const middle = rowTop(look, boxes.depth[i]!) + (ROW - GAP) / 2 + 0.5;
       if (mark) c.fillText(mark, boxes.x[i]! + PAD, middle);
       c.fillText(text, boxes.x[i]! + PAD + indent, middle);
     }
@@ -246,11 +236,8 @@ export class Painter {
   private hatch(ink: Ink): CanvasPattern | string {
     if (this.pattern) return this.pattern;
     const size = Math.round(6 * this.ratio);
-    const tile = document.createElement('canvas');
-    tile.width = size;
-    tile.height = size;
-    const t = tile.getContext('2d');
-    if (!t) return ink.small;
+    const tile = newCanvas(size, size);
+    const t = contextOf(tile);
     t.strokeStyle = ink.hatch;
     t.lineWidth = Math.max(1, this.ratio);
     for (const shift of [-size, 0, size]) {

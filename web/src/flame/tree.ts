@@ -10,7 +10,15 @@ export type SiblingOrder = 'name' | 'weight';
 // What makes two frames one node of the answer.
 export type Merge = 'function' | 'line' | 'address';
 
+// How siblings stand, and of a diff, the side whose weights are shown.
+export interface Arrangement {
+  readonly order: SiblingOrder;
+  readonly width: Width;
+}
+
 export interface FlameTree {
+  readonly id: number; // by which the workshop knows it (workshop.ts)
+  readonly arrangement: Arrangement;
   readonly size: number;
   readonly unit: string;
   readonly names: readonly string[];
@@ -157,7 +165,7 @@ export function buildTree(answer: FlameGraph, order: SiblingOrder, merge: Merge 
   }
 
   return {
-    size, unit: graph.unit, names, modules: graph.modules, files: graph.files,
+    id: 0, arrangement: { order, width }, size, unit: graph.unit, names, modules: graph.modules, files: graph.files,
     parent, name, module: Int32Array.from(nodes.module), kind: Uint8Array.from(nodes.kind),
     file: Int32Array.from(nodes.file), line: Int32Array.from(nodes.line), self, total,
     samples: Float64Array.from(nodes.samples), selfSamples: Float64Array.from(nodes.self_samples),

@@ -1,12 +1,12 @@
 // Callers and callees of the chosen function: the two halves as flame graphs.
 import { computed, effect, signal, type ReadonlySignal } from '@preact/signals';
-import type { FlameGraph } from '../api/types';
 import type { FlamePane } from '../flame/pane';
 import type { Span } from '../flame/span';
-import { buildTree, type FlameTree } from '../flame/tree';
-import { callers } from './data';
+import type { FlameTree } from '../flame/tree';
+import { arrangement, callers } from './data';
 import type { Frames } from './frames';
 import { currentId } from './session';
+import { arranged } from './trees';
 import { setView, view } from './view';
 
 // The answer for what is chosen now; null while that of another function is shown no longer.
@@ -16,12 +16,7 @@ export const sandwich = computed(() => {
   return data && data.name === callersOf && data.module === callersModule ? data : null;
 });
 
-function treeOf(graph: FlameGraph): FlameTree {
-  const { name, shape } = sandwich.value!;
-  return buildTree(graph, view.value.byWeight ? 'weight' : 'name', shape.merge, name);
-}
-
-function half(graph: () => FlameGraph | undefined, side: 'callersZoom' | 'calleesZoom', upright: boolean, inverted: boolean): Frames {
+function half(made: () => FlameTree | null, side: 'callersZoom' | 'calleesZoom', upright: boolean, inverted: boolean): Frames {
   const zoom = computed(() => view.value[side]);
   const span = signal<Span | null>(null);
   const fixed = (value: boolean): ReadonlySignal<boolean> => signal(value);
@@ -30,11 +25,10 @@ function half(graph: () => FlameGraph | undefined, side: 'callersZoom' | 'callee
     void [view.value.callersOf, view.value.callersModule, view.value.merge, view.value.collapse, currentId.value, zoom.value];
     span.value = null;
   });
+  // Held as long as the answer, whose turn may come again.
+  const tree = arranged(computed(made), () => ({ order: arrangement.value.order, width: 'view' }));
   return {
-    tree: computed(() => {
-      const answer = graph();
-      return answer ? treeOf(answer) : null;
-    }),
+    tree: computed(() => (sandwich.value ? tree.value : null)),
     zoom,
     zoomTo: (path) => setView({ [side]: path }),
     span,
@@ -47,5 +41,5 @@ function half(graph: () => FlameGraph | undefined, side: 'callersZoom' | 'callee
 }
 
 // Callers stand on the function, callees hang below it.
-export const callersHalf = half(() => sandwich.value?.answer?.callers, 'callersZoom', true, true);
-export const calleesHalf = half(() => sandwich.value?.answer?.callees, 'calleesZoom', false, false);
+export const callersHalf = half(() => callers.data.value?.callers ?? null, 'callersZoom', true, true);
+export const calleesHalf = half(() => callers.data.value?.callees ?? null, 'calleesZoom', false, false);

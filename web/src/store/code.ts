@@ -1,11 +1,11 @@
 // The machine code beside the source: whose it is, what is marked in it, and where clicks lead.
 import { computed, effect, signal } from '@preact/signals';
-import { api } from '../api/client';
+import { api, orEmpty } from '../api/client';
 import type { CodeParams, Disassembly, InlinedCall } from '../api/types';
 import { arrowsOf, piecesOf } from '../code/arrows';
 import { hottestIndex, indexAt, instructionsAt, linesAt, placeIn, sourceOf } from '../code/listing';
 import { hotLines } from '../text/heat';
-import { dataVersion, orEmpty } from './data';
+import { dataVersion } from './data';
 import { createQuery } from './query';
 import { currentId, filter } from './session';
 import { placeOfCode, source, sourceFile, sourceLine } from './source';

@@ -1,9 +1,10 @@
 // What each tab shows, fetched only while that tab is looked at.
 import { computed, signal } from '@preact/signals';
-import { api, ApiError, PATH_SEPARATOR } from '../api/client';
-import type { BaselineParams, Callers, FlameGraph, ShapeParams } from '../api/types';
-import { isDiff } from '../flame/difference';
-import { graft, hasPrunedBelow } from '../flame/graft';
+import { api, orEmpty } from '../api/client';
+import type { BaselineParams, ShapeParams } from '../api/types';
+import { workshop } from '../flame/link';
+import type { CallersHead, FlameHead } from '../flame/messages';
+import type { Arrangement, FlameTree } from '../flame/tree';
 import { healthVersions, resyncs, versions } from './live';
 import { createQuery } from './query';
 import { currentId, currentVersion, filter } from './session';
@@ -24,12 +25,6 @@ export { version as dataVersion };
 const filterKey = computed(() => JSON.stringify(filter.value));
 const scope = () => currentId.value;
 const keyFor = (...names: string[]) => (currentId.value && names.includes(tab.value) ? filterKey.value : null);
-// A session without samples yet answers no_data: that is an empty view, not an error.
-export const orEmpty = <T>(answer: Promise<T>): Promise<T | null> =>
-  answer.catch((error: unknown) => {
-    if (error instanceof ApiError && error.code === 'no_data') return null;
-    throw error;
-  });
 
 // What the view is compared with; null: with nothing.
 export const baseline = computed<BaselineParams | null>(() => {
@@ -45,23 +40,21 @@ const comparedVersion = () => {
   return base && base.session !== currentId.value && !frozen.value ? `${own}/${versions.value.get(base.session) ?? 0}` : own;
 };
 
-// The server takes addresses of up to 1 MiB; some thousand frames with long names are more.
-const MOST_PATH = 1_000_000;
-const isTooLong = (path: readonly string[]) => path.length > 100 && encodeURIComponent(path.join(PATH_SEPARATOR)).length > MOST_PATH;
+// How siblings stand, and which side of a comparison gives the widths: of trees that are there already, too (trees.ts).
+export const arrangement = computed<Arrangement>(() => ({ order: view.value.byWeight ? 'weight' : 'name', width: view.value.width }));
 
 export interface FlameData {
-  key: string; // of the filter that `base` answers
+  key: string; // of the filter that the answer is to
   resync: number;
   baseline: string; // as baselineKey
-  base: FlameGraph;
-  shown: FlameGraph; // base with the zoomed subtree in full
+  head: FlameHead;
+  tree: FlameTree | null; // with the zoomed subtree in full
   shape: ShapeParams;
 }
 
 // Nothing newer is known, of either side.
-const isCurrent = (graph: FlameGraph): boolean =>
-  graph.data_version >= currentVersion.peek() &&
-  (!isDiff(graph) || graph.base.data_version >= (versions.peek().get(graph.base.session) ?? 0));
+const isCurrent = ({ data_version, against }: FlameHead): boolean =>
+  data_version >= currentVersion.peek() && (!against || against.data_version >= (versions.peek().get(against.session) ?? 0));
 
 export const shape = computed<ShapeParams>(() => {
   const { inverted, merge, collapse, hidden } = view.value;
@@ -76,28 +69,20 @@ export const flame = createQuery<FlameData | null>({
   },
   version: comparedVersion,
   scope,
-  // A zoom fetches only the subtree, and only when the tree at hand lacks parts of it.
   fetch: async (abort, previous) => {
-    const params = filter.peek();
     const key = filterKey.peek() + baselineKey.peek() + shapeKey.peek();
-    const other = baseline.peek();
     const against = baselineKey.peek();
     const wanted = shape.peek();
-    const { merge } = wanted;
-    const path = zoom.peek();
     const resync = resyncs.peek();
-    const ask = (at: readonly string[]): Promise<FlameGraph> =>
-      other ? api.diff(params, other, wanted, at, abort) : api.flamegraph(params, wanted, at, abort);
-    const fresh =
-      previous?.key === key && previous.resync === resync && (frozen.peek() || isCurrent(previous.base));
-    const base = fresh ? previous.base : await orEmpty(ask([]));
-    if (!base) return null;
-    if (path.length === 0 || isTooLong(path) || !hasPrunedBelow(base, path, merge)) return { key, resync, baseline: against, base, shown: base, shape: wanted };
-    const detail = await orEmpty(ask(path)).catch((error: unknown) => {
-      if (error instanceof ApiError && error.status === 404) return null;
-      throw error;
-    });
-    return { key, resync, baseline: against, base, shown: detail ? graft(base, path, detail, merge) : base, shape: wanted };
+    const holds = previous?.key === key && previous.resync === resync && (frozen.peek() || isCurrent(previous.head));
+    const made = await workshop().ask(
+      {
+        kind: 'flame', view: filter.peek(), baseline: baseline.peek(), shape: wanted, path: zoom.peek(), arrangement: arrangement.peek(),
+        keep: holds ? previous.head.base : 0,
+      },
+      abort,
+    );
+    return made && { key, resync, baseline: against, head: made.head, tree: made.trees[0] ?? null, shape: wanted };
   },
   intervalMs: 200,
 });
@@ -126,8 +111,9 @@ export const functionDiffs = createQuery({
 export interface CallersData {
   name: string;
   module: string;
-  shape: ShapeParams;
-  answer: Callers | null;
+  answer: CallersHead | null;
+  callers: FlameTree | null;
+  callees: FlameTree | null;
 }
 
 export const callers = createQuery<CallersData>({
@@ -140,12 +126,11 @@ export const callers = createQuery<CallersData>({
   scope,
   fetch: async (abort) => {
     const { callersOf: name, callersModule: module } = view.peek();
-    const wanted = shape.peek();
-    const answer = await api.callers(filter.peek(), wanted, name, module, abort).catch((error: unknown) => {
-      if (error instanceof ApiError && error.status === 404) return null;
-      throw error;
-    });
-    return { name, module, shape: wanted, answer };
+    const made = await workshop().ask(
+      { kind: 'callers', view: filter.peek(), shape: shape.peek(), name, module, arrangement: { ...arrangement.peek(), width: 'view' } },
+      abort,
+    );
+    return { name, module, answer: made?.head ?? null, callers: made?.trees[0] ?? null, callees: made?.trees[1] ?? null };
   },
   intervalMs: 300,
 });

@@ -2,19 +2,16 @@
 import { computed, signal } from '@preact/signals';
 import type { FlamePane } from '../flame/pane';
 import { compilePattern, findMatches } from '../flame/search';
-import { buildTree, nodeAt } from '../flame/tree';
-import { flame } from './data';
+import { nodeAt } from '../flame/tree';
+import { arrangement, flame } from './data';
 import type { Frames } from './frames';
+import { arranged } from './trees';
 import { search, setView, view, zoom } from './view';
 
-const width = computed(() => view.value.width);
-const byWeight = computed(() => view.value.byWeight);
-
-export const tree = computed(() => {
-  const graph = flame.data.value?.shown;
-  const merge = flame.data.value?.shape.merge;
-  return graph && graph.nodes.parent.length > 0 ? buildTree(graph, byWeight.value ? 'weight' : 'name', merge, 'all', width.value) : null;
-});
+export const tree = arranged(
+  computed(() => flame.data.value?.tree ?? null),
+  () => arrangement.value,
+);
 
 export const zoomTarget = computed(() => {
   const shown = tree.value;

@@ -1,10 +1,10 @@
 // The modules of the view, and files that the person gives for them.
 import { signal } from '@preact/signals';
-import { api, ApiError } from '../api/client';
+import { api, ApiError, orEmpty } from '../api/client';
 import { sendFile } from '../api/upload';
 import type { Module } from '../api/types';
 import { uploadId } from '../text/modules';
-import { dataVersion, orEmpty, refreshAll } from './data';
+import { dataVersion, refreshAll } from './data';
 import { sessionListVersion } from './live';
 import { createQuery } from './query';
 import { currentId, filter } from './session';

@@ -1,7 +1,7 @@
 // The source file that is shown, and its line.
 import { computed, signal } from '@preact/signals';
-import { api } from '../api/client';
-import { dataVersion, orEmpty } from './data';
+import { api, orEmpty } from '../api/client';
+import { dataVersion } from './data';
 import { createQuery } from './query';
 import { currentId, filter } from './session';
 import { tab, view } from './view';

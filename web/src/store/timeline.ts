@@ -1,10 +1,10 @@
 // The time axis: what it shows, what is asked of the server for it, and what keys and gestures do with it.
 import { computed, effect, signal } from '@preact/signals';
-import { api } from '../api/client';
+import { api, orEmpty } from '../api/client';
 import type { Counters, Timeline } from '../api/types';
 import { axisOf, bucketFor, panned, spanOf, stepped, zoomed, type Span } from '../timeline/axis';
 import { counterLine, counterPlot, healthLine, healthPlots, type Frame, type Line, type PlotKind } from '../timeline/plots';
-import { dataVersion, frozen, healthVersion, orEmpty } from './data';
+import { dataVersion, frozen, healthVersion } from './data';
 import { createQuery } from './query';
 import { currentId, filter, isLive, session } from './session';
 import { setView, tab, view } from './view';

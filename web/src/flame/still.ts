@@ -1,0 +1,42 @@
+// Flame graphs on canvases of the page's own: as a file, and on paper. A browser that prints waits for nobody, so these are drawn
+// at once, here, of the tree that the page has.
+import { Picture } from './picture';
+import type { Scene } from './scene';
+import type { Drawn } from './drawn';
+import type { FlameTree } from './tree';
+
+// What is in sight, on the page's background; null when the browser cannot make it.
+export function pngOf(tree: FlameTree, scene: Scene, matches: Uint8Array | null): Promise<Blob | null> {
+  const graph = document.createElement('canvas');
+  new Picture(graph).draw(tree, scene, matches);
+  const out = document.createElement('canvas');
+  out.width = graph.width;
+  out.height = graph.height;
+  const c = out.getContext('2d');
+  if (!c) return Promise.resolve(null);
+  c.fillStyle = getComputedStyle(document.body).backgroundColor;
+  c.fillRect(0, 0, out.width, out.height);
+  c.drawImage(graph, 0, 0);
+  return new Promise((resolve) => out.toBlob(resolve, 'image/png'));
+}
+
+// Takes the place of the canvas on the screen.
+export class Paper {
+  readonly canvas = document.createElement('canvas');
+  private readonly picture = new Picture(this.canvas);
+
+  constructor(private readonly instead: HTMLCanvasElement) {
+    this.canvas.className = 'flame-canvas';
+    instead.before(this.canvas);
+    instead.style.display = 'none';
+  }
+
+  draw(tree: FlameTree, scene: Scene, matches: Uint8Array | null): Drawn {
+    return { tree, boxes: this.picture.draw(tree, scene, matches) };
+  }
+
+  remove(): void {
+    this.canvas.remove();
+    this.instead.style.display = '';
+  }
+}

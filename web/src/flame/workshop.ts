@@ -1,0 +1,121 @@
+// Where flame graphs are made and drawn: fetches answers, makes trees of them, and draws scenes on the canvases that it was given.
+// It runs in a worker, so that none of this keeps the page waiting (worker.ts), or in the page itself where there are no workers
+// (link.ts). It remembers nothing of how things are shown: each scene says all of it.
+import { ApiError } from '../api/client';
+import type { FlameGraph } from '../api/types';
+import { Answers } from './answers';
+import type { FromWorkshop, Made, Question, ToWorkshop } from './messages';
+import { OverviewPicture } from './overview';
+import { Picture } from './picture';
+import type { Scene, Seen } from './scene';
+import { buildTree, type Arrangement, type FlameTree, type Merge } from './tree';
+
+// The page drops what it shows no longer. This bounds what it could forget.
+const MOST_TREES = 24;
+
+interface Source {
+  graph: FlameGraph;
+  merge: Merge;
+  root: string; // what stands on the root
+}
+
+interface Pane {
+  picture: Picture;
+  overview: OverviewPicture;
+  matches: Uint8Array | null;
+}
+
+export class Workshop {
+  private readonly answers = new Answers();
+  private readonly trees = new Map<number, { tree: FlameTree; source: Source }>();
+  private readonly flights = new Map<number, AbortController>();
+  private readonly panes = new Map<number, Pane>();
+  private lastTree = 0;
+
+  constructor(private readonly say: (message: FromWorkshop) => void) {}
+
+  hear(message: ToWorkshop): void {
+    switch (message.type) {
+      case 'ask':
+        void this.answer(message.id, message.question);
+        return;
+      case 'abort':
+        this.flights.get(message.id)?.abort();
+        return;
+      case 'drop':
+        this.trees.delete(message.tree);
+        return;
+      case 'canvas':
+        this.panes.set(message.pane, { picture: new Picture(message.canvas), overview: new OverviewPicture(message.overview), matches: null });
+        return;
+      case 'scene': {
+        const pane = this.panes.get(message.pane);
+        if (pane && message.matches !== undefined) pane.matches = message.matches;
+        let seen: Seen | null = null;
+        try {
+          if (pane) seen = this.draw(pane, message.scene);
+        } finally {
+          this.say({ type: 'drawn', pane: message.pane, seen }); // the page waits for it
+        }
+        return;
+      }
+      case 'close':
+        this.panes.delete(message.pane);
+        return;
+    }
+  }
+
+  private draw(pane: Pane, scene: Scene): Seen | null {
+    const tree = this.trees.get(scene.tree)?.tree;
+    if (!tree) return null;
+    pane.overview.draw(tree, scene);
+    return { tree: tree.id, boxes: pane.picture.draw(tree, scene, pane.matches) };
+  }
+
+  private async answer(id: number, question: Question): Promise<void> {
+    const flight = new AbortController();
+    this.flights.set(id, flight);
+    try {
+      const made = await this.make(question, flight.signal);
+      this.say({ type: 'made', id, made });
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      this.say(error instanceof ApiError ? { type: 'failed', id, message, status: error.status, body: error.body } : { type: 'failed', id, message });
+    } finally {
+      this.flights.delete(id);
+    }
+  }
+
+  private async make(question: Question, signal: AbortSignal): Promise<Made | null> {
+    switch (question.kind) {
+      case 'flame': {
+        const answer = await this.answers.flame(question, signal);
+        if (!answer || signal.aborted) return null;
+        const { head, graph } = answer;
+        if (graph.nodes.parent.length === 0) return { head, trees: [] };
+        return { head, trees: [this.build({ graph, merge: question.shape.merge, root: 'all' }, question.arrangement)] };
+      }
+      case 'callers': {
+        const answer = await this.answers.callers(question, signal);
+        if (!answer || signal.aborted) return null;
+        const tree = (graph: FlameGraph) => this.build({ graph, merge: question.shape.merge, root: question.name }, question.arrangement);
+        return { head: answer.head, trees: [tree(answer.callers), tree(answer.callees)] };
+      }
+      case 'arrange': {
+        const source = this.trees.get(question.tree)?.source;
+        return source ? { head: null, trees: [this.build(source, question.arrangement)] } : null;
+      }
+    }
+  }
+
+  private build(source: Source, { order, width }: Arrangement): FlameTree {
+    const id = ++this.lastTree;
+    const tree: FlameTree = { ...buildTree(source.graph, order, source.merge, source.root, width), id };
+    this.trees.set(id, { tree, source });
+    for (const oldest of this.trees.keys()) {
+      if (this.trees.size <= MOST_TREES) break;
+      this.trees.delete(oldest);
+    }
+    return tree;
+  }
+}

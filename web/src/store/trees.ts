@@ -1,0 +1,38 @@
+// Trees of the workshop that a view holds: in the order that is wanted now, and given back when they are shown no longer.
+import { computed, effect, signal, type ReadonlySignal } from '@preact/signals';
+import { workshop } from '../flame/link';
+import type { Arrangement, FlameTree } from '../flame/tree';
+
+// `made`: the tree as it came with an answer. Another order is made of the same answer, so it needs no server.
+export function arranged(made: ReadonlySignal<FlameTree | null>, wanted: () => Arrangement): ReadonlySignal<FlameTree | null> {
+  const again = signal<{ of: FlameTree; tree: FlameTree } | null>(null);
+  const shown = computed(() => (made.value && again.value?.of === made.value ? again.value.tree : made.value));
+  let held: readonly FlameTree[] = [];
+  let flight: AbortController | null = null;
+  effect(() => {
+    const of = made.value;
+    const now = [of, shown.value].filter((tree) => tree !== null);
+    for (const tree of held) if (!now.includes(tree)) workshop().drop(tree.id);
+    held = now;
+  });
+  effect(() => {
+    const of = made.value;
+    const { order, width } = wanted();
+    flight?.abort();
+    flight = null;
+    const { arrangement } = shown.value ?? {};
+    if (!of || !arrangement || (arrangement.order === order && arrangement.width === width)) return;
+    const asked = new AbortController();
+    flight = asked;
+    workshop()
+      .ask({ kind: 'arrange', tree: of.id, arrangement: { order, width } }, asked.signal)
+      .then((answer) => {
+        const tree = answer?.trees[0];
+        if (tree) again.value = { of, tree };
+      })
+      .catch((error: unknown) => {
+        if (!asked.signal.aborted) throw error;
+      });
+  });
+  return shown;
+}

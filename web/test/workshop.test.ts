@@ -1,0 +1,234 @@
+// The workshop and the page's end of it: the same answers, trees and drawings whether messages cross to a worker or stay here. The
+// border of a worker is structuredClone, which is what it does to messages.
+import assert from 'node:assert/strict';
+import { beforeEach, test } from 'node:test';
+import { ApiError } from '../src/api/client';
+import type { FlameGraph } from '../src/api/types';
+import { Link } from '../src/flame/link';
+import type { FlameQuestion, ToWorkshop } from '../src/flame/messages';
+import { Packer, Unpacker, type Parcel } from '../src/flame/parcel';
+import type { Scene, Seen } from '../src/flame/scene';
+import { TextsIn, TextsOut } from '../src/flame/texts';
+import { buildTree, type FlameTree } from '../src/flame/tree';
+import { Workshop } from '../src/flame/workshop';
+import { graphOf } from './graph';
+
+// What the server answers next, and what it was asked.
+let answers: Array<FlameGraph | Promise<FlameGraph> | { status: number; code: string }> = [];
+let asked: URL[] = [];
+beforeEach(() => {
+  answers = [];
+  asked = [];
+});
+globalThis.fetch = (async (path: string) => {
+  asked.push(new URL(path, 'http://test'));
+  const answer = await answers.shift()!;
+  if ('code' in answer) return Response.json({ error: { code: answer.code, message: 'so it is' } }, { status: answer.status });
+  return Response.json(answer);
+}) as typeof fetch;
+
+// A canvas that keeps what is drawn on it, letters seven wide.
+function canvasOf(drawn: string[]) {
+  const state: Record<string, unknown> = {};
+  const told = ['fillRect', 'fillText', 'strokeRect'];
+  const context = new Proxy(state, {
+    get: (_, name: string) => {
+      if (name === 'measureText') return (text: string) => ({ width: 7 * text.length });
+      if (name === 'createPattern') return () => 'hatch';
+      if (name in state) return state[name];
+      return (...values: unknown[]) => told.includes(name) && drawn.push(`${name} ${values.join(' ')} ${String(state.fillStyle)}`);
+    },
+  });
+  return { width: 0, height: 0, getContext: () => context, transferControlToOffscreen() { return this; } } as unknown as HTMLCanvasElement;
+}
+
+// A worker in name only: all that crosses is cloned. Canvases are not, which a browser hands over.
+class CloneWorker extends EventTarget {
+  onmessage: ((event: MessageEvent<Parcel>) => void) | null = null;
+  onerror: (() => void) | null = null;
+  crossed: ToWorkshop[] = [];
+  private readonly packer = new Packer();
+  private readonly workshop = new Workshop((message) => {
+    const { parcel, transfer } = this.packer.pack(message);
+    this.onmessage?.({ data: structuredClone(parcel, { transfer }) } as MessageEvent<Parcel>);
+  });
+  postMessage(message: ToWorkshop): void {
+    const crossing = message.type === 'canvas' ? message : structuredClone(message);
+    this.crossed.push(crossing);
+    this.workshop.hear(crossing);
+  }
+  terminate(): void {}
+}
+const apart = () => {
+  const worker = new CloneWorker();
+  return { worker, link: new Link(() => worker as unknown as Worker) };
+};
+const here = () => new Link(() => null);
+
+const question = (more: Partial<FlameQuestion> = {}): FlameQuestion & { kind: 'flame' } => ({
+  kind: 'flame', view: { session: 's' }, baseline: null, shape: { inverted: false, merge: 'function', collapse: false, hidden: [] }, path: [], keep: 0,
+  arrangement: { order: 'name', width: 'view' }, ...more,
+});
+const stacks = { main: 10, 'main;b': 20, 'main;b;leaf': 30, 'main;a': 25, idle: 15 };
+
+// All that a tree says of its nodes, texts in place of their numbers.
+const contents = (tree: FlameTree) => ({
+  ...tree,
+  id: 0, names: 0, modules: 0, files: 0, labels: 0,
+  name: Array.from(tree.name, (at) => tree.names[at]),
+  label: Array.from(tree.label, (at) => tree.labels[at]),
+  module: Array.from(tree.module, (at) => tree.modules[at]),
+  file: Array.from(tree.file, (at) => tree.files[at]),
+});
+const sceneOf = (tree: FlameTree): Scene => ({
+  tree: tree.id, theme: 'dark', colouring: 'kind', contrast: 'red-blue', current: -1, hovered: -1, zoomed: 0, upright: true, content: 400, scrolled: 200,
+  from: 0, to: tree.total[0]!, width: 300, height: 200, ratio: 1.5, overview: { from: 0, to: tree.total[0]!, rows: 4 },
+});
+
+test('texts are said once, and a table that has too many begins anew', () => {
+  const out = new TextsOut();
+  const into = new TextsIn();
+  const first = out.put(['all', 'main', 'all']);
+  assert.deepEqual([...first.places], [0, 1, 0]);
+  assert.deepEqual(first.news, { from: 0, added: ['all', 'main'] });
+  const before = into.take(first.news);
+  const second = out.put(['idle', 'main']);
+  assert.deepEqual([...second.places], [2, 1]);
+  assert.deepEqual(second.news, { from: 2, added: ['idle'] });
+  assert.deepEqual(into.take(second.news), ['all', 'main', 'idle']);
+  into.take(out.put(Array.from({ length: 5000 }, (_, i) => `f${i}`)).news);
+  // 5,003 are known, of which an answer of one needs none.
+  const third = out.put(['new']);
+  assert.deepEqual(third.news, { from: 0, added: ['new'] });
+  assert.deepEqual(into.take(third.news), ['new']);
+  assert.equal(before[1], 'main'); // what was taken before is as it was
+});
+
+test('a tree is the same on the other side, with labels of its own or without', () => {
+  const graph = graphOf(stacks);
+  graph.nodes.line = graph.nodes.line.map((_, node) => node);
+  const packer = new Packer();
+  const unpacker = new Unpacker();
+  for (const merge of ['function', 'line', 'function'] as const) {
+    const tree = { ...buildTree(graph, 'name', merge), id: 7 };
+    const { parcel, transfer } = packer.pack({ type: 'made', id: 1, made: { head: null, trees: [tree] } });
+    const arrived = unpacker.unpack(structuredClone(parcel, { transfer }));
+    assert.ok(arrived.type === 'made' && arrived.made);
+    const [copy] = arrived.made.trees;
+    assert.equal(copy!.id, 7);
+    assert.deepEqual(contents(copy!), contents(tree));
+    assert.equal(tree.total[0], 100); // the worker's own is whole
+  }
+});
+
+test('trees, boxes and drawings are the same in a worker and here', async () => {
+  const results = [];
+  for (const link of [apart().link, here()]) {
+    const drawn: string[] = [];
+    const heard: Array<Seen | null> = [];
+    answers = [graphOf(stacks)];
+    const made = await link.ask(question());
+    const tree = made!.trees[0]!;
+    const easel = link.easel(canvasOf(drawn), canvasOf(drawn), (seen) => heard.push(seen));
+    easel.draw(sceneOf(tree), null);
+    const matches = new Uint8Array(tree.size);
+    matches[1] = 1;
+    easel.draw(sceneOf(tree), matches);
+    const boxes = heard.map((seen) => Array.from({ length: seen!.boxes.count }, (_, i) => [seen!.boxes.node[i], seen!.boxes.depth[i], seen!.boxes.x[i], seen!.boxes.width[i]]));
+    results.push({ head: made!.head, tree: contents(tree), boxes, drawn });
+  }
+  assert.deepEqual(results[0], results[1]);
+  // idle 15 and main 85 of 100 on 300 pixels. Scrolled to its end the root stands on the bottom, at 180 of 200, and main above it;
+  // letters begin 5 from a frame's edge.
+  const first = results[0]!.boxes[0]!.map(([, depth, x, width]) => [depth, x, width]);
+  for (const box of [[0, 0, 300], [1, 0, 45], [1, 45, 255]]) assert.ok(first.some((other) => other.every((value, i) => value === box[i])), String(box));
+  assert.ok(results[0]!.drawn.some((line) => line.startsWith('fillText main 50 170')), results[0]!.drawn.join('\n'));
+});
+
+test('matches cross only when they changed', async () => {
+  const { worker, link } = apart();
+  answers = [graphOf(stacks)];
+  const tree = (await link.ask(question()))!.trees[0]!;
+  const easel = link.easel(canvasOf([]), canvasOf([]), () => {});
+  const matches = new Uint8Array(tree.size);
+  for (const found of [null, matches, matches, null]) easel.draw(sceneOf(tree), found);
+  const scenes = worker.crossed.filter((message) => message.type === 'scene');
+  assert.deepEqual(scenes.map(({ matches: news }) => news), [undefined, matches, undefined, null]);
+});
+
+test('a worker that cannot be loaded is no loss: what was asked is answered here', async () => {
+  const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {}, onerror: () => {} });
+  const link = new Link(() => worker as unknown as Worker);
+  answers = [graphOf(stacks)];
+  const made = link.ask(question());
+  worker.onerror();
+  assert.equal((await made)!.trees[0]!.total[0], 100);
+});
+
+test('so is one whose canvases cannot be drawn on', async () => {
+  const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {}, onmessage: (_: { data: Parcel }) => {} });
+  const link = new Link(() => worker as unknown as Worker);
+  answers = [graphOf(stacks)];
+  const made = link.ask(question());
+  worker.onmessage({ data: { type: 'ready', draws: false } });
+  assert.equal((await made)!.trees[0]!.total[0], 100);
+});
+
+test('what nobody waits for any more is given back', async () => {
+  const { worker, link } = apart();
+  let arrive: (graph: FlameGraph) => void = () => {};
+  answers = [new Promise((resolve) => (arrive = resolve))];
+  const abort = new AbortController();
+  const made = link.ask(question(), abort.signal);
+  abort.abort();
+  await assert.rejects(made, { name: 'AbortError' });
+  arrive(graphOf(stacks));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual(worker.crossed.map(({ type }) => type), ['ask', 'abort']);
+  await assert.rejects(link.ask(question(), abort.signal), { name: 'AbortError' });
+});
+
+test('errors of the server arrive as what they are, a lack of samples as no data', async () => {
+  for (const link of [apart().link, here()]) {
+    answers = [{ status: 500, code: 'internal' }];
+    await assert.rejects(link.ask(question()), (error: unknown) => error instanceof ApiError && error.status === 500 && error.code === 'internal' && error.message === 'so it is');
+    answers = [{ status: 404, code: 'no_data' }];
+    assert.equal(await link.ask(question()), null);
+  }
+});
+
+test('another order needs no server, and a dropped tree has none', async () => {
+  const { link } = apart();
+  answers = [graphOf(stacks)];
+  const tree = (await link.ask(question()))!.trees[0]!;
+  const other = (await link.ask({ kind: 'arrange', tree: tree.id, arrangement: { order: 'weight', width: 'view' } }))!.trees[0]!;
+  assert.equal(asked.length, 1);
+  const first = (of: FlameTree) => of.names[of.name[of.firstChild[0]!]!];
+  assert.deepEqual([first(tree), first(other), other.arrangement.order], ['idle', 'main', 'weight']);
+  const heard: Array<Seen | null> = [];
+  const easel = link.easel(canvasOf([]), canvasOf([]), (seen) => heard.push(seen));
+  link.drop(tree.id);
+  easel.draw(sceneOf(tree), null);
+  easel.draw(sceneOf(other), null);
+  assert.deepEqual(heard.map((seen) => seen && seen.tree), [null, other.id]);
+  assert.equal(easel.isBusy, false);
+  assert.equal(await link.ask({ kind: 'arrange', tree: tree.id, arrangement: { order: 'name', width: 'view' } }), null);
+});
+
+test('a zoom fetches only its subtree while the rest still holds', async () => {
+  const { link } = apart();
+  const base = graphOf({ main: 10, 'main;big': 60 }, { main: { weight: 30, count: 7 } });
+  answers = [base];
+  const whole = await link.ask(question());
+  answers = [{ ...graphOf({ '': 10, big: 60, small: 30 }), names: ['main', 'big', 'small'] }];
+  const zoomed = await link.ask(question({ path: ['main'], keep: whole!.head.base }));
+  assert.deepEqual(asked.map((url) => url.searchParams.get('path')), [null, 'main']);
+  assert.equal(zoomed!.head.base, whole!.head.base);
+  const { names, name } = zoomed!.trees[0]!;
+  assert.deepEqual(Array.from(name, (at) => names[at]), ['all', 'main', 'big', 'small']);
+  // What is there in full is not asked for again; what holds no longer is.
+  answers = [graphOf(stacks)];
+  await link.ask(question({ path: ['main', 'big'], keep: whole!.head.base }));
+  await link.ask(question({ path: ['main'], keep: 0 }));
+  assert.deepEqual(asked.map((url) => url.searchParams.get('path')), [null, 'main', null]);
+});
