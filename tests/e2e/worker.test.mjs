@@ -41,7 +41,7 @@ test('answers come to the worker, not to the page', () =>
     const version = mock.state.version;
     await page.waitForFunction((older) => window.__flamewire.state().dataVersion > older + 2, version, { timeout: 30_000 });
     assert.equal(await fetched(page, '/api/flamegraph'), 0);
-    assert.ok((await fetched(page, '/api/timeline')) > 0);
+    assert.ok((await fetched(page, '/app.js')) > 0);
     assert.equal(page.workers().length, 1);
   }));
 

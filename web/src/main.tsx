@@ -3,6 +3,7 @@ import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { App } from './components/App';
 import { Message } from './components/Message';
+import { fetchElsewhere } from './api/client';
 import { workshop } from './flame/link';
 import { exposeForTests } from './inspect';
 import { listenForKeys } from './keys';
@@ -24,7 +25,8 @@ import './styles/diff.css';
 import './styles/wizard.css';
 
 function start(): void {
-  workshop(); // its worker loads meanwhile
+  const link = workshop(); // its worker loads meanwhile
+  fetchElsewhere((path, signal) => link.fetch(path, signal));
   startStream();
   void refreshOverview();
   listenForKeys();
@@ -32,7 +34,8 @@ function start(): void {
   exposeForTests();
   effect(() => {
     const target = session.value?.target;
-    document.title = target ? `${target} – Flamewire` : 'Flamewire';
+    const title = target ? `${target} – Flamewire` : 'Flamewire';
+    if (document.title !== title) document.title = title;
   });
   render(<App />, document.getElementById('app')!);
 }

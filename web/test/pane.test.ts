@@ -1,7 +1,7 @@
 // The window on a tree, its keys and its rows, with values worked out by hand.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { framesOf, hitAt, nodeIn } from '../src/flame/drawn';
+import { framesOf, hitAt, hitIn, nodeIn } from '../src/flame/drawn';
 import { actionOf, stepFrom } from '../src/flame/keyboard';
 import { BoxType, layOut, newBoxes } from '../src/flame/layout';
 import { depthAt, rowTop, visibleRows } from '../src/flame/scene';
@@ -56,13 +56,17 @@ test('keys walk inward and outward as the picture stands', () => {
 
 test('a press on the picture of a moment ago means the same frame of newer data', () => {
   const boxes = layOut(tree, { from: 0, to: 100, width: 200, firstRow: 0, lastRow: 9 }, newBoxes());
-  const newer = buildTree(graphOf({ fresh: 50, 'main;b;leaf': 10, 'main;b': 40, 'main;a': 1 }), 'name');
+  const newer = buildTree(graphOf({ fresh: 500, 'main;b;leaf': 10, 'main;b': 40, 'main;a': 1 }), 'name');
   const rows = { upright: false, content: 400, scrolled: 0 };
   // b was drawn at 80 … 180 in the third row; idle, at 0 … 30 of the second, is gone.
   assert.deepEqual(hitAt({ tree, boxes }, rows, newer, 100, 45), { node: at(newer, 'main', 'b'), type: BoxType.frame, x: 100, y: 45 });
   assert.equal(hitAt({ tree, boxes }, rows, newer, 10, 25), null);
   assert.equal(hitAt({ tree, boxes }, rows, newer, 190, 45), null); // nothing was there
   assert.deepEqual([nodeIn(newer, tree, 0), nodeIn(newer, tree, -1)], [0, -1]);
+  const hit = { node: at(tree, 'main', 'b'), type: BoxType.frame, x: 3, y: 4 };
+  assert.deepEqual(hitIn(newer, tree, hit), { ...hit, node: at(newer, 'main', 'b') });
+  assert.notEqual(hit.node, at(newer, 'main', 'b'));
+  assert.equal(hitIn(newer, tree, { ...hit, node: at(tree, 'idle') }), null);
   const drawn = framesOf({ tree, boxes }, rows).find((frame) => frame.name === 'b')!;
   assert.deepEqual([drawn.x, drawn.y, drawn.width, drawn.total], [80, 40, 100, 50]);
 });

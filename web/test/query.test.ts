@@ -124,3 +124,39 @@ test('an answer does not stand for another question that was refused', async () 
   assert.equal(query.data.value, null);
   assert.equal(query.error.value!.code, 'not_saved');
 });
+
+test('newer data that nobody waits for come with those that somebody does, or after a moment', async () => {
+  const version = signal(1);
+  const key = signal('a');
+  const asked: Pending[] = [];
+  const ask = (abort: AbortSignal) => new Promise<string>((answer, fail) => asked.push({ signal: abort, answer, fail }));
+  const calm = createQuery<string>({ key: () => key.value, version: () => version.value, intervalMs: 0, calm: true, fetch: ask });
+  await until(() => asked.length === 1);
+  asked[0]!.answer('first');
+  await until(() => calm.data.value === 'first'); // there was nothing: at once
+  version.value = 2;
+  await until(() => asked.length === 2);
+  asked[1]!.answer('second');
+  await turn();
+  assert.equal(calm.data.value, 'first');
+  const other = createQuery<string>({ key: () => 'b', intervalMs: 0, fetch: ask });
+  await until(() => asked.length === 3);
+  asked[2]!.answer('other');
+  await until(() => other.data.value === 'other');
+  assert.equal(calm.data.value, 'second');
+  version.value = 3;
+  await until(() => asked.length === 4);
+  asked[3]!.answer('third');
+  await until(() => calm.data.value === 'third'); // by itself
+  // What waits does not replace the answer to another question.
+  version.value = 4;
+  await until(() => asked.length === 5);
+  asked[4]!.answer('fourth');
+  await turn();
+  key.value = 'c';
+  await until(() => asked.length === 6);
+  asked[5]!.answer('of c');
+  await until(() => calm.data.value === 'of c');
+  for (let i = 0; i < 8; i++) await turn();
+  assert.equal(calm.data.value, 'of c');
+});

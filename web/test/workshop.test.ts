@@ -197,6 +197,16 @@ test('errors of the server arrive as what they are, a lack of samples as no data
   }
 });
 
+test('other answers come as they are, by a worker that is there', async () => {
+  const { worker, link } = apart();
+  assert.equal(link.fetch('/api/status'), null);
+  worker.onmessage!({ data: { type: 'ready', draws: true } } as MessageEvent<Parcel>);
+  answers = [{ status: 404, code: 'not_found' }];
+  assert.deepEqual(await link.fetch('/api/status?x=1'), { status: 404, text: '{"error":{"code":"not_found","message":"so it is"}}' });
+  assert.equal(asked[0]!.search, '?x=1');
+  assert.equal(here().fetch('/api/status'), null);
+});
+
 test('another order needs no server, and a dropped tree has none', async () => {
   const { link } = apart();
   answers = [graphOf(stacks)];
@@ -208,11 +218,12 @@ test('another order needs no server, and a dropped tree has none', async () => {
   const heard: Array<Seen | null> = [];
   const easel = link.easel(canvasOf([]), canvasOf([]), (seen) => heard.push(seen));
   link.drop(tree.id);
+  easel.draw(sceneOf(tree), null); // still there: it is said with the next question
+  assert.equal(await link.ask({ kind: 'arrange', tree: tree.id, arrangement: { order: 'name', width: 'view' } }), null);
   easel.draw(sceneOf(tree), null);
   easel.draw(sceneOf(other), null);
-  assert.deepEqual(heard.map((seen) => seen && seen.tree), [null, other.id]);
+  assert.deepEqual(heard.map((seen) => seen && seen.tree), [tree.id, null, other.id]);
   assert.equal(easel.isBusy, false);
-  assert.equal(await link.ask({ kind: 'arrange', tree: tree.id, arrangement: { order: 'name', width: 'view' } }), null);
 });
 
 test('a zoom fetches only its subtree while the rest still holds', async () => {

@@ -89,8 +89,12 @@ async function callSaved<T>(path: string, init: RequestInit): Promise<T> {
   }
 }
 
-async function call<T>(path: string, init: RequestInit = {}): Promise<T> {
-  if (isSaved) return callSaved<T>(path, init);
+export interface Fetched {
+  status: number;
+  text: string;
+}
+
+export async function fetchText(path: string, init: RequestInit = {}): Promise<Fetched> {
   let response: Response;
   try {
     response = await fetch(path, { cache: 'no-store', ...init });
@@ -98,16 +102,28 @@ async function call<T>(path: string, init: RequestInit = {}): Promise<T> {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
     throw new ApiError(0, { code: 'unreachable', message: 'The server does not answer.' });
   }
-  const text = await response.text();
+  return { status: response.status, text: await response.text() };
+}
+
+// A thread that fetches is busy with the request and with each part that arrives, long before the answer is read. Null: not now.
+type Elsewhere = (path: string, signal?: AbortSignal) => Promise<Fetched> | null;
+let elsewhere: Elsewhere = () => null;
+export function fetchElsewhere(place: Elsewhere): void {
+  elsewhere = place;
+}
+
+async function call<T>(path: string, init: RequestInit = {}): Promise<T> {
+  if (isSaved) return callSaved<T>(path, init);
+  const { status, text } = await ((init.method ? null : elsewhere(path, init.signal ?? undefined)) ?? fetchText(path, init));
   let body: unknown;
   try {
     body = JSON.parse(text);
   } catch {
-    throw new ApiError(response.status, { code: 'internal', message: `The server answered ${response.status} without JSON.` });
+    throw new ApiError(status, { code: 'internal', message: `The server answered ${status} without JSON.` });
   }
-  if (!response.ok) {
+  if (status < 200 || status > 299) {
     const error = (body as { error?: ErrorBody } | null)?.error;
-    throw new ApiError(response.status, error ?? { code: 'internal', message: `The server answered ${response.status}.` });
+    throw new ApiError(status, error ?? { code: 'internal', message: `The server answered ${status}.` });
   }
   return body as T;
 }

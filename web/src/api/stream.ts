@@ -34,6 +34,7 @@ export class Stream {
   private retryMs = RETRY_MIN_MS;
   private retryTimer = 0;
   private current: StreamState = 'connecting';
+  private alone = true; // no other tab was ever heard: nobody to relay to
 
   constructor(
     private readonly url: string,
@@ -65,7 +66,7 @@ export class Stream {
   }
 
   private post(message: Message): void {
-    this.channel?.postMessage(message);
+    if (!this.alone || message.type === 'join' || message.type === 'claim') this.channel?.postMessage(message);
   }
 
   private tick(): void {
@@ -94,6 +95,7 @@ export class Stream {
   }
 
   private receive(message: Message): void {
+    this.alone = false;
     switch (message.type) {
       case 'join':
         if (this.leading) this.tick();

@@ -1,7 +1,7 @@
 // Puts a flame pane on the page and keeps it in step with what its frames come from.
 import { effect, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import type { Hit } from '../flame/drawn';
+import { hitIn, type Hit } from '../flame/drawn';
 import { FlamePane } from '../flame/pane';
 import { wholeSpan } from '../flame/span';
 import type { FlameTree } from '../flame/tree';
@@ -13,8 +13,15 @@ import { percent } from '../text/format';
 import { FrameMenu } from './FrameMenu';
 import { HoverCard } from './HoverCard';
 
+// A hit is of the tree that was there then; data may have come since.
+interface Pointed {
+  hit: Hit;
+  tree: FlameTree;
+}
+const nowIn = (shown: FlameTree, pointed: Pointed | null) => pointed && hitIn(shown, pointed.tree, pointed.hit);
+
 const describe = (shown: FlameTree, hit: Hit | null) =>
-  hit && hit.node < shown.size ? `${shown.labels[shown.label[hit.node]!]}, ${percent(shown.total[hit.node]! / shown.total[0]!)} of all` : '';
+  hit ? `${shown.labels[shown.label[hit.node]!]}, ${percent(shown.total[hit.node]! / shown.total[0]!)} of all` : null;
 
 interface Props {
   shown: FlameTree;
@@ -26,35 +33,32 @@ export function FlameCanvas({ shown, frames, label = 'Flame graph' }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const spacer = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const hit = useSignal<Hit | null>(null);
-  const menu = useSignal<Hit | null>(null);
+  const pointed = useSignal<Pointed | null>(null);
+  const menu = useSignal<Pointed | null>(null);
 
   useEffect(() => {
     const made = new FlamePane(scroller.current!, spacer.current!, canvas.current!, {
       zoom: frames.zoomTo,
-      hover: (now) => {
-        if (now !== hit.peek()) hit.value = now;
-      },
+      hover: (hit) => (pointed.value = hit && { hit, tree: made.currentTree() }),
       open: (node) => showSourceOf(made.currentTree(), node),
       callers: (node) => showCallersOf(made.currentTree(), node),
-      menu: (at) => {
-        hit.value = null;
-        menu.value = at;
+      menu: (hit) => {
+        pointed.value = null;
+        menu.value = { hit, tree: made.currentTree() };
       },
       span: frames.setSpan,
     });
     frames.pane.value = made;
     const stops = [
+      effect(() => made.setLook({ theme: theme.value, upright: frames.upright.value, colouring: view.value.colouring, contrast: view.value.contrast })),
       effect(() => {
-        if (frames.tree.value) made.setTree(frames.tree.value);
-        made.setMatches(frames.isMatch.value);
+        if (frames.tree.value) made.setTree(frames.tree.value, frames.isMatch.value);
       }),
       effect(() => {
         made.setZoom(frames.zoom.value);
         made.setSpan(frames.span.value ?? wholeSpan);
       }),
       effect(() => made.setPaper(printing.value)),
-      effect(() => made.setLook({ theme: theme.value, upright: frames.upright.value, colouring: view.value.colouring, contrast: view.value.contrast })),
     ];
     return () => {
       for (const stop of stops) stop();
@@ -63,6 +67,8 @@ export function FlameCanvas({ shown, frames, label = 'Flame graph' }: Props) {
     };
   }, []);
 
+  const hit = nowIn(shown, pointed.value);
+  const chosen = nowIn(shown, menu.value);
   return (
     <div class="flame-pane">
       <div
@@ -76,9 +82,9 @@ export function FlameCanvas({ shown, frames, label = 'Flame graph' }: Props) {
           <canvas class="flame-canvas" ref={canvas} />
         </div>
       </div>
-      {menu.value && menu.value.node < shown.size ? (
+      {chosen ? (
         <FrameMenu
-          at={menu.value}
+          at={chosen}
           tree={shown}
           frames={frames}
           close={() => {
@@ -90,7 +96,7 @@ export function FlameCanvas({ shown, frames, label = 'Flame graph' }: Props) {
         <HoverCard hit={hit} tree={shown} inverted={frames.inverted.value} />
       )}
       <div class="visually-hidden" aria-live="polite">
-        {describe(shown, hit.value)}
+        {describe(shown, hit)}
       </div>
     </div>
   );

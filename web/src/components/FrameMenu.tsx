@@ -56,7 +56,7 @@ export function FrameMenu(props: Props) {
     };
     document.addEventListener('pointerdown', outside);
     return () => document.removeEventListener('pointerdown', outside);
-  }, [at]);
+  }, [at.x, at.y]);
 
   const key = (event: KeyboardEvent) => {
     const buttons = [...root.current!.querySelectorAll<HTMLButtonElement>('button:not(:disabled)')];

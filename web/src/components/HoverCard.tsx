@@ -1,5 +1,4 @@
 // What a frame is and weighs, beside the pointer.
-import type { Signal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { kindLabels, kinds } from '../flame/colour';
 import { BoxType } from '../flame/layout';
@@ -13,7 +12,7 @@ import { count, percent, weight } from '../text/format';
 import { settingsOf, stoppedWhy, truncationRemedies } from '../text/stacks';
 
 interface Props {
-  hit: Signal<Hit | null>;
+  hit: Hit | null;
   tree: FlameTree;
   inverted: boolean;
 }
@@ -139,9 +138,8 @@ function Rest({ tree, hit }: { tree: FlameTree; hit: Hit }) {
   );
 }
 
-export function HoverCard({ hit, tree, inverted }: Props) {
+export function HoverCard({ hit: at, tree, inverted }: Props) {
   const card = useRef<HTMLDivElement>(null);
-  const at = hit.value;
   useLayoutEffect(() => {
     const element = card.current;
     const bounds = element?.parentElement?.getBoundingClientRect();
@@ -154,7 +152,7 @@ export function HoverCard({ hit, tree, inverted }: Props) {
     if (top + height > bounds.height - 4) top = Math.max(4, at.y - height - CURSOR_GAP);
     element.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
   });
-  if (!at || at.node >= tree.size) return null;
+  if (!at) return null;
   return (
     <div class="card" ref={card} role="tooltip" id="frame-card">
       {at.type === BoxType.frame ? <Frame tree={tree} node={at.node} inverted={inverted} /> : <Rest tree={tree} hit={at} />}

@@ -1,7 +1,7 @@
 // The time axis above all views: samples as a density, counters and health as lines, what happened as marks. Dragging chooses the
 // range that every view shows.
 import { computed, signal, useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { Timeline as Answer } from '../api/types';
 import { isLive, session } from '../store/session';
 import { theme } from '../store/theme';
@@ -189,7 +189,7 @@ export function Timeline() {
   const pan = useRef<number | null>(null);
   const ratio = useSignal(devicePixelRatio);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = root.current!;
     const made = new TimelineChart(element);
     chart.current = made;
@@ -223,7 +223,8 @@ export function Timeline() {
   const answer = timeline.data.value;
   const lines = shownPlots.value;
   const rows = lanes.value.length;
-  useEffect(() => {
+  // With the rest of what an answer changed, so that it is one frame.
+  useLayoutEffect(() => {
     const style = getComputedStyle(document.documentElement);
     chart.current?.draw(
       {

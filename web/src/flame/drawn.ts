@@ -40,6 +40,12 @@ export function nodeIn(tree: FlameTree, of: FlameTree, node: number): number {
   return at.found === path.length ? at.node : -1;
 }
 
+// What was pointed at in one tree, in another.
+export function hitIn(tree: FlameTree, of: FlameTree, hit: Hit): Hit | null {
+  const node = nodeIn(tree, of, hit.node);
+  return node < 0 ? null : { ...hit, node };
+}
+
 // The frame of `tree` at a point. Its picture may still be that of the tree before.
 export function hitAt({ tree: of, boxes }: Drawn, rows: Rows, tree: FlameTree, x: number, y: number): Hit | null {
   const box = boxAt(boxes, depthAt(rows, y), x);

@@ -1,6 +1,6 @@
 // The page's end of the workshop: asks it for trees, and hands canvases over to it. The workshop is in a worker where the browser
 // has what that needs; else, and in a page that is one file, the same workshop works here and answers at once.
-import { ApiError } from '../api/client';
+import { ApiError, type Fetched } from '../api/client';
 import { isSaved } from '../api/saved';
 import type { FromWorkshop, Made, Question, ToWorkshop } from './messages';
 import { Unpacker, type Parcel } from './parcel';
@@ -29,7 +29,9 @@ export class Link {
   private workshop: Workshop | null = null; // when it is here
   private readonly asked = new Map<number, Asked>();
   private readonly easels = new Map<number, Easel>();
+  private dropped: number[] = [];
   private last = 0;
+  private ready = false; // the worker is there
 
   constructor(make: () => Worker | null = startWorker) {
     this.worker = make();
@@ -40,9 +42,7 @@ export class Link {
     const unpacker = new Unpacker();
     this.worker.onmessage = (event: MessageEvent<Parcel>) => this.hear(unpacker.unpack(event.data));
     // Before it is ready: it could not be loaded. Later errors concern one message, and it goes on.
-    let ready = false;
-    this.worker.addEventListener('message', () => (ready = true), { once: true });
-    this.worker.onerror = () => !ready && this.stayHere();
+    this.worker.onerror = () => !this.ready && this.stayHere();
   }
 
   // Null when there is no data. Trees belong to who asked, who drops them.
@@ -59,12 +59,20 @@ export class Link {
         this.say({ type: 'abort', id });
         reject(signal.reason);
       }, { once: true });
-      this.say({ type: 'ask', id, question });
+      const drop = this.dropped;
+      this.dropped = [];
+      this.say({ type: 'ask', id, question, drop });
     }) as Promise<Made<K> | null>;
   }
 
+  // By the worker; null: there is none, or not yet.
+  fetch(path: string, signal?: AbortSignal): Promise<Fetched> | null {
+    return this.ready ? this.ask({ kind: 'fetch', path }, signal).then((made) => made!.head) : null;
+  }
+
+  // Said with the next question: a message wakes the worker.
   drop(tree: number): void {
-    this.say({ type: 'drop', tree });
+    this.dropped.push(tree);
   }
 
   // Both canvases are the workshop's from now on. `drawn` hears of every scene what is on the canvas then; null: nothing new.
@@ -95,7 +103,8 @@ export class Link {
   private hear(message: FromWorkshop): void {
     switch (message.type) {
       case 'ready':
-        if (!message.draws) this.stayHere();
+        if (message.draws) this.ready = true;
+        else this.stayHere();
         return;
       case 'drawn':
         this.easels.get(message.pane)?.drew(message.seen);

@@ -1,5 +1,6 @@
 // What the page and the workshop (workshop.ts) say to each other: questions whose answers are trees, and scenes that are to be
 // drawn. Plain values, so that either side can be a worker.
+import type { Fetched } from '../api/client';
 import type { BaselineParams, Callers, ErrorBody, ShapeParams, ViewParams } from '../api/types';
 import type { AnyCanvas } from './canvas';
 import type { Scene, Seen } from './scene';
@@ -31,7 +32,13 @@ export interface ArrangeQuestion {
   arrangement: Arrangement;
 }
 
-export type Question = FlameQuestion | CallersQuestion | ArrangeQuestion;
+// What the page asks the server besides, of which it wants the text as it is.
+export interface FetchQuestion {
+  kind: 'fetch';
+  path: string;
+}
+
+export type Question = FlameQuestion | CallersQuestion | ArrangeQuestion | FetchQuestion;
 
 // What answers have besides their trees.
 export interface FlameHead {
@@ -46,6 +53,7 @@ interface Heads {
   flame: FlameHead;
   callers: CallersHead; // the trees: of callers, of callees
   arrange: null;
+  fetch: Fetched;
 }
 export interface Made<K extends Question['kind'] = Question['kind']> {
   head: Heads[K];
@@ -53,9 +61,8 @@ export interface Made<K extends Question['kind'] = Question['kind']> {
 }
 
 export type ToWorkshop =
-  | { type: 'ask'; id: number; question: Question }
+  | { type: 'ask'; id: number; question: Question; drop?: readonly number[] } // trees that nobody shows any more
   | { type: 'abort'; id: number }
-  | { type: 'drop'; tree: number } // nobody shows it any more
   | { type: 'canvas'; pane: number; canvas: AnyCanvas; overview: AnyCanvas }
   | { type: 'scene'; pane: number; scene: Scene; matches?: Uint8Array | null } // without: as they were
   | { type: 'close'; pane: number };

@@ -103,16 +103,21 @@ export class FlamePane {
     cancelAnimationFrame(this.scheduled);
   }
 
-  // New data. The window follows the zoomed path without a jump; the cursor stays on its frame.
-  setTree(tree: FlameTree): void {
+  // New data, and what a search finds in it (by node; null: there is no search). The window follows the zoomed path without a jump;
+  // the cursor stays on its frame.
+  setTree(tree: FlameTree, matches: Uint8Array | null): void {
     const before = this.view.tree;
-    if (tree === before) return;
-    this.matches = null;
-    this.view.setTree(tree);
-    this.cursor = nodeIn(tree, before, this.cursor);
-    this.hovered = nodeIn(tree, before, this.hovered);
-    this.resizeContent();
-    this.redraw();
+    if (tree === before && matches === this.matches) return;
+    this.matches = matches;
+    if (tree !== before) {
+      this.view.setTree(tree);
+      this.cursor = nodeIn(tree, before, this.cursor);
+      this.hovered = nodeIn(tree, before, this.hovered);
+      this.resizeContent();
+    }
+    // Not with the next frame: the worker can begin.
+    if (this.view.isMoving) this.redraw();
+    else this.draw(performance.now());
   }
 
   setZoom(path: readonly string[]): void {
@@ -147,12 +152,6 @@ export class FlamePane {
     this.scrollBy(-this.content);
     this.scroller.style.height = onPaper ? `${Math.min(PAPER_ROWS, this.view.rows()) * ROW + 8}px` : '';
     this.measure();
-  }
-
-  setMatches(matches: Uint8Array | null): void {
-    if (matches === this.matches) return;
-    this.matches = matches;
-    this.redraw();
   }
 
   // Walks to a frame: it becomes the cursor and is brought into view, zooming out when it is too small to see.

@@ -1,7 +1,7 @@
 // Where flame graphs are made and drawn: fetches answers, makes trees of them, and draws scenes on the canvases that it was given.
 // It runs in a worker, so that none of this keeps the page waiting (worker.ts), or in the page itself where there are no workers
 // (link.ts). It remembers nothing of how things are shown: each scene says all of it.
-import { ApiError } from '../api/client';
+import { ApiError, fetchText } from '../api/client';
 import type { FlameGraph } from '../api/types';
 import { Answers } from './answers';
 import type { FromWorkshop, Made, Question, ToWorkshop } from './messages';
@@ -37,13 +37,11 @@ export class Workshop {
   hear(message: ToWorkshop): void {
     switch (message.type) {
       case 'ask':
+        for (const tree of message.drop ?? []) this.trees.delete(tree);
         void this.answer(message.id, message.question);
         return;
       case 'abort':
         this.flights.get(message.id)?.abort();
-        return;
-      case 'drop':
-        this.trees.delete(message.tree);
         return;
       case 'canvas':
         this.panes.set(message.pane, { picture: new Picture(message.canvas), overview: new OverviewPicture(message.overview), matches: null });
@@ -101,6 +99,8 @@ export class Workshop {
         const tree = (graph: FlameGraph) => this.build({ graph, merge: question.shape.merge, root: question.name }, question.arrangement);
         return { head: answer.head, trees: [tree(answer.callers), tree(answer.callees)] };
       }
+      case 'fetch':
+        return { head: await fetchText(question.path, { signal }), trees: [] };
       case 'arrange': {
         const source = this.trees.get(question.tree)?.source;
         return source ? { head: null, trees: [this.build(source, question.arrangement)] } : null;

@@ -5,6 +5,7 @@ import { isSaved } from '../api/saved';
 import { Stream, type StreamState } from '../api/stream';
 import type { Agent, Loss, Status } from '../api/types';
 import { Rate } from '../text/rate';
+import { calmly } from './calm';
 
 export const streamState = signal<StreamState>('connecting');
 export const status = signal<Status | null>(null);
@@ -12,6 +13,7 @@ export const agents = signal<readonly Agent[]>([]);
 // By session: the newest data version and what came with it.
 export const versions = signal<ReadonlyMap<string, number>>(new Map());
 export const losses = signal<ReadonlyMap<string, readonly Loss[]>>(new Map());
+// Numbers that are read, not looked at: renewed once a second, however often news come.
 export const rates = signal<ReadonlyMap<string, number>>(new Map());
 export const liveSamples = signal<ReadonlyMap<string, number>>(new Map());
 // By session: grows with every health frame.
@@ -23,7 +25,22 @@ export const sessionListVersion = signal(0);
 export const connectedAgents = computed(() => agents.value.filter((agent) => agent.connected));
 
 const meters = new Map<string, Rate>();
+const totals = new Map<string, number>();
+const NUMBERS_MS = 1000;
+let numbersShown = -Infinity;
 const withEntry = <V>(map: ReadonlyMap<string, V>, key: string, value: V) => new Map(map).set(key, value);
+
+const isSame = (map: ReadonlyMap<string, number>, other: ReadonlyMap<string, number>) => map.size === other.size && [...map].every(([key, value]) => other.get(key) === value);
+
+// Without news the rate falls to zero by itself.
+function showNumbers(now: number): void {
+  numbersShown = now;
+  const newRates = new Map([...meters].map(([session, meter]) => [session, meter.perSecond(now)]));
+  calmly(() => {
+    if (!isSame(newRates, rates.value)) rates.value = newRates;
+    if (!isSame(totals, liveSamples.value)) liveSamples.value = new Map(totals);
+  });
+}
 
 function upsertAgent(agent: Agent): void {
   const rest = agents.value.filter((a) => a.id !== agent.id);
@@ -75,11 +92,12 @@ export function startStream(): void {
         }
         case 'data_version': {
           const news = data as { session: string; data_version: number; total_samples: number };
+          const now = performance.now();
           const meter = meters.get(news.session) ?? new Rate(3000);
           meters.set(news.session, meter);
-          meter.add(performance.now(), news.total_samples);
-          rates.value = withEntry(rates.value, news.session, meter.perSecond(performance.now()));
-          liveSamples.value = withEntry(liveSamples.value, news.session, news.total_samples);
+          meter.add(now, news.total_samples);
+          totals.set(news.session, news.total_samples);
+          if (now - numbersShown >= NUMBERS_MS) showNumbers(now);
           versions.value = withEntry(versions.value, news.session, news.data_version);
           break;
         }
@@ -87,9 +105,9 @@ export function startStream(): void {
     },
   });
   stream.start();
-  // Without news the rate falls to zero by itself.
+  // After the last news, too.
   setInterval(() => {
     const now = performance.now();
-    rates.value = new Map([...meters].map(([session, meter]) => [session, meter.perSecond(now)]));
-  }, 1000);
+    if (now - numbersShown >= 1.5 * NUMBERS_MS) showNumbers(now);
+  }, NUMBERS_MS);
 }

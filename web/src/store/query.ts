@@ -2,6 +2,7 @@
 // while nobody looks. Old data stays until new data is there, so a live view never blinks.
 import { effect, signal, type ReadonlySignal, type Signal } from '@preact/signals';
 import { ApiError } from '../api/client';
+import { calmly, together } from './calm';
 
 export interface Query<T> {
   data: ReadonlySignal<T | null>;
@@ -20,6 +21,8 @@ interface Options<T> {
   // Called untracked. `previous` is the answer to the same scope, for partial refreshes.
   fetch: (signal: AbortSignal, previous: T | null) => Promise<T>;
   intervalMs?: number;
+  // Nobody waits for newer data of the same key: they may come with other changes (calm.ts).
+  calm?: boolean;
 }
 
 export const pageVisible: Signal<boolean> = signal(document.visibilityState !== 'hidden');
@@ -44,6 +47,16 @@ export function createQuery<T>(options: Options<T>): Query<T> {
   let timer = 0;
   let lastStart = -Infinity;
   let lastCost = 0;
+  let newest: T | null = null; // of what was answered, shown or about to be
+
+  const show = (answer: T, isRefresh: boolean) => {
+    newest = answer;
+    if (!isRefresh || !options.calm) together(() => (data.value = answer));
+    else
+      calmly(() => {
+        if (newest === answer) data.value = answer;
+      });
+  };
 
   const plan = (delay: number) => {
     if (timer || flight) return;
@@ -64,14 +77,14 @@ export function createQuery<T>(options: Options<T>): Query<T> {
     try {
       const answer = await options.fetch(controller.signal, data.peek());
       if (controller.signal.aborted) return;
-      data.value = answer;
+      show(answer, key === dataKey && data.peek() !== null);
       dataKey = key;
       error.value = null;
     } catch (reason) {
       if (controller.signal.aborted) return;
       const problem = failed(reason);
       // The answer to another question would pass for the one to this.
-      if (problem.status >= 400 && key !== dataKey) data.value = null;
+      if (problem.status >= 400 && key !== dataKey) data.value = newest = null;
       error.value = problem;
     } finally {
       if (flight === controller) flight = null;
@@ -95,7 +108,7 @@ export function createQuery<T>(options: Options<T>): Query<T> {
     wantedVersion = version;
     if (nextScope !== scope) {
       scope = nextScope;
-      data.value = null;
+      data.value = newest = null;
       error.value = null;
       shown = null;
     }

@@ -47,7 +47,9 @@ export const timeline = createQuery<Timeline | null>({
     const slices = sessionEnd.peek() > 0 ? { bucket } : { slices: 400 };
     return orEmpty(api.timeline({ ...filter.peek(), start, end }, slices, view.peek().lanes, abort));
   },
-  intervalMs: 300,
+  // A second is a few pixels of it.
+  intervalMs: 1000,
+  calm: true,
 });
 
 effect(() => {
