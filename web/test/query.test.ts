@@ -127,10 +127,10 @@ test('an answer does not stand for another question that was refused', async () 
 
 test('newer data that nobody waits for come with those that somebody does, or after a moment', async () => {
   const version = signal(1);
-  const key = signal('a');
+  const scope = signal('s');
   const asked: Pending[] = [];
   const ask = (abort: AbortSignal) => new Promise<string>((answer, fail) => asked.push({ signal: abort, answer, fail }));
-  const calm = createQuery<string>({ key: () => key.value, version: () => version.value, intervalMs: 0, calm: true, fetch: ask });
+  const calm = createQuery<string>({ key: () => 'a', version: () => version.value, scope: () => scope.value, intervalMs: 0, calm: true, fetch: ask });
   await until(() => asked.length === 1);
   asked[0]!.answer('first');
   await until(() => calm.data.value === 'first'); // there was nothing: at once
@@ -148,15 +148,13 @@ test('newer data that nobody waits for come with those that somebody does, or af
   await until(() => asked.length === 4);
   asked[3]!.answer('third');
   await until(() => calm.data.value === 'third'); // by itself
-  // What waits does not replace the answer to another question.
+  // What waits is not shown in another scope.
   version.value = 4;
   await until(() => asked.length === 5);
   asked[4]!.answer('fourth');
   await turn();
-  key.value = 'c';
-  await until(() => asked.length === 6);
-  asked[5]!.answer('of c');
-  await until(() => calm.data.value === 'of c');
-  for (let i = 0; i < 8; i++) await turn();
-  assert.equal(calm.data.value, 'of c');
+  scope.value = 't';
+  await until(() => calm.data.value === null);
+  for (let i = 0; i < 10; i++) await turn();
+  assert.equal(calm.data.value, null);
 });
