@@ -216,7 +216,7 @@ double scale_of(std::string_view unit) {
 
 class Rows {
 public:
-    Rows(RecordingBuilder& builder, const Collector& read) : builder_(builder), read_(read) {
+    Rows(RecordingBuilder& builder, const Collector& read) : builder_(builder) {
         for (const Frame& frame : read.frames) locations_.push_back(location(frame));
         first_ms_ = std::numeric_limits<double>::max();
         for (const Profile& one : read.profiles) first_ms_ = std::min(first_ms_, one.first_ms);
@@ -321,7 +321,6 @@ private:
     }
 
     RecordingBuilder& builder_;
-    const Collector& read_;
     std::vector<wire::Id> locations_;
     wire::Row row_;
     double scale_ = 0, offset_ns_ = 0, first_ms_ = 0, first_start_ = 0;
