@@ -1,5 +1,6 @@
 #include "profile/formats/recording_builder.h"
 
+#include <limits>
 #include <utility>
 
 namespace flamewire::profile {
@@ -83,11 +84,16 @@ wire::Id RecordingBuilder::intern(const wire::Location& location) {
 }
 
 wire::Id RecordingBuilder::stack(wire::Id parent, wire::Id location) {
+    if (depths_[parent] == std::numeric_limits<std::uint16_t>::max()) {
+        ++too_deep_;
+        return parent;
+    }
     const wire::StackNode node{parent, location};
     const std::uint64_t hash = hash_mix(parent, location);
     if (const auto found = stack_index_.find(hash, [&](wire::Id id) { return stacks_[id] == node; })) return found;
     const auto id = narrow32(stacks_.size());
     stacks_.push_back(node);
+    depths_.push_back(static_cast<std::uint16_t>(depths_[parent] + 1));
     stack_index_.insert(hash, id,
                         [&](wire::Id other) { return hash_mix(stacks_[other].parent, stacks_[other].location); });
     return id;
@@ -144,6 +150,8 @@ Result<bool> RecordingBuilder::flush() {
 }
 
 Result<bool> RecordingBuilder::finish(std::string reason) {
+    if (too_deep_ > 0)
+        note("import-depth", "Some stacks have more than 65,535 frames: what is called further in is left out.");
     batch_.end = wire::End{std::move(reason), 0};
     return flush();
 }

@@ -42,7 +42,8 @@ public:
     wire::Id location(const Name& name);
     // One that is looked up later: an ELF virtual address of the module (kernel: relative to _stext).
     wire::Id location(wire::Id module, std::uint64_t address, std::uint32_t flags);
-    // The frame `location` called by the stack `parent` (0: none).
+    // The frame `location` called by the stack `parent` (0: none). Frames further in than a store takes are left out, with
+    // a note at the end.
     wire::Id stack(wire::Id parent, wire::Id location);
     // Gives a batch away when there is enough for one.
     Result<bool> add(const wire::Row& row);
@@ -74,7 +75,9 @@ private:
     StringTable strings_;
     std::vector<wire::Location> locations_{1};  // by id, as are the stacks; 0 is none
     std::vector<wire::StackNode> stacks_{1};
+    std::vector<std::uint16_t> depths_{0};  // of the stacks
     IdIndex location_index_, stack_index_;
+    std::uint64_t too_deep_ = 0;
     std::map<std::pair<std::string, std::string>, wire::Id> events_;
     std::map<std::tuple<wire::ModuleKind, std::string, std::string>, wire::Id> modules_;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::string>, wire::Id> threads_;

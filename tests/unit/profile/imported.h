@@ -55,6 +55,7 @@ public:
                 return true;
             });
     }
+    [[nodiscard]] std::string module_file(const symbol::ModuleIdentity& /*module*/) override { return {}; }
     void progress(std::uint64_t /*read_bytes*/) override {}
 
     // As collapsed(), of the event with that name, or all.
