@@ -154,4 +154,15 @@ TEST_CASE("a large import is several batches of one epoch") {
     CHECK(lines.find("root;f77777 3\n") != std::string::npos);
 }
 
+TEST_CASE("a stack that is deeper than a store takes is cut") {
+    std::string deep;
+    for (int i = 0; i < 70'000; ++i) deep += i % 2 == 0 ? "a;" : "b;";
+    Imported imported;
+    imported.folded({deep + "leaf 3\nmain;f 4\n"});
+    const std::string lines = imported.lines();
+    CHECK(lines.find("main;f 4\n") != std::string::npos);
+    CHECK(lines.find("leaf") == std::string::npos);
+    CHECK(std::count(lines.begin(), lines.end(), ';') == 65'534 + 1);
+}
+
 }  // namespace flamewire::profile

@@ -36,6 +36,7 @@ struct Job final : ImportJob {
     ImportSource& source() override { return text_source; }
     [[nodiscard]] const std::string& name() const override { return none; }
     RecordingBuilder& begin(wire::Recording /*about*/, std::int64_t /*realtime*/) override { std::abort(); }
+    [[nodiscard]] std::string module_file(const symbol::ModuleIdentity& /*module*/) override { return {}; }
     void progress(std::uint64_t /*read*/) override {}
     TextSource text_source;
     std::string none;
