@@ -119,7 +119,7 @@ step('the workload is on the canvas with its known shares', async () => {
 
 step('the status bar tells samples, losses, unresolved, rate, cost and latency', async () => {
   const number = async (id) => Number((await page.textContent(id)).replace(/[^\d.]/g, ''));
-  assert.ok((await number('#status-samples')) > 4000);
+  await waitFor(async () => (await number('#status-samples')) > 4000, 'the samples of some seconds', 60);
   await shows(page, '#status-lost', /\d \(\S+ %\)/);
   await shows(page, '#status-unresolved', /\d %/);
   await shows(page, '#status-rate', /\d+(\.\d+)?( k)?\/s/);
