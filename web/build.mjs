@@ -2,8 +2,9 @@
 // licences.txt beside dist/ has the licences of the packages that are in the bundle.
 import { build, context } from 'esbuild';
 import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const outFlag = process.argv.indexOf('--out');
@@ -54,6 +55,14 @@ async function licences(metafile) {
   return texts.join(`\n${'-'.repeat(78)}\n\n`);
 }
 
+// A page that opens at once, also over a slow line: everything in it together, compressed.
+const MOST_BYTES = 250_000;
+async function checkSize(outputs) {
+  const sizes = await Promise.all(Object.keys(outputs).map(async (file) => gzipSync(await readFile(resolve(file)), { level: 9 }).length));
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  if (total > MOST_BYTES) throw new Error(`the bundle has ${total} bytes compressed, more than ${MOST_BYTES}`);
+}
+
 await mkdir(out, { recursive: true });
 for (const file of ['index.html', 'favicon.svg']) await copyFile(join(here, file), join(out, file));
 if (watch) {
@@ -62,4 +71,5 @@ if (watch) {
   const made = await Promise.all([page, worker, editor].map((part) => build(part)));
   const inputs = Object.assign({}, ...made.map(({ metafile }) => metafile.inputs));
   await writeFile(join(dirname(out), 'licences.txt'), await licences({ inputs }));
+  await checkSize(Object.assign({}, ...made.map(({ metafile }) => metafile.outputs)));
 }
