@@ -14,7 +14,6 @@ namespace flamewire::profile {
 namespace {
 
 // Far above what kernels and unwinders record; bounds every walk from a leaf to the root.
-constexpr std::uint32_t max_stack_depth = std::numeric_limits<std::uint16_t>::max();
 // Room above every time, so that the end of a coarse bucket is still a number: 292 years of uptime.
 constexpr std::uint64_t max_time_ns = std::numeric_limits<std::uint64_t>::max() / 2;
 constexpr std::size_t max_notices = 1'000;

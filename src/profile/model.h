@@ -21,6 +21,9 @@ using EventId = std::uint32_t;
 using FunctionId = std::uint32_t;  // interned (name, module, kind); see Function
 using NodeId = std::uint32_t;      // node of the function trie
 
+// Frames of a stack. What an agent sends has far fewer; files of others may say anything.
+inline constexpr std::uint32_t max_stack_depth = 65'535;
+
 enum class FrameKind : std::uint8_t { user, kernel, jit, inlined, unknown };
 
 // What a frame shows. An unresolved address has the name "[module+0xoffset]", kind unknown.

@@ -18,8 +18,6 @@ using chrome::CpuProfile;
 using chrome::Span;
 using chrome::ThreadKey;
 
-constexpr std::size_t max_depth = 8192;
-
 class Rows {
 public:
     Rows(RecordingBuilder& builder, const Content& content) : builder_(builder), content_(content) {
@@ -51,10 +49,6 @@ public:
                 open.pop_back();
             }
             TRY(pass(one.start));
-            if (open.size() == max_depth) {
-                ++cut;
-                continue;
-            }
             const wire::Id parent = open.empty() ? 0 : open.back().stack;
             const double end = open.empty() ? one.end : std::min(one.end, open.back().end);
             const std::string_view name = content_.texts[one.name];
@@ -82,16 +76,14 @@ public:
         for (std::size_t i = 0; i < profile.samples.size(); ++i) {
             now += delta(i);
             const std::uint64_t node = profile.samples[i];
-            const auto known = stacks.find(node);
-            const wire::Id stack =
-                known != stacks.end() ? known->second : stacks[node] = stack_of(profile, index, parents, node);
+            const wire::Id stack = stack_of(profile, index, parents, node, stacks);
             // Until the next sample; the last one as long as the one before it.
             TRY(emit(stack, now, i + 1 < profile.samples.size() ? delta(i + 1) : delta(i)));
         }
         return true;
     }
 
-    std::uint64_t unmatched = 0, cut = 0;
+    std::uint64_t unmatched = 0, rings = 0;
 
 private:
     struct Interval {
@@ -154,13 +146,19 @@ private:
         return intervals;
     }
 
+    // Up to a node whose stack is known, which all on the way have then.
     wire::Id stack_of(const CpuProfile& profile, const std::unordered_map<std::uint64_t, std::size_t>& index,
-                      const std::unordered_map<std::uint64_t, std::uint64_t>& parents, std::uint64_t id) {
+                      const std::unordered_map<std::uint64_t, std::uint64_t>& parents, std::uint64_t id,
+                      std::unordered_map<std::uint64_t, wire::Id>& known) {
         std::vector<std::size_t> path;
+        wire::Id stack = 0;
         for (auto node = index.find(id); node != index.end();) {
-            // Also ends where nodes are their own callers.
-            if (path.size() == max_depth) {
-                ++cut;
+            if (const auto found = known.find(node->first); found != known.end()) {
+                stack = found->second;
+                break;
+            }
+            if (path.size() == profile.nodes.size()) {
+                ++rings;
                 break;
             }
             path.push_back(node->second);
@@ -169,14 +167,14 @@ private:
             if (next == node->first) break;
             node = index.find(next);
         }
-        wire::Id stack = 0;
         for (auto step = path.rbegin(); step != path.rend(); ++step) {
             const chrome::Node& node = profile.nodes[*step];
             const std::string_view name = content_.texts[node.name];
-            if (name == "(root)") continue;
-            stack = builder_.stack(stack, builder_.location({.function = name.empty() ? "(anonymous)" : name,
-                                                             .file = content_.texts[node.url],
-                                                             .line = node.line}));
+            if (name != "(root)")
+                stack = builder_.stack(stack, builder_.location({.function = name.empty() ? "(anonymous)" : name,
+                                                                 .file = content_.texts[node.url],
+                                                                 .line = node.line}));
+            known.emplace(node.id, stack);
         }
         return stack;
     }
@@ -219,9 +217,8 @@ Result<bool> import_chrome(ImportJob& job) {
                      fmt::format("{} events have a beginning without an end, or the other way round.", rows.unmatched));
     if (content.other_events != 0)
         builder.note("import-events", fmt::format("{} events take no time and were left out.", content.other_events));
-    if (rows.cut != 0)
-        builder.note("import-deep", fmt::format("{} stacks are deeper than {} frames: what is beyond was left out.",
-                                                rows.cut, max_depth));
+    if (rows.rings != 0)
+        builder.note("import-rings", "Some functions of the CPU profile are their own callers: the file is damaged.");
     return true;
 }
 

@@ -100,23 +100,11 @@ Result<bool> CollapsedImport::line(std::string_view text) {
 }
 
 Result<bool> CollapsedImport::feed(std::string_view text) {
-    if (!rest_.empty()) {
-        const std::size_t end = text.find('\n');
-        rest_.append(text.substr(0, end));
-        if (end == std::string_view::npos) return true;
-        TRY(line(rest_));
-        rest_.clear();
-        text.remove_prefix(end + 1);
-    }
-    for (std::size_t end = 0; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1))
-        TRY(line(text.substr(0, end)));
-    rest_.assign(text);
-    return true;
+    return lines_in_.feed(text, [&](std::string_view one) { return line(one); });
 }
 
 Result<bool> CollapsedImport::finish() {
-    if (!rest_.empty()) TRY(line(rest_));
-    rest_.clear();
+    TRY(lines_in_.finish([&](std::string_view one) { return line(one); }));
     if (bad_lines_ == lines_)
         return fail(ErrorCode::invalid, "no line of the file is a folded stack (\"outer;inner count\")");
     if (bad_lines_ != 0)

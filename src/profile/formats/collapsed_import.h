@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "profile/formats/import.h"
+#include "profile/formats/line_feed.h"
 #include "profile/formats/recording_builder.h"
 
 namespace flamewire::profile {
@@ -32,7 +33,7 @@ private:
     RecordingBuilder& builder_;
     wire::Row row_;
     wire::Id jit_ = 0;
-    std::string rest_;  // of a line that goes on in the next piece
+    LineFeed lines_in_;
     // The line before: neighbours mostly share their outer frames.
     std::string last_;
     struct Step {

@@ -1,47 +1,24 @@
 #include "profile/formats/firefox.h"
 
 #include <fmt/format.h>
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 #include <vector>
 
-#include "profile/accumulate.h"
-#include "profile/formats/text.h"
+#include "profile/formats/json_put.h"
+#include "profile/formats/thread_samples.h"
 
 namespace flamewire::profile {
 namespace {
 
-using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
-
 constexpr int format_version = 24, processed_version = 44;
 constexpr std::uint32_t no_prefix = ~std::uint32_t{0};
 
-void put_text(Writer& out, std::string_view text) {
-    const std::string valid = valid_utf8(text);
-    out.String(valid.data(), static_cast<rapidjson::SizeType>(valid.size()));
-}
-void put(Writer& out, const char* key, std::string_view text) {
-    out.Key(key);
-    put_text(out, text);
-}
-void put(Writer& out, const char* key, std::uint64_t number) {
-    out.Key(key);
-    out.Uint64(number);
-}
-template <class List, class Each>
-void column(Writer& out, const char* key, const List& list, Each each) {
-    out.Key(key);
-    out.StartArray();
-    for (const auto& one : list) each(one);
-    out.EndArray();
-}
 // A column in which every row says the same.
 template <class Put>
-void same(Writer& out, const char* key, std::size_t rows, Put put_one) {
+void same(JsonOutput& out, const char* key, std::size_t rows, Put put_one) {
     out.Key(key);
     out.StartArray();
     for (std::size_t i = 0; i < rows; ++i) put_one();
@@ -65,12 +42,6 @@ Category category_of(FrameKind kind) {
     }
 }
 
-struct Sample {
-    std::uint64_t time_ns = 0;
-    StackId stack = 0;
-    Weight weight;
-};
-
 // Entries in the order in which they were first asked for.
 template <class Key>
 class Numbered {
@@ -92,13 +63,13 @@ using Libraries = Numbered<Library>;
 
 class ThreadWriter {
 public:
-    ThreadWriter(Writer& out, const Store::Tables& tables, Libraries& libraries)
+    ThreadWriter(JsonOutput& out, const Store::Tables& tables, Libraries& libraries)
         : out_(out), tables_(tables), libraries_(libraries) {}
 
-    void write(const Event& event, const Thread& thread, bool several, const std::vector<Sample>& samples,
+    void write(const Event& event, const Thread& thread, bool several, const std::vector<ThreadSample>& samples,
                std::uint64_t first_ns) {
         std::vector<std::uint32_t> stacks;
-        for (const Sample& sample : samples) stacks.push_back(stack_of(sample.stack));
+        for (const ThreadSample& sample : samples) stacks.push_back(stack_of(sample.stack));
         out_.StartObject();
         put(out_, "name", several ? fmt::format("{} {}", thread.comm, event.name) : std::string(thread.comm));
         put(out_, "processType", "default");
@@ -142,15 +113,15 @@ private:
         return prefix;
     }
 
-    void put_samples(const Event& event, const std::vector<Sample>& samples, const std::vector<std::uint32_t>& stacks,
-                     std::uint64_t first_ns) {
+    void put_samples(const Event& event, const std::vector<ThreadSample>& samples,
+                     const std::vector<std::uint32_t>& stacks, std::uint64_t first_ns) {
         const bool time = event.unit == "ns", bytes = event.unit == "bytes";
         out_.Key("samples");
         out_.StartObject();
-        column(out_, "stack", stacks, [&](std::uint32_t stack) { put_number(stack); });
-        column(out_, "time", samples,
-               [&](const Sample& one) { out_.Double(static_cast<double>(one.time_ns - first_ns) / 1e6); });
-        column(out_, "weight", samples, [&](const Sample& one) {
+        put_list(out_, "stack", stacks, [&](std::uint32_t stack) { put_number(stack); });
+        put_list(out_, "time", samples,
+                 [&](const ThreadSample& one) { out_.Double(static_cast<double>(one.time_ns - first_ns) / 1e6); });
+        put_list(out_, "weight", samples, [&](const ThreadSample& one) {
             if (time)
                 out_.Double(static_cast<double>(one.weight.weight) / 1e6);
             else
@@ -184,10 +155,10 @@ private:
         const std::size_t stacks = stacks_.order.size(), frames = frames_.order.size(), funcs = funcs_.order.size();
         out_.Key("stackTable");
         out_.StartObject();
-        column(out_, "prefix", stacks_.order, [&](const StackEntry& one) { put_number(one.first); });
-        column(out_, "frame", stacks_.order, [&](const StackEntry& one) { out_.Uint(one.second); });
-        column(out_, "category", stacks_.order,
-               [&](const StackEntry& one) { out_.Uint(category_of(kind_of(one.second))); });
+        put_list(out_, "prefix", stacks_.order, [&](const StackEntry& one) { put_number(one.first); });
+        put_list(out_, "frame", stacks_.order, [&](const StackEntry& one) { out_.Uint(one.second); });
+        put_list(out_, "category", stacks_.order,
+                 [&](const StackEntry& one) { out_.Uint(category_of(kind_of(one.second))); });
         same(out_, "subcategory", stacks, zero);
         put(out_, "length", stacks);
         out_.EndObject();
@@ -204,11 +175,11 @@ private:
         for (std::uint32_t i = 0; i < frames; ++i) out_.Uint(category_of(kind_of(i)));
         out_.EndArray();
         same(out_, "subcategory", frames, zero);
-        column(out_, "func", frames_.order, [&](const Frame& one) { out_.Uint(one.first); });
+        put_list(out_, "func", frames_.order, [&](const Frame& one) { out_.Uint(one.first); });
         for (const char* key : {"nativeSymbol", "innerWindowID", "implementation", "column"})
             same(out_, key, frames, null);
-        column(out_, "line", frames_.order,
-               [&](const Frame& one) { put_number(one.second == 0 ? no_prefix : one.second); });
+        put_list(out_, "line", frames_.order,
+                 [&](const Frame& one) { put_number(one.second == 0 ? no_prefix : one.second); });
         put(out_, "length", frames);
         out_.EndObject();
 
@@ -219,12 +190,12 @@ private:
             resource_of.push_back(resource(function, module, resources));
         out_.Key("funcTable");
         out_.StartObject();
-        column(out_, "name", funcs_.order,
-               [&](const Func& one) { out_.Uint(text(tables_.strings[tables_.functions[std::get<0>(one)].name])); });
-        column(out_, "fileName", funcs_.order, [&](const Func& one) {
+        put_list(out_, "name", funcs_.order,
+                 [&](const Func& one) { out_.Uint(text(tables_.strings[tables_.functions[std::get<0>(one)].name])); });
+        put_list(out_, "fileName", funcs_.order, [&](const Func& one) {
             put_number(std::get<1>(one) == 0 ? no_prefix : text(tables_.strings[std::get<1>(one)]));
         });
-        column(out_, "resource", resource_of, [&](std::int64_t one) { out_.Int64(one); });
+        put_list(out_, "resource", resource_of, [&](std::int64_t one) { out_.Int64(one); });
         for (const char* key : {"isJS", "relevantForJS"}) same(out_, key, funcs, [&] { out_.Bool(false); });
         for (const char* key : {"lineNumber", "columnNumber"}) same(out_, key, funcs, null);
         put(out_, "length", funcs);
@@ -236,7 +207,7 @@ private:
         for (const char* key : {"libIndex", "address", "name", "functionSize"}) same(out_, key, 0, null);
         put(out_, "length", std::uint64_t{0});
         out_.EndObject();
-        column(out_, "stringArray", strings_.order, [&](const std::string& one) { put_text(out_, one); });
+        put_list(out_, "stringArray", strings_.order, [&](const std::string& one) { put_text(out_, one); });
     }
 
     std::int64_t resource(FunctionId function, ModuleId module, Numbered<std::uint32_t>& resources) {
@@ -248,8 +219,8 @@ private:
     void put_resources(const std::vector<std::uint32_t>& libraries) {
         out_.Key("resourceTable");
         out_.StartObject();
-        column(out_, "lib", libraries, [&](std::uint32_t one) { out_.Uint(one); });
-        column(out_, "name", libraries, [&](std::uint32_t one) {
+        put_list(out_, "lib", libraries, [&](std::uint32_t one) { out_.Uint(one); });
+        put_list(out_, "name", libraries, [&](std::uint32_t one) {
             const auto& [module, kernel_module] = libraries_.order[one];
             out_.Uint(text(kernel_module.empty() ? tables_.modules[module].name : kernel_module));
         });
@@ -259,18 +230,18 @@ private:
         out_.EndObject();
     }
 
-    void put_own(const Event& event, const Thread& thread, const std::vector<Sample>& samples) {
+    void put_own(const Event& event, const Thread& thread, const std::vector<ThreadSample>& samples) {
         out_.Key("flamewire");
         out_.StartObject();
         put(out_, "event", event.name);
         put(out_, "unit", event.unit);
         put(out_, "comm", thread.comm);
-        column(out_, "samples", samples, [&](const Sample& one) { out_.Uint64(one.weight.samples); });
-        column(out_, "weights", samples, [&](const Sample& one) { out_.Uint64(one.weight.weight); });
+        put_list(out_, "samples", samples, [&](const ThreadSample& one) { out_.Uint64(one.weight.samples); });
+        put_list(out_, "weights", samples, [&](const ThreadSample& one) { out_.Uint64(one.weight.weight); });
         out_.EndObject();
     }
 
-    Writer& out_;
+    JsonOutput& out_;
     const Store::Tables& tables_;
     Libraries& libraries_;
     std::vector<StackId> path_;
@@ -280,7 +251,7 @@ private:
     Numbered<std::string> strings_;
 };
 
-void put_meta(Writer& out, const FirefoxOptions& options) {
+void put_meta(JsonOutput& out, const FirefoxOptions& options) {
     out.Key("meta");
     out.StartObject();
     out.Key("categories");
@@ -289,8 +260,8 @@ void put_meta(Writer& out, const FirefoxOptions& options) {
         out.StartObject();
         put(out, "name", name);
         put(out, "color", color);
-        column(out, "subcategories", std::initializer_list<const char*>{"Other"},
-               [&](const char* one) { out.String(one); });
+        put_list(out, "subcategories", std::initializer_list<const char*>{"Other"},
+                 [&](const char* one) { out.String(one); });
         out.EndObject();
     }
     out.EndArray();
@@ -321,8 +292,8 @@ void put_meta(Writer& out, const FirefoxOptions& options) {
     out.EndObject();
 }
 
-void put_libraries(Writer& out, const Store::Tables& tables, const Libraries& libraries) {
-    column(out, "libs", libraries.order, [&](const Library& one) {
+void put_libraries(JsonOutput& out, const Store::Tables& tables, const Libraries& libraries) {
+    put_list(out, "libs", libraries.order, [&](const Library& one) {
         const Module& module = tables.modules[one.first];
         const bool kernel = module.identity.kind == symbol::ModuleKind::kernel;
         const std::string_view path = !one.second.empty() ? std::string_view(one.second)
@@ -346,32 +317,20 @@ void put_libraries(Writer& out, const Store::Tables& tables, const Libraries& li
 std::string firefox(const Store& store, const Filter& filter, const FirefoxOptions& options) {
     const Store::Tables& tables = store.tables();
     rapidjson::StringBuffer buffer;
-    Writer out(buffer);
+    JsonOutput out(buffer);
     Libraries libraries;
     out.StartObject();
     put_meta(out, options);
     out.Key("threads");
     out.StartArray();
-    for (EventId event = 1; event < tables.events.size(); ++event) {
-        if (filter.event && *filter.event != event) continue;
-        Filter one = filter;
-        one.event = event;
-        std::vector<std::vector<Sample>> threads(tables.threads.size());
+    const std::vector<EventId> events = events_of(store, filter);
+    for (const EventId event : events) {
+        const std::vector<ThreadSamples> threads = thread_samples(store, filter, event);
         std::uint64_t first_ns = store.first_ns();
-        tables.rows.for_each(select(tables, one).rows, [&](const RowChunk& chunk, const Row& row) {
-            threads[row.lane.thread].push_back({row.bucket * chunk.bucket_ns, row.stack, {row.count, row.weight}});
-            first_ns = std::min(first_ns, row.bucket * chunk.bucket_ns);
-        });
-        for (ThreadId thread = 0; thread < threads.size(); ++thread) {
-            std::vector<Sample>& samples = threads[thread];
-            if (samples.empty()) continue;
-            std::ranges::sort(samples, {},
-                              [](const Sample& sample) { return std::pair(sample.time_ns, sample.stack); });
+        for (const ThreadSamples& one : threads) first_ns = std::min(first_ns, one.samples.front().time_ns);
+        for (const auto& [thread, samples] : threads)
             ThreadWriter(out, tables, libraries)
-                .write(tables.events[event], tables.threads[thread], !filter.event && tables.events.size() > 2, samples,
-                       first_ns);
-            samples = {};
-        }
+                .write(tables.events[event], tables.threads[thread], events.size() > 1, samples, first_ns);
     }
     out.EndArray();
     put_libraries(out, tables, libraries);

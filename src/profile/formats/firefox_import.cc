@@ -13,7 +13,6 @@ namespace flamewire::profile {
 namespace {
 
 constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
-constexpr std::size_t max_depth = 8192;
 
 enum Place : int {
     product = 1,
@@ -280,25 +279,16 @@ public:
         return true;
     }
 
-    std::uint64_t negative = 0, cut = 0;
+    std::uint64_t negative = 0;
 
 private:
     // A prefix stands before what continues it; a table in which it does not is wrong there, and its stacks begin anew.
     void resolve_stacks() {
         stacks_.assign(tables_->frame.size(), 0);
-        depths_.assign(tables_->frame.size(), 0);
         frames_.assign(tables_->func.size(), 0);
         for (std::uint32_t i = 0; i < stacks_.size(); ++i) {
             const std::uint32_t before = at(tables_->prefix, i);
-            const wire::Id parent = before < i ? stacks_[before] : 0;
-            depths_[i] = before < i ? depths_[before] + 1 : 1;
-            if (depths_[i] > max_depth) {
-                ++cut;
-                depths_[i] = max_depth;
-                stacks_[i] = parent;
-                continue;
-            }
-            stacks_[i] = builder_.stack(parent, frame(tables_->frame[i]));
+            stacks_[i] = builder_.stack(before < i ? stacks_[before] : 0, frame(tables_->frame[i]));
         }
     }
 
@@ -332,7 +322,6 @@ private:
     const Tables* tables_ = nullptr;
     const std::vector<std::string>* texts_ = nullptr;
     std::vector<wire::Id> stacks_, frames_;
-    std::vector<std::uint32_t> depths_;
 };
 
 }  // namespace
@@ -361,10 +350,6 @@ Result<bool> import_firefox(ImportJob& job) {
         builder.note(
             "import-negative",
             fmt::format("{} samples have a negative weight (memory that was freed) and were left out.", rows.negative));
-    if (rows.cut != 0)
-        builder.note("import-deep",
-                     fmt::format("{} stacks are deeper than {} frames: their innermost frames were left out.", rows.cut,
-                                 max_depth));
     return true;
 }
 

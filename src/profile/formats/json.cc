@@ -1,41 +1,22 @@
 #include "profile/formats/json.h"
 
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
-
 #include <vector>
 
-#include "profile/formats/text.h"
+#include "profile/formats/json_put.h"
+#include "profile/formats/thread_samples.h"
 #include "profile/query.h"
 
 namespace flamewire::profile {
 
 namespace {
 
-using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
-
-void put_text(Writer& out, std::string_view text) {
-    const std::string valid = valid_utf8(text);
-    out.String(valid.data(), static_cast<rapidjson::SizeType>(valid.size()));
-}
-
-void put(Writer& out, const char* key, std::string_view text) {
-    out.Key(key);
-    put_text(out, text);
-}
-
-void put(Writer& out, const char* key, std::uint64_t number) {
-    out.Key(key);
-    out.Uint64(number);
-}
-
-void put_function(Writer& out, const Store& store, const Function& function) {
+void put_function(JsonOutput& out, const Store& store, const Function& function) {
     put(out, "name", store.string(function.name));
     if (function.module != 0) put(out, "module", store.string(function.module));
     put(out, "kind", kind_name(function.kind));
 }
 
-void put_recording(Writer& out, const wire::Recording& recording) {
+void put_recording(JsonOutput& out, const wire::Recording& recording) {
     put(out, "target", recording.target);
     put(out, "host", recording.host);
     put(out, "arch", recording.arch);
@@ -49,7 +30,7 @@ void put_recording(Writer& out, const wire::Recording& recording) {
 }
 
 // How the stacks of each process were found, and what became of them.
-void put_unwind_processes(Writer& out, const Store& store) {
+void put_unwind_processes(JsonOutput& out, const Store& store) {
     out.Key("unwind_processes");
     out.StartArray();
     for (const Process& process : store.processes()) {
@@ -73,7 +54,7 @@ void put_unwind_processes(Writer& out, const Store& store) {
     out.EndArray();
 }
 
-void put_metadata(Writer& out, const Store& store) {
+void put_metadata(JsonOutput& out, const Store& store) {
     out.Key("metadata");
     out.StartObject();
     if (store.recording()) put_recording(out, *store.recording());
@@ -96,7 +77,7 @@ void put_metadata(Writer& out, const Store& store) {
     out.EndObject();
 }
 
-void put_functions(Writer& out, const Store& store, const Filter& filter) {
+void put_functions(JsonOutput& out, const Store& store, const Filter& filter) {
     out.Key("functions");
     out.StartArray();
     for (const FunctionRow& row : functions(store, filter)) {
@@ -115,7 +96,7 @@ void put_functions(Writer& out, const Store& store, const Filter& filter) {
 
 // Nested objects, written from a list of children and a stack of our own: the depth of the profile is not the depth
 // of our call stack.
-void put_flame_graph(Writer& out, const Store& store, const CallTree& tree) {
+void put_flame_graph(JsonOutput& out, const Store& store, const CallTree& tree) {
     // The children of a node stand together (breadth first), so two numbers name them all.
     std::vector<std::uint32_t> first_child(tree.nodes.size()), child_end(tree.nodes.size());
     for (std::uint32_t i = 1; i < tree.nodes.size(); ++i) {
@@ -188,13 +169,12 @@ std::string_view mode_name(wire::StackMode mode) {
 
 std::string json(const Store& store, const Filter& filter) {
     rapidjson::StringBuffer buffer;
-    Writer out(buffer);
+    JsonOutput out(buffer);
     out.StartObject();
     put_metadata(out, store);
     out.Key("events");
     out.StartArray();
-    for (EventId event = 1; event < store.events().size(); ++event) {
-        if (filter.event && *filter.event != event) continue;
+    for (const EventId event : events_of(store, filter)) {
         Filter one = filter;
         one.event = event;
         const CallTree tree = call_tree(store, one);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "profile/formats/import_names.h"
+#include "profile/formats/line_feed.h"
 #include "profile/formats/perf_stat_text.h"
 #include "profile/id_index.h"
 #include "profile/string_table.h"
@@ -15,7 +16,6 @@
 namespace flamewire::profile {
 namespace {
 
-constexpr std::size_t max_depth = 8192;
 constexpr std::string_view stat_mark = "### PERF_STAT ###";
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
@@ -34,22 +34,11 @@ public:
     explicit PerfScript(ImportJob& job) : job_(job) {}
 
     Result<bool> feed(std::string_view text) {
-        if (!rest_.empty()) {
-            const std::size_t end = text.find('\n');
-            rest_.append(text.substr(0, end));
-            if (end == std::string_view::npos) return true;
-            TRY(line(rest_));
-            rest_.clear();
-            text.remove_prefix(end + 1);
-        }
-        for (std::size_t end = 0; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1))
-            TRY(line(text.substr(0, end)));
-        rest_.assign(text);
-        return true;
+        return lines_.feed(text, [&](std::string_view one) { return line(one); });
     }
 
     Result<bool> finish() {
-        if (!rest_.empty()) TRY(line(rest_));
+        TRY(lines_.finish([&](std::string_view one) { return line(one); }));
         TRY(end_sample());
         if (builder_ == nullptr) return fail(ErrorCode::invalid, "the text of perf script has no sample in it");
         if (stat_) stat_->finish(chunk_start_ns_);
@@ -62,10 +51,6 @@ public:
         if (late_ != 0)
             builder_->note("import-order",
                            fmt::format("{} samples are older than the first one; they stand at its time.", late_));
-        if (cut_ != 0)
-            builder_->note("import-deep",
-                           fmt::format("{} stacks are deeper than {} frames: their outermost callers were left out.",
-                                       cut_, max_depth));
         return true;
     }
 
@@ -228,11 +213,6 @@ private:
         const std::size_t begin = text.find_first_not_of(" \t");
         if (begin == std::string_view::npos) return false;
         text.remove_prefix(begin);
-        if (frames_.size() == max_depth) {
-            cut_ += cutting_ ? 0U : 1U;
-            cutting_ = true;
-            return true;
-        }
         const StringId known = texts_.intern(text);
         if (known < known_frames_.size()) {
             if (known_frames_[known].location != 0 || known_frames_[known].waits) {
@@ -287,7 +267,7 @@ private:
 
     Result<bool> end_sample() {
         if (!in_sample_) return true;
-        in_sample_ = cutting_ = false;
+        in_sample_ = false;
         if (!waiting_.empty()) push(Frame{0, 0, false}, {});
         wire::Id stack = 0;
         for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame)
@@ -304,9 +284,10 @@ private:
     ImportJob& job_;
     RecordingBuilder* builder_ = nullptr;
     wire::Recording about_;
-    std::string rest_, name_;
+    LineFeed lines_;
+    std::string name_;
     PerfSampleLine sample_;
-    bool in_sample_ = false, in_stat_ = false, cutting_ = false, times_ = false, new_chunk_ = false;
+    bool in_sample_ = false, in_stat_ = false, times_ = false, new_chunk_ = false;
     wire::Row row_;
     std::vector<wire::Id> frames_;  // of the sample, innermost first
     std::vector<std::size_t> waiting_;
@@ -318,7 +299,7 @@ private:
     std::vector<std::pair<std::string, wire::Id>> events_;
     std::optional<PerfStatText> stat_;
     std::uint64_t start_ns_ = 0, shift_ns_ = 0, chunk_start_ns_ = 0;
-    std::uint64_t line_number_ = 0, bad_lines_ = 0, first_bad_ = 0, late_ = 0, cut_ = 0;
+    std::uint64_t line_number_ = 0, bad_lines_ = 0, first_bad_ = 0, late_ = 0;
 };
 
 }  // namespace

@@ -23,7 +23,6 @@ using protozero::pbf_reader;
 using protozero::pbf_wire_type;
 
 constexpr std::uint64_t max_file_bytes = std::uint64_t{2} << 30;
-constexpr std::size_t max_depth = 8192;
 // Programs that are not position-independent are linked to low addresses; others never come to lie there.
 constexpr std::uint64_t fixed_addresses_end = 0x1000'0000;
 
@@ -427,10 +426,8 @@ private:
     }
 
     wire::Id stack(const std::vector<std::uint64_t>& ids) {
-        std::size_t from = std::min(ids.size(), max_depth);
-        if (from < ids.size()) ++cut_;
         wire::Id stack = 0;
-        while (from-- > 0) {
+        for (std::size_t from = ids.size(); from-- > 0;) {
             const Place& place = place_of(ids[from]);
             const bool called_kernel = from > 0 && !place.kernel && place_of(ids[from - 1]).kernel;
             if (place.caller != 0 && from > 0 && !called_kernel)
@@ -499,11 +496,6 @@ private:
             builder_->note(
                 "import-negative",
                 fmt::format("{} values are negative (a difference of profiles) and were left out.", negative_));
-        if (cut_ != 0)
-            builder_->note("import-deep",
-                           fmt::format("{} stacks are deeper than {} frames: their outermost callers were "
-                                       "left out.",
-                                       cut_, max_depth));
     }
 
     ImportJob& job_;
@@ -522,7 +514,7 @@ private:
     std::set<std::string_view> other_labels_;
     std::vector<std::uint64_t> ids_, values_;
     wire::Row row_;
-    std::uint64_t negative_ = 0, cut_ = 0;
+    std::uint64_t negative_ = 0;
 };
 
 bool is_sample_type(std::string_view one) {

@@ -1,7 +1,10 @@
 #include "profile/formats/recording_builder.h"
 
-#include <limits>
+#include <fmt/format.h>
+
 #include <utility>
+
+#include "profile/model.h"
 
 namespace flamewire::profile {
 namespace {
@@ -84,7 +87,7 @@ wire::Id RecordingBuilder::intern(const wire::Location& location) {
 }
 
 wire::Id RecordingBuilder::stack(wire::Id parent, wire::Id location) {
-    if (depths_[parent] == std::numeric_limits<std::uint16_t>::max()) {
+    if (depths_[parent] == max_stack_depth) {
         ++too_deep_;
         return parent;
     }
@@ -151,7 +154,8 @@ Result<bool> RecordingBuilder::flush() {
 
 Result<bool> RecordingBuilder::finish(std::string reason) {
     if (too_deep_ > 0)
-        note("import-depth", "Some stacks have more than 65,535 frames: what is called further in is left out.");
+        note("import-deep", fmt::format("Some stacks have more than {} frames: what is called further in is left out.",
+                                        max_stack_depth));
     batch_.end = wire::End{std::move(reason), 0};
     return flush();
 }

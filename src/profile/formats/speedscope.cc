@@ -1,31 +1,16 @@
 #include "profile/formats/speedscope.h"
 
 #include <fmt/format.h>
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
 
-#include <algorithm>
 #include <unordered_map>
 #include <vector>
 
-#include "profile/accumulate.h"
 #include "profile/formats/json.h"
-#include "profile/formats/text.h"
+#include "profile/formats/json_put.h"
+#include "profile/formats/thread_samples.h"
 
 namespace flamewire::profile {
 namespace {
-
-using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
-
-void put(Writer& out, const char* key, std::string_view text) {
-    const std::string valid = valid_utf8(text);
-    out.Key(key);
-    out.String(valid.data(), static_cast<rapidjson::SizeType>(valid.size()));
-}
-void put(Writer& out, const char* key, std::uint64_t number) {
-    out.Key(key);
-    out.Uint64(number);
-}
 
 std::string_view unit_word(std::string_view unit) {
     return unit == "ns" ? "nanoseconds" : unit == "bytes" ? "bytes" : "none";
@@ -48,13 +33,7 @@ struct FrameTable {
     }
 };
 
-struct Sample {
-    std::uint64_t time_ns = 0;
-    StackId stack = 0;
-    Weight weight;
-};
-
-void put_stack(Writer& out, const Store::Tables& tables, FrameTable& frames, StackId stack,
+void put_stack(JsonOutput& out, const Store::Tables& tables, FrameTable& frames, StackId stack,
                std::vector<std::uint32_t>& path) {
     path.clear();
     for (; stack != 0; stack = tables.stacks.parent(stack))
@@ -65,10 +44,10 @@ void put_stack(Writer& out, const Store::Tables& tables, FrameTable& frames, Sta
     out.EndArray();
 }
 
-void put_profile(Writer& out, const Store::Tables& tables, FrameTable& frames, const Event& event, const Thread& thread,
-                 const std::vector<Sample>& samples) {
+void put_profile(JsonOutput& out, const Store::Tables& tables, FrameTable& frames, const Event& event,
+                 const Thread& thread, const std::vector<ThreadSample>& samples) {
     std::uint64_t sum = 0;
-    for (const Sample& sample : samples) sum += sample.weight.weight;
+    for (const ThreadSample& sample : samples) sum += sample.weight.weight;
     out.StartObject();
     put(out, "type", "sampled");
     std::string name = event.name;
@@ -79,14 +58,9 @@ void put_profile(Writer& out, const Store::Tables& tables, FrameTable& frames, c
     put(out, "startValue", std::uint64_t{0});
     put(out, "endValue", sum);
     std::vector<std::uint32_t> path;
-    out.Key("samples");
-    out.StartArray();
-    for (const Sample& sample : samples) put_stack(out, tables, frames, sample.stack, path);
-    out.EndArray();
-    out.Key("weights");
-    out.StartArray();
-    for (const Sample& sample : samples) out.Uint64(sample.weight.weight);
-    out.EndArray();
+    put_list(out, "samples", samples,
+             [&](const ThreadSample& sample) { put_stack(out, tables, frames, sample.stack, path); });
+    put_list(out, "weights", samples, [&](const ThreadSample& sample) { out.Uint64(sample.weight.weight); });
     out.Key("flamewire");
     out.StartObject();
     put(out, "event", event.name);
@@ -94,25 +68,18 @@ void put_profile(Writer& out, const Store::Tables& tables, FrameTable& frames, c
     put(out, "pid", std::uint64_t{thread.pid});
     put(out, "tid", std::uint64_t{thread.tid});
     put(out, "comm", thread.comm);
-    out.Key("samples");
-    out.StartArray();
-    for (const Sample& sample : samples) out.Uint64(sample.weight.samples);
-    out.EndArray();
-    out.Key("times_ms");
-    out.StartArray();
-    for (const Sample& sample : samples) out.Uint64((sample.time_ns - samples.front().time_ns) / 1'000'000);
-    out.EndArray();
+    put_list(out, "samples", samples, [&](const ThreadSample& sample) { out.Uint64(sample.weight.samples); });
+    put_list(out, "times_ms", samples,
+             [&](const ThreadSample& sample) { out.Uint64((sample.time_ns - samples.front().time_ns) / 1'000'000); });
     put(out, "first_ms", samples.front().time_ns / 1'000'000);
     out.EndObject();
     out.EndObject();
 }
 
-void put_frames(Writer& out, const Store::Tables& tables, const FrameTable& frames) {
+void put_frames(JsonOutput& out, const Store::Tables& tables, const FrameTable& frames) {
     out.Key("shared");
     out.StartObject();
-    out.Key("frames");
-    out.StartArray();
-    for (const LocationFrame& frame : frames.frames) {
+    put_list(out, "frames", frames.frames, [&](const LocationFrame& frame) {
         const Function& function = tables.functions[frame.function];
         out.StartObject();
         put(out, "name", tables.strings[function.name]);
@@ -124,8 +91,7 @@ void put_frames(Writer& out, const Store::Tables& tables, const FrameTable& fram
         put(out, "kind", kind_name(function.kind));
         out.EndObject();
         out.EndObject();
-    }
-    out.EndArray();
+    });
     out.EndObject();
 }
 
@@ -134,7 +100,7 @@ void put_frames(Writer& out, const Store::Tables& tables, const FrameTable& fram
 std::string speedscope(const Store& store, const Filter& filter, std::string_view name) {
     const Store::Tables& tables = store.tables();
     rapidjson::StringBuffer buffer;
-    Writer out(buffer);
+    JsonOutput out(buffer);
     FrameTable frames{tables, {}, {}};
     out.StartObject();
     put(out, "$schema", "https://www.speedscope.app/file-format-schema.json");
@@ -142,23 +108,9 @@ std::string speedscope(const Store& store, const Filter& filter, std::string_vie
     put(out, "exporter", "flamewire");
     out.Key("profiles");
     out.StartArray();
-    for (EventId event = 1; event < tables.events.size(); ++event) {
-        if (filter.event && *filter.event != event) continue;
-        Filter one = filter;
-        one.event = event;
-        std::vector<std::vector<Sample>> threads(tables.threads.size());
-        tables.rows.for_each(select(tables, one).rows, [&](const RowChunk& chunk, const Row& row) {
-            threads[row.lane.thread].push_back({row.bucket * chunk.bucket_ns, row.stack, {row.count, row.weight}});
-        });
-        for (ThreadId thread = 0; thread < threads.size(); ++thread) {
-            std::vector<Sample>& samples = threads[thread];
-            if (samples.empty()) continue;
-            std::ranges::sort(samples, {},
-                              [](const Sample& sample) { return std::pair(sample.time_ns, sample.stack); });
+    for (const EventId event : events_of(store, filter))
+        for (const auto& [thread, samples] : thread_samples(store, filter, event))
             put_profile(out, tables, frames, tables.events[event], tables.threads[thread], samples);
-            samples = {};
-        }
-    }
     out.EndArray();
     put_frames(out, tables, frames);
     out.EndObject();

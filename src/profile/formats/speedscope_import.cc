@@ -15,7 +15,6 @@ namespace flamewire::profile {
 namespace {
 
 constexpr std::uint32_t no_frame = std::numeric_limits<std::uint32_t>::max();
-constexpr std::size_t max_depth = 8192;
 
 enum Place : int {
     name = 1,
@@ -236,7 +235,7 @@ public:
         return one.type == "evented" ? evented(one) : sampled(one, own);
     }
 
-    std::uint64_t unknown = 0, cut = 0;
+    std::uint64_t unknown = 0;
 
 private:
     wire::Id location(const Frame& frame) {
@@ -270,10 +269,8 @@ private:
     Result<bool> sampled(const Profile& one, bool own) {
         std::size_t begin = 0;
         for (std::size_t i = 0; i < one.ends.size(); begin = one.ends[i++]) {
-            const std::size_t end = std::min(one.ends[i], begin + max_depth);
-            if (end != one.ends[i]) ++cut;
             row_.stack = 0;
-            for (std::size_t at = begin; at < end; ++at) row_.stack = push(row_.stack, one.frames[at]);
+            for (std::size_t at = begin; at < one.ends[i]; ++at) row_.stack = push(row_.stack, one.frames[at]);
             const double weight = i < one.weights.size() ? one.weights[i] : 1;
             weigh(weight);
             if (own)
@@ -306,8 +303,6 @@ private:
             }
             last = change.at;
             if (change.opens) {
-                if (open.size() == max_depth)
-                    return fail(ErrorCode::invalid, fmt::format("more than {} frames are open at once", max_depth));
                 open.emplace_back(change.frame, push(open.empty() ? 0 : open.back().second, change.frame));
             } else {
                 if (open.empty() || open.back().first != change.frame)
@@ -350,10 +345,6 @@ Result<bool> import_speedscope(ImportJob& job) {
     if (rows.unknown != 0)
         builder.note("import-frames",
                      fmt::format("{} frames of stacks are not in the file's list and were left out.", rows.unknown));
-    if (rows.cut != 0)
-        builder.note("import-deep",
-                     fmt::format("{} stacks are deeper than {} frames: their innermost frames were left out.", rows.cut,
-                                 max_depth));
     return true;
 }
 

@@ -2,16 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-
-#include "profile/formats/collapsed.h"
-#include "profile/formats/csv.h"
-#include "profile/formats/firefox.h"
-#include "profile/formats/json.h"
-#include "profile/formats/pprof.h"
-#include "profile/formats/speedscope.h"
-#include "profile/formats/svg.h"
+#include "profile/formats/export.h"
 #include "profile/query.h"
 #include "server/http/session_view.h"
 
@@ -41,8 +32,22 @@ profile::Weight view_total(const profile::Store& store, const View& view) {
     return total;
 }
 
-Answer written(std::string content_type, Result<std::string> body, std::string_view file_name) {
-    return body ? download(std::move(content_type), *std::move(body), file_name) : error_answer(body.error());
+Answer export_answer(const Session& session, const Request& request, const profile::ExportFormat& format) {
+    const SessionInfo info = session.info();
+    profile::ExportAbout about;
+    about.name = info.target;
+    about.started_ns = info.started_ns;
+    about.weights = request.parameter("value") == "weight";
+    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead&) {
+        profile::Filter filter = view.filter;
+        // A whole session unless one event is asked for.
+        if (!format.one_event && request.parameter("event").empty()) filter.event.reset();
+        Result<std::string> body = format.write(store, filter, about);
+        if (!body) return error_answer(body.error());
+        std::string file = fmt::format("flamewire-{}", session.id());
+        if (format.one_event) file += fmt::format("-{}", view.event_name);
+        return download(std::string(format.content_type), *std::move(body), file.append(format.extension));
+    });
 }
 
 }  // namespace
@@ -154,50 +159,19 @@ Answer source_files_answer(const Session& session, const Request& request) {
 }
 
 Answer export_flamegraph_answer(const Session& session, const Request& request) {
-    const std::string target = session.info().target;
-    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead&) {
-        profile::SvgOptions options;
-        options.title = view.event_name.empty() ? target : fmt::format("{} ({})", target, view.event_name);
-        return download("image/svg+xml", profile::svg(store, view.filter, options),
-                        fmt::format("flamewire-{}-{}.svg", session.id(), view.event_name));
-    });
+    return export_answer(session, request, *profile::find_export_format("svg"));
 }
 
 Answer export_session_answer(const Session& session, const Request& request) {
-    static constexpr std::array formats{"", "collapsed", "json", "csv", "pprof", "speedscope", "firefox"};
-    const std::string_view format = request.parameter("format");
-    if (std::ranges::find(formats, format) == formats.end())
-        return error_answer(
-            400, "validation",
-            fmt::format("format is collapsed, json, csv, pprof, speedscope, firefox or html, not {:.40}", format));
+    const std::string_view name = request.parameter("format");
+    const profile::ExportFormat* format = profile::find_export_format(name.empty() ? "collapsed" : name);
+    if (format == nullptr)
+        return error_answer(400, "validation",
+                            fmt::format("format is {} or html, not {:.40}", profile::export_format_names(), name));
     const std::string_view value = request.parameter("value");
     if (!value.empty() && value != "samples" && value != "weight")
         return error_answer(400, "validation", fmt::format("value is samples or weight, not {:.40}", value));
-    const SessionInfo info = session.info();
-    const std::int64_t started_ns = info.started_ns;
-    const std::string& target = info.target;
-    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead&) {
-        const std::string of_event = fmt::format("flamewire-{}-{}", session.id(), view.event_name);
-        if (format.empty() || format == "collapsed")
-            return download("text/plain; charset=utf-8",
-                            profile::collapsed(store, view.filter, {.weights = value == "weight"}),
-                            of_event + ".collapsed");
-        if (format == "csv")
-            return download("text/csv; charset=utf-8", profile::csv(store, view.filter), of_event + ".csv");
-        // A whole session unless one event is asked for.
-        profile::Filter filter = view.filter;
-        if (request.parameter("event").empty()) filter.event.reset();
-        const std::string whole = fmt::format("flamewire-{}", session.id());
-        if (format == "json") return download("application/json", profile::json(store, filter), whole + ".json");
-        if (format == "speedscope")
-            return download("application/json", profile::speedscope(store, filter, target), whole + ".speedscope.json");
-        if (format == "firefox")
-            return download("application/json",
-                            profile::firefox(store, filter, {.name = target, .started_ns = started_ns}),
-                            whole + ".firefox.json");
-        return written("application/octet-stream", profile::pprof(store, filter, {.started_ns = started_ns}),
-                       whole + ".pb.gz");
-    });
+    return export_answer(session, request, *format);
 }
 
 }  // namespace flamewire::server

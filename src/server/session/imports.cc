@@ -1,135 +1,18 @@
 #include "server/session/imports.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <filesystem>
+#include <utility>
 
-#include "base/clock.h"
-#include "base/fd.h"
-#include "profile/formats/import.h"
-#include "server/session/unpack.h"
-#include "symbol/locate.h"
-#include "wire/session_file.h"
+#include "server/session/import_file.h"
 
 namespace flamewire::server {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr std::size_t block_bytes = std::size_t{1} << 20;
 constexpr std::size_t imports_kept = 50;
 
-// A regular file.
-class FileSource final : public profile::ImportSource {
-public:
-    static Result<FileSource> open(const std::string& path) {
-        UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-        if (!fd) return fail_errno("cannot open " + path, errno);
-        struct stat status{};
-        if (::fstat(fd.get(), &status) != 0) return fail_errno("cannot read " + path, errno);
-        if (!S_ISREG(status.st_mode)) return fail(ErrorCode::invalid, path + " is not a regular file");
-        return FileSource(path, std::move(fd), static_cast<std::uint64_t>(status.st_size));
-    }
-    FileSource(std::string path, UniqueFd fd, std::uint64_t size)
-        : path_(std::move(path)), fd_(std::move(fd)), size_(size) {}
-    [[nodiscard]] std::uint64_t size() const override { return size_; }
-    Result<std::size_t> read_at(std::uint64_t offset, std::span<char> into) override {
-        std::size_t done = 0;
-        while (done < into.size()) {
-            const ssize_t got =
-                ::pread(fd_.get(), into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
-            if (got < 0 && errno == EINTR) continue;
-            if (got < 0) return fail_errno("cannot read " + path_, errno);
-            if (got == 0) break;
-            done += static_cast<std::size_t>(got);
-        }
-        return done;
-    }
-
-private:
-    std::string path_;
-    UniqueFd fd_;
-    std::uint64_t size_;
-};
-
-wire::RecordingId random_recording() {
-    wire::RecordingId id{};
-    // Never short for so few bytes.
-    (void)!::getrandom(id.data(), id.size(), 0);
-    return id;
-}
-
 std::string last_part(const std::string& name) {
-    std::string last = fs::path(name).filename().string();
+    std::string last = std::filesystem::path(name).filename().string();
     return last.empty() ? "import" : last;
-}
-
-// What an importer makes goes into a session as an agent's batches would.
-class SessionJob final : public profile::ImportJob {
-public:
-    SessionJob(FileSource& source, std::string name, Session& session, const wire::RecordingId& recording,
-               const symbol::Config& config, std::function<void(std::uint64_t)> progress)
-        : source_(source),
-          name_(std::move(name)),
-          session_(session),
-          recording_(recording),
-          config_(config),
-          progress_(std::move(progress)) {}
-    profile::ImportSource& source() override { return source_; }
-    [[nodiscard]] const std::string& name() const override { return name_; }
-    profile::RecordingBuilder& begin(wire::Recording about, std::int64_t realtime) override {
-        if (about.target.empty()) about.target = name_;
-        const auto take = [this](wire::Batch batch) -> Result<bool> {
-            wire::learn_periods(batch, periods_);
-            const wire::Frame frame = wire::batch_frame(wire::encode(batch, periods_));
-            TRY(session_.take(frame.flag, frame.payload, realtime_ns()));
-            return true;
-        };
-        return builder_.emplace(recording_, std::move(about), realtime != 0 ? realtime : realtime_ns(), take);
-    }
-    [[nodiscard]] std::string module_file(const symbol::ModuleIdentity& module) override {
-        return symbol::locate(module, config_).code_file;
-    }
-    void progress(std::uint64_t read_bytes) override { progress_(read_bytes); }
-    Result<bool> finish(bool truncated) {
-        if (builder_ && truncated)
-            builder_->note("import-truncated", "The compressed file ends too early: what stands before is shown.");
-        if (builder_) TRY(builder_->finish("imported"));
-        TRY(session_.sync());
-        return true;
-    }
-
-private:
-    FileSource& source_;
-    std::string name_;
-    Session& session_;
-    wire::RecordingId recording_;
-    const symbol::Config& config_;
-    std::function<void(std::uint64_t)> progress_;
-    wire::EventPeriods periods_;
-    std::optional<profile::RecordingBuilder> builder_;
-};
-
-// What of a file tells its format.
-Result<std::string> beginning_of(FileSource& source) {
-    std::string beginning(block_bytes, '\0');
-    beginning.resize(TRY(source.read_at(0, beginning)));
-    return beginning;
-}
-
-Error nothing_that_can_be_imported(const std::string& name) {
-    std::string known;
-    for (const profile::ImportFormat& format : profile::import_formats()) known += fmt::format(", {}", format.title);
-    return {.code = ErrorCode::invalid,
-            .message = fmt::format("{} is of no format that can be imported: sessions of flamewire-agent --output{} "
-                                   "can, all but the first also "
-                                   "compressed by gzip or zstd",
-                                   name, known)};
 }
 
 }  // namespace
@@ -172,38 +55,16 @@ void Imports::run(std::uint64_t number, const std::string& path, const std::stri
 }
 
 Result<std::string> Imports::import_file(std::uint64_t number, const std::string& path, const std::string& name) {
-    FileSource source = TRY(FileSource::open(path));
-    progress(number, 0, source.size());
-    std::string beginning = TRY(beginning_of(source));
-    bool truncated = false;
-    if (is_compressed(beginning)) {
-        Unpacked unpacked = TRY(
-            unpack(source, catalog_.data_dir(), [&](std::uint64_t read) { progress(number, read, source.size()); }));
-        truncated = unpacked.truncated;
-        source = FileSource(path, std::move(unpacked.fd), unpacked.size);
-        beginning = TRY(beginning_of(source));
-        if (beginning.starts_with(wire::session_magic))
-            return fail(ErrorCode::invalid,
-                        name + " is a compressed session: unpack it (gzip -d, zstd -d) and import that");
-    }
-    if (beginning.empty()) return fail(ErrorCode::invalid, name + " is empty");
-    if (beginning.starts_with(wire::session_magic)) return catalog_.adopt(path, name);
-    const profile::ImportFormat* format = profile::recognise_import(beginning);
-    if (format == nullptr) return std::unexpected(nothing_that_can_be_imported(name));
-
-    const wire::RecordingId recording = random_recording();
-    const std::shared_ptr<Session> session = TRY(catalog_.create(recording, name));
-    session->detach_agent();
     const symbol::Config config = slow_.symbol_config();
-    SessionJob job(source, name, *session, recording, config,
-                   [&](std::uint64_t read) { progress(number, read, source.size()); });
-    Result<bool> done = format->import(job);
-    if (done) done = job.finish(truncated);
-    if (!done) {
-        (void)catalog_.remove(session->id());
-        return std::unexpected(done.error());
-    }
-    session->publish(true);
+    const ImportPlace place{
+        .scratch_dir = catalog_.data_dir(),
+        .symbols = config,
+        .create = [&](const wire::RecordingId& recording) { return catalog_.create(recording, name); },
+        .adopt = [&]() -> Result<std::shared_ptr<Session>> { return catalog_.get(TRY(catalog_.adopt(path, name))); },
+        .discard = [&](const Session& session) { (void)catalog_.remove(session.id()); },
+        .progress = [&](std::uint64_t read, std::uint64_t total) { progress(number, read, total); },
+    };
+    const std::shared_ptr<Session> session = TRY(server::import_file(path, name, place));
     slow_.finish(session);  // addresses get their names
     catalog_.save(*session);
     return session->id();

@@ -82,7 +82,7 @@ TEST_CASE("V8's CPU profiles, alone and in a trace") {
     const ImportedText ring(R"({"nodes":[{"id":1,"parent":2,"callFrame":{"functionName":"a"}},
         {"id":2,"parent":1,"callFrame":{"functionName":"b"}}],"samples":[1],"timeDeltas":[1]})");
     CHECK(ring.problem.empty());
-    CHECK(ring.noted("import-deep"));
+    CHECK(ring.noted("import-rings"));
 }
 
 }  // namespace flamewire::profile

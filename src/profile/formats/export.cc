@@ -1,0 +1,70 @@
+#include "profile/formats/export.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "profile/formats/collapsed.h"
+#include "profile/formats/csv.h"
+#include "profile/formats/firefox.h"
+#include "profile/formats/json.h"
+#include "profile/formats/pprof.h"
+#include "profile/formats/speedscope.h"
+#include "profile/formats/svg.h"
+
+namespace flamewire::profile {
+namespace {
+
+using Text = Result<std::string>;
+
+constexpr std::array formats{
+    ExportFormat{"collapsed", "folded stacks, one a line", "text/plain; charset=utf-8", ".collapsed", true,
+                 [](const Store& store, const Filter& filter, const ExportAbout& about) -> Text {
+                     return collapsed(store, filter, {.weights = about.weights});
+                 }},
+    ExportFormat{
+        "json", "functions and call trees of all events", "application/json", ".json", false,
+        [](const Store& store, const Filter& filter, const ExportAbout&) -> Text { return json(store, filter); }},
+    ExportFormat{
+        "csv", "the table of functions", "text/csv; charset=utf-8", ".csv", true,
+        [](const Store& store, const Filter& filter, const ExportAbout&) -> Text { return csv(store, filter); }},
+    ExportFormat{"svg", "a flame graph as one picture", "image/svg+xml", ".svg", true,
+                 [](const Store& store, const Filter& filter, const ExportAbout& about) -> Text {
+                     SvgOptions options;
+                     options.title = about.name;
+                     if (filter.event && *filter.event < store.events().size())
+                         options.title += fmt::format(" ({})", store.events()[*filter.event].name);
+                     return svg(store, filter, options);
+                 }},
+    ExportFormat{"pprof", "a profile for pprof", "application/octet-stream", ".pb.gz", false,
+                 [](const Store& store, const Filter& filter, const ExportAbout& about) -> Text {
+                     return pprof(store, filter, {.started_ns = about.started_ns});
+                 }},
+    ExportFormat{"speedscope", "profiles for speedscope", "application/json", ".speedscope.json", false,
+                 [](const Store& store, const Filter& filter, const ExportAbout& about) -> Text {
+                     return speedscope(store, filter, about.name);
+                 }},
+    ExportFormat{"firefox", "a profile for the Firefox Profiler", "application/json", ".firefox.json", false,
+                 [](const Store& store, const Filter& filter, const ExportAbout& about) -> Text {
+                     return firefox(store, filter, {.name = about.name, .started_ns = about.started_ns});
+                 }},
+};
+
+}  // namespace
+
+std::span<const ExportFormat> export_formats() { return formats; }
+
+const ExportFormat* find_export_format(std::string_view name) {
+    const auto found = std::ranges::find(formats, name, &ExportFormat::name);
+    return found == formats.end() ? nullptr : &*found;
+}
+
+std::string export_format_names() {
+    std::vector<std::string_view> names;
+    for (const ExportFormat& format : formats) names.push_back(format.name);
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace flamewire::profile

@@ -1,0 +1,33 @@
+// One file that somebody has, made a session: a recording of our own is taken as it is, a file of another tool, maybe
+// compressed, is read by its importer. What it is, its content tells.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "server/session/session.h"
+#include "symbol/symbolizer.h"
+
+namespace flamewire::server {
+
+// Where the session comes to be.
+struct ImportPlace {
+    std::string scratch_dir;        // for unpacked files, which have no name there
+    const symbol::Config& symbols;  // finds the code of modules, for stacks that are unwound here
+    // A new session for what an importer makes.
+    std::function<Result<std::shared_ptr<Session>>(const wire::RecordingId& recording)> create;
+    // The file is a session itself.
+    std::function<Result<std::shared_ptr<Session>>()> adopt;
+    // The import failed: the session that was created is to go.
+    std::function<void(const Session& session)> discard;
+    std::function<void(std::uint64_t read_bytes, std::uint64_t total_bytes)> progress;
+};
+
+// `name` is what a person calls the file. Addresses have no names yet. invalid: one sentence. Blocking, for long.
+Result<std::shared_ptr<Session>> import_file(const std::string& path, const std::string& name,
+                                             const ImportPlace& place);
+
+}  // namespace flamewire::server
