@@ -2,8 +2,8 @@
 #
 #   component  package
 #   agent      flamewire-agent-VERSION-linux-ARCH.tar.gz, from a build of the agent alone; laid out below / of a board
-#   server     flamewire-server_VERSION_ARCH.deb
-#   portable   flamewire-server-VERSION-linux-ARCH.tar.gz: the server with its libraries, for any folder
+#   server     flamewire-server_VERSION_ARCH.deb: server, command line and this machine's agent
+#   portable   flamewire-server-VERSION-linux-ARCH.tar.gz: the same with its libraries, for any folder
 include_guard(GLOBAL)
 if(FLAMEWIRE_SANITIZE OR NOT (FLAMEWIRE_AGENT OR FLAMEWIRE_SERVER))
   return()
@@ -16,10 +16,15 @@ set(package_files ${CMAKE_CURRENT_LIST_DIR}/package)
 set(package_work ${CMAKE_BINARY_DIR}/package)
 file(MAKE_DIRECTORY ${package_work})
 
-# flamewire_install_page(NAME SECTION COMPONENT...): the manual page docs/man/NAME.SECTION, compressed.
+# flamewire_install_page(NAME SECTION COMPONENT...): the manual page docs/man/NAME.SECTION, or the one that the program writes of
+# itself, compressed.
 find_program(FLAMEWIRE_GZIP gzip)
 function(flamewire_install_page name section)
   set(page ${CMAKE_SOURCE_DIR}/docs/man/${name}.${section})
+  if(NOT EXISTS ${page})
+    set(page ${package_work}/${name}.${section})
+    add_custom_command(OUTPUT ${page} COMMAND ${name} manual > ${page} DEPENDS ${name} VERBATIM)
+  endif()
   set(packed ${package_work}/${name}.${section}.gz)
   if(NOT FLAMEWIRE_GZIP)
     set(packed ${page})
@@ -66,6 +71,22 @@ function(flamewire_install_licences component name)
   endif()
 endfunction()
 
+# flamewire_install_completions(NAME COMPONENT...): for each shell, where it looks for them.
+function(flamewire_install_completions name)
+  foreach(shell_file bash=bash-completion/completions/${name} zsh=zsh/vendor-completions/_${name} fish=fish/vendor_completions.d/${name}.fish)
+    string(REGEX MATCH "^([a-z]+)=(.*)/([^/]+)$" _ ${shell_file})
+    set(made ${package_work}/completion-${CMAKE_MATCH_1}/${CMAKE_MATCH_3})
+    set(folder ${CMAKE_MATCH_2})
+    file(MAKE_DIRECTORY ${package_work}/completion-${CMAKE_MATCH_1})
+    add_custom_command(OUTPUT ${made} COMMAND ${name} completion ${CMAKE_MATCH_1} > ${made} DEPENDS ${name} VERBATIM)
+    list(APPEND all ${made})
+    foreach(component IN LISTS ARGN)
+      install(FILES ${made} DESTINATION ${CMAKE_INSTALL_DATADIR}/${folder} COMPONENT ${component})
+    endforeach()
+  endforeach()
+  add_custom_target(completions_${name} ALL DEPENDS ${all})
+endfunction()
+
 # What starts it: a unit for systemd that names the program where it was installed, and its settings.
 function(flamewire_install_service name component)
   set(FLAMEWIRE_BINDIR /usr/bin)
@@ -76,7 +97,7 @@ endfunction()
 
 if(FLAMEWIRE_AGENT)
   install(TARGETS flamewire-agent RUNTIME COMPONENT agent)
-  flamewire_install_page(flamewire-agent 1 agent)
+  flamewire_install_page(flamewire-agent 1 agent server portable)
   flamewire_install_service(flamewire-agent agent)
   install(PROGRAMS ${package_files}/flamewire-agent.init DESTINATION /etc/init.d RENAME flamewire-agent COMPONENT agent)
   install(FILES ${package_files}/README.agent DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/flamewire-agent RENAME README COMPONENT agent)
@@ -92,23 +113,31 @@ if(FLAMEWIRE_SERVER)
   set(compiled_in libasio-dev rapidjson-dev libprotozero-dev librestinio-dev libcli11-dev libiberty-dev)
   set(beside libcapstone4 libdw1 libelf1 libfmt9 libspdlog1.10 libhttp-parser2.9 libzstd1 zlib1g libunwind8 liblzma5 libbz2-1.0 libstdc++6)
   foreach(component server portable)
-    install(TARGETS flamewire-server RUNTIME_DEPENDENCY_SET server_libraries RUNTIME COMPONENT ${component})
+    install(TARGETS flamewire-server flamewire RUNTIME_DEPENDENCY_SET server_libraries RUNTIME COMPONENT ${component})
+    # What records on this machine.
+    if(FLAMEWIRE_AGENT)
+      install(TARGETS flamewire-agent RUNTIME COMPONENT ${component})
+    endif()
     install(FILES ${CMAKE_SOURCE_DIR}/docs/getting-started.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/flamewire-server COMPONENT ${component})
     # Of what is bundled into the page.
     install(FILES $<TARGET_PROPERTY:flamewire_web_assets,FLAMEWIRE_LICENCES> DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/flamewire-server/licences RENAME page
       COMPONENT ${component})
   endforeach()
   flamewire_install_page(flamewire-server 1 server portable)
-  flamewire_install_licences(server flamewire-server ${compiled_in})
-  flamewire_install_licences(portable flamewire-server ${compiled_in} ${beside})
+  flamewire_install_page(flamewire 1 server portable)
+  flamewire_install_completions(flamewire server portable)
+  flamewire_install_licences(server flamewire-server ${compiled_in} ${parts})
+  flamewire_install_licences(portable flamewire-server ${compiled_in} ${parts} ${beside})
   flamewire_install_service(flamewire-server server)
   install(FILES ${package_files}/server.copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/flamewire-server RENAME copyright COMPONENT server)
 
   # The portable one looks for its libraries beside itself. RPATH, not RUNPATH: it holds for the libraries of the libraries too.
   # Debian's package uses Debian's.
-  set_target_properties(flamewire-server PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/flamewire")
-  target_link_options(flamewire-server PRIVATE -Wl,--disable-new-dtags)
-  install(CODE "file(RPATH_REMOVE FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/flamewire-server\")" COMPONENT server)
+  foreach(program flamewire-server flamewire)
+    set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/flamewire")
+    target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
+    install(CODE "file(RPATH_REMOVE FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/${program}\")" COMPONENT server)
+  endforeach()
   # The C library is the machine's own.
   install(RUNTIME_DEPENDENCY_SET server_libraries
     PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|pthread|dl|rt|resolv)\\.so"

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "profile/formats/import.h"
 #include "profile/shape.h"
 #include "profile/trie.h"
 
@@ -291,10 +292,15 @@ std::vector<FunctionDiff> diff_functions(const DiffSide& before, const DiffSide&
     return rows;
 }
 
+bool has_times(const Store& store) {
+    return store.row_count() == 0 || store.first_ns() != import_moment_ns ||
+           store.known_until_ns() > import_moment_ns + wire::default_bucket_ns;
+}
+
 std::uint64_t covered_ns(const Store& store, const Filter& filter, std::uint64_t session_start_ns) {
     const std::uint64_t start_ns = std::max(filter.start_ns, session_start_ns);
     const std::uint64_t end_ns = std::min(filter.end_ns, store.known_until_ns());
-    if (end_ns <= start_ns) return 0;
+    if (end_ns <= start_ns || !has_times(store)) return 0;
     std::uint64_t covered = end_ns - start_ns;
     for (const Coverage& stretch : store.coverage()) {
         const std::uint64_t from = std::max(start_ns, stretch.start_ns), to = std::min(end_ns, stretch.end_ns);

@@ -57,6 +57,9 @@ struct FunctionDiff {
 // Every function of either side, by name and module, in the order of those names.
 std::vector<FunctionDiff> diff_functions(const DiffSide& before, const DiffSide& after);
 
+// False of an import that has sums alone, at one moment.
+bool has_times(const Store& store);
+
 // How much time a filter covers: from `session_start_ns` or its own start, until its end or what is known, without what
 // the store has dropped. 0 when the session has no times (an import).
 std::uint64_t covered_ns(const Store& store, const Filter& filter, std::uint64_t session_start_ns);

@@ -42,34 +42,6 @@ Result<std::vector<std::string>> finish_browse_roots(const Options& options) {
     return options.browse_roots;
 }
 
-// What CLI11 leaves to us: texts into values, with the option's name in the sentence.
-Result<bool> finish(Options& options, const std::vector<std::string>& agents) {
-    for (const std::string& text : agents) options.agents.push_back(TRY(parse_agent_address(text)));
-    for (const std::string& map : options.settings.path_map)
-        if (!parse_path_map(map)) return fail(ErrorCode::invalid, fmt::format("--path-map takes FROM=TO, not {}", map));
-    if (options.max_samples < 1000) return fail(ErrorCode::invalid, "--max-samples is at least 1000");
-    if (const std::string& prefix = options.settings.toolchain_prefix;
-        !prefix.empty() && options.settings.sysroot.empty()) {
-        // A server without names is better than none: said, and it goes on.
-        auto sysroot = sysroot_of_toolchain(prefix);
-        options.remarks.push_back(
-            fmt::format("--toolchain-prefix {}: {}", prefix,
-                        sysroot ? fmt::format("its sysroot {} is used", *sysroot) : sysroot.error().message));
-        options.settings.sysroot = std::move(sysroot).value_or(std::string{});
-    }
-    TRY(check(options.settings));
-    for (const std::string& file : options.imports)
-        if (std::error_code error; !std::filesystem::is_regular_file(file, error))
-            return fail(ErrorCode::not_found, fmt::format("--import {}: there is no such file", file));
-    options.browse_roots = TRY(finish_browse_roots(options));
-    if (options.data_dir.empty()) options.data_dir = default_data_dir();
-    if (options.data_dir.empty()) return fail(ErrorCode::invalid, "there is no home directory: give --data-dir");
-    options.data_dir = std::filesystem::absolute(options.data_dir).lexically_normal().string();
-    options.settings.module_directory = options.data_dir + "/modules";
-    options.settings.upload_directory = options.data_dir + "/given";
-    return true;
-}
-
 }  // namespace
 
 Result<AgentAddress> parse_agent_address(const std::string& text) {
@@ -103,62 +75,105 @@ std::string default_data_dir() {
     return home != nullptr && home[0] != '\0' ? std::string(home) + "/.local/share/flamewire" : std::string{};
 }
 
-ParsedOptions parse_options(int argc, const char* const* argv) {
-    ParsedOptions parsed;
-    Options& options = parsed.options;
-    std::vector<std::string> agents;
-    std::string addr2line, readelf, fetch_modules = "on";
-    bool version = false;
-
-    CLI::App app(
-        "flamewire-server: takes the profiles of agents, names them, keeps them and shows them in the browser.",
-        "flamewire-server");
-    app.add_option("--port", options.port, "TCP port for agents; 0 picks a free one")
-        ->capture_default_str()
-        ->check(CLI::Range(0, 65535));
-    app.add_option("--bind", options.bind, "address for agents; 0.0.0.0 lets boards connect")->capture_default_str();
-    app.add_option("--http-port", options.http_port, "port of the page; 0 picks a free one")
-        ->capture_default_str()
-        ->check(CLI::Range(0, 65535));
-    app.add_option("--http-bind", options.http_bind, "address of the page")->capture_default_str();
-    app.add_option("--data-dir", options.data_dir, "where sessions are kept (default: flamewire below XDG_DATA_HOME)");
-    app.add_option("--agent", agents, "connect out to a listening agent, HOST:PORT (repeatable)")
-        ->type_name("HOST:PORT")
+void add_symbol_options(CLI::App& app, SettingsValues& settings) {
+    app.add_option("--binary", settings.binaries, "unstripped file to take symbols from (repeatable)")
+        ->type_name("FILE")
         ->allow_extra_args(false);
-    app.add_option("--binary", options.settings.binaries, "unstripped file to take symbols from (repeatable)")
-        ->allow_extra_args(false);
-    app.add_option("--map", options.settings.maps, "GNU ld's map of a file without symbols (repeatable)")
+    app.add_option("--map", settings.maps, "GNU ld's map of a file without symbols (repeatable)")
         ->type_name("[MODULE=]FILE")
         ->allow_extra_args(false);
-    app.add_option("--source-dir", options.settings.source_dir, "root of the sources")->capture_default_str();
-    app.add_option("--path-map", options.settings.path_map, "rewrite compile-time paths (repeatable)")
+    app.add_option("--source-dir", settings.source_dir, "root of the sources")->type_name("DIR")->capture_default_str();
+    app.add_option("--path-map", settings.path_map, "rewrite compile-time paths (repeatable)")
         ->type_name("FROM=TO")
         ->allow_extra_args(false);
-    app.add_option("--sysroot", options.settings.sysroot, "libraries and sources of the target");
+    app.add_option("--sysroot", settings.sysroot, "libraries and sources of the target")->type_name("DIR");
+    app.add_flag("--inline,!--no-inline", settings.inlines, "show inlined functions (default: on)");
+    app.add_option("--toolchain-prefix", settings.toolchain_prefix,
+                   "prefix of a cross compiler: its sysroot is used (runs PREFIXgcc -print-sysroot, once)")
+        ->type_name("PREFIX");
+}
+
+Result<std::vector<std::string>> finish_symbol_options(SettingsValues& settings, const std::string& data_dir) {
+    std::vector<std::string> remarks;
+    for (const std::string& map : settings.path_map)
+        if (!parse_path_map(map)) return fail(ErrorCode::invalid, fmt::format("--path-map takes FROM=TO, not {}", map));
+    if (const std::string& prefix = settings.toolchain_prefix; !prefix.empty() && settings.sysroot.empty()) {
+        // A server without names is better than none: said, and it goes on.
+        auto sysroot = sysroot_of_toolchain(prefix);
+        remarks.push_back(
+            fmt::format("--toolchain-prefix {}: {}", prefix,
+                        sysroot ? fmt::format("its sysroot {} is used", *sysroot) : sysroot.error().message));
+        settings.sysroot = std::move(sysroot).value_or(std::string{});
+    }
+    TRY(check(settings));
+    settings.module_directory = data_dir + "/modules";
+    settings.upload_directory = data_dir + "/given";
+    return remarks;
+}
+
+void ServerCommandLine::add(CLI::App& app) {
+    app.add_option("--port", options_.port, "TCP port for agents; 0 picks a free one")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 65535));
+    app.add_option("--bind", options_.bind, "address for agents; 0.0.0.0 lets boards connect")->capture_default_str();
+    app.add_option("--http-port", options_.http_port, "port of the page; 0 picks a free one")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 65535));
+    app.add_option("--http-bind", options_.http_bind, "address of the page")->capture_default_str();
+    app.add_option("--data-dir", options_.data_dir, "where sessions are kept (default: flamewire below XDG_DATA_HOME)");
+    app.add_option("--agent", agents_, "connect out to a listening agent, HOST:PORT (repeatable)")
+        ->type_name("HOST:PORT")
+        ->allow_extra_args(false);
+    add_symbol_options(app, options_.settings);
     app.add_option(
-           "--browse-root", options.browse_roots,
+           "--browse-root", options_.browse_roots,
            "folder that the page may look into for files (repeatable), or none; default: source folder, sysroot, "
            "folders of binaries, home")
         ->type_name("DIR")
         ->allow_extra_args(false);
-    app.add_flag("--inline,!--no-inline", options.settings.inlines, "show inlined functions (default: on)");
-    app.add_option("--max-samples", options.max_samples, "rows in memory for each session; older ones become coarser")
+    app.add_option("--max-samples", options_.max_samples, "rows in memory for each session; older ones become coarser")
         ->capture_default_str();
-    app.add_option("--toolchain-prefix", options.settings.toolchain_prefix,
-                   "prefix of a cross compiler: its sysroot is used (runs PREFIXgcc -print-sysroot, once)")
-        ->type_name("PREFIX");
-    app.add_option("--import", options.imports, "make a session of a recording or a file of another tool (repeatable)")
+    app.add_option("--import", options_.imports, "make a session of a recording or a file of another tool (repeatable)")
         ->type_name("FILE")
         ->allow_extra_args(false);
-    app.add_option("--addr2line", addr2line, "not needed: symbols are read in process");
-    app.add_option("--readelf", readelf, "not needed: files are read in process");
-    app.add_option("--fetch-modules", fetch_modules, "ask agents for the symbols of files that are not here (on)")
+    app.add_option("--addr2line", addr2line_, "not needed: symbols are read in process");
+    app.add_option("--readelf", readelf_, "not needed: files are read in process");
+    app.add_option("--fetch-modules", fetch_modules_, "ask agents for the symbols of files that are not here (on)")
         ->type_name("on|off")
         ->check(CLI::IsMember({"on", "off"}));
-    app.add_option("--fetch-cap", options.fetch_cap_mib, "MiB of such a file's symbols, at most")
+    app.add_option("--fetch-cap", options_.fetch_cap_mib, "MiB of such a file's symbols, at most")
         ->capture_default_str()
         ->check(CLI::Range(1, 4096));
-    app.add_flag("--verbose", options.verbose, "log more");
+    app.add_flag("--verbose", options_.verbose, "log more");
+}
+
+// What CLI11 leaves to us: texts into values, with the option's name in the sentence.
+Result<Options> ServerCommandLine::finish() {
+    Options options = options_;
+    for (const std::string& text : agents_) options.agents.push_back(TRY(parse_agent_address(text)));
+    if (options.max_samples < 1000) return fail(ErrorCode::invalid, "--max-samples is at least 1000");
+    if (options.data_dir.empty()) options.data_dir = default_data_dir();
+    if (options.data_dir.empty()) return fail(ErrorCode::invalid, "there is no home directory: give --data-dir");
+    options.data_dir = std::filesystem::absolute(options.data_dir).lexically_normal().string();
+    options.remarks = TRY(finish_symbol_options(options.settings, options.data_dir));
+    for (const std::string& file : options.imports)
+        if (std::error_code error; !std::filesystem::is_regular_file(file, error))
+            return fail(ErrorCode::not_found, fmt::format("--import {}: there is no such file", file));
+    options.browse_roots = TRY(finish_browse_roots(options));
+    options.fetch_modules = fetch_modules_ == "on";
+    if (!addr2line_.empty()) options.remarks.emplace_back("--addr2line is not needed: symbols are read in process");
+    if (!readelf_.empty()) options.remarks.emplace_back("--readelf is not needed: files are read in process");
+    return options;
+}
+
+ParsedOptions parse_options(int argc, const char* const* argv) {
+    ParsedOptions parsed;
+    CLI::App app(
+        "flamewire-server: takes the profiles of agents, names them, keeps them and shows them in the browser.",
+        "flamewire-server");
+    ServerCommandLine line;
+    line.add(app);
+    bool version = false;
     app.add_flag("--version", version, "print the version");
     try {
         app.parse(argc, argv);
@@ -174,10 +189,9 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
         parsed.message = "flamewire-server " FLAMEWIRE_VERSION "\n";
         return parsed;
     }
-    options.fetch_modules = fetch_modules == "on";
-    if (!addr2line.empty()) options.remarks.emplace_back("--addr2line is not needed: symbols are read in process");
-    if (!readelf.empty()) options.remarks.emplace_back("--readelf is not needed: files are read in process");
-    if (auto finished = finish(options, agents); !finished) {
+    if (auto finished = line.finish()) {
+        parsed.options = std::move(*finished);
+    } else {
         parsed.message = fmt::format("flamewire-server: {} (see --help)\n", finished.error().message);
         parsed.exit_code = 2;
     }

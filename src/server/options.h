@@ -8,6 +8,10 @@
 #include "base/result.h"
 #include "server/http/settings.h"
 
+namespace CLI {
+class App;
+}
+
 namespace flamewire::server {
 
 struct AgentAddress {
@@ -38,6 +42,24 @@ struct ParsedOptions {
 };
 
 ParsedOptions parse_options(int argc, const char* const* argv);
+
+// The server's options as a part of a command line: add() before it is parsed, finish() afterwards.
+class ServerCommandLine {
+public:
+    void add(CLI::App& app);
+    // invalid, not_found: a sentence with the option's name.
+    Result<Options> finish();
+
+private:
+    Options options_;
+    std::vector<std::string> agents_;
+    std::string addr2line_, readelf_, fetch_modules_ = "on";
+};
+
+// Where symbols and sources are looked for (--binary and its like); the values stay where they are.
+void add_symbol_options(CLI::App& app, SettingsValues& settings);
+// Checks them, and adds what follows from them and from the data directory. The answer is remarks to print.
+Result<std::vector<std::string>> finish_symbol_options(SettingsValues& settings, const std::string& data_dir);
 
 // "board", "board:9999", "[::1]:9999".
 Result<AgentAddress> parse_agent_address(const std::string& text);

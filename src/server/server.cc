@@ -80,8 +80,7 @@ public:
         facts.http_url = fmt::format("http://{}:{}/", url_host(options_.http_bind), http_->port());
         facts.target_command = target_command(options_, port);
         facts.data_dir = options_.data_dir;
-        facts.page_script = asset_bytes("app.js");
-        facts.page_style = asset_bytes("app.css");
+        facts.page = {asset_bytes("app.js"), asset_bytes("app.css")};
         facts.browse_roots = browse_roots(options_.browse_roots);
         print_start(facts);
         api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, uploads_, imports_,

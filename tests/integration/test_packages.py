@@ -100,9 +100,16 @@ def test_server_of_the_debian_package(debian, deb, tmp_path):
     # Debian's libraries are used, not some of ours.
     assert "RPATH" not in run("readelf", "-d", debian / "usr/bin/flamewire-server").stdout
     for name in ("etc/default/flamewire-server", "usr/share/man/man1/flamewire-server.1.gz", "usr/share/doc/flamewire-server/copyright",
-                 "usr/share/doc/flamewire-server/licences/librestinio-dev", "usr/lib/systemd/system/flamewire-server.service"):
+                 "usr/share/doc/flamewire-server/licences/librestinio-dev", "usr/lib/systemd/system/flamewire-server.service",
+                 "usr/share/man/man1/flamewire.1.gz", "usr/share/bash-completion/completions/flamewire",
+                 "usr/share/zsh/vendor-completions/_flamewire", "usr/share/fish/vendor_completions.d/flamewire.fish"):
         assert (debian / name).is_file(), name
     assert "preact" in (debian / "usr/share/doc/flamewire-server/licences/page").read_text()
+
+    # The command line finds its agent beside it, and needs no more than the server.
+    assert "RPATH" not in run("readelf", "-d", debian / "usr/bin/flamewire").stdout
+    done = chroot(debian, "/usr/bin/flamewire", "record", "-F", "999", "-o", "/own.flw", "--", "/bin/busybox", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done")
+    assert "session: /own.flw" in done.stderr and "busybox" in done.stderr, done.stderr
 
     # It takes a recording of an agent, names it by the file that it is given, and shows the page.
     burner = workload(tmp_path, "shares")

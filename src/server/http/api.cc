@@ -214,7 +214,7 @@ Answer Api::session_view(const Request& request) {
     if (path == "/api/source") return source_answer(session, request, sources_);
     if (path == "/api/source-files") return source_files_answer(session, request);
     if (path == "/api/export/flamegraph") return export_flamegraph_answer(session, request);
-    if (request.parameter("format") == "html") return export_html(session, request);
+    if (request.parameter("format") == "html") return html_answer(session, request, facts_.page);
     return export_session_answer(session, request);
 }
 

@@ -15,6 +15,7 @@
 #include "server/http/diff_answers.h"
 #include "server/http/disasm_answers.h"
 #include "server/http/health_answers.h"
+#include "server/http/html_answer.h"
 #include "server/http/profile_answers.h"
 #include "server/http/request.h"
 #include "server/http/settings.h"
@@ -35,7 +36,7 @@ struct ServerFacts {
     std::string agent_bind;
     std::uint16_t agent_port = 0;
     std::string http_url, target_command, data_dir;
-    std::string_view page_script, page_style;  // of the embedded page, for exports; empty without one
+    PageBytes page;  // for exports
     std::vector<BrowseRoot> browse_roots;
     std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 };
@@ -88,6 +89,7 @@ public:
     bool needs_loading(const Request& request);
 
     Answer status();
+    static Answer session_answer(const Session& session);
 
 private:
     // The session that a request means, loaded.
@@ -97,9 +99,6 @@ private:
     Answer diff(const Session& after, const Request& request);
     Answer sessions(const Request& request);
     Answer session_detail(const Request& request, std::string_view id);
-    static Answer session_answer(const Session& session);
-    // The page as one file, with the answers of the request's view.
-    Answer export_html(const Session& session, const Request& request);
     Answer config(const Request& request);
     Answer toolchain(const Request& request);
     Answer apply(SettingsValues values);

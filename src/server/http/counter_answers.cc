@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
-#include "counters/derive.h"
 #include "profile/query.h"
 #include "server/http/view.h"
 #include "server/session/json_writer.h"
@@ -170,6 +170,13 @@ profile::EventId sampled_event(const profile::Store& store, std::string_view cou
     return 0;
 }
 
+std::vector<counters::Sum> sums_of(const profile::Store& store, const Group& group, const Window& window) {
+    std::vector<counters::Sum> sums;
+    for (const CounterSeries* series : group.series)
+        sums.push_back(sum_of(store, *series, profile::points_between(*series, window.start_ns, window.end_ns)));
+    return sums;
+}
+
 void write_group(JsonWriter& json, const profile::Store& store, const Scope& scope, const Group& group,
                  const Window& window) {
     json.object();
@@ -185,32 +192,30 @@ void write_group(JsonWriter& json, const profile::Store& store, const Scope& sco
     if (scope.cpu_plus_1 != 0) json.member("cpu", scope.cpu_plus_1 - 1);
     json.member("first_ms", window.ms(group.first_ns));
     json.member("elapsed_ms", static_cast<double>(group.elapsed_ns) / ns_per_ms);
-    std::vector<counters::Sum> sums;
-    for (const CounterSeries* series : group.series)
-        sums.push_back(sum_of(store, *series, profile::points_between(*series, window.start_ns, window.end_ns)));
-    json.list("counters", counters::derive(sums, group.elapsed_ns), [&](const counters::Line& line) {
-        json.object();
-        write_line(json, line);
-        json.list("parts", line.parts, [&](const counters::Line& part) {
-            json.object();
-            json.member("part", part.sum.part);
-            write_line(json, part);
-            json.end_object();
-        });
-        const bool whole = scope == Scope{};
-        const profile::EventId event = whole ? sampled_event(store, line.sum.name) : 0;
-        if (event != 0 && line.value && *line.value > 0) {
-            profile::Filter filter;
-            filter.event = event;
-            filter.start_ns = group.start_ns;
-            filter.end_ns = group.end_ns;
-            profile::Weight sampled;
-            for (const profile::Weight& slice : profile::histogram(store, filter, 1)) sampled += slice;
-            json.member("coverage_percent", 100.0 * static_cast<double>(sampled.weight) / *line.value);
-        }
-        write_series(json, group, store, line.sum.name, window);
-        json.end_object();
-    });
+    json.list("counters", counters::derive(sums_of(store, group, window), group.elapsed_ns),
+              [&](const counters::Line& line) {
+                  json.object();
+                  write_line(json, line);
+                  json.list("parts", line.parts, [&](const counters::Line& part) {
+                      json.object();
+                      json.member("part", part.sum.part);
+                      write_line(json, part);
+                      json.end_object();
+                  });
+                  const bool whole = scope == Scope{};
+                  const profile::EventId event = whole ? sampled_event(store, line.sum.name) : 0;
+                  if (event != 0 && line.value && *line.value > 0) {
+                      profile::Filter filter;
+                      filter.event = event;
+                      filter.start_ns = group.start_ns;
+                      filter.end_ns = group.end_ns;
+                      profile::Weight sampled;
+                      for (const profile::Weight& slice : profile::histogram(store, filter, 1)) sampled += slice;
+                      json.member("coverage_percent", 100.0 * static_cast<double>(sampled.weight) / *line.value);
+                  }
+                  write_series(json, group, store, line.sum.name, window);
+                  json.end_object();
+              });
     json.end_object();
 }
 
@@ -232,6 +237,15 @@ void measure(Group& group, const Window& window) {
 }
 
 }  // namespace
+
+Counted counted(const profile::Store& store) {
+    Group all;
+    for (const CounterSeries& series : store.counters().series())
+        if (kind_of(series) == Breakdown::total) all.series.push_back(&series);
+    const Window window{.end_ns = std::numeric_limits<std::uint64_t>::max()};
+    measure(all, window);
+    return {counters::derive(sums_of(store, all, window), all.elapsed_ns), all.elapsed_ns};
+}
 
 Answer counters_answer(const Session& session, const Request& request) {
     const auto by = parse_breakdown(request.parameter("by"));

@@ -120,8 +120,7 @@ Answer with_comparison(const Session& before, const Session& after, const Reques
             *normalise,
         };
         for (const Side* side : {&comparison.before, &comparison.after})
-            if (*normalise == Normalise::time && side->duration_ms == 0 && side->store.row_count() != 0 &&
-                side->store.known_until_ns() <= side->session.start_ns())
+            if (*normalise == Normalise::time && !profile::has_times(side->store))
                 return not_comparable(
                     fmt::format("session {} has no times: compare shares, with normalise=total", side->session.id()));
         return answer(comparison);

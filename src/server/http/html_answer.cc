@@ -1,5 +1,5 @@
-// GET /api/export/session/<id>?format=html: the page with the answers of one view in it. What the page asks a server for is
-// asked here in the same way, so the file shows what the server would.
+#include "server/http/html_answer.h"
+
 #include <fmt/format.h>
 
 #include <initializer_list>
@@ -20,8 +20,8 @@ constexpr std::size_t max_page_bytes = std::size_t{64} << 10;
 
 }  // namespace
 
-Answer Api::export_html(const Session& session, const Request& request) {
-    if (facts_.page_script.empty()) return error_answer(404, "not_found", "this server was built without its page");
+Answer html_answer(const Session& session, const Request& request, const PageBytes& bytes) {
+    if (bytes.script.empty()) return error_answer(404, "not_found", "this program was built without its page");
     const std::string_view page = request.parameter("page");
     if (page.size() > max_page_bytes) return error_answer(400, "validation", "page is at most 64 KiB");
     Answer failure;
@@ -57,7 +57,7 @@ Answer Api::export_html(const Session& session, const Request& request) {
     json.member("made", iso_time(realtime_ns()));
     json.member("page", page);
     for (const char* name : {"event", "start", "end", "pid", "tid"}) json.member(name, request.parameter(name));
-    const bool all = add("session", session_answer(session)) &&
+    const bool all = add("session", Api::session_answer(session)) &&
                      add("flamegraph", flamegraph_answer(session, with({{"merge", "line"}, {"min_share", "0"}}))) &&
                      add("threads", thread_summary_answer(session, of_all)) &&
                      add("modules", modules_answer(session, request)) &&
@@ -69,7 +69,7 @@ Answer Api::export_html(const Session& session, const Request& request) {
     json.end_object();
     const std::string target = session.info().target;
     const std::string title = (target.empty() ? session.id() : target) + " – Flamewire";
-    auto file = profile::html({title, facts_.page_style, facts_.page_script, json.take()});
+    auto file = profile::html({title, bytes.style, bytes.script, json.take()});
     if (!file) return error_answer(file.error());
     return download("text/html; charset=utf-8", std::move(*file), fmt::format("flamewire-{}.html", session.id()));
 }

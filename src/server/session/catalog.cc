@@ -100,6 +100,10 @@ std::string directory_word(std::string_view target) {
     return word.empty() ? "session" : word;
 }
 
+std::string session_word(std::string_view target) {
+    return fmt::format("{}_{}", local_time_word(), directory_word(target));
+}
+
 Result<wire::RecordingId> recording_of_stream(const std::string& stream_path) {
     wire::SessionReader reader = TRY(wire::SessionReader::open(stream_path));
     while (true) {
@@ -121,6 +125,12 @@ Result<std::unique_ptr<Catalog>> Catalog::open(const std::string& data_dir, prof
             ErrorCode::busy,
             fmt::format("another flamewire-server uses {}: stop it, or give this one its own --data-dir", data_dir));
     std::unique_ptr<Catalog> catalog(new Catalog(data_dir, limits, std::move(lock)));
+    catalog->scan();
+    return catalog;
+}
+
+std::unique_ptr<Catalog> Catalog::look_at(const std::string& data_dir, profile::StoreLimits limits) {
+    std::unique_ptr<Catalog> catalog(new Catalog(data_dir, limits, UniqueFd()));
     catalog->scan();
     return catalog;
 }
@@ -235,8 +245,8 @@ Result<std::shared_ptr<Session>> Catalog::of_recording(const wire::RecordingId& 
 }
 
 Result<std::shared_ptr<Session>> Catalog::create(const wire::RecordingId& recording, std::string_view target) {
-    const std::string base = fmt::format("{}_{}_{}", local_time_word(), directory_word(target),
-                                         to_hex(std::as_bytes(std::span(recording))).substr(0, 8));
+    const std::string base =
+        fmt::format("{}_{}", session_word(target), to_hex(std::as_bytes(std::span(recording))).substr(0, 8));
     std::string id = base;
     Result<std::shared_ptr<Session>> session = fail(ErrorCode::io, "");
     {
@@ -269,7 +279,7 @@ Result<std::shared_ptr<Session>> Catalog::create(const wire::RecordingId& record
 
 Result<std::string> Catalog::adopt(const std::string& path, std::string_view name) {
     TRY(recording_of_stream(path));
-    const std::string base = fmt::format("{}_{}", local_time_word(), directory_word(fs::path(name).stem().string()));
+    const std::string base = session_word(fs::path(name).stem().string());
     std::string id = base;
     for (int attempt = 2; exists(id); ++attempt) id = fmt::format("{}_{}", base, attempt);
     const std::string to = fmt::format("{}/{}.flw", sessions_dir_, id), part = to + ".part";

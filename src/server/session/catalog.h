@@ -26,6 +26,9 @@ public:
     // Creates the directories and locks them; busy when another server has them. Blocking.
     static Result<std::unique_ptr<Catalog>> open(const std::string& data_dir, profile::StoreLimits limits);
 
+    // For who only looks, beside a server that may have them. Blocking.
+    static std::unique_ptr<Catalog> look_at(const std::string& data_dir, profile::StoreLimits limits);
+
     // Every session, newest first. Blocking.
     std::vector<SessionInfo> list();
 
@@ -97,6 +100,9 @@ private:
 // Letters, digits, '.', '_' and '-' of `target`, the rest as '_', at most 40 characters; "session" when nothing is
 // left.
 std::string directory_word(std::string_view target);
+
+// For the name of a new session: the local time and directory_word().
+std::string session_word(std::string_view target);
 
 // The recording id in the first batch of a stream.
 Result<wire::RecordingId> recording_of_stream(const std::string& stream_path);

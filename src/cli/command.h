@@ -1,0 +1,37 @@
+// The subcommands of `flamewire`. Each adds its options to its place on the command line and says what it does when it is
+// chosen.
+#pragma once
+
+#include <CLI/App.hpp>
+
+#include <functional>
+#include <span>
+
+#include "base/result.h"
+
+namespace flamewire::cli {
+
+// The exit code, or what went wrong: one sentence, printed by whoever called.
+using Action = std::function<Result<int>()>;
+
+struct Command {
+    const char* name;
+    const char* summary;
+    Action (*add)(CLI::App& command);
+};
+
+std::span<const Command> commands();
+
+Action add_completion(CLI::App& command);
+Action add_diff(CLI::App& command);
+Action add_export(CLI::App& command);
+Action add_import(CLI::App& command);
+Action add_list(CLI::App& command);
+Action add_manual(CLI::App& command);
+Action add_record(CLI::App& command);
+Action add_report(CLI::App& command);
+Action add_serve(CLI::App& command);
+Action add_stat(CLI::App& command);
+Action add_top(CLI::App& command);
+
+}  // namespace flamewire::cli

@@ -1,0 +1,117 @@
+#include "profile/formats/export.h"
+
+#include <CLI/CLI.hpp>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+
+#include "base/fd.h"
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/open_profile.h"
+#include "cli/terminal.h"
+#include "cli/view_options.h"
+#include "server/http/assets.h"
+#include "server/http/html_answer.h"
+
+namespace flamewire::cli {
+namespace {
+
+struct Options {
+    std::string file, format = "collapsed", output;
+    bool weights = false;
+    OpenOptions open;
+    server::ViewParameters view;
+};
+
+constexpr std::string_view html = "html";
+
+// What the page would be told by a server.
+Result<std::string> html_of(const server::Session& session, const server::ViewParameters& view) {
+    server::Request request;
+    request.method = "GET";
+    if (!view.event.empty()) request.query["event"] = view.event;
+    if (view.start_ms > 0) request.query["start"] = fmt::format("{}", view.start_ms);
+    if (view.end_ms) request.query["end"] = fmt::format("{}", *view.end_ms);
+    const auto list = [&](const char* name, const std::vector<std::uint32_t>& ids) {
+        std::string text;
+        for (const std::uint32_t id : ids) text += fmt::format("{}{}", text.empty() ? "" : ",", id);
+        if (!text.empty()) request.query[name] = text;
+    };
+    list("pid", view.pids);
+    list("tid", view.tids);
+    server::Answer answer =
+        html_answer(session, request, {server::asset_bytes("app.js"), server::asset_bytes("app.css")});
+    if (answer.status != 200) return fail(ErrorCode::unsupported, std::move(answer.body));
+    return std::move(answer.body);
+}
+
+Result<std::string> exported(const server::Session& session, const Options& options) {
+    if (options.format == html) return html_of(session, options.view);
+    const profile::ExportFormat& format = *profile::find_export_format(options.format);
+    const std::uint64_t start_ns = session.start_ns();
+    const server::SessionInfo info = session.info();
+    profile::ExportAbout about;
+    about.name = info.target.empty() ? info.id : info.target;
+    about.started_ns = info.started_ns;
+    about.weights = options.weights;
+    return session.read([&](const profile::Store& store) -> Result<std::string> {
+        server::View view = TRY(resolve_view(options.view, store, start_ns));
+        // All events, as far as the format has a place for them; folded stacks name each line's.
+        const bool first_only = format.one_event && format.name != "collapsed";
+        if (options.view.event.empty() && !first_only) view.filter.event.reset();
+        return format.write(store, view.filter, about);
+    });
+}
+
+Result<int> write_output(std::string_view text, const std::string& path) {
+    if (path.empty() || path == "-") {
+        const auto written = write_all(STDOUT_FILENO, as_bytes_view(text));
+        if (!written && written.error().errno_value != EPIPE) return std::unexpected(written.error());
+        return 0;
+    }
+    UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!fd) return fail_errno("cannot write " + path, errno);
+    if (const auto written = write_all(fd.get(), as_bytes_view(text)); !written) {
+        if (::unlink(path.c_str()) != 0) fmt::print(stderr, "flamewire export: {} is not whole\n", path);
+        return fail_errno("cannot write " + path, written.error().errno_value);
+    }
+    return 0;
+}
+
+Result<int> export_profile(const Options& options) {
+    const bool binary = options.format == "pprof";
+    if (binary && options.output.empty() && output_is_terminal())
+        return fail(ErrorCode::invalid, options.format + " is no text: give a file with -o");
+    const OpenProfile open = TRY(open_profile(options.file, options.open));
+    return write_output(TRY(exported(*open.session, options)), options.output);
+}
+
+}  // namespace
+
+Action add_export(CLI::App& command) {
+    auto options = std::make_shared<Options>();
+    command.add_option("FILE", options->file, "session or profile (default: the newest session)");
+    std::vector<std::string> names{std::string(html)};
+    std::string help = "format to write: ";
+    for (const profile::ExportFormat& format : profile::export_formats()) {
+        names.emplace_back(format.name);
+        help += fmt::format("{} ({}), ", format.name, format.title);
+    }
+    help += "html (the page in one file)";
+    command.add_option("--format", options->format, help)
+        ->type_name("NAME")
+        ->capture_default_str()
+        ->check(CLI::IsMember(names));
+    command.add_option("-o,--output", options->output, "file to write (default: standard output)")->type_name("OUT");
+    command.add_flag("--weights", options->weights,
+                     "numbers of folded stacks are weights in the event's unit, not samples");
+    add_view_options(command, options->view);
+    add_open_options(command, options->open);
+    return [options] { return export_profile(*options); };
+}
+
+}  // namespace flamewire::cli

@@ -1,0 +1,58 @@
+#include <CLI/CLI.hpp>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/numbers.h"
+#include "cli/open_profile.h"
+#include "cli/terminal.h"
+#include "server/session/catalog.h"
+
+namespace flamewire::cli {
+namespace {
+
+struct Options {
+    std::string data_dir;
+    OutputOptions output;
+};
+
+std::string row(const server::SessionInfo& info) {
+    const std::time_t started = info.started_ns / 1'000'000'000;
+    std::tm local{};
+    localtime_r(&started, &local);
+    return fmt::format("{:%Y-%m-%d %H:%M}  {:>8}  {:>12}  {:>9}  {}\n", local,
+                       human_weight(info.duration_ms * 1e6, "ns"), with_commas(info.samples),
+                       human_weight(static_cast<double>(info.size_bytes), "bytes"), info.id);
+}
+
+Result<int> list(const Options& options) {
+    const std::string data_dir = TRY(data_dir_of(options.data_dir));
+    const std::vector<server::SessionInfo> sessions = server::Catalog::look_at(data_dir, {})->list();
+    if (options.output.json) {
+        server::JsonWriter json;
+        json.object();
+        json.list("sessions", sessions, [&](const server::SessionInfo& info) { write_session(json, info); });
+        json.end_object();
+        return print_paged(json.take() + "\n", options.output);
+    }
+    std::string text = sessions.empty() ? fmt::format("# no sessions in {}\n", data_dir)
+                                        : "# started          lasted       samples       size  id\n";
+    for (const server::SessionInfo& info : sessions) text += row(info);
+    return print_paged(text, options.output);
+}
+
+}  // namespace
+
+Action add_list(CLI::App& command) {
+    auto options = std::make_shared<Options>();
+    command.add_option("--data-dir", options->data_dir, "where sessions are kept (default: the server's)")
+        ->type_name("DIR");
+    add_output_options(command, options->output);
+    return [options] { return list(*options); };
+}
+
+}  // namespace flamewire::cli

@@ -1,0 +1,129 @@
+#include "cli/open_profile.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <vector>
+
+#include "base/file.h"
+#include "server/options.h"
+#include "server/session/import_file.h"
+
+namespace flamewire::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Rows are kept as they are unless a session has more than this.
+constexpr profile::StoreLimits limits{.max_rows = 16'000'000};
+
+// Streams below DATA_DIR/sessions, as the server has them.
+struct Stored {
+    std::string id, stream;
+    fs::file_time_type written;
+};
+std::vector<Stored> stored_sessions(const std::string& data_dir) {
+    std::vector<Stored> found;
+    std::error_code error;
+    fs::directory_iterator at(fs::path(data_dir) / "sessions", fs::directory_options::skip_permission_denied, error);
+    for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+        std::error_code none;
+        fs::path stream = at->path();
+        if (fs::is_directory(stream, none)) stream /= "stream.flw";
+        if (stream.extension() != ".flw" || !fs::is_regular_file(stream, none)) continue;
+        const auto written = fs::last_write_time(stream, none);
+        found.push_back({stream.filename() == "stream.flw" ? at->path().filename().string() : stream.stem().string(),
+                         stream.string(), written});
+    }
+    return found;
+}
+
+Result<std::string> keep_input(const Scratch& scratch, Progress& progress) {
+    const UniqueFd out(::open(scratch.input_file().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!out) return fail_errno("cannot write " + scratch.input_file(), errno);
+    std::array<char, 1 << 16> block{};
+    for (;;) {
+        const ssize_t got = ::read(STDIN_FILENO, block.data(), block.size());
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail_errno("cannot read standard input", errno);
+        if (got == 0) return scratch.input_file();
+        TRY(write_all(out.get(), as_bytes_view(std::string_view(block.data(), static_cast<std::size_t>(got)))));
+        progress.show("Reading");
+    }
+}
+
+}  // namespace
+
+void add_open_options(CLI::App& command, OpenOptions& options) {
+    command.add_option("--data-dir", options.data_dir, "where sessions are kept (default: the server's)")
+        ->type_name("DIR");
+    server::add_symbol_options(command, options.symbols);
+}
+
+Result<std::string> data_dir_of(const std::string& option) {
+    const std::string chosen = option.empty() ? server::default_data_dir() : option;
+    if (chosen.empty()) return fail(ErrorCode::invalid, "there is no home directory: give --data-dir");
+    return fs::absolute(chosen).lexically_normal().string();
+}
+
+Result<std::string> find_session(const std::string& file, const std::string& data_dir) {
+    std::error_code error;
+    if (!file.empty()) {
+        if (fs::is_directory(file, error)) {
+            const fs::path stream = fs::path(file) / "stream.flw";
+            if (fs::is_regular_file(stream, error)) return stream.string();
+            return fail(ErrorCode::not_found, fmt::format("{} is a folder without stream.flw: no session", file));
+        }
+        if (fs::exists(file, error)) return file;
+    }
+    const std::vector<Stored> sessions = stored_sessions(data_dir);
+    const Stored* chosen = nullptr;
+    for (const Stored& one : sessions)
+        if (file.empty() ? chosen == nullptr || one.written > chosen->written : one.id == file) chosen = &one;
+    if (chosen != nullptr) return chosen->stream;
+    if (file.empty())
+        return fail(ErrorCode::not_found,
+                    fmt::format("there is no session in {}: give a FILE, or make one with flamewire record", data_dir));
+    return fail(ErrorCode::not_found,
+                fmt::format("there is no file {} and no session of that id in {} (flamewire list)", file, data_dir));
+}
+
+Result<OpenProfile> open_profile(const std::string& file, OpenOptions options) {
+    Progress progress;
+    const std::string data_dir = TRY(data_dir_of(options.data_dir));
+    TRY(server::finish_symbol_options(options.symbols, data_dir));
+    OpenProfile open;
+    open.symbolizer = std::make_unique<symbol::Symbolizer>(symbol_config(options.symbols));
+    const symbol::Config config = open.symbolizer->config();
+
+    std::string path;
+    if (file == "-") {
+        open.scratch = TRY(Scratch::create());
+        path = TRY(keep_input(*open.scratch, progress));
+    } else {
+        path = TRY(find_session(file, data_dir));
+    }
+    const fs::path shown = fs::absolute(path);
+    const std::string id =
+        shown.filename() == "stream.flw" ? shown.parent_path().filename().string() : shown.filename().string();
+    const server::ImportPlace place{
+        .scratch_dir = fs::temp_directory_path().string(),
+        .symbols = config,
+        .create = [&](const wire::RecordingId& recording) -> Result<std::shared_ptr<server::Session>> {
+            if (!open.scratch) open.scratch = TRY(Scratch::create());
+            return server::Session::create(id, open.scratch->session_file(), recording, limits);
+        },
+        .adopt = [&] { return server::Session::load(id, path, limits); },
+        .discard = [](const server::Session&) {},
+        .progress = [&](std::uint64_t read, std::uint64_t total) { progress.show("Reading " + id, read, total); },
+    };
+    open.session = TRY(server::import_file(path, file == "-" ? "standard input" : id, place));
+    open.session->symbolize(*open.symbolizer, [&] { progress.show("Naming addresses"); });
+    return open;
+}
+
+}  // namespace flamewire::cli

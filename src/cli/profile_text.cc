@@ -1,0 +1,233 @@
+#include "cli/profile_text.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "cli/numbers.h"
+#include "profile/accumulate.h"
+#include "profile/formats/text.h"
+
+namespace flamewire::cli {
+namespace {
+
+using profile::CallTree;
+using profile::Weight;
+
+// As perf colours shares.
+constexpr double hot_percent = 5, warm_percent = 0.5;
+
+std::string percent_cell(std::uint64_t part, std::uint64_t whole, const Look& look) {
+    const std::string cell = fmt::format("{:>7}%", percent(part, whole));
+    const double share = whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole) * 100;
+    if (share >= hot_percent) return look.styled(cell, fmt::fg(fmt::terminal_color::red));
+    if (share >= warm_percent) return look.styled(cell, fmt::fg(fmt::terminal_color::green));
+    return cell;
+}
+
+std::string without_controls(std::string_view text) {
+    std::string clean = profile::valid_utf8(text);
+    std::ranges::replace_if(clean, [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; }, ' ');
+    return clean;
+}
+
+// UTF-8 bytes of the first `columns` characters.
+std::size_t bytes_of(std::string_view text, std::size_t columns) {
+    std::size_t at = 0;
+    for (; at < text.size(); ++at)
+        if ((static_cast<unsigned char>(text[at]) & 0xc0) != 0x80 && columns-- == 0) break;
+    return at;
+}
+std::size_t width_of(std::string_view text) {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+std::string name_cell(const profile::Store& store, const profile::Function& function, unsigned width,
+                      const Look& look) {
+    std::string text = shown_function(store.string(function.name), store.string(function.module), width);
+    switch (function.kind) {
+        case profile::FrameKind::kernel:
+            return look.styled(text, fmt::fg(fmt::terminal_color::yellow));
+        case profile::FrameKind::unknown:
+            return look.styled(text, fmt::fg(fmt::terminal_color::bright_black));
+        case profile::FrameKind::inlined:
+            return text + look.styled(" (inlined)", fmt::fg(fmt::terminal_color::bright_black));
+        default:
+            return text;
+    }
+}
+
+struct Limits {
+    profile::Measure measure;
+    std::uint64_t whole;
+    double least;
+    Limits(const Weight& total, double percent_limit)
+        : measure(total), whole(measure(total)), least(static_cast<double>(whole) * percent_limit / 100) {}
+    [[nodiscard]] bool shows(const Weight& weight) const { return static_cast<double>(measure(weight)) >= least; }
+};
+
+class TreeText {
+public:
+    TreeText(const profile::Store& store, const CallTree& tree, const TableOptions& options, const Look& look)
+        : store_(store),
+          tree_(tree),
+          look_(look),
+          limits_(tree.total, options.percent_limit),
+          children_(tree.nodes.size()) {
+        for (std::uint32_t node = 1; node < tree.nodes.size(); ++node)
+            if (limits_.shows(tree.nodes[node].total)) children_[tree.nodes[node].parent].push_back(node);
+    }
+
+    std::string text() && {
+        out_ = "   Total     Self  Call tree\n";
+        // Depth first without recursion: stacks are deep.
+        std::vector<Step> open;
+        push(open, 0, "");
+        while (!open.empty()) {
+            const Step step = std::move(open.back());
+            open.pop_back();
+            line(step);
+            push(open, step.node, step.below);
+        }
+        return std::move(out_);
+    }
+
+private:
+    struct Step {
+        std::uint32_t node;
+        std::string before, below;  // lines of the tree left of the name, and of what it calls
+    };
+
+    void push(std::vector<Step>& open, std::uint32_t parent, const std::string& lines) {
+        const auto& children = children_[parent];
+        const bool parts = children.size() > 1;
+        for (std::size_t i = children.size(); i-- > 0;) {
+            const bool last = i + 1 == children.size();
+            if (!parts)
+                open.push_back({children[i], lines, lines});
+            else if (look_.unicode)
+                open.push_back({children[i], lines + (last ? "└ " : "├ "), lines + (last ? "  " : "│ ")});
+            else
+                open.push_back({children[i], lines + (last ? "` " : "+ "), lines + (last ? "  " : "| ")});
+        }
+    }
+
+    void line(const Step& step) {
+        const CallTree::Node& node = tree_.nodes[step.node];
+        out_ += percent_cell(limits_.measure(node.total), limits_.whole, look_);
+        out_ += ' ';
+        out_ += percent_cell(limits_.measure(node.self), limits_.whole, look_);
+        out_ += "  ";
+        out_ += look_.styled(step.before, fmt::fg(fmt::terminal_color::bright_black));
+        constexpr unsigned left = 19, least = 20;
+        const auto indented = left + static_cast<unsigned>(width_of(step.before));
+        const unsigned width = look_.columns == 0                 ? 0
+                               : look_.columns > indented + least ? look_.columns - indented
+                                                                  : least;
+        out_ += name_cell(store_, tree_.functions[node.function], width, look_);
+        out_ += '\n';
+    }
+
+    const profile::Store& store_;
+    const CallTree& tree_;
+    const Look& look_;
+    const Limits limits_;
+    std::vector<std::vector<std::uint32_t>> children_;
+    std::string out_;
+};
+
+std::string local_time(std::int64_t realtime_ns) {
+    const std::time_t seconds = realtime_ns / 1'000'000'000;
+    std::tm local{};
+    localtime_r(&seconds, &local);
+    return fmt::format("{:%Y-%m-%d %H:%M:%S}", local);
+}
+
+}  // namespace
+
+std::string shown_function(std::string_view name, std::string_view module, unsigned width) {
+    std::string text = without_controls(name);
+    // "[module+0xoffset]" says it already.
+    const bool says_module = name.starts_with('[') && name.substr(1).starts_with(module);
+    std::string where = without_controls(module);
+    if (!where.empty() && !where.starts_with('[')) where = fmt::format("[{}]", where);  // [kernel], [vdso]
+    where = where.empty() || says_module ? "" : "  " + where;
+    const std::size_t left = width > width_of(where) + 8 ? width - width_of(where) : 8;
+    if (width != 0 && width_of(text) > left) {
+        // Both ends of a long name tell more than its beginning alone.
+        const std::size_t columns = width_of(text), head = (left - 1) / 2, tail = left - 1 - head;
+        text = text.substr(0, bytes_of(text, head)) + "…" + text.substr(bytes_of(text, columns - tail));
+    }
+    return text + where;
+}
+
+Weight total_of(const profile::Store& store, const profile::Filter& filter) {
+    Weight total;
+    for (const Weight& slice : profile::histogram(store, filter, 1)) total += slice;
+    return total;
+}
+
+std::string session_head(const server::SessionInfo& info) {
+    std::string head = fmt::format("# {}", info.target.empty() ? info.id : info.target);
+    if (!info.host.empty()) head += fmt::format(" on {}", info.host);
+    if (!info.arch.empty())
+        head += fmt::format(" ({}{}{})", info.arch, info.kernel_release.empty() ? "" : ", Linux ", info.kernel_release);
+    if (info.started_ns > 0) head += ", " + local_time(info.started_ns);
+    if (info.duration_ms > 0) head += fmt::format(", {}", human_weight(info.duration_ms * 1e6, "ns"));
+    if (info.frequency_hz != 0) head += fmt::format(", {} Hz", info.frequency_hz);
+    head += '\n';
+    for (const server::LossInfo& loss : info.losses)
+        head += fmt::format("# {}: {} {}{}\n", loss.lost ? "lost" : "note", with_commas(loss.count), loss.reason,
+                            loss.event.empty() ? "" : " (" + loss.event + ")");
+    for (const wire::Notice& notice : info.notices) {
+        head += fmt::format("# {}\n", without_controls(notice.text));
+        if (!notice.remedy.empty()) head += fmt::format("#   {}\n", without_controls(notice.remedy));
+    }
+    return head;
+}
+
+std::string event_head(const profile::Store& store, const server::View& view) {
+    const Weight total = total_of(store, view.filter);
+    std::string head = fmt::format("# {}: {} samples", view.event_name, with_commas(total.samples));
+    if (total.weight != 0) head += fmt::format(", {}", human_weight(static_cast<double>(total.weight), view.unit));
+    const Weight unknown = profile::unresolved(store, view.filter);
+    if (unknown.samples != 0) head += fmt::format(", {}% without a name", percent(unknown.samples, total.samples));
+    return head + "\n";
+}
+
+std::string function_table(const profile::Store& store, const server::View& view,
+                           const std::vector<profile::FunctionRow>& rows, const TableOptions& options,
+                           const Look& look) {
+    const Limits limits(total_of(store, view.filter), options.percent_limit);
+    std::vector<const profile::FunctionRow*> order;
+    for (const profile::FunctionRow& row : rows)
+        if (limits.shows(options.by_total ? row.total : row.self)) order.push_back(&row);
+    if (options.by_total)
+        std::ranges::stable_sort(order, std::greater{}, [&](const auto* row) { return limits.measure(row->total); });
+    if (options.most_rows != 0 && order.size() > options.most_rows) order.resize(options.most_rows);
+
+    std::string out = "    Self    Total   Samples  Function\n";
+    constexpr unsigned left = 29, least = 20;
+    const unsigned width = look.columns == 0 ? 0 : look.columns > left + least ? look.columns - left : least;
+    for (const profile::FunctionRow* row : order) {
+        out += percent_cell(limits.measure(row->self), limits.whole, look);
+        out += ' ';
+        out += percent_cell(limits.measure(row->total), limits.whole, look);
+        out += fmt::format(" {:>9}  ", row->self.samples);
+        out += name_cell(store, row->function, width, look);
+        out += '\n';
+    }
+    if (order.size() < rows.size())
+        out += fmt::format("# and {} more functions\n", with_commas(rows.size() - order.size()));
+    return out;
+}
+
+std::string call_tree_text(const profile::Store& store, const CallTree& tree, const TableOptions& options,
+                           const Look& look) {
+    return TreeText(store, tree, options, look).text();
+}
+
+}  // namespace flamewire::cli

@@ -1,0 +1,124 @@
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "cli/agent_process.h"
+#include "cli/command.h"
+#include "cli/open_profile.h"
+#include "cli/profile_text.h"
+#include "cli/serve.h"
+#include "cli/terminal.h"
+#include "cli/view_options.h"
+#include "profile/formats/json.h"
+#include "server/session/catalog.h"
+#include "server/session/json_writer.h"
+
+namespace flamewire::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t default_rows = 10;
+
+struct Options {
+    AgentOptions agent;
+    OpenOptions open;
+    OutputOptions output;
+    std::string file;
+    bool force = false, serve = false, quiet = false;
+    std::size_t rows = default_rows;
+};
+
+// Where the session goes: --output, or a new name among the server's sessions, which finds it there.
+Result<std::string> session_path(const Options& options, const std::string& data_dir) {
+    if (!options.file.empty()) return fs::absolute(options.file).lexically_normal().string();
+    const fs::path folder = fs::path(data_dir) / "sessions";
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error)
+        return fail_errno(fmt::format("cannot create {} (--data-dir names another)", folder.string()), error.value());
+    const std::string id = server::session_word(options.agent.target());
+    fs::path path = folder / (id + ".flw");
+    for (int attempt = 2; fs::exists(path, error); ++attempt) path = folder / fmt::format("{}_{}.flw", id, attempt);
+    return path.string();
+}
+
+std::string summary(const server::Session& session, const std::vector<server::View>& views, const Options& options,
+                    const Look& look) {
+    return session.read([&](const profile::Store& store) {
+        std::string text;
+        const TableOptions table{.percent_limit = 0, .most_rows = options.rows};
+        for (const server::View& view : views)
+            text += event_head(store, view) +
+                    function_table(store, view, profile::functions(store, view.filter), table, look);
+        return text;
+    });
+}
+
+std::string json_of(const server::Session& session, const std::string& path, int exit_code) {
+    server::JsonWriter json;
+    json.object();
+    json.member("file", path);
+    json.member("exit_code", exit_code);
+    json.key("profile");
+    json.raw(session.read([](const profile::Store& store) { return profile::json(store, {}); }));
+    json.end_object();
+    return json.take() + "\n";
+}
+
+Result<int> record(const Options& options) {
+    const std::string data_dir = TRY(data_dir_of(options.open.data_dir));
+    std::vector<std::string> arguments = TRY(options.agent.arguments());
+    const std::string path = TRY(session_path(options, data_dir));
+    arguments.insert(arguments.end(), {"--output", path});
+    if (options.force) arguments.emplace_back("--force");
+    if (!options.agent.command().empty()) {
+        arguments.emplace_back("--");
+        arguments.insert(arguments.end(), options.agent.command().begin(), options.agent.command().end());
+    }
+    std::error_code error;
+    const auto before = fs::last_write_time(path, error);
+    const bool was_there = !error;
+    AgentProcess agent = TRY(AgentProcess::start(
+        arguments, options.output.json ? AgentProcess::Output::to_errors : AgentProcess::Output::ours));
+    const int code = agent.wait();
+    // The agent has said why there is none.
+    const auto after = fs::last_write_time(path, error);
+    if (error || (was_there && after == before)) return code == 0 ? 1 : code;
+
+    OpenProfile open = TRY(open_profile(path, options.open));
+    const server::Session& session = *open.session;
+    if (options.output.json) {
+        TRY(print_paged(json_of(session, path, code), options.output));
+    } else if (!options.quiet) {
+        const std::vector<server::View> views = TRY(views_of(session, {}));
+        // Beside what the command itself prints, as perf does it.
+        fmt::print(stderr, "\n{}\nsession: {}\n", summary(session, views, options, look_of_errors(options.output)),
+                   path);
+        if (views.empty()) fmt::print(stderr, "no samples: the target hardly ran, or try a higher -F\n");
+    }
+    if (options.serve) return serve_session(path, data_dir);
+    return code;
+}
+
+}  // namespace
+
+Action add_record(CLI::App& command) {
+    auto options = std::make_shared<Options>();
+    options->agent.add(command, true);
+    command
+        .add_option("-o,--output", options->file, "session file to write (default: a new session of the data folder)")
+        ->type_name("FILE");
+    command.add_flag("-f,--force", options->force, "replace the file");
+    command.add_flag("--open", options->serve, "serve the session in the browser afterwards");
+    command.add_option("-n,--limit", options->rows, "functions to show")->type_name("N")->capture_default_str();
+    command.add_flag("-q,--quiet", options->quiet, "show no table");
+    add_output_options(command, options->output);
+    add_open_options(command, options->open);
+    return [options] { return record(*options); };
+}
+
+}  // namespace flamewire::cli

@@ -1,0 +1,88 @@
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/open_profile.h"
+#include "cli/profile_text.h"
+#include "cli/terminal.h"
+#include "cli/view_options.h"
+#include "profile/formats/json.h"
+
+namespace flamewire::cli {
+namespace {
+
+struct Options {
+    std::string file;
+    OpenOptions open;
+    OutputOptions output;
+    server::ViewParameters view;
+    TableOptions table;
+    std::string sort = "self", only;
+    bool inverted = false, collapse = false;
+};
+
+// Every event's tables in one document, as the export has it.
+Result<int> print_json(const server::Session& session, const Options& options, const std::vector<server::View>& views) {
+    profile::Filter filter = views.empty() ? profile::Filter{} : views.front().filter;
+    if (options.view.event.empty()) filter.event.reset();
+    const std::string text =
+        session.read([&](const profile::Store& store) { return profile::json(store, filter); }) + "\n";
+    return print_paged(text, options.output);
+}
+
+std::string tables_of(const profile::Store& store, const server::View& view, const Options& options, const Look& look) {
+    std::string text = "\n" + event_head(store, view);
+    if (options.only != "tree")
+        text += "\n" + function_table(store, view, profile::functions(store, view.filter), options.table, look);
+    if (options.only != "functions") {
+        const profile::TreeOptions shape{.inverted = options.inverted, .collapse_recursion = options.collapse};
+        text += "\n" + call_tree_text(store, profile::call_tree(store, view.filter, shape), options.table, look);
+    }
+    return text;
+}
+
+Result<int> report(const Options& options) {
+    const OpenProfile open = TRY(open_profile(options.file, options.open));
+    const server::Session& session = *open.session;
+    const std::vector<server::View> views = TRY(views_of(session, options.view));
+    if (options.output.json) return print_json(session, options, views);
+    const Look look = look_of_output(options.output);
+    std::string text = session_head(session.info());
+    if (views.empty()) text += "# no samples\n";
+    for (const server::View& view : views)
+        text += session.read([&](const profile::Store& store) { return tables_of(store, view, options, look); });
+    return print_paged(text, options.output);
+}
+
+}  // namespace
+
+Action add_report(CLI::App& command) {
+    auto options = std::make_shared<Options>();
+    command.add_option("FILE", options->file, "session or profile (default: the newest session)");
+    add_view_options(command, options->view);
+    command.add_option("--percent-limit", options->table.percent_limit, "leave out what is below this share")
+        ->type_name("PERCENT")
+        ->capture_default_str()
+        ->check(CLI::Range(0.0, 100.0));
+    command.add_option("-n,--limit", options->table.most_rows, "functions to show at most (default: all)")
+        ->type_name("N");
+    command.add_option("--sort", options->sort, "functions by self or total")
+        ->type_name("BY")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"self", "total"}));
+    command.add_option("--only", options->only, "functions or tree (default: both)")
+        ->type_name("PART")
+        ->check(CLI::IsMember({"functions", "tree"}));
+    command.add_flag("--inverted", options->inverted, "the tree from the innermost functions to their callers");
+    command.add_flag("--collapse-recursion", options->collapse, "a function that calls itself is one line");
+    add_output_options(command, options->output);
+    add_open_options(command, options->open);
+    return [options] {
+        options->table.by_total = options->sort == "total";
+        return report(*options);
+    };
+}
+
+}  // namespace flamewire::cli

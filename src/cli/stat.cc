@@ -1,0 +1,74 @@
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "cli/agent_process.h"
+#include "cli/command.h"
+#include "cli/open_profile.h"
+#include "cli/terminal.h"
+#include "server/http/counter_answers.h"
+
+namespace flamewire::cli {
+namespace {
+
+struct Options {
+    AgentOptions agent;
+    OpenOptions open;
+    OutputOptions output;
+    std::string input;
+};
+
+void add_command(std::vector<std::string>& arguments, const AgentOptions& agent) {
+    if (agent.command().empty()) return;
+    arguments.emplace_back("--");
+    arguments.insert(arguments.end(), agent.command().begin(), agent.command().end());
+}
+
+Result<int> print_counters(const Options& options, const std::string& file) {
+    const OpenProfile open = TRY(open_profile(file, options.open));
+    const server::Session& session = *open.session;
+    if (options.output.json) {
+        const server::Answer answer = counters_answer(session, {});
+        return print_paged(answer.body + "\n", options.output);
+    }
+    const server::SessionInfo info = session.info();
+    const server::Counted counted = session.read([](const profile::Store& store) { return server::counted(store); });
+    if (counted.lines.empty()) return fail(ErrorCode::not_found, fmt::format("nothing was counted in {}", info.id));
+    const std::string title = fmt::format("'{}'", info.target.empty() ? info.id : info.target);
+    return print_paged(counters::perf_stat_table(counted.lines, title, counted.elapsed_ns), options.output);
+}
+
+Result<int> stat(const Options& options) {
+    if (!options.input.empty()) return print_counters(options, options.input);
+    std::vector<std::string> arguments = TRY(options.agent.arguments());
+    arguments.insert(arguments.end(), {"--events", "none", "--output"});
+    if (!options.output.json) {
+        arguments.emplace_back("-");  // the agent prints the table itself
+        add_command(arguments, options.agent);
+        AgentProcess agent = TRY(AgentProcess::start(arguments));
+        return agent.wait();
+    }
+    const Scratch scratch = TRY(Scratch::create());
+    arguments.push_back(scratch.session_file());
+    add_command(arguments, options.agent);
+    AgentProcess agent = TRY(AgentProcess::start(arguments, AgentProcess::Output::to_errors));
+    const int code = agent.wait();
+    if (std::error_code error; !std::filesystem::exists(scratch.session_file(), error)) return code == 0 ? 1 : code;
+    TRY(print_counters(options, scratch.session_file()));
+    return code;
+}
+
+}  // namespace
+
+Action add_stat(CLI::App& command) {
+    auto options = std::make_shared<Options>();
+    options->agent.add(command, false);
+    command.add_option("-i,--input", options->input, "what was counted in this session or profile")->type_name("FILE");
+    add_output_options(command, options->output);
+    add_open_options(command, options->open);
+    return [options] { return stat(*options); };
+}
+
+}  // namespace flamewire::cli

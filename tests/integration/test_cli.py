@@ -1,0 +1,324 @@
+"""The command line as a person uses it: what it prints is compared with an independent reading of the folded stacks and with perf, and
+what a terminal shows is looked at through tmux."""
+import collections
+import json
+import os
+import pathlib
+import re
+import shlex
+import signal
+import subprocess
+import time
+import urllib.request
+
+import pytest
+from flamewire import BIN, TESTS_BIN, wait_until
+
+PROGRAM = BIN / "flamewire"
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A data folder of its own, and no colours or pagers of the machine."""
+    environment = {key: value for key, value in os.environ.items() if key not in ("PAGER", "NO_COLOR", "FLAMEWIRE_AGENT")}
+    return {**environment, "XDG_DATA_HOME": str(tmp_path / "data"), "TMPDIR": str(tmp_path), "LC_ALL": "C.UTF-8", "HOME": str(tmp_path)}
+
+
+def run(home, *arguments, code=0, **options):
+    options = {"timeout": 120, "stdin": subprocess.DEVNULL, **options}
+    done = subprocess.run([str(PROGRAM), *map(str, arguments)], capture_output=True, text=True, env=home, **options)
+    assert code is None or done.returncode == code, done
+    return done
+
+
+def record(home, tmp_path, *options, name="own.flw", seconds=2):
+    path = tmp_path / name
+    done = run(home, "record", "-F", "999", "-e", "cpu-clock", "-o", path, *options, "--", TESTS_BIN / "shares-workload", seconds)
+    assert f"session: {path}" in done.stderr
+    return path
+
+
+def functions_of_folded(text):
+    """Function -> (self, total), in samples."""
+    sums = collections.defaultdict(lambda: [0, 0])
+    for line in text.splitlines():
+        stack, count = line.rsplit(" ", 1)
+        frames = stack.split(";")[1:]  # the first is the thread's name
+        if not frames:
+            continue
+        sums[frames[-1]][0] += int(count)
+        for frame in set(frames):
+            sums[frame][1] += int(count)
+    return {name: tuple(both) for name, both in sums.items()}
+
+
+ROW = re.compile(r"^ *([0-9.]+)% +([0-9.]+)% +(\d+)  (.*?)(?:  \[[^]]*\])?(?: \(inlined\))?$", re.M)
+
+
+def test_record_and_report_agree_with_the_folded_stacks(home, tmp_path):
+    path = record(home, tmp_path)
+    folded = functions_of_folded(run(home, "export", path, "--event", "cpu-clock").stdout)
+    whole = sum(own for own, _ in folded.values())
+    report = run(home, "report", path, "--percent-limit", "0").stdout
+    assert "shares-workload" in report.splitlines()[0] and "999 Hz" in report.splitlines()[0]
+    table, tree = report.split("Call tree\n")
+    found = [(name, (float(own), float(total), int(samples))) for own, total, samples, name in ROW.findall(table)]
+    rows = dict(found)
+    assert len(rows) > 5
+    several = {name for name, times in collections.Counter(name for name, _ in found).items() if times > 1}  # in several modules
+    assert {"main"} <= rows.keys() - several
+    assert rows.keys() == folded.keys()
+    for name in several:
+        assert sum(row[2] for other, row in found if other == name) == folded[name][0], name
+    for name, (own, total) in folded.items():
+        if name in several:
+            continue
+        assert rows[name][2] == own, name
+        assert rows[name][0] == pytest.approx(100 * own / whole, abs=0.006), name
+        assert rows[name][1] == pytest.approx(100 * total / whole, abs=0.006), name
+    # Each function of the table is somewhere in the tree, and the tree's roots have the total of all.
+    drawn = re.findall(r"^ *([0-9.]+)% +([0-9.]+)%  ([├└│ ]*)(.*?)(?:  \[[^]]*\])?(?: \(inlined\))?$", tree, re.M)
+    assert {name for _, _, _, name in drawn} == set(rows)
+    roots = [float(total) for total, _, lines, _ in drawn if len(lines) <= 2 and not lines.startswith(("│", "  "))]
+    assert roots and max(roots) <= 100.0
+    # A limit leaves out what is below, and says how much.
+    short = run(home, "report", path, "--percent-limit", "5", "--only", "functions").stdout
+    shown = ROW.findall(short)
+    assert [row[0] for row in shown] and all(float(row[0]) >= 5 for row in shown)
+    assert f"and {len(found) - len(shown)} more functions" in short
+    # By total, and upside down.
+    by_total = ROW.findall(run(home, "report", path, "--sort", "total", "--only", "functions", "--percent-limit", "0").stdout)
+    assert [float(row[1]) for row in by_total] == sorted((float(row[1]) for row in by_total), reverse=True)
+    inverted = run(home, "report", path, "--inverted", "--only", "tree", "--percent-limit", "0").stdout
+    hottest = max(folded, key=lambda name: folded[name][0])
+    first = re.search(r"^ *([0-9.]+)% +[0-9.]+%  [├└] (\S+)", inverted, re.M)
+    assert first and hottest.startswith(first[2]) and float(first[1]) == pytest.approx(100 * folded[hottest][0] / whole, abs=0.006)
+
+
+def test_the_exit_code_is_the_commands(home, tmp_path):
+    done = run(home, "record", "-o", tmp_path / "a.flw", "--", "sh", "-c", "echo out; exit 7", code=7)
+    assert done.stdout == "out\n"
+    # Options of the command need no -- when it stands first.
+    assert run(home, "record", "-q", "-o", tmp_path / "b.flw", "sh", "-c", "exit 3", code=3)
+    assert run(home, "record", "-o", tmp_path / "c.flw", "--", tmp_path / "nowhere", code=127).stdout == ""
+    assert not (tmp_path / "c.flw").exists()
+
+
+@pytest.mark.parametrize("words, sentence", [
+    (["record"], "give one target"),
+    (["record", "-p", "1", "--", "true"], "give one target"),
+    (["report", "nowhere"], "there is no file nowhere and no session"),
+    (["report"], "there is no session in"),
+    (["report", "/etc/hostname"], "is of no format that can be imported"),
+    (["export", "/etc/hostname", "--format", "pprof"], "is of no format"),
+    (["import", "/etc/hostname"], "is of no format"),
+    (["top", "--", "true"], "print over the table"),
+    (["diff", "a", "b"], "there is no file a"),
+    (["serve", "nowhere"], "there is no file nowhere"),
+    (["stat", "-i", "nowhere"], "there is no file nowhere"),
+], ids=lambda words: " ".join(words) if isinstance(words, list) else "")
+def test_mistakes_are_one_sentence(home, words, sentence):
+    done = run(home, *words, code=1)
+    assert sentence in done.stderr and len(done.stderr.splitlines()) == 1 and done.stdout == "", done
+
+
+@pytest.mark.parametrize("words", [["nothing"], ["report", "--no-such-option"], ["export", "x", "--format", "gif"], ["diff", "a"],
+                                   ["report", "--percent-limit", "many"]], ids=" ".join)
+def test_wrong_usage(home, words):
+    done = run(home, *words, code=2)
+    assert len(done.stderr.splitlines()) == 1 and done.stderr.startswith("flamewire"), done
+
+
+def test_every_format_comes_back_with_the_same_functions(home, tmp_path):
+    path = record(home, tmp_path)
+    here = functions_of_folded(run(home, "export", path, "--event", "cpu-clock").stdout)
+    for name in ("pprof", "speedscope", "firefox"):
+        out = tmp_path / f"out.{name}"
+        run(home, "export", path, "--format", name, "-e", "cpu-clock", "-o", out)
+        again = functions_of_folded(run(home, "export", out).stdout)
+        assert again == here, name
+    folded = run(home, "export", path, "--event", "cpu-clock").stdout
+    piped = run(home, "report", "-", "--json", input=folded, stdin=None).stdout
+    event = json.loads(piped)["events"][0]
+    assert event["samples"] == sum(own for own, _ in here.values())
+    for name, start in (("svg", "<?xml"), ("html", "<!doctype html>"), ("csv", "function,"), ("json", "{")):
+        assert run(home, "export", path, "--format", name).stdout.lower().startswith(start), name
+
+
+def test_import_list_and_report_by_id(home, tmp_path):
+    path = record(home, tmp_path)
+    folded = tmp_path / "stacks.txt"
+    folded.write_text("main;work;inner 70\nmain;work 20\nmain 10\n")
+    done = json.loads(run(home, "import", folded, path, "--json").stdout)
+    assert [one["samples"] for one in done][0] == 100 and done[1]["samples"] > 500
+    listed = json.loads(run(home, "list", "--json").stdout)["sessions"]
+    ids = {pathlib.Path(one["file"]).stem for one in done}
+    assert {one["id"] for one in listed} == ids
+    shown = run(home, "list").stdout
+    assert all(one in shown for one in ids)
+    by_id = ROW.findall(run(home, "report", pathlib.Path(done[0]["file"]).stem, "--only", "functions").stdout)
+    assert [(row[3], row[2]) for row in by_id] == [("inner", "70"), ("work", "20"), ("main", "10")]
+    bad = run(home, "import", folded, tmp_path / "missing", code=1)
+    assert "100 samples" in bad.stdout and "missing" in bad.stderr
+
+
+def test_diff(home, tmp_path):
+    (tmp_path / "a").write_text("main;same 50\nmain;grows 20\nmain;goes 30\n")
+    (tmp_path / "b").write_text("main;same 100\nmain;grows 80\nmain;comes 20\n")
+    text = run(home, "diff", tmp_path / "a", tmp_path / "b", "--percent-limit", "0").stdout
+    rows = re.findall(r"^ *([0-9.]+)% +([0-9.]+)% +([-+][0-9.]+)  (\S+)(?: \((\w+)\))?$", text, re.M)
+    assert rows == [("30.00", "0.00", "-30.00", "goes", "gone"), ("20.00", "40.00", "+20.00", "grows", ""),
+                    ("0.00", "10.00", "+10.00", "comes", "new")]
+    data = json.loads(run(home, "diff", tmp_path / "a", tmp_path / "b", "--json").stdout)
+    shares = {row["name"]: (row["self"]["before_percent"], row["self"]["after_percent"]) for row in data["functions"]}
+    assert shares == {"main": (0, 0), "same": (50, 50), "grows": (20, 40), "goes": (30, 0), "comes": (0, 10)}
+    assert "no times" in run(home, "diff", tmp_path / "a", tmp_path / "b", "--by", "time", code=1).stderr
+
+
+def test_stat_counts_as_perf_does(home):
+    """Page faults of a program that touches as many pages as it is told."""
+    command = ["python3", "-c", "b = bytearray(64 << 20)\nfor i in range(0, len(b), 4096): b[i] = 1"]
+    table = run(home, "stat", "--stat", "page-faults,task-clock", "--", *command).stdout
+    own = int(re.search(r"([0-9,]+) +page-faults", table)[1].replace(",", ""))
+    done = subprocess.run(["perf", "stat", "-x", ",", "-e", "page-faults", "--", *command], capture_output=True, text=True, check=True)
+    perf = int(done.stderr.split(",")[0])
+    assert own == pytest.approx(perf, rel=0.05)
+    answer = json.loads(run(home, "stat", "--stat", "page-faults", "--json", "--", *command).stdout)
+    counted = {one["name"]: one["value"] for one in answer["groups"][0]["counters"]}
+    assert counted["page-faults"] == pytest.approx(perf, rel=0.05)
+    assert run(home, "stat", "--", "sh", "-c", "exit 5", code=5)
+
+
+@pytest.fixture
+def terminal(home, tmp_path):
+    """A terminal of 100 by 30 that runs one command; what it shows can be read, keys can be pressed."""
+    socket = tmp_path / "tmux"
+
+    class Terminal:
+        def tmux(self, *words):
+            return subprocess.run(["tmux", "-S", str(socket), *words], capture_output=True, text=True, env=home, timeout=30)
+
+        def start(self, *words):
+            line = " ".join(shlex.quote(str(word)) for word in words)
+            script = f"{line}; echo ended $?; sleep 60"
+            done = self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30", "sh", "-c", script)
+            assert done.returncode == 0, done
+
+        def shows(self):
+            return self.tmux("capture-pane", "-p").stdout
+
+        def press(self, *keys):
+            self.tmux("send-keys", *keys)
+
+        def wait(self, pattern, seconds=30):
+            return wait_until(lambda: re.search(pattern, self.shows(), re.S), seconds, f"{pattern!r} in\n{self.shows()}")
+
+    it = Terminal()
+    yield it
+    it.tmux("kill-server")
+
+
+def test_top_in_a_terminal(terminal, tmp_path):
+    burner = subprocess.Popen([TESTS_BIN / "shares-workload", "120"], stdout=subprocess.DEVNULL)
+    try:
+        terminal.start(PROGRAM, "top", "--pid", burner.pid, "-F", "499", "-e", "cpu-clock", "--every", "0.5")
+        screen = terminal.wait(r"pid-\d+  cpu-clock  [0-9,]+ samples.*Self +Total +Samples  Function\n.*\d%")[0]
+        rows = [line for line in screen.splitlines() if "%" in line]
+        assert any("stage" in row or "part" in row or "shares-workload" in row for row in rows), screen
+        terminal.press("t")
+        terminal.wait(r"Call tree.*main")
+        terminal.press("a")
+        terminal.wait("since the start")
+        terminal.press("Space")
+        terminal.wait("paused")
+        terminal.press("?")
+        terminal.wait("order by self or by total")
+        terminal.press("?")
+        terminal.press("q")
+        after = terminal.wait(r"ended 0")
+        assert "Call tree" not in terminal.shows(), after  # the screen is as it was before
+    finally:
+        burner.kill()
+        burner.wait()
+    assert not list(tmp_path.glob("flamewire-*")), "temporary files stay behind"
+
+
+def test_top_says_why_there_is_nothing(terminal):
+    terminal.start(PROGRAM, "top", "--pid", "4194000")
+    terminal.wait(r"4194000.*ended 1")
+
+
+def test_a_long_report_is_paged_in_colours(terminal, home, tmp_path):
+    path = record(home, tmp_path)
+    terminal.start(PROGRAM, "report", path, "--percent-limit", "0")
+    shown = terminal.wait("Self +Total +Samples")
+    assert "ended" not in shown[0]
+    assert "\x1b[31m" in terminal.tmux("capture-pane", "-p", "-e").stdout
+    terminal.press("q")
+    terminal.wait("ended 0")
+
+
+def test_interrupted_recordings_are_whole(home, tmp_path):
+    """Ctrl-C reaches the command; a SIGINT to us alone is passed on."""
+    path = tmp_path / "cut.flw"
+    recorder = subprocess.Popen([PROGRAM, "record", "-F", "499", "-e", "cpu-clock", "-o", path, "--", TESTS_BIN / "shares-workload", "100"],
+                                env=home, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: path.exists() and path.stat().st_size > 4000, 30, "some batches")
+    time.sleep(1)
+    recorder.send_signal(signal.SIGINT)
+    _, errors = recorder.communicate(timeout=60)
+    assert f"session: {path}" in errors
+    assert sum(own for own, _ in functions_of_folded(run(home, "export", path).stdout).values()) > 100
+
+
+def test_temporary_files_go_with_a_signal(home, tmp_path):
+    reader = subprocess.Popen([PROGRAM, "report", "-"], env=home, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(lambda: list(tmp_path.glob("flamewire-*/input")), 20, "the copy of the input")
+    reader.send_signal(signal.SIGTERM)
+    assert reader.wait(20) == -signal.SIGTERM
+    assert not list(tmp_path.glob("flamewire-*"))
+
+
+def test_serve_shows_a_file_and_keeps_nothing(home, tmp_path):
+    folded = tmp_path / "stacks.txt"
+    folded.write_text("main;work;inner 70\nmain;work 20\n")
+    server = subprocess.Popen([PROGRAM, "serve", folded, "--port", "0", "--http-port", "0"], env=home, stdout=subprocess.PIPE, text=True,
+                              stderr=subprocess.DEVNULL)
+    try:
+        page = next(re.search(r"page: (\S+)", line)[1] for line in server.stdout if line.startswith("page:"))
+
+        def names():
+            with urllib.request.urlopen(f"{page}api/sessions", timeout=20) as answer:
+                return [one["target"] for one in json.load(answer)["sessions"]]
+
+        wait_until(lambda: names() == ["stacks.txt"], 20, "the session")
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(30)
+    assert not list(tmp_path.glob("flamewire-serve-*")) and not (tmp_path / "data").exists()
+
+
+def test_completions_and_manual(home, tmp_path):
+    commands = re.findall(r"^  (\w+) {4,}", run(home).stdout.split("Subcommands:")[1], re.M)
+    assert {"record", "report", "top", "stat", "diff", "export", "import", "serve"} <= set(commands)
+    script = run(home, "completion", "bash").stdout
+    (tmp_path / "c.bash").write_text(script)
+
+    def completed(*words):
+        line = f"source {tmp_path}/c.bash; COMP_WORDS=({' '.join(map(shlex.quote, words))}); COMP_CWORD={len(words) - 1}; _flamewire; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True, cwd=tmp_path).stdout.split()
+
+    assert set(commands) <= set(completed("flamewire", ""))
+    assert completed("flamewire", "rec") == ["record"]
+    assert "--frequency" in completed("flamewire", "record", "--f")
+    assert completed("flamewire", "export", "--format", "spe") == ["speedscope"]
+    assert completed("flamewire", "report", "c.b") == ["c.bash"]
+    for command in commands:
+        # Every option of the help is in the manual and in each completion.
+        options = set(re.findall(r"(--[a-z][a-z-]+)", run(home, command, "--help").stdout.split("Options:")[1].split("FILE is")[0]))
+        assert options <= set(re.findall(r"--[a-z][a-z-]+", script)) | {"--"}, command
+        manual = run(home, "manual").stdout.replace("\\-", "-")
+        missing = {one for one in options if one not in manual}
+        assert not missing, (command, missing)
+    page = subprocess.run(["groff", "-man", "-Tutf8", "-ww"], input=run(home, "manual").stdout, capture_output=True, text=True, check=True)
+    assert page.stderr == ""
