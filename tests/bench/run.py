@@ -304,7 +304,26 @@ def bench_load(directory):
         result(row["figure"], row["value"], row["bar"], row["unit"], row["note"])
 
 
-BENCHES = {"agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown, "page": bench_page, "load": bench_load}
+def bench_cli(directory):
+    """What `flamewire record` adds to a command that does nothing: medians of wall time and CPU time of all processes."""
+
+    def cost(name, *command, runs=15):
+        walls, clocks = [], []
+        for number in range(runs):
+            begin = time.monotonic()
+            subprocess.run(command, check=True, capture_output=True, cwd=directory)
+            walls.append((time.monotonic() - begin) * 1000)
+            clocks.append(TaskClock(directory, f"{name}{number}", command).cpu_ms())
+        return statistics.median(walls), statistics.median(clocks)
+
+    bare_wall, bare_cpu = cost("true", "true")
+    wall, cpu = cost("record", str(BIN / "flamewire"), "record", "-q", "-F", "99", "--force", "-o", f"{directory}/true.flw", "--", "true")
+    perf_wall, perf_cpu = cost("perf", PERF, "record", "-q", "-F", "99", "-o", f"{directory}/true.data", "--", "true", runs=5)
+    result("flamewire record -F 99 -- true: wall time above true", wall - bare_wall, 60, "ms", f"perf record {perf_wall - bare_wall:.0f} ms")
+    result("flamewire record -F 99 -- true: CPU time above true", cpu - bare_cpu, 60, "ms", f"perf record {perf_cpu - bare_cpu:.0f} ms")
+
+
+BENCHES = {"cli": bench_cli, "agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown, "page": bench_page, "load": bench_load}
 
 
 def write_document(some):
