@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import type { FunctionRow } from '../src/api/types';
 import { compilePattern } from '../src/flame/search';
 import { FunctionTable, functionsCsv, grouped, modulesOf, orderByNumber } from '../src/text/functions';
+import { TextColumn } from '../src/text/text_column';
 
 const row = (name: string, module: string, self: number, total: number, file = ''): FunctionRow => ({
   name, module, kind: 'user', file, line: file ? 7 : 0, self, total, self_samples: self, total_samples: total, self_percent: self, total_percent: total,
@@ -28,6 +29,24 @@ test('rows are sorted and filtered', () => {
   // By name or by module.
   assert.equal(names(table.select('self', false, compilePattern('^(libm|main)$'), '')), 'scm');
   assert.equal(names(table.select('self', false, compilePattern('hard'), 'libm')), '');
+});
+
+test('plain text is found as an expression would find it', () => {
+  const texts = ['alpha', '', 'BETA alpha', 'beta', 'al', 'pha', 'İstanbul', 'gamma::alphabet', 'x.y', 'xay', 'last'];
+  const column = new TextColumn(texts);
+  const found = (text: string) => Array.from(column.matches(compilePattern(text)!)).flatMap((fit, i) => (fit ? [i] : []));
+  assert.deepEqual(found('alpha'), [0, 2, 7]);
+  assert.deepEqual(found('beta'), [2, 3]);
+  assert.deepEqual(found('BETA'), [2]);
+  assert.deepEqual(found('a'), [0, 2, 3, 4, 5, 6, 7, 9, 10]);
+  assert.deepEqual(found('x.y'), [8, 9]);
+  assert.deepEqual(found('last'), [10]);
+  assert.deepEqual(found('stanbul'), [6]);
+  assert.deepEqual(found('no such'), []);
+  assert.deepEqual(found('(al'), []); // no expression: as it stands
+  assert.deepEqual(found('al\\npha'), []);
+  assert.deepEqual(found('al\npha'), []);
+  assert.deepEqual(Array.from(new TextColumn([]).matches(compilePattern('a')!)), []);
 });
 
 test('groups have the sum of own weight; a closed one is its head', () => {

@@ -40,11 +40,12 @@ const items = computed<Item[] | null>(() => (grouping.value === 'none' ? null : 
 
 const whenIdle = (run: () => void) => ('requestIdleCallback' in window ? requestIdleCallback(run, { timeout: 500 }) : setTimeout(run, 200));
 
-// Orders that nobody asked for yet are made while nothing else is to do.
+// What nobody asked for yet is made while nothing else is to do.
 effect(() => {
   const next = table.value;
   if (next.rows.length < 5000) return;
   for (const key of ['total', 'name', 'module'] as const) whenIdle(() => table.peek() === next && next.order(key));
+  whenIdle(() => table.peek() === next && next.prepareFilter());
 });
 
 function toggle(group: string): void {

@@ -4,6 +4,7 @@ import type { FunctionRow } from '../api/types';
 import type { Pattern } from '../flame/search';
 import type { Grouping, SortKey } from '../store/url';
 import { csv } from './counters';
+import { TextColumn } from './text_column';
 
 // Places of rows by a number that is not negative, ascending; equals keep their order. A radix sort of the bits of doubles, which
 // are ordered as the numbers are.
@@ -36,8 +37,19 @@ function ranks(texts: readonly string[]): Float64Array {
 
 export class FunctionTable {
   private readonly orders = new Map<SortKey, Uint32Array>();
+  private readonly names: TextColumn;
+  private readonly modules: string[] = [];
+  private readonly moduleOf: Uint32Array; // by row, into modules
 
-  constructor(readonly rows: readonly FunctionRow[]) {}
+  constructor(readonly rows: readonly FunctionRow[]) {
+    this.names = new TextColumn(rows.map((row) => row.name));
+    const places = new Map<string, number>();
+    this.moduleOf = Uint32Array.from(rows, ({ module }) => {
+      let place = places.get(module);
+      if (place === undefined) places.set(module, (place = this.modules.push(module) - 1));
+      return place;
+    });
+  }
 
   // Ascending.
   order(key: SortKey): Uint32Array {
@@ -49,26 +61,28 @@ export class FunctionTable {
     return order;
   }
 
+  // What a first filter would have to make.
+  prepareFilter(): void {
+    this.names.prepare(true);
+  }
+
   private keys(key: SortKey): Float64Array {
     if (key === 'name') return ranks(this.rows.map((row) => row.name));
     if (key === 'module') return ranks(this.rows.map((row) => row.module));
     return Float64Array.from(this.rows, (row) => row[key]);
   }
 
-  // Rows that fit, in order.
+  // Rows that fit by name or module, in order.
   select(key: SortKey, ascending: boolean, pattern: Pattern | null, module: string): FunctionRow[] {
     const order = this.order(key);
-    const fits = new Map<string, boolean>(); // modules are few
+    const wanted = this.modules.map((name) => !module || name === module);
+    const fits = this.modules.map((name) => pattern === null || pattern.test(name));
+    const named = pattern && fits.includes(false) ? this.names.matches(pattern) : null;
     const kept: FunctionRow[] = [];
     for (let i = 0; i < order.length; i++) {
-      const row = this.rows[order[ascending ? i : order.length - 1 - i]!]!;
-      if (module && row.module !== module) continue;
-      if (pattern && !pattern.test(row.name)) {
-        let fit = fits.get(row.module);
-        if (fit === undefined) fits.set(row.module, (fit = pattern.test(row.module)));
-        if (!fit) continue;
-      }
-      kept.push(row);
+      const row = order[ascending ? i : order.length - 1 - i]!;
+      const place = this.moduleOf[row]!;
+      if (wanted[place] && (fits[place] || named![row] === 1)) kept.push(this.rows[row]!);
     }
     return kept;
   }
