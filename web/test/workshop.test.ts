@@ -47,15 +47,19 @@ class CloneWorker extends EventTarget {
   onmessage: ((event: MessageEvent<Parcel>) => void) | null = null;
   onerror: (() => void) | null = null;
   crossed: ToWorkshop[] = [];
+  posted = 0;
   private readonly packer = new Packer();
   private readonly workshop = new Workshop((message) => {
     const { parcel, transfer } = this.packer.pack(message);
     this.onmessage?.({ data: structuredClone(parcel, { transfer }) } as MessageEvent<Parcel>);
   });
-  postMessage(message: ToWorkshop): void {
-    const crossing = message.type === 'canvas' ? message : structuredClone(message);
-    this.crossed.push(crossing);
-    this.workshop.hear(crossing);
+  postMessage(messages: ToWorkshop[]): void {
+    this.posted++;
+    for (const message of messages) {
+      const crossing = message.type === 'canvas' ? message : structuredClone(message);
+      this.crossed.push(crossing);
+      this.workshop.hear(crossing);
+    }
   }
   terminate(): void {}
 }
@@ -131,9 +135,11 @@ test('trees, boxes and drawings are the same in a worker and here', async () => 
     const tree = made!.trees[0]!;
     const easel = link.easel(canvasOf(drawn), canvasOf(drawn), (seen) => heard.push(seen));
     easel.draw(sceneOf(tree), null);
+    await Promise.resolve(); // what is said in one go crosses then
     const matches = new Uint8Array(tree.size);
     matches[1] = 1;
     easel.draw(sceneOf(tree), matches);
+    await Promise.resolve();
     const boxes = heard.map((seen) => Array.from({ length: seen!.boxes.count }, (_, i) => [seen!.boxes.node[i], seen!.boxes.depth[i], seen!.boxes.x[i], seen!.boxes.width[i]]));
     results.push({ head: made!.head, tree: contents(tree), boxes, drawn });
   }
@@ -151,7 +157,10 @@ test('matches cross only when they changed', async () => {
   const tree = (await link.ask(question()))!.trees[0]!;
   const easel = link.easel(canvasOf([]), canvasOf([]), () => {});
   const matches = new Uint8Array(tree.size);
+  const before = worker.posted;
   for (const found of [null, matches, matches, null]) easel.draw(sceneOf(tree), found);
+  await Promise.resolve();
+  assert.equal(worker.posted, before + 1); // what is said in one go
   const scenes = worker.crossed.filter((message) => message.type === 'scene');
   assert.deepEqual(scenes.map(({ matches: news }) => news), [undefined, matches, undefined, null]);
 });
@@ -222,6 +231,7 @@ test('another order needs no server, and a dropped tree has none', async () => {
   assert.equal(await link.ask({ kind: 'arrange', tree: tree.id, arrangement: { order: 'name', width: 'view' } }), null);
   easel.draw(sceneOf(tree), null);
   easel.draw(sceneOf(other), null);
+  await Promise.resolve();
   assert.deepEqual(heard.map((seen) => seen && seen.tree), [tree.id, null, other.id]);
   assert.equal(easel.isBusy, false);
 });

@@ -32,6 +32,8 @@ export class Link {
   private dropped: number[] = [];
   private last = 0;
   private ready = false; // the worker is there
+  private unsaid: ToWorkshop[] = [];
+  private handed: Transferable[] = []; // with what is unsaid
 
   constructor(make: () => Worker | null = startWorker) {
     this.worker = make();
@@ -87,15 +89,29 @@ export class Link {
     return easel;
   }
 
+  // To a worker all that is said in one go is one message: each wakes it, and that costs this thread.
   private say(message: ToWorkshop, transfer: Transferable[] = []): void {
-    if (this.worker) this.worker.postMessage(message, transfer);
-    else this.workshop?.hear(message);
+    if (!this.worker) {
+      this.workshop?.hear(message);
+      return;
+    }
+    if (this.unsaid.length === 0) queueMicrotask(() => this.flush());
+    this.unsaid.push(message);
+    this.handed.push(...transfer);
+  }
+
+  private flush(): void {
+    const [messages, transfer] = [this.unsaid, this.handed];
+    this.unsaid = [];
+    this.handed = [];
+    if (messages.length > 0) this.worker?.postMessage(messages, transfer);
   }
 
   // What was asked meanwhile is asked here. No canvas was handed over: that needs a tree, and so an answer.
   private stayHere(): void {
     this.worker?.terminate();
     this.worker = null;
+    this.unsaid = [];
     this.workshop = new Workshop((message) => this.hear(message));
     for (const [id, { question }] of this.asked) this.say({ type: 'ask', id, question });
   }

@@ -4,7 +4,7 @@ import { Packer } from './parcel';
 import { Workshop } from './workshop';
 
 interface WorkerScope {
-  onmessage: ((event: MessageEvent<ToWorkshop>) => void) | null;
+  onmessage: ((event: MessageEvent<ToWorkshop[]>) => void) | null;
   postMessage(message: unknown, transfer: Transferable[]): void;
 }
 const scope = globalThis as unknown as WorkerScope;
@@ -24,5 +24,7 @@ function canDraw(): boolean {
   }
 }
 
-scope.onmessage = (event) => workshop.hear(event.data);
+scope.onmessage = (event) => {
+  for (const message of event.data) workshop.hear(message);
+};
 scope.postMessage({ type: 'ready', draws: canDraw() }, []);
