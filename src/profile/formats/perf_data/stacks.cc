@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "profile/formats/import_names.h"
 #include "profile/formats/perf_data/layout.h"
 #include "profile/id_index.h"
 #include "unwind/branch_stack.h"
@@ -69,9 +70,11 @@ void Stacks::split_chain(const Sample& sample) {
         if (entry != 0) frames_.push_back({entry, kind, !first});
         first = false;
     }
-    if (frames_.empty()) frames_.push_back({sample.ip, kind_of_mode(sample), false});
+    if (frames_.empty() && (sample.ip != 0 || header_.told.functions.empty()))
+        frames_.push_back({sample.ip, kind_of_mode(sample), false});
     const std::uint32_t asked = header_.attributes[sample.attribute].sample_max_stack;
-    if (stored >= (asked != 0 ? asked : usual_max_stack)) end_ = End::truncated;
+    // What an export of ours cut has a frame that says so.
+    if (header_.told.functions.empty() && stored >= (asked != 0 ? asked : usual_max_stack)) end_ = End::truncated;
 }
 
 void Stacks::drop_user_part() {
@@ -157,7 +160,26 @@ Stacks::Known& Stacks::known(std::uint64_t hash) {
     }
 }
 
+// Of a file that we exported: what the address stands for; 0: nothing.
+wire::Id Stacks::told_location(RecordingBuilder& builder, std::uint64_t address) {
+    const auto [function, index] = header_.told.find(address);
+    if (function == nullptr) return 0;
+    const ToldPlace& place = function->places[index];
+    if (place.kind == FrameKind::unknown && place.module_address != 0) {
+        const ImportedModule module = module_of_name(function->module);
+        const wire::Id of = module.path.empty() ? 0 : builder.module(module.kind, module.path);
+        return builder.location(of, place.module_address, place.flags);
+    }
+    return profile::location_of(builder, {.name = function->name,
+                                          .module = function->module,
+                                          .kind = place.kind,
+                                          .file = place.file,
+                                          .line = place.line});
+}
+
 wire::Id Stacks::location_of(RecordingBuilder& builder, const Frame& frame, const Process& process) {
+    if (frame.kind == Kind::kernel && !header_.told.functions.empty())
+        if (const wire::Id told = told_location(builder, frame.address); told != 0) return told;
     if (frame.kind == Kind::kernel) return kernel_.location(builder, frame.address, frame.return_address);
     if (frame.kind == Kind::guest) {
         ++counts_.guest;
