@@ -124,20 +124,40 @@ void Stacks::take_branches(const Sample& sample) {
 
 wire::Id Stacks::stack_of(RecordingBuilder& builder, const Sample& sample, const Process& process) {
     const Attribute& attribute = header_.attributes[sample.attribute];
+    const bool copied = attribute.samples(sample::stack_user) && attribute.samples(sample::regs_user);
+    const bool branches = (attribute.branch_sample_type & branch::call_stack) != 0 && !sample.branches.empty();
+    const std::uint64_t place = hash_mix(process.space->generation(), kernel_.generation());
+    if (!copied && !branches) {
+        const std::uint64_t hash = hash_of_chain(sample, place);
+        Known& entry = known(hash);
+        if (entry.stack == 0) {
+            split_chain(sample);
+            entry = {hash, fold(builder, process)};
+        }
+        return entry.stack;
+    }
     split_chain(sample);
-    if (attribute.samples(sample::stack_user) && attribute.samples(sample::regs_user))
+    if (copied)
         unwind_user_part(sample, process);
-    else if ((attribute.branch_sample_type & branch::call_stack) != 0 && !sample.branches.empty())
+    else
         take_branches(sample);
-
-    std::uint64_t hash =
-        hash_mix(process.space->generation() << 2 | static_cast<std::uint64_t>(end_), kernel_.generation());
+    std::uint64_t hash = hash_mix(place, static_cast<std::uint64_t>(end_));
     for (const Frame& frame : frames_)
         hash = hash_mix(hash, frame.address ^ (frame.return_address ? std::uint64_t{1} << 62 : 0) ^
                                   static_cast<std::uint64_t>(frame.kind) << 60);
     Known& entry = known(hash);
     if (entry.stack == 0) entry = {hash, fold(builder, process)};
     return entry.stack;
+}
+
+// All that split_chain() looks at. Two numbers a step: this is what each sample of a large file costs.
+std::uint64_t Stacks::hash_of_chain(const Sample& sample, std::uint64_t place) const {
+    const std::vector<std::uint64_t>& chain = sample.callchain;
+    std::uint64_t hash = hash_mix(place ^ sample.ip, sample.attribute << 16 | sample.misc);
+    std::size_t i = 0;
+    for (; i + 1 < chain.size(); i += 2) hash = hash_mix(hash ^ chain[i], chain[i + 1]);
+    if (i < chain.size()) hash = hash_mix(hash, chain[i]);
+    return hash_mix(hash, chain.size());
 }
 
 // Where the stack of `hash` is, or is to be put.
