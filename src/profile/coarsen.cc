@@ -1,9 +1,13 @@
 #include "profile/coarsen.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <vector>
+
+#include "base/radix_sort.h"
 
 namespace flamewire::profile {
 
@@ -73,9 +77,7 @@ public:
     }
 
     RowTable merge(std::uint64_t bucket_ns, std::size_t chunk_rows, std::uint8_t level) {
-        std::ranges::sort(entries_, [](const Entry& a, const Entry& b) {
-            return a.bucket != b.bucket ? a.bucket < b.bucket : a.lane_and_stack < b.lane_and_stack;
-        });
+        sort();
         RowTable result(chunk_rows, level);
         for (std::size_t i = 0; i < entries_.size();) {
             const Entry& first = entries_[i];
@@ -95,6 +97,37 @@ private:
         std::uint64_t bucket = 0, lane_and_stack = 0;
         Weight weight;
     };
+
+    // By bucket, lane and stack.
+    void sort() {
+        std::uint64_t first = std::numeric_limits<std::uint64_t>::max(), last = 0, stacks = 0;
+        for (const Entry& entry : entries_) {
+            first = std::min(first, entry.bucket);
+            last = std::max(last, entry.bucket);
+            stacks |= entry.lane_and_stack & 0xffff'ffff;
+        }
+        const auto stack_bits = static_cast<unsigned>(std::bit_width(stacks)),
+                   lane_bits = static_cast<unsigned>(std::bit_width(lanes_.size())),
+                   bucket_bits = static_cast<unsigned>(std::bit_width(last - std::min(first, last)));
+        if (stack_bits + lane_bits + bucket_bits > 64) {
+            std::ranges::sort(entries_, [](const Entry& a, const Entry& b) {
+                return a.bucket != b.bucket ? a.bucket < b.bucket : a.lane_and_stack < b.lane_and_stack;
+            });
+            return;
+        }
+        std::vector<KeyedIndex> order, scratch;
+        order.reserve(entries_.size());
+        for (const Entry& entry : entries_) {
+            const std::uint64_t lane = entry.lane_and_stack >> 32, stack = entry.lane_and_stack & 0xffff'ffff;
+            const std::uint64_t key = (((entry.bucket - first) << lane_bits | lane) << stack_bits) | stack;
+            order.push_back({key, narrow32(order.size())});
+        }
+        radix_sort(order, scratch, stack_bits + lane_bits + bucket_bits);
+        std::vector<Entry> sorted;
+        sorted.reserve(entries_.size());
+        for (const KeyedIndex& one : order) sorted.push_back(entries_[one.index]);
+        entries_ = std::move(sorted);
+    }
 
     std::uint32_t number_of(const Lane& lane) {
         const auto equal = [&](std::uint32_t id) { return lanes_[id] == lane; };

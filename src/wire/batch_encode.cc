@@ -247,11 +247,13 @@ constexpr std::uint64_t max_weight = std::numeric_limits<std::int64_t>::max();
 void normalize(std::vector<Row>& rows) {
     std::erase_if(rows, [](const Row& row) { return row.count == 0; });
     const auto key = [](const Row& row) { return std::tie(row.event, row.thread, row.cpu, row.stack, row.bucket); };
-    std::sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
+    const auto before = [&](const Row& a, const Row& b) {
         if (key(a) != key(b)) return key(a) < key(b);
         return std::tie(b.count, b.weight) <
                std::tie(a.count, a.weight);  // full rows first, so that a second pass changes nothing
-    });
+    };
+    // An import has them in order, and has faster ways to that.
+    if (!std::is_sorted(rows.begin(), rows.end(), before)) std::sort(rows.begin(), rows.end(), before);
     std::size_t kept = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
         Row row = rows[i];

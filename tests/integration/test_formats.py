@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 
 import pprof
@@ -141,6 +142,103 @@ def test_firefox(recorded):
             expected[f"{event};{line.rsplit(' ', 1)[0]}"] = int(line.rsplit(" ", 1)[1])
     assert weights == expected
     same(server, session, copy)
+
+
+PERF = shutil.which("perf")
+
+
+def perf_script(path):
+    """What perf makes of a file: (event, comm, pid, tid, time in us, period, frames outermost first) a sample. A frame without a name is its place in its file."""
+    text = subprocess.run([PERF, "script", "--max-stack", "10000", "-i", path, "-F", "comm,pid,tid,time,period,event,ip,sym,dso"], check=True, capture_output=True, text=True, timeout=300)
+    samples = []
+    for block in text.stdout.strip("\n").split("\n\n"):
+        head, *lines = block.splitlines()
+        comm, pid, tid, seconds, micros, period, event = re.fullmatch(r" *(.*?) +(\d+)/(\d+) +(\d+)\.(\d{6}): +(\d+) +(\S+): *", head).groups()
+        frames = []
+        for line in lines:
+            address, name = line.split(None, 1)
+            if int(address, 16) >> 63:
+                # The name stands as that of a file, too.
+                name = name[: (len(name) - 3) // 2]
+                assert line.endswith(f" {name} ({name})"), line
+            else:
+                name = f"[{os.path.basename(name.rsplit('(', 1)[1].rstrip(')'))}+0x{int(address, 16):x}]"
+            frames.insert(0, name)
+        samples.append((event, comm, int(pid), int(tid), int(seconds + micros), int(period), tuple(frames)))
+    return samples
+
+
+def same_stacks(server, session, samples):
+    """Every stack of every thread, as perf_script() has them. perf is told the module of a name that several have."""
+    events = events_of(server, session)
+
+    def bare(frame):
+        return re.sub(r"(?<=.) \[[^]]*\]$", "", frame)
+
+    for value, of in (("samples", lambda one: 1), ("weight", lambda one: one[5])):
+        found = collections.Counter()
+        for one in samples:
+            found[";".join([one[0], one[1], *(bare(frame).replace(";", ":") for frame in one[6])])] += of(one)
+        expected = collections.Counter()
+        for event in events:
+            for line in folded(server, session, event=event, value=value):
+                stack, number = line.rsplit(" ", 1)
+                expected[f"{event};" + ";".join(map(bare, stack.split(";")))] += int(number)
+        assert found == expected
+
+
+@pytest.mark.skipif(PERF is None, reason="there is no perf: nothing was compared")
+def test_perfdata(recorded, tmp_path):
+    server, session = recorded
+    data, copy = again(server, session, "perf.data", format="perfdata")
+    same(server, session, copy)
+    path = tmp_path / "perf.data"
+    path.write_bytes(data)
+    events = events_of(server, session)
+    samples = perf_script(path)
+    assert {event: (sum(1 for one in samples if one[0] == event), sum(one[5] for one in samples if one[0] == event)) for event in events} == {
+        event: (number, weight) for event, (_, number, weight) in events.items()}
+    same_stacks(server, session, samples)
+    assert {(pid, tid, comm) for _, comm, pid, tid, *_ in samples} == threads_of(server, session)
+    assert [one[4] for one in samples] == sorted(one[4] for one in samples)
+    # And perf's table of functions is ours. It writes of what has no name the place in the file alone.
+    def place(name):
+        address = re.fullmatch(r"(?:\[.*\+)?0x0*([0-9a-f]+)\]?", name)
+        return address[1] if address else name
+
+    report = subprocess.run([PERF, "report", "-i", path, "--stdio", "--no-children", "-g", "none", "-s", "sym", "-t", "\t", "-F", "period,sym"], check=True, capture_output=True, text=True, timeout=300).stdout
+    tables = {re.search(r"of event '(\S+)'", part)[1]: part for part in report.split("# Samples: ")[1:]}
+    assert set(tables) == set(events)
+    for event, table in tables.items():
+        found, expected = collections.Counter(), collections.Counter()
+        for line in table.splitlines():
+            if row := re.fullmatch(r" *(\d+) *\t\[[k.]\] (.*?)(?: \[[^]]*\])? *", line):
+                found[place(row[2])] += int(row[1])
+        for line in folded(server, session, event=event, value="weight"):
+            stack, number = line.rsplit(" ", 1)
+            expected[place(re.sub(r" \[[^]]*\]$", "", stack.rsplit(";", 1)[1]))] += int(number)
+        assert found == expected, event
+    header = subprocess.run([PERF, "report", "-i", path, "--header-only"], check=True, capture_output=True, text=True, timeout=60).stdout
+    assert f"hostname : {os.uname().nodename}" in header and f"os release : {os.uname().release}" in header and f"arch : {os.uname().machine}" in header
+    assert all(f"event : name = {event}," in header for event in events)
+
+
+@pytest.mark.skipif(PERF is None or not CORPUS.is_dir(), reason="there is no perf, or no corpus: nothing was compared")
+@pytest.mark.parametrize("name", ["vector_static_gcc__perf.data", "vector_static_gcc__perf.lbr.data"])
+def test_perfdata_of_addresses_without_names(start, tmp_path, name):
+    """The files are not here: perf is to look for them where they were, by their build-ids."""
+    server = start.server()
+    recording = CORPUS / "plain" / "kdab" / name
+    done, _ = upload(server, recording.read_bytes(), name)
+    data, copy = again(server, done["session"], "perf.data", format="perfdata")
+    same(server, done["session"], copy)
+    path = tmp_path / "perf.data"
+    path.write_bytes(data)
+    samples = perf_script(path)
+    assert sum(any(frame.startswith("[vector_static_gcc_v9.1.0+0x") for frame in one[6]) for one in samples) > 20
+    same_stacks(server, done["session"], samples)
+    listed, theirs = (subprocess.run([PERF, "buildid-list", "-i", file], check=True, capture_output=True, text=True, timeout=60).stdout.splitlines() for file in (path, recording))
+    assert listed and set(listed) <= set(theirs), (listed, theirs)
 
 
 def test_csv(recorded):

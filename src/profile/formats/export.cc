@@ -10,6 +10,7 @@
 #include "profile/formats/csv.h"
 #include "profile/formats/firefox.h"
 #include "profile/formats/json.h"
+#include "profile/formats/perf_data/perf_data_export.h"
 #include "profile/formats/pprof.h"
 #include "profile/formats/speedscope.h"
 #include "profile/formats/svg.h"
@@ -49,6 +50,10 @@ constexpr std::array formats{
     ExportFormat{"firefox", "a profile for the Firefox Profiler", "application/json", ".firefox.json", false,
                  [](const Store& store, const Filter& filter, const ExportAbout& about) -> Text {
                      return firefox(store, filter, {.name = about.name, .started_ns = about.started_ns});
+                 }},
+    ExportFormat{"perfdata", "a perf.data file for perf", "application/octet-stream", ".perf.data", false,
+                 [](const Store& store, const Filter& filter, const ExportAbout& about) -> Text {
+                     return perf_data::perf_data_file(store, filter, {.started_ns = about.started_ns});
                  }},
 };
 

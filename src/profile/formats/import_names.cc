@@ -1,5 +1,7 @@
 #include "profile/formats/import_names.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -51,6 +53,22 @@ ImportedModule module_of_name(std::string_view name) {
         std::ranges::find(bracketed, name) == bracketed.end())
         return {ModuleKind::kernel, kernel_path, name.substr(1, name.size() - 2)};
     return {ModuleKind::file, name, {}};
+}
+
+wire::Id location_of(RecordingBuilder& builder, const ExportedName& frame) {
+    const bool kernel = frame.kind == FrameKind::kernel;
+    const ImportedModule module = module_of_name(kernel ? kernel_path : frame.module);
+    RecordingBuilder::Name name{.function = frame.name, .file = frame.file, .line = frame.line};
+    std::string with_module;
+    if (kernel && frame.module.ends_with(".ko")) {
+        with_module = fmt::format("{} [{}]", frame.name, frame.module.substr(0, frame.module.size() - 3));
+        name.function = with_module;
+    }
+    if (frame.name.empty()) name.function = "(anonymous)";
+    if (!module.path.empty())
+        name.module = builder.module(frame.kind == FrameKind::jit ? wire::ModuleKind::jit : module.kind, module.path);
+    if (frame.kind == FrameKind::inlined) name.flags = wire::location_flag::inlined;
+    return builder.location(name);
 }
 
 std::string build_id_of(std::string_view digits) {

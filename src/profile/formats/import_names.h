@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "profile/formats/recording_builder.h"
+#include "profile/model.h"
 #include "wire/batch.h"
 
 namespace flamewire::profile {
@@ -19,6 +20,16 @@ struct ImportedModule {
 };
 // "[kernel.kallsyms]", "/lib/modules/6.1/kernel/fs/ext4.ko", "[ext4]", "/tmp/perf-12.map", "[vdso]", "/usr/bin/app", …
 ImportedModule module_of_name(std::string_view name);
+
+// A frame as an export of ours tells it, made a location again. `module`: as Function::module, of the kernel's functions
+// "[kernel]" or "ext4.ko".
+struct ExportedName {
+    std::string_view name, module;
+    FrameKind kind = FrameKind::user;
+    std::string_view file;
+    std::uint32_t line = 0;
+};
+wire::Id location_of(RecordingBuilder& builder, const ExportedName& frame);
 
 // The hexadecimal digits of a build-id as bytes; empty when they are none.
 std::string build_id_of(std::string_view digits);

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+#include <limits>
 #include <utility>
 
+#include "base/radix_sort.h"
 #include "profile/model.h"
 
 namespace flamewire::profile {
@@ -12,6 +16,57 @@ namespace {
 // A batch below every limit of the wire, whatever comes next: one stack is at most a few thousand new entries.
 constexpr std::size_t enough_rows = std::size_t{1} << 17, enough_entries = std::size_t{1} << 17;
 constexpr std::size_t enough_text = std::size_t{8} << 20;
+
+// Below it weights can be added up.
+constexpr std::uint64_t large_weight = std::uint64_t{1} << 62;
+
+bool add_up(wire::Row& into, const wire::Row& row) {
+    if (into.stack != row.stack || into.bucket != row.bucket || into.thread != row.thread || into.event != row.event ||
+        into.cpu != row.cpu || into.count > std::numeric_limits<std::uint32_t>::max() - row.count ||
+        into.weight >= large_weight || row.weight >= large_weight)
+        return false;
+    into.count += row.count;
+    into.weight += row.weight;
+    return true;
+}
+
+// Into the order of the wire, equal ones added up: encode() would do so, at many times the cost. Rows whose numbers do
+// not fit into one key stay as they are.
+void sort_rows(std::vector<wire::Row>& rows) {
+    std::uint64_t first_bucket = std::numeric_limits<std::uint64_t>::max(), last_bucket = 0;
+    wire::Row all;
+    for (const wire::Row& row : rows) {
+        first_bucket = std::min(first_bucket, row.bucket);
+        last_bucket = std::max(last_bucket, row.bucket);
+        all.event |= row.event;
+        all.thread |= row.thread;
+        all.cpu |= row.cpu;
+        all.stack |= row.stack;
+    }
+    if (rows.empty()) return;
+    const auto bits = [](std::uint64_t value) { return static_cast<unsigned>(std::bit_width(value)); };
+    const unsigned thread_bits = bits(all.thread), cpu_bits = bits(all.cpu), stack_bits = bits(all.stack),
+                   bucket_bits = bits(last_bucket - first_bucket);
+    const unsigned key_bits = bits(all.event) + thread_bits + cpu_bits + stack_bits + bucket_bits;
+    if (key_bits > 64) return;
+    std::vector<KeyedIndex> order, scratch;
+    order.reserve(rows.size());
+    for (const wire::Row& row : rows) {
+        std::uint64_t key = row.event;
+        key = key << thread_bits | row.thread;
+        key = key << cpu_bits | row.cpu;
+        key = key << stack_bits | row.stack;
+        // A span of 64 bits leaves no room for anything before it.
+        key = (bucket_bits < 64 ? key << bucket_bits : 0) | (row.bucket - first_bucket);
+        order.push_back({key, narrow32(order.size())});
+    }
+    radix_sort(order, scratch, key_bits);
+    std::vector<wire::Row> sorted;
+    sorted.reserve(rows.size());
+    for (const KeyedIndex& one : order)
+        if (sorted.empty() || !add_up(sorted.back(), rows[one.index])) sorted.push_back(rows[one.index]);
+    rows = std::move(sorted);
+}
 
 }  // namespace
 
@@ -127,6 +182,7 @@ void RecordingBuilder::note(std::string code, std::string text, std::string reme
 
 Result<bool> RecordingBuilder::flush() {
     wire::Batch batch = std::exchange(batch_, {});
+    sort_rows(batch.rows);
     batch.recording_id = id_;
     batch.seq = batch.first_seq = ++seq_;
     std::uint64_t newest = start_ns_;

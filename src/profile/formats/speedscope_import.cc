@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "profile/formats/import_names.h"
+#include "profile/formats/json.h"
 #include "profile/formats/json_shape.h"
 #include "profile/formats/speedscope.h"
 #include "profile/formats/timed_frames.h"
@@ -239,20 +240,10 @@ public:
 
 private:
     wire::Id location(const Frame& frame) {
-        const bool kernel_module = frame.module.ends_with(".ko");
-        const ImportedModule module = module_of_name(frame.kind == "kernel" ? std::string_view("[kernel.kallsyms]")
-                                                                            : std::string_view(frame.module));
-        RecordingBuilder::Name name{.function = frame.name, .file = frame.file, .line = frame.line};
-        std::string with_module;
-        if (frame.kind == "kernel" && kernel_module) {
-            with_module = fmt::format("{} [{}]", frame.name, frame.module.substr(0, frame.module.size() - 3));
-            name.function = with_module;
-        }
-        if (frame.name.empty()) name.function = "(anonymous)";
-        if (!module.path.empty())
-            name.module = builder_.module(frame.kind == "jit" ? wire::ModuleKind::jit : module.kind, module.path);
-        if (frame.kind == "inlined") name.flags = wire::location_flag::inlined;
-        return builder_.location(name);
+        FrameKind kind = FrameKind::user;
+        for (const FrameKind one : {FrameKind::kernel, FrameKind::jit, FrameKind::inlined})
+            if (frame.kind == kind_name(one)) kind = one;
+        return location_of(builder_, {frame.name, frame.module, kind, frame.file, frame.line});
     }
 
     wire::Id push(wire::Id parent, std::uint32_t frame) {

@@ -82,6 +82,20 @@ TEST_CASE("functions of the kernel's image, without modules and what is behind i
     CHECK(at(0x1ff) == "first");
     CHECK(at(0x200) == "second");
     CHECK(at(0x1000000) == "_etext");
+    const std::string_view text =
+        "0000000000000000 A __per_cpu_start\nffffffff9a000000 T _stext\nffffffff9a000000 T _text\n"
+        "ffffffff9a000040 t one\nffffffff9a000040 T alias\nffffffff9a000080 T two\nffffffff9a0000c0 d data\n"
+        "ffffffff9a000100 T three\nffffffff9a000140 T four\nffffffff9a000180 T _etext\nffffffff9a000200 T init\n";
+    const auto all = image_functions(text);
+    REQUIRE(all);
+    for (const std::uint64_t address : {0U, 0x3fU, 0x40U, 0x7fU, 0x80U, 0xc1U, 0x100U, 0x13fU, 0x17fU}) {
+        const auto few = image_functions(lines_around(text, {address}));
+        REQUIRE(few);
+        CHECK(few->name(few->find(address)) == all->name(all->find(address)));
+        CHECK(few->range(few->find(address)).end == all->range(all->find(address)).end);
+    }
+    CHECK(lines_around(text, {0x81}).find("four") == std::string::npos);
+    CHECK(lines_around("ffffffff9a000080 T two\nffffffff9a000040 T one\nffffffff9a000180 T _etext\n", {0x41}).empty());
     CHECK_FALSE(image_functions("ffffffff9a000000 T _text\n"));
     CHECK_FALSE(image_functions("0000000000000000 T _text\n0000000000000000 T _etext\n"));
 }

@@ -154,6 +154,48 @@ TEST_CASE("a large import is several batches of one epoch") {
     CHECK(lines.find("root;f77777 3\n") != std::string::npos);
 }
 
+TEST_CASE("rows of an import are in the order of the wire, equal ones added up") {
+    std::vector<wire::Row> sent, encoded;
+    wire::EventPeriods periods, theirs;
+    RecordingBuilder builder({1}, {}, 0, [&](wire::Batch batch) -> Result<bool> {
+        sent = batch.rows;
+        wire::learn_periods(batch, periods);
+        wire::encode(batch, periods);
+        encoded = batch.rows;
+        return true;
+    });
+    const wire::Id event = builder.event("e", "u"), other = builder.event("f", "u");
+    const wire::Id one = builder.thread(1, 1, "a"), two = builder.thread(1, 2, "b");
+    const wire::Id stack = builder.stack(0, builder.location({.function = "f"}));
+    const auto row = [&](std::uint64_t bucket, wire::Id of, wire::Id thread, std::uint32_t cpu, wire::Id at,
+                         std::uint32_t count,
+                         std::uint64_t weight) { REQUIRE(builder.add({bucket, of, thread, cpu, at, count, weight})); };
+    row(12, other, one, 0, 0, 1, 5);
+    row(11, event, two, 3, stack, 1, 5);
+    row(10, event, two, 3, stack, 2, 7);
+    row(11, event, two, 3, stack, 4, 9);
+    row(11, event, two, 3, 0, 1, 1);
+    row(12, event, one, 9, stack, 1, 2);
+    row(11, event, two, 3, stack, 0xffff'ffff, 1);
+    REQUIRE(builder.finish("end"));
+    using Rows = std::vector<wire::Row>;
+    CHECK(sent == Rows{{12, event, one, 9, stack, 1, 2},
+                       {11, event, two, 3, 0, 1, 1},
+                       {10, event, two, 3, stack, 2, 7},
+                       {11, event, two, 3, stack, 5, 14},
+                       {11, event, two, 3, stack, 0xffff'ffff, 1},
+                       {12, other, one, 0, 0, 1, 5}});
+    std::uint64_t count = 0;
+    for (const wire::Row& kept : encoded) count += kept.count;
+    CHECK(count == 0xffff'ffff + std::uint64_t{10});
+    // Numbers too far apart for one key.
+    row(std::uint64_t{1} << 60, event, one, 0xffff'ffff, stack, 1, 2);
+    row(1, event, one, 0xffff'ffff, stack, 1, 2);
+    REQUIRE(builder.finish("end"));
+    REQUIRE(encoded.size() == 2);
+    CHECK(encoded[0].bucket < encoded[1].bucket);
+}
+
 TEST_CASE("a stack that is deeper than a store takes is cut") {
     std::string deep;
     for (int i = 0; i < 70'000; ++i) deep += i % 2 == 0 ? "a;" : "b;";

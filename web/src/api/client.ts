@@ -209,7 +209,7 @@ export const api = {
   stop: (agent: string) => send<{ stopped: boolean; reason?: string; session?: string }>('POST', `/api/stop${query({ agent })}`),
 };
 
-export type SessionFormat = 'collapsed' | 'json' | 'pprof' | 'speedscope' | 'firefox';
+export type SessionFormat = 'collapsed' | 'json' | 'pprof' | 'speedscope' | 'firefox' | 'perfdata';
 
 // Addresses that the browser downloads by itself.
 export const download = {

@@ -1317,11 +1317,11 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** The session as a download: collapsed stacks, the table of functions as CSV or a flame graph as SVG (of one event), JSON, a profile for pprof, speedscope or the Firefox Profiler, or the page as one HTML file with the answers of the view in it */
+        /** The session as a download: collapsed stacks, the table of functions as CSV or a flame graph as SVG (of one event), JSON, a profile for pprof, speedscope or the Firefox Profiler, a perf.data file, or the page as one HTML file with the answers of the view in it */
         get: {
             parameters: {
                 query?: {
-                    format?: "collapsed" | "json" | "csv" | "svg" | "pprof" | "speedscope" | "firefox" | "html";
+                    format?: "collapsed" | "json" | "csv" | "svg" | "pprof" | "speedscope" | "firefox" | "perfdata" | "html";
                     /** @description of html: the state of the page that the file begins with, as its address has it behind the # */
                     page?: string;
                     /** @description the number behind a collapsed stack */

@@ -5,4 +5,5 @@ export const otherTools: readonly (readonly [format: SessionFormat, name: string
   ['pprof', 'pprof', 'go tool pprof, and many others'],
   ['speedscope', 'speedscope', 'www.speedscope.app'],
   ['firefox', 'Firefox Profiler', 'profiler.firefox.com'],
+  ['perfdata', 'perf.data', 'perf report, perf script'],
 ];

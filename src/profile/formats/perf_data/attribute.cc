@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <functional>
 
 #include "profile/formats/perf_data/fields.h"
 #include "profile/formats/perf_data/layout.h"
@@ -144,6 +145,15 @@ std::string plain_event_name(std::string_view name) {
         if (!event.empty() && event.find_first_of("=,/") == std::string_view::npos) return std::string(event);
     }
     return std::string(name);
+}
+
+EventNumbers numbers_of_event(std::string_view name) {
+    for (std::size_t i = 0; i < hardware_events.size(); ++i)
+        if (hardware_events[i].name == name) return {hardware, i};
+    for (std::size_t i = 0; i < software_events.size(); ++i)
+        if (software_events[i].name == name) return {software, i};
+    // Beyond what raw events of any PMU have.
+    return {raw, std::uint64_t{1} << 62 | std::hash<std::string_view>()(name) >> 32};
 }
 
 void name_event(Attribute& attribute) {

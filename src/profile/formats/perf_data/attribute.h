@@ -38,6 +38,13 @@ Attribute parse_attribute(Bytes bytes, bool foreign, bool big_endian);
 // name: "cycles:ppp" → "cycles", "cpu_core/cycles/u" → "cycles", "cpu/mem-loads,ldlat=30/P" as it is.
 std::string plain_event_name(std::string_view name);
 
+// Type and config of an event with that name; one without numbers gets some that no CPU has, and its name stands beside.
+struct EventNumbers {
+    std::uint32_t type = 0;
+    std::uint64_t config = 0;
+};
+EventNumbers numbers_of_event(std::string_view name);
+
 // Gives `attribute` the name that its numbers have unless it has one, and its unit.
 void name_event(Attribute& attribute);
 

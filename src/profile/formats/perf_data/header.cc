@@ -224,6 +224,8 @@ bool read_feature(Header& header, unsigned feature, Bytes content) {
             break;
         case feature::clock_data:
             return read_clock(machine, fields);
+        case feature::told_names:
+            return decode_told_names(content, header.foreign, header.told);
         default:
             break;
     }

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "profile/formats/import.h"
 #include "profile/formats/perf_data/attribute.h"
+#include "profile/formats/perf_data/told_names.h"
 
 namespace flamewire::profile::perf_data {
 
@@ -40,6 +41,7 @@ struct Header {
     std::uint64_t data_offset = 0, data_size = 0;
     std::vector<Attribute> attributes;
     Machine machine;
+    ToldNames told;                  // of a file that we exported; else empty
     std::vector<unsigned> features;  // that the file has
     bool unfinished = false;         // perf did not come to write its end: there are no features
     bool cut = false;                // the file ends before its records do

@@ -1,9 +1,14 @@
 #include "profile/formats/perf_data/kernel_names.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <charconv>
+#include <limits>
 #include <optional>
 #include <string>
 
+#include "base/fd.h"
 #include "base/file.h"
 #include "elf/elf_file.h"
 #include "symbol/kernel.h"
@@ -23,6 +28,22 @@ std::optional<std::uint64_t> end_of_text(std::string_view kallsyms) {
     if (name == std::string_view::npos) return std::nullopt;
     const std::size_t begin = kallsyms.rfind('\n', name);
     return address_of(kallsyms.substr(begin == std::string_view::npos ? 0 : begin + 1));
+}
+
+// What is behind _etext is no code of the image, and each line costs the kernel time. Without that line: everything.
+Result<std::string> read_to_end_of_text(const std::string& path) {
+    constexpr std::size_t piece = std::size_t{64} << 10, longest_line = 1024;
+    const UniqueFd fd = TRY(open_read(path));
+    std::string text;
+    while (true) {
+        const std::size_t before = text.size();
+        text.resize(before + piece);
+        const ssize_t got = ::read(fd.get(), text.data() + before, piece);
+        if (got < 0) return fail_errno("cannot read " + path, errno);
+        text.resize(before + static_cast<std::size_t>(got));
+        if (got == 0 || text.find(" _etext\n", before - std::min(before, longest_line)) != std::string::npos)
+            return text;
+    }
 }
 
 bool runs_here(std::string_view build_id) {
@@ -46,12 +67,55 @@ Result<symbol::SymbolTable> image_functions(std::string_view kallsyms) {
     return symbol::parse_kallsyms(image);
 }
 
+std::string lines_around(std::string_view kallsyms, const std::set<std::uint64_t>& addresses) {
+    std::string kept;
+    std::optional<std::uint64_t> base;
+    auto wanted = addresses.begin();
+    // The lines of one address, from `group` on; `next`: an address before it is wanted, so it says where that one ends.
+    std::uint64_t address = 0;
+    const char* group = kallsyms.data();
+    bool next = false, names = false;
+    const auto close = [&](const char* end, std::uint64_t until) {
+        bool holds = false;
+        for (; base && wanted != addresses.end() && *base + *wanted < until; ++wanted)
+            holds = holds || *base + *wanted >= address;
+        if (holds || next || names) kept.append(group, end);
+        next = holds;
+        names = false;
+        group = end;
+    };
+    while (!kallsyms.empty()) {
+        const std::string_view line = kallsyms.substr(0, kallsyms.find('\n'));
+        const auto here = address_of(line);
+        // Data between functions is kept with what it stands behind, where nobody looks at it.
+        const std::size_t type = line.find(' ') + 1;
+        if (type < line.size() && std::string_view("tTwW").find(line[type]) == std::string_view::npos) {
+            kallsyms.remove_prefix(std::min(line.size() + 1, kallsyms.size()));
+            continue;
+        }
+        if (!here || *here < address || line.find('[') != std::string_view::npos) return std::string();
+        if (*here > address) {
+            close(line.data(), *here);
+            address = *here;
+        }
+        if (line.ends_with(" _text") || (!base && line.ends_with(" _stext"))) base = address;
+        names = names || line.ends_with(" _text") || line.ends_with(" _stext") || line.ends_with(" _etext");
+        kallsyms.remove_prefix(std::min(line.size() + 1, kallsyms.size()));
+        if (line.ends_with(" _etext")) {
+            close(kallsyms.data(), std::numeric_limits<std::uint64_t>::max());
+            return kept;
+        }
+    }
+    return std::string();
+}
+
 void name_kernel(RecordingBuilder& builder, wire::Id image, std::string_view build_id,
                  const std::set<std::uint64_t>& addresses) {
     if (addresses.empty() || !runs_here(build_id)) return;
-    const Result<std::string> kallsyms = read_file("/proc/kallsyms");
+    const Result<std::string> kallsyms = read_to_end_of_text("/proc/kallsyms");
     if (!kallsyms) return;
-    const Result<symbol::SymbolTable> functions = image_functions(*kallsyms);
+    const std::string lines = lines_around(*kallsyms, addresses);
+    const Result<symbol::SymbolTable> functions = image_functions(lines.empty() ? *kallsyms : lines);
     if (!functions) return;
     std::uint64_t named_to = 0;
     for (const std::uint64_t address : addresses) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <set>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -14,6 +15,10 @@ namespace flamewire::profile::perf_data {
 
 // The functions of the image itself, at addresses relative to _text: what kallsyms has before _etext and of no module.
 Result<symbol::SymbolTable> image_functions(std::string_view kallsyms);
+
+// The lines that name what holds `addresses` (relative to _text) and what follows it: few of very many, and what is kept
+// names them as all would. Empty: kallsyms is not in the order of addresses up to _etext, as every kernel has had it.
+std::string lines_around(std::string_view kallsyms, const std::set<std::uint64_t>& addresses);
 
 // Gives the functions that hold `addresses` (relative to _text) to `builder`, as symbols of the module `image`; none when
 // `build_id` is not that of the kernel that runs here, or when it hides its addresses.

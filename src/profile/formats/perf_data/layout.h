@@ -47,7 +47,7 @@ inline constexpr std::size_t entry_size = 24;
 namespace feature {
 inline constexpr unsigned build_id = 2, hostname = 3, os_release = 4, version = 5, arch = 6, cpus = 7,
                           command_line = 11, event_desc = 12, auxtrace = 18, sample_time = 21, clock_data = 29,
-                          simpleperf_files = 128, count = 256;
+                          simpleperf_files = 128, told_names = 240 /* our own */, count = 256;
 }  // namespace feature
 
 // Entries of a call chain that say whose the following ones are. All are above context_max.

@@ -81,6 +81,7 @@ void Modules::look_for(Module& module) {
 
 std::uint64_t Modules::virtual_address(Module& module, std::uint64_t start, std::uint64_t mapped_offset,
                                        std::uint64_t offset) {
+    if (virtual_addresses_) return offset;
     look_for(module);
     if (!module.segments.empty())
         if (const auto address = elf::vaddr_of_offset(module.segments, offset, page_size)) return *address;

@@ -32,7 +32,9 @@ struct Module {
 
 class Modules final : public unwind::ModuleFiles {
 public:
-    Modules(ImportJob& job, const Machine& machine) : job_(job), machine_(machine) {}
+    // `virtual_addresses`: what maps say are offsets of files are ELF virtual addresses, as in files that we exported.
+    Modules(ImportJob& job, const Machine& machine, bool virtual_addresses = false)
+        : job_(job), machine_(machine), virtual_addresses_(virtual_addresses) {}
 
     Module& of_mapping(const Mapping& mapping);
     [[nodiscard]] Module& at(unwind::ModuleId id) { return modules_[id - 1]; }
@@ -54,6 +56,7 @@ public:
 private:
     ImportJob& job_;
     const Machine& machine_;
+    bool virtual_addresses_;
     std::deque<Module> modules_;  // stay where they are
     std::map<std::tuple<std::string, std::string, std::uint64_t>, unwind::ModuleId, std::less<>> by_identity_;
     mutable std::map<std::string, std::string, std::less<>> build_ids_;  // of machine_, by path

@@ -56,7 +56,7 @@ public:
         : job_(job),
           header_(header),
           ids_(header.attributes),
-          modules_(job, header.machine),
+          modules_(job, header.machine, !header.told.functions.empty()),
           processes_(modules_),
           kernel_(modules_),
           periods_(header),
@@ -215,6 +215,7 @@ Result<bool> Import::take(const Record& record) {
                 take_task(*task, record.type == record::exit, record.time_ns);
             break;
         case record::ksymbol:
+            if (!header_.told.functions.empty()) break;  // names of an export of ours, told better
             if (const auto symbol = parse_kernel_symbol(header_, record)) kernel_.symbol(*symbol);
             break;
         case record::lost:
@@ -238,6 +239,15 @@ Result<bool> Import::finish(const RecordReader& reader) {
     return true;
 }
 
+void name_events(Header& header) {
+    for (Attribute& attribute : header.attributes) name_event(attribute);
+    if (header.told.events.size() != header.attributes.size()) return;
+    for (std::size_t i = 0; i < header.attributes.size(); ++i) {
+        header.attributes[i].name = header.told.events[i].name;
+        header.attributes[i].unit = header.told.events[i].unit;
+    }
+}
+
 }  // namespace
 
 bool recognises(std::string_view beginning) { return is_perf_data(beginning); }
@@ -246,7 +256,7 @@ Result<bool> import_perf_data(ImportJob& job) {
     Header header = TRY(read_header(job.source()));
     RecordReader reader(job.source(), header);
     TRY(reader.find_header_records());
-    for (Attribute& attribute : header.attributes) name_event(attribute);
+    name_events(header);
     Import import(job, header);
     TRY(reader.read([&](const Record& record) { return import.take(record); },
                     [&](std::uint64_t read_bytes) { job.progress(read_bytes); }));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "profile/formats/import_names.h"
 #include "profile/formats/perf_data/layout.h"
 #include "profile/id_index.h"
 #include "unwind/branch_stack.h"
@@ -69,9 +70,11 @@ void Stacks::split_chain(const Sample& sample) {
         if (entry != 0) frames_.push_back({entry, kind, !first});
         first = false;
     }
-    if (frames_.empty()) frames_.push_back({sample.ip, kind_of_mode(sample), false});
+    if (frames_.empty() && (sample.ip != 0 || header_.told.functions.empty()))
+        frames_.push_back({sample.ip, kind_of_mode(sample), false});
     const std::uint32_t asked = header_.attributes[sample.attribute].sample_max_stack;
-    if (stored >= (asked != 0 ? asked : usual_max_stack)) end_ = End::truncated;
+    // What an export of ours cut has a frame that says so.
+    if (header_.told.functions.empty() && stored >= (asked != 0 ? asked : usual_max_stack)) end_ = End::truncated;
 }
 
 void Stacks::drop_user_part() {
@@ -121,20 +124,40 @@ void Stacks::take_branches(const Sample& sample) {
 
 wire::Id Stacks::stack_of(RecordingBuilder& builder, const Sample& sample, const Process& process) {
     const Attribute& attribute = header_.attributes[sample.attribute];
+    const bool copied = attribute.samples(sample::stack_user) && attribute.samples(sample::regs_user);
+    const bool branches = (attribute.branch_sample_type & branch::call_stack) != 0 && !sample.branches.empty();
+    const std::uint64_t place = hash_mix(process.space->generation(), kernel_.generation());
+    if (!copied && !branches) {
+        const std::uint64_t hash = hash_of_chain(sample, place);
+        Known& entry = known(hash);
+        if (entry.stack == 0) {
+            split_chain(sample);
+            entry = {hash, fold(builder, process)};
+        }
+        return entry.stack;
+    }
     split_chain(sample);
-    if (attribute.samples(sample::stack_user) && attribute.samples(sample::regs_user))
+    if (copied)
         unwind_user_part(sample, process);
-    else if ((attribute.branch_sample_type & branch::call_stack) != 0 && !sample.branches.empty())
+    else
         take_branches(sample);
-
-    std::uint64_t hash =
-        hash_mix(process.space->generation() << 2 | static_cast<std::uint64_t>(end_), kernel_.generation());
+    std::uint64_t hash = hash_mix(place, static_cast<std::uint64_t>(end_));
     for (const Frame& frame : frames_)
         hash = hash_mix(hash, frame.address ^ (frame.return_address ? std::uint64_t{1} << 62 : 0) ^
                                   static_cast<std::uint64_t>(frame.kind) << 60);
     Known& entry = known(hash);
     if (entry.stack == 0) entry = {hash, fold(builder, process)};
     return entry.stack;
+}
+
+// All that split_chain() looks at. Two numbers a step: this is what each sample of a large file costs.
+std::uint64_t Stacks::hash_of_chain(const Sample& sample, std::uint64_t place) const {
+    const std::vector<std::uint64_t>& chain = sample.callchain;
+    std::uint64_t hash = hash_mix(place ^ sample.ip, sample.attribute << 16 | sample.misc);
+    std::size_t i = 0;
+    for (; i + 1 < chain.size(); i += 2) hash = hash_mix(hash ^ chain[i], chain[i + 1]);
+    if (i < chain.size()) hash = hash_mix(hash, chain[i]);
+    return hash_mix(hash, chain.size());
 }
 
 // Where the stack of `hash` is, or is to be put.
@@ -157,7 +180,26 @@ Stacks::Known& Stacks::known(std::uint64_t hash) {
     }
 }
 
+// Of a file that we exported: what the address stands for; 0: nothing.
+wire::Id Stacks::told_location(RecordingBuilder& builder, std::uint64_t address) {
+    const auto [function, index] = header_.told.find(address);
+    if (function == nullptr) return 0;
+    const ToldPlace& place = function->places[index];
+    if (place.kind == FrameKind::unknown && place.module_address != 0) {
+        const ImportedModule module = module_of_name(function->module);
+        const wire::Id of = module.path.empty() ? 0 : builder.module(module.kind, module.path);
+        return builder.location(of, place.module_address, place.flags);
+    }
+    return profile::location_of(builder, {.name = function->name,
+                                          .module = function->module,
+                                          .kind = place.kind,
+                                          .file = place.file,
+                                          .line = place.line});
+}
+
 wire::Id Stacks::location_of(RecordingBuilder& builder, const Frame& frame, const Process& process) {
+    if (frame.kind == Kind::kernel && !header_.told.functions.empty())
+        if (const wire::Id told = told_location(builder, frame.address); told != 0) return told;
     if (frame.kind == Kind::kernel) return kernel_.location(builder, frame.address, frame.return_address);
     if (frame.kind == Kind::guest) {
         ++counts_.guest;

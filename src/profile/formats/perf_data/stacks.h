@@ -41,12 +41,14 @@ private:
     enum class End : std::uint8_t { open, truncated, incomplete };
 
     void split_chain(const Sample& sample);
+    [[nodiscard]] std::uint64_t hash_of_chain(const Sample& sample, std::uint64_t place) const;
     [[nodiscard]] Kind kind_of_mode(const Sample& sample) const;
     void unwind_user_part(const Sample& sample, const Process& process);
     void take_branches(const Sample& sample);
     void drop_user_part();
     wire::Id fold(RecordingBuilder& builder, const Process& process);
     wire::Id location_of(RecordingBuilder& builder, const Frame& frame, const Process& process);
+    wire::Id told_location(RecordingBuilder& builder, std::uint64_t address);
 
     const Header& header_;
     Modules& modules_;

@@ -1,0 +1,143 @@
+#include "profile/formats/perf_data/export_records.h"
+
+#include <fmt/format.h>
+
+#include "profile/formats/perf_data/layout.h"
+
+namespace flamewire::profile::perf_data {
+namespace {
+
+// Where our records say that the kernel is, so that perf does not take the names' addresses for the kernel of the
+// machine that it runs on. Nothing of the file stands there.
+constexpr std::uint64_t kernel_start = 0xffff'ffff'8100'0000, kernel_size = 0x100'0000;
+constexpr std::uint32_t kernel_pid = 0xffff'ffff;
+constexpr std::uint32_t readable_code = 5, map_private = 2;  // PROT_READ | PROT_EXEC, MAP_PRIVATE
+// A record has at most 65,535 bytes.
+constexpr std::size_t longest_chain = 8000, longest_name = 32'000;
+
+}  // namespace
+
+void ExportRecords::put(std::uint32_t type, std::uint16_t misc, const Output& body) {
+    const std::size_t filled = (body.size() + 7) & ~std::size_t{7};
+    out_.u32(type).u16(misc).u16(static_cast<std::uint16_t>(header_size + filled)).bytes(body.text());
+    out_.bytes(std::string_view("\0\0\0\0\0\0\0", filled - body.size()));
+}
+
+// As sample_id_all has it, of the sample type of all our events: tid, time, cpu, identifier.
+Output& ExportRecords::trailer(Output& body, std::uint32_t pid, std::uint32_t tid, std::uint64_t time_ns) const {
+    return body.u32(pid).u32(tid).u64(time_ns).u32(0).u32(0).u64(1);
+}
+
+void ExportRecords::begin() {
+    Output kernel;
+    kernel.u32(kernel_pid).u32(0).u64(kernel_start).u64(kernel_size).u64(kernel_start).padded("[kernel.kallsyms]_text");
+    put(record::mmap, misc::kernel, trailer(kernel, 0, 0, 0));
+    std::unordered_map<std::string_view, std::size_t> same_name;
+    for (const ToldFunction& function : addresses_.functions()) ++same_name[function.name];
+    for (const ToldFunction& function : addresses_.functions()) {
+        std::string name = function.name.substr(0, longest_name);
+        // perf adds up what has one name.
+        if (same_name[function.name] > 1 && !function.module.empty()) name += fmt::format(" [{}]", function.module);
+        if (name.empty() || name.front() == '\0') name = "[unknown]";
+        Output body;
+        body.u64(function.address).u32(static_cast<std::uint32_t>(function.places.size()));
+        body.u16(0).u16(0).padded(name);  // of no type that the kernel has
+        put(record::ksymbol, 0, trailer(body, 0, 0, 0));
+    }
+}
+
+void ExportRecords::task(std::uint32_t type, ThreadId thread, std::uint64_t time_ns) {
+    const Thread& who = tables_.threads[thread];
+    const std::uint32_t parent = type == record::fork ? tables_.processes[who.process].wire.parent_pid : who.pid;
+    Output body;
+    body.u32(who.pid).u32(parent).u32(who.tid).u32(parent).u64(time_ns);
+    put(type, 0, trailer(body, who.pid, who.tid, time_ns));
+}
+
+void ExportRecords::fork(ThreadId thread, std::uint64_t time_ns) {
+    task(record::fork, thread, time_ns);
+    named_.erase(tables_.threads[thread].tid);
+}
+void ExportRecords::exit(ThreadId thread, std::uint64_t time_ns) { task(record::exit, thread, time_ns); }
+
+void ExportRecords::lost(EventId event, std::uint64_t count, std::uint64_t time_ns) {
+    Output body;
+    body.u64(event).u64(count);
+    put(record::lost, 0, trailer(body, 0, 0, time_ns));
+}
+
+void ExportRecords::name(ThreadId thread, std::uint64_t time_ns) {
+    const Thread& who = tables_.threads[thread];
+    const auto [known, first] = named_.try_emplace(who.tid, thread);
+    if (!first && known->second == thread) return;
+    known->second = thread;
+    // Another process of the same pid: what was mapped is gone.
+    const auto [process, first_process] = processes_.try_emplace(who.pid, who.process);
+    const bool exec = !first_process && process->second != who.process;
+    process->second = who.process;
+    if (exec) std::erase_if(mapped_, [&](std::uint64_t one) { return one >> 32 == who.process; });
+    Output body;
+    body.u32(who.pid).u32(who.tid).padded(who.comm);
+    put(record::comm, exec ? misc::comm_exec : std::uint16_t{0}, trailer(body, who.pid, who.tid, time_ns));
+}
+
+void ExportRecords::map(ThreadId thread, ModuleId module, std::uint64_t time_ns) {
+    const Thread& who = tables_.threads[thread];
+    if (!mapped_.insert(std::uint64_t{who.process} << 32 | module).second) return;
+    const ExportedArea& area = addresses_.area_of(module);
+    const symbol::ModuleIdentity& identity = tables_.modules[module].identity;
+    constexpr std::size_t longest_id = 20, longest_path = 4096;
+    const std::string id = identity.build_id.substr(0, longest_id);
+    Output body;
+    body.u32(who.pid).u32(who.tid).u64(area.start).u64(area.end - area.start).u64(area.file_offset);
+    if (!id.empty())
+        body.u8(static_cast<std::uint8_t>(id.size()))
+            .u8(0)
+            .u16(0)
+            .bytes(id)
+            .bytes(std::string(longest_id - id.size(), '\0'));
+    else
+        body.u32(0).u32(0).u64(0).u64(0);  // device, inode, generation: not known
+    body.u32(readable_code).u32(map_private).padded(identity.path.substr(0, longest_path));
+    put(record::mmap2, static_cast<std::uint16_t>(misc::user | (id.empty() ? 0 : misc::mmap_build_id)),
+        trailer(body, who.pid, who.tid, time_ns));
+}
+
+void ExportRecords::find_chain(StackId stack) {
+    if (stack == chain_of_ && stack != 0) return;
+    chain_of_ = stack;
+    frames_.clear();
+    chain_.clear();
+    for (; stack != 0; stack = tables_.stacks.parent(stack)) {
+        const auto frames = addresses_.frames_of(tables_.stacks.label(stack));
+        frames_.insert(frames_.end(), frames.begin(), frames.end());
+    }
+    if (frames_.size() > longest_chain / 2) {
+        // Each frame may need a marker before it.
+        frames_.resize(longest_chain / 2);
+        frames_.push_back({addresses_.truncated(), 0});
+    }
+    std::uint64_t context = 0;
+    for (const ExportedFrame& frame : frames_) {
+        const std::uint64_t wanted = frame.module == 0 ? chain::kernel : chain::user;
+        if (wanted != context) chain_.push_back(context = wanted);
+        chain_.push_back(frame.address);
+    }
+}
+
+void ExportRecords::sample(const ExportedSample& sample) {
+    name(sample.thread, sample.time_ns);
+    find_chain(sample.stack);
+    for (const ExportedFrame& frame : frames_)
+        if (frame.module != 0) map(sample.thread, frame.module, sample.time_ns);
+    const Thread& who = tables_.threads[sample.thread];
+    Output body;
+    body.u64(sample.event).u64(frames_.empty() ? 0 : frames_.front().address).u32(who.pid).u32(who.tid);
+    body.u64(sample.time_ns).u32(sample.cpu).u32(0).u64(sample.period).u64(chain_.size());
+    for (const std::uint64_t entry : chain_) body.u64(entry);
+    put(record::sample, !frames_.empty() && frames_.front().module == 0 ? misc::kernel : misc::user, body);
+}
+
+void ExportRecords::round() { put(record::finished_round, 0, {}); }
+
+}  // namespace flamewire::profile::perf_data
