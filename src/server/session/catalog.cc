@@ -16,12 +16,12 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hex.h"
+#include "server/session/side_files.h"
 
 namespace flamewire::server {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view stream_name = "stream.flw";
 constexpr std::string_view sidecar_name = "session.json";
 // Ended sessions that stay in memory for the next question.
 constexpr std::size_t idle_sessions_kept = 4;
@@ -39,21 +39,6 @@ Result<bool> make_directory(const std::string& path) {
 void sync_directory(const std::string& path) {
     const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd) (void)::fsync(fd.get());
-}
-
-// Replaces the file in one step, so that a reader sees the old or the new one.
-Result<bool> replace_file(const std::string& path, std::string_view text) {
-    const std::string temporary = path + ".new";
-    UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!fd) return fail_errno("cannot write " + temporary, errno);
-    auto written = write_all(fd.get(), as_bytes_view(text));
-    fd.reset();
-    if (!written || ::rename(temporary.c_str(), path.c_str()) != 0) {
-        const int error = written ? errno : written.error().errno_value;
-        (void)::unlink(temporary.c_str());
-        return fail_errno("cannot write " + path, error);
-    }
-    return true;
 }
 
 std::uint64_t file_size(const std::string& path) {
@@ -376,6 +361,7 @@ Result<bool> Catalog::remove(const std::string& id) {
         fs::remove(stream, error);
         std::error_code ignored;
         fs::remove(entry->sidecar_path, ignored);
+        for (const std::string_view name : travelling_files) fs::remove(side_file(entry->stream_path, name), ignored);
     }
     if (error) return fail_errno("cannot delete " + entry->stream_path, error.value());
     return true;
@@ -395,9 +381,10 @@ std::vector<std::shared_ptr<Session>> Catalog::live() {
     return result;
 }
 
-void Catalog::save(const Session& session) {
+void Catalog::save(Session& session) {
     const EntryPtr entry = find(session.id());
     if (!entry) return;
+    if (!session.fed()) session.keep_symbols();
     SessionInfo info = session.info();
     if (!session.ended()) info.end_reason.clear();
     info.notices.erase(std::remove_if(info.notices.begin(), info.notices.end(),

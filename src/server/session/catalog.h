@@ -57,8 +57,8 @@ public:
     std::vector<std::shared_ptr<Session>> all_loaded();
     std::vector<std::shared_ptr<Session>> live();
 
-    // Writes the sidecar. Blocking.
-    void save(const Session& session);
+    // Writes the sidecar, and of a session that no agent feeds the symbols that it keeps. Blocking.
+    void save(Session& session);
     // Lets go of ended sessions that nobody asked for lately, but for the `keep` last used.
     void unload_idle(std::size_t keep);
 
