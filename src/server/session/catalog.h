@@ -17,6 +17,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "profile/formats/import.h"
 #include "server/session/session.h"
 
 namespace flamewire::server {
@@ -42,6 +43,9 @@ public:
 
     // Takes a copy of a session file that was written elsewhere; its id. No agent continues it. Blocking.
     Result<std::string> adopt(const std::string& path, std::string_view name);
+
+    // The session of an unpacked archive (archive.h); its id is the one that it had, where that is free. Blocking.
+    Result<std::string> adopt_archive(profile::ImportSource& archive, std::string_view name);
 
     // Which session a request without `session=` means.
     struct Default {
