@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 
 namespace flamewire {
 
@@ -56,6 +57,20 @@ Result<std::size_t> write_all(int fd, Bytes bytes) {
         done += static_cast<std::size_t>(put);
     }
     return done;
+}
+
+Result<bool> replace_file(const std::string& path, std::string_view bytes) {
+    const std::string temporary = path + ".new";
+    UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!fd) return fail_errno("cannot write " + temporary, errno);
+    auto written = write_all(fd.get(), as_bytes_view(bytes));
+    fd.reset();
+    if (!written || ::rename(temporary.c_str(), path.c_str()) != 0) {
+        const int error = written ? errno : written.error().errno_value;
+        (void)::unlink(temporary.c_str());
+        return fail_errno("cannot write " + path, error);
+    }
+    return true;
 }
 
 }  // namespace flamewire

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/bytes.h"
 #include "base/fd.h"
@@ -22,5 +23,8 @@ Result<std::string> read_range(int fd, std::uint64_t offset, std::size_t size);
 
 // Writes all of `bytes` to `fd`, retrying short writes and EINTR.
 Result<std::size_t> write_all(int fd, Bytes bytes);
+
+// Replaces a file in one step, so that a reader sees the old one or the new one.
+Result<bool> replace_file(const std::string& path, std::string_view bytes);
 
 }  // namespace flamewire

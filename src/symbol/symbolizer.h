@@ -78,6 +78,7 @@ struct ModuleReport {
     std::string problem;             // one sentence ("build-id mismatch: …"); empty when all is well
     std::string remedy;              // what to configure; may be empty
     std::vector<std::string> tried;  // places looked at, in order
+    bool kept = false;               // the names are those that the session kept; the files are of where it kept them
 };
 
 // The symbol that covers an address; size 0: none is known.

@@ -26,6 +26,9 @@ def views(server, session, **parameters):
     server.get("/api/callers", session=session, function=next((row["name"] for row in functions["functions"]), "none"), **parameters)
     # And this in test_code.py.
     server.get("/api/disasm", session=session, function=next((row["name"] for row in functions["functions"]), "none"), **parameters)
+    # And these in test_travel.py.
+    assert server.post(f"/api/sessions/{session}/sources")["files"] >= 0
+    assert server.request("GET", f"/api/export/session/{session}", format="flamewire")[1] == "application/zstd"
     # And these in test_browse.py and test_connecting.py.
     server.get("/api/browse")
     server.get("/api/agent/dials")

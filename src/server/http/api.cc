@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "server/http/archive_answers.h"
 #include "server/http/browse_answers.h"
 #include "server/http/import_answers.h"
 #include "server/http/module_answers.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr std::string_view sessions_prefix = "/api/sessions/";
 constexpr std::string_view export_prefix = "/api/export/session/";
+constexpr std::string_view sources_suffix = "/sources";
 
 struct Endpoint {
     std::string_view path;
@@ -54,6 +56,11 @@ constexpr Endpoint endpoints[] = {
     {"/api/config/toolchain", Api::Way::worker, "GET POST"},
 };
 
+// What is done with one session: the path behind its id.
+constexpr Endpoint session_actions[] = {
+    {sources_suffix, Api::Way::session, "POST"},
+};
+
 // Paths with an id at the end.
 constexpr Endpoint families[] = {
     {sessions_prefix, Api::Way::session, "GET DELETE"},
@@ -61,7 +68,17 @@ constexpr Endpoint families[] = {
     {uploads_prefix, Api::Way::worker, "PUT GET DELETE"},
 };
 
+const Endpoint* action_of(std::string_view path) {
+    if (!path.starts_with(sessions_prefix)) return nullptr;
+    const std::size_t slash = path.find('/', sessions_prefix.size());
+    if (slash == std::string_view::npos || slash == sessions_prefix.size()) return nullptr;
+    for (const Endpoint& action : session_actions)
+        if (path.substr(slash) == action.path) return &action;
+    return nullptr;
+}
+
 const Endpoint* endpoint_of(std::string_view path) {
+    if (const Endpoint* action = action_of(path)) return action;
     for (const Endpoint& endpoint : endpoints)
         if (path == endpoint.path) return &endpoint;
     for (const Endpoint& family : families)
@@ -83,7 +100,8 @@ bool allows(std::string_view methods, std::string_view method) {
 
 // The session named by a path or a parameter; empty: the default one.
 std::string_view session_id(const Request& request) {
-    const std::string_view path = request.path;
+    std::string_view path = request.path;
+    if (const Endpoint* action = action_of(path)) path.remove_suffix(action->path.size());
     for (const Endpoint& family : families)
         if (path.starts_with(family.path)) return path.substr(family.path.size());
     return request.parameter("session");
@@ -136,11 +154,14 @@ Answer Api::answer(const Request& request) {
     }
     if (path == "/api/imports") return imports_answer(imports_, uploads_, request);
     if (path.starts_with(uploads_prefix)) return upload_answer(uploads_, request);
-    if (path.starts_with(sessions_prefix)) return session_detail(request, path.substr(sessions_prefix.size()));
+    if (path.starts_with(sessions_prefix) && action_of(path) == nullptr)
+        return session_detail(request, path.substr(sessions_prefix.size()));
     return session_view(request);
 }
 
 bool Api::needs_loading(const Request& request) {
+    // These read and write files for long.
+    if (is_archive(request) || action_of(request.path) != nullptr) return true;
     const std::string_view baseline = baseline_id(request);
     if (!baseline.empty() && !catalog_.loaded(baseline)) return true;
     const std::string_view id = session_id(request);
@@ -214,6 +235,8 @@ Answer Api::session_view(const Request& request) {
     if (path == "/api/source") return source_answer(session, request, sources_);
     if (path == "/api/source-files") return source_files_answer(session, request);
     if (path == "/api/export/flamegraph") return export_flamegraph_answer(session, request);
+    if (path.ends_with(sources_suffix)) return sources_kept_answer(session, sources_);
+    if (is_archive(request)) return archive_answer(**found, request, sources_, facts_.data_dir);
     if (request.parameter("format") == "html") return html_answer(session, request, facts_.page);
     return export_session_answer(session, request);
 }

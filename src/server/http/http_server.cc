@@ -35,6 +35,8 @@ constexpr std::chrono::milliseconds between_events{100};
 // A zoom into a deep stack names every frame on the way to it.
 constexpr std::uint32_t max_target_bytes = std::uint32_t{1} << 20;
 constexpr std::uint32_t max_fields_bytes = std::uint32_t{128} << 10;
+// A large file over a slow line.
+constexpr std::chrono::hours file_time_limit{6};
 // RESTinio closes a connection whose body is too long without a word; between the two limits ours says so.
 constexpr std::size_t hard_body_limit = std::size_t{8} << 20;
 
@@ -89,7 +91,12 @@ void respond(const RequestHandle& handle, Answer answer, bool head) {
     }
     if (!cached) response.append_header(restinio::http_field::cache_control, "no-store");
     if (!head) {
-        if (!answer.fixed_body.empty())
+        if (answer.file)
+            response.set_body(
+                restinio::sendfile(restinio::file_descriptor_holder_t{answer.file->fd.release()},
+                                   restinio::file_meta_t{answer.file->size, std::chrono::system_clock::now()})
+                    .timelimit(file_time_limit));
+        else if (!answer.fixed_body.empty())
             response.set_body(restinio::const_buffer(answer.fixed_body.data(), answer.fixed_body.size()));
         else
             response.set_body(std::move(answer.body));

@@ -21,6 +21,7 @@ using symbol::Quality;
 std::string_view state_of(const profile::Module& module, const symbol::ModuleReport* report) {
     if (module.identity.kind == symbol::ModuleKind::jit) return "recorded";
     if (report == nullptr) return "pending";
+    if (report->kept) return "kept";
     switch (report->quality) {
         case Quality::debug_info:
             return "debug_info";

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/result.h"
 
 namespace flamewire::server {
@@ -28,11 +30,18 @@ struct Request {
     }
 };
 
+// The body of an answer that is too large for memory.
+struct FileBody {
+    UniqueFd fd;  // from its start
+    std::uint64_t size = 0;
+};
+
 struct Answer {
     int status = 200;
     std::string content_type = "application/json";
     std::string body;
-    std::string_view fixed_body;  // instead of body: bytes that outlive the server (embedded files)
+    std::string_view fixed_body;     // instead of body: bytes that outlive the server (embedded files)
+    std::shared_ptr<FileBody> file;  // instead of body
     std::vector<std::pair<std::string, std::string>> headers;
 };
 

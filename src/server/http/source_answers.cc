@@ -10,6 +10,7 @@
 #include "server/http/flamegraph.h"
 #include "server/http/profile_answers.h"
 #include "server/http/view.h"
+#include "server/session/kept_sources.h"
 
 namespace flamewire::server {
 namespace {
@@ -108,6 +109,17 @@ void write_inlined(JsonWriter& json, const profile::Store& store, const std::vec
     });
 }
 
+// The file of this machine, else the one that the session keeps.
+Result<std::string> text_of(const Session& session, const std::string& file, SourceMatch& match) {
+    if (match.found) return read_source(match.path);
+    auto kept = kept_source(session.stream_path(), file);
+    if (!kept) return fail(ErrorCode::not_found, file + " is not found");
+    match.found = true;
+    match.path = std::move(kept->path);
+    match.note = "as it was kept with the session; this machine does not have it";
+    return std::move(kept->text);
+}
+
 Result<std::optional<std::uint64_t>> optional_integer(const Request& request, std::string_view name) {
     const auto text = request.parameter(name);
     if (text.empty()) return std::optional<std::uint64_t>{};
@@ -126,9 +138,9 @@ Answer source_answer(const Session& session, const Request& request, SourceLooku
     if (!count) return error_answer(count.error());
 
     // Files are read before the store is shared, so that a slow disk holds nobody up.
-    const SourceMatch match = sources.find(file);
-    if (!match.found) return not_found_answer(file, match);
-    const auto text = read_source(match.path);
+    SourceMatch match = sources.find(file);
+    const auto text = text_of(session, file, match);
+    if (!text && !match.found) return not_found_answer(file, match);
     if (!text) return error_answer(text.error());
     const std::vector<std::string_view> lines = split_lines(*text);
 

@@ -12,19 +12,23 @@
 #include <ctime>
 #include <filesystem>
 #include <span>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hex.h"
+#include "server/session/archive.h"
+#include "server/session/side_files.h"
 
 namespace flamewire::server {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view stream_name = "stream.flw";
 constexpr std::string_view sidecar_name = "session.json";
 // Ended sessions that stay in memory for the next question.
 constexpr std::size_t idle_sessions_kept = 4;
+// Where an archive is read into before it is a session.
+constexpr std::string_view arriving_prefix = "arriving-";
 constexpr std::size_t max_sidecar_bytes = std::size_t{4} << 20;
 // A listing rebuilds missing sidecars for this long; the rest follows with the next one.
 constexpr std::chrono::milliseconds rebuild_budget{1500};
@@ -39,21 +43,6 @@ Result<bool> make_directory(const std::string& path) {
 void sync_directory(const std::string& path) {
     const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd) (void)::fsync(fd.get());
-}
-
-// Replaces the file in one step, so that a reader sees the old or the new one.
-Result<bool> replace_file(const std::string& path, std::string_view text) {
-    const std::string temporary = path + ".new";
-    UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!fd) return fail_errno("cannot write " + temporary, errno);
-    auto written = write_all(fd.get(), as_bytes_view(text));
-    fd.reset();
-    if (!written || ::rename(temporary.c_str(), path.c_str()) != 0) {
-        const int error = written ? errno : written.error().errno_value;
-        (void)::unlink(temporary.c_str());
-        return fail_errno("cannot write " + path, error);
-    }
-    return true;
 }
 
 std::uint64_t file_size(const std::string& path) {
@@ -73,6 +62,36 @@ std::string local_time_word() {
     localtime_r(&now, &local);
     return fmt::format("{:04}{:02}{:02}_{:02}{:02}{:02}", local.tm_year + 1900, local.tm_mon + 1, local.tm_mday,
                        local.tm_hour, local.tm_min, local.tm_sec);
+}
+
+// A folder for one archive, gone with it unless it became a session.
+class ArrivingFolder {
+public:
+    static Result<ArrivingFolder> create(const std::string& data_dir) {
+        std::string path = fmt::format("{}/{}XXXXXX", data_dir, arriving_prefix);
+        if (::mkdtemp(path.data()) == nullptr) return fail_errno("cannot write into " + data_dir, errno);
+        return ArrivingFolder(std::move(path));
+    }
+    ArrivingFolder(ArrivingFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+    ArrivingFolder& operator=(ArrivingFolder&&) = delete;
+    ~ArrivingFolder() {
+        std::error_code ignored;
+        if (!path_.empty()) fs::remove_all(path_, ignored);
+    }
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+private:
+    explicit ArrivingFolder(std::string path) : path_(std::move(path)) {}
+    std::string path_;
+};
+
+// What a server that was killed had not finished.
+void remove_arriving(const std::string& data_dir) {
+    std::error_code error;
+    for (fs::directory_iterator at(data_dir, error); !error && at != fs::directory_iterator(); at.increment(error)) {
+        std::error_code ignored;
+        if (at->path().filename().string().starts_with(arriving_prefix)) fs::remove_all(at->path(), ignored);
+    }
 }
 
 // Nothing but what the file system says, for a session whose stream was not read yet.
@@ -124,6 +143,7 @@ Result<std::unique_ptr<Catalog>> Catalog::open(const std::string& data_dir, prof
         return fail(
             ErrorCode::busy,
             fmt::format("another flamewire-server uses {}: stop it, or give this one its own --data-dir", data_dir));
+    remove_arriving(data_dir);
     std::unique_ptr<Catalog> catalog(new Catalog(data_dir, limits, std::move(lock)));
     catalog->scan();
     return catalog;
@@ -300,6 +320,30 @@ Result<std::string> Catalog::adopt(const std::string& path, std::string_view nam
     return id;
 }
 
+Result<std::string> Catalog::adopt_archive(profile::ImportSource& archive, std::string_view name) {
+    const ArrivingFolder folder = TRY(ArrivingFolder::create(data_dir_));
+    std::string base = TRY(read_archive(archive, folder.path()));
+    TRY(recording_of_stream(fmt::format("{}/{}", folder.path(), stream_name)));
+    if (base.empty()) base = fmt::format("{}_{}", local_time_word(), directory_word(fs::path(name).stem().string()));
+    (void)::chmod(folder.path().c_str(), 0755);
+    std::string id = base;
+    // Onto a directory that is not empty it fails, so that no session is ever replaced.
+    for (int attempt = 2; exists(id) || ::rename(folder.path().c_str(), (sessions_dir_ + "/" + id).c_str()) != 0;
+         ++attempt) {
+        if (!exists(id) && errno != EEXIST && errno != ENOTEMPTY)
+            return fail_errno(fmt::format("cannot write {}/{}", sessions_dir_, id), errno);
+        if (attempt > 1000) return fail(ErrorCode::busy, fmt::format("there are too many sessions {}", base));
+        id = fmt::format("{}_{}", base, attempt);
+    }
+    sync_directory(sessions_dir_);
+    scan();
+    if (const EntryPtr entry = find(id)) {
+        const std::lock_guard lock(mutex_);
+        entry->cannot_continue = true;
+    }
+    return id;
+}
+
 SessionInfo Catalog::info_of(const EntryPtr& entry, bool& budget_left) {
     {
         const std::lock_guard lock(mutex_);
@@ -386,6 +430,7 @@ Result<bool> Catalog::remove(const std::string& id) {
         fs::remove(stream, error);
         std::error_code ignored;
         fs::remove(entry->sidecar_path, ignored);
+        for (const std::string_view name : travelling_files) fs::remove(side_file(entry->stream_path, name), ignored);
     }
     if (error) return fail_errno("cannot delete " + entry->stream_path, error.value());
     return true;
@@ -405,9 +450,10 @@ std::vector<std::shared_ptr<Session>> Catalog::live() {
     return result;
 }
 
-void Catalog::save(const Session& session) {
+void Catalog::save(Session& session) {
     const EntryPtr entry = find(session.id());
     if (!entry) return;
+    if (!session.fed()) session.keep_symbols();
     SessionInfo info = session.info();
     if (!session.ended()) info.end_reason.clear();
     info.notices.erase(std::remove_if(info.notices.begin(), info.notices.end(),

@@ -17,6 +17,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "profile/formats/import.h"
 #include "server/session/session.h"
 
 namespace flamewire::server {
@@ -46,6 +47,9 @@ public:
     // Takes a copy of a session file that was written elsewhere; its id. No agent continues it. Blocking.
     Result<std::string> adopt(const std::string& path, std::string_view name);
 
+    // The session of an unpacked archive (archive.h); its id is the one that it had, where that is free. Blocking.
+    Result<std::string> adopt_archive(profile::ImportSource& archive, std::string_view name);
+
     // Which session a request without `session=` means.
     struct Default {
         std::string id;                    // empty: there is none
@@ -60,8 +64,8 @@ public:
     std::vector<std::shared_ptr<Session>> all_loaded();
     std::vector<std::shared_ptr<Session>> live();
 
-    // Writes the sidecar. Blocking.
-    void save(const Session& session);
+    // Writes the sidecar, and of a session that no agent feeds the symbols that it keeps. Blocking.
+    void save(Session& session);
     // Lets go of ended sessions that nobody asked for lately, but for the `keep` last used.
     void unload_idle(std::size_t keep);
 

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "profile/formats/import.h"
+#include "server/session/archive.h"
 #include "server/session/unpack.h"
 #include "symbol/locate.h"
 #include "wire/session_file.h"
@@ -119,10 +120,11 @@ Error nothing_that_can_be_imported(const std::string& name) {
     std::string known;
     for (const profile::ImportFormat& format : profile::import_formats()) known += fmt::format(", {}", format.title);
     return {.code = ErrorCode::invalid,
-            .message = fmt::format("{} is of no format that can be imported: sessions of flamewire-agent --output{} "
-                                   "can, all but the first also "
-                                   "compressed by gzip or zstd",
-                                   name, known)};
+            .message =
+                fmt::format("{} is of no format that can be imported: sessions of flamewire-agent --output, .flamewire "
+                            "archives{} can, all but the first also "
+                            "compressed by gzip or zstd",
+                            name, known)};
 }
 
 }  // namespace
@@ -143,8 +145,13 @@ Result<std::shared_ptr<Session>> import_file(const std::string& path, const std:
             return fail(ErrorCode::invalid,
                         name + " is a compressed session: unpack it (gzip -d, zstd -d) and import that");
     }
-    if (beginning.empty()) return fail(ErrorCode::invalid, name + " is empty");
+    if (beginning.empty())
+        return fail(ErrorCode::invalid, name + (truncated ? " is cut off: nothing of it can be read" : " is empty"));
     if (beginning.starts_with(wire::session_magic)) return place.adopt();
+    if (is_tar(beginning)) {
+        if (truncated) return fail(ErrorCode::invalid, name + " is cut off: it ends before the session does");
+        return place.adopt_archive(source);
+    }
     const profile::ImportFormat* format = profile::recognise_import(beginning);
     if (format == nullptr) return std::unexpected(nothing_that_can_be_imported(name));
 

@@ -1,5 +1,5 @@
-// One file that somebody has, made a session: a recording of our own is taken as it is, a file of another tool, maybe
-// compressed, is read by its importer. What it is, its content tells.
+// One file that somebody has, made a session: a recording of our own is taken as it is, an archive of a session with what
+// is beside it, a file of another tool, maybe compressed, is read by its importer. What it is, its content tells.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "profile/formats/import.h"
 #include "server/session/session.h"
 #include "symbol/symbolizer.h"
 
@@ -21,6 +22,8 @@ struct ImportPlace {
     std::function<Result<std::shared_ptr<Session>>(const wire::RecordingId& recording)> create;
     // The file is a session itself.
     std::function<Result<std::shared_ptr<Session>>()> adopt;
+    // The same, of what an archive holds (archive.h).
+    std::function<Result<std::shared_ptr<Session>>(profile::ImportSource& archive)> adopt_archive;
     // The import failed: the session that was created is to go.
     std::function<void(const Session& session)> discard;
     std::function<void(std::uint64_t read_bytes, std::uint64_t total_bytes)> progress;

@@ -61,6 +61,9 @@ Result<std::string> Imports::import_file(std::uint64_t number, const std::string
         .symbols = config,
         .create = [&](const wire::RecordingId& recording) { return catalog_.create(recording, name); },
         .adopt = [&]() -> Result<std::shared_ptr<Session>> { return catalog_.get(TRY(catalog_.adopt(path, name))); },
+        .adopt_archive = [&](profile::ImportSource& archive) -> Result<std::shared_ptr<Session>> {
+            return catalog_.get(TRY(catalog_.adopt_archive(archive, name)));
+        },
         .discard = [&](const Session& session) { (void)catalog_.remove(session.id()); },
         .progress = [&](std::uint64_t read, std::uint64_t total) { progress(number, read, total); },
     };

@@ -21,18 +21,7 @@ namespace {
 // Above this much in the agent's spool (8 MiB by default, half of it under way at most) acknowledgements go out at
 // once.
 constexpr std::uint64_t urgent_spool_bytes = std::uint64_t{1} << 20;
-// Addresses a module and lock: between slices queries and batches get their turn, and the page its first names.
-constexpr std::size_t symbol_slice = 4096;
 constexpr std::chrono::seconds thorough_every{1};
-
-// The very file of the target is here already when one of its size serves: the agent has nothing better.
-bool is_wanted(const symbol::ModuleIdentity& module, const symbol::ModuleReport& report) {
-    if (module.kind != symbol::ModuleKind::file || report.quality >= symbol::Quality::symbols) return false;
-    if (report.file.empty()) return true;
-    std::error_code error;
-    const std::uintmax_t size = std::filesystem::file_size(report.file, error);
-    return error || size != module.size;
-}
 
 std::string recording_hex(const wire::RecordingId& id) { return to_hex(std::as_bytes(std::span(id))); }
 
@@ -234,68 +223,6 @@ Result<std::uint64_t> Session::sync() {
 }
 
 std::uint64_t Session::last_seq() const { return appended_seq_; }
-
-void Session::symbolize(symbol::Symbolizer& symbolizer, const std::function<void()>& progress) {
-    const std::lock_guard symbols_lock(symbols_mutex_);
-    const std::uint64_t generation = symbolizer.generation();
-    if (generation != symbol_generation_) {
-        if (symbol_generation_ != 0) forget_frames();
-        symbol_generation_ = generation;
-    }
-    std::vector<profile::PendingModule> pending;
-    std::vector<symbol::ModuleIdentity> identities;
-    {
-        const std::unique_lock lock(store_mutex_);
-        pending = store_.take_pending();
-        for (const auto& module : pending) identities.push_back(store_.modules()[module.module].identity);
-    }
-    for (std::size_t i = 0; i < pending.size(); ++i) {
-        const profile::PendingModule& module = pending[i];
-        for (std::size_t at = 0; at < module.locations.size(); at += symbol_slice) {
-            const std::size_t end = std::min(module.locations.size(), at + symbol_slice);
-            profile::PendingModule slice;
-            slice.module = module.module;
-            slice.locations.assign(module.locations.begin() + static_cast<std::ptrdiff_t>(at),
-                                   module.locations.begin() + static_cast<std::ptrdiff_t>(end));
-            slice.addresses.assign(module.addresses.begin() + static_cast<std::ptrdiff_t>(at),
-                                   module.addresses.begin() + static_cast<std::ptrdiff_t>(end));
-            const symbol::Resolved resolved = symbolizer.resolve(identities[i], slice.addresses);
-            const std::unique_lock lock(store_mutex_);
-            store_.set_frames(slice, resolved);
-        }
-        auto report = symbolizer.report(identities[i]);
-        const bool wanted = is_wanted(identities[i], report);
-        {
-            const std::lock_guard lock(info_mutex_);
-            if (wanted)
-                wanted_[module.module] = identities[i];
-            else
-                wanted_.erase(module.module);
-            reports_[module.module] = std::move(report);
-        }
-    }
-    unresolved_kernel_ = read([](const profile::Store& store) { return store.unresolved_kernel_locations(); });
-    if (pending.empty()) return;
-    publish(true);
-    progress();
-}
-
-void Session::forget_frames() {
-    {
-        const std::unique_lock lock(store_mutex_);
-        store_.forget_frames({});
-    }
-    const std::lock_guard lock(info_mutex_);
-    reports_.clear();
-    wanted_.clear();
-}
-
-std::vector<Session::WantedModule> Session::wanted_modules() const {
-    const std::lock_guard lock(info_mutex_);
-    std::vector<WantedModule> modules;
-    for (const auto& [id, identity] : wanted_) modules.push_back({id, identity});
-    return modules;
-}
 
 void Session::set_fetch(profile::ModuleId module, ModuleFetch fetch) {
     const std::lock_guard lock(info_mutex_);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "profile/kept_symbols.h"
 #include "profile/store.h"
 #include "server/session/health_history.h"
 #include "server/session/sequence.h"
@@ -76,6 +77,9 @@ public:
     void symbolize(symbol::Symbolizer& symbolizer, const std::function<void()>& progress);
     // All frames are to be resolved anew by the next symbolize().
     void forget_frames();
+    // Writes what was found beside the stream when it is not there yet, for machines that find less. Nothing while
+    // symbolize() runs: call it again after that. Blocking.
+    void keep_symbols();
     [[nodiscard]] std::size_t unresolved_kernel() const { return unresolved_kernel_; }
     // Of module ids; absent while nothing is known.
     [[nodiscard]] std::map<profile::ModuleId, symbol::ModuleReport> module_reports() const;
@@ -112,6 +116,8 @@ public:
     void set_paused(bool paused);
     [[nodiscard]] bool attached() const { return attached_; }
     [[nodiscard]] bool ended() const { return ended_; }
+    // More is coming from an agent.
+    [[nodiscard]] bool fed() const { return attached_ && !ended_; }
     // A notice of the server, replacing an older one with the same code; empty text removes it.
     void set_notice(const std::string& code, const std::string& text, const std::string& remedy);
 
@@ -126,6 +132,9 @@ private:
     Session(std::string id, std::string stream_path, profile::StoreLimits limits);
     Result<Taken> take_locked(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns, bool from_file);
     Result<bool> append(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
+    void read_kept_symbols();
+    void symbolize_module(symbol::Symbolizer& symbolizer, const profile::PendingModule& module,
+                          const symbol::ModuleIdentity& identity);
     void learn_clock(const wire::Batch& batch, std::int64_t arrival_ns);
     void learn_from_kept(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
     void fill_from_store(SessionInfo& info, bool thorough);
@@ -152,6 +161,9 @@ private:
 
     std::mutex symbols_mutex_;  // one resolver at a time
     std::uint64_t symbol_generation_ = 0;
+    std::optional<std::vector<profile::KeptModule>> kept_;  // as on disk; not read before the first symbolize()
+    bool symbols_changed_ = false;                          // since they were kept
+    bool kept_unreadable_ = false;                          // then it is left as it is
     std::atomic<std::size_t> unresolved_kernel_{0};
 
     mutable std::mutex info_mutex_;

@@ -13,6 +13,8 @@ void Symbolization::schedule(const std::shared_ptr<Session>& session) {
 
 void Symbolization::finish(const std::shared_ptr<Session>& session) {
     session->symbolize(symbolizer_, [&] { changed_(session); });
+    // Whoever waits for the names does not wait for the file.
+    if (!session->fed()) post([session] { session->keep_symbols(); });
 }
 
 void Symbolization::stop() {

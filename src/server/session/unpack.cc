@@ -1,15 +1,15 @@
 #include "server/session/unpack.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <memory>
 #include <vector>
+
+#include "server/session/scratch_file.h"
 
 namespace flamewire::server {
 namespace {
@@ -19,17 +19,6 @@ constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 constexpr int gzip_window_bits = 15 + 16;
 // No profile shrinks more than that; a file that says so is made to fill disks.
 constexpr std::uint64_t most_growth = 1000, always_allowed = std::uint64_t{64} << 20;
-
-Result<UniqueFd> nameless_file(const std::string& folder) {
-    UniqueFd fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-    if (fd) return fd;
-    // Not every file system has files without a name.
-    std::string path = folder + "/unpacked-XXXXXX";
-    fd.reset(::mkostemp(path.data(), O_CLOEXEC));
-    if (!fd) return fail_errno("cannot unpack into " + folder, errno);
-    (void)::unlink(path.c_str());
-    return fd;
-}
 
 class Output {
 public:

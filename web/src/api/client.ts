@@ -216,6 +216,9 @@ export const download = {
   svg: (v: ViewParams) => `/api/export/flamegraph${query(view(v))}`,
   session: (id: string, format: SessionFormat, v: ViewParams = {}) =>
     `/api/export/session/${encodeURIComponent(id)}${query({ ...view({ ...v, session: undefined }), format })}`,
+  // The whole session, whatever is filtered.
+  archive: (id: string, sources = false) =>
+    `/api/export/session/${encodeURIComponent(id)}${query({ format: 'flamewire', sources: sources ? '1' : undefined })}`,
   // `page`: the state of the page as its address has it.
   page: (id: string, v: ViewParams = {}, page = '') =>
     `/api/export/session/${encodeURIComponent(id)}${query({ ...view({ ...v, session: undefined }), format: 'html', page })}`,

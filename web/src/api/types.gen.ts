@@ -1258,6 +1258,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Keeps the source files that the profile's lines name with the session, for machines that do not have them (at most 5,000 files and 64 MiB) */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SourcesKept"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/export/flamegraph": {
         parameters: {
             query?: never;
@@ -1317,11 +1358,13 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** The session as a download: collapsed stacks, the table of functions as CSV or a flame graph as SVG (of one event), JSON, a profile for pprof, speedscope or the Firefox Profiler, a perf.data file, or the page as one HTML file with the answers of the view in it */
+        /** The session as a download: collapsed stacks, the table of functions as CSV or a flame graph as SVG (of one event), JSON, a profile for pprof, speedscope or the Firefox Profiler, a perf.data file, the page as one HTML file with the answers of the view in it, or the whole session as an archive (a tar in zstd) that any server imports */
         get: {
             parameters: {
                 query?: {
-                    format?: "collapsed" | "json" | "csv" | "svg" | "pprof" | "speedscope" | "firefox" | "perfdata" | "html";
+                    format?: "collapsed" | "json" | "csv" | "svg" | "pprof" | "speedscope" | "firefox" | "perfdata" | "html" | "flamewire";
+                    /** @description of flamewire: keep the source files with the session first */
+                    sources?: "0" | "1";
                     /** @description of html: the state of the page that the file begins with, as its address has it behind the # */
                     page?: string;
                     /** @description the number behind a collapsed stack */
@@ -1357,6 +1400,7 @@ export interface paths {
                         "application/octet-stream": string;
                         "image/svg+xml": string;
                         "text/html": string;
+                        "application/zstd": string;
                     };
                 };
                 default: components["responses"]["Error"];
@@ -2040,11 +2084,21 @@ export interface components {
             tried: string[];
             fetch: components["schemas"]["ModuleFetch"];
         };
+        SourcesKept: {
+            /** @description that the session keeps now */
+            files: number;
+            /** @description of their text */
+            bytes: number;
+            /** @description names that no file here has, heaviest first */
+            not_found: string[];
+            /** @description files that are left out, as the session keeps no more */
+            no_room: string[];
+        };
         /**
-         * @description stripped: exported names only, or none; mismatch: there is a file, but of another build; recorded: JIT code, which brings its names in the recording; pending: not looked at yet
+         * @description kept: this machine has nothing as good, so the names are those that the session keeps, and file, found and debug_file tell where it had them from; stripped: exported names only, or none; mismatch: there is a file, but of another build; recorded: JIT code, which brings its names in the recording; pending: not looked at yet
          * @enum {string}
          */
-        ModuleState: "debug_info" | "symbols" | "linker_map" | "stripped" | "mismatch" | "not_found" | "recorded" | "pending";
+        ModuleState: "debug_info" | "symbols" | "linker_map" | "kept" | "stripped" | "mismatch" | "not_found" | "recorded" | "pending";
         /**
          * @description uploaded: sent by a person for this module; given: --binary; agent: sent by it; debug_tree: by build-id in a debug directory; debug_link and debug_name: by name there; this_machine: the running kernel's names or vDSO. Empty: no file
          * @enum {string}

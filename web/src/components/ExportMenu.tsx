@@ -87,6 +87,18 @@ export function ExportMenu({ table }: Props) {
                     <span class="faint">one HTML file that needs no server</span>
                   </a>
                 </li>
+                <li>
+                  <a href={download.archive(currentId.value)} download onClick={close}>
+                    <span>Session</span>
+                    <span class="faint">one .flamewire file, with its names, for another server</span>
+                  </a>
+                </li>
+                <li>
+                  <a href={download.archive(currentId.value, true)} download onClick={close}>
+                    <span>Session and sources</span>
+                    <span class="faint">the same, with the source files that it names</span>
+                  </a>
+                </li>
                 <li class="menu-last">
                   <button type="button" id="share-link" onClick={doing(() => void copy(shareLink(), 'Link copied'))}>
                     <span>Copy a link</span>

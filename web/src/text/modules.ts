@@ -5,6 +5,7 @@ export const stateText: Record<ModuleState, string> = {
   debug_info: 'debug info',
   symbols: 'symbols only',
   linker_map: 'linker map',
+  kept: 'kept in the session',
   stripped: 'stripped',
   mismatch: 'mismatch',
   not_found: 'not found',
@@ -16,6 +17,7 @@ export const stateMeaning: Record<ModuleState, string> = {
   debug_info: 'Functions, files, lines and inlined functions have names.',
   symbols: 'Functions have names; there are no lines and no inlined functions.',
   linker_map: 'Functions have names, from a linker map; there are no lines and no inlined functions.',
+  kept: 'This machine has nothing as good: the names are those that the session keeps, as they were found where it was recorded or opened before.',
   stripped: 'The file has names of exported functions at most.',
   mismatch: 'There is a file, but it is of another build than the one that runs on the target.',
   not_found: 'No file of it is on the server.',
@@ -29,6 +31,7 @@ export const stateTone: Record<ModuleState, Tone> = {
   recorded: 'good',
   symbols: 'fair',
   linker_map: 'fair',
+  kept: 'good',
   stripped: 'bad',
   mismatch: 'bad',
   not_found: 'bad',
@@ -56,7 +59,7 @@ export const takesFile = (module: Module): boolean => module.kind === 'file' || 
 
 // Of the samples in view: how much of their own weight each state has, worst first.
 export function byState(rows: readonly ModuleRow[]): { state: ModuleState; count: number; share: number }[] {
-  const order: readonly ModuleState[] = ['mismatch', 'not_found', 'stripped', 'linker_map', 'symbols', 'pending', 'recorded', 'debug_info'];
+  const order: readonly ModuleState[] = ['mismatch', 'not_found', 'stripped', 'linker_map', 'symbols', 'pending', 'recorded', 'kept', 'debug_info'];
   return order.flatMap((state) => {
     const of = rows.filter((row) => row.module.state === state);
     return of.length === 0 ? [] : [{ state, count: of.length, share: of.reduce((sum, row) => sum + row.self_percent, 0) / 100 }];

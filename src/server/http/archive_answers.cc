@@ -1,0 +1,42 @@
+#include "server/http/archive_answers.h"
+
+#include <fmt/format.h>
+
+#include "server/session/archive.h"
+#include "server/session/json_writer.h"
+#include "server/source/keep_sources.h"
+
+namespace flamewire::server {
+
+bool is_archive(const Request& request) {
+    return request.path.starts_with("/api/export/session/") && request.parameter("format") == "flamewire";
+}
+
+Answer archive_answer(Session& session, const Request& request, SourceLookup& sources, const std::string& scratch_dir) {
+    const std::string_view with_sources = request.parameter("sources");
+    if (with_sources != "" && with_sources != "0" && with_sources != "1")
+        return error_answer(400, "validation", "sources is 0 or 1");
+    if (with_sources == "1")
+        if (const auto kept = keep_sources(session, sources); !kept) return error_answer(kept.error());
+    session.keep_symbols();
+    auto archive = write_archive(session.id(), session.stream_path(), scratch_dir);
+    if (!archive) return error_answer(archive.error());
+    Answer answer = download("application/zstd", {}, fmt::format("{}.flamewire", session.id()));
+    answer.file = std::make_shared<FileBody>(std::move(archive->fd), archive->size);
+    return answer;
+}
+
+Answer sources_kept_answer(const Session& session, SourceLookup& sources) {
+    const auto kept = keep_sources(session, sources);
+    if (!kept) return error_answer(kept.error());
+    JsonWriter json;
+    json.object();
+    json.member("files", kept->files);
+    json.member("bytes", kept->bytes);
+    json.texts("not_found", kept->not_found);
+    json.texts("no_room", kept->no_room);
+    json.end_object();
+    return json_answer(json.take());
+}
+
+}  // namespace flamewire::server

@@ -1,0 +1,155 @@
+// The names of a session: found by the symbolizer, kept beside the stream, taken from there where the symbolizer finds
+// less.
+#include <fmt/format.h>
+#include <system_error>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "server/session/session.h"
+#include "server/session/side_files.h"
+
+namespace flamewire::server {
+namespace {
+
+// Addresses a module and lock: between slices queries and batches get their turn, and the page its first names.
+constexpr std::size_t symbol_slice = 4096;
+
+// The very file of the target is here already when one of its size serves: the agent has nothing better.
+bool is_wanted(const symbol::ModuleIdentity& module, const symbol::ModuleReport& report) {
+    if (module.kind != symbol::ModuleKind::file || report.quality >= symbol::Quality::symbols) return false;
+    if (report.file.empty()) return true;
+    std::error_code error;
+    const std::uintmax_t size = std::filesystem::file_size(report.file, error);
+    return error || size != module.size;
+}
+
+// One slice of a module's pending addresses.
+profile::PendingModule slice_of(const profile::PendingModule& module, std::size_t begin, std::size_t end) {
+    const auto from = static_cast<std::ptrdiff_t>(begin), to = static_cast<std::ptrdiff_t>(end);
+    return {module.module,
+            {module.locations.begin() + from, module.locations.begin() + to},
+            {module.addresses.begin() + from, module.addresses.begin() + to}};
+}
+
+}  // namespace
+
+void Session::symbolize(symbol::Symbolizer& symbolizer, const std::function<void()>& progress) {
+    const std::lock_guard symbols_lock(symbols_mutex_);
+    const std::uint64_t generation = symbolizer.generation();
+    if (generation != symbol_generation_) {
+        if (symbol_generation_ != 0) forget_frames();
+        symbol_generation_ = generation;
+    }
+    std::vector<profile::PendingModule> pending;
+    std::vector<symbol::ModuleIdentity> identities;
+    {
+        const std::unique_lock lock(store_mutex_);
+        pending = store_.take_pending();
+        for (const auto& module : pending) identities.push_back(store_.modules()[module.module].identity);
+    }
+    if (!pending.empty()) read_kept_symbols();
+    for (std::size_t i = 0; i < pending.size(); ++i) symbolize_module(symbolizer, pending[i], identities[i]);
+    unresolved_kernel_ = read([](const profile::Store& store) { return store.unresolved_kernel_locations(); });
+    if (pending.empty()) return;
+    symbols_changed_ = true;
+    publish(true);
+    progress();
+}
+
+// What this machine finds wins over what was kept when it is as good: its files may be newer than the guess that was
+// made elsewhere, and they have source and code besides.
+void Session::symbolize_module(symbol::Symbolizer& symbolizer, const profile::PendingModule& module,
+                               const symbol::ModuleIdentity& identity) {
+    symbol::ModuleReport report = symbolizer.report(identity);
+    const profile::KeptModule* kept = profile::find_kept(*kept_, identity);
+    const bool kept_is_better = kept != nullptr && kept->report.quality > report.quality;
+    for (std::size_t at = 0; at < module.locations.size(); at += symbol_slice) {
+        const profile::PendingModule slice = slice_of(module, at, std::min(module.locations.size(), at + symbol_slice));
+        symbol::Resolved resolved = symbolizer.resolve(identity, slice.addresses);
+        if (kept != nullptr) {
+            const symbol::Resolved known = kept->resolve(slice.addresses);
+            resolved = kept_is_better ? profile::first_known(known, resolved) : profile::first_known(resolved, known);
+        }
+        const std::unique_lock lock(store_mutex_);
+        store_.set_frames(slice, resolved);
+    }
+    if (kept_is_better) {
+        std::vector<std::string> tried = std::move(report.tried);
+        report = kept->report;
+        report.tried = std::move(tried);
+        report.kept = true;
+    }
+    const bool wanted = is_wanted(identity, report);
+    const std::lock_guard lock(info_mutex_);
+    if (wanted)
+        wanted_[module.module] = identity;
+    else
+        wanted_.erase(module.module);
+    reports_[module.module] = std::move(report);
+}
+
+void Session::read_kept_symbols() {
+    if (kept_) return;
+    kept_.emplace();
+    const std::string path = side_file(stream_path_, symbols_name);
+    const auto bytes = read_file(path, profile::max_kept_symbol_bytes);
+    if (!bytes && bytes.error().code == ErrorCode::not_found) return;
+    auto modules = bytes ? profile::decode_kept(as_bytes_view(*bytes)) : std::unexpected(bytes.error());
+    if (modules) {
+        kept_ = std::move(*modules);
+        return;
+    }
+    kept_unreadable_ = true;
+    set_notice("kept-symbols",
+               fmt::format("The symbols that the session keeps are not used: {}.", modules.error().message),
+               "delete " + path + " when it is of no use: it is written anew from what is found here");
+}
+
+void Session::keep_symbols() {
+    const std::unique_lock symbols_lock(symbols_mutex_, std::try_to_lock);
+    if (!symbols_lock || !symbols_changed_ || kept_unreadable_) return;
+    symbols_changed_ = false;
+    std::vector<profile::KeptModule> modules;
+    const auto reports = module_reports();
+    for (profile::NamedModule& named :
+         read([](const profile::Store& store) { return profile::named_modules(store); })) {
+        const auto report = reports.find(named.module);
+        if (report == reports.end()) continue;
+        named.kept.report = report->second;
+        named.kept.report.kept = false;
+        modules.push_back(std::move(named.kept));
+    }
+    if (modules.empty()) return;
+    const profile::EncodedSymbols encoded = profile::encode_kept(modules);
+    kept_ = std::move(modules);
+    const std::string path = side_file(stream_path_, symbols_name);
+    if (const auto before = read_file(path, profile::max_kept_symbol_bytes); before && *before == encoded.bytes) return;
+    Result<bool> written = replace_file(path, encoded.bytes);
+    std::string problem;
+    if (!written)
+        problem = fmt::format("The symbols of this session are not kept with it: {}.", written.error().message);
+    else if (encoded.left_out > 0)
+        problem = fmt::format("The symbols of {} modules are not kept with this session: they have more than {} MiB.",
+                              encoded.left_out, profile::max_kept_symbol_bytes >> 20);
+    set_notice("kept-symbols", problem, written ? "" : "free some space under the data directory");
+}
+
+void Session::forget_frames() {
+    {
+        const std::unique_lock lock(store_mutex_);
+        store_.forget_frames({});
+    }
+    const std::lock_guard lock(info_mutex_);
+    reports_.clear();
+    wanted_.clear();
+}
+
+std::vector<Session::WantedModule> Session::wanted_modules() const {
+    const std::lock_guard lock(info_mutex_);
+    std::vector<WantedModule> modules;
+    for (const auto& [id, identity] : wanted_) modules.push_back({id, identity});
+    return modules;
+}
+
+}  // namespace flamewire::server

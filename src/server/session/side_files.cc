@@ -1,0 +1,13 @@
+#include "server/session/side_files.h"
+
+#include <filesystem>
+
+namespace flamewire::server {
+
+std::string side_file(const std::string& stream_path, std::string_view name) {
+    const std::filesystem::path stream(stream_path);
+    if (stream.filename() == stream_name) return (stream.parent_path() / name).string();
+    return stream_path + "." + std::string(name);
+}
+
+}  // namespace flamewire::server

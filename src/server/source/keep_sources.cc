@@ -1,0 +1,65 @@
+#include "server/source/keep_sources.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/file.h"
+#include "profile/code_heat.h"
+#include "profile/query.h"
+#include "server/session/kept_sources.h"
+#include "server/session/side_files.h"
+
+namespace flamewire::server {
+namespace {
+
+// The files that the profile's lines name, heaviest first.
+std::vector<std::string> file_names(const Session& session) {
+    return session.read([](const profile::Store& store) {
+        std::vector<std::string> names;
+        for (const profile::FileRow& row : profile::source_files(store, {}))
+            if (row.file != 0) names.emplace_back(store.string(row.file));
+        return names;
+    });
+}
+
+std::optional<KeptSource> found_source(SourceLookup& sources, const std::string& name) {
+    SourceMatch match = sources.find(name);
+    if (!match.found) return std::nullopt;
+    auto text = read_source(match.path);
+    if (!text) return std::nullopt;
+    return KeptSource{name, std::move(match.path), *std::move(text)};
+}
+
+}  // namespace
+
+Result<SourcesKept> keep_sources(const Session& session, SourceLookup& sources) {
+    auto before = read_kept_sources(session.stream_path()).value_or(std::vector<KeptSource>{});
+    SourcesKept kept;
+    std::vector<KeptSource> files;
+    constexpr std::size_t overhead = 32;  // of a message, at most
+    std::size_t message_bytes = 0;
+    for (const std::string& name : file_names(session)) {
+        std::optional<KeptSource> source = found_source(sources, name);
+        if (!source) {
+            const auto at = std::ranges::find(before, name, &KeptSource::name);
+            if (at != before.end()) source = std::move(*at);
+        }
+        if (!source) {
+            kept.not_found.push_back(name);
+            continue;
+        }
+        const std::size_t size = source->name.size() + source->path.size() + source->text.size() + overhead;
+        if (files.size() == max_kept_source_files || message_bytes + size > max_kept_source_bytes) {
+            kept.no_room.push_back(name);
+            continue;
+        }
+        message_bytes += size;
+        kept.bytes += source->text.size();
+        files.push_back(*std::move(source));
+    }
+    kept.files = files.size();
+    if (!files.empty()) TRY(replace_file(side_file(session.stream_path(), sources_name), encode_sources(files)));
+    return kept;
+}
+
+}  // namespace flamewire::server

@@ -1,0 +1,24 @@
+// Any bytes as the message of kept symbols (what zstd gives is any bytes): refused, or modules whose frames are all there,
+// and then the same when written anew.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "profile/kept_symbols.h"
+#include "wire/frame.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace flamewire;
+    const std::string packed = wire::compress({reinterpret_cast<const char*>(data), size});
+    const auto modules = profile::decode_kept(as_bytes_view(packed));
+    if (!modules) return 0;
+    for (const profile::KeptModule& module : *modules) {
+        if (module.frames.first.size() != module.addresses.size() + 1) std::abort();
+        if (module.resolve(module.addresses).frames.size() != module.frames.frames.size()) std::abort();
+    }
+    const std::string written = profile::encode_kept(*modules).bytes;
+    const auto again = profile::decode_kept(as_bytes_view(written));
+    if (!again || profile::encode_kept(*again).bytes != written) std::abort();
+    return 0;
+}

@@ -1,0 +1,244 @@
+"""Sessions that travel: what a session keeps beside its stream opens on another machine as it was."""
+import io
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+from flamewire import BIN, ROOT, wait_until
+
+SOURCE = """#include <fcntl.h>
+#include <unistd.h>
+static volatile unsigned long sink;
+__attribute__((always_inline)) static inline unsigned long inner(unsigned long x) {
+    for (int i = 0; i < 20000; ++i) x = (x ^ (x >> 17)) * 0x9E3779B97F4A7C15UL;  // HOT
+    return x;
+}
+namespace work {
+__attribute__((noinline)) void outer(unsigned long x) { sink = sink + inner(x); }
+__attribute__((noinline)) void reader(int file) {
+    static char block[1 << 16];
+    for (int i = 0; i < 40; ++i) if (read(file, block, sizeof block) < 0) return;
+}
+}
+int main() {
+    const int file = open("/dev/zero", O_RDONLY);
+    for (;;) { work::outer(sink); work::reader(file); }
+}
+"""
+
+# Another machine: none of this one's programs, nor its kernel's names.
+ELSEWHERE = ("unshare", "-m", "sh", "-c", 'mount --bind /dev/null /proc/kallsyms && exec "$0" "$@"')
+
+
+@pytest.fixture
+def recorded(start, tmp_path):
+    """(server, id) of a session that has ended, of a program that is gone, with its source."""
+    place = tmp_path / "target"
+    place.mkdir()
+    source, program = place / "program.cc", place / "program"
+    source.write_text(SOURCE)
+    subprocess.run(["g++", "-O2", "-g", "-fno-omit-frame-pointer", "-o", program, source], check=True)
+    server = start.server("--source-dir", place)
+    running = start.process("program", [program])
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", running.pid, "--frequency", 997)
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 2000, 30, "samples")
+    assert agent.stop() == 0
+    wait_until(lambda: server.only_session()["state"] == "ended", 20, "the end")
+    return server, server.only_session()["id"]
+
+
+def shown(server, session):
+    """All that names and lines say: every frame of the tree by line, and the table of functions (whose line is the first that came)."""
+    tree = server.get("/api/flamegraph", session=session, merge="line", min_share=0)
+    functions = sorted(({**row, "line": 0} for row in server.get("/api/functions", session=session)["functions"]), key=lambda row: (row["name"], row["module"], row["kind"]))
+    return {key: tree[key] for key in ("names", "modules", "files", "nodes", "total")}, functions
+
+
+def modules(server, session):
+    return {row["module"]["name"]: row["module"] for row in server.get("/api/modules", session=session)["modules"]}
+
+
+def directory(server, session):
+    return server.data_dir / "sessions" / session
+
+
+def elsewhere(start, tmp_path, *arguments, name="elsewhere"):
+    (tmp_path / "empty").mkdir(exist_ok=True)
+    return start.server("--source-dir", tmp_path / "empty", *arguments, name=name, data_dir=tmp_path / name, program=(*ELSEWHERE, BIN / "flamewire-server"))
+
+
+def test_names_are_kept_with_the_session(start, recorded, tmp_path):
+    server, session = recorded
+    before, before_modules = shown(server, session), modules(server, session)
+    names = set(before[0]["names"])
+    assert {"work::outer(unsigned long)", "inner", "work::reader(int)", "main"} <= names, sorted(names)
+    kernel = {row["name"] for row in before[1] if row["kind"] == "kernel"}
+    assert len(kernel) > 5 and "vfs_read" in kernel, kernel
+    assert before_modules["program"]["state"] == "debug_info"
+    server.stop()
+    kept = directory(server, session) / "symbols.pb.zst"
+    assert kept.stat().st_size < 100_000
+
+    # protoc reads it by the schema; no field is unknown to it.
+    message = subprocess.run(["zstd", "-dc", kept], check=True, capture_output=True).stdout
+    text = subprocess.run(["protoc", "--decode=flamewire.v1.KeptSymbols", "-I", ROOT / "docs", ROOT / "docs" / "kept.proto"], input=message, check=True, capture_output=True).stdout.decode()
+    assert "work::outer(unsigned long)" in text and "quality: DEBUG_INFO" in text
+    assert not [line for line in text.splitlines() if line.strip()[:1].isdigit()]
+
+    shutil.move(tmp_path / "target", tmp_path / "hidden")
+    other = elsewhere(start, tmp_path)
+    shutil.copytree(directory(server, session), directory(other, session))
+    after, after_modules = shown(other, session), modules(other, session)
+    assert after == before
+    module = after_modules["program"]
+    assert (module["state"], module["quality"], module["file"]) == ("kept", "debug_info", str(tmp_path / "target" / "program")), module
+    assert module["tried"] and after_modules["[kernel]"]["state"] == "kept"
+    assert after_modules["[kernel]"]["file"] == "/proc/kallsyms"
+    other.stop()
+
+    # Without that file there is nothing to go by; and a damaged one is said, and harms nothing.
+    kept = directory(other, session) / "symbols.pb.zst"
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[:len(whole) // 2])
+    damaged = elsewhere(start, tmp_path, name="damaged")
+    shutil.copytree(directory(other, session), directory(damaged, session))
+    assert not {"work::outer(unsigned long)", "main"} & set(shown(damaged, session)[0]["names"])
+    assert modules(damaged, session)["program"]["state"] == "not_found"
+    assert any(notice["code"] == "kept-symbols" for notice in damaged.session(session)["notices"])
+
+
+def import_file(server, path, name="session.flamewire", state="done"):
+    content = path.read_bytes()
+    identifier = f"travel-{abs(hash((str(path), content))):x}"
+    for offset in range(0, len(content), 4 << 20):
+        assert server.request("PUT", f"/api/uploads/{identifier}", body=content[offset:offset + (4 << 20)], offset=offset, size=len(content))[0] == 200
+    begun = server.post("/api/imports", {"upload": identifier, "name": name})["id"]
+    ended = wait_until(lambda: next((it for it in server.get("/api/imports")["imports"] if it["id"] == begun and it["state"] != "running"), None), 30, "the import")
+    assert ended["state"] == state, ended
+    return ended["session"] if state == "done" else ended["problem"]
+
+
+def archive_of(server, session, path, **parameters):
+    status, kind, body = server.request("GET", f"/api/export/session/{session}", format="flamewire", **parameters)
+    assert (status, kind) == (200, "application/zstd")
+    path.write_bytes(body)
+    return path
+
+
+def test_an_archive_opens_as_it_was(start, recorded, tmp_path):
+    server, session = recorded
+    before = shown(server, session)
+    file = next(row["file"] for row in server.get("/api/source-files", session=session)["files"] if row["file"].endswith("program.cc"))
+    lines = server.get("/api/source", session=session, file=file)["lines"]
+    small = archive_of(server, session, tmp_path / "small.flamewire")
+    archive = archive_of(server, session, tmp_path / "whole.flamewire", sources=1)
+    listed = subprocess.run(["tar", "--zstd", "-tf", archive], check=True, capture_output=True, text=True).stdout.split()
+    assert listed == [f"{session}/stream.flw", f"{session}/symbols.pb.zst", f"{session}/sources.pb.zst"]
+    assert subprocess.run(["tar", "--zstd", "-xOf", archive, listed[0]], check=True, capture_output=True).stdout == (directory(server, session) / "stream.flw").read_bytes()
+    message = subprocess.run(["zstd", "-dc", directory(server, session) / "sources.pb.zst"], check=True, capture_output=True).stdout
+    text = subprocess.run(["protoc", "--decode=flamewire.v1.KeptSources", "-I", ROOT / "docs", ROOT / "docs" / "kept.proto"], input=message, check=True, capture_output=True).stdout.decode()
+    assert f'name: "{file}"' in text and "// HOT" in text
+    # It can come back to where it is from, as another session.
+    again = import_file(server, archive)
+    assert again == session + "_2" and shown(server, again) == before
+    server.stop()
+
+    shutil.move(tmp_path / "target", tmp_path / "hidden")
+    other = elsewhere(start, tmp_path)
+    assert import_file(other, archive, "whatever.bin") == session
+    assert shown(other, session) == before
+    assert modules(other, session)["program"]["state"] == "kept"
+    source = other.get("/api/source", session=session, file=file)
+    assert source["lines"] == lines and source["resolved"] == file and "kept with the session" in source["note"], source["note"]
+    assert next(line for line in source["lines"] if line["line"] == source["hottest"])["source"].endswith("// HOT")
+    # Kept again: what is not here any more stays.
+    kept = other.post(f"/api/sessions/{session}/sources")
+    assert kept["files"] == 1 and kept["bytes"] == len(SOURCE) and file not in kept["not_found"], kept
+    assert other.get("/api/source", session=session, file=file)["lines"] == lines
+    without = import_file(other, small, "small.flamewire")
+    assert without == session + "_2" and other.request("GET", "/api/source", session=without, file=file)[0] == 404
+    # Listed after a restart, and gone without a trace when deleted.
+    assert {it["id"] for it in other.sessions()} == {session, without}
+    assert other.request("DELETE", f"/api/sessions/{session}")[0] == 200 and not directory(other, session).exists()
+    assert not list(other.data_dir.glob("arriving-*"))
+    assert other.request("GET", "/api/export/session/none", format="flamewire")[0] == 404
+    assert other.request("GET", f"/api/export/session/{without}", format="flamewire", sources="yes")[0] == 400
+
+
+def test_hostile_archives_are_refused_or_harmless(start, recorded, tmp_path):
+    """Made by Python's tarfile: whatever its names and kinds are, nothing is written but a session's own files."""
+    server, session = recorded
+    stream = (directory(server, session) / "stream.flw").read_bytes()
+    outside = tmp_path / "outside"
+    outside.write_text("untouched")
+
+    def entry(name, content=b"", **attributes):
+        info = tarfile.TarInfo(name)
+        info.size = len(content)
+        for key, value in attributes.items():
+            setattr(info, key, value)
+        return info, content
+
+    def packed(*entries, cut=None):
+        plain = tmp_path / "hostile.tar"
+        with tarfile.open(plain, "w", format=tarfile.PAX_FORMAT) as tar:
+            for info, content in entries:
+                tar.addfile(info, io.BytesIO(content))
+        if cut:
+            plain.write_bytes(plain.read_bytes()[:cut])
+        path = tmp_path / "hostile.flamewire"
+        path.write_bytes(subprocess.run(["zstd", "-c", plain], check=True, capture_output=True).stdout)
+        return path
+
+    good = entry("x/stream.flw", stream)
+    before = {path for path in tmp_path.rglob("*") if "data" not in path.parts}
+    for entries, words in (
+            ([entry("x/stream.flw", type=tarfile.SYMTYPE, linkname=str(outside))], "no plain file"),
+            ([entry("x/stream.flw", type=tarfile.LNKTYPE, linkname="/etc/passwd")], "no plain file"),
+            ([good, entry("x/symbols.pb.zst", type=tarfile.SYMTYPE, linkname=str(outside))], "no plain file"),
+            ([good, entry("y/stream.flw", stream)], "one session at a time"),
+            ([entry("x/readme", b"hello")], "no stream.flw"),
+            ([entry("x/stream.flw", b"no session at all")], "session"),
+            ([good, entry("x/label.json", bytes(2 << 20))], "larger than any"),
+            ([good] + [entry(f"x/{i}") for i in range(1200)], "more files")):
+        problem = import_file(server, packed(*entries), state="failed")
+        assert words in problem, (words, problem)
+    for cut in (600, len(stream) // 2, len(stream) + 512):
+        assert "cut off" in import_file(server, packed(good, cut=cut), state="failed")
+    whole = packed(good)
+    whole.write_bytes(whole.read_bytes()[:-100])
+    assert "cut off" in import_file(server, whole, state="failed")
+    # Names that lead elsewhere are names of no file of ours, or its last part alone counts.
+    for number, name in enumerate(("../../../stream.flw", "/etc/stream.flw", ".hidden/stream.flw", "a b;c/stream.flw", "x" * 300 + "/stream.flw")):
+        imported = import_file(server, packed(entry("../../outside", b"written"), entry(name, stream), entry("/" + str(outside), b"written"), entry("x/.ssh/authorized_keys", b"k")), f"n{number}.flamewire")
+        assert (directory(server, imported) / "stream.flw").read_bytes() == stream
+        assert "/" not in imported and not imported.startswith("."), imported
+        # The server adds its own list entry, and what it finds of the symbols.
+        assert {path.name for path in directory(server, imported).iterdir()} <= {"stream.flw", "session.json", "symbols.pb.zst"}
+    assert outside.read_text() == "untouched"
+    assert {path for path in tmp_path.rglob("*") if "data" not in path.parts} - before <= {tmp_path / "hostile.tar", tmp_path / "hostile.flamewire"}
+    assert not list(server.data_dir.glob("arriving-*"))
+    # Nothing but zeros: it would grow a thousandfold and more.
+    bomb = tmp_path / "bomb"
+    subprocess.run(f"(head -c 512 {tmp_path / 'hostile.tar'}; head -c 300000000 /dev/zero) | zstd -19 --long=27 -qc > {bomb}", shell=True, check=True)
+    assert "times its size" in import_file(server, bomb, state="failed") or bomb.stat().st_size > 300_000
+
+
+def test_better_names_than_the_kept_ones_win(start, recorded, tmp_path):
+    """A stripped file here does not take the lines away; the program itself, found again, is what is used."""
+    server, session = recorded
+    before = shown(server, session)
+    server.stop()
+    hidden = tmp_path / "hidden"
+    shutil.move(tmp_path / "target", hidden)
+    (tmp_path / "target").mkdir()
+    subprocess.run(["strip", "-o", tmp_path / "target" / "program", hidden / "program"], check=True)
+    other = elsewhere(start, tmp_path)
+    shutil.copytree(directory(server, session), directory(other, session))
+    assert shown(other, session) == before
+    assert modules(other, session)["program"]["state"] == "kept"
+    shutil.copy(hidden / "program", tmp_path / "target" / "program")
+    assert other.request("PATCH", "/api/config", body={"source_dir": str(hidden)})[0] == 200
+    wait_until(lambda: modules(other, session)["program"]["state"] == "debug_info", 20, "the program's own names")
+    assert shown(other, session) == before
