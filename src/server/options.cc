@@ -42,9 +42,31 @@ Result<std::vector<std::string>> finish_browse_roots(const Options& options) {
     return options.browse_roots;
 }
 
+// Texts whose values CLI11 does not know.
+struct Texts {
+    std::vector<std::string> agents, tags;
+    std::string keep_size;
+};
+
+Result<bool> finish_keeping(Options& options, const Texts& texts) {
+    for (const std::string& text : texts.tags) {
+        auto tag = parse_tag(text);
+        if (!tag) return fail(ErrorCode::invalid, fmt::format("--tag {}: {}", text, tag.error().message));
+        options.tags[tag->first] = tag->second;
+    }
+    if (options.tags.size() > max_tags)
+        return fail(ErrorCode::invalid, fmt::format("--tag can be given {} times at most", max_tags));
+    if (texts.keep_size.empty()) return true;
+    const auto size = parse_size(texts.keep_size);
+    if (!size) return fail(ErrorCode::invalid, fmt::format("--keep-size: {}", size.error().message));
+    options.keep.size_bytes = *size;
+    return true;
+}
+
 // What CLI11 leaves to us: texts into values, with the option's name in the sentence.
-Result<bool> finish(Options& options, const std::vector<std::string>& agents) {
-    for (const std::string& text : agents) options.agents.push_back(TRY(parse_agent_address(text)));
+Result<bool> finish(Options& options, const Texts& texts) {
+    for (const std::string& text : texts.agents) options.agents.push_back(TRY(parse_agent_address(text)));
+    TRY(finish_keeping(options, texts));
     for (const std::string& map : options.settings.path_map)
         if (!parse_path_map(map)) return fail(ErrorCode::invalid, fmt::format("--path-map takes FROM=TO, not {}", map));
     if (options.max_samples < 1000) return fail(ErrorCode::invalid, "--max-samples is at least 1000");
@@ -106,7 +128,7 @@ std::string default_data_dir() {
 ParsedOptions parse_options(int argc, const char* const* argv) {
     ParsedOptions parsed;
     Options& options = parsed.options;
-    std::vector<std::string> agents;
+    Texts texts;
     std::string addr2line, readelf, fetch_modules = "on";
     bool version = false;
 
@@ -122,7 +144,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
         ->check(CLI::Range(0, 65535));
     app.add_option("--http-bind", options.http_bind, "address of the page")->capture_default_str();
     app.add_option("--data-dir", options.data_dir, "where sessions are kept (default: flamewire below XDG_DATA_HOME)");
-    app.add_option("--agent", agents, "connect out to a listening agent, HOST:PORT (repeatable)")
+    app.add_option("--agent", texts.agents, "connect out to a listening agent, HOST:PORT (repeatable)")
         ->type_name("HOST:PORT")
         ->allow_extra_args(false);
     app.add_option("--binary", options.settings.binaries, "unstripped file to take symbols from (repeatable)")
@@ -150,6 +172,18 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     app.add_option("--import", options.imports, "make a session of a recording or a file of another tool (repeatable)")
         ->type_name("FILE")
         ->allow_extra_args(false);
+    app.add_option("--tag", texts.tags, "tag of every new session, to find it by (repeatable)")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    app.add_option("--keep-count", options.keep.count, "sessions to keep: the oldest ended ones beyond are deleted")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--keep-days", options.keep.days, "delete ended sessions that were written so many days ago")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--keep-size", texts.keep_size,
+                   "room for all sessions (500M, 20G): the oldest ended ones beyond are deleted")
+        ->type_name("SIZE");
     app.add_option("--addr2line", addr2line, "not needed: symbols are read in process");
     app.add_option("--readelf", readelf, "not needed: files are read in process");
     app.add_option("--fetch-modules", fetch_modules, "ask agents for the symbols of files that are not here (on)")
@@ -177,7 +211,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     options.fetch_modules = fetch_modules == "on";
     if (!addr2line.empty()) options.remarks.emplace_back("--addr2line is not needed: symbols are read in process");
     if (!readelf.empty()) options.remarks.emplace_back("--readelf is not needed: files are read in process");
-    if (auto finished = finish(options, agents); !finished) {
+    if (auto finished = finish(options, texts); !finished) {
         parsed.message = fmt::format("flamewire-server: {} (see --help)\n", finished.error().message);
         parsed.exit_code = 2;
     }

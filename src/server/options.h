@@ -7,6 +7,8 @@
 
 #include "base/result.h"
 #include "server/http/settings.h"
+#include "server/session/label.h"
+#include "server/session/prune.h"
 
 namespace flamewire::server {
 
@@ -23,6 +25,8 @@ struct Options {
     SettingsValues settings;
     std::vector<std::string> browse_roots;  // folders that the page may look into
     std::size_t max_samples = 500'000;
+    Tags tags;       // of new sessions
+    KeepRules keep;  // which old ones are deleted
     std::vector<AgentAddress> agents;
     std::vector<std::string> imports;  // files
     bool fetch_modules = true;         // files that this machine lacks are asked of the agent

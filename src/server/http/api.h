@@ -23,6 +23,7 @@
 #include "server/link/dial_info.h"
 #include "server/session/catalog.h"
 #include "server/session/imports.h"
+#include "server/session/prune.h"
 #include "server/session/symbolization.h"
 #include "server/session/upload_store.h"
 #include "server/source/browse.h"
@@ -37,6 +38,7 @@ struct ServerFacts {
     std::string http_url, target_command, data_dir;
     std::string_view page_script, page_style;  // of the embedded page, for exports; empty without one
     std::vector<BrowseRoot> browse_roots;
+    KeepRules keep;
     std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 };
 
@@ -96,6 +98,7 @@ private:
     Answer session_view(const Request& request);
     Answer diff(const Session& after, const Request& request);
     Answer sessions(const Request& request);
+    Answer relabel(const Request& request, std::string_view id);
     Answer session_detail(const Request& request, std::string_view id);
     static Answer session_answer(const Session& session);
     // The page as one file, with the answers of the request's view.
