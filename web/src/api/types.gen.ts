@@ -2342,6 +2342,8 @@ export interface components {
             /** @description its running session; empty when idle */
             session: string;
             target: string;
+            /** @description why its batches are not stored but wait, one sentence with the remedy; empty: they do not wait */
+            problem: string;
             /** @description as the agent sent it */
             hello: Record<string, never>;
             stats: {
