@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,18 +60,33 @@ Result<std::size_t> write_all(int fd, Bytes bytes) {
     return done;
 }
 
-Result<bool> replace_file(const std::string& path, std::string_view bytes) {
+std::optional<FileStatus> file_status(const std::string& path) {
+    struct stat status{};
+    if (::stat(path.c_str(), &status) != 0) return {};
+    const auto ns = [](const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
+    return FileStatus{static_cast<std::uint64_t>(status.st_size), ns(status.st_mtim), ns(status.st_ctim)};
+}
+
+Result<bool> replace_file(const std::string& path, Bytes bytes, Durable durable) {
     const std::string temporary = path + ".new";
     UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!fd) return fail_errno("cannot write " + temporary, errno);
-    auto written = write_all(fd.get(), as_bytes_view(bytes));
+    if (!fd) return fail_errno("cannot write " + path, errno);
+    int error = 0;
+    if (const auto written = write_all(fd.get(), bytes); !written) error = written.error().errno_value;
+    if (error == 0 && durable == Durable::yes && ::fsync(fd.get()) != 0) error = errno;
     fd.reset();
-    if (!written || ::rename(temporary.c_str(), path.c_str()) != 0) {
-        const int error = written ? errno : written.error().errno_value;
+    if (error == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+    if (error != 0) {
         (void)::unlink(temporary.c_str());
         return fail_errno("cannot write " + path, error);
     }
+    if (durable == Durable::yes) sync_directory(path.substr(0, path.rfind('/') + 1));
     return true;
+}
+
+void sync_directory(const std::string& path) {
+    const UniqueFd fd(::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (fd) (void)::fsync(fd.get());
 }
 
 }  // namespace flamewire

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,7 +25,21 @@ Result<std::string> read_range(int fd, std::uint64_t offset, std::size_t size);
 // Writes all of `bytes` to `fd`, retrying short writes and EINTR.
 Result<std::size_t> write_all(int fd, Bytes bytes);
 
-// Replaces a file in one step, so that a reader sees the old one or the new one.
-Result<bool> replace_file(const std::string& path, std::string_view bytes);
+// What stat() says; times since 1970. Nothing when it cannot be asked.
+struct FileStatus {
+    std::uint64_t size_bytes = 0;
+    std::int64_t modified_ns = 0;  // of the content
+    std::int64_t changed_ns = 0;   // of anything; nobody can set it
+};
+std::optional<FileStatus> file_status(const std::string& path);
+
+// Whether what is written must be on the disk when the call returns.
+enum class Durable : bool { no, yes };
+// Makes or replaces the file in one step: a reader sees the old or the new one, whole. Writes PATH.new first; a failure
+// leaves what was there.
+Result<bool> replace_file(const std::string& path, Bytes bytes, Durable durable = Durable::no);
+
+// Makes the names in a directory durable, where the file system can.
+void sync_directory(const std::string& path);
 
 }  // namespace flamewire

@@ -42,6 +42,21 @@ Result<std::vector<std::string>> finish_browse_roots(const Options& options) {
     return options.browse_roots;
 }
 
+Result<bool> finish_keeping(Options& options, const std::vector<std::string>& tags, const std::string& keep_size) {
+    for (const std::string& text : tags) {
+        auto tag = parse_tag(text);
+        if (!tag) return fail(ErrorCode::invalid, fmt::format("--tag {}: {}", text, tag.error().message));
+        options.tags[tag->first] = tag->second;
+    }
+    if (options.tags.size() > max_tags)
+        return fail(ErrorCode::invalid, fmt::format("--tag can be given {} times at most", max_tags));
+    if (keep_size.empty()) return true;
+    const auto size = parse_size(keep_size);
+    if (!size) return fail(ErrorCode::invalid, fmt::format("--keep-size: {}", size.error().message));
+    options.keep.size_bytes = *size;
+    return true;
+}
+
 }  // namespace
 
 Result<AgentAddress> parse_agent_address(const std::string& text) {
@@ -136,6 +151,18 @@ void ServerCommandLine::add(CLI::App& app) {
     app.add_option("--import", options_.imports, "make a session of a recording or a file of another tool (repeatable)")
         ->type_name("FILE")
         ->allow_extra_args(false);
+    app.add_option("--tag", tags_, "tag of every new session, to find it by (repeatable)")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    app.add_option("--keep-count", options_.keep.count, "sessions to keep: the oldest ended ones beyond are deleted")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--keep-days", options_.keep.days, "delete ended sessions that were written so many days ago")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--keep-size", keep_size_,
+                   "room for all sessions (500M, 20G): the oldest ended ones beyond are deleted")
+        ->type_name("SIZE");
     app.add_option("--addr2line", addr2line_, "not needed: symbols are read in process");
     app.add_option("--readelf", readelf_, "not needed: files are read in process");
     app.add_option("--fetch-modules", fetch_modules_, "ask agents for the symbols of files that are not here (on)")
@@ -151,6 +178,7 @@ void ServerCommandLine::add(CLI::App& app) {
 Result<Options> ServerCommandLine::finish() {
     Options options = options_;
     for (const std::string& text : agents_) options.agents.push_back(TRY(parse_agent_address(text)));
+    TRY(finish_keeping(options, tags_, keep_size_));
     if (options.max_samples < 1000) return fail(ErrorCode::invalid, "--max-samples is at least 1000");
     if (options.data_dir.empty()) options.data_dir = default_data_dir();
     if (options.data_dir.empty()) return fail(ErrorCode::invalid, "there is no home directory: give --data-dir");

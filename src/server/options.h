@@ -7,6 +7,8 @@
 
 #include "base/result.h"
 #include "server/http/settings.h"
+#include "server/session/label.h"
+#include "server/session/prune.h"
 
 namespace CLI {
 class App;
@@ -27,6 +29,8 @@ struct Options {
     SettingsValues settings;
     std::vector<std::string> browse_roots;  // folders that the page may look into
     std::size_t max_samples = 500'000;
+    Tags tags;       // of new sessions
+    KeepRules keep;  // which old ones are deleted
     std::vector<AgentAddress> agents;
     std::vector<std::string> imports;  // files
     bool fetch_modules = true;         // files that this machine lacks are asked of the agent
@@ -52,8 +56,8 @@ public:
 
 private:
     Options options_;
-    std::vector<std::string> agents_;
-    std::string addr2line_, readelf_, fetch_modules_ = "on";
+    std::vector<std::string> agents_, tags_;
+    std::string keep_size_, addr2line_, readelf_, fetch_modules_ = "on";
 };
 
 // Where symbols and sources are looked for (--binary and its like); the values stay where they are.

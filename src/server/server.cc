@@ -4,23 +4,27 @@
 
 #include <asio/io_context.hpp>
 #include <asio/signal_set.hpp>
+#include <asio/steady_timer.hpp>
 #include <asio/thread_pool.hpp>
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <cstdio>
 
 #include "server/http/assets.h"
 #include "server/http/http_server.h"
 #include "server/link/agent_hub.h"
 #include "server/session/imports.h"
+#include "server/session/prune.h"
 
 namespace flamewire::server {
 namespace {
 
 constexpr unsigned workers = 2;
+constexpr std::chrono::seconds between_prunings{10};
 
 bool is_loopback(const std::string& address) {
     std::error_code error;
@@ -64,11 +68,16 @@ public:
           modules_(options.data_dir + "/modules"),
           imports_(*catalog_, symbols_, [this] { sessions_changed(); }),
           uploads_(options.data_dir + "/uploads"),
+          pruner_(*catalog_, options.keep),
           hub_(io_, pool_, *catalog_, ingest_,
                {options.fetch_modules ? &modules_ : nullptr, options.fetch_cap_mib << 20},
                {.agent_changed = [this](const AgentInfo& agent) { agent_changed(agent); },
                 .session_changed = [this](const std::shared_ptr<Session>& session) { session_changed(session); },
-                .sessions_changed = [this] { sessions_changed(); },
+                .sessions_changed =
+                    [this] {
+                        sessions_changed();
+                        prune();
+                    },
                 .module_arrived = [this](const symbol::ModuleIdentity& module) { module_arrived(module); }}) {}
 
     Result<bool> start() {
@@ -82,6 +91,7 @@ public:
         facts.data_dir = options_.data_dir;
         facts.page = {asset_bytes("app.js"), asset_bytes("app.css")};
         facts.browse_roots = browse_roots(options_.browse_roots);
+        facts.keep = options_.keep;
         print_start(facts);
         api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, uploads_, imports_,
                                      api_agents(), std::move(facts));
@@ -89,6 +99,7 @@ public:
         for (const AgentAddress& agent : options_.agents) TRY(hub_.keep_dialling(agent.host, agent.port));
         // Last: a server that does not start must not have jobs under way.
         for (const std::string& file : options_.imports) begin_import(file);
+        if (options_.keep.any()) keep_pruning();
         return true;
     }
 
@@ -99,6 +110,7 @@ public:
             spdlog::info("ending");
             hub_.stop();
             http_->stop();
+            prune_timer_.cancel();
             ended_ = true;
         });
         // Not io_.run() alone: closed connections still have callbacks to run after the signal.
@@ -184,6 +196,21 @@ private:
         });
     }
 
+    void prune() {
+        if (!options_.keep.any()) return;
+        symbols_.post([this] {
+            if (pruner_.run() > 0) sessions_changed();
+        });
+    }
+    // Now, and again and again: sessions end, grow and get old.
+    void keep_pruning() {
+        prune();
+        prune_timer_.expires_after(between_prunings);
+        prune_timer_.async_wait([this](const std::error_code& error) {
+            if (!error) keep_pruning();
+        });
+    }
+
     // Sessions that were waiting for its names ask again.
     void module_arrived(const symbol::ModuleIdentity& module) {
         symbolizer_.forget(module);
@@ -226,6 +253,8 @@ private:
     ModuleStore modules_;
     Imports imports_;
     UploadStore uploads_;
+    Pruner pruner_;
+    asio::steady_timer prune_timer_{io_};
     AgentHub hub_;
     bool ended_ = false;
 };
@@ -237,7 +266,7 @@ int run(const Options& options) {
     spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %l: %v");
     spdlog::set_level(options.verbose ? spdlog::level::debug : spdlog::level::info);
     raise_descriptor_limit();
-    auto catalog = Catalog::open(options.data_dir, {.max_rows = options.max_samples});
+    auto catalog = Catalog::open(options.data_dir, {.max_rows = options.max_samples}, options.tags);
     if (!catalog) {
         fmt::print(stderr, "flamewire-server: {}\n", catalog.error().message);
         return 1;

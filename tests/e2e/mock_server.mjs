@@ -153,7 +153,7 @@ export function unwindOf(processes) {
 export async function startMock({ dist, size = 900, live = true, agent = true, notices = true, pruneShare = 0.0005, hz = 4, truncated = false, unwind = unwindOf(4), functions = 0 }) {
   const id = SESSION;
   const started = new Date(Date.now() - 42_000).toISOString();
-  const state = { version: 1, samples: 48_211, live, agent, paused: false, failing: '', deleted: new Set(), pathMap: [], requests: [], metrics: { network: true, disk: false, threads: true }, durationMs: SESSION_MS };
+  const state = { version: 1, samples: 48_211, live, agent, paused: false, failing: '', deleted: new Set(), labels: new Map(), pathMap: [], requests: [], metrics: { network: true, disk: false, threads: true }, durationMs: SESSION_MS };
   const graphs = new Map();
   const graph = () => {
     const key = `${size}/${state.version}`;
@@ -168,8 +168,9 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
     { reason: 'throttled', count: 9, lost: true, event: 'cycles' },
     { reason: 'stack_truncated', count: 41, lost: false },
   ];
+  const noLabel = { name: '', tags: {}, keep: false };
   const session = (n = 0, ended = !state.live) => ({
-    id: n ? `${id}-${n}` : id, state: ended || n ? 'ended' : state.paused ? 'paused' : 'live', target: n ? `nginx (${4000 + n})` : 'city-demo (4711)',
+    id: n ? `${id}-${n}` : id, ...(state.labels.get(n) ?? noLabel), state: ended || n ? 'ended' : state.paused ? 'paused' : 'live', target: n ? `nginx (${4000 + n})` : 'city-demo (4711)',
     agent: '127.0.0.1:50412', host: 'board-7', arch: 'x86_64', kernel_release: '6.1.0-28-amd64', agent_version: '0.1.0',
     started: n ? new Date(Date.now() - n * 86_400_000).toISOString() : started, duration_ms: n ? 61_000 * n : state.durationMs, start_ns: 1e9,
     samples: n ? 12_000 * n : state.samples, lost: n ? 0 : 127, unresolved_percent: 2.4,
@@ -210,7 +211,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
   const agentState = () => (!state.live ? 'idle' : state.paused ? 'paused' : 'profiling');
   const agentInfo = () => ({
     id: 'a1', address: '127.0.0.1:50412', connected: state.agent, direction: 'incoming', state: agentState(), session: state.live ? id : '',
-    target: state.live ? 'city-demo (4711)' : '',
+    target: state.live ? 'city-demo (4711)' : '', problem: '',
     hello: { type: 'hello', platform: { hostname: 'board-7', arch: 'x86_64', kernel: '6.1.0-28-amd64' }, capabilities: { record_events: ['cycles', 'instructions', 'cache-misses', 'page-faults'] } },
     stats: { cpu_percent: 1.3, rss_bytes: 5_400_000, ring_bytes: 1_060_000, samples_read: state.samples, samples_lost: 127, samples_duplicate: 3, queue_batches: 0, spool_bytes: 0 },
     clock_offset_ms: 3, latency_ms: 18.2,
@@ -266,8 +267,8 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
     if (path === '/api/sessions') {
       const list = [0, 1, 2, 3].filter((n) => (n > 0 || state.samples > 0) && !state.deleted.has(n ? `${id}-${n}` : id)).map((n) => session(n));
       const wanted = params.get('q') ?? '';
-      const kept = size > 0 ? list.filter((s) => `${s.id} ${s.target} ${s.host}`.includes(wanted)) : [];
-      return { sessions: kept, total: kept.length, offset: 0, limit: 100 };
+      const kept = size > 0 ? list.filter((s) => `${s.id} ${s.name} ${s.target} ${s.host} ${Object.entries(s.tags).map((tag) => tag.join('='))}`.includes(wanted)) : [];
+      return { sessions: kept, total: kept.length, size_bytes: kept.reduce((sum, s) => sum + s.size_bytes, 0), offset: 0, limit: 100, keep: { count: 20, days: 0, size_bytes: 0 } };
     }
     const one = /^\/api\/sessions\/(.+)$/.exec(path);
     if (one) {
@@ -276,6 +277,13 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
         state.deleted.add(one[1]);
         emit('sessions', {});
         return { ok: true, session_id: one[1] };
+      }
+      if (method === 'PATCH') {
+        const old = state.labels.get(n) ?? noLabel;
+        const tags = Object.fromEntries(Object.entries({ ...old.tags, ...body.tags }).filter(([, value]) => value !== null));
+        state.labels.set(n, { ...old, ...body, tags });
+        emit('sessions', {});
+        return session(n);
       }
       return state.deleted.has(one[1]) || !one[1].startsWith(id) ? [404, failure('not_found', 'There is no such session.')] : detail(n);
     }

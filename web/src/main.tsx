@@ -10,7 +10,8 @@ import { listenForKeys } from './keys';
 import { refreshOverview, startStream } from './store/live';
 import { listenForPrinting } from './store/printing';
 import { isSaved, openSaved } from './store/saved';
-import { session } from './store/session';
+import { keepLooking, session } from './store/session';
+import { sessionTitle } from './text/sessions';
 import 'uplot/dist/uPlot.min.css';
 import './styles/base.css';
 import './styles/header.css';
@@ -28,13 +29,13 @@ function start(): void {
   const link = workshop(); // its worker loads meanwhile
   fetchElsewhere((path, signal) => link.fetch(path, signal));
   startStream();
+  if (!isSaved) keepLooking();
   void refreshOverview();
   listenForKeys();
   listenForPrinting();
   exposeForTests();
   effect(() => {
-    const target = session.value?.target;
-    const title = target ? `${target} – Flamewire` : 'Flamewire';
+    const title = session.value ? `${sessionTitle(session.value)} – Flamewire` : 'Flamewire';
     if (document.title !== title) document.title = title;
   });
   render(<App />, document.getElementById('app')!);

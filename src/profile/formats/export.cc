@@ -25,9 +25,10 @@ constexpr std::array formats{
                  [](const Store& store, const Filter& filter, const ExportAbout& about) -> Text {
                      return collapsed(store, filter, {.weights = about.weights});
                  }},
-    ExportFormat{
-        "json", "functions and call trees of all events", "application/json", ".json", false,
-        [](const Store& store, const Filter& filter, const ExportAbout&) -> Text { return json(store, filter); }},
+    ExportFormat{"json", "functions and call trees of all events", "application/json", ".json", false,
+                 [](const Store& store, const Filter& filter, const ExportAbout& about) -> Text {
+                     return json(store, filter, {.name = about.name, .tags = about.tags});
+                 }},
     ExportFormat{
         "csv", "the table of functions", "text/csv; charset=utf-8", ".csv", true,
         [](const Store& store, const Filter& filter, const ExportAbout&) -> Text { return csv(store, filter); }},
@@ -41,7 +42,7 @@ constexpr std::array formats{
                  }},
     ExportFormat{"pprof", "a profile for pprof", "application/octet-stream", ".pb.gz", false,
                  [](const Store& store, const Filter& filter, const ExportAbout& about) -> Text {
-                     return pprof(store, filter, {.started_ns = about.started_ns});
+                     return pprof(store, filter, {.started_ns = about.started_ns, .tags = about.tags});
                  }},
     ExportFormat{"speedscope", "profiles for speedscope", "application/json", ".speedscope.json", false,
                  [](const Store& store, const Filter& filter, const ExportAbout& about) -> Text {
@@ -49,7 +50,8 @@ constexpr std::array formats{
                  }},
     ExportFormat{"firefox", "a profile for the Firefox Profiler", "application/json", ".firefox.json", false,
                  [](const Store& store, const Filter& filter, const ExportAbout& about) -> Text {
-                     return firefox(store, filter, {.name = about.name, .started_ns = about.started_ns});
+                     return firefox(store, filter,
+                                    {.name = about.name, .started_ns = about.started_ns, .tags = about.tags});
                  }},
     ExportFormat{"perfdata", "a perf.data file for perf", "application/octet-stream", ".perf.data", false,
                  [](const Store& store, const Filter& filter, const ExportAbout& about) -> Text {

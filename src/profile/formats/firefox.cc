@@ -266,6 +266,19 @@ void put_meta(JsonOutput& out, const FirefoxOptions& options) {
     }
     out.EndArray();
     put(out, "product", options.name);
+    if (!options.tags.empty())
+        put_list(out, "extra", std::initializer_list<const char*>{"Tags"}, [&](const char* title) {
+            out.StartObject();
+            put(out, "label", title);
+            put_list(out, "entries", options.tags, [&](const std::pair<std::string, std::string>& tag) {
+                out.StartObject();
+                put(out, "label", tag.first);
+                put(out, "format", "string");
+                put(out, "value", tag.second);
+                out.EndObject();
+            });
+            out.EndObject();
+        });
     out.Key("startTime");
     out.Double(static_cast<double>(options.started_ns) / 1e6);
     out.Key("interval");

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 #include "profile/formats/import.h"
@@ -13,8 +15,9 @@
 namespace flamewire::profile {
 
 struct FirefoxOptions {
-    std::string_view name;        // of what was recorded
-    std::int64_t started_ns = 0;  // wall clock at the first sample
+    std::string_view name;                                        // of what was recorded
+    std::int64_t started_ns = 0;                                  // wall clock at the first sample
+    std::span<const std::pair<std::string, std::string>> tags{};  // in the viewer's details of the profile
 };
 
 // A thread for each event and thread, in tables as version 44 of the format has them; the viewer brings older ones up to

@@ -54,9 +54,16 @@ void put_unwind_processes(JsonOutput& out, const Store& store) {
     out.EndArray();
 }
 
-void put_metadata(JsonOutput& out, const Store& store) {
+void put_metadata(JsonOutput& out, const Store& store, const JsonOptions& options) {
     out.Key("metadata");
     out.StartObject();
+    if (!options.name.empty()) put(out, "name", options.name);
+    if (!options.tags.empty()) {
+        out.Key("tags");
+        out.StartObject();
+        for (const auto& [key, value] : options.tags) put(out, key.c_str(), value);
+        out.EndObject();
+    }
     if (store.recording()) put_recording(out, *store.recording());
     put(out, "start_ns", store.first_ns());
     put(out, "end_ns", store.end_ns());
@@ -167,11 +174,11 @@ std::string_view mode_name(wire::StackMode mode) {
     return "lbr";
 }
 
-std::string json(const Store& store, const Filter& filter) {
+std::string json(const Store& store, const Filter& filter, const JsonOptions& options) {
     rapidjson::StringBuffer buffer;
     JsonOutput out(buffer);
     out.StartObject();
-    put_metadata(out, store);
+    put_metadata(out, store, options);
     out.Key("events");
     out.StartArray();
     for (const EventId event : events_of(store, filter)) {

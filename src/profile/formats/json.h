@@ -2,14 +2,22 @@
 // flame graph. docs/profile.md describes the fields.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "profile/model.h"
 #include "profile/store.h"
 
 namespace flamewire::profile {
 
-std::string json(const Store& store, const Filter& filter);
+struct JsonOptions {
+    std::string_view name{};  // in the metadata, with the tags
+    std::span<const std::pair<std::string, std::string>> tags{};
+};
+
+std::string json(const Store& store, const Filter& filter, const JsonOptions& options = {});
 
 // The word for a kind in exports and answers: "user", "kernel", "jit", "inlined", "unknown".
 std::string_view kind_name(FrameKind kind);

@@ -49,6 +49,11 @@ bool is_lost(wire::LossReason reason) {
            reason == wire::LossReason::unknown_process;
 }
 
+bool is_own_label(std::string_view key) {
+    static constexpr std::string_view own[] = {"pid", "tid", "thread", "process"};
+    return std::ranges::find(own, key) != std::end(own);
+}
+
 class Exporter {
 public:
     Exporter(const Store& store, const Filter& filter) : tables_(store.tables()), filter_(filter), out_(bytes_) {
@@ -60,6 +65,8 @@ public:
             if ((!filter_.event || *filter_.event == event) && tables_.event_totals[event].samples != 0)
                 events_.push_back(event);
         for (const EventId event : events_) add_types(event);
+        for (const auto& [key, value] : options.tags)
+            tags_.emplace_back(text(is_own_label(key) ? "tag:" + key : key), text(value));
         for (std::size_t index = 0; index < events_.size(); ++index) add_samples(index);
         for (const LossTotal& loss : store.losses())
             if (is_lost(loss.reason) && loss.count != 0)
@@ -206,6 +213,7 @@ private:
             if (thread.tid != 0) add_label(writer, tid_key, 0, thread.tid);
             if (comm != 0) add_label(writer, thread_key, comm, 0);
             if (process != 0) add_label(writer, process_key, process, 0);
+            for (const auto& [key, value] : tags_) add_label(writer, key, value, 0);
         }
     }
 
@@ -214,6 +222,7 @@ private:
     std::string bytes_;
     pbf_writer out_;
     std::vector<EventId> events_;
+    std::vector<std::pair<std::int64_t, std::int64_t>> tags_;  // key and value in the table of strings
     std::map<std::string, std::size_t> strings_;
     std::vector<std::string_view> strings_in_order_;
     std::vector<std::uint64_t> mappings_;  // by module

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 #include "profile/model.h"
@@ -15,11 +17,13 @@ namespace flamewire::profile {
 
 struct PprofOptions {
     std::int64_t started_ns = 0;  // wall clock at the first sample; 0: not known
+    std::span<const std::pair<std::string, std::string>> tags{};
 };
 
 // Each event has two sample types: samples/count and the event's own name and unit; with several events the first is
 // called EVENT_samples. Samples have the labels pid, tid, thread and process. Time and CPU of samples have no place in
-// the format. What was lost is a comment.
+// the format. What was lost is a comment. Each tag is a label of every sample, so that merged profiles can be told apart;
+// one that has the name of a label of ours is called tag:NAME.
 Result<std::string> pprof(const Store& store, const Filter& filter, const PprofOptions& options = {});
 
 // pprof's word for our "ns".

@@ -63,7 +63,7 @@ constexpr Endpoint session_actions[] = {
 
 // Paths with an id at the end.
 constexpr Endpoint families[] = {
-    {sessions_prefix, Api::Way::session, "GET DELETE"},
+    {sessions_prefix, Api::Way::session, "GET PATCH DELETE"},
     {export_prefix, Api::Way::session, "GET"},
     {uploads_prefix, Api::Way::worker, "PUT GET DELETE"},
 };
@@ -126,8 +126,6 @@ Answer refusal(const Request& request) {
     return answer;
 }
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
 }  // namespace
 
 Api::Way Api::way_of(const Request& request) {
@@ -165,7 +163,8 @@ bool Api::needs_loading(const Request& request) {
     const std::string_view baseline = baseline_id(request);
     if (!baseline.empty() && !catalog_.loaded(baseline)) return true;
     const std::string_view id = session_id(request);
-    if (!id.empty()) return request.method != "DELETE" && !catalog_.loaded(id);
+    const bool needs_rows = request.method != "DELETE" && request.method != "PATCH";
+    if (!id.empty()) return (needs_rows || !request.path.starts_with(sessions_prefix)) && !catalog_.loaded(id);
     return catalog_.live().empty();
 }
 
@@ -252,26 +251,36 @@ Answer Api::sessions(const Request& request) {
         *value = *parsed;
     }
     if (limit > 1000) return error_answer(400, "validation", "limit is at most 1000");
-    std::vector<SessionInfo> all = catalog_.list();
-    if (const std::string_view q = request.parameter("q"); !q.empty())
-        std::erase_if(all, [&](const SessionInfo& info) {
-            return !contains(info.id, q) && !contains(info.target, q) && !contains(info.host, q);
-        });
+    const SessionPage page = catalog_.search({request.parameter("q"), offset, limit});
     JsonWriter json;
     json.object();
-    json.key("sessions");
-    json.array();
-    for (std::uint64_t i = std::min<std::uint64_t>(offset, all.size()); i < all.size() && i - offset < limit; ++i)
-        write_session(json, all[i]);
-    json.end_array();
-    json.member("total", all.size());
+    json.list("sessions", page.sessions, [&](const SessionInfo& info) { write_session(json, info); });
+    json.member("total", page.total);
+    json.member("size_bytes", page.size_bytes);
     json.member("offset", offset);
     json.member("limit", limit);
+    json.key("keep");
+    json.object();
+    json.member("count", facts_.keep.count);
+    json.member("days", facts_.keep.days);
+    json.member("size_bytes", facts_.keep.size_bytes);
+    json.end_object();
     json.end_object();
     return json_answer(json.take());
 }
 
+Answer Api::relabel(const Request& request, std::string_view id) {
+    const auto change = parse_label_change(request.body);
+    if (!change) return error_answer(change.error());
+    const auto info = catalog_.relabel(id, *change);
+    if (!info) return error_answer(info.error());
+    JsonWriter json;
+    write_session(json, *info);
+    return json_answer(json.take());
+}
+
 Answer Api::session_detail(const Request& request, std::string_view id) {
+    if (request.method == "PATCH") return relabel(request, id);
     if (request.method == "DELETE") {
         if (auto removed = catalog_.remove(std::string(id)); !removed) return error_answer(removed.error());
         JsonWriter json;

@@ -24,6 +24,7 @@
 #include "server/link/dial_info.h"
 #include "server/session/catalog.h"
 #include "server/session/imports.h"
+#include "server/session/prune.h"
 #include "server/session/symbolization.h"
 #include "server/session/upload_store.h"
 #include "server/source/browse.h"
@@ -38,6 +39,7 @@ struct ServerFacts {
     std::string http_url, target_command, data_dir;
     PageBytes page;  // for exports
     std::vector<BrowseRoot> browse_roots;
+    KeepRules keep;
     std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 };
 
@@ -98,6 +100,7 @@ private:
     Answer session_view(const Request& request);
     Answer diff(const Session& after, const Request& request);
     Answer sessions(const Request& request);
+    Answer relabel(const Request& request, std::string_view id);
     Answer session_detail(const Request& request, std::string_view id);
     Answer config(const Request& request);
     Answer toolchain(const Request& request);

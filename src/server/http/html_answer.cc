@@ -67,8 +67,7 @@ Answer html_answer(const Session& session, const Request& request, const PageByt
                      add("timeline_cpu", timeline_answer(session, whole({{"slices", "300"}, {"by", "cpu"}})));
     if (!all) return failure;
     json.end_object();
-    const std::string target = session.info().target;
-    const std::string title = (target.empty() ? session.id() : target) + " – Flamewire";
+    const std::string title = title_of(session.info()) + " – Flamewire";
     auto file = profile::html({title, bytes.style, bytes.script, json.take()});
     if (!file) return error_answer(file.error());
     return download("text/html; charset=utf-8", std::move(*file), fmt::format("flamewire-{}.html", session.id()));

@@ -35,8 +35,9 @@ profile::Weight view_total(const profile::Store& store, const View& view) {
 Answer export_answer(const Session& session, const Request& request, const profile::ExportFormat& format) {
     const SessionInfo info = session.info();
     profile::ExportAbout about;
-    about.name = info.target;
+    about.name = info.label.name.empty() ? info.target : info.label.name;
     about.started_ns = info.started_ns;
+    about.tags.assign(info.label.tags.begin(), info.label.tags.end());
     about.weights = request.parameter("value") == "weight";
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead&) {
         profile::Filter filter = view.filter;

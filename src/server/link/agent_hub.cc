@@ -146,6 +146,7 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
     agent.info.outgoing = peer->dial != nullptr;
     agent.info.state = hello->state;
     agent.info.hello = compact(*document);
+    agent.info.problem.clear();
     agent.same_boot = !own_boot_id().empty() && hello->platform.boot_id == own_boot_id();
     if (!again)
         spdlog::info("agent {} connected from {} ({} {})", agent.info.id, agent.info.address, hello->agent,

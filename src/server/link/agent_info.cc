@@ -11,6 +11,7 @@ void write_agent(JsonWriter& json, const AgentInfo& agent) {
     json.member("state", agent.state);
     json.member("session", agent.session);
     json.member("target", agent.target);
+    json.member("problem", agent.problem);
     json.key("hello");
     json.raw(agent.hello);
     json.key("stats");

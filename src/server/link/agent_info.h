@@ -20,6 +20,7 @@ struct AgentInfo {
     std::string session;         // running; empty when idle
     std::string target;
     std::string hello = "{}";  // JSON as received
+    std::string problem;       // why its batches wait here, one sentence; empty: they do not
     std::optional<wire::AgentStats> stats;
     double cpu_percent = 0;
     double clock_offset_ms = 0;

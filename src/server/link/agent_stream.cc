@@ -78,6 +78,13 @@ void AgentHub::ingested(const PeerPtr& peer, Ingested result) {
     }
     if (peer->trouble_said != !result.rest.empty()) {
         peer->trouble_said = !result.rest.empty();
+        if (const auto agent = agents_.find(peer->agent_id); agent != agents_.end()) {
+            agent->second.info.problem =
+                peer->trouble_said
+                    ? fmt::format("What it records cannot be stored: {}. It waits with the agent.", result.trouble)
+                    : "";
+            changed(agent->second, false);
+        }
         if (peer->trouble_said)
             spdlog::error("agent {}: {}; its batches wait", peer->agent_id, result.trouble);
         else

@@ -16,7 +16,8 @@ Result<std::shared_ptr<Session>> Ingest::session_of(const wire::Frame& frame) {
     wire::EventPeriods periods;
     const wire::Batch batch = TRY(wire::decode(as_bytes_view(bytes), periods));
     auto created = catalog_.create(header.recording_id, batch.recording ? batch.recording->target : "");
-    if (!created) return fail(ErrorCode::busy, created.error().message);
+    if (!created)
+        return std::unexpected(Error{ErrorCode::busy, created.error().errno_value, std::move(created.error().message)});
     return created;
 }
 
@@ -48,7 +49,7 @@ Ingested Ingest::take(std::deque<ArrivedFrame> frames, std::shared_ptr<Session> 
             if (code == ErrorCode::invalid || code == ErrorCode::too_large || code == ErrorCode::not_found) {
                 result.garbage = taken.error().message;
             } else {
-                result.trouble = taken.error().message;  // the disk: not the agent's fault
+                result.trouble = with_disk_remedy(taken.error()).message;  // the disk: not the agent's fault
                 result.rest = std::move(frames);
             }
             break;

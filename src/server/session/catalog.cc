@@ -11,6 +11,7 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -25,35 +26,29 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view sidecar_name = "session.json";
+// A directory that changed less long ago may change again within the same tick of its clock.
+constexpr std::int64_t settled_after_ns = 1'000'000'000;
 // Ended sessions that stay in memory for the next question.
 constexpr std::size_t idle_sessions_kept = 4;
 // Where an archive is read into before it is a session.
 constexpr std::string_view arriving_prefix = "arriving-";
 constexpr std::size_t max_sidecar_bytes = std::size_t{4} << 20;
-// A listing rebuilds missing sidecars for this long; the rest follows with the next one.
-constexpr std::chrono::milliseconds rebuild_budget{1500};
+
+// The sentence with which a server that cannot keep anything ends.
+Error not_writable(const std::string& path, int errno_value) {
+    Error error = fail_errno("cannot write " + path, errno_value).error();
+    if (errno_value == ENOSPC)
+        error.message += ": free some space there, or name another place by --data-dir";
+    else
+        error.message += ": make it writable for this user, or name another place by --data-dir";
+    return error;
+}
 
 Result<bool> make_directory(const std::string& path) {
     std::error_code error;
     fs::create_directories(path, error);
-    if (error) return fail_errno("cannot create " + path, error.value());
+    if (error) return std::unexpected(not_writable(path, error.value()));
     return true;
-}
-
-void sync_directory(const std::string& path) {
-    const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (fd) (void)::fsync(fd.get());
-}
-
-std::uint64_t file_size(const std::string& path) {
-    struct stat status{};
-    return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
-}
-
-std::int64_t modified_ns(const std::string& path) {
-    struct stat status{};
-    if (::stat(path.c_str(), &status) != 0) return 0;
-    return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
 
 std::string local_time_word() {
@@ -94,15 +89,6 @@ void remove_arriving(const std::string& data_dir) {
     }
 }
 
-// Nothing but what the file system says, for a session whose stream was not read yet.
-SessionInfo bare_info(const std::string& id, const std::string& stream_path) {
-    SessionInfo info;
-    info.id = id;
-    info.started_ns = info.target_started_ns = modified_ns(stream_path);
-    info.size_bytes = file_size(stream_path);
-    return info;
-}
-
 }  // namespace
 
 std::string directory_word(std::string_view target) {
@@ -134,70 +120,107 @@ Result<wire::RecordingId> recording_of_stream(const std::string& stream_path) {
     }
 }
 
-Result<std::unique_ptr<Catalog>> Catalog::open(const std::string& data_dir, profile::StoreLimits limits) {
-    TRY(make_directory(data_dir + "/sessions"));
-    const std::string lock_path = data_dir + "/lock";
+Result<std::unique_ptr<Catalog>> Catalog::open(const std::string& data_dir, profile::StoreLimits limits, Tags tags) {
+    const std::string sessions_dir = data_dir + "/sessions", lock_path = data_dir + "/lock";
+    TRY(make_directory(sessions_dir));
     UniqueFd lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-    if (!lock) return fail_errno("cannot open " + lock_path, errno);
+    if (!lock) return std::unexpected(not_writable(lock_path, errno));
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
         return fail(
             ErrorCode::busy,
             fmt::format("another flamewire-server uses {}: stop it, or give this one its own --data-dir", data_dir));
     remove_arriving(data_dir);
-    std::unique_ptr<Catalog> catalog(new Catalog(data_dir, limits, std::move(lock)));
+    // Better said now than when the first agent has come.
+    if (::access(sessions_dir.c_str(), W_OK | X_OK) != 0) return std::unexpected(not_writable(sessions_dir, errno));
+    std::unique_ptr<Catalog> catalog(new Catalog(data_dir, limits, std::move(tags), std::move(lock)));
     catalog->scan();
     return catalog;
 }
 
 std::unique_ptr<Catalog> Catalog::look_at(const std::string& data_dir, profile::StoreLimits limits) {
-    std::unique_ptr<Catalog> catalog(new Catalog(data_dir, limits, UniqueFd()));
+    std::unique_ptr<Catalog> catalog(new Catalog(data_dir, limits, {}, UniqueFd()));
     catalog->scan();
     return catalog;
 }
 
+Catalog::EntryPtr Catalog::make_entry(std::string id, std::string stream_path) {
+    auto entry = std::make_shared<Entry>();
+    entry->id = std::move(id);
+    const fs::path stream(stream_path);
+    if (stream.filename() == stream_name) {
+        entry->sidecar_path = stream.parent_path() / sidecar_name;
+        entry->label_path = stream.parent_path() / label_name;
+    } else {
+        entry->sidecar_path = stream_path + ".json";
+        entry->label_path = fmt::format("{}.{}", stream_path, label_name);
+    }
+    entry->stream_path = std::move(stream_path);
+    return entry;
+}
+
 void Catalog::scan() {
-    struct Found {
-        std::string id, stream, sidecar;
-    };
-    std::vector<Found> found;
+    const std::int64_t now = realtime_ns();
+    const auto directory = file_status(sessions_dir_);
+    std::set<std::string, std::less<>> known;
+    {
+        const std::lock_guard lock(mutex_);
+        if (directory && scanned_ns_ != 0 && directory->modified_ns == scanned_ns_) return;
+        for (const auto& [id, entry] : entries_) known.insert(id);
+    }
+    bool settled = directory && now - directory->modified_ns > settled_after_ns;
+    std::vector<EntryPtr> fresh;
     std::error_code error;
     fs::directory_iterator at(sessions_dir_, fs::directory_options::skip_permission_denied, error);
     for (; !error && at != fs::directory_iterator(); at.increment(error)) {
         const fs::path& path = at->path();
         std::error_code ignored;
-        if (fs::is_regular_file(path / stream_name, ignored))
-            found.push_back({path.filename().string(), (path / stream_name).string(), (path / sidecar_name).string()});
-        else if (path.extension() == ".flw" && fs::is_regular_file(path, ignored))
-            found.push_back({path.stem().string(), path.string(), path.string() + ".json"});
+        const bool is_file = path.extension() == ".flw" && !at->is_directory(ignored);
+        std::string id = (is_file ? path.stem() : path.filename()).string();
+        if (known.erase(id) != 0) continue;
+        if (is_file && fs::is_regular_file(path, ignored))
+            fresh.push_back(make_entry(std::move(id), path.string()));
+        else if (fs::is_regular_file(path / stream_name, ignored))
+            fresh.push_back(make_entry(std::move(id), (path / stream_name).string()));
+        else if (at->is_directory(ignored))
+            settled = false;  // its stream may yet come, which does not change this directory
     }
-    std::vector<EntryPtr> fresh;
     {
         const std::lock_guard lock(mutex_);
-        std::erase_if(entries_, [&](const auto& entry) {
-            return entry.second->session == nullptr &&
-                   std::none_of(found.begin(), found.end(), [&](const Found& it) { return it.id == entry.first; });
-        });
-        for (Found& it : found) {
-            auto [position, added] = entries_.try_emplace(it.id, nullptr);
-            if (!added) continue;
-            position->second = std::make_shared<Entry>();
-            position->second->id = it.id;
-            position->second->stream_path = std::move(it.stream);
-            position->second->sidecar_path = std::move(it.sidecar);
-            fresh.push_back(position->second);
-        }
+        // What is left of them was not met.
+        for (const std::string& id : known)
+            if (const auto gone = entries_.find(id); gone != entries_.end() && !gone->second->session)
+                entries_.erase(gone);
+        std::erase_if(fresh, [&](const EntryPtr& entry) { return !entries_.try_emplace(entry->id, entry).second; });
+        scanned_ns_ = settled && !error ? directory->modified_ns : 0;
     }
-    for (const EntryPtr& entry : fresh) {
-        const std::lock_guard loading(entry->loading);
-        auto recording = recording_of_stream(entry->stream_path);
-        std::optional<SessionInfo> info;
-        if (auto text = read_file(entry->sidecar_path, max_sidecar_bytes))
-            if (auto parsed = parse_sidecar(*text); parsed && parsed->size_bytes == file_size(entry->stream_path))
-                info = std::move(*parsed);
-        const std::lock_guard lock(mutex_);
-        if (recording && !entry->recording) entry->recording = *recording;
-        if (info && !entry->info) entry->info = std::move(info);
-    }
+    for (const EntryPtr& entry : fresh) learn(entry);
+}
+
+// What stands beside a stream that was just found, and whose it is.
+void Catalog::learn(const EntryPtr& entry) {
+    const std::lock_guard loading(entry->loading);
+    auto label = read_label(entry->label_path);
+    std::optional<wire::RecordingId> recording;
+    std::optional<SessionInfo> info;
+    const auto stream = file_status(entry->stream_path);
+    if (const auto text = read_file(entry->sidecar_path, max_sidecar_bytes))
+        if (auto parsed = parse_sidecar(*text); parsed && stream && parsed->size_bytes == stream->size_bytes)
+            info = std::move(*parsed);
+    if (info)
+        if (const auto bytes = from_hex(info->recording); bytes && bytes->size() == wire::RecordingId{}.size())
+            std::ranges::copy(*bytes, recording.emplace().begin());
+    if (!recording)
+        if (const auto read = recording_of_stream(entry->stream_path)) recording = *read;
+    const std::lock_guard lock(mutex_);
+    if (label)
+        entry->label = *std::move(label);
+    else
+        entry->label_problem = label.error().message;
+    if (recording && !entry->recording) entry->recording = recording;
+    if (!info || entry->info) return;
+    info->id = entry->id;
+    info->label = entry->label;
+    entry->info = std::move(info);
 }
 
 Catalog::EntryPtr Catalog::find(std::string_view id) {
@@ -239,6 +262,7 @@ Result<std::shared_ptr<Session>> Catalog::load(const EntryPtr& entry) {
             session->attach_agent(entry->info->agent);
             session->detach_agent();
         }
+        session->set_label(entry->label);
         entry->session = session;
         entry->recording = session->recording();
     }
@@ -269,6 +293,7 @@ Result<std::shared_ptr<Session>> Catalog::create(const wire::RecordingId& record
         fmt::format("{}_{}", session_word(target), to_hex(std::as_bytes(std::span(recording))).substr(0, 8));
     std::string id = base;
     Result<std::shared_ptr<Session>> session = fail(ErrorCode::io, "");
+    EntryPtr entry;
     {
         // From the file's first moment the entry has its session: a scan must not take the file for an ended one.
         const std::lock_guard lock(mutex_);
@@ -283,14 +308,12 @@ Result<std::shared_ptr<Session>> Catalog::create(const wire::RecordingId& record
             fs::remove_all(directory, ignored);
             return session;
         }
-        auto entry = std::make_shared<Entry>();
-        entry->id = id;
-        entry->stream_path = (*session)->stream_path();
-        entry->sidecar_path = fmt::format("{}/{}", directory, sidecar_name);
+        entry = make_entry(id, (*session)->stream_path());
         entry->recording = recording;
         entry->session = *session;
-        entries_[id] = std::move(entry);
+        entries_[id] = entry;
     }
+    label_new(entry);
     sync_directory(sessions_dir_ + "/" + id);
     sync_directory(sessions_dir_);
     unload_idle(idle_sessions_kept);
@@ -314,8 +337,11 @@ Result<std::string> Catalog::adopt(const std::string& path, std::string_view nam
     sync_directory(sessions_dir_);
     scan();
     if (const EntryPtr entry = find(id)) {
-        const std::lock_guard lock(mutex_);
-        entry->cannot_continue = true;
+        {
+            const std::lock_guard lock(mutex_);
+            entry->cannot_continue = true;
+        }
+        label_new(entry);
     }
     return id;
 }
@@ -324,7 +350,7 @@ Result<std::string> Catalog::adopt_archive(profile::ImportSource& archive, std::
     const ArrivingFolder folder = TRY(ArrivingFolder::create(data_dir_));
     std::string base = TRY(read_archive(archive, folder.path()));
     TRY(recording_of_stream(fmt::format("{}/{}", folder.path(), stream_name)));
-    if (base.empty()) base = fmt::format("{}_{}", local_time_word(), directory_word(fs::path(name).stem().string()));
+    if (base.empty()) base = session_word(fs::path(name).stem().string());
     (void)::chmod(folder.path().c_str(), 0755);
     std::string id = base;
     // Onto a directory that is not empty it fails, so that no session is ever replaced.
@@ -344,60 +370,6 @@ Result<std::string> Catalog::adopt_archive(profile::ImportSource& archive, std::
     return id;
 }
 
-SessionInfo Catalog::info_of(const EntryPtr& entry, bool& budget_left) {
-    {
-        const std::lock_guard lock(mutex_);
-        if (entry->session) return entry->session->info();
-        if (entry->info && entry->info->size_bytes == file_size(entry->stream_path)) return *entry->info;
-    }
-    if (!budget_left) return bare_info(entry->id, entry->stream_path);
-    const std::lock_guard loading(entry->loading);
-    auto session = Session::load(entry->id, entry->stream_path, limits_);
-    SessionInfo info = session ? (*session)->info() : bare_info(entry->id, entry->stream_path);
-    if (!session) info.notices.push_back({"stream-unreadable", session.error().message, ""});
-    // The whole size, so that a torn tail does not make the sidecar look old for ever.
-    info.size_bytes = file_size(entry->stream_path);
-    {
-        const std::lock_guard lock(mutex_);
-        if (entry->info && info.agent.empty()) info.agent = entry->info->agent;
-        entry->info = info;
-        if (session) entry->recording = (*session)->recording();
-    }
-    (void)replace_file(entry->sidecar_path, encode_sidecar(info));
-    return info;
-}
-
-std::vector<SessionInfo> Catalog::list() {
-    scan();
-    std::vector<EntryPtr> entries;
-    {
-        const std::lock_guard lock(mutex_);
-        for (const auto& [id, entry] : entries_) entries.push_back(entry);
-    }
-    const auto begin = std::chrono::steady_clock::now();
-    std::vector<SessionInfo> result;
-    result.reserve(entries.size());
-    for (const EntryPtr& entry : entries) {
-        bool budget_left = std::chrono::steady_clock::now() - begin < rebuild_budget;
-        SessionInfo info = info_of(entry, budget_left);
-        info.id = entry->id;
-        // Written while it ran; now nobody feeds it, and its agent may still come back for a while.
-        if (!loaded(entry->id) && info.end_reason.empty()) {
-            const std::int64_t age = realtime_ns() - modified_ns(entry->stream_path);
-            const bool waiting = age < std::chrono::nanoseconds(waiting_time).count() && !info.agent.empty();
-            info.state = waiting ? SessionState::waiting : SessionState::ended;
-            if (!waiting) info.end_reason = "the agent went away";
-        } else if (!loaded(entry->id)) {
-            info.state = SessionState::ended;
-        }
-        result.push_back(std::move(info));
-    }
-    std::stable_sort(result.begin(), result.end(), [](const SessionInfo& a, const SessionInfo& b) {
-        return a.started_ns != b.started_ns ? a.started_ns > b.started_ns : a.id > b.id;
-    });
-    return result;
-}
-
 Catalog::Default Catalog::default_session() {
     Default result;
     std::vector<std::string> attached, waiting;
@@ -406,21 +378,38 @@ Catalog::Default Catalog::default_session() {
     if (candidates.size() == 1) result.id = candidates.front();
     if (candidates.size() > 1) result.several = candidates;
     if (candidates.empty())
-        if (const auto sessions = list(); !sessions.empty()) result.id = sessions.front().id;
+        if (const auto newest = search({.words = {}, .offset = 0, .limit = 1}).sessions; !newest.empty())
+            result.id = newest.front().id;
     return result;
 }
 
 Result<bool> Catalog::remove(const std::string& id) {
+    return remove_when(id, [](const Entry& entry) -> Result<bool> {
+        if (entry.session && entry.session->attached() && !entry.session->ended())
+            return fail(ErrorCode::busy, "the session is live: stop it first");
+        return true;
+    });
+}
+
+Result<bool> Catalog::remove_unused(const std::string& id) {
+    return remove_when(id, [](const Entry& entry) -> Result<bool> {
+        if (entry.label.keep || in_use(entry, file_status(entry.stream_path)))
+            return fail(ErrorCode::busy, fmt::format("session {} is in use", entry.id));
+        return true;
+    });
+}
+
+Result<bool> Catalog::remove_when(const std::string& id, const std::function<Result<bool>(const Entry&)>& allowed) {
     if (!exists(id)) return fail(ErrorCode::not_found, fmt::format("there is no session {}", id));
     EntryPtr entry;
     {
         const std::lock_guard lock(mutex_);
         const auto at = entries_.find(id);
         if (at == entries_.end()) return fail(ErrorCode::not_found, fmt::format("there is no session {}", id));
-        if (at->second->session && at->second->session->attached() && !at->second->session->ended())
-            return fail(ErrorCode::busy, "the session is live: stop it first");
+        TRY(allowed(*at->second));
         entry = at->second;
         entries_.erase(at);
+        scanned_ns_ = 0;  // what cannot be deleted is found again
     }
     std::error_code error;
     const fs::path stream(entry->stream_path);
@@ -430,9 +419,13 @@ Result<bool> Catalog::remove(const std::string& id) {
         fs::remove(stream, error);
         std::error_code ignored;
         fs::remove(entry->sidecar_path, ignored);
-        for (const std::string_view name : travelling_files) fs::remove(side_file(entry->stream_path, name), ignored);
+        if (!error)
+            for (const std::string_view name : travelling_files)
+                fs::remove(side_file(entry->stream_path, name), ignored);
     }
-    if (error) return fail_errno("cannot delete " + entry->stream_path, error.value());
+    if (error)
+        return std::unexpected(
+            with_disk_remedy(fail_errno("cannot delete " + entry->stream_path, error.value()).error()));
     return true;
 }
 
@@ -459,9 +452,16 @@ void Catalog::save(Session& session) {
     info.notices.erase(std::remove_if(info.notices.begin(), info.notices.end(),
                                       [](const wire::Notice& notice) { return notice.code == "disk"; }),
                        info.notices.end());
-    (void)replace_file(entry->sidecar_path, encode_sidecar(info));
+    (void)replace_file(entry->sidecar_path, as_bytes_view(encode_sidecar(info)));
+    {
+        const std::lock_guard labelling(label_mutex_);
+        save_label(entry);
+    }
     const std::lock_guard lock(mutex_);
+    info.label = entry->label;
+    info.retention.reset();
     entry->info = std::move(info);
+    entry->search_text.clear();
 }
 
 void Catalog::unload_idle(std::size_t keep) {
@@ -476,7 +476,10 @@ void Catalog::unload_idle(std::size_t keep) {
     for (std::size_t i = keep; i < idle.size(); ++i) {
         save(*idle[i]);
         const std::lock_guard lock(mutex_);
-        if (const auto at = entries_.find(idle[i]->id()); at != entries_.end()) at->second->session = nullptr;
+        if (const auto at = entries_.find(idle[i]->id()); at != entries_.end()) {
+            at->second->last_used_ns = idle[i]->last_used_ns;
+            at->second->session = nullptr;
+        }
     }
 }
 

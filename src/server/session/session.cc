@@ -27,6 +27,25 @@ std::string recording_hex(const wire::RecordingId& id) { return to_hex(std::as_b
 
 }  // namespace
 
+std::string_view disk_remedy(int errno_value) {
+    switch (errno_value) {
+        case ENOSPC:
+        case EDQUOT:
+            return "free some space under the data directory";
+        case EROFS:
+        case EACCES:
+        case EPERM:
+            return "make the data directory writable for the server";
+        default:
+            return {};
+    }
+}
+
+Error with_disk_remedy(Error error) {
+    if (const auto remedy = disk_remedy(error.errno_value); !remedy.empty()) (error.message += ": ") += remedy;
+    return error;
+}
+
 const std::string& own_boot_id() {
     static const std::string id = [] {
         auto text = read_file("/proc/sys/kernel/random/boot_id", 128).value_or("");
@@ -164,8 +183,8 @@ Result<bool> Session::append(wire::Flag flag, std::string_view payload, std::int
         set_notice(
             "disk",
             fmt::format("The session cannot be written: {}. The agent keeps its samples meanwhile.", error.message),
-            error.errno_value == ENOSPC ? "free some space under the data directory" : "");
-        return fail(ErrorCode::busy, error.message);
+            std::string(disk_remedy(error.errno_value)));
+        return std::unexpected(Error{ErrorCode::busy, error.errno_value, error.message});
     };
     if (!writer_) {
         auto opened = wire::SessionWriter::append_to(stream_path_);
@@ -212,9 +231,11 @@ Result<std::uint64_t> Session::sync() {
     }
     // Outside the lock, so that batches go on; the writer lives as long as the session.
     if (::fdatasync(fd) != 0 && errno != EINVAL && errno != EROFS) {
+        const int error = errno;
         set_notice("disk",
-                   fmt::format("The session cannot be made durable: {}.", std::generic_category().message(errno)), "");
-        return fail_errno("fdatasync of " + stream_path_, errno);
+                   fmt::format("The session cannot be made durable: {}.", std::generic_category().message(error)),
+                   std::string(disk_remedy(error)));
+        return fail_errno("fdatasync of " + stream_path_, error);
     }
     std::uint64_t before = synced_seq_;
     while (before < seq && !synced_seq_.compare_exchange_weak(before, seq)) {
@@ -292,6 +313,11 @@ void Session::set_notice(const std::string& code, const std::string& text, const
     if (!text.empty()) own_notices_.push_back({code, text, remedy});
 }
 
+void Session::set_label(Label label) {
+    const std::lock_guard lock(info_mutex_);
+    info_.label = std::move(label);
+}
+
 void Session::publish(bool thorough) {
     // The copy is filled without info_mutex_, so that readers of info() never wait for the store.
     const auto now = std::chrono::steady_clock::now();
@@ -306,6 +332,7 @@ void Session::publish(bool thorough) {
     const std::lock_guard lock(info_mutex_);
     fresh.batches = info_.batches;
     fresh.agent = info_.agent;
+    fresh.label = info_.label;
     // A slower publisher must not bring back an older view.
     if (fresh.data_version < info_.data_version) return;
     if (clock_known_) {

@@ -121,6 +121,9 @@ public:
     // A notice of the server, replacing an older one with the same code; empty text removes it.
     void set_notice(const std::string& code, const std::string& text, const std::string& remedy);
 
+    // What info() says of it from now on; the catalog keeps it on disk.
+    void set_label(Label label);
+
     // Computes what info() says anew; `thorough` with what costs a pass over the rows.
     void publish(bool thorough);
 
@@ -182,6 +185,11 @@ private:
 
     std::atomic<bool> attached_{false}, paused_{false}, ended_{false};
 };
+
+// What a person can do about a session that cannot be written; empty: nothing that is known.
+std::string_view disk_remedy(int errno_value);
+// The error with that behind its sentence.
+Error with_disk_remedy(Error error);
 
 // This machine's boot id; empty when it cannot be read.
 const std::string& own_boot_id();

@@ -153,6 +153,11 @@ std::string_view to_string(SessionState state) {
     return "ended";
 }
 
+const std::string& title_of(const SessionInfo& info) {
+    if (!info.label.name.empty()) return info.label.name;
+    return info.target.empty() ? info.id : info.target;
+}
+
 std::string_view loss_reason_name(wire::LossReason reason) {
     switch (reason) {
         case wire::LossReason::unknown:
@@ -205,6 +210,7 @@ void write_loss(JsonWriter& json, const LossInfo& loss) {
 
 void write_session_members(JsonWriter& json, const SessionInfo& info) {
     json.member("id", info.id);
+    write_label_members(json, info.label);
     json.member("state", to_string(info.state));
     json.member("target", info.target);
     json.member("agent", info.agent);
@@ -250,7 +256,9 @@ std::string encode_sidecar(const SessionInfo& info) {
     json.member("recording", info.recording);
     json.member("newest_ns", info.newest_ns);
     json.key("session");
-    write_session(json, info);
+    SessionInfo derived = info;
+    derived.label = {};
+    write_session(json, derived);
     json.end_object();
     return json.take();
 }

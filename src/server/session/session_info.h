@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "profile/store.h"
 #include "server/session/json_writer.h"
+#include "server/session/label.h"
 #include "server/session/unwinding.h"
 
 namespace flamewire::server {
@@ -43,6 +44,7 @@ struct Retention {
 struct SessionInfo {
     std::string id;
     std::string recording;  // hex; only in the sidecar
+    Label label;            // not in the sidecar
     SessionState state = SessionState::ended;
     std::string target, agent, host, arch, kernel_release, agent_version;
     std::int64_t started_ns = 0;         // server's wall clock
@@ -65,6 +67,9 @@ struct SessionInfo {
     std::vector<wire::Notice> notices;
     std::optional<Retention> retention;  // of sessions in memory
 };
+
+// What a person calls it: the name that was given, else the target, else the id.
+const std::string& title_of(const SessionInfo& info);
 
 std::string_view loss_reason_name(wire::LossReason reason);
 // True when `reason` counts samples that no view shows.

@@ -125,7 +125,7 @@ void Session::keep_symbols() {
     kept_ = std::move(modules);
     const std::string path = side_file(stream_path_, symbols_name);
     if (const auto before = read_file(path, profile::max_kept_symbol_bytes); before && *before == encoded.bytes) return;
-    Result<bool> written = replace_file(path, encoded.bytes);
+    Result<bool> written = replace_file(path, as_bytes_view(encoded.bytes));
     std::string problem;
     if (!written)
         problem = fmt::format("The symbols of this session are not kept with it: {}.", written.error().message);

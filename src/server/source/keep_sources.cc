@@ -58,7 +58,8 @@ Result<SourcesKept> keep_sources(const Session& session, SourceLookup& sources) 
         files.push_back(*std::move(source));
     }
     kept.files = files.size();
-    if (!files.empty()) TRY(replace_file(side_file(session.stream_path(), sources_name), encode_sources(files)));
+    if (!files.empty())
+        TRY(replace_file(side_file(session.stream_path(), sources_name), as_bytes_view(encode_sources(files))));
     return kept;
 }
 

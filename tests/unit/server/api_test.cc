@@ -132,6 +132,9 @@ TEST_CASE("every error has the one shape") {
     check_error(desk.api.answer(post("/api/modules", "[]")), 400, "validation");
     check_error(desk.api.answer(get("/api/export/session/" + session->id() + "?format=xml")), 400, "validation");
     check_error(desk.api.answer(post("/api/sessions/" + session->id(), "", "DELETE")), 409, "conflict");
+    for (const char* body : {"", "[]", "{", "{\"name\":7}", "{\"tags\":{\"\":\"v\"}}", "{\"keep\":null}"})
+        check_error(desk.api.answer(post("/api/sessions/" + session->id(), body, "PATCH")), 400, "validation");
+    check_error(desk.api.answer(post("/api/sessions/none", "{}", "PATCH")), 404, "not_found");
     for (const char* body : {"", "[]", "{", "{\"binaries\":7}", "{\"inline\":1}", "{\"nonsense\":1}",
                              "{\"path_map\":[\"x\"]}", "{\"source_dir\":\"/no/such\"}", "{\"binary\":\"/no/such\"}"})
         check_error(desk.api.answer(post("/api/config", body, "PATCH")), 400, "validation");

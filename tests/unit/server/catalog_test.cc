@@ -154,6 +154,140 @@ TEST_CASE("a live session is not removed, an ended one is gone from disk") {
     CHECK(catalog->remove(session->id()).error().code == ErrorCode::not_found);
 }
 
+TEST_CASE("a label stands beside the stream, outlives the sidecar and goes with the session") {
+    ScratchDirectory data, elsewhere;
+    RecordingScene scene, dropped(7);
+    {
+        auto session = Session::create("x", elsewhere / "stream.flw", dropped.id(), {}).value();
+        const wire::Frame frame = dropped.last();
+        session->take(frame.flag, frame.payload, arrival).value();
+    }
+    std::string id;
+    const Label label{"before", {{"build", "17"}}, true};
+    const LabelChange change{"before", {{"build", "17"}}, true};
+    {
+        auto catalog = open(data);
+        fs::copy_file(elsewhere / "stream.flw", data / "sessions/board.flw");
+        const auto session = record(*catalog, scene, false);  // live
+        id = session->id();
+        CHECK(catalog->relabel(id, change)->label == label);
+        CHECK(session->info().label == label);
+        CHECK(catalog->relabel("board", change)->label == label);
+        const wire::Frame more = scene.next();
+        session->take(more.flag, more.payload, arrival).value();  // publishes anew
+        CHECK(session->info().label == label);
+        catalog->save(*session);
+        CHECK(catalog->relabel("none", change).error().code == ErrorCode::not_found);
+        CHECK(catalog->relabel(id, {std::string(300, 'x'), {}, {}}).error().code == ErrorCode::invalid);
+    }
+    CHECK(fs::exists(data / ("sessions/" + id + "/label.json")));
+    CHECK(fs::exists(data / "sessions/board.flw.label.json"));
+    CHECK_THAT(read_file(data / ("sessions/" + id + "/session.json")).value(), !Catch::Contains("before"));
+    fs::remove(data / ("sessions/" + id + "/session.json"));
+    auto catalog = open(data);
+    for (const SessionInfo& info : catalog->list()) CHECK(info.label == label);
+    CHECK(catalog->get(id).value()->info().label == label);
+    CHECK(catalog->remove("board"));
+    CHECK_FALSE(fs::exists(data / "sessions/board.flw.label.json"));
+    // A file that somebody spoiled is said, and the next change replaces it.
+    std::ofstream(data / ("sessions/" + id + "/label.json")) << "{";
+    catalog.reset();
+    catalog = open(data);
+    const SessionInfo spoiled = catalog->list().at(0);
+    CHECK(spoiled.label == Label{});
+    REQUIRE_FALSE(spoiled.notices.empty());
+    CHECK(spoiled.notices.back().code == "label-unreadable");
+    CHECK_THAT(spoiled.notices.back().text, Catch::Contains("label.json"));
+    CHECK(catalog->relabel(id, change)->notices.empty());
+}
+
+TEST_CASE("new sessions and imports get the tags of the server") {
+    ScratchDirectory data;
+    const Tags tags{{"lab", "7"}, {"board", "imx8"}};
+    RecordingScene one(1), two(2);
+    auto catalog = Catalog::open(data.path(), {}, tags).value();
+    const auto session = record(*catalog, one, true);
+    CHECK(session->info().label.tags == tags);
+    const std::string copy = catalog->adopt(session->stream_path(), "file.flw").value();
+    const LabelChange without_lab{{}, {{"lab", std::nullopt}}, {}};
+    CHECK(catalog->relabel(session->id(), without_lab)->label.tags == Tags{{"board", "imx8"}});
+    catalog.reset();
+    catalog = Catalog::open(data.path(), {}, {{"other", "run"}}).value();
+    for (const SessionInfo& info : catalog->list())
+        CHECK(info.label.tags == (info.id == copy ? tags : Tags{{"board", "imx8"}}));
+}
+
+TEST_CASE("sessions are found by words, in pages") {
+    ScratchDirectory data;
+    auto catalog = open(data);
+    std::vector<std::string> ids;
+    for (std::uint8_t i = 1; i <= 5; ++i) {
+        RecordingScene scene(i);
+        ids.push_back(record(*catalog, scene, true)->id());
+    }
+    (void)catalog->relabel(ids[1], {"Slow Start", {{"branch", "Main"}}, {}}).value();
+    (void)catalog->relabel(ids[3], {{}, {{"branch", "topic"}}, {}}).value();
+    const auto found = [&](std::string_view words) { return catalog->search({.words = words}).total; };
+    for (int restarted = 0; restarted < 2; ++restarted) {
+        CHECK(found("") == 5);
+        CHECK(found("DEMO pid") == 5);
+        CHECK(found("board") == 5);  // the host
+        CHECK(found("faults") == 5);
+        CHECK(found("slow") == 1);
+        CHECK(found("start  SLOW ") == 1);
+        CHECK(found("branch=main") == 1);
+        CHECK(found("branch=") == 2);
+        CHECK(found("slow topic") == 0);
+        CHECK(found(ids[2]) == 1);
+        const SessionPage page = catalog->search({.words = {}, .offset = 1, .limit = 2});
+        CHECK(page.total == 5);
+        CHECK(page.sessions.size() == 2);
+        const auto all = catalog->list();
+        CHECK(page.sessions[0].id == all[1].id);
+        CHECK(page.sessions[1].id == all[2].id);
+        std::uint64_t size = 0;
+        for (const SessionInfo& info : all) size += info.size_bytes;
+        CHECK(page.size_bytes == size);
+        CHECK(catalog->search({.words = {}, .offset = 9, .limit = 2}).sessions.empty());
+        catalog.reset();
+        catalog = open(data);
+    }
+}
+
+TEST_CASE("the list follows what others do in the directory") {
+    ScratchDirectory data;
+    RecordingScene scene(1);
+    std::string id;
+    {
+        auto catalog = open(data);
+        const auto session = record(*catalog, scene, true);
+        id = session->id();
+        catalog->save(*session);
+    }
+    // Long unchanged, so that the next listing has no reason to look into it.
+    const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+    fs::last_write_time(data / "sessions", long_ago);
+    auto catalog = open(data);
+    CHECK(catalog->list().size() == 1);
+    fs::copy_file(data / ("sessions/" + id + "/stream.flw"), data / "sessions/copy.flw");
+    CHECK(catalog->list().size() == 2);
+    // A directory whose stream comes later does not change the one above.
+    fs::create_directory(data / "sessions/later");
+    fs::last_write_time(data / "sessions", long_ago);
+    CHECK(catalog->list().size() == 2);
+    fs::copy_file(data / "sessions/copy.flw", data / "sessions/later/stream.flw");
+    CHECK(catalog->list().size() == 3);
+    fs::remove(data / "sessions/later/stream.flw");
+    CHECK(catalog->list().size() == 2);
+    CHECK_FALSE(catalog->exists("later"));
+    fs::remove(data / "sessions/copy.flw");
+    fs::resize_file(data / ("sessions/" + id + "/stream.flw"), 40);
+    const auto left = catalog->list();
+    REQUIRE(left.size() == 1);
+    CHECK(left[0].samples == 0);
+    CHECK(left[0].size_bytes == 40);
+}
+
 TEST_CASE("the sidecar says again what it was told") {
     SessionInfo info;
     info.id = "a";

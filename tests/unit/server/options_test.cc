@@ -25,6 +25,8 @@ TEST_CASE("defaults are the documented ones") {
     CHECK(parsed.options.fetch_modules);
     CHECK(parsed.options.fetch_cap_mib == 64);
     CHECK(parsed.options.max_samples == 500'000);
+    CHECK_FALSE(parsed.options.keep.any());
+    CHECK(parsed.options.tags.empty());
 }
 
 TEST_CASE("options reach their values") {
@@ -41,6 +43,24 @@ TEST_CASE("options reach their values") {
     CHECK(parsed.options.settings.module_directory == "/d/modules");
     CHECK_FALSE(parse({"--fetch-modules", "off"}).options.fetch_modules);
     CHECK(parse({"--fetch-cap", "7"}).options.fetch_cap_mib == 7);
+}
+
+TEST_CASE("tags and rules of keeping") {
+    const auto parsed = parse({"--tag", "lab=7", "--tag", "board=imx8 rev b", "--tag", "lab=8", "--keep-count", "20",
+                               "--keep-days", "30", "--keep-size", "5G"});
+    REQUIRE(parsed.message.empty());
+    CHECK(parsed.options.tags == Tags{{"lab", "8"}, {"board", "imx8 rev b"}});
+    CHECK(parsed.options.keep.count == 20);
+    CHECK(parsed.options.keep.days == 30);
+    CHECK(parsed.options.keep.size_bytes == std::uint64_t{5} << 30);
+    for (const std::vector<const char*>& words : std::vector<std::vector<const char*>>{{"--tag", "lab"},
+                                                                                       {"--tag", "a b=c"},
+                                                                                       {"--keep-count", "0"},
+                                                                                       {"--keep-count", "-1"},
+                                                                                       {"--keep-days", "x"},
+                                                                                       {"--keep-size", "5X"},
+                                                                                       {"--keep-size", "0"}})
+        CHECK(parse(words).exit_code == 2);
 }
 
 TEST_CASE("mistakes are one sentence and exit 2") {

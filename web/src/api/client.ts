@@ -23,6 +23,7 @@ import type {
   Modules,
   Reply,
   Session,
+  SessionChange,
   SessionList,
   ShapeParams,
   Source,
@@ -164,8 +165,9 @@ const treeShape = (shape: ShapeParams): Record<string, Param> => ({
 export const api = {
   status: (signal?: AbortSignal) => call<Status>('/api/status', { signal }),
   agents: (signal?: AbortSignal) => call<{ agents: Agent[] }>('/api/agents', { signal }),
-  sessions: (signal?: AbortSignal, q = '', limit = 200) => call<SessionList>(`/api/sessions${query({ q, limit })}`, { signal }),
+  sessions: (signal?: AbortSignal, q = '', limit = 200, offset = 0) => call<SessionList>(`/api/sessions${query({ q, limit, offset: offset || null })}`, { signal }),
   session: (id: string, signal?: AbortSignal) => call<Session>(`/api/sessions/${encodeURIComponent(id)}`, { signal }),
+  changeSession: (id: string, change: SessionChange) => send<Session>('PATCH', `/api/sessions/${encodeURIComponent(id)}`, change),
   deleteSession: (id: string) => send<{ ok: boolean }>('DELETE', `/api/sessions/${encodeURIComponent(id)}`),
   flamegraph: (v: ViewParams, shape: ShapeParams, path: readonly string[], signal?: AbortSignal) =>
     call<FlameGraph>(`/api/flamegraph${query({ ...view(v), ...treeShape(shape), path: path.join(PATH_SEPARATOR) })}`, { signal }),

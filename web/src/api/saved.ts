@@ -82,7 +82,7 @@ export function answerOf(saved: SavedAnswers, path: string, params: URLSearchPar
   if (shape.merge === 'address' && (path === '/api/flamegraph' || path === '/api/callers')) throw new NotSaved('addresses need the server');
   switch (path) {
     case '/api/sessions':
-      return { sessions: [saved.session], total: 1, offset: 0, limit: 1 };
+      return { sessions: [saved.session], total: 1, size_bytes: saved.session.size_bytes, offset: 0, limit: 1, keep: { count: 0, days: 0, size_bytes: 0 } };
     case '/api/status':
       return { status: 'ok', version: saved.version };
     case '/api/agents':

@@ -1157,7 +1157,7 @@ export interface paths {
                 query?: {
                     offset?: number;
                     limit?: number;
-                    /** @description part of id, target or host */
+                    /** @description words separated by spaces; each must occur in id, name, target, host, agent, a tag (key=value) or an event; A to Z match in either case */
                     q?: string;
                 };
                 header?: never;
@@ -1174,9 +1174,18 @@ export interface paths {
                     content: {
                         "application/json": {
                             sessions: components["schemas"]["Session"][];
+                            /** @description that match */
                             total: number;
+                            /** @description on disk, of all that match */
+                            size_bytes: number;
                             offset: number;
                             limit: number;
+                            /** @description the rules by which the server deletes old sessions; 0: no such rule */
+                            keep: {
+                                count: number;
+                                days: number;
+                                size_bytes: number;
+                            };
                         };
                     };
                 };
@@ -1255,7 +1264,41 @@ export interface paths {
         };
         options?: never;
         head?: never;
-        patch?: never;
+        /** Name, tag or pin a session, also a live one; what is not named stays. The answer is the session as in the list */
+        patch: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        name?: components["schemas"]["SessionName"];
+                        /** @description tags to add or replace; null removes one */
+                        tags?: {
+                            [key: string]: string | null;
+                        };
+                        keep?: boolean;
+                    };
+                };
+            };
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Session"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
         trace?: never;
     };
     "/api/sessions/{id}/sources": {
@@ -2003,6 +2046,10 @@ export interface components {
         Session: {
             /** @description a directory name: time, target and recording */
             id: string;
+            name: components["schemas"]["SessionName"];
+            tags: components["schemas"]["Tags"];
+            /** @description pinned: no rule of keeping deletes it */
+            keep: boolean;
             /**
              * @description waiting: its agent is away and may continue it
              * @enum {string}
@@ -2060,6 +2107,12 @@ export interface components {
                 coarse_rows: number;
                 memory_bytes: number;
             };
+        };
+        /** @description that a person gave it, at most 256 bytes; empty: none */
+        SessionName: string;
+        /** @description at most 64; a key is one word of at most 64 bytes without =, a value a line of at most 256 */
+        Tags: {
+            [key: string]: string;
         };
         Module: {
             name: string;
@@ -2343,6 +2396,8 @@ export interface components {
             /** @description its running session; empty when idle */
             session: string;
             target: string;
+            /** @description why its batches are not stored but wait, one sentence with the remedy; empty: they do not wait */
+            problem: string;
             /** @description as the agent sent it */
             hello: Record<string, never>;
             stats: {

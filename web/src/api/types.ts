@@ -50,6 +50,8 @@ type Get<P extends keyof paths> = paths[P] extends { get: { responses: { 200: { 
   ? T
   : never;
 export type SessionList = Get<'/api/sessions'>;
+export type KeepRules = SessionList['keep'];
+export type SessionChange = NonNullable<paths['/api/sessions/{id}']['patch']['requestBody']>['content']['application/json'];
 export type SourceFiles = Get<'/api/source-files'>;
 export type SourceFile = SourceFiles['files'][number];
 

@@ -4,6 +4,7 @@ import { baselineText, canCompareBefore, compareBefore, compareWithSession, comp
 import { currentId, isLive, sessions } from '../store/session';
 import { isFiltered } from '../store/view';
 import { clock } from '../text/format';
+import { sessionTitle } from '../text/sessions';
 import { Icon } from './Icon';
 import { Popover } from './Popover';
 import { StateBadge } from './StateBadge';
@@ -64,7 +65,7 @@ export function CompareMenu() {
               <li key={entry.id}>
                 <button type="button" data-compare={entry.id} onClick={ended(() => compareWithSession(entry.id), close)}>
                   <StateBadge state={entry.state} />
-                  <span class="ellipsis">{entry.target || entry.id}</span>
+                  <span class="ellipsis">{sessionTitle(entry)}</span>
                   <span class="faint">{clock(entry.started)}</span>
                 </button>
               </li>

@@ -3,6 +3,7 @@ import type { Session } from '../api/types';
 import { deleteSession } from '../store/actions';
 import { closeDialog } from '../store/ui';
 import { bytes, clock, count } from '../text/format';
+import { sessionTitle } from '../text/sessions';
 import { Button } from './Button';
 import { Modal } from './Modal';
 
@@ -33,8 +34,8 @@ export function DeleteDialog({ session }: { session: Session }) {
       }
     >
       <p>
-        <strong>{session.target || session.id}</strong> of {clock(session.started)}, {count(session.samples)} samples, {bytes(session.size_bytes)}. It is removed from the
-        server’s disk and cannot be brought back.
+        <strong>{sessionTitle(session)}</strong> of {clock(session.started)}, {count(session.samples)} samples, {bytes(session.size_bytes)}. It is removed from the
+        server’s disk and cannot be brought back.{session.keep && ' It is pinned, so that no rule deletes it.'}
       </p>
     </Modal>
   );

@@ -1,6 +1,7 @@
 // What the agent had to do differently than asked, each with its remedy. Dismissed ones stay away for this session.
 import { computed, signal } from '@preact/signals';
 import type { Notice } from '../api/types';
+import { connectedAgents } from '../store/live';
 import { session } from '../store/session';
 import { copy } from '../store/ui';
 import { commandIn } from '../text/remedy';
@@ -11,9 +12,16 @@ const expanded = signal(false);
 const dismissed = signal<ReadonlySet<string>>(new Set());
 const keyOf = (id: string, notice: Notice) => `${id}/${notice.code}/${notice.text}`;
 
+// Batches that the server cannot store wait with their agent, maybe before there is a session.
+const waiting = computed(() =>
+  connectedAgents.value
+    .filter((agent) => agent.problem !== '' && (agent.session === '' || agent.session !== session.value?.id))
+    .map((agent): Notice => ({ code: 'disk', text: `${agent.address}: ${agent.problem}`, remedy: '' })),
+);
+
 const shown = computed(() => {
-  const current = session.value;
-  return (current?.notices ?? []).filter((notice) => !dismissed.value.has(keyOf(current!.id, notice)));
+  const id = session.value?.id ?? '';
+  return [...waiting.value, ...(session.value?.notices ?? [])].filter((notice) => !dismissed.value.has(keyOf(id, notice)));
 });
 
 function dismiss(notices: readonly Notice[]): void {

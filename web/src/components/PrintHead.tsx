@@ -4,6 +4,7 @@ import { savedFile } from '../store/saved';
 import { event, session } from '../store/session';
 import { view } from '../store/view';
 import { clock, count, duration, percent } from '../text/format';
+import { sessionTitle } from '../text/sessions';
 import { tabNames } from './Tabs';
 
 export function PrintHead() {
@@ -26,7 +27,7 @@ export function PrintHead() {
   return (
     <header class="print-head">
       <h1>
-        {shown.target || shown.id}
+        {sessionTitle(shown)}
         {shown.host && ` on ${shown.host}`}: {tabNames[tab].toLowerCase()}
       </h1>
       <p>

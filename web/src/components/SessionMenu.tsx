@@ -3,6 +3,7 @@ import { isSaved } from '../store/saved';
 import { currentId, liveSessions, session, sessions } from '../store/session';
 import { openSession, openTab } from '../store/view';
 import { clock } from '../text/format';
+import { sessionTitle } from '../text/sessions';
 import { Icon } from './Icon';
 import { Popover } from './Popover';
 import { StateBadge } from './StateBadge';
@@ -23,7 +24,7 @@ export function SessionMenu() {
       label={
         <>
           {shown ? <StateBadge state={shown.state} /> : <Icon name="record" />}
-          <strong class="ellipsis">{shown ? shown.target || shown.id : 'Choose a session'}</strong>
+          <strong class="ellipsis">{shown ? sessionTitle(shown) : 'Choose a session'}</strong>
           {shown?.host && <span class="faint ellipsis wide-only">{shown.host}</span>}
           <Icon name="down" />
         </>
@@ -42,7 +43,7 @@ export function SessionMenu() {
                 }}
               >
                 <StateBadge state={entry.state} />
-                <span class="ellipsis">{entry.target || entry.id}</span>
+                <span class="ellipsis">{sessionTitle(entry)}</span>
                 <span class="faint">{clock(entry.started)}</span>
               </button>
             </li>

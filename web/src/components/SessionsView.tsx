@@ -1,22 +1,27 @@
-// The recordings on the server: open, download, delete.
+// The recordings on the server: find, open, name, tag, pin, download, delete.
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { download } from '../api/client';
-import type { Session } from '../api/types';
-import { currentId, foundSessions, sessionList, sessionSearch } from '../store/session';
+import type { Session, SessionList } from '../api/types';
+import { changeSession } from '../store/actions';
+import { currentId, foundSessions, searchSessions, SESSIONS_A_PAGE, sessionSearch, showSessionsFrom } from '../store/session';
 import { dialog } from '../store/ui';
 import { openSession } from '../store/view';
 import { bytes, clock, count, duration, percent } from '../text/format';
 import { otherTools } from '../text/formats';
+import { keepText, pageText, sessionTitle } from '../text/sessions';
 import { Button } from './Button';
 import { Icon } from './Icon';
 import { ImportButton } from './ImportFile';
+import { LineEdit } from './LineEdit';
 import { Failure, Message } from './Message';
 import { Popover } from './Popover';
 import { SearchBox } from './SearchBox';
+import { SessionTags } from './SessionTags';
 import { StateBadge } from './StateBadge';
 
 function Exports({ session }: { session: Session }) {
   return (
-    <Popover class="button button-plain button-icon" align="end" title={`Download ${session.target}`} label={<Icon name="download" />}>
+    <Popover class="button button-plain button-icon" align="end" name={`Download ${sessionTitle(session)}`} title={`Download ${sessionTitle(session)}`} label={<Icon name="download" />}>
       {(close) => (
         <ul class="menu" onClick={close}>
           <li>
@@ -52,22 +57,50 @@ function Exports({ session }: { session: Session }) {
   );
 }
 
+function Name({ session }: { session: Session }) {
+  const [editing, setEditing] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
+  const title = sessionTitle(session);
+  return (
+    <div class="session-name">
+      {editing ? (
+        <LineEdit
+          value={session.name}
+          label={`Name of ${title}`}
+          placeholder={session.target || session.id}
+          maxLength={256}
+          onTake={(name) => changeSession(session, { name })}
+          onEnd={(byKey) => {
+            setEditing(false);
+            if (byKey) requestAnimationFrame(() => button.current?.focus());
+          }}
+        />
+      ) : (
+        <button type="button" class="link ellipsis" title={session.id} onClick={() => openSession(session.id)}>
+          {title}
+        </button>
+      )}
+      <button type="button" ref={button} class="rename" hidden={editing} title="Rename" aria-label={`Rename ${title}`} onClick={() => setEditing(true)}>
+        <Icon name="pencil" />
+      </button>
+    </div>
+  );
+}
+
 function Row({ session }: { session: Session }) {
   const shown = session.id === currentId.value;
   const whole = session.samples + session.lost;
+  const title = sessionTitle(session);
   return (
-    <tr class={shown ? 'row-selected' : ''} data-session={session.id} onDblClick={() => openSession(session.id)}>
+    <tr class={shown ? 'row-selected' : ''} data-session={session.id}>
       <td>
         <StateBadge state={session.state} />
       </td>
-      <td>
-        <button type="button" class="link" title={session.id} onClick={() => openSession(session.id)}>
-          {session.target || session.id}
-        </button>
-        <div class="faint small">
-          {session.host}
-          {session.arch && ` · ${session.arch}`}
-          {session.agent && ` · ${session.agent}`}
+      <td class="session-cell">
+        <Name session={session} />
+        <div class="session-about">
+          <span class="faint small">{[session.name && session.target, session.host, session.arch, session.agent].filter(Boolean).join(' · ')}</span>
+          <SessionTags session={session} />
         </div>
       </td>
       <td>{clock(session.started)}</td>
@@ -80,61 +113,86 @@ function Row({ session }: { session: Session }) {
       <td class="cell-number">{bytes(session.size_bytes)}</td>
       <td>
         <div class="actions">
-        <Button icon="play" title={session.state === 'ended' ? 'Replay this session' : 'Watch this session'} onClick={() => openSession(session.id)}>
-          {session.state === 'ended' ? 'Replay' : 'Watch'}
-        </Button>
-        <Exports session={session} />
-        <Button
-          icon="trash"
-          title={session.state === 'ended' ? `Delete ${session.target}` : 'A session can be deleted when it has ended'}
-          disabled={session.state !== 'ended'}
-          onClick={() => (dialog.value = { kind: 'delete', session })}
-        />
+          <Button icon="play" title={session.state === 'ended' ? `Replay ${title}` : `Watch ${title}`} onClick={() => openSession(session.id)}>
+            {session.state === 'ended' ? 'Replay' : 'Watch'}
+          </Button>
+          <Button
+            icon="pin"
+            pressed={session.keep}
+            title={session.keep ? `Pinned: no rule deletes ${title}` : `Pin ${title}: no rule deletes it then`}
+            onClick={() => void changeSession(session, { keep: !session.keep })}
+          />
+          <Exports session={session} />
+          <Button
+            icon="trash"
+            title={session.state === 'ended' ? `Delete ${title}` : 'A session can be deleted when it has ended'}
+            disabled={session.state !== 'ended'}
+            onClick={() => (dialog.value = { kind: 'delete', session })}
+          />
         </div>
       </td>
     </tr>
   );
 }
 
+function Pages({ list }: { list: SessionList }) {
+  const { offset, total, sessions } = list;
+  if (total <= SESSIONS_A_PAGE && offset === 0) return null;
+  return (
+    <nav class="pages" aria-label="Pages of sessions">
+      <Button icon="left" title="Newer sessions" disabled={offset === 0} onClick={() => showSessionsFrom(offset - SESSIONS_A_PAGE)} />
+      <span class="faint">{pageText(offset, sessions.length, total)}</span>
+      <Button icon="right" title="Older sessions" disabled={offset + sessions.length >= total} onClick={() => showSessionsFrom(offset + SESSIONS_A_PAGE)} />
+    </nav>
+  );
+}
+
+const columns: readonly (readonly [name: string, number?: 'number'])[] = [
+  ['State'], ['Session'], ['Started'], ['Duration', 'number'], ['Samples', 'number'], ['Lost', 'number'], ['Events'], ['Size', 'number'],
+];
+
 export function SessionsView() {
-  const error = sessionList.error.value;
-  if (!sessionList.data.value) return error ? <Failure error={error} /> : <Message title="Loading the sessions" busy />;
+  const list = foundSessions.data.value;
+  const error = foundSessions.error.value;
+  // Sessions that were deleted leave the last page empty.
+  useEffect(() => {
+    if (list && list.sessions.length === 0 && list.offset > 0) showSessionsFrom(Math.floor(Math.max(0, list.total - 1) / SESSIONS_A_PAGE) * SESSIONS_A_PAGE);
+  }, [list]);
+  if (!list) return error ? <Failure error={error} /> : <Message title="Loading the sessions" busy />;
   const searching = sessionSearch.value.trim() !== '';
-  const answer = (searching ? foundSessions.data.value : null) ?? sessionList.data.value;
-  const list = answer.sessions;
-  const size = list.reduce((sum, s) => sum + s.size_bytes, 0);
+  const kept = keepText(list.keep);
   return (
     <section class="view">
-      <div class="toolbar">
-        <SearchBox value={sessionSearch.value} placeholder="Find a session by target or host" onInput={(value) => (sessionSearch.value = value)} />
+      <div class="toolbar sessions-toolbar">
+        <SearchBox value={sessionSearch.value} placeholder="Find by name, host, tag or event" onInput={searchSessions} />
         <span class="faint" role="status">
-          {list.length < answer.total ? `the newest ${count(list.length)} of ${count(answer.total)} sessions` : `${count(list.length)} ${list.length === 1 ? 'session' : 'sessions'}`},{' '}
-          {bytes(size)} on disk
+          {count(list.total)} {list.total === 1 ? 'session' : 'sessions'}, {bytes(list.size_bytes)} on disk
         </span>
+        <span class="faint ellipsis" id="keep-rules" title={kept ? 'The oldest ended sessions beyond are deleted; pinned ones stay, and what is in use' : 'The server keeps all sessions; it deletes old ones when it is started with --keep-count, --keep-days or --keep-size'}>
+          {kept || 'nothing is deleted by itself'}
+        </span>
+        <Pages list={list} />
         <ImportButton />
       </div>
-      {list.length === 0 ? (
+      {list.sessions.length === 0 ? (
         <Message title={searching ? 'No session matches' : 'No sessions yet'}>
           {!searching && <p>Every recording is kept on the server and listed here; so are files of other tools that are imported, or dropped on the page.</p>}
         </Message>
       ) : (
-        <div class="table-scroll">
+        <div class="table-scroll" tabIndex={0} role="region" aria-label="Sessions">
           <table class="sessions">
             <thead>
               <tr>
-                <th>State</th>
-                <th>Target</th>
-                <th>Started</th>
-                <th class="cell-number">Duration</th>
-                <th class="cell-number">Samples</th>
-                <th class="cell-number">Lost</th>
-                <th>Events</th>
-                <th class="cell-number">Size</th>
-                <th />
+                {columns.map(([name, kind]) => (
+                  <th key={name} class={kind ? 'cell-number' : ''}>
+                    {name}
+                  </th>
+                ))}
+                <td />
               </tr>
             </thead>
             <tbody>
-              {list.map((session) => (
+              {list.sessions.map((session) => (
                 <Row key={session.id} session={session} />
               ))}
             </tbody>

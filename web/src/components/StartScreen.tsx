@@ -5,6 +5,7 @@ import { sessions } from '../store/session';
 import { dialog } from '../store/ui';
 import { openSession } from '../store/view';
 import { clock, count, duration } from '../text/format';
+import { sessionTitle } from '../text/sessions';
 import { Button } from './Button';
 import { ConnectOut } from './ConnectOut';
 import { CopyLine } from './CopyLine';
@@ -63,7 +64,7 @@ export function StartScreen() {
             {recent.map((entry) => (
               <li key={entry.id}>
                 <button type="button" onClick={() => openSession(entry.id)}>
-                  <span class="ellipsis strong">{entry.target || entry.id}</span>
+                  <span class="ellipsis strong">{sessionTitle(entry)}</span>
                   <span class="faint">
                     {clock(entry.started)} · {duration(entry.duration_ms)} · {count(entry.samples)} samples
                   </span>

@@ -1,10 +1,11 @@
 // What a person can make the server do. Errors become a message; the caller only needs to know whether it worked.
 import { api, ApiError } from '../api/client';
-import type { Browse, CommandName, Config, ConfigPatch, ProcessInfo, Reply, Session } from '../api/types';
+import type { Browse, CommandName, Config, ConfigPatch, ProcessInfo, Reply, Session, SessionChange } from '../api/types';
 import { refreshAll } from './data';
 import { metricsChanges, type MetricsSettings } from './health';
 import { refreshOverview, sessionListVersion } from './live';
 import { currentId, follow, followAgent } from './session';
+import { sessionTitle } from '../text/sessions';
 import { type RecordingDraft, startArgs } from '../text/recording';
 import { toast } from './ui';
 import { setView, view } from './view';
@@ -103,12 +104,19 @@ export async function setPaused(agent: string, paused: boolean): Promise<void> {
 export async function deleteSession(session: Session): Promise<void> {
   const done = await attempt('Cannot delete', () => api.deleteSession(session.id));
   if (!done) return;
-  toast(`Deleted ${session.target || session.id}`);
+  toast(`Deleted ${sessionTitle(session)}`);
   if (currentId.value === session.id) {
     follow('');
     if (view.value.session) setView({ session: '', zoom: [], file: '', line: 0 }, 'replace');
   }
   sessionListVersion.value += 1;
+}
+
+// Its name, tags or pin; whether it worked.
+export async function changeSession(session: Session, change: SessionChange): Promise<boolean> {
+  const done = await attempt(`Cannot change ${sessionTitle(session)}`, () => api.changeSession(session.id, change));
+  sessionListVersion.value += 1;
+  return done !== null;
 }
 
 // A folder of the server's machine, or why it is not shown.

@@ -6,6 +6,7 @@ import { currentId, session, sessions } from './session';
 import { sessionEnd } from './timeline';
 import { setView, view } from './view';
 import { partText, rangeText } from '../text/diff';
+import { sessionTitle } from '../text/sessions';
 
 export const comparing = computed(() => view.value.baseline !== null);
 
@@ -59,7 +60,10 @@ export function exchange(): void {
 export const dropBaseline = (): void => setView({ baseline: null, zoom: [], span: null, hidden: [] });
 
 const threadName = (tid: number): string => threads.data.value?.threads.find((thread) => thread.tid === tid)?.comm ?? String(tid);
-const sessionName = (id: string): string => sessions.value.find((entry) => entry.id === id)?.target || id;
+const sessionName = (id: string): string => {
+  const known = sessions.value.find((entry) => entry.id === id);
+  return known ? sessionTitle(known) : id;
+};
 
 export const baselineText = computed(() => {
   const { baseline } = view.value;
@@ -69,4 +73,4 @@ export const baselineText = computed(() => {
   return same ? part || 'itself' : [sessionName(baseline.session), part].filter(Boolean).join(', ');
 });
 
-export const shownText = computed(() => rangeText(view.value.start, view.value.end) || session.value?.target || 'all of it');
+export const shownText = computed(() => rangeText(view.value.start, view.value.end) || (session.value && sessionTitle(session.value)) || 'all of it');

@@ -16,12 +16,20 @@ export const sessionList = createQuery({
 export const sessions = computed<readonly Session[]>(() => sessionList.data.value?.sessions ?? []);
 export const liveSessions = computed(() => sessions.value.filter((session) => session.state !== 'ended'));
 
-// The list that the person searches; the server looks through all of them.
-export const sessionSearch = signal('');
+// The page of the list that the person looks at; the server searches all of them.
+export const SESSIONS_A_PAGE = 100;
+const searched = signal('');
+const pageFrom = signal(0);
+export const sessionSearch = computed(() => searched.value);
+export function searchSessions(text: string): void {
+  searched.value = text;
+  pageFrom.value = 0;
+}
+export const showSessionsFrom = (offset: number): void => void (pageFrom.value = Math.max(0, offset));
 export const foundSessions = createQuery({
-  key: () => sessionSearch.value.trim() || null,
+  key: () => (view.value.tab === 'sessions' ? JSON.stringify([searched.value.trim(), pageFrom.value]) : null),
   version: () => `${sessionListVersion.value}`,
-  fetch: (abort) => api.sessions(abort, sessionSearch.peek().trim()),
+  fetch: (abort) => api.sessions(abort, searched.peek().trim(), SESSIONS_A_PAGE, pageFrom.peek()),
   intervalMs: 300,
 });
 
@@ -74,6 +82,12 @@ export const session = computed<Session | null>(
   () => detail.data.value ?? sessions.value.find((entry) => entry.id === currentId.value) ?? null,
 );
 export const sessionError = detail.error;
+
+// The server does not delete what was asked for in the last ten minutes.
+const LOOKING_MS = 4 * 60_000;
+export function keepLooking(): void {
+  setInterval(() => currentId.peek() && void api.session(currentId.peek()).catch(() => undefined), LOOKING_MS);
+}
 
 export const isLive = computed(() => {
   const shown = session.value;

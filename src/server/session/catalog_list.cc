@@ -1,0 +1,223 @@
+// The list of sessions: what is known of each without reading its stream, those that somebody looks for, and how the
+// rules of keeping see them.
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+#include "base/clock.h"
+#include "server/session/catalog.h"
+
+namespace flamewire::server {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A listing rebuilds missing sidecars for this long; the rest follows with the next one.
+constexpr std::chrono::milliseconds rebuild_budget{1500};
+// A page that shows a session asks for it every four minutes.
+constexpr std::int64_t looked_at_ns = std::int64_t{10} * 60 * 1'000'000'000;
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// Nothing but what the file system says, for a session whose stream was not read yet.
+SessionInfo bare_info(const std::string& id, const std::string& stream_path) {
+    const FileStatus stream = file_status(stream_path).value_or(FileStatus{});
+    SessionInfo info;
+    info.id = id;
+    info.started_ns = info.target_started_ns = stream.modified_ns;
+    info.size_bytes = stream.size_bytes;
+    return info;
+}
+
+std::vector<std::string> words_of(std::string_view text) {
+    std::vector<std::string> words;
+    for (bool inside = false; const char c : text) {
+        const bool space = c == ' ' || c == '\t';
+        if (!space && !inside) words.emplace_back();
+        if (!space) words.back() += lower(c);
+        inside = !space;
+    }
+    return words;
+}
+
+bool has_all(std::string_view text, const std::vector<std::string>& words) {
+    return std::ranges::all_of(words, [&](const std::string& word) { return text.contains(word); });
+}
+
+}  // namespace
+
+std::string search_text(const SessionInfo& info) {
+    std::string text;
+    const auto add = [&](std::string_view part) { (text += part) += '\n'; };
+    for (const std::string* part : {&info.id, &info.label.name, &info.target, &info.host, &info.agent}) add(*part);
+    for (const auto& [key, value] : info.label.tags) add(key + '=' + value);
+    for (const EventInfo& event : info.events) add(event.name);
+    std::ranges::transform(text, text.begin(), lower);
+    return text;
+}
+
+std::vector<SessionInfo> Catalog::list() {
+    return search({.words = {}, .offset = 0, .limit = std::numeric_limits<std::uint64_t>::max()}).sessions;
+}
+
+SessionPage Catalog::search(const SessionQuery& query) {
+    scan();
+    const auto until = Clock::now() + rebuild_budget;
+    read_missing(until);
+    struct Row {
+        std::int64_t started_ns;
+        EntryPtr entry;
+    };
+    SessionPage page;
+    std::vector<Row> rows;
+    const std::vector<std::string> words = words_of(query.words);
+    {
+        const std::lock_guard lock(mutex_);
+        rows.reserve(entries_.size());
+        for (const auto& [id, entry] : entries_) {
+            std::optional<SessionInfo> own;  // not kept in the entry
+            if (entry->session)
+                own = entry->session->info();
+            else if (!entry->info) {
+                own = bare_info(id, entry->stream_path);
+                own->label = entry->label;
+            }
+            const SessionInfo& info = own ? *own : *entry->info;
+            if (!words.empty()) {
+                if (!own && entry->search_text.empty()) entry->search_text = search_text(info);
+                if (!has_all(own ? search_text(info) : entry->search_text, words)) continue;
+            }
+            rows.push_back({info.started_ns, entry});
+            page.size_bytes += info.size_bytes;
+        }
+    }
+    page.total = rows.size();
+    std::ranges::sort(rows, [](const Row& a, const Row& b) {
+        return a.started_ns != b.started_ns ? a.started_ns > b.started_ns : a.entry->id > b.entry->id;
+    });
+    const std::uint64_t begin = std::min<std::uint64_t>(query.offset, rows.size());
+    const std::uint64_t end = begin + std::min<std::uint64_t>(query.limit, rows.size() - begin);
+    for (std::uint64_t i = begin; i < end; ++i) {
+        auto info = shown_info(rows[i].entry, until);
+        // Its file is gone: looked at again without it.
+        if (!info) return search(query);
+        page.sessions.push_back(*std::move(info));
+    }
+    return page;
+}
+
+// The newest first, as ids begin with the time.
+void Catalog::read_missing(Clock::time_point until) {
+    std::vector<EntryPtr> missing;
+    {
+        const std::lock_guard lock(mutex_);
+        for (auto at = entries_.rbegin(); at != entries_.rend(); ++at)
+            if (!at->second->session && !at->second->info) missing.push_back(at->second);
+    }
+    for (const EntryPtr& entry : missing) {
+        if (Clock::now() >= until) return;
+        (void)read_info(entry);
+    }
+}
+
+// Reads the stream and writes the sidecar.
+SessionInfo Catalog::read_info(const EntryPtr& entry) {
+    const std::lock_guard loading(entry->loading);
+    const auto stream = file_status(entry->stream_path);
+    {
+        const std::lock_guard lock(mutex_);
+        if (entry->session) return entry->session->info();
+        if (entry->info && stream && entry->info->size_bytes == stream->size_bytes) return *entry->info;
+    }
+    auto session = Session::load(entry->id, entry->stream_path, limits_);
+    SessionInfo info = session ? (*session)->info() : bare_info(entry->id, entry->stream_path);
+    if (!session) info.notices.push_back({"stream-unreadable", session.error().message, ""});
+    // The whole size, so that a torn tail does not make the sidecar look old for ever.
+    if (stream) info.size_bytes = stream->size_bytes;
+    {
+        const std::lock_guard lock(mutex_);
+        if (entry->info && info.agent.empty()) info.agent = entry->info->agent;
+        info.label = entry->label;
+        info.retention.reset();
+        entry->info = info;
+        entry->search_text.clear();
+        if (session) entry->recording = (*session)->recording();
+    }
+    (void)replace_file(entry->sidecar_path, as_bytes_view(encode_sidecar(info)));
+    return info;
+}
+
+// As the list shows it now; nothing when its file is gone, which is forgotten then.
+std::optional<SessionInfo> Catalog::shown_info(const EntryPtr& entry, Clock::time_point until) {
+    std::optional<SessionInfo> info;
+    std::string label_problem;
+    bool loaded = false;
+    {
+        const std::lock_guard lock(mutex_);
+        label_problem = entry->label_problem;
+        loaded = entry->session != nullptr;
+        if (loaded)
+            info = entry->session->info();
+        else if (entry->info)
+            info = entry->info;
+    }
+    if (!loaded) {
+        const auto stream = file_status(entry->stream_path);
+        if (!stream) {
+            const std::lock_guard lock(mutex_);
+            if (const auto at = entries_.find(entry->id); at != entries_.end() && at->second == entry)
+                entries_.erase(at);
+            return {};
+        }
+        if (!info || info->size_bytes != stream->size_bytes) {
+            if (Clock::now() < until) {
+                info = read_info(entry);
+            } else if (!info) {
+                info = bare_info(entry->id, entry->stream_path);
+                const std::lock_guard lock(mutex_);
+                info->label = entry->label;
+            }
+        }
+        // Written while it ran; now nobody feeds it, and its agent may still come back for a while.
+        info->state = SessionState::ended;
+        if (info->end_reason.empty()) {
+            const std::int64_t age = realtime_ns() - stream->modified_ns;
+            if (age < std::chrono::nanoseconds(waiting_time).count() && !info->agent.empty())
+                info->state = SessionState::waiting;
+            else
+                info->end_reason = "the agent went away";
+        }
+    }
+    info->id = entry->id;
+    if (!label_problem.empty())
+        info->notices.push_back({"label-unreadable", "Name and tags are not shown: " + label_problem + ".",
+                                 "to name or tag the session anew replaces the file"});
+    return info;
+}
+
+// Called with mutex_ held.
+bool Catalog::in_use(const Entry& entry, const std::optional<FileStatus>& stream) {
+    const auto now = static_cast<std::int64_t>(monotonic_ns());
+    if (const auto& session = entry.session) {
+        // Somebody reads it, writes it out or has jobs for it.
+        if (session.use_count() > 1 || session->attached() || session->info().state != SessionState::ended) return true;
+        if (session->last_used_ns != 0 && now - session->last_used_ns < looked_at_ns) return true;
+    }
+    if (entry.last_used_ns != 0 && now - entry.last_used_ns < looked_at_ns) return true;
+    // After a restart, too, its agent may come back.
+    return stream && realtime_ns() - stream->modified_ns < std::chrono::nanoseconds(waiting_time).count() &&
+           (!entry.info || entry.info->end_reason.empty());
+}
+
+std::vector<StoredSession> Catalog::stored() {
+    scan();
+    std::vector<StoredSession> result;
+    const std::lock_guard lock(mutex_);
+    result.reserve(entries_.size());
+    for (const auto& [id, entry] : entries_)
+        if (const auto stream = file_status(entry->stream_path))
+            result.push_back({id, stream->changed_ns, stream->size_bytes, entry->label.keep, in_use(*entry, stream)});
+    return result;
+}
+
+}  // namespace flamewire::server
