@@ -16,18 +16,20 @@
 #include "cli/view_options.h"
 #include "server/http/assets.h"
 #include "server/http/html_answer.h"
+#include "server/session/archive.h"
+#include "server/source/keep_sources.h"
 
 namespace flamewire::cli {
 namespace {
 
 struct Options {
     std::string file, format = "collapsed", output;
-    bool weights = false;
+    bool weights = false, sources = false;
     OpenOptions open;
     server::ViewParameters view;
 };
 
-constexpr std::string_view html = "html";
+constexpr std::string_view html = "html", archive = "flamewire";
 
 // What the page would be told by a server.
 Result<std::string> html_of(const server::Session& session, const server::ViewParameters& view) {
@@ -55,7 +57,8 @@ Result<std::string> exported(const server::Session& session, const Options& opti
     const std::uint64_t start_ns = session.start_ns();
     const server::SessionInfo info = session.info();
     profile::ExportAbout about;
-    about.name = info.target.empty() ? info.id : info.target;
+    about.name = title_of(info);
+    about.tags.assign(info.label.tags.begin(), info.label.tags.end());
     about.started_ns = info.started_ns;
     about.weights = options.weights;
     return session.read([&](const profile::Store& store) -> Result<std::string> {
@@ -67,25 +70,62 @@ Result<std::string> exported(const server::Session& session, const Options& opti
     });
 }
 
-Result<int> write_output(std::string_view text, const std::string& path) {
+// `write(fd)` into the file, which goes again when it cannot be whole, or to standard output.
+template <class Write>
+Result<int> into_output(const std::string& path, Write write) {
     if (path.empty() || path == "-") {
-        const auto written = write_all(STDOUT_FILENO, as_bytes_view(text));
+        const Result<bool> written = write(STDOUT_FILENO);
         if (!written && written.error().errno_value != EPIPE) return std::unexpected(written.error());
         return 0;
     }
     UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!fd) return fail_errno("cannot write " + path, errno);
-    if (const auto written = write_all(fd.get(), as_bytes_view(text)); !written) {
-        if (::unlink(path.c_str()) != 0) fmt::print(stderr, "flamewire export: {} is not whole\n", path);
+    if (const Result<bool> written = write(fd.get()); !written) {
+        (void)::unlink(path.c_str());
         return fail_errno("cannot write " + path, written.error().errno_value);
     }
     return 0;
 }
 
+Result<int> write_output(std::string_view text, const std::string& path) {
+    return into_output(path, [&](int fd) -> Result<bool> {
+        TRY(write_all(fd, as_bytes_view(text)));
+        return true;
+    });
+}
+
+Result<int> write_output(int from, std::uint64_t size, const std::string& path) {
+    return into_output(path, [&](int fd) -> Result<bool> {
+        constexpr std::size_t block = 1 << 20;
+        for (std::uint64_t at = 0; at < size;) {
+            const std::string bytes = TRY(read_range(from, at, block));
+            if (bytes.empty()) break;
+            TRY(write_all(fd, as_bytes_view(bytes)));
+            at += bytes.size();
+        }
+        return true;
+    });
+}
+
+// With its names, and the sources when they are asked for, whatever of them is here.
+Result<int> write_archive(const Options& options) {
+    const OpenProfile open = TRY(open_profile(options.file, options.open, OpenWhere::in_scratch));
+    server::Session& session = *open.session;
+    if (options.sources) {
+        server::SourceLookup sources(source_config(options.open.symbols));
+        TRY(keep_sources(session, sources));
+    }
+    session.keep_symbols();
+    const server::ArchiveFile made =
+        TRY(server::write_archive(session.id(), session.stream_path(), open.scratch->path()));
+    return write_output(made.fd.get(), made.size, options.output);
+}
+
 Result<int> export_profile(const Options& options) {
-    const bool binary = options.format == "pprof";
+    const bool binary = options.format == "pprof" || options.format == "perfdata" || options.format == archive;
     if (binary && options.output.empty() && output_is_terminal())
         return fail(ErrorCode::invalid, options.format + " is no text: give a file with -o");
+    if (options.format == archive) return write_archive(options);
     const OpenProfile open = TRY(open_profile(options.file, options.open));
     return write_output(TRY(exported(*open.session, options)), options.output);
 }
@@ -95,13 +135,13 @@ Result<int> export_profile(const Options& options) {
 Action add_export(CLI::App& command) {
     auto options = std::make_shared<Options>();
     command.add_option("FILE", options->file, "session or profile (default: the newest session)");
-    std::vector<std::string> names{std::string(html)};
+    std::vector<std::string> names{std::string(html), std::string(archive)};
     std::string help = "format to write: ";
     for (const profile::ExportFormat& format : profile::export_formats()) {
         names.emplace_back(format.name);
         help += fmt::format("{} ({}), ", format.name, format.title);
     }
-    help += "html (the page in one file)";
+    help += "html (the page in one file), flamewire (the session with its names, as an archive)";
     command.add_option("--format", options->format, help)
         ->type_name("NAME")
         ->capture_default_str()
@@ -109,6 +149,7 @@ Action add_export(CLI::App& command) {
     command.add_option("-o,--output", options->output, "file to write (default: standard output)")->type_name("OUT");
     command.add_flag("--weights", options->weights,
                      "numbers of folded stacks are weights in the event's unit, not samples");
+    command.add_flag("--sources", options->sources, "put the source files into the archive");
     add_view_options(command, options->view);
     add_open_options(command, options->open);
     return [options] { return export_profile(*options); };

@@ -28,66 +28,50 @@ struct Options {
 };
 
 struct Imported {
-    std::string name, path;
+    std::string name, id;
     std::uint64_t samples = 0;
     std::vector<wire::Notice> notices;
 };
 
-// A file of its own among the sessions: a server that has the folder finds it there.
-Result<std::string> new_session_path(const std::string& data_dir, const std::string& name) {
-    const fs::path folder = fs::path(data_dir) / "sessions";
-    std::error_code error;
-    fs::create_directories(folder, error);
-    if (error)
-        return fail_errno(fmt::format("cannot create {} (--data-dir names another)", folder.string()), error.value());
-    const std::string id = server::session_word(fs::path(name).stem().string());
-    fs::path path = folder / (id + ".flw");
-    for (int attempt = 2; fs::exists(path, error); ++attempt) path = folder / fmt::format("{}_{}.flw", id, attempt);
-    return path.string();
-}
-
-Result<Imported> import_one(const std::string& file, const std::string& data_dir, const symbol::Config& config) {
+Result<Imported> import_one(const std::string& file, server::Catalog& catalog, symbol::Symbolizer& symbolizer) {
     Progress progress;
     const std::string name = fs::path(file).filename().string();
-    const std::string path = TRY(new_session_path(data_dir, name)), part = path + ".part";
-    std::error_code ignored;
-    fs::remove(part, ignored);
+    const symbol::Config config = symbolizer.config();
+    using Made = Result<std::shared_ptr<server::Session>>;
     const server::ImportPlace place{
-        .scratch_dir = data_dir,
+        .scratch_dir = catalog.data_dir(),
         .symbols = config,
-        .create =
-            [&](const wire::RecordingId& recording) { return server::Session::create(name, part, recording, {}); },
-        .adopt = [&]() -> Result<std::shared_ptr<server::Session>> {
-            std::error_code error;
-            fs::copy_file(file, part, error);
-            if (error) return fail_errno("cannot write " + part, error.value());
-            return server::Session::load(name, part, {});
+        .create = [&](const wire::RecordingId& recording) { return catalog.create(recording, name); },
+        .adopt = [&]() -> Made { return catalog.get(TRY(catalog.adopt(file, name))); },
+        .adopt_archive = [&](profile::ImportSource& archive) -> Made {
+            return catalog.get(TRY(catalog.adopt_archive(archive, name)));
         },
-        .discard = [](const server::Session&) {},
+        .discard = [&](const server::Session& session) { (void)catalog.remove(session.id()); },
         .progress = [&](std::uint64_t read, std::uint64_t total) { progress.show("Importing " + name, read, total); },
     };
-    const auto session = server::import_file(file, name, place);
-    std::error_code error;
-    if (session) fs::rename(part, path, error);
-    if (!session || error) {
-        fs::remove(part, ignored);
-        if (!session) return std::unexpected(session.error());
-        return fail_errno("cannot write " + path, error.value());
-    }
-    const server::SessionInfo info = (*session)->info();
-    return Imported{name, path, info.samples, info.notices};
+    const auto session = TRY(server::import_file(file, name, place));
+    session->symbolize(symbolizer, [&] { progress.show("Naming addresses"); });
+    catalog.save(*session);
+    const server::SessionInfo info = session->info();
+    return Imported{name, session->id(), info.samples, info.notices};
 }
 
 Result<int> import_all(const Options& options) {
     OpenOptions open = options.open;
     const std::string data_dir = TRY(data_dir_of(open.data_dir));
     TRY(server::finish_symbol_options(open.symbols, data_dir));
-    const symbol::Config config = symbol_config(open.symbols);
+    std::error_code error;
+    fs::create_directories(fs::path(data_dir) / "sessions", error);
+    if (error)
+        return fail_errno(fmt::format("cannot write into {} (--data-dir names another)", data_dir), error.value());
+    symbol::Symbolizer symbolizer(symbol_config(open.symbols));
+    // A server may have the folder at the same time: it finds new sessions there.
+    const auto catalog = server::Catalog::look_at(data_dir, {});
     server::JsonWriter json;
     json.array();
     int code = 0;
     for (const std::string& file : options.files) {
-        const auto done = import_one(file, data_dir, config);
+        const auto done = import_one(file, *catalog, symbolizer);
         if (!done) {
             fmt::print(stderr, "flamewire import: {}\n", done.error().message);
             code = 1;
@@ -96,13 +80,13 @@ Result<int> import_all(const Options& options) {
         if (options.json) {
             json.object();
             json.member("name", done->name);
-            json.member("file", done->path);
+            json.member("id", done->id);
             json.member("samples", done->samples);
             json.list("notices", done->notices, [&](const wire::Notice& notice) { json.text(notice.text); });
             json.end_object();
             continue;
         }
-        fmt::print("{}: {} samples, session {}\n", done->name, with_commas(done->samples), done->path);
+        fmt::print("{}: {} samples, session {}\n", done->name, with_commas(done->samples), done->id);
         for (const wire::Notice& notice : done->notices) fmt::print("  {}\n", notice.text);
     }
     json.end_array();
@@ -116,7 +100,8 @@ Action add_import(CLI::App& command) {
     auto options = std::make_shared<Options>();
     command
         .add_option("FILE", options->files,
-                    "perf.data, perf script text, folded stacks, pprof, speedscope, Firefox or Chrome profiles")
+                    "sessions, archives, perf.data, perf script text, folded stacks, pprof, speedscope, Firefox or "
+                    "Chrome profiles")
         ->required();
     command.add_flag("--json", options->json, "print JSON for programs");
     add_open_options(command, options->open);

@@ -16,7 +16,8 @@ namespace flamewire::cli {
 namespace {
 
 struct Options {
-    std::string data_dir;
+    std::string words, data_dir;
+    std::uint64_t most = 100;
     OutputOptions output;
 };
 
@@ -24,14 +25,20 @@ std::string row(const server::SessionInfo& info) {
     const std::time_t started = info.started_ns / 1'000'000'000;
     std::tm local{};
     localtime_r(&started, &local);
-    return fmt::format("{:%Y-%m-%d %H:%M}  {:>8}  {:>12}  {:>9}  {}\n", local,
+    std::string label = info.label.name;
+    for (const auto& [key, value] : info.label.tags)
+        label += fmt::format("{}{}={}", label.empty() ? "" : " ", key, value);
+    return fmt::format("{:%Y-%m-%d %H:%M}  {:>8}  {:>12}  {:>9}  {}{}{}\n", local,
                        human_weight(info.duration_ms * 1e6, "ns"), with_commas(info.samples),
-                       human_weight(static_cast<double>(info.size_bytes), "bytes"), info.id);
+                       human_weight(static_cast<double>(info.size_bytes), "bytes"), info.id, label.empty() ? "" : "  ",
+                       label);
 }
 
 Result<int> list(const Options& options) {
     const std::string data_dir = TRY(data_dir_of(options.data_dir));
-    const std::vector<server::SessionInfo> sessions = server::Catalog::look_at(data_dir, {})->list();
+    const auto catalog = server::Catalog::look_at(data_dir, {});
+    const std::vector<server::SessionInfo> sessions =
+        catalog->search({.words = options.words, .limit = options.most}).sessions;
     if (options.output.json) {
         server::JsonWriter json;
         json.object();
@@ -49,6 +56,9 @@ Result<int> list(const Options& options) {
 
 Action add_list(CLI::App& command) {
     auto options = std::make_shared<Options>();
+    command.add_option("WORDS", options->words,
+                       "only sessions with all of these words in name, target, host, tags or events");
+    command.add_option("-n,--limit", options->most, "sessions to show at most")->type_name("N")->capture_default_str();
     command.add_option("--data-dir", options->data_dir, "where sessions are kept (default: the server's)")
         ->type_name("DIR");
     add_output_options(command, options->output);

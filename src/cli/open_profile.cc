@@ -11,7 +11,10 @@
 
 #include "base/file.h"
 #include "server/options.h"
+#include "server/session/archive.h"
 #include "server/session/import_file.h"
+#include "server/session/label.h"
+#include "server/session/side_files.h"
 
 namespace flamewire::cli {
 namespace {
@@ -56,6 +59,20 @@ Result<std::string> keep_input(const Scratch& scratch, Progress& progress) {
     }
 }
 
+// The stream and what travels with it.
+Result<bool> copy_session(const std::string& from, const std::string& to) {
+    std::error_code error;
+    fs::copy_file(from, to, error);
+    if (error) return fail_errno("cannot write " + to, error.value());
+    for (const std::string_view name : server::travelling_files) {
+        const std::string side = server::side_file(from, name);
+        if (!fs::exists(side, error)) continue;
+        fs::copy_file(side, server::side_file(to, name), error);
+        if (error) return fail_errno("cannot copy " + side, error.value());
+    }
+    return true;
+}
+
 }  // namespace
 
 void add_open_options(CLI::App& command, OpenOptions& options) {
@@ -92,7 +109,7 @@ Result<std::string> find_session(const std::string& file, const std::string& dat
                 fmt::format("there is no file {} and no session of that id in {} (flamewire list)", file, data_dir));
 }
 
-Result<OpenProfile> open_profile(const std::string& file, OpenOptions options) {
+Result<OpenProfile> open_profile(const std::string& file, OpenOptions options, OpenWhere where) {
     Progress progress;
     const std::string data_dir = TRY(data_dir_of(options.data_dir));
     TRY(server::finish_symbol_options(options.symbols, data_dir));
@@ -110,18 +127,34 @@ Result<OpenProfile> open_profile(const std::string& file, OpenOptions options) {
     const fs::path shown = fs::absolute(path);
     const std::string id =
         shown.filename() == "stream.flw" ? shown.parent_path().filename().string() : shown.filename().string();
+    const auto in_scratch = [&]() -> Result<std::string> {
+        if (!open.scratch) open.scratch = TRY(Scratch::create());
+        return open.scratch->session_file();
+    };
+    using Opened = Result<std::shared_ptr<server::Session>>;
     const server::ImportPlace place{
         .scratch_dir = fs::temp_directory_path().string(),
         .symbols = config,
-        .create = [&](const wire::RecordingId& recording) -> Result<std::shared_ptr<server::Session>> {
-            if (!open.scratch) open.scratch = TRY(Scratch::create());
-            return server::Session::create(id, open.scratch->session_file(), recording, limits);
+        .create = [&](const wire::RecordingId& recording) -> Opened {
+            return server::Session::create(id, TRY(in_scratch()), recording, limits);
         },
-        .adopt = [&] { return server::Session::load(id, path, limits); },
+        .adopt = [&]() -> Opened {
+            if (where == OpenWhere::in_place) return server::Session::load(id, path, limits);
+            const std::string copy = TRY(in_scratch());
+            TRY(copy_session(path, copy));
+            return server::Session::load(id, copy, limits);
+        },
+        .adopt_archive = [&](profile::ImportSource& archive) -> Opened {
+            const std::string stream = TRY(in_scratch());
+            const std::string name = TRY(server::read_archive(archive, open.scratch->path()));
+            return server::Session::load(name.empty() ? id : name, stream, limits);
+        },
         .discard = [](const server::Session&) {},
         .progress = [&](std::uint64_t read, std::uint64_t total) { progress.show("Reading " + id, read, total); },
     };
     open.session = TRY(server::import_file(path, file == "-" ? "standard input" : id, place));
+    if (const auto label = server::read_label(server::side_file(open.session->stream_path(), server::label_name)))
+        open.session->set_label(*label);
     open.session->symbolize(*open.symbolizer, [&] { progress.show("Naming addresses"); });
     return open;
 }

@@ -3,6 +3,7 @@
 
 #include <CLI/App.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,9 +31,13 @@ struct OpenProfile {
     std::unique_ptr<symbol::Symbolizer> symbolizer;
 };
 
+// Where the stream of the session that is opened stands: where it is, or in the scratch folder, where it may be
+// written to.
+enum class OpenWhere : std::uint8_t { in_place, in_scratch };
+
 // `file`: a path, "-" for standard input, or the id of a session below the data directory; empty: the newest one.
 // Blocking, with a progress bar. Losses and damage are in the session's notices.
-Result<OpenProfile> open_profile(const std::string& file, OpenOptions options);
+Result<OpenProfile> open_profile(const std::string& file, OpenOptions options, OpenWhere where = OpenWhere::in_place);
 
 // Path of the session's stream: of an id, a folder, a file, or the newest ("").
 Result<std::string> find_session(const std::string& file, const std::string& data_dir);

@@ -171,7 +171,8 @@ Weight total_of(const profile::Store& store, const profile::Filter& filter) {
 }
 
 std::string session_head(const server::SessionInfo& info) {
-    std::string head = fmt::format("# {}", info.target.empty() ? info.id : info.target);
+    std::string head = fmt::format("# {}", title_of(info));
+    for (const auto& [key, value] : info.label.tags) head += fmt::format(" {}={}", key, value);
     if (!info.host.empty()) head += fmt::format(" on {}", info.host);
     if (!info.arch.empty())
         head += fmt::format(" ({}{}{})", info.arch, info.kernel_release.empty() ? "" : ", Linux ", info.kernel_release);

@@ -15,6 +15,8 @@
 #include "profile/formats/json.h"
 #include "server/session/catalog.h"
 #include "server/session/json_writer.h"
+#include "server/session/label.h"
+#include "server/session/side_files.h"
 
 namespace flamewire::cli {
 namespace {
@@ -27,7 +29,8 @@ struct Options {
     AgentOptions agent;
     OpenOptions open;
     OutputOptions output;
-    std::string file;
+    std::string file, name;
+    std::vector<std::string> tags;
     bool force = false, serve = false, quiet = false;
     std::size_t rows = default_rows;
 };
@@ -44,6 +47,15 @@ Result<std::string> session_path(const Options& options, const std::string& data
     fs::path path = folder / (id + ".flw");
     for (int attempt = 2; fs::exists(path, error); ++attempt) path = folder / fmt::format("{}_{}.flw", id, attempt);
     return path.string();
+}
+
+// What --title and --tag say of it, beside the stream.
+Result<bool> keep_label(const Options& options, const std::string& stream) {
+    server::LabelChange change;
+    if (!options.name.empty()) change.name = options.name;
+    for (const std::string& text : options.tags) change.tags.emplace_back(TRY(server::parse_tag(text)));
+    if (!change.name && change.tags.empty()) return true;
+    return server::write_label(server::side_file(stream, server::label_name), TRY(server::changed({}, change)));
 }
 
 std::string summary(const server::Session& session, const std::vector<server::View>& views, const Options& options,
@@ -72,6 +84,7 @@ std::string json_of(const server::Session& session, const std::string& path, int
 Result<int> record(const Options& options) {
     const std::string data_dir = TRY(data_dir_of(options.open.data_dir));
     std::vector<std::string> arguments = TRY(options.agent.arguments());
+    for (const std::string& text : options.tags) (void)TRY(server::parse_tag(text));
     const std::string path = TRY(session_path(options, data_dir));
     arguments.insert(arguments.end(), {"--output", path});
     if (options.force) arguments.emplace_back("--force");
@@ -89,8 +102,12 @@ Result<int> record(const Options& options) {
     const auto after = fs::last_write_time(path, error);
     if (error || (was_there && after == before)) return code == 0 ? 1 : code;
 
+    if (const auto kept = keep_label(options, path); !kept)
+        fmt::print(stderr, "flamewire record: name and tags are not kept: {}\n", kept.error().message);
     OpenProfile open = TRY(open_profile(path, options.open));
-    const server::Session& session = *open.session;
+    server::Session& session = *open.session;
+    // Among the sessions it opens wherever they are taken.
+    if (options.file.empty()) session.keep_symbols();
     if (options.output.json) {
         TRY(print_paged(json_of(session, path, code), options.output));
     } else if (!options.quiet) {
@@ -112,6 +129,10 @@ Action add_record(CLI::App& command) {
     command
         .add_option("-o,--output", options->file, "session file to write (default: a new session of the data folder)")
         ->type_name("FILE");
+    command.add_option("--title", options->name, "name of the session")->type_name("TEXT");
+    command.add_option("--tag", options->tags, "tag to find it by (repeatable)")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
     command.add_flag("-f,--force", options->force, "replace the file");
     command.add_flag("--open", options->serve, "serve the session in the browser afterwards");
     command.add_option("-n,--limit", options->rows, "functions to show")->type_name("N")->capture_default_str();

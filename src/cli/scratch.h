@@ -21,8 +21,8 @@ public:
     ~Scratch();
 
     [[nodiscard]] const std::string& path() const { return path_; }
-    // The only files that may be in it.
-    [[nodiscard]] std::string session_file() const { return path_ + "/session.flw"; }
+    // Nothing may be in it but the input, and a session with the files that travel with it.
+    [[nodiscard]] std::string session_file() const;
     [[nodiscard]] std::string input_file() const { return path_ + "/input"; }
 
 private:

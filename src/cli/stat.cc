@@ -36,7 +36,7 @@ Result<int> print_counters(const Options& options, const std::string& file) {
     const server::SessionInfo info = session.info();
     const server::Counted counted = session.read([](const profile::Store& store) { return server::counted(store); });
     if (counted.lines.empty()) return fail(ErrorCode::not_found, fmt::format("nothing was counted in {}", info.id));
-    const std::string title = fmt::format("'{}'", info.target.empty() ? info.id : info.target);
+    const std::string title = fmt::format("'{}'", title_of(info));
     return print_paged(counters::perf_stat_table(counted.lines, title, counted.elapsed_ns), options.output);
 }
 
