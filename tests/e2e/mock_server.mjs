@@ -153,7 +153,7 @@ export function unwindOf(processes) {
 export async function startMock({ dist, size = 900, live = true, agent = true, notices = true, pruneShare = 0.0005, hz = 4, truncated = false, unwind = unwindOf(4), functions = 0 }) {
   const id = SESSION;
   const started = new Date(Date.now() - 42_000).toISOString();
-  const state = { version: 1, samples: 48_211, live, agent, paused: false, failing: '', deleted: new Set(), labels: new Map(), pathMap: [], requests: [], metrics: { network: true, disk: false, threads: true }, durationMs: SESSION_MS };
+  const state = { version: 1, samples: 48_211, live, agent, paused: false, failing: '', problem: '', deleted: new Set(), labels: new Map(), pathMap: [], requests: [], metrics: { network: true, disk: false, threads: true }, durationMs: SESSION_MS };
   const graphs = new Map();
   const graph = () => {
     const key = `${size}/${state.version}`;
@@ -211,7 +211,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
   const agentState = () => (!state.live ? 'idle' : state.paused ? 'paused' : 'profiling');
   const agentInfo = () => ({
     id: 'a1', address: '127.0.0.1:50412', connected: state.agent, direction: 'incoming', state: agentState(), session: state.live ? id : '',
-    target: state.live ? 'city-demo (4711)' : '', problem: '',
+    target: state.live ? 'city-demo (4711)' : '', problem: state.problem,
     hello: { type: 'hello', platform: { hostname: 'board-7', arch: 'x86_64', kernel: '6.1.0-28-amd64' }, capabilities: { record_events: ['cycles', 'instructions', 'cache-misses', 'page-faults'] } },
     stats: { cpu_percent: 1.3, rss_bytes: 5_400_000, ring_bytes: 1_060_000, samples_read: state.samples, samples_lost: 127, samples_duplicate: 3, queue_batches: 0, spool_bytes: 0 },
     clock_offset_ms: 3, latency_ms: 18.2,

@@ -469,6 +469,17 @@ test('losses and notices are in sight', () =>
     await page.getByText('999 Hz at most').waitFor();
   }));
 
+test('what waits for the disk is said before there is a session', () =>
+  withPage({ size: 0, live: false }, async ({ page, mock }) => {
+    mock.state.problem = 'What it records cannot be stored: write: No space left on device: free some space under the data directory. It waits with the agent.';
+    await page.reload();
+    await page.locator('.notice', { hasText: '127.0.0.1:50412: What it records cannot be stored' }).waitFor();
+    mock.state.problem = '';
+    await page.reload();
+    await page.locator('#connection').waitFor();
+    assert.equal(await page.locator('.notice').count(), 0);
+  }));
+
 test('sessions are found by name, downloaded and deleted', () =>
   withPage({ hash: '#sessions' }, async ({ page }) => {
     await page.locator('tr[data-session]').nth(3).waitFor();
