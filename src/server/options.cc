@@ -171,6 +171,11 @@ void ServerCommandLine::add(CLI::App& app) {
     app.add_option("--fetch-cap", options_.fetch_cap_mib, "MiB of such a file's symbols, at most")
         ->capture_default_str()
         ->check(CLI::Range(1, 4096));
+    app.add_flag("--accept-perflens", options_.accept_perflens, "take agents of PerfLens (0.9, 0.10), too");
+    app.add_option("--perflens-token", options_.perflens_token,
+                   "the pairing code that a PerfLens agent printed (or PERFLENS_TOKEN)")
+        ->type_name("CODE")
+        ->envname("PERFLENS_TOKEN");
     app.add_flag("--verbose", options_.verbose, "log more");
 }
 

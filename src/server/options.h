@@ -35,6 +35,8 @@ struct Options {
     std::vector<std::string> imports;  // files
     bool fetch_modules = true;         // files that this machine lacks are asked of the agent
     std::uint64_t fetch_cap_mib = 64;  // of each
+    bool accept_perflens = false;      // agents of PerfLens, too
+    std::string perflens_token;        // their pairing code
     bool verbose = false;
     std::vector<std::string> remarks;  // one line each, about options that are accepted and need nothing
 };

@@ -71,6 +71,7 @@ public:
           pruner_(*catalog_, options.keep),
           hub_(io_, pool_, *catalog_, ingest_,
                {options.fetch_modules ? &modules_ : nullptr, options.fetch_cap_mib << 20},
+               {options.accept_perflens, options.perflens_token},
                {.agent_changed = [this](const AgentInfo& agent) { agent_changed(agent); },
                 .session_changed = [this](const std::shared_ptr<Session>& session) { session_changed(session); },
                 .sessions_changed =

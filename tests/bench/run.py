@@ -323,7 +323,15 @@ def bench_cli(directory):
     result("flamewire record -F 99 -- true: CPU time above true", cpu - bare_cpu, 60, "ms", f"perf record {perf_cpu - bare_cpu:.0f} ms")
 
 
-BENCHES = {"cli": bench_cli, "agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown, "page": bench_page, "load": bench_load}
+def bench_imports(directory):
+    """Recordings of other tools made sessions."""
+    sys.path.insert(0, str(ROOT / "tests" / "bench"))
+    import imports
+
+    imports.measure(directory, result)
+
+
+BENCHES = {"cli": bench_cli, "agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown, "imports": bench_imports, "page": bench_page, "load": bench_load}
 
 
 def write_document(some):

@@ -29,9 +29,11 @@ std::string_view unit_of(std::string_view event) {
     return "events";
 }
 
-class PerfScript {
+}  // namespace
+
+class PerfScriptText::Reader {
 public:
-    explicit PerfScript(ImportJob& job) : job_(job) {}
+    explicit Reader(Begin begin) : begin_(std::move(begin)) {}
 
     Result<bool> feed(std::string_view text) {
         return lines_.feed(text, [&](std::string_view one) { return line(one); });
@@ -54,7 +56,34 @@ public:
         return true;
     }
 
+    Result<bool> end_chunk() {
+        TRY(lines_.finish([&](std::string_view one) { return line(one); }));
+        TRY(end_sample());
+        if (builder_ == nullptr) return true;
+        if (std::exchange(in_stat_, false) && stat_) stat_->finish(chunk_start_ns_);
+        new_chunk_ = true;
+        TRY(builder_->give());
+        if (builder_->entries() > most_entries) begin_epoch();
+        return true;
+    }
+    [[nodiscard]] bool begun() const { return builder_ != nullptr; }
+    [[nodiscard]] std::uint64_t newest_ns() const { return newest_ns_; }
+
 private:
+    // Of an epoch's tables: some tens of MiB, which a recording of a day must not exceed.
+    static constexpr std::size_t most_entries = std::size_t{1} << 20;
+
+    void begin_epoch() {
+        builder_->begin_epoch();
+        texts_ = StringTable();
+        comms_ = StringTable();
+        known_frames_.assign(1, {});
+        threads_.assign(1, {});
+        thread_index_ = IdIndex();
+        generations_.clear();
+        events_.clear();
+    }
+
     struct Frame {
         wire::Id location = 0, module = 0;
         bool waits = false;  // inlined: its module is that of the frame it is in
@@ -141,6 +170,7 @@ private:
             ++late_;
         }
         if (std::exchange(new_chunk_, false)) chunk_start_ns_ = time_ns;
+        newest_ns_ = std::max(newest_ns_, time_ns);
         row_.bucket = time_ns / wire::default_bucket_ns;
         times_ = times_ || sample_.has_time;
         if (sample_.rest.ends_with(')')) (void)frame(sample_.rest);
@@ -152,7 +182,7 @@ private:
         if (!sample_.has_time || sample_.time_ns < wire::default_bucket_ns) shift_ns_ = import_moment_ns;
         start_ns_ = chunk_start_ns_ = (sample_.has_time ? sample_.time_ns : 0) + shift_ns_;
         about_.start_ns = start_ns_;
-        builder_ = &job_.begin(about_, 0);
+        builder_ = &begin_(about_);
     }
 
     Result<bool> lost() {
@@ -281,7 +311,7 @@ private:
         wire::Id comm = 0, id = 0;
     };
 
-    ImportJob& job_;
+    Begin begin_;
     RecordingBuilder* builder_ = nullptr;
     wire::Recording about_;
     LineFeed lines_;
@@ -298,11 +328,17 @@ private:
     std::unordered_map<std::uint32_t, std::uint32_t> generations_;  // by pid
     std::vector<std::pair<std::string, wire::Id>> events_;
     std::optional<PerfStatText> stat_;
-    std::uint64_t start_ns_ = 0, shift_ns_ = 0, chunk_start_ns_ = 0;
+    std::uint64_t start_ns_ = 0, shift_ns_ = 0, chunk_start_ns_ = 0, newest_ns_ = 0;
     std::uint64_t line_number_ = 0, bad_lines_ = 0, first_bad_ = 0, late_ = 0;
 };
 
-}  // namespace
+PerfScriptText::PerfScriptText(Begin begin) : reader_(std::make_unique<Reader>(std::move(begin))) {}
+PerfScriptText::~PerfScriptText() = default;
+Result<bool> PerfScriptText::feed(std::string_view text) { return reader_->feed(text); }
+Result<bool> PerfScriptText::end_chunk() { return reader_->end_chunk(); }
+Result<bool> PerfScriptText::finish() { return reader_->finish(); }
+bool PerfScriptText::begun() const { return reader_->begun(); }
+std::uint64_t PerfScriptText::newest_ns() const { return reader_->newest_ns(); }
 
 bool recognises_perf_script(std::string_view beginning) {
     bool sample = false, time = false;
@@ -323,7 +359,7 @@ bool recognises_perf_script(std::string_view beginning) {
 }
 
 Result<bool> import_perf_script(ImportJob& job) {
-    PerfScript import(job);
+    PerfScriptText import([&](wire::Recording about) -> RecordingBuilder& { return job.begin(std::move(about), 0); });
     TRY(read_through(job, [&](std::string_view piece) { return import.feed(piece); }));
     return import.finish();
 }

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string_view>
 
 #include "base/result.h"
@@ -29,6 +31,27 @@ struct PerfFrameLine {
     bool inlined = false;
 };
 bool parse_perf_frame(std::string_view line, PerfFrameLine& into);
+
+// The text in any pieces, of a file or as an agent sends it.
+class PerfScriptText {
+public:
+    // Called at the first sample, with what the text says of the machine until then and the sample's time as start.
+    using Begin = std::function<RecordingBuilder&(wire::Recording about)>;
+    explicit PerfScriptText(Begin begin);
+    ~PerfScriptText();
+
+    Result<bool> feed(std::string_view text);
+    // The text so far is whole, and more may come: what is known of it is given away. Long streams begin a new epoch here.
+    Result<bool> end_chunk();
+    // invalid: it had no sample.
+    Result<bool> finish();
+    [[nodiscard]] bool begun() const;
+    [[nodiscard]] std::uint64_t newest_ns() const;  // of all samples; 0: none
+
+private:
+    class Reader;
+    std::unique_ptr<Reader> reader_;
+};
 
 bool recognises_perf_script(std::string_view beginning);
 Result<bool> import_perf_script(ImportJob& job);

@@ -184,6 +184,7 @@ Result<bool> RecordingBuilder::flush() {
     wire::Batch batch = std::exchange(batch_, {});
     sort_rows(batch.rows);
     batch.recording_id = id_;
+    batch.epoch = epoch_;
     batch.seq = batch.first_seq = ++seq_;
     std::uint64_t newest = start_ns_;
     for (const wire::Row& row : batch.rows)
@@ -206,6 +207,23 @@ Result<bool> RecordingBuilder::flush() {
     batch.thread_base = base(sent_threads_, batch.threads.size());
     batch.event_base = base(sent_events_, batch.events.size());
     return sink_(std::move(batch));
+}
+
+void RecordingBuilder::begin_epoch() {
+    ++epoch_;
+    strings_ = StringTable();
+    locations_.assign(1, {});
+    stacks_.assign(1, {});
+    depths_.assign(1, 0);
+    location_index_ = IdIndex();
+    stack_index_ = IdIndex();
+    events_.clear();
+    modules_.clear();
+    threads_.clear();
+    processes_.clear();
+    sent_strings_ = sent_locations_ = sent_stacks_ = sent_modules_ = sent_processes_ = sent_threads_ = sent_events_ = 1;
+    text_seen_ = 1;
+    pending_text_ = 0;
 }
 
 Result<bool> RecordingBuilder::finish(std::string reason) {

@@ -58,6 +58,12 @@ public:
     void symbol(const wire::Symbol& symbol) { batch_.symbols.push_back(symbol); }
     // What the file has and an import leaves out, or what is to be known about it.
     void note(std::string code, std::string text, std::string remedy = "");
+    // What there is goes now.
+    Result<bool> give() { return flush(); }
+    // After give(): tables begin anew, and ids that were given out mean nothing any more.
+    void begin_epoch();
+    // Strings, locations and stacks of the epoch.
+    [[nodiscard]] std::size_t entries() const { return strings_.size() + locations_.size() + stacks_.size(); }
     // The last batch.
     Result<bool> finish(std::string reason);
 
@@ -89,6 +95,7 @@ private:
     wire::Batch batch_;
     std::size_t text_seen_ = 1, pending_text_ = 0;  // bytes of strings that no batch has carried, up to an id
     std::uint64_t seq_ = 0, row_count_ = 0;
+    std::uint32_t epoch_ = 1;
 };
 
 }  // namespace flamewire::profile

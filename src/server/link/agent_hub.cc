@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/hex.h"
 #include "server/link/agent_hub_state.h"
+#include "server/link/perflens_messages.h"
 
 namespace flamewire::server {
 namespace {
@@ -40,12 +41,13 @@ std::string compact(const rapidjson::Document& document) {
 }  // namespace
 
 AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catalog, Ingest& ingest, FetchPolicy fetch,
-                   Events events)
+                   PerfLensPolicy perflens, Events events)
     : io_(io),
       pool_(pool),
       catalog_(catalog),
       ingest_(ingest),
       fetch_(fetch),
+      perflens_(std::move(perflens)),
       events_(std::move(events)),
       acceptor_(io),
       resolver_(io),
@@ -121,6 +123,11 @@ void AgentHub::frame_arrived(const PeerPtr& peer, wire::Frame frame) {
             return chunk_arrived(peer, frame.payload);
         case wire::Flag::legacy_text:
         case wire::Flag::legacy_text_zstd:
+            if (peer->perflens) {
+                peer->inbox_bytes += frame.payload.size();
+                peer->inbox.push_back({std::move(frame), realtime_ns()});
+                return ingest(peer);
+            }
             return peer->connection->close("sends perf script text, which this server does not read");
         default:
             return;  // a newer agent's frame: skipped
@@ -134,6 +141,7 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
         const std::string why = document ? hello.error().message : document.error().message;
         return peer->connection->close("no valid hello: " + why);
     }
+    if (is_perflens_hello(*document) && !peer->perflens) return greet_perflens(peer, *document);
     const bool again = !peer->agent_id.empty();
     if (!again) peer->agent_id = hello->agent_id.empty() ? peer->connection->address() : hello->agent_id;
     Agent& agent = agents_[peer->agent_id];
@@ -159,6 +167,7 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
         if (auto answer = std::exchange(peer->dial->answer, nullptr)) answer(agent.info);
     }
     changed(agent, false);
+    if (peer->perflens) return;  // it knows no acknowledgements
     if (!hello->recording) {
         peer->connection->send(wire::Flag::acknowledgement, wire::encode_ack({}));
         return;
@@ -172,14 +181,17 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
 void AgentHub::reply_arrived(const PeerPtr& peer, const std::string& payload) {
     const auto reply = wire::parse_object(payload);
     if (!reply) return peer->connection->close("a reply is no JSON: " + reply.error().message);
+    if (peer->perflens && wire::text_member(*reply, "id") == peer->perflens->auth_id)
+        return perflens_paired(peer, *reply);
     // It goes on with a recording that this server has not been asked about.
-    if (wire::text_member(*reply, "type") == "hello") return greet(peer, payload);
+    if (!peer->perflens && wire::text_member(*reply, "type") == "hello") return greet(peer, payload);
     const std::string id = wire::text_member(*reply, "id");
     const auto pending = commands_.find(id);
     if (pending == commands_.end() || pending->second.agent != peer->agent_id) return;
     const auto ok = reply->FindMember("ok");
     CommandAnswer answer{CommandAnswer::Kind::reply, payload,
                          ok != reply->MemberEnd() && ok->value.IsBool() && ok->value.GetBool()};
+    if (peer->perflens) perflens_replied(peer, pending->second.name, *reply, answer);
     if (answer.ok) apply_reply(agents_[peer->agent_id], pending->second.name, *reply);
     finish_command(id, std::move(answer));
 }
@@ -217,7 +229,10 @@ std::string AgentHub::command(const std::string& agent_id, const std::string& na
         return {};
     }
     commands_[id] = {agent_id, name, std::move(answer), Clock::now() + timeout};
-    agent->second.peer->connection->send(wire::Flag::command, json);
+    if (agent->second.peer->perflens)
+        perflens_command(agent->second.peer, id, name, args);
+    else
+        agent->second.peer->connection->send(wire::Flag::command, json);
     return id;
 }
 
@@ -256,6 +271,7 @@ void AgentHub::peer_closed(const PeerPtr& peer, const std::string& reason) {
             finish_command(id, {CommandAnswer::Kind::unreachable, "the agent went away before it answered", false});
         changed(agent->second, false);
     }
+    end_perflens(peer, "the agent left");
     peer->session.reset();
     if (peer->dial && !stopping_) dial_failed(peer->dial, "the connection ended: " + reason);
 }
@@ -294,9 +310,11 @@ void AgentHub::tick() {
     for (const PeerPtr& peer : std::list<PeerPtr>(peers_)) {
         if (peer->agent_id.empty() && now - peer->since > hello_time) peer->connection->close("sent no hello");
         if (!peer->inbox.empty()) ingest(peer);
+        if (peer->perflens && peer->perflens->end_at != Clock::time_point{} && now >= peer->perflens->end_at)
+            end_perflens(peer, "stopped");
     }
     for (auto& [id, agent] : agents_) {
-        if (!agent.peer || !agent.peer->session) continue;
+        if (!agent.peer || !agent.peer->session || agent.peer->perflens) continue;
         if (!agent.peer->session->ended()) ask_for_kernel_names(agent);
         fetch_modules(agent);
     }

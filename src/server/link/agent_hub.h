@@ -50,8 +50,14 @@ public:
         std::uint64_t cap_bytes = 0;   // of one module's stream
     };
 
+    // Whether agents of PerfLens are let in.
+    struct PerfLensPolicy {
+        bool accept = false;
+        std::string token;  // their pairing code; empty: they are not asked to take one
+    };
+
     AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catalog, Ingest& ingest, FetchPolicy fetch,
-             Events events);
+             PerfLensPolicy perflens, Events events);
     ~AgentHub();
 
     // Starts accepting; the answer is the port (chosen by the kernel for 0). busy or permission with a sentence and its
@@ -103,6 +109,13 @@ private:
     PeerPtr adopt(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial);
     void frame_arrived(const PeerPtr& peer, wire::Frame frame);
     void greet(const PeerPtr& peer, const std::string& payload);
+    void greet_perflens(const PeerPtr& peer, const rapidjson::Document& hello);
+    void perflens_paired(const PeerPtr& peer, const rapidjson::Document& reply);
+    void perflens_replied(const PeerPtr& peer, const std::string& command, const rapidjson::Document& reply,
+                          CommandAnswer& answer);
+    void perflens_command(const PeerPtr& peer, const std::string& id, const std::string& name,
+                          const rapidjson::Value& args);
+    void end_perflens(const PeerPtr& peer, const std::string& reason);
     void greeted(const PeerPtr& peer, Result<std::shared_ptr<Session>> session);
     void reply_arrived(const PeerPtr& peer, const std::string& payload);
     void ingest(const PeerPtr& peer);
@@ -140,6 +153,7 @@ private:
     Catalog& catalog_;
     Ingest& ingest_;
     const FetchPolicy fetch_;
+    const PerfLensPolicy perflens_;
     const Events events_;
     asio::ip::tcp::acceptor acceptor_;
     asio::ip::tcp::resolver resolver_;

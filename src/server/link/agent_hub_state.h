@@ -4,6 +4,7 @@
 #include <set>
 
 #include "server/link/agent_hub.h"
+#include "server/link/perflens_recording.h"
 
 namespace flamewire::server {
 
@@ -30,6 +31,10 @@ struct AgentHub::Peer {
     std::deque<std::pair<std::uint64_t, std::uint64_t>> cpu;  // (monotonic, cpu) ns
     std::optional<std::int64_t> least_difference_ns;
 
+    // Of an agent of PerfLens; null for ours.
+    struct PerfLens;
+    std::shared_ptr<PerfLens> perflens;
+
     // Asking for files of modules.
     std::optional<Fetching> fetching;
     std::set<profile::ModuleId> fetch_refused;  // of `session`; or had
@@ -38,6 +43,15 @@ struct AgentHub::Peer {
     // Asking for kernel names.
     Clock::time_point kernel_asked{}, kernel_missing_since{};
     std::size_t kernel_missing_at_ask = 0;
+};
+
+// What stands between such an agent and the rest, which knows ours alone.
+struct AgentHub::Peer::PerfLens {
+    PerfLensRecording recording;  // the pool's while `busy`
+    wire::Recording about;        // of the next recording
+    std::string auth_id;          // of the command with the pairing code; empty: answered, or never sent
+    Clock::time_point end_at{};   // after a stop: texts on their way still belong to it
+    std::string end_reason;       // not empty: to be ended once it is not `busy`
 };
 
 struct AgentHub::Dial {

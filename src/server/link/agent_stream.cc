@@ -53,6 +53,7 @@ void AgentHub::ingest(const PeerPtr& peer) {
     peer->busy = true;
     std::deque<ArrivedFrame> frames = std::exchange(peer->inbox, {});
     asio::post(pool_, [this, peer, frames = std::move(frames), session = peer->session]() mutable {
+        if (peer->perflens) frames = peer->perflens->recording.take(std::move(frames));
         auto result = ingest_.take(std::move(frames), std::move(session), peer->connection->address());
         asio::post(io_, [this, peer, result = std::move(result)]() mutable { ingested(peer, std::move(result)); });
     });
@@ -60,6 +61,8 @@ void AgentHub::ingest(const PeerPtr& peer) {
 
 void AgentHub::ingested(const PeerPtr& peer, Ingested result) {
     peer->busy = false;
+    if (peer->perflens && !peer->perflens->end_reason.empty())
+        end_perflens(peer, std::exchange(peer->perflens->end_reason, {}));
     if (result.session) {
         if (peer->open && peer->session != result.session) take_session(peer, result.session);
         if (!peer->open && result.session->attached()) {
@@ -156,6 +159,7 @@ void AgentHub::synced(std::shared_ptr<Session> session, std::uint64_t seq) {
 }
 
 void AgentHub::acknowledge(const PeerPtr& peer, std::uint64_t seq) {
+    if (peer->perflens) return;
     peer->connection->send(wire::Flag::acknowledgement, wire::encode_ack({peer->session->recording(), seq}));
 }
 

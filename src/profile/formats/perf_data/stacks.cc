@@ -153,7 +153,7 @@ wire::Id Stacks::stack_of(RecordingBuilder& builder, const Sample& sample, const
 // All that split_chain() looks at. Two numbers a step: this is what each sample of a large file costs.
 std::uint64_t Stacks::hash_of_chain(const Sample& sample, std::uint64_t place) const {
     const std::vector<std::uint64_t>& chain = sample.callchain;
-    std::uint64_t hash = hash_mix(place ^ sample.ip, sample.attribute << 16 | sample.misc);
+    std::uint64_t hash = hash_mix(place ^ sample.ip, std::uint64_t{sample.attribute} << 16 | sample.misc);
     std::size_t i = 0;
     for (; i + 1 < chain.size(); i += 2) hash = hash_mix(hash ^ chain[i], chain[i + 1]);
     if (i < chain.size()) hash = hash_mix(hash, chain[i]);

@@ -1,0 +1,109 @@
+// Agents of PerfLens among ours: their hello and pairing code, their commands, and the ends of their recordings, which they
+// do not tell. The way of their texts is that of batches, agent_stream.cc.
+#include <asio/post.hpp>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "base/clock.h"
+#include "server/link/agent_hub.h"
+#include "server/link/agent_hub_state.h"
+#include "server/link/perflens_messages.h"
+
+namespace flamewire::server {
+namespace {
+
+// After a stop its last texts may be on their way still.
+constexpr std::chrono::seconds last_texts{3};
+constexpr std::chrono::seconds status_time{30};
+
+std::string host_of(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
+}  // namespace
+
+void AgentHub::greet_perflens(const PeerPtr& peer, const rapidjson::Document& hello) {
+    if (!perflens_.accept)
+        return peer->connection->close(
+            "it is a PerfLens agent: start the server with --accept-perflens to take it, or run flamewire-agent there");
+    peer->perflens = std::make_shared<Peer::PerfLens>();
+    peer->perflens->about = recording_of_perflens(hello, host_of(peer->connection->address()));
+    peer->perflens->recording.about(peer->perflens->about);
+    const std::string ours = hello_of_perflens(hello);
+    const bool asks = wire::text_member(hello, "auth") == "token";
+    greet(peer, ours);
+    if (!peer->open || agents_.find(peer->agent_id) == agents_.end()) return;
+    if (asks && perflens_.token.empty())
+        spdlog::warn("agent {}: it wants its pairing code before it does anything: give --perflens-token CODE",
+                     peer->agent_id);
+    if (!perflens_.token.empty()) {
+        peer->perflens->auth_id = "pairing";
+        return peer->connection->send(wire::Flag::command, auth_for_perflens("pairing", perflens_.token));
+    }
+    const rapidjson::Value none(rapidjson::kObjectType);
+    command(peer->agent_id, "status", none, status_time, [](const CommandAnswer&) {});
+}
+
+void AgentHub::perflens_paired(const PeerPtr& peer, const rapidjson::Document& reply) {
+    peer->perflens->auth_id.clear();
+    const auto ok = reply.FindMember("ok");
+    const std::string error = wire::text_member(reply, "error");
+    // One before 0.10 has no such command, and asks for nothing.
+    if ((ok == reply.MemberEnd() || !ok->value.IsBool() || !ok->value.GetBool()) &&
+        !error.starts_with("unknown command"))
+        return peer->connection->close(fmt::format(
+            "it refused the pairing code ({:.100}): give the one that it printed with --perflens-token CODE", error));
+    const rapidjson::Value none(rapidjson::kObjectType);
+    command(peer->agent_id, "status", none, status_time, [](const CommandAnswer&) {});
+}
+
+void AgentHub::perflens_command(const PeerPtr& peer, const std::string& id, const std::string& name,
+                                const rapidjson::Value& args) {
+    const Result<std::string> translated = command_for_perflens(id, name, args);
+    if (translated) {
+        if (name == "start") end_perflens(peer, "stopped");
+        return peer->connection->send(wire::Flag::command, *translated);
+    }
+    // Not from within the caller, who does not know the command's id yet.
+    asio::post(io_, [this, id, error = translated.error().message] {
+        finish_command(id, {CommandAnswer::Kind::reply, wire::encode_error_reply(id, error), false});
+    });
+}
+
+void AgentHub::perflens_replied(const PeerPtr& peer, const std::string& command, const rapidjson::Document& reply,
+                                CommandAnswer& answer) {
+    rapidjson::Document copy;
+    copy.CopyFrom(reply, copy.GetAllocator());
+    answer.text = reply_of_perflens(command, std::move(copy));
+    if (!answer.ok) return;
+    if (command == "stop") peer->perflens->end_at = Clock::now() + last_texts;
+    if (command != "start" && command != "status") return;
+    wire::Recording& about = peer->perflens->about;
+    const std::uint64_t pid = wire::number_member(reply, "pid");
+    if (pid != 0) {
+        about.pids = {static_cast<std::uint32_t>(pid)};
+        about.target = fmt::format("pid {}", pid);
+    }
+    about.frequency_hz = static_cast<std::uint32_t>(wire::number_member(reply, "frequency"));
+    about.interval_ms = static_cast<std::uint32_t>(wire::number_member(reply, "duration") * 1000);
+    if (command == "start") about.unwind = wire::text_member(reply, "callgraph");
+    peer->perflens->recording.about(about);
+}
+
+// On the pool, behind the texts that are there already.
+void AgentHub::end_perflens(const PeerPtr& peer, const std::string& reason) {
+    if (!peer->perflens) return;
+    peer->perflens->end_at = {};
+    if (peer->busy) {
+        peer->perflens->end_reason = reason;
+        return;
+    }
+    peer->busy = true;
+    asio::post(pool_, [this, peer, reason, session = peer->session, frames = std::exchange(peer->inbox, {})]() mutable {
+        PerfLensRecording& recording = peer->perflens->recording;
+        frames = recording.take(std::move(frames));
+        for (ArrivedFrame& last : recording.end(reason, realtime_ns())) frames.push_back(std::move(last));
+        auto result = ingest_.take(std::move(frames), std::move(session), peer->connection->address());
+        asio::post(io_, [this, peer, result = std::move(result)]() mutable { ingested(peer, std::move(result)); });
+    });
+}
+
+}  // namespace flamewire::server
