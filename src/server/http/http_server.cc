@@ -264,7 +264,7 @@ private:
                 answer = error_answer(500, "internal", "the answer could not be made");
             }
             asio::post(
-                io_, [this, handle, head, answer = std::move(answer), changed = request.method == "DELETE"]() mutable {
+                io_, [this, handle, head, answer = std::move(answer), changed = Api::changes_sessions(request)]() mutable {
                     if (changed && answer.status == 200) sessions_changed();
                     respond(handle, std::move(answer), head);
                 });
