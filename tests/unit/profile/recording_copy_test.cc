@@ -33,7 +33,7 @@ struct Copied {
 std::vector<wire::Batch> two_epochs() {
     BatchMaker maker;
     std::vector<wire::Batch> batches;
-    for (const std::uint64_t at : {10, 20, 110, 120}) {
+    for (const std::uint64_t at : {10U, 20U, 110U, 120U}) {
         const wire::Id event = maker.event("cycles", "cycles", 5);
         const wire::Id app = maker.module("/usr/bin/app", "id");
         const wire::Id thread = maker.thread(maker.process(5), 5);
@@ -68,7 +68,7 @@ TEST_CASE("a copied window says what the whole says of it") {
         REQUIRE(copied.copy.finish("cut", end * bucket_ns));
         CHECK(trees(copied.store, 0, 1000 * bucket_ns) == trees(whole, first * bucket_ns, end * bucket_ns));
         std::uint64_t lost = 0;
-        for (const std::uint64_t at : {10, 20, 110, 120})
+        for (const std::uint64_t at : {10U, 20U, 110U, 120U})
             if (at >= first && at < end) lost += at;
         CHECK(copied.store.losses().size() == (lost != 0 ? 1 : 0));
         if (lost != 0) CHECK(copied.store.losses()[0].count == lost);
