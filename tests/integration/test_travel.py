@@ -254,6 +254,7 @@ def test_a_window_becomes_a_session(start, recorded, tmp_path):
     # All windows together are the whole.
     parts = [server.post(f"/api/sessions/{session}/cut", {"start": a, "end": b})["session"] for a, b in ((0, begin), (end, 1e9))]
     assert sum(server.session(part)["samples"] for part in (*parts, cut)) == whole["samples"]
+    assert abs(sum(server.session(part)["duration_ms"] for part in (*parts, cut)) - whole["duration_ms"]) < 60
     for body, status in (({"start": 5, "end": 5}, 400), ({"start": -1, "end": 5}, 400), ({"end": 5}, 400), ({"start": 1e8, "end": 1e9}, 404)):
         assert server.request("POST", f"/api/sessions/{session}/cut", body=body)[0] == status, body
     assert len(server.sessions()) == 4

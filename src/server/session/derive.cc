@@ -241,7 +241,9 @@ Result<std::shared_ptr<Session>> cut_session(Catalog& catalog, Session& from, st
     }));
     if (copy.rows() == 0)
         return fail(ErrorCode::not_found, "there are no samples in this window: choose one that has some");
-    TRY(end_session(made, copy, "cut", end_ns));
+    // A window may end after its session does.
+    const auto known_until_ns = info.start_ns + static_cast<std::uint64_t>(info.duration_ms * 1e6);
+    TRY(end_session(made, copy, "cut", std::min(end_ns, known_until_ns)));
     from.keep_symbols();
     copy_side_file(from, made.session(), symbols_name, profile::max_kept_symbol_bytes);
     copy_side_file(from, made.session(), sources_name, max_kept_source_bytes);
