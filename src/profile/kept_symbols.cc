@@ -1,7 +1,7 @@
 #include "profile/kept_symbols.h"
 
 #include <algorithm>
-#include <numeric>
+#include <iterator>
 #include <tuple>
 #include <unordered_map>
 
@@ -110,6 +110,23 @@ const KeptModule* find_kept(std::span<const KeptModule> modules, const symbol::M
     const auto at =
         std::ranges::find_if(modules, [&](const KeptModule& it) { return all_of(it.identity) == all_of(identity); });
     return at == modules.end() ? nullptr : &*at;
+}
+
+void add_kept(std::vector<KeptModule>& modules, KeptModule module) {
+    const KeptModule* known = find_kept(modules, module.identity);
+    if (known == nullptr) {
+        modules.push_back(std::move(module));
+        return;
+    }
+    KeptModule& one = modules[static_cast<std::size_t>(known - modules.data())];
+    KeptModule both;
+    std::ranges::set_union(one.addresses, module.addresses, std::back_inserter(both.addresses), {}, order_of, order_of);
+    const KeptModule& better = module.report.quality > one.report.quality ? module : one;
+    const KeptModule& other = &better == &one ? module : one;
+    both.frames = first_known(better.resolve(both.addresses), other.resolve(both.addresses));
+    both.identity = better.identity;
+    both.report = better.report;
+    one = std::move(both);
 }
 
 symbol::Resolved first_known(const symbol::Resolved& first, const symbol::Resolved& second) {

@@ -32,6 +32,9 @@ struct KeptModule {
 // The kept module of that identity; nullptr when there is none.
 const KeptModule* find_kept(std::span<const KeptModule> modules, const symbol::ModuleIdentity& identity);
 
+// Adds a module to a list; one of the same identity takes its addresses, and its report when that is of better symbols.
+void add_kept(std::vector<KeptModule>& modules, KeptModule module);
+
 // All addresses of a store that a symbolizer has named, by module. Reports are empty: the owner has them.
 struct NamedModule {
     ModuleId module = 0;

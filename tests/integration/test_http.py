@@ -28,6 +28,8 @@ def views(server, session, **parameters):
     server.get("/api/disasm", session=session, function=next((row["name"] for row in functions["functions"]), "none"), **parameters)
     # And these in test_travel.py.
     assert server.post(f"/api/sessions/{session}/sources")["files"] >= 0
+    assert server.request("POST", f"/api/sessions/{session}/cut", body={})[0] == 400
+    assert server.request("POST", "/api/sessions/merge", body={})[0] == 400
     assert server.request("GET", f"/api/export/session/{session}", format="flamewire")[1] == "application/zstd"
     # And these in test_browse.py and test_connecting.py.
     server.get("/api/browse")

@@ -1,8 +1,10 @@
 """Sessions that travel: what a session keeps beside its stream opens on another machine as it was."""
 import io
+import pathlib
 import shutil
 import subprocess
 import tarfile
+from datetime import datetime
 
 import pytest
 from flamewire import BIN, ROOT, wait_until
@@ -223,6 +225,86 @@ def test_hostile_archives_are_refused_or_harmless(start, recorded, tmp_path):
     bomb = tmp_path / "bomb"
     subprocess.run(f"(head -c 512 {tmp_path / 'hostile.tar'}; head -c 300000000 /dev/zero) | zstd -19 --long=27 -qc > {bomb}", shell=True, check=True)
     assert "times its size" in import_file(server, bomb, state="failed") or bomb.stat().st_size > 300_000
+
+
+def heat(server, session, **parameters):
+    """Samples and weight of each function with its module and kind, whatever the order."""
+    rows = server.get("/api/functions", session=session, **parameters)["functions"]
+    return {(row["name"], row["module"], row["kind"]): (row["self_samples"], row["self"], row["total_samples"], row["total"]) for row in rows}
+
+
+def test_a_window_becomes_a_session(start, recorded, tmp_path):
+    """The cut shows what the whole shows with that window as its filter, and still does where the program is not."""
+    server, session = recorded
+    whole = server.session(session)
+    begin, end = 500, 1500
+    cut = server.post(f"/api/sessions/{session}/cut", {"start": begin, "end": end})["session"]
+    assert cut != session
+    made = server.session(cut)
+    expected = server.get("/api/functions", session=session, start=begin, end=end)["total"]
+    assert 0 < made["samples"] == expected["samples"] < whole["samples"]
+    assert heat(server, cut) == heat(server, session, start=begin, end=end)
+    assert abs(made["duration_ms"] - (end - begin)) < 20, made["duration_ms"]
+    assert made["state"] == "ended" and made["host"] == whole["host"] and made["target"] == whole["target"] and made["pids"] == whole["pids"]
+    assert made["size_bytes"] < whole["size_bytes"]
+    assert any(notice["code"] == "cut" and session in notice["text"] for notice in made["notices"])
+    assert sum(server.get("/api/timeline", session=cut, slices=10)["samples"]) == made["samples"]
+    # The unwinding of the window, not of everything since the recording began.
+    assert 0 < made["unwind_totals"]["samples"] < whole["unwind_totals"]["samples"]
+    # All windows together are the whole.
+    parts = [server.post(f"/api/sessions/{session}/cut", {"start": a, "end": b})["session"] for a, b in ((0, begin), (end, 1e9))]
+    assert sum(server.session(part)["samples"] for part in (*parts, cut)) == whole["samples"]
+    assert abs(sum(server.session(part)["duration_ms"] for part in (*parts, cut)) - whole["duration_ms"]) < 60
+    for body, status in (({"start": 5, "end": 5}, 400), ({"start": -1, "end": 5}, 400), ({"end": 5}, 400), ({"start": 1e8, "end": 1e9}, 404)):
+        assert server.request("POST", f"/api/sessions/{session}/cut", body=body)[0] == status, body
+    assert len(server.sessions()) == 4
+    names = shown(server, cut)
+    server.stop()
+    shutil.move(tmp_path / "target", tmp_path / "hidden")
+    other = elsewhere(start, tmp_path)
+    shutil.copytree(directory(server, cut), directory(other, cut))
+    assert shown(other, cut) == names
+
+
+def test_sessions_of_two_machines_become_one(start, recorded, tmp_path):
+    """The other machine's session is this one's with another boot id and host, in bytes that Python wrote."""
+    server, session = recorded
+    whole = server.session(session)
+    stranger = directory(server, "stranger")
+    stranger.mkdir()
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip().encode()
+    raw = (directory(server, session) / "stream.flw").read_bytes()
+    out, at, changed = bytearray(raw[:12]), 12, 0
+    while at < len(raw):
+        arrival, size, flag = raw[at:at + 8], int.from_bytes(raw[at + 8:at + 12], "big"), raw[at + 12]
+        payload = raw[at + 13:at + 13 + size]
+        at += 13 + size
+        if flag == 6:
+            payload, flag = subprocess.run(["zstd", "-dc"], input=payload, check=True, capture_output=True).stdout, 5
+        changed += payload.count(boot)
+        payload = payload.replace(boot, b"f" * len(boot))
+        out += arrival + len(payload).to_bytes(4, "big") + bytes([flag]) + payload
+    assert changed
+    (stranger / "stream.flw").write_bytes(out)
+    merged = server.post("/api/sessions/merge", {"sessions": [session, "stranger"], "name": "both"})["session"]
+    made = server.session(merged)
+    assert made["samples"] == 2 * whole["samples"] and made["target"] == "both"
+    # Nothing is added up that is not the same: each function twice, processes and threads apart.
+    single, double = heat(server, session), heat(server, merged)
+    user = {key: value for key, value in single.items() if key[1] == "program"}
+    assert user and all(double[key] == tuple(2 * number for number in value) for key, value in user.items())
+    threads = server.get("/api/thread-summary", session=merged)["threads"]
+    assert len(threads) == 2 * len(server.get("/api/thread-summary", session=session)["threads"])
+    assert abs(made["duration_ms"] - whole["duration_ms"]) < 50
+    assert abs(datetime.fromisoformat(made["started"].replace("Z", "+00:00")).timestamp() - datetime.fromisoformat(whole["started"].replace("Z", "+00:00")).timestamp()) < 0.05
+    notice = next(notice for notice in made["notices"] if notice["code"] == "merged")
+    assert session in notice["text"] and "stranger" in notice["text"]
+    # One after the other instead: at its own time.
+    later = server.post("/api/sessions/merge", {"sessions": [server.post(f"/api/sessions/{session}/cut", {"start": a, "end": b})["session"] for a, b in ((1000, 1e9), (0, 500))]})["session"]
+    slices = server.get("/api/timeline", session=later, slices=20, start=0, end=2000)["samples"]
+    assert sum(slices[5:10]) <= 0.1 * sum(slices) and sum(slices[:5]) > 0 and sum(slices[10:]) > 0, slices
+    for body, status in (({"sessions": [session]}, 400), ({"sessions": [session, session]}, 400), ({"sessions": [session, "none"]}, 404), ({}, 400)):
+        assert server.request("POST", "/api/sessions/merge", body=body)[0] == status, body
 
 
 def test_better_names_than_the_kept_ones_win(start, recorded, tmp_path):

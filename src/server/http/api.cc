@@ -7,6 +7,7 @@
 
 #include "server/http/archive_answers.h"
 #include "server/http/browse_answers.h"
+#include "server/http/derive_answers.h"
 #include "server/http/import_answers.h"
 #include "server/http/module_answers.h"
 #include "server/http/upload_answers.h"
@@ -17,7 +18,8 @@ namespace {
 
 constexpr std::string_view sessions_prefix = "/api/sessions/";
 constexpr std::string_view export_prefix = "/api/export/session/";
-constexpr std::string_view sources_suffix = "/sources";
+constexpr std::string_view sources_suffix = "/sources", cut_suffix = "/cut";
+constexpr std::string_view merge_path = "/api/sessions/merge";
 
 struct Endpoint {
     std::string_view path;
@@ -45,6 +47,7 @@ constexpr Endpoint endpoints[] = {
     {"/api/source-files", Api::Way::session, "GET"},
     {"/api/export/flamegraph", Api::Way::session, "GET"},
     {"/api/sessions", Api::Way::worker, "GET"},
+    {merge_path, Api::Way::session, "POST"},
     {"/api/imports", Api::Way::worker, "GET POST"},
     {"/api/agents", Api::Way::worker, "GET"},
     {"/api/agent/connect", Api::Way::agent, "POST"},
@@ -58,6 +61,7 @@ constexpr Endpoint endpoints[] = {
 
 // What is done with one session: the path behind its id.
 constexpr Endpoint session_actions[] = {
+    {cut_suffix, Api::Way::session, "POST"},
     {sources_suffix, Api::Way::session, "POST"},
 };
 
@@ -135,6 +139,10 @@ Api::Way Api::way_of(const Request& request) {
     return endpoint == nullptr || !allows(endpoint->methods, request.method) ? Way::refused : endpoint->way;
 }
 
+bool Api::changes_sessions(const Request& request) {
+    return request.method == "DELETE" || (request.method == "POST" && request.path.starts_with(sessions_prefix));
+}
+
 Answer Api::answer(const Request& request) {
     if (way_of(request) == Way::refused) return refusal(request);
     const std::string_view path = request.path;
@@ -152,6 +160,7 @@ Answer Api::answer(const Request& request) {
     }
     if (path == "/api/imports") return imports_answer(imports_, uploads_, request);
     if (path.starts_with(uploads_prefix)) return upload_answer(uploads_, request);
+    if (path == merge_path) return merge_answer(catalog_, symbols_, request);
     if (path.starts_with(sessions_prefix) && action_of(path) == nullptr)
         return session_detail(request, path.substr(sessions_prefix.size()));
     return session_view(request);
@@ -159,7 +168,7 @@ Answer Api::answer(const Request& request) {
 
 bool Api::needs_loading(const Request& request) {
     // These read and write files for long.
-    if (is_archive(request) || action_of(request.path) != nullptr) return true;
+    if (is_archive(request) || action_of(request.path) != nullptr || request.path == merge_path) return true;
     const std::string_view baseline = baseline_id(request);
     if (!baseline.empty() && !catalog_.loaded(baseline)) return true;
     const std::string_view id = session_id(request);
@@ -234,6 +243,7 @@ Answer Api::session_view(const Request& request) {
     if (path == "/api/source") return source_answer(session, request, sources_);
     if (path == "/api/source-files") return source_files_answer(session, request);
     if (path == "/api/export/flamegraph") return export_flamegraph_answer(session, request);
+    if (path.ends_with(cut_suffix)) return cut_answer(catalog_, symbols_, **found, request);
     if (path.ends_with(sources_suffix)) return sources_kept_answer(session, sources_);
     if (is_archive(request)) return archive_answer(**found, request, sources_, facts_.data_dir);
     if (request.parameter("format") == "html") return html_answer(session, request, facts_.page);

@@ -82,6 +82,8 @@ public:
         refused,  // no such endpoint or method: answer() says so
     };
     [[nodiscard]] static Way way_of(const Request& request);
+    // Whether the list of sessions is another one after it was answered well.
+    [[nodiscard]] static bool changes_sessions(const Request& request);
 
     // Blocking where it reads files; any worker thread.
     Answer answer(const Request& request);

@@ -263,8 +263,8 @@ private:
                 spdlog::error("{} {}: {}", request.method, request.path, error.what());
                 answer = error_answer(500, "internal", "the answer could not be made");
             }
-            const bool changed = request.method == "DELETE" || request.method == "PATCH";
-            asio::post(io_, [this, handle, head, answer = std::move(answer), changed]() mutable {
+            asio::post(io_, [this, handle, head, answer = std::move(answer),
+                             changed = Api::changes_sessions(request)]() mutable {
                 if (changed && answer.status == 200) sessions_changed();
                 respond(handle, std::move(answer), head);
             });

@@ -198,6 +198,9 @@ export const api = {
   sendSlice: (id: string, offset: number, size: number, body: Blob, signal?: AbortSignal) =>
     call<Upload>(`/api/uploads/${id}${query({ offset, size })}`, { method: 'PUT', headers: { 'content-type': 'application/octet-stream' }, body, signal }),
   imports: (signal?: AbortSignal) => call<{ imports: Import[] }>('/api/imports', { signal }),
+  // Times in ms of the session.
+  cutSession: (id: string, start: number, end: number) =>
+    send<{ session: string }>('POST', `/api/sessions/${encodeURIComponent(id)}/cut`, { start, end }),
   beginImport: (upload: string, name: string) => send<Import>('POST', '/api/imports', { upload, name }),
   dropUpload: (id: string) => send<{ ok: boolean }>('DELETE', `/api/uploads/${id}`),
   config: (signal?: AbortSignal) => call<Config>('/api/config', { signal }),

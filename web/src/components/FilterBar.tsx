@@ -1,9 +1,12 @@
 // What is shown of the session: the event, and the filters in force, each with a way to drop it.
 import type { ComponentChildren } from 'preact';
+import { keepWindow } from '../store/actions';
 import { threads } from '../store/data';
+import { isSaved } from '../store/saved';
 import { event, session } from '../store/session';
 import { openTab, setView, view } from '../store/view';
 import { duration } from '../text/format';
+import { Button } from './Button';
 import { CompareMenu } from './CompareMenu';
 import { Icon } from './Icon';
 
@@ -73,6 +76,9 @@ export function FilterBar() {
           label={`${v.start === null ? 'start' : duration(v.start)} – ${v.end === null ? 'now' : duration(v.end)}`}
           onClear={() => setView({ start: null, end: null })}
         />
+      )}
+      {(v.start !== null || v.end !== null) && session.value && !isSaved && (
+        <Button icon="file" id="keep-window" title="Keep this time as a session of its own" onClick={() => void keepWindow(session.value!, v.start, v.end)} />
       )}
       <CompareMenu />
     </div>

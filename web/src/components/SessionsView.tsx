@@ -51,6 +51,11 @@ function Exports({ session }: { session: Session }) {
               Page without a server <span class="faint">HTML</span>
             </a>
           </li>
+          <li>
+            <a href={download.archive(session.id, true)} download>
+              Session for another server <span class="faint">with its names and sources</span>
+            </a>
+          </li>
         </ul>
       )}
     </Popover>

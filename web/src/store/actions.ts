@@ -8,7 +8,7 @@ import { currentId, follow, followAgent } from './session';
 import { sessionTitle } from '../text/sessions';
 import { type RecordingDraft, startArgs } from '../text/recording';
 import { toast } from './ui';
-import { setView, view } from './view';
+import { openSession, setView, view } from './view';
 
 const words = (error: unknown) => (error instanceof ApiError ? error.message : String(error));
 
@@ -50,6 +50,15 @@ export async function startProfiling(agent: string, draft: RecordingDraft): Prom
   sessionListVersion.value += 1;
   void refreshOverview();
   return '';
+}
+
+// A session of its own, of the time that is shown.
+export async function keepWindow(shown: Session, start: number | null, end: number | null): Promise<void> {
+  const made = await attempt('The window is not kept', () => api.cutSession(shown.id, start ?? 0, end ?? shown.duration_ms + 1));
+  if (!made) return;
+  sessionListVersion.value += 1;
+  toast('The window is a session now');
+  openSession(made.session);
 }
 
 // As the agent records now, or would.

@@ -1,0 +1,117 @@
+// From batches of one or several recordings to batches of a new one: rows of a window of time, or all, with whatever they
+// refer to. Addresses stay addresses of their modules, so that better symbols still help. Pure: batches in, batches out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "base/result.h"
+#include "wire/batch.h"
+
+namespace flamewire::profile {
+
+// A recording that is copied, and what of it. Times are CLOCK_MONOTONIC ns of its target.
+struct CopySource {
+    std::uint64_t start_ns = 0;  // rows, changes, counters and losses from here on, …
+    std::uint64_t end_ns = std::numeric_limits<std::uint64_t>::max();  // … and before this
+    std::int64_t shift_ns = 0;                                         // added to every time, on the way into the copy
+    std::int64_t realtime_ns = 0;  // the wall clock at moment 0 of the copy's time; 0: as the batches say
+    std::uint32_t apart = 0;       // not 0: of another machine or boot than the others; processes and kernels of
+                                   // different numbers are never taken for the same
+    bool counters = true;          // copied, too
+    std::optional<wire::Recording> about = std::nullopt;  // says what is recorded, instead of the batches
+};
+
+class RecordingCopy {
+public:
+    // Takes batches in their order, with where they come from; an error ends the copy with it.
+    using Sink = std::function<Result<bool>(wire::Batch batch)>;
+
+    RecordingCopy(const wire::RecordingId& id, Sink sink) : id_(id), sink_(std::move(sink)) {}
+
+    // What is added from now on is of this recording.
+    void begin(CopySource source);
+    // The batches of a recording in order of seq. invalid when one refers to something that was never sent: it is left
+    // out, and the next may be added.
+    Result<bool> add(const wire::Batch& batch);
+    void note(std::string code, std::string text);
+    // The last batch. It is closed at `closed_ns` of the copy's time.
+    Result<bool> finish(std::string reason, std::uint64_t closed_ns);
+
+    [[nodiscard]] std::uint64_t rows() const { return rows_; }
+
+private:
+    // The tables of one epoch as they came, and the copy's id of what was needed so far (0: not yet).
+    template <class Entry>
+    struct Table {
+        std::vector<Entry> entries{1};
+        std::vector<wire::Id> copied{0};
+        void extend(wire::Id base, const std::vector<Entry>& more);
+    };
+    struct Tables {
+        Table<std::string> strings;
+        Table<wire::Module> modules;
+        Table<wire::Location> locations;
+        Table<wire::StackNode> stacks;
+        Table<wire::Process> processes;
+        Table<wire::Thread> threads;
+        Table<wire::Event> events;
+    };
+    using ProcessKey = std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>;
+
+    void begin_epoch(const wire::Batch& batch);
+    [[nodiscard]] bool continues_tables(const wire::Batch& batch) const;
+    void extend(const wire::Batch& batch);
+    [[nodiscard]] bool refers_to_known(const wire::Batch& batch) const;
+    [[nodiscard]] bool in_window(std::uint64_t time_ns) const {
+        return time_ns >= source_.start_ns && time_ns < source_.end_ns;
+    }
+    [[nodiscard]] std::uint64_t shifted(std::uint64_t time_ns) const;
+
+    template <class Entry>
+    wire::Id put(std::vector<Entry>& out, std::size_t& next, Entry entry);
+    wire::Id string(wire::Id id);
+    wire::Id new_string(std::string_view text);
+    wire::Id module(wire::Id id);
+    wire::Id location(wire::Id id);
+    wire::Id stack(wire::Id id);
+    wire::Id process(wire::Id id);
+    wire::Id thread(wire::Id id);
+    wire::Id event(wire::Id id);
+
+    Result<bool> add_rows(const wire::Batch& batch);
+    void add_lifecycle(const wire::Lifecycle& change);
+    void add_losses(const wire::Batch& batch);
+    void add_unwinds(const wire::Batch& batch);
+    void add_counters(const wire::CounterReading& reading);
+    Result<bool> flush(std::uint64_t closed_ns);
+    [[nodiscard]] std::size_t pending() const;
+
+    const wire::RecordingId id_;
+    const Sink sink_;
+    CopySource source_;
+
+    std::uint32_t source_epoch_ = 0;  // 0: none yet
+    Tables tables_;
+    std::optional<wire::Recording> recording_;
+    bool recording_changed_ = false;
+    std::map<ProcessKey, wire::ProcessUnwind> before_;  // the window
+
+    wire::Batch out_;
+    std::uint32_t epoch_ = 0;
+    std::uint64_t seq_ = 0, rows_ = 0, newest_ns_ = 0;
+    std::int64_t realtime_minus_monotonic_ns_ = 0;
+    // Of the next entry in the copy's epoch.
+    std::size_t next_string_ = 1, next_module_ = 1, next_location_ = 1, next_stack_ = 1, next_process_ = 1,
+                next_thread_ = 1, next_event_ = 1;
+};
+
+}  // namespace flamewire::profile

@@ -1,0 +1,297 @@
+#include "server/session/derive.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "profile/kept_symbols.h"
+#include "profile/recording_copy.h"
+#include "server/session/kept_sources.h"
+#include "server/session/sequence.h"
+#include "server/session/side_files.h"
+#include "wire/control.h"
+#include "wire/session_file.h"
+
+namespace flamewire::server {
+namespace {
+
+// Merged sessions begin here on their common clock; not at 0, which means "not known".
+constexpr std::int64_t merged_start_ns = 1'000'000'000;
+
+wire::RecordingId random_recording() {
+    wire::RecordingId id{};
+    // Never short for so few bytes.
+    (void)!::getrandom(id.data(), id.size(), 0);
+    return id;
+}
+
+// What a session takes from its stream: each batch once, in order, without those that it refused.
+class StreamBatches {
+public:
+    static Result<StreamBatches> open(const std::string& stream_path) {
+        return StreamBatches(TRY(wire::SessionReader::open(stream_path)));
+    }
+    // Calls `batch` and `other` (frames that are none) until the end, or where the file is damaged.
+    template <class OfBatch, class OfOther>
+    Result<bool> each(OfBatch batch, OfOther other) {
+        while (true) {
+            const auto record = reader_.next();
+            if (!record || !*record) return true;
+            const wire::SessionRecord& it = **record;
+            if (it.frame.flag != wire::Flag::batch && it.frame.flag != wire::Flag::batch_zstd) {
+                TRY(other(it));
+                continue;
+            }
+            if (const auto decoded = next_batch(it.frame)) TRY(batch(*decoded));
+        }
+    }
+
+private:
+    explicit StreamBatches(wire::SessionReader reader) : reader_(std::move(reader)) {}
+
+    Result<wire::Batch> next_batch(const wire::Frame& frame) {
+        const std::string bytes = TRY(wire::batch_bytes(frame));
+        const wire::BatchHeader header = TRY(wire::peek_header(as_bytes_view(bytes)));
+        const Sequence::Verdict verdict = sequence_.judge(header);
+        if (verdict != Sequence::Verdict::next && verdict != Sequence::Verdict::gap)
+            return fail(ErrorCode::invalid, "not the next batch");
+        wire::EventPeriods periods;
+        if (header.epoch == sequence_.epoch()) periods = periods_;
+        wire::Batch batch = TRY(wire::decode(as_bytes_view(bytes), periods));
+        periods_ = std::move(periods);
+        sequence_.take(header);
+        return batch;
+    }
+
+    wire::SessionReader reader_;
+    Sequence sequence_;
+    wire::EventPeriods periods_;
+};
+
+// A session that is being made; gone again unless it is finished.
+class NewSession {
+public:
+    static Result<NewSession> create(Catalog& catalog, const std::string& target, std::int64_t clock_difference_ns) {
+        const wire::RecordingId recording = random_recording();
+        auto session = TRY(catalog.create(recording, target));
+        session->detach_agent();
+        return NewSession(catalog, std::move(session), clock_difference_ns);
+    }
+    NewSession(NewSession&&) = default;
+    NewSession& operator=(NewSession&&) = delete;
+    ~NewSession() {
+        if (session_) (void)catalog_.remove(session_->id());
+    }
+
+    [[nodiscard]] Session& session() const { return *session_; }
+    profile::RecordingCopy copy() {
+        return {session_->recording(), [this](wire::Batch batch) { return take(std::move(batch)); }};
+    }
+    std::shared_ptr<Session> finish() { return std::move(session_); }
+
+private:
+    NewSession(Catalog& catalog, std::shared_ptr<Session> session, std::int64_t clock_difference_ns)
+        : catalog_(catalog), session_(std::move(session)), clock_difference_ns_(clock_difference_ns) {}
+
+    Result<bool> take(wire::Batch batch) {
+        if (batch.epoch != epoch_) periods_.clear();
+        epoch_ = batch.epoch;
+        wire::learn_periods(batch, periods_);
+        const std::int64_t arrival_ns = batch.realtime_ns + clock_difference_ns_;
+        const wire::Frame frame = wire::batch_frame(wire::encode(batch, periods_));
+        TRY(session_->take(frame.flag, frame.payload, arrival_ns));
+        return true;
+    }
+
+    Catalog& catalog_;
+    std::shared_ptr<Session> session_;
+    std::int64_t clock_difference_ns_;
+    std::uint32_t epoch_ = 0;
+    wire::EventPeriods periods_;
+};
+
+// Batches that the session refused are left out here, too.
+Result<bool> copy_all(const Session& from, profile::RecordingCopy& copy, const auto& other) {
+    StreamBatches batches = TRY(StreamBatches::open(from.stream_path()));
+    return batches.each(
+        [&](const wire::Batch& batch) -> Result<bool> {
+            const auto added = copy.add(batch);
+            // Anything else is the disk's word.
+            if (!added && added.error().code != ErrorCode::invalid) return std::unexpected(added.error());
+            return true;
+        },
+        other);
+}
+
+Result<bool> end_session(NewSession& made, profile::RecordingCopy& copy, const char* reason, std::uint64_t closed_ns) {
+    TRY(copy.finish(reason, closed_ns));
+    TRY(made.session().sync());
+    made.session().publish(true);
+    return true;
+}
+
+bool health_in_window(const wire::SessionRecord& record, std::uint64_t start_ns, std::uint64_t end_ns) {
+    if (record.frame.flag != wire::Flag::metrics) return false;
+    const auto health = wire::parse_object(record.frame.payload);
+    if (!health) return false;
+    const auto time = health->FindMember("mono_ns");
+    return time != health->MemberEnd() && time->value.IsUint64() && time->value.GetUint64() >= start_ns &&
+           time->value.GetUint64() < end_ns;
+}
+
+// What several sessions say of one thing: the one word, or all words.
+template <class Of>
+std::string together(std::span<const wire::Recording> all, Of of) {
+    std::vector<std::string> words;
+    for (const wire::Recording& one : all)
+        if (const std::string word = fmt::format("{}", of(one)); std::ranges::find(words, word) == words.end())
+            words.push_back(word);
+    return fmt::format("{}", fmt::join(words, ", "));
+}
+
+// One sentence; empty when they are of one machine and recorded alike.
+std::string differences(std::span<const wire::Recording> all) {
+    std::vector<std::string> differ;
+    const auto compare = [&](std::string_view what, auto of) {
+        const bool same = std::ranges::all_of(all, [&](const wire::Recording& one) { return of(one) == of(all[0]); });
+        if (!same) differ.push_back(fmt::format("{} ({})", what, together(all, of)));
+    };
+    compare("host", [](const wire::Recording& it) { return it.host; });
+    compare("architecture", [](const wire::Recording& it) { return it.arch; });
+    compare("kernel", [](const wire::Recording& it) { return it.kernel_release; });
+    compare("frequency", [](const wire::Recording& it) { return it.frequency_hz; });
+    compare("period", [](const wire::Recording& it) { return it.period; });
+    compare("unwinding", [](const wire::Recording& it) { return it.unwind; });
+    return differ.empty() ? "" : fmt::format("They differ in {}.", fmt::join(differ, ", "));
+}
+
+wire::Recording merged_recording(std::span<const wire::Recording> all, const std::string& name, bool one_boot) {
+    wire::Recording about = all[0];
+    about.target = !name.empty() ? name : together(all, [](const wire::Recording& it) { return it.target; });
+    about.host = together(all, [](const wire::Recording& it) { return it.host; });
+    about.arch = together(all, [](const wire::Recording& it) { return it.arch; });
+    about.kernel_release = together(all, [](const wire::Recording& it) { return it.kernel_release; });
+    std::set<std::uint32_t> pids;
+    for (const wire::Recording& one : all) pids.insert(one.pids.begin(), one.pids.end());
+    about.pids.assign(pids.begin(), pids.end());
+    // The running kernel's names serve one boot alone.
+    if (!one_boot) about.boot_id.clear();
+    about.start_ns = merged_start_ns;
+    about.changed_ns = about.gap_ns = 0;
+    return about;
+}
+
+void copy_side_file(const Session& from, const Session& to, std::string_view name, std::size_t limit) {
+    if (const auto bytes = read_file(side_file(from.stream_path(), name), limit))
+        (void)replace_file(side_file(to.stream_path(), name), *bytes);
+}
+
+// What all of them keep. `apart`: see CopySource.
+void merge_kept(std::span<const std::shared_ptr<Session>> from, const std::vector<std::uint32_t>& apart,
+                const std::string& boot_id, const Session& to) {
+    std::vector<profile::KeptModule> modules;
+    std::vector<KeptSource> sources;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+        from[i]->keep_symbols();
+        const auto bytes = read_file(side_file(from[i]->stream_path(), symbols_name), profile::max_kept_symbol_bytes);
+        auto kept = bytes ? profile::decode_kept(as_bytes_view(*bytes)) : std::unexpected(bytes.error());
+        if (kept) {
+            for (profile::KeptModule& module : *kept) {
+                if (module.identity.kind == symbol::ModuleKind::kernel) {
+                    module.identity.boot_id = boot_id;
+                    if (module.identity.build_id.empty()) module.identity.mtime_ns = apart[i];
+                }
+                profile::add_kept(modules, std::move(module));
+            }
+        }
+        for (KeptSource& source : read_kept_sources(from[i]->stream_path()).value_or(std::vector<KeptSource>{}))
+            if (std::ranges::find(sources, source.name, &KeptSource::name) == sources.end())
+                sources.push_back(std::move(source));
+    }
+    if (!modules.empty())
+        (void)replace_file(side_file(to.stream_path(), symbols_name), profile::encode_kept(modules).bytes);
+    std::size_t bytes = 0;
+    std::erase_if(sources, [&](const KeptSource& source) {
+        bytes += source.text.size() + source.name.size() + source.path.size() + 32;
+        return bytes > max_kept_source_bytes;
+    });
+    if (!sources.empty()) (void)replace_file(side_file(to.stream_path(), sources_name), encode_sources(sources));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Session>> cut_session(Catalog& catalog, Session& from, std::uint64_t start_ns,
+                                             std::uint64_t end_ns) {
+    const SessionInfo info = from.info();
+    NewSession made = TRY(NewSession::create(catalog, info.target, info.started_ns - info.target_started_ns));
+    profile::RecordingCopy copy = made.copy();
+    copy.begin({.start_ns = start_ns, .end_ns = end_ns});
+    const auto ms = [&](std::uint64_t ns) { return static_cast<double>(ns - std::min(ns, info.start_ns)) / 1e6; };
+    copy.note("cut", fmt::format("This is session {} from {:.0f} to {:.0f} ms of its time.", from.id(), ms(start_ns),
+                                 ms(end_ns)));
+    TRY(copy_all(from, copy, [&](const wire::SessionRecord& other) -> Result<bool> {
+        if (!health_in_window(other, start_ns, end_ns)) return true;
+        return made.session().keep(other.frame.flag, other.frame.payload, other.arrival_ns);
+    }));
+    if (copy.rows() == 0)
+        return fail(ErrorCode::not_found, "there are no samples in this window: choose one that has some");
+    // A window may end after its session does.
+    const auto known_until_ns = info.start_ns + static_cast<std::uint64_t>(info.duration_ms * 1e6);
+    TRY(end_session(made, copy, "cut", std::min(end_ns, known_until_ns)));
+    from.keep_symbols();
+    copy_side_file(from, made.session(), symbols_name, profile::max_kept_symbol_bytes);
+    copy_side_file(from, made.session(), sources_name, max_kept_source_bytes);
+    return made.finish();
+}
+
+Result<std::shared_ptr<Session>> merge_sessions(Catalog& catalog, std::span<const std::shared_ptr<Session>> from,
+                                                const std::string& name) {
+    std::vector<wire::Recording> recordings;
+    std::vector<SessionInfo> infos;
+    for (const auto& session : from) {
+        infos.push_back(session->info());
+        recordings.push_back(
+            session->read([](const profile::Store& store) { return store.recording().value_or(wire::Recording{}); }));
+    }
+    const auto boot_of = [](const wire::Recording& one) { return one.boot_id; };
+    const bool one_boot = !recordings[0].boot_id.empty() && std::ranges::all_of(recordings, [&](const auto& one) {
+        return boot_of(one) == boot_of(recordings[0]);
+    });
+    const wire::Recording about = merged_recording(recordings, name, one_boot);
+    // Moment 0 of the common clock on the wall clock.
+    const std::int64_t origin_ns = std::ranges::min(infos, {}, &SessionInfo::started_ns).started_ns - merged_start_ns;
+
+    NewSession made = TRY(NewSession::create(catalog, about.target, 0));
+    profile::RecordingCopy copy = made.copy();
+    std::vector<std::string> names;
+    std::vector<std::uint32_t> apart;
+    std::uint64_t closed_ns = 0;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+        const std::int64_t start_ns = static_cast<std::int64_t>(infos[i].start_ns);
+        apart.push_back(one_boot ? 0 : static_cast<std::uint32_t>(i + 1));
+        copy.begin({.shift_ns = infos[i].started_ns - origin_ns - start_ns,
+                    .realtime_ns = origin_ns,
+                    .apart = apart.back(),
+                    .counters = false,
+                    .about = about});
+        names.push_back(fmt::format("{} ({})", from[i]->id(), recordings[i].host));
+        TRY(copy_all(*from[i], copy, [](const wire::SessionRecord&) -> Result<bool> { return true; }));
+        closed_ns = std::max(closed_ns, static_cast<std::uint64_t>(infos[i].started_ns - origin_ns) +
+                                            static_cast<std::uint64_t>(infos[i].duration_ms * 1e6));
+    }
+    copy.note("merged",
+              fmt::format("These are the samples of {}, each at its own time. {} Counters and device health are each "
+                          "machine's own: they are in those sessions.",
+                          fmt::join(names, " and "), differences(recordings)));
+    TRY(end_session(made, copy, "merged", closed_ns));
+    merge_kept(from, apart, about.boot_id, made.session());
+    return made.finish();
+}
+
+}  // namespace flamewire::server
