@@ -140,7 +140,8 @@ Api::Way Api::way_of(const Request& request) {
 }
 
 bool Api::changes_sessions(const Request& request) {
-    return request.method == "DELETE" || (request.method == "POST" && request.path.starts_with(sessions_prefix));
+    return request.method == "DELETE" || request.method == "PATCH" ||
+           (request.method == "POST" && request.path.starts_with(sessions_prefix));
 }
 
 Answer Api::answer(const Request& request) {
