@@ -196,6 +196,29 @@ TEST_CASE("rows of an import are in the order of the wire, equal ones added up")
     CHECK(encoded[0].bucket < encoded[1].bucket);
 }
 
+TEST_CASE("a long stream begins a new epoch, and goes on with what is known by name") {
+    Store store;
+    RecordingBuilder builder({1}, {}, 0, [&](wire::Batch batch) -> Result<bool> {
+        wire::EventPeriods periods, theirs;
+        wire::learn_periods(batch, periods);
+        CHECK(batch.epoch == batch.seq);
+        const wire::Batch arrived = TRY(wire::decode(as_bytes_view(wire::encode(batch, periods)), theirs));
+        TRY(store.apply(arrived));
+        return true;
+    });
+    for (std::uint64_t turn = 0; turn < 3; ++turn) {
+        if (turn != 0) builder.begin_epoch();
+        CHECK(builder.entries() == 3);  // the reserved ones
+        const wire::Id module = builder.module(wire::ModuleKind::file, "/bin/app");
+        const wire::Id stack = builder.stack(builder.stack(0, builder.location({.function = "main", .module = module})),
+                                             builder.location({.function = "leaf", .module = module}));
+        REQUIRE(builder.add({100 + turn, builder.event("e", "u"), builder.thread(7, 7, "app"), 0, stack, 1, 5}));
+        REQUIRE(builder.give());
+    }
+    CHECK(collapsed(store, {}, {}) == "app;main;leaf 3\n");
+    CHECK(store.threads().size() == 2);
+}
+
 TEST_CASE("a stack that is deeper than a store takes is cut") {
     std::string deep;
     for (int i = 0; i < 70'000; ++i) deep += i % 2 == 0 ? "a;" : "b;";
