@@ -263,11 +263,11 @@ private:
                 spdlog::error("{} {}: {}", request.method, request.path, error.what());
                 answer = error_answer(500, "internal", "the answer could not be made");
             }
-            asio::post(
-                io_, [this, handle, head, answer = std::move(answer), changed = Api::changes_sessions(request)]() mutable {
-                    if (changed && answer.status == 200) sessions_changed();
-                    respond(handle, std::move(answer), head);
-                });
+            asio::post(io_, [this, handle, head, answer = std::move(answer),
+                             changed = Api::changes_sessions(request)]() mutable {
+                if (changed && answer.status == 200) sessions_changed();
+                respond(handle, std::move(answer), head);
+            });
         };
         if (slow)
             slow_.post(std::move(job));
