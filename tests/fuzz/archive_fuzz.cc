@@ -34,11 +34,12 @@ private:
 
 // "…/into", in a folder of this process that has nothing else.
 const fs::path& scratch() {
-    static const fs::path path = [] {
+    // Lives until the process ends, as what is done at exit needs it.
+    static const fs::path& path = *[] {
         std::string pattern = (fs::temp_directory_path() / "flamewire-fuzz.XXXXXX").string();
         if (::mkdtemp(pattern.data()) == nullptr) std::abort();
         std::atexit([] { fs::remove_all(scratch().parent_path()); });
-        return fs::path(pattern) / "into";
+        return new fs::path(fs::path(pattern) / "into");
     }();
     return path;
 }
