@@ -189,7 +189,7 @@ wire::Recording merged_recording(std::span<const wire::Recording> all, const std
 
 void copy_side_file(const Session& from, const Session& to, std::string_view name, std::size_t limit) {
     if (const auto bytes = read_file(side_file(from.stream_path(), name), limit))
-        (void)replace_file(side_file(to.stream_path(), name), *bytes);
+        (void)replace_file(side_file(to.stream_path(), name), as_bytes_view(*bytes));
 }
 
 // What all of them keep. `apart`: see CopySource.
@@ -215,13 +215,15 @@ void merge_kept(std::span<const std::shared_ptr<Session>> from, const std::vecto
                 sources.push_back(std::move(source));
     }
     if (!modules.empty())
-        (void)replace_file(side_file(to.stream_path(), symbols_name), profile::encode_kept(modules).bytes);
+        (void)replace_file(side_file(to.stream_path(), symbols_name),
+                           as_bytes_view(profile::encode_kept(modules).bytes));
     std::size_t bytes = 0;
     std::erase_if(sources, [&](const KeptSource& source) {
         bytes += source.text.size() + source.name.size() + source.path.size() + 32;
         return bytes > max_kept_source_bytes;
     });
-    if (!sources.empty()) (void)replace_file(side_file(to.stream_path(), sources_name), encode_sources(sources));
+    if (!sources.empty())
+        (void)replace_file(side_file(to.stream_path(), sources_name), as_bytes_view(encode_sources(sources)));
 }
 
 }  // namespace
