@@ -141,6 +141,10 @@ def test_every_format_comes_back_with_the_same_functions(home, tmp_path):
     piped = run(home, "report", "-", "--json", input=folded, stdin=None).stdout
     event = json.loads(piped)["events"][0]
     assert event["samples"] == sum(own for own, _ in here.values())
+    perf = tmp_path / "out.perf.data"
+    run(home, "export", path, "--format", "perfdata", "-e", "cpu-clock", "-o", perf)
+    told = subprocess.run(["perf", "script", "-i", perf, "-F", "comm,period"], capture_output=True, text=True, check=True).stdout
+    assert len(told.split()) // 2 == sum(own for own, _ in here.values())
     for name, start in (("svg", "<?xml"), ("html", "<!doctype html>"), ("csv", "function,"), ("json", "{")):
         assert run(home, "export", path, "--format", name).stdout.lower().startswith(start), name
 
@@ -152,14 +156,40 @@ def test_import_list_and_report_by_id(home, tmp_path):
     done = json.loads(run(home, "import", folded, path, "--json").stdout)
     assert [one["samples"] for one in done][0] == 100 and done[1]["samples"] > 500
     listed = json.loads(run(home, "list", "--json").stdout)["sessions"]
-    ids = {pathlib.Path(one["file"]).stem for one in done}
+    ids = {one["id"] for one in done}
     assert {one["id"] for one in listed} == ids
     shown = run(home, "list").stdout
     assert all(one in shown for one in ids)
-    by_id = ROW.findall(run(home, "report", pathlib.Path(done[0]["file"]).stem, "--only", "functions").stdout)
+    assert [one["id"] for one in json.loads(run(home, "list", "shares-workload cpu-clock", "--json").stdout)["sessions"]] == [done[1]["id"]]
+    by_id = ROW.findall(run(home, "report", done[0]["id"], "--only", "functions").stdout)
     assert [(row[3], row[2]) for row in by_id] == [("inner", "70"), ("work", "20"), ("main", "10")]
     bad = run(home, "import", folded, tmp_path / "missing", code=1)
     assert "100 samples" in bad.stdout and "missing" in bad.stderr
+
+
+def test_an_archive_has_names_where_the_program_is_not(home, tmp_path):
+    program = tmp_path / "gone" / "shares-workload"
+    program.parent.mkdir()
+    program.write_bytes((TESTS_BIN / "shares-workload").read_bytes())
+    program.chmod(0o755)
+    done = run(home, "record", "-F", "999", "-e", "cpu-clock", "--title", "before the change", "--tag", "rig=7", "--", program, "1")
+    path = pathlib.Path(re.search(r"session: (\S+)", done.stderr)[1])
+    assert path.parent == tmp_path / "data/flamewire/sessions"
+    here = functions_of_folded(run(home, "export", path).stdout)
+    assert "main" in here
+    archive = tmp_path / "taken.flamewire"
+    run(home, "export", path, "--format", "flamewire", "-o", archive)
+    names = subprocess.run(["tar", "--zstd", "-tf", archive], capture_output=True, text=True, check=True).stdout
+    assert "stream.flw" in names and "symbols.pb.zst" in names and "label.json" in names
+    program.unlink()
+    elsewhere = {**home, "XDG_DATA_HOME": str(tmp_path / "elsewhere")}
+    assert functions_of_folded(run(elsewhere, "export", archive).stdout) == here
+    assert run(elsewhere, "report", archive).stdout.startswith("# before the change rig=7")
+    assert len(json.loads(run(elsewhere, "import", archive, "--json").stdout)) == 1
+    assert "before the change rig=7" in run(elsewhere, "list", "rig=7").stdout
+    assert functions_of_folded(run(elsewhere, "export").stdout) == here  # the newest, which is the only one
+    assert run(home, "record", "--tag", "no value", "--", "true", code=1).stdout == ""
+    assert not list(tmp_path.glob("flamewire-*"))
 
 
 def test_diff(home, tmp_path):
