@@ -1,6 +1,7 @@
 // All functions with what they cost themselves and with what they call.
 import { computed, effect, signal } from '@preact/signals';
 import type { FunctionRow } from '../api/types';
+import { useState } from 'preact/hooks';
 import { compilePattern, escapePattern } from '../flame/search';
 import { functions } from '../store/data';
 import type { SortKey } from '../store/url';
@@ -25,7 +26,6 @@ const wanted = computed(() => compilePattern(view.value.filter));
 const order = computed(() => `${view.value.sort}/${view.value.ascending}`);
 const module = computed(() => view.value.module);
 const grouping = computed(() => view.value.grouping);
-
 
 const table = computed(() => new FunctionTable(functions.data.value?.functions ?? []));
 const modules = computed(() => modulesOf(table.value.rows));
@@ -133,13 +133,35 @@ function GroupHead({ group, unit }: { group: Group; unit: string }) {
   );
 }
 
+// What can be done with a row, made where somebody points at or has chosen: a screen of rows has few elements otherwise.
+function RowActions({ row }: { row: FunctionRow }) {
+  return (
+    <span class="row-actions">
+      <button type="button" title="Show in the flame graph (Enter)" aria-label={`Show ${row.name} in the flame graph`} onClick={() => showInFlame(row)}>
+        <Icon name="flame" />
+      </button>
+      <button type="button" title="Callers and callees (C)" aria-label={`Callers and callees of ${row.name}`} onClick={() => openCallers(row.name, row.module)}>
+        <Icon name="flip" />
+      </button>
+      {row.file && (
+        <button type="button" title="Open source and assembly (S)" aria-label={`Open the source of ${row.name}`} onClick={() => openSource(row.file, row.line, row.name, row.module)}>
+          <Icon name="code" />
+        </button>
+      )}
+    </span>
+  );
+}
+
 function Row({ row, unit }: { row: FunctionRow; unit: string }) {
   const active = isSelected(row);
+  const [pointed, setPointed] = useState(false);
   return (
     <div
       class={`row function-row ${active ? 'row-selected' : ''}`}
       role="row"
       aria-selected={active}
+      onPointerEnter={() => setPointed(true)}
+      onPointerLeave={() => setPointed(false)}
       onClick={() => choose(row)}
       onDblClick={() => openSource(row.file, row.line, row.name, row.module)}
     >
@@ -158,19 +180,7 @@ function Row({ row, unit }: { row: FunctionRow; unit: string }) {
       <span class="cell cell-name" role="cell" title={row.name}>
         <span class={`swatch kind-${row.kind}`} />
         <span class="ellipsis">{row.name}</span>
-        <span class="row-actions">
-          <button type="button" title="Show in the flame graph (Enter)" aria-label={`Show ${row.name} in the flame graph`} onClick={() => showInFlame(row)}>
-            <Icon name="flame" />
-          </button>
-          <button type="button" title="Callers and callees (C)" aria-label={`Callers and callees of ${row.name}`} onClick={() => openCallers(row.name, row.module)}>
-            <Icon name="flip" />
-          </button>
-          {row.file && (
-            <button type="button" title="Open source and assembly (S)" aria-label={`Open the source of ${row.name}`} onClick={() => openSource(row.file, row.line, row.name, row.module)}>
-              <Icon name="code" />
-            </button>
-          )}
-        </span>
+        {(pointed || active) && <RowActions row={row} />}
       </span>
       <span class="cell faint ellipsis" role="cell" title={row.module}>
         {row.module}
