@@ -146,3 +146,21 @@ for (const theme of ['dark', 'light'])
     await shot(page, `sessions-tagging-${theme}`);
     await context.close();
   });
+
+test('sessions that are chosen become one', async () => {
+  const { page, context, problems } = await openPage(browser, `${server.url}#sessions`, {});
+  const [first, second] = ['run-247', 'run-246'];
+  await row(page, first).getByRole('checkbox').check();
+  assert.equal(await page.getByRole('button', { name: 'Merge 1' }).isDisabled(), true);
+  await row(page, second).getByRole('checkbox').focus();
+  await page.keyboard.press('Space');
+  await shot(page, 'sessions-merge');
+  await page.getByRole('button', { name: 'Merge 2' }).click();
+  await page.waitForURL(/session=/);
+  const made = new URLSearchParams(page.url().split('?')[1]).get('session');
+  const samples = async (id) => (await api(`/api/sessions/${id}`)).samples;
+  assert.ok(made && made !== first && made !== second);
+  assert.equal(await samples(made), (await samples(first)) + (await samples(second)));
+  assert.deepEqual(problems, []);
+  await context.close();
+});

@@ -199,6 +199,7 @@ export const api = {
     call<Upload>(`/api/uploads/${id}${query({ offset, size })}`, { method: 'PUT', headers: { 'content-type': 'application/octet-stream' }, body, signal }),
   imports: (signal?: AbortSignal) => call<{ imports: Import[] }>('/api/imports', { signal }),
   // Times in ms of the session.
+  mergeSessions: (sessions: readonly string[]) => send<{ session: string }>('POST', '/api/sessions/merge', { sessions }),
   cutSession: (id: string, start: number, end: number) =>
     send<{ session: string }>('POST', `/api/sessions/${encodeURIComponent(id)}/cut`, { start, end }),
   beginImport: (upload: string, name: string) => send<Import>('POST', '/api/imports', { upload, name }),

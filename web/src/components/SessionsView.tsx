@@ -1,8 +1,9 @@
-// The recordings on the server: find, open, name, tag, pin, download, delete.
+// The recordings on the server: find, open, name, tag, pin, merge, download, delete.
+import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { download } from '../api/client';
 import type { Session, SessionList } from '../api/types';
-import { changeSession } from '../store/actions';
+import { changeSession, mergeSessions } from '../store/actions';
 import { currentId, foundSessions, searchSessions, SESSIONS_A_PAGE, sessionSearch, showSessionsFrom } from '../store/session';
 import { dialog } from '../store/ui';
 import { openSession } from '../store/view';
@@ -18,6 +19,36 @@ import { Popover } from './Popover';
 import { SearchBox } from './SearchBox';
 import { SessionTags } from './SessionTags';
 import { StateBadge } from './StateBadge';
+
+// Sessions that are to become one, in the order in which they were chosen.
+const chosen = signal<readonly string[]>([]);
+const MOST_MERGED = 32;
+
+function choose(id: string, on: boolean): void {
+  const others = chosen.value.filter((one) => one !== id);
+  chosen.value = on ? [...others, id] : others;
+}
+
+function Merge() {
+  const sessions = chosen.value;
+  if (sessions.length === 0) return null;
+  const able = sessions.length >= 2 && sessions.length <= MOST_MERGED;
+  return (
+    <>
+      <Button
+        icon="merge"
+        disabled={!able}
+        title={able ? 'A new session with all of their samples, each at its own time' : `2 to ${MOST_MERGED} sessions become one`}
+        onClick={() => void mergeSessions(sessions).then((done) => done && (chosen.value = []))}
+      >
+        Merge {sessions.length}
+      </Button>
+      <Button title="Choose none" onClick={() => (chosen.value = [])}>
+        None
+      </Button>
+    </>
+  );
+}
 
 function Exports({ session }: { session: Session }) {
   return (
@@ -99,7 +130,17 @@ function Row({ session }: { session: Session }) {
   return (
     <tr class={shown ? 'row-selected' : ''} data-session={session.id}>
       <td>
-        <StateBadge state={session.state} />
+        <label class="session-state">
+          <input
+            type="checkbox"
+            aria-label={`Merge ${title}`}
+            title={session.state === 'ended' ? 'Choose it, to make one session of several' : 'A session can be merged when it has ended'}
+            checked={chosen.value.includes(session.id)}
+            disabled={session.state !== 'ended'}
+            onChange={(event) => choose(session.id, event.currentTarget.checked)}
+          />
+          <StateBadge state={session.state} />
+        </label>
       </td>
       <td class="session-cell">
         <Name session={session} />
@@ -177,6 +218,7 @@ export function SessionsView() {
           {kept || 'nothing is deleted by itself'}
         </span>
         <Pages list={list} />
+        <Merge />
         <ImportButton />
       </div>
       {list.sessions.length === 0 ? (

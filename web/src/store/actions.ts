@@ -61,6 +61,16 @@ export async function keepWindow(shown: Session, start: number | null, end: numb
   openSession(made.session);
 }
 
+// False: the sessions stay apart, and why is said.
+export async function mergeSessions(sessions: readonly string[]): Promise<boolean> {
+  const made = await attempt('The sessions are not merged', () => api.mergeSessions(sessions));
+  if (!made) return false;
+  sessionListVersion.value += 1;
+  toast(`${sessions.length} sessions are one more now`);
+  openSession(made.session);
+  return true;
+}
+
 // As the agent records now, or would.
 export const agentStatus = (agent: string): Promise<Reply> => command(agent, 'status');
 export const reprobe = (agent: string): Promise<Reply> => command(agent, 'reprobe');
