@@ -14,43 +14,58 @@
 namespace flamewire::cli {
 namespace {
 
-constexpr std::size_t max_path = 4096;
-// For the handler, which may do little: the files, then their folder.
-std::array<std::array<char, max_path>, 3 + server::travelling_files.size()> paths;
+constexpr std::size_t max_path = 4096, longest_name = 64;
 
-void remove_all() {
-    for (std::size_t i = 0; i + 1 < paths.size(); ++i) (void)::unlink(paths[i].data());
-    (void)::rmdir(paths.back().data());
-}
+// What a handler may do is little: unlink by names that stand ready, files before their folder.
+struct Slot {
+    std::array<std::array<char, max_path>, 3 + server::travelling_files.size()> paths{};
+    volatile std::sig_atomic_t used = 0;
+
+    void remove() {
+        for (std::size_t i = 0; i + 1 < paths.size(); ++i) (void)::unlink(paths[i].data());
+        (void)::rmdir(paths.back().data());
+        used = 0;
+    }
+    void set(std::size_t index, const std::string& path) {
+        std::memcpy(paths[index].data(), path.c_str(), path.size() + 1);
+    }
+};
+std::array<Slot, Scratch::most> slots;
 
 void end_by(int signal) {
-    remove_all();
+    for (Slot& slot : slots)
+        if (slot.used != 0) slot.remove();
     std::signal(signal, SIG_DFL);
     (void)std::raise(signal);
 }
 
-void set(std::array<char, max_path>& to, const std::string& path) {
-    std::memcpy(to.data(), path.c_str(), path.size() + 1);
+// Whoever is not to be ended by a signal (nohup) stays so.
+void on_ending_signals(void (*handler)(int)) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+        if (std::signal(signal, handler) == SIG_IGN) std::signal(signal, SIG_IGN);
 }
 
 }  // namespace
 
 Result<Scratch> Scratch::create() {
+    std::size_t number = 0;
+    while (number < most && slots[number].used != 0) ++number;
+    if (number == most) return fail(ErrorCode::busy, "too many temporary folders");
     const char* folder = std::getenv("TMPDIR");
     std::string path = folder != nullptr && folder[0] == '/' ? folder : "/tmp";
     path += "/flamewire-XXXXXX";
-    constexpr std::size_t longest_name = 64;
     if (path.size() + longest_name > max_path) return fail(ErrorCode::invalid, "TMPDIR is too long");
     if (::mkdtemp(path.data()) == nullptr)
         return fail_errno("cannot make a folder for temporary files (TMPDIR names where): " + path, errno);
-    Scratch scratch(path);
-    set(paths[0], scratch.input_file());
-    set(paths[1], scratch.session_file());
+    Scratch scratch(path, number);
+    Slot& slot = slots[number];
+    slot.set(0, scratch.input_file());
+    slot.set(1, scratch.session_file());
     for (std::size_t i = 0; i < server::travelling_files.size(); ++i)
-        set(paths[2 + i], server::side_file(scratch.session_file(), server::travelling_files[i]));
-    set(paths.back(), path);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP})
-        if (std::signal(signal, end_by) == SIG_IGN) std::signal(signal, SIG_IGN);  // nohup
+        slot.set(2 + i, server::side_file(scratch.session_file(), server::travelling_files[i]));
+    slot.set(slot.paths.size() - 1, path);
+    slot.used = 1;
+    on_ending_signals(end_by);
     return scratch;
 }
 
@@ -58,9 +73,10 @@ std::string Scratch::session_file() const { return fmt::format("{}/{}", path_, s
 
 Scratch::~Scratch() {
     if (path_.empty()) return;
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP})
-        if (std::signal(signal, SIG_DFL) == SIG_IGN) std::signal(signal, SIG_IGN);
-    remove_all();
+    slots[slot_].remove();
+    for (const Slot& slot : slots)
+        if (slot.used != 0) return;
+    on_ending_signals(SIG_DFL);
 }
 
 }  // namespace flamewire::cli

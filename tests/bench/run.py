@@ -162,6 +162,10 @@ def bench_day(directory):
     bench_program(directory, "bench_day", directory)
 
 
+def bench_replay(directory):
+    bench_program(directory, "bench_replay")
+
+
 def bench_pipeline(directory):
     bench_program(directory, "bench_pipeline")
 
@@ -331,7 +335,7 @@ def bench_imports(directory):
     imports.measure(directory, result)
 
 
-BENCHES = {"cli": bench_cli, "agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown, "imports": bench_imports, "page": bench_page, "load": bench_load}
+BENCHES = {"cli": bench_cli, "agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "replay": bench_replay, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown, "imports": bench_imports, "page": bench_page, "load": bench_load}
 
 
 def write_document(some):

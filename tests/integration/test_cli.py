@@ -202,6 +202,7 @@ def test_diff(home, tmp_path):
     data = json.loads(run(home, "diff", tmp_path / "a", tmp_path / "b", "--json").stdout)
     shares = {row["name"]: (row["self"]["before_percent"], row["self"]["after_percent"]) for row in data["functions"]}
     assert shares == {"main": (0, 0), "same": (50, 50), "grows": (20, 40), "goes": (30, 0), "comes": (0, 10)}
+    assert not list(tmp_path.glob("flamewire-*"))
     assert "no times" in run(home, "diff", tmp_path / "a", tmp_path / "b", "--by", "time", code=1).stderr
 
 

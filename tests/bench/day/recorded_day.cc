@@ -27,7 +27,7 @@ wire::Id next_id(wire::Id base, std::size_t entries) { return base + static_cast
 
 }  // namespace
 
-RecordedDay::RecordedDay() : program_(shape()) {}
+RecordedDay::RecordedDay(std::uint32_t frequency_hz) : frequency_hz_(frequency_hz), program_(shape()) {}
 
 wire::Frame RecordedDay::frame(wire::Batch& batch) {
     batch.recording_id = recording_id();
@@ -40,7 +40,7 @@ wire::Frame RecordedDay::tables() {
     wire::Batch batch = program_.tables();
     batch.recording->target = "pid 4242 (program)";
     batch.recording->pids = {4242};
-    batch.recording->frequency_hz = frequency_hz;
+    batch.recording->frequency_hz = frequency_hz_;
     batch.recording->start_ns = start_ns;
     batch.recording->cpus = 8;
     batch.monotonic_ns = start_ns;
@@ -68,7 +68,7 @@ wire::Frame RecordedDay::tables() {
 wire::Frame RecordedDay::batch(std::uint64_t batch_number) {
     constexpr std::uint64_t batch_ns = ns_per_s / batches_per_s;
     wire::Batch batch = program_.rows(batch_number, start_ns + batch_number * batch_ns,
-                                      std::size_t{threads} * frequency_hz / batches_per_s, batch_ns);
+                                      std::size_t{threads} * frequency_hz_ / batches_per_s, batch_ns);
     for (const wire::Row& row : batch.rows) sent_.samples += row.count;
     batch.monotonic_ns = start_ns + (batch_number + 1) * batch_ns;
     batch.realtime_ns = realtime_minus_monotonic_ns + static_cast<std::int64_t>(batch.monotonic_ns);

@@ -19,13 +19,13 @@ inline constexpr std::uint64_t ns_per_s = 1'000'000'000;
 class RecordedDay {
 public:
     static constexpr std::uint64_t start_ns = 3'600 * ns_per_s;  // CLOCK_MONOTONIC: the target was up for an hour
-    static constexpr std::uint32_t threads = 4, frequency_hz = 99;
+    static constexpr std::uint32_t threads = 4, usual_frequency_hz = 99;
     static constexpr std::size_t stacks = 600;
     static constexpr std::array<const char*, 10> counters{
         "task-clock",   "context-switches", "cpu-migrations", "page-faults",      "cycles",
         "instructions", "branches",         "branch-misses",  "cache-references", "cache-misses"};
 
-    RecordedDay();
+    explicit RecordedDay(std::uint32_t frequency_hz = usual_frequency_hz);
 
     [[nodiscard]] const wire::RecordingId& recording_id() const { return program_.tables().recording_id; }
     // The batch that says what all others refer to.
@@ -48,6 +48,7 @@ private:
     void add_processes(wire::Batch& batch, std::uint64_t number);
     void add_counters(wire::Batch& batch, std::uint64_t number);
 
+    std::uint32_t frequency_hz_;
     Program program_;
     wire::EventPeriods periods_;
     Sent sent_;

@@ -1,0 +1,85 @@
+// An hour of two busy CPUs at 999 Hz as a session file, opened: the time until the first picture of all of it. Every sample
+// must be in it: else this ends with an error. Prints one JSON object a line, as bench_day does.
+#include <fmt/format.h>
+#include <rapidjson/document.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "recorded_day.h"
+#include "server/http/profile_answers.h"
+#include "server/session/session.h"
+#include "wire/session_file.h"
+
+namespace flamewire::bench {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t hour_s = 3'600;
+constexpr std::uint32_t frequency_hz = 500;  // of each of four threads
+constexpr std::size_t repeats = 5;
+
+void require(bool condition, std::string_view what) {
+    if (condition) return;
+    fmt::print(stderr, "bench_replay: {}\n", what);
+    std::exit(1);
+}
+
+// Returns how many samples are in it.
+std::uint64_t write_hour(const std::string& path) {
+    auto writer = wire::SessionWriter::create(path);
+    require(writer.has_value(), "the session cannot be written");
+    RecordedDay hour(frequency_hz);
+    std::int64_t arrival_ns = 1'800'000'000'000'000'000;
+    const auto put = [&](const wire::Frame& frame) {
+        require(writer->append(arrival_ns, frame.flag, frame.payload).has_value(), "the session cannot be written");
+    };
+    put(hour.tables());
+    for (std::uint64_t batch = 0; batch < hour_s * RecordedDay::batches_per_s; ++batch) {
+        arrival_ns += static_cast<std::int64_t>(ns_per_s / RecordedDay::batches_per_s);
+        put(hour.batch(batch));
+        if (batch % (2 * RecordedDay::batches_per_s) == 0)
+            for (const wire::Frame& frame : hour.health(batch / RecordedDay::batches_per_s)) put(frame);
+    }
+    return hour.sent().samples;
+}
+
+// Opens it and asks for the flame graph; ms.
+double open_once(const std::string& path, std::uint64_t samples) {
+    const auto begin = Clock::now();
+    const auto session = server::Session::load("hour", path, {});
+    require(session.has_value(), "the session does not open");
+    server::Request request;
+    request.method = "GET";
+    const server::Answer answer = flamegraph_answer(**session, request);
+    const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+    rapidjson::Document graph;
+    graph.Parse(answer.body.data(), answer.body.size());
+    require(!graph.HasParseError() && graph["total"]["samples"].GetUint64() == samples, "samples are missing");
+    return ms;
+}
+
+void run() {
+    const std::string path = (fs::temp_directory_path() / fmt::format("flamewire-hour-{}.flw", ::getpid())).string();
+    const std::uint64_t samples = write_hour(path);
+    std::vector<double> times;
+    for (std::size_t i = 0; i < repeats; ++i) times.push_back(open_once(path, samples));
+    std::ranges::sort(times);
+    fmt::print(
+        "{{\"figure\":\"replay: an hour of {:.1f} M samples, opened until its flame graph\",\"value\":{:.1f},"
+        "\"unit\":\"ms\",\"bar\":1000,\"peer\":\"median of {}; {:.1f} MB on disk\"}}\n",
+        static_cast<double>(samples) / 1e6, times[repeats / 2], repeats,
+        static_cast<double>(fs::file_size(path)) / 1e6);
+    fs::remove(path);
+}
+
+}  // namespace
+}  // namespace flamewire::bench
+
+int main() { flamewire::bench::run(); }
