@@ -24,6 +24,8 @@ namespace fs = std::filesystem;
 // Rows are kept as they are unless a session has more than this.
 constexpr profile::StoreLimits limits{.max_rows = 16'000'000};
 
+Error no_home() { return {.code = ErrorCode::invalid, .message = "there is no home directory: give --data-dir"}; }
+
 // Streams below DATA_DIR/sessions, as the server has them.
 struct Stored {
     std::string id, stream;
@@ -83,7 +85,7 @@ void add_open_options(CLI::App& command, OpenOptions& options) {
 
 Result<std::string> data_dir_of(const std::string& option) {
     const std::string chosen = option.empty() ? server::default_data_dir() : option;
-    if (chosen.empty()) return fail(ErrorCode::invalid, "there is no home directory: give --data-dir");
+    if (chosen.empty()) return std::unexpected(no_home());
     return fs::absolute(chosen).lexically_normal().string();
 }
 
@@ -97,6 +99,7 @@ Result<std::string> find_session(const std::string& file, const std::string& dat
         }
         if (fs::exists(file, error)) return file;
     }
+    if (data_dir.empty()) return std::unexpected(no_home());
     const std::vector<Stored> sessions = stored_sessions(data_dir);
     const Stored* chosen = nullptr;
     for (const Stored& one : sessions)
@@ -111,7 +114,8 @@ Result<std::string> find_session(const std::string& file, const std::string& dat
 
 Result<OpenProfile> open_profile(const std::string& file, OpenOptions options, OpenWhere where) {
     Progress progress;
-    const std::string data_dir = TRY(data_dir_of(options.data_dir));
+    // Without a home there are no ids; files are read all the same.
+    const std::string data_dir = data_dir_of(options.data_dir).value_or(std::string{});
     TRY(server::finish_symbol_options(options.symbols, data_dir));
     OpenProfile open;
     open.symbolizer = std::make_unique<symbol::Symbolizer>(symbol_config(options.symbols));

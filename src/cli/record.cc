@@ -36,9 +36,9 @@ struct Options {
 };
 
 // Where the session goes: --output, or a new name among the server's sessions, which finds it there.
-Result<std::string> session_path(const Options& options, const std::string& data_dir) {
+Result<std::string> session_path(const Options& options) {
     if (!options.file.empty()) return fs::absolute(options.file).lexically_normal().string();
-    const fs::path folder = fs::path(data_dir) / "sessions";
+    const fs::path folder = fs::path(TRY(data_dir_of(options.open.data_dir))) / "sessions";
     std::error_code error;
     fs::create_directories(folder, error);
     if (error)
@@ -82,10 +82,9 @@ std::string json_of(const server::Session& session, const std::string& path, int
 }
 
 Result<int> record(const Options& options) {
-    const std::string data_dir = TRY(data_dir_of(options.open.data_dir));
     std::vector<std::string> arguments = TRY(options.agent.arguments());
     for (const std::string& text : options.tags) (void)TRY(server::parse_tag(text));
-    const std::string path = TRY(session_path(options, data_dir));
+    const std::string path = TRY(session_path(options));
     arguments.insert(arguments.end(), {"--output", path});
     if (options.force) arguments.emplace_back("--force");
     if (!options.agent.command().empty()) {
@@ -117,7 +116,7 @@ Result<int> record(const Options& options) {
                    path);
         if (views.empty()) fmt::print(stderr, "no samples: the target hardly ran, or try a higher -F\n");
     }
-    if (options.serve) return serve_session(path, data_dir);
+    if (options.serve) return serve_session(path, data_dir_of(options.open.data_dir).value_or(std::string{}));
     return code;
 }
 

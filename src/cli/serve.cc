@@ -46,6 +46,7 @@ struct Options {
 };
 
 bool is_below(const std::string& path, const std::string& folder) {
+    if (folder.empty()) return false;
     const fs::path relative = fs::absolute(path).lexically_normal().lexically_relative(folder);
     return !relative.empty() && *relative.begin() != "..";
 }

@@ -199,7 +199,7 @@ Result<int> top(const Options& options) {
         return fail(ErrorCode::invalid,
                     "a command would print over the table: start it elsewhere, and give --pid or --name");
     OpenOptions open = options.open;
-    const std::string data_dir = TRY(data_dir_of(open.data_dir));
+    const std::string data_dir = data_dir_of(open.data_dir).value_or(std::string{});
     TRY(server::finish_symbol_options(open.symbols, data_dir));
     symbol::Symbolizer symbolizer(symbol_config(open.symbols));
     const Scratch scratch = TRY(Scratch::create());

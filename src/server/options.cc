@@ -121,6 +121,7 @@ Result<std::vector<std::string>> finish_symbol_options(SettingsValues& settings,
         settings.sysroot = std::move(sysroot).value_or(std::string{});
     }
     TRY(check(settings));
+    if (data_dir.empty()) return remarks;
     settings.module_directory = data_dir + "/modules";
     settings.upload_directory = data_dir + "/given";
     return remarks;

@@ -64,7 +64,7 @@ private:
 
 // Where symbols and sources are looked for (--binary and its like); the values stay where they are.
 void add_symbol_options(CLI::App& app, SettingsValues& settings);
-// Checks them, and adds what follows from them and from the data directory. The answer is remarks to print.
+// Checks them, and adds what follows from them and from the data directory ("": there is none). The answer is remarks to print.
 Result<std::vector<std::string>> finish_symbol_options(SettingsValues& settings, const std::string& data_dir);
 
 // "board", "board:9999", "[::1]:9999".
