@@ -128,7 +128,7 @@ test('every view has the menu, with what belongs to it; a link names the session
       await page.keyboard.press('Escape');
       return texts;
     };
-    const all = ['SVG', 'Collapsed stacks', 'JSON', 'pprof', 'speedscope', 'Firefox Profiler', 'Page', 'Copy a link', 'Print'];
+    const all = ['SVG', 'Collapsed stacks', 'JSON', 'pprof', 'speedscope', 'Firefox Profiler', 'perf.data', 'Page', 'Session', 'Session and sources', 'Copy a link', 'Print'];
     assert.deepEqual(await items('flame', '.flame-canvas'), ['PNG', ...all]);
     assert.deepEqual(await items('functions', '.function-row'), ['CSV', ...all]);
     assert.deepEqual(await items('counters', '[data-counter]'), ['CSV', ...all]);
