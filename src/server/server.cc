@@ -62,6 +62,7 @@ public:
           sources_(source_config(options.settings)),
           catalog_(std::move(catalog)),
           symbols_(symbolizer_, [this](const std::shared_ptr<Session>& session) { session_changed(session); }),
+          opening_(*catalog_, symbols_, [this](const std::shared_ptr<Session>& session) { session_changed(session); }),
           disk_(*catalog_,
                 [this](std::shared_ptr<Session> session, std::uint64_t seq) { hub_.synced(std::move(session), seq); }),
           ingest_(*catalog_, disk_, symbols_),
@@ -83,7 +84,8 @@ public:
 
     Result<bool> start() {
         const std::uint16_t port = TRY(hub_.listen(options_.bind, options_.port));
-        http_ = TRY(HttpServer::start(io_, pool_, symbols_, {options_.http_bind, options_.http_port}, stream_state()));
+        http_ = TRY(HttpServer::start(io_, pool_, symbols_, opening_, {options_.http_bind, options_.http_port},
+                                      stream_state()));
         ServerFacts facts;
         facts.agent_bind = options_.bind;
         facts.agent_port = port;
@@ -137,7 +139,7 @@ private:
         EventMarks::State state;
         state.status = [this] { return api_->status().body; };
         state.session = [this](const std::string& id) -> std::optional<SessionInfo> {
-            const auto session = catalog_->loaded(id);
+            const auto session = catalog_->opened(id);
             return session ? std::optional(session->info()) : std::nullopt;
         };
         state.agent = [this](const std::string& id) -> std::optional<AgentInfo> {
@@ -247,6 +249,7 @@ private:
     SourceLookup sources_;
     std::unique_ptr<Catalog> catalog_;
     Symbolization symbols_;
+    Opening opening_;
     DiskSync disk_;
     Ingest ingest_;
     std::unique_ptr<HttpServer> http_;

@@ -52,6 +52,8 @@ def check_views(server, session):
     total = graph["total"]["samples"]
     assert total == threads["total_samples"] == functions["total"]["samples"] == sum(timeline["samples"]) > 0
     assert sum(thread["samples"] for thread in threads["threads"]) == total
+    # Of a session that is there, a part is all of it.
+    assert server.get("/api/functions", session=session, partial="1")["functions"] == functions["functions"]
     assert sum(function["self_samples"] for function in functions["functions"]) == total
     assert sum(graph["nodes"]["self_samples"]) == total
     tree = Tree(graph)

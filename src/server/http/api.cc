@@ -118,6 +118,11 @@ std::string_view baseline_id(const Request& request) {
     return is_diff(request) ? request.parameter("base_session") : std::string_view{};
 }
 
+// What is there of a session that is being read will do.
+bool takes_partial(const Request& request) {
+    return request.parameter("partial") == "1" && !request.path.starts_with("/api/export/");
+}
+
 Answer refusal(const Request& request) {
     const Endpoint* endpoint = endpoint_of(request.path);
     if (endpoint == nullptr) return error_answer(404, "not_found", fmt::format("there is no {:.200}", request.path));
@@ -167,15 +172,20 @@ Answer Api::answer(const Request& request) {
     return session_view(request);
 }
 
-bool Api::needs_loading(const Request& request) {
-    // These read and write files for long.
-    if (is_archive(request) || action_of(request.path) != nullptr || request.path == merge_path) return true;
-    const std::string_view baseline = baseline_id(request);
-    if (!baseline.empty() && !catalog_.loaded(baseline)) return true;
+Api::Needs Api::needs(const Request& request) {
+    if (is_archive(request) || action_of(request.path) != nullptr || request.path == merge_path) return {.slow = true};
     const std::string_view id = session_id(request);
+    if (id.empty() && catalog_.live().empty()) return {.slow = true};  // the newest one has to be found
+    Needs needs;
+    if (takes_partial(request)) needs.until = Opening::Until::something;
     const bool needs_rows = request.method != "DELETE" && request.method != "PATCH";
-    if (!id.empty()) return (needs_rows || !request.path.starts_with(sessions_prefix)) && !catalog_.loaded(id);
-    return catalog_.live().empty();
+    for (const std::string_view wanted : {needs_rows ? id : std::string_view{}, baseline_id(request)})
+        if (!wanted.empty() && !in_memory(wanted, request)) needs.sessions.emplace_back(wanted);
+    return needs;
+}
+
+std::shared_ptr<Session> Api::in_memory(std::string_view id, const Request& request) {
+    return takes_partial(request) ? catalog_.opened(id) : catalog_.loaded(id);
 }
 
 Result<std::shared_ptr<Session>> Api::session_of(const Request& request, Answer& several) {
@@ -197,14 +207,14 @@ Result<std::shared_ptr<Session>> Api::session_of(const Request& request, Answer&
 }
 
 Result<std::shared_ptr<Session>> Api::named_session(const std::string& id, const Request& request, Answer& failure) {
-    const bool was_loaded = catalog_.loaded(id) != nullptr;
-    auto session = catalog_.get(id);
+    const auto present = in_memory(id, request);
+    auto session = present ? Result<std::shared_ptr<Session>>(present) : catalog_.get(id);
     if (!session) {
         failure = error_answer(session.error());
         return session;
     }
     // A replay is shown with its names at once; so is an export of anything.
-    if (!was_loaded || request.path.starts_with("/api/export/")) symbols_.finish(*session);
+    if (!present || request.path.starts_with("/api/export/")) symbols_.finish(*session);
     return session;
 }
 

@@ -24,6 +24,7 @@
 #include "server/link/dial_info.h"
 #include "server/session/catalog.h"
 #include "server/session/imports.h"
+#include "server/session/opening.h"
 #include "server/session/prune.h"
 #include "server/session/symbolization.h"
 #include "server/session/upload_store.h"
@@ -75,7 +76,7 @@ public:
 
     enum class Way {
         worker,   // call answer() on a worker
-        session,  // the same, but find_session() first tells whether it must be loaded on the slow thread
+        session,  // the same, after what needs() says
         agent,    // call agent_request() on the io thread
         stream,   // the event stream: http_server has it
         file,     // an embedded file
@@ -89,8 +90,13 @@ public:
     Answer answer(const Request& request);
     // Never blocks.
     void agent_request(const Request& request, Reply reply);
-    // For Way::session: true when the session is not in memory, so that answer() would load it first.
-    bool needs_loading(const Request& request);
+    // For Way::session: what has to be done before answer(), or on which thread.
+    struct Needs {
+        bool slow = false;                  // answer() reads or writes files for long: on the thread of loads
+        std::vector<std::string> sessions{};  // else: these are to be opened first
+        Opening::Until until = Opening::Until::whole;
+    };
+    Needs needs(const Request& request);
 
     Answer status();
     static Answer session_answer(const Session& session);
@@ -98,6 +104,7 @@ public:
 private:
     // The session that a request means, loaded.
     Result<std::shared_ptr<Session>> session_of(const Request& request, Answer& several);
+    std::shared_ptr<Session> in_memory(std::string_view id, const Request& request);
     Result<std::shared_ptr<Session>> named_session(const std::string& id, const Request& request, Answer& failure);
     Answer session_view(const Request& request);
     Answer diff(const Session& after, const Request& request);

@@ -35,6 +35,7 @@ void EventMarks::render_session(std::string& out, const SessionInfo& info) {
     version.member("chunk_count", info.batches);
     write_event_types(version, info);
     version.member("newest_ns", info.newest_ns);
+    write_reading(version, info.reading);
     version.end_object();
     append_event(out, "data_version", version.take());
 

@@ -117,8 +117,15 @@ Request request_of(const RequestHandle& handle) {
 
 class Server final : public HttpServer {
 public:
-    Server(asio::io_context& io, asio::thread_pool& pool, Symbolization& slow, Options options, EventMarks::State state)
-        : io_(io), pool_(pool), slow_(slow), options_(std::move(options)), state_(std::move(state)), beat_(io) {}
+    Server(asio::io_context& io, asio::thread_pool& pool, Symbolization& slow, Opening& opening, Options options,
+           EventMarks::State state)
+        : io_(io),
+          pool_(pool),
+          slow_(slow),
+          opening_(opening),
+          options_(std::move(options)),
+          state_(std::move(state)),
+          beat_(io) {}
 
     Result<bool> open() {
         std::error_code bad_address;
@@ -254,7 +261,7 @@ private:
                 break;
         }
         // Reading a session from disk can take seconds: not on the workers that live sessions need.
-        const bool slow = way == Api::Way::session && api_->needs_loading(request);
+        const Api::Needs needs = way == Api::Way::session ? api_->needs(request) : Api::Needs{};
         auto job = [this, handle, head, request = std::move(request)] {
             Answer answer;
             try {
@@ -269,10 +276,20 @@ private:
                 respond(handle, std::move(answer), head);
             });
         };
-        if (slow)
+        if (needs.slow)
             slow_.post(std::move(job));
         else
-            asio::post(pool_, std::move(job));
+            when_open(needs.sessions, needs.until, std::move(job));
+    }
+
+    // Runs it on a worker.
+    void when_open(std::vector<std::string> sessions, Opening::Until until, std::function<void()> job) {
+        if (sessions.empty()) return asio::post(pool_, std::move(job));
+        const std::string first = std::move(sessions.back());
+        sessions.pop_back();
+        opening_.when(first, until, [this, sessions = std::move(sessions), until, job = std::move(job)] {
+            when_open(sessions, until, job);
+        });
     }
 
     void open_stream(const RequestHandle& handle, const Request& request, bool head) {
@@ -344,6 +361,7 @@ private:
     asio::io_context& io_;
     asio::thread_pool& pool_;
     Symbolization& slow_;
+    Opening& opening_;
     const Options options_;
     const EventMarks::State state_;
     asio::steady_timer beat_;
@@ -357,9 +375,9 @@ private:
 }  // namespace
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(asio::io_context& io, asio::thread_pool& pool,
-                                                      Symbolization& slow, const Options& options,
+                                                      Symbolization& slow, Opening& opening, const Options& options,
                                                       EventMarks::State state) {
-    auto server = std::make_unique<Server>(io, pool, slow, options, std::move(state));
+    auto server = std::make_unique<Server>(io, pool, slow, opening, options, std::move(state));
     TRY(server->open());
     return server;
 }

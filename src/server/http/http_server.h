@@ -25,7 +25,7 @@ public:
     // The port is bound when this returns (chosen by the kernel for 0). busy or permission with a sentence and its
     // remedy. `api` is asked for at the first request: it needs the port to exist.
     static Result<std::unique_ptr<HttpServer>> start(asio::io_context& io, asio::thread_pool& pool, Symbolization& slow,
-                                                     const Options& options, EventMarks::State state);
+                                                     Opening& opening, const Options& options, EventMarks::State state);
     virtual ~HttpServer() = default;
 
     [[nodiscard]] virtual std::uint16_t port() const = 0;

@@ -230,6 +230,11 @@ Catalog::EntryPtr Catalog::find(std::string_view id) {
 }
 
 std::shared_ptr<Session> Catalog::loaded(std::string_view id) {
+    auto session = opened(id);
+    return session && !session->reading() ? session : nullptr;
+}
+
+std::shared_ptr<Session> Catalog::opened(std::string_view id) {
     const std::lock_guard lock(mutex_);
     const auto at = entries_.find(id);
     if (at == entries_.end() || !at->second->session) return nullptr;
@@ -243,19 +248,18 @@ bool Catalog::exists(std::string_view id) {
     return find(id) != nullptr;
 }
 
-Result<std::shared_ptr<Session>> Catalog::get(std::string_view id) {
+Result<std::shared_ptr<Session>> Catalog::get(std::string_view id, const Session::More& more) {
     if (!exists(id)) return fail(ErrorCode::not_found, fmt::format("there is no session {}", id));
     const EntryPtr entry = find(id);
     if (!entry) return fail(ErrorCode::not_found, fmt::format("there is no session {}", id));
-    return load(entry);
+    return load(entry, more);
 }
 
-Result<std::shared_ptr<Session>> Catalog::load(const EntryPtr& entry) {
+Result<std::shared_ptr<Session>> Catalog::load(const EntryPtr& entry, const Session::More& more) {
     const std::lock_guard loading(entry->loading);
     if (auto session = loaded(entry->id)) return session;
-    auto session = TRY(Session::load(entry->id, entry->stream_path, limits_));
-    session->last_used_ns = static_cast<std::int64_t>(monotonic_ns());
-    {
+    const auto place = [&](const std::shared_ptr<Session>& session) {
+        session->last_used_ns = static_cast<std::int64_t>(monotonic_ns());
         const std::lock_guard lock(mutex_);
         // The agent's address is known to the sidecar only.
         if (entry->info && !entry->info->agent.empty()) {
@@ -265,7 +269,13 @@ Result<std::shared_ptr<Session>> Catalog::load(const EntryPtr& entry) {
         session->set_label(entry->label);
         entry->session = session;
         entry->recording = session->recording();
-    }
+    };
+    bool placed = false;
+    auto session = TRY(Session::load(entry->id, entry->stream_path, limits_, [&](const auto& begun) {
+        if (!std::exchange(placed, true)) place(begun);
+        if (more) more(begun);
+    }));
+    if (!placed) place(session);
     unload_idle(idle_sessions_kept);
     return session;
 }
@@ -433,7 +443,7 @@ std::vector<std::shared_ptr<Session>> Catalog::all_loaded() {
     std::vector<std::shared_ptr<Session>> result;
     const std::lock_guard lock(mutex_);
     for (const auto& [id, entry] : entries_)
-        if (entry->session) result.push_back(entry->session);
+        if (entry->session && !entry->session->reading()) result.push_back(entry->session);
     return result;
 }
 
@@ -445,7 +455,7 @@ std::vector<std::shared_ptr<Session>> Catalog::live() {
 
 void Catalog::save(Session& session) {
     const EntryPtr entry = find(session.id());
-    if (!entry) return;
+    if (!entry || session.reading()) return;
     if (!session.fed()) session.keep_symbols();
     SessionInfo info = session.info();
     if (!session.ended()) info.end_reason.clear();

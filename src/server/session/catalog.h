@@ -60,12 +60,13 @@ public:
     SessionPage search(const SessionQuery& query);
     std::vector<StoredSession> stored();
 
-    // In memory now, or nothing. Cheap.
+    // In memory now, or nothing. Cheap. loaded(): the whole of it; opened(): also what is still being read.
     std::shared_ptr<Session> loaded(std::string_view id);
+    std::shared_ptr<Session> opened(std::string_view id);
     // In memory or on disk. Blocking only when a new file may have appeared.
     bool exists(std::string_view id);
-    // Loads it when necessary. not_found. Blocking.
-    Result<std::shared_ptr<Session>> get(std::string_view id);
+    // Loads it when necessary; `more` as Session::load() has it. not_found. Blocking.
+    Result<std::shared_ptr<Session>> get(std::string_view id, const Session::More& more = {});
     // The session of a recording, from memory or disk, ready to be continued; nothing when there is none. Blocking.
     Result<std::shared_ptr<Session>> of_recording(const wire::RecordingId& recording);
     // Begins one. `target` names the directory. Blocking.
@@ -92,7 +93,7 @@ public:
     // The same, but busy also when it is in use or pinned. Blocking.
     Result<bool> remove_unused(const std::string& id);
 
-    // In memory: all, and those that an agent feeds or may continue.
+    // The whole of them in memory: all, and those that an agent feeds or may continue.
     std::vector<std::shared_ptr<Session>> all_loaded();
     std::vector<std::shared_ptr<Session>> live();
 
@@ -110,11 +111,11 @@ private:
         std::optional<SessionInfo> info;  // as of the stream's size then
         std::string search_text;          // of `info` with the label; empty: to be made
         Label label;
-        bool label_unsaved = false;  // the disk refused it; tried again with the sidecar
-        std::string label_problem;   // its file is there and cannot be read
-        std::shared_ptr<Session> session;
-        std::int64_t last_used_ns = 0;  // when it was in memory; CLOCK_MONOTONIC
-        bool cannot_continue = false;   // damaged in the middle: a returning recording gets a new session
+        bool label_unsaved = false;        // the disk refused it; tried again with the sidecar
+        std::string label_problem;         // its file is there and cannot be read
+        std::shared_ptr<Session> session;  // from when there is something of it to show
+        std::int64_t last_used_ns = 0;     // when it was in memory; CLOCK_MONOTONIC
+        bool cannot_continue = false;      // damaged in the middle: a returning recording gets a new session
         std::mutex loading;
     };
     using EntryPtr = std::shared_ptr<Entry>;
@@ -131,7 +132,7 @@ private:
     void scan();
     void learn(const EntryPtr& entry);
     EntryPtr find(std::string_view id);
-    Result<std::shared_ptr<Session>> load(const EntryPtr& entry);
+    Result<std::shared_ptr<Session>> load(const EntryPtr& entry, const Session::More& more = {});
     Result<bool> remove_when(const std::string& id, const std::function<Result<bool>(const Entry&)>& allowed);
     void label_new(const EntryPtr& entry);
     void save_label(const EntryPtr& entry);

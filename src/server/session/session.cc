@@ -22,6 +22,8 @@ namespace {
 // once.
 constexpr std::uint64_t urgent_spool_bytes = std::uint64_t{1} << 20;
 constexpr std::chrono::seconds thorough_every{1};
+// A file that takes longer to read is shown after each of these.
+constexpr std::chrono::milliseconds read_slice{200};
 
 std::string recording_hex(const wire::RecordingId& id) { return to_hex(std::as_bytes(std::span(id))); }
 
@@ -70,36 +72,63 @@ Result<std::shared_ptr<Session>> Session::create(std::string id, std::string str
     return session;
 }
 
-Result<std::shared_ptr<Session>> Session::load(std::string id, std::string stream_path, profile::StoreLimits limits) {
+Result<std::shared_ptr<Session>> Session::load(std::string id, std::string stream_path, profile::StoreLimits limits,
+                                               const More& more) {
     std::shared_ptr<Session> session(new Session(std::move(id), std::move(stream_path), limits));
-    wire::SessionReader reader = TRY(wire::SessionReader::open(session->stream_path_));
-    const std::lock_guard lock(session->ingest_mutex_);
+    session->reading_ = true;
+    TRY(session->read_stream([&](const Session&) {
+        if (more) more(session);
+    }));
+    return session;
+}
+
+Result<bool> Session::read_stream(const std::function<void(const Session&)>& more) {
+    wire::SessionReader reader = TRY(wire::SessionReader::open(stream_path_));
+    const auto status = file_status(stream_path_);
+    const std::uint64_t total_bytes = status ? status->size_bytes : 0;
+    const std::lock_guard lock(ingest_mutex_);
+    auto slice_began = std::chrono::steady_clock::now();
     while (true) {
         auto record = reader.next();
         if (!record) {
-            session->set_notice(
+            set_notice(
                 "stream-damaged",
                 fmt::format("The session file is damaged at byte {}: what follows is not shown.", reader.offset()), "");
             break;
         }
         if (!*record) break;
-        const wire::SessionRecord& it = **record;
-        if (it.frame.flag != wire::Flag::batch && it.frame.flag != wire::Flag::batch_zstd) {
-            session->learn_from_kept(it.frame.flag, it.frame.payload, it.arrival_ns);
-            continue;
+        take_record(**record);
+        size_bytes_ = reader.offset();
+        if (std::chrono::steady_clock::now() - slice_began < read_slice || appended_seq_ == 0) continue;
+        {
+            const std::lock_guard info_lock(info_mutex_);
+            info_.reading = ReadProgress{reader.offset(), std::max(total_bytes, reader.offset())};
         }
-        // A batch that is refused here was refused when it came, too: the notice is the same.
-        if (auto taken = session->take_locked(it.frame.flag, it.frame.payload, it.arrival_ns, true); !taken)
-            session->set_notice("batch-unreadable",
-                                fmt::format("A batch at byte {} cannot be read: {}.", it.offset, taken.error().message),
-                                "");
+        publish(false);
+        more(*this);
+        slice_began = std::chrono::steady_clock::now();
     }
-    session->synced_seq_ = session->appended_seq_.load();
-    session->size_bytes_ = reader.offset();
-    session->away_since_ = std::chrono::steady_clock::now() - std::chrono::nanoseconds(std::max<std::int64_t>(
-                                                                  0, realtime_ns() - session->last_arrival_ns_));
-    session->publish(true);
-    return session;
+    synced_seq_ = appended_seq_.load();
+    size_bytes_ = reader.offset();
+    {
+        const std::lock_guard info_lock(info_mutex_);
+        info_.reading.reset();
+        away_since_ = std::chrono::steady_clock::now() -
+                      std::chrono::nanoseconds(std::max<std::int64_t>(0, realtime_ns() - last_arrival_ns_));
+    }
+    reading_ = false;
+    publish(true);
+    return true;
+}
+
+void Session::take_record(const wire::SessionRecord& record) {
+    const wire::Frame& frame = record.frame;
+    if (frame.flag != wire::Flag::batch && frame.flag != wire::Flag::batch_zstd)
+        return learn_from_kept(frame.flag, frame.payload, record.arrival_ns);
+    // A batch that is refused here was refused when it came, too: the notice is the same.
+    if (auto taken = take_locked(frame.flag, frame.payload, record.arrival_ns, true); !taken)
+        set_notice("batch-unreadable",
+                   fmt::format("A batch at byte {} cannot be read: {}.", record.offset, taken.error().message), "");
 }
 
 Result<bool> Session::make_writable() {
@@ -282,7 +311,8 @@ SessionInfo Session::info() const {
     SessionInfo info = info_;
     info.state = state();
     info.health_version = health_.version();
-    if (info.state == SessionState::ended && info.end_reason.empty()) info.end_reason = "the agent went away";
+    if (info.state == SessionState::ended && info.end_reason.empty() && !info.reading)
+        info.end_reason = "the agent went away";
     info.notices.insert(info.notices.end(), own_notices_.begin(), own_notices_.end());
     return info;
 }
@@ -333,6 +363,7 @@ void Session::publish(bool thorough) {
     fresh.batches = info_.batches;
     fresh.agent = info_.agent;
     fresh.label = info_.label;
+    fresh.reading = info_.reading;
     // A slower publisher must not bring back an older view.
     if (fresh.data_version < info_.data_version) return;
     if (clock_known_) {

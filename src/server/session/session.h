@@ -46,7 +46,11 @@ public:
     static Result<std::shared_ptr<Session>> create(std::string id, std::string stream_path,
                                                    const wire::RecordingId& recording, profile::StoreLimits limits);
     // A session on disk, read to the last whole record. Damage in the middle ends the reading there with a notice.
-    static Result<std::shared_ptr<Session>> load(std::string id, std::string stream_path, profile::StoreLimits limits);
+    // `more` is called every now and then on the way, for the first time when there is something to show: the session
+    // can be queried from then on, but not continued before this returns. Whoever loads it sees to that.
+    using More = std::function<void(const std::shared_ptr<Session>&)>;
+    static Result<std::shared_ptr<Session>> load(std::string id, std::string stream_path, profile::StoreLimits limits,
+                                                 const More& more = {});
 
     // What became of a frame.
     struct Taken {
@@ -116,6 +120,8 @@ public:
     void set_paused(bool paused);
     [[nodiscard]] bool attached() const { return attached_; }
     [[nodiscard]] bool ended() const { return ended_; }
+    // Its file is not read to the end yet.
+    [[nodiscard]] bool reading() const { return reading_; }
     // More is coming from an agent.
     [[nodiscard]] bool fed() const { return attached_ && !ended_; }
     // A notice of the server, replacing an older one with the same code; empty text removes it.
@@ -133,6 +139,8 @@ public:
 
 private:
     Session(std::string id, std::string stream_path, profile::StoreLimits limits);
+    Result<bool> read_stream(const std::function<void(const Session&)>& more);
+    void take_record(const wire::SessionRecord& record);
     Result<Taken> take_locked(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns, bool from_file);
     Result<bool> append(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
     void read_kept_symbols();
@@ -183,7 +191,7 @@ private:
     std::chrono::steady_clock::time_point away_since_{};
     std::int64_t last_arrival_ns_ = 0;
 
-    std::atomic<bool> attached_{false}, paused_{false}, ended_{false};
+    std::atomic<bool> attached_{false}, paused_{false}, ended_{false}, reading_{false};
 };
 
 // What a person can do about a session that cannot be written; empty: nothing that is known.

@@ -208,6 +208,15 @@ void write_loss(JsonWriter& json, const LossInfo& loss) {
     json.end_object();
 }
 
+void write_reading(JsonWriter& json, const std::optional<ReadProgress>& reading) {
+    if (!reading) return;
+    json.key("reading");
+    json.object();
+    json.member("read_bytes", reading->read_bytes);
+    json.member("total_bytes", reading->total_bytes);
+    json.end_object();
+}
+
 void write_session_members(JsonWriter& json, const SessionInfo& info) {
     json.member("id", info.id);
     write_label_members(json, info.label);
@@ -243,6 +252,7 @@ void write_session_members(JsonWriter& json, const SessionInfo& info) {
         json.end_object();
     });
     if (info.retention) write_retention(json, *info.retention);
+    write_reading(json, info.reading);
 }
 
 void write_session(JsonWriter& json, const SessionInfo& info) {

@@ -41,6 +41,11 @@ struct Retention {
     std::uint64_t rows = 0, coarse_rows = 0, memory_bytes = 0;
 };
 
+// How far a session's file has been read.
+struct ReadProgress {
+    std::uint64_t read_bytes = 0, total_bytes = 0;
+};
+
 struct SessionInfo {
     std::string id;
     std::string recording;  // hex; only in the sidecar
@@ -65,7 +70,8 @@ struct SessionInfo {
     std::uint64_t data_version = 0;
     std::vector<LossInfo> losses;
     std::vector<wire::Notice> notices;
-    std::optional<Retention> retention;  // of sessions in memory
+    std::optional<Retention> retention;   // of sessions in memory
+    std::optional<ReadProgress> reading;  // while its file is being read: all else is of what was read so far
 };
 
 // What a person calls it: the name that was given, else the target, else the id.
@@ -81,6 +87,7 @@ template <class More>
 void write_session(JsonWriter& json, const SessionInfo& info, More more);
 void write_session(JsonWriter& json, const SessionInfo& info);
 void write_loss(JsonWriter& json, const LossInfo& loss);
+void write_reading(JsonWriter& json, const std::optional<ReadProgress>& reading);
 void write_session_members(JsonWriter& json, const SessionInfo& info);
 
 template <class More>

@@ -108,7 +108,7 @@ void Session::read_kept_symbols() {
 
 void Session::keep_symbols() {
     const std::unique_lock symbols_lock(symbols_mutex_, std::try_to_lock);
-    if (!symbols_lock || !symbols_changed_ || kept_unreadable_) return;
+    if (!symbols_lock || !symbols_changed_ || kept_unreadable_ || reading_) return;
     symbols_changed_ = false;
     std::vector<profile::KeptModule> modules;
     const auto reports = module_reports();

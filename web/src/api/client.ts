@@ -137,7 +137,7 @@ function send<T>(method: string, path: string, body?: unknown): Promise<T> {
   });
 }
 
-const view = (v: ViewParams): Record<string, Param> => ({
+const choice = (v: ViewParams): Record<string, Param> => ({
   session: v.session,
   event: v.event,
   start: v.start,
@@ -145,6 +145,10 @@ const view = (v: ViewParams): Record<string, Param> => ({
   pid: v.pid,
   tid: v.tid,
 });
+
+// A session that is still being read is shown as far as it is there; the stream tells of more.
+const partial = '1';
+const view = (v: ViewParams): Record<string, Param> => ({ ...choice(v), partial });
 
 const baseline = (b: BaselineParams): Record<string, Param> => ({
   base_session: b.session,
@@ -166,7 +170,7 @@ export const api = {
   status: (signal?: AbortSignal) => call<Status>('/api/status', { signal }),
   agents: (signal?: AbortSignal) => call<{ agents: Agent[] }>('/api/agents', { signal }),
   sessions: (signal?: AbortSignal, q = '', limit = 200, offset = 0) => call<SessionList>(`/api/sessions${query({ q, limit, offset: offset || null })}`, { signal }),
-  session: (id: string, signal?: AbortSignal) => call<Session>(`/api/sessions/${encodeURIComponent(id)}`, { signal }),
+  session: (id: string, signal?: AbortSignal) => call<Session>(`/api/sessions/${encodeURIComponent(id)}${query({ partial })}`, { signal }),
   changeSession: (id: string, change: SessionChange) => send<Session>('PATCH', `/api/sessions/${encodeURIComponent(id)}`, change),
   deleteSession: (id: string) => send<{ ok: boolean }>('DELETE', `/api/sessions/${encodeURIComponent(id)}`),
   flamegraph: (v: ViewParams, shape: ShapeParams, path: readonly string[], signal?: AbortSignal) =>
@@ -185,8 +189,8 @@ export const api = {
   counters: (v: ViewParams, by: string, signal?: AbortSignal, slices?: number) =>
     call<Counters>(`/api/counters${query({ ...view({ ...v, event: '', pid: [] }), by, slices })}`, { signal }),
   healthHistory: (v: ViewParams, type: string, slices: number, signal?: AbortSignal) =>
-    call<HealthFrame[]>(`/api/metrics/history${query({ session: v.session, start: v.start, end: v.end, type, slices })}`, { signal }),
-  health: (session: string, signal?: AbortSignal) => call<Health>(`/api/metrics/current${query({ session })}`, { signal }),
+    call<HealthFrame[]>(`/api/metrics/history${query({ session: v.session, partial, start: v.start, end: v.end, type, slices })}`, { signal }),
+  health: (session: string, signal?: AbortSignal) => call<Health>(`/api/metrics/current${query({ session, partial })}`, { signal }),
   sourceFiles: (v: ViewParams, signal?: AbortSignal) => call<SourceFiles>(`/api/source-files${query(view(v))}`, { signal }),
   source: (v: ViewParams, file: string, signal?: AbortSignal) =>
     call<Source>(`/api/source${query({ ...view(v), file })}`, { signal }),
@@ -219,13 +223,13 @@ export type SessionFormat = 'collapsed' | 'json' | 'pprof' | 'speedscope' | 'fir
 
 // Addresses that the browser downloads by itself.
 export const download = {
-  svg: (v: ViewParams) => `/api/export/flamegraph${query(view(v))}`,
+  svg: (v: ViewParams) => `/api/export/flamegraph${query(choice(v))}`,
   session: (id: string, format: SessionFormat, v: ViewParams = {}) =>
-    `/api/export/session/${encodeURIComponent(id)}${query({ ...view({ ...v, session: undefined }), format })}`,
+    `/api/export/session/${encodeURIComponent(id)}${query({ ...choice({ ...v, session: undefined }), format })}`,
   // The whole session, whatever is filtered.
   archive: (id: string, sources = false) =>
     `/api/export/session/${encodeURIComponent(id)}${query({ format: 'flamewire', sources: sources ? '1' : undefined })}`,
   // `page`: the state of the page as its address has it.
   page: (id: string, v: ViewParams = {}, page = '') =>
-    `/api/export/session/${encodeURIComponent(id)}${query({ ...view({ ...v, session: undefined }), format: 'html', page })}`,
+    `/api/export/session/${encodeURIComponent(id)}${query({ ...choice({ ...v, session: undefined }), format: 'html', page })}`,
 };

@@ -50,7 +50,7 @@ export interface paths {
         /**
          * Server-sent events: notify-and-fetch
          * @description Events, each with JSON data: `status` (Status), `event_types` `{"session","event_types":[name]}`, `data_version`
-         *     `{"session","data_version","total_samples","chunk_count","event_types","newest_ns"}` (something that a view could show changed), `agent` (Agent), `loss`
+         *     `{"session","data_version","total_samples","chunk_count","event_types","newest_ns"}` (something that a view could show changed; with `reading` while the session is read from its file), `agent` (Agent), `loss`
          *     `{"session","losses":[Loss],"lost"}`, `metrics` `{"session","health_version"}` (health frames came), `sessions` `{}` (the list of sessions changed). A comment line every 10 s keeps the connection. A client that
          *     does not read gets only the newest version when it reads again. With `session`, `data_version`, `event_types`, `metrics` and `loss` are only of that session.
          */
@@ -98,6 +98,8 @@ export interface paths {
                 query?: {
                     /** @description session id, see /api/sessions */
                     session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
                     /** @description event name; default: the session's first. A base name finds its only variant */
                     event?: components["parameters"]["event"];
                     /** @description ms since the session's start, inclusive */
@@ -163,6 +165,8 @@ export interface paths {
                 query: {
                     /** @description session id, see /api/sessions */
                     session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
                     /** @description event name; default: the session's first. A base name finds its only variant */
                     event?: components["parameters"]["event"];
                     /** @description ms since the session's start, inclusive */
@@ -226,6 +230,8 @@ export interface paths {
                 query?: {
                     /** @description session id, see /api/sessions */
                     session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
                     /** @description event name; default: the session's first. A base name finds its only variant */
                     event?: components["parameters"]["event"];
                     /** @description ms since the session's start, inclusive */
@@ -300,6 +306,8 @@ export interface paths {
                 query?: {
                     /** @description session id, see /api/sessions */
                     session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
                     /** @description event name; default: the session's first. A base name finds its only variant */
                     event?: components["parameters"]["event"];
                     /** @description ms since the session's start, inclusive */
@@ -362,6 +370,8 @@ export interface paths {
                 query?: {
                     /** @description session id, see /api/sessions */
                     session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
                     /** @description event name; default: the session's first. A base name finds its only variant */
                     event?: components["parameters"]["event"];
                     /** @description ms since the session's start, inclusive */
@@ -412,6 +422,8 @@ export interface paths {
                 query?: {
                     /** @description session id, see /api/sessions */
                     session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
                     /** @description event name; default: the session's first. A base name finds its only variant */
                     event?: components["parameters"]["event"];
                     /** @description ms since the session's start, inclusive */
@@ -464,6 +476,8 @@ export interface paths {
                 query?: {
                     /** @description session id, see /api/sessions */
                     session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
                     /** @description event name; default: the session's first. A base name finds its only variant */
                     event?: components["parameters"]["event"];
                     /** @description ms since the session's start, inclusive */
@@ -726,6 +740,8 @@ export interface paths {
                 query?: {
                     /** @description session id, see /api/sessions */
                     session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
                     /** @description event name; default: the session's first. A base name finds its only variant */
                     event?: components["parameters"]["event"];
                     /** @description ms since the session's start, inclusive */
@@ -779,6 +795,8 @@ export interface paths {
                 query?: {
                     /** @description session id, see /api/sessions */
                     session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
                     /** @description event name; default: the session's first. A base name finds its only variant */
                     event?: components["parameters"]["event"];
                     /** @description ms since the session's start, inclusive */
@@ -834,6 +852,8 @@ export interface paths {
                 query?: {
                     /** @description session id, see /api/sessions */
                     session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
                     /** @description ms since the session's start, inclusive */
                     start?: components["parameters"]["start"];
                     /** @description ms since the session's start, exclusive */
@@ -884,6 +904,8 @@ export interface paths {
                 query?: {
                     /** @description session id, see /api/sessions */
                     session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
                 };
                 header?: never;
                 path?: never;
@@ -932,6 +954,8 @@ export interface paths {
                 query?: {
                     /** @description session id, see /api/sessions */
                     session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
                     /** @description ms since the session's start, inclusive */
                     start?: components["parameters"]["start"];
                     /** @description ms since the session's start, exclusive */
@@ -983,6 +1007,8 @@ export interface paths {
                     count?: number;
                     /** @description session id, see /api/sessions */
                     session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
                     /** @description event name; default: the session's first. A base name finds its only variant */
                     event?: components["parameters"]["event"];
                     /** @description ms since the session's start, inclusive */
@@ -1047,6 +1073,8 @@ export interface paths {
                     from?: number;
                     /** @description session id, see /api/sessions */
                     session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
                     /** @description event name; default: the session's first. A base name finds its only variant */
                     event?: components["parameters"]["event"];
                     /** @description ms since the session's start, inclusive */
@@ -1097,6 +1125,8 @@ export interface paths {
                 query?: {
                     /** @description session id, see /api/sessions */
                     session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
                     /** @description event name; default: the session's first. A base name finds its only variant */
                     event?: components["parameters"]["event"];
                     /** @description ms since the session's start, inclusive */
@@ -1259,7 +1289,10 @@ export interface paths {
         /** One session in full */
         get: {
             parameters: {
-                query?: never;
+                query?: {
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
+                };
                 header?: never;
                 path: {
                     id: string;
@@ -1453,6 +1486,8 @@ export interface paths {
                 query?: {
                     /** @description session id, see /api/sessions */
                     session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
                     /** @description event name; default: the session's first. A base name finds its only variant */
                     event?: components["parameters"]["event"];
                     /** @description ms since the session's start, inclusive */
@@ -2205,6 +2240,11 @@ export interface components {
                 coarse_rows: number;
                 memory_bytes: number;
             };
+            /** @description while its file is being read: the rest is of what was read so far */
+            reading?: {
+                read_bytes: number;
+                total_bytes: number;
+            };
         };
         /** @description that a person gave it, at most 256 bytes; empty: none */
         SessionName: string;
@@ -2896,6 +2936,8 @@ export interface components {
     parameters: {
         /** @description session id, see /api/sessions */
         session: string;
+        /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+        partial: "1";
         /** @description agent id, see /api/agents; default: the only connected one */
         agent: string;
         /** @description event name; default: the session's first. A base name finds its only variant */

@@ -148,6 +148,7 @@ export interface StreamEvents {
     chunk_count: number;
     event_types: string[];
     newest_ns: number;
+    reading?: Session['reading'];
   };
   agent: Agent;
   loss: { session: string; losses: Loss[]; lost: number };

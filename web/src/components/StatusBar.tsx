@@ -1,5 +1,5 @@
 // Always in sight: how much was sampled, what is missing, and what the agent costs.
-import { liveSamples, rates, status } from '../store/live';
+import { liveSamples, rates, readings, status } from '../store/live';
 import { agentOfSession, isLive, session } from '../store/session';
 import { bytes, count, duration, percent, short } from '../text/format';
 import { LossItem } from './LossItem';
@@ -19,10 +19,12 @@ export function StatusBar() {
   const agent = agentOfSession.value;
   const stats = agent?.stats;
   const live = isLive.value;
+  const reading = shown ? readings.value.get(shown.id) : undefined;
   const samples = Math.max(shown?.samples ?? 0, shown && live ? (liveSamples.value.get(shown.id) ?? 0) : 0);
   return (
     <footer class="status" aria-label="Status">
       <Item id="status-samples" name="Samples" value={shown ? count(samples) : '–'} title="Samples of this session, all events" />
+      {reading !== undefined && <Item id="status-reading" name="Reading" value={percent(reading)} title="The session's file is being read: what is shown grows until all of it is there" />}
       {shown && <LossItem />}
       {shown && <SymbolsItem />}
       {shown && <StacksItem />}

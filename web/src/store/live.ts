@@ -3,7 +3,7 @@ import { computed, signal } from '@preact/signals';
 import { api } from '../api/client';
 import { isSaved } from '../api/saved';
 import { Stream, type StreamState } from '../api/stream';
-import type { Agent, Loss, Status } from '../api/types';
+import type { Agent, Loss, Session, Status, StreamEvents } from '../api/types';
 import { Rate } from '../text/rate';
 import { calmly } from './calm';
 
@@ -18,6 +18,8 @@ export const rates = signal<ReadonlyMap<string, number>>(new Map());
 export const liveSamples = signal<ReadonlyMap<string, number>>(new Map());
 // By session: grows with every health frame.
 export const healthVersions = signal<ReadonlyMap<string, number>>(new Map());
+// By session: the share of its file that is read, while it is being read.
+export const readings = signal<ReadonlyMap<string, number>>(new Map());
 // Grows when something may have been missed, and when the list of sessions changed.
 export const resyncs = signal(0);
 export const sessionListVersion = signal(0);
@@ -40,6 +42,14 @@ function showNumbers(now: number): void {
     if (!isSame(newRates, rates.value)) rates.value = newRates;
     if (!isSame(totals, liveSamples.value)) liveSamples.value = new Map(totals);
   });
+}
+
+function showReading(session: string, progress: Session['reading']): void {
+  if (!progress && !readings.peek().has(session)) return;
+  const all = new Map(readings.peek());
+  if (progress) all.set(session, progress.read_bytes / progress.total_bytes);
+  else all.delete(session);
+  readings.value = all;
 }
 
 function upsertAgent(agent: Agent): void {
@@ -91,7 +101,8 @@ export function startStream(): void {
           break;
         }
         case 'data_version': {
-          const news = data as { session: string; data_version: number; total_samples: number };
+          const news = data as StreamEvents['data_version'];
+          showReading(news.session, news.reading);
           const now = performance.now();
           const meter = meters.get(news.session) ?? new Rate(3000);
           meters.set(news.session, meter);

@@ -1,0 +1,125 @@
+#include "server/session/opening.h"
+
+#include <asio/post.hpp>
+#include <catch2/catch.hpp>
+
+#include <future>
+
+#include "recording.h"
+#include "wire/session_file.h"
+
+using namespace flamewire;
+using namespace flamewire::server;
+using flamewire::test::RecordingScene;
+using flamewire::test::ScratchDirectory;
+
+namespace {
+
+constexpr std::int64_t arrival = 1'700'000'000'000'000'000;
+constexpr std::uint64_t samples_per_batch = 5;
+
+// A session that takes longer to read than is waited before it is shown, on this machine.
+struct LongSession {
+    ScratchDirectory data;
+    std::unique_ptr<Catalog> catalog = Catalog::open(data.path(), {}).value();
+    RecordingScene scene;
+    std::string path = data / "sessions/long.flw";
+    std::uint64_t batches = 0;
+
+    LongSession() {
+        auto writer = wire::SessionWriter::create(path).value();
+        bool shown = false;
+        for (std::uint64_t more = 8192; !shown; more *= 2) {
+            REQUIRE(batches < 4'000'000);
+            for (std::uint64_t i = 0; i < more; ++i) {
+                const wire::Frame frame = scene.next();
+                writer.append(arrival, frame.flag, frame.payload).value();
+            }
+            batches += more;
+            (void)Session::load("probe", path, {}, [&](const auto&) { shown = true; }).value();
+        }
+        // Twice that: the machine may have been busy just then.
+        for (std::uint64_t i = 0; i < batches; ++i) {
+            const wire::Frame frame = scene.next();
+            writer.append(arrival, frame.flag, frame.payload).value();
+        }
+        batches *= 2;
+    }
+};
+
+std::uint64_t samples_of(const Session& session) {
+    return session.read([](const profile::Store& store) { return store.total(0).samples; });
+}
+
+}  // namespace
+
+TEST_CASE("a long session is shown while it is being read, and whole in the end") {
+    LongSession it;
+    std::uint64_t times = 0, samples = 0, read_bytes = 0;
+    const auto session = it.catalog->get("long", [&](const std::shared_ptr<Session>& begun) {
+        ++times;
+        const SessionInfo info = begun->info();
+        REQUIRE(info.reading);
+        CHECK(info.reading->read_bytes > read_bytes);
+        CHECK(info.reading->read_bytes <= info.reading->total_bytes);
+        CHECK(info.reading->total_bytes == std::filesystem::file_size(it.path));
+        CHECK(info.end_reason.empty());
+        CHECK(info.samples > samples);
+        CHECK(samples_of(*begun) == info.samples);
+        // Who needs all of it does not get this.
+        CHECK(it.catalog->opened("long") == begun);
+        CHECK(it.catalog->loaded("long") == nullptr);
+        CHECK(it.catalog->all_loaded().empty());
+        it.catalog->save(*begun);
+        CHECK_FALSE(std::filesystem::exists(it.path + ".json"));
+        samples = info.samples;
+        read_bytes = info.reading->read_bytes;
+    });
+    REQUIRE(session);
+    CHECK(times > 0);
+    CHECK(samples < it.batches * samples_per_batch);
+    CHECK(samples_of(**session) == it.batches * samples_per_batch);
+    CHECK_FALSE((*session)->info().reading);
+    CHECK_FALSE((*session)->info().end_reason.empty());
+    CHECK(it.catalog->loaded("long") == *session);
+}
+
+TEST_CASE("who is content with a part of a session is answered before all of it is there") {
+    LongSession it;
+    symbol::Symbolizer symbolizer{symbol::Config{}};
+    Symbolization slow(symbolizer, [](const auto&) {});
+    std::atomic<int> changes{0};
+    Opening opening(*it.catalog, slow, [&](const auto&) { ++changes; });
+    std::promise<bool> whole;
+    std::promise<std::uint64_t> something;
+    // In this order, so that the order of asking does not make the order of answers.
+    opening.when("long", Opening::Until::whole, [&] { whole.set_value(it.catalog->loaded("long") != nullptr); });
+    opening.when("long", Opening::Until::something, [&] {
+        const auto session = it.catalog->opened("long");
+        something.set_value(session && session->reading() ? samples_of(*session) : 0);
+    });
+    const std::uint64_t samples = something.get_future().get();
+    CHECK(samples > 0);
+    CHECK(samples < it.batches * samples_per_batch);
+    CHECK(whole.get_future().get());
+    CHECK(changes >= 2);  // a part, all
+    // It is there now: nobody waits, and nothing is read again.
+    std::promise<void> again;
+    opening.when("long", Opening::Until::whole, [&] { again.set_value(); });
+    again.get_future().get();
+    CHECK(samples_of(*it.catalog->loaded("long")) == it.batches * samples_per_batch);
+}
+
+TEST_CASE("who waits for a session that is not there hears of it") {
+    ScratchDirectory data;
+    const auto catalog = Catalog::open(data.path(), {}).value();
+    symbol::Symbolizer symbolizer{symbol::Config{}};
+    Symbolization slow(symbolizer, [](const auto&) {});
+    Opening opening(*catalog, slow, [](const auto&) { FAIL("nothing can be shown"); });
+    std::promise<void> something, whole;
+    opening.when("none", Opening::Until::something, [&] { something.set_value(); });
+    opening.when("none", Opening::Until::whole, [&] { whole.set_value(); });
+    something.get_future().get();
+    whole.get_future().get();
+    CHECK(catalog->opened("none") == nullptr);
+}
