@@ -127,6 +127,19 @@ Result<std::vector<std::string>> finish_symbol_options(SettingsValues& settings,
     return remarks;
 }
 
+// "profiler", "/profiler" and "/profiler/" are the same.
+Result<std::string> parse_prefix(std::string_view text) {
+    while (text.starts_with('/')) text.remove_prefix(1);
+    while (text.ends_with('/')) text.remove_suffix(1);
+    if (text.empty()) return std::string("/");
+    const bool plain = std::ranges::all_of(text, [](unsigned char c) {
+        return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '/' || c == '~';
+    });
+    if (!plain || text.size() > 200)
+        return fail(ErrorCode::invalid, "--http-prefix is a path of letters, digits, and - _ . ~ /");
+    return fmt::format("/{}/", text);
+}
+
 void ServerCommandLine::add(CLI::App& app) {
     app.add_option("--port", options_.port, "TCP port for agents; 0 picks a free one")
         ->capture_default_str()
@@ -135,7 +148,19 @@ void ServerCommandLine::add(CLI::App& app) {
     app.add_option("--http-port", options_.http_port, "port of the page; 0 picks a free one")
         ->capture_default_str()
         ->check(CLI::Range(0, 65535));
-    app.add_option("--http-bind", options_.http_bind, "address of the page")->capture_default_str();
+    app.add_option("--http-bind", options_.http_bind,
+                   "address of the page; beyond this machine it asks for the token that is printed")
+        ->capture_default_str();
+    app.add_option("--http-name", options_.http_names, "name by which browsers may call the page (repeatable)")
+        ->type_name("HOST")
+        ->allow_extra_args(false);
+    app.add_option("--http-prefix", http_prefix_, "path at which a reverse proxy shows the page")->type_name("PATH");
+    app.add_option("--http-token-file", options_.http_token_file,
+                   "file with the token of the page; asks for it on loopback, too")
+        ->type_name("FILE");
+    app.add_option("--http-cert", options_.http_cert, "certificate chain of the page in PEM: it comes by HTTPS")
+        ->type_name("FILE");
+    app.add_option("--http-key", options_.http_key, "private key of the certificate, in PEM")->type_name("FILE");
     app.add_option("--data-dir", options_.data_dir, "where sessions are kept (default: flamewire below XDG_DATA_HOME)");
     app.add_option("--agent", agents_, "connect out to a listening agent, HOST:PORT (repeatable)")
         ->type_name("HOST:PORT")
@@ -193,6 +218,9 @@ Result<Options> ServerCommandLine::finish() {
     for (const std::string& file : options.imports)
         if (std::error_code error; !std::filesystem::is_regular_file(file, error))
             return fail(ErrorCode::not_found, fmt::format("--import {}: there is no such file", file));
+    options.http_prefix = TRY(parse_prefix(http_prefix_));
+    if (options.http_cert.empty() != options.http_key.empty())
+        return fail(ErrorCode::invalid, "--http-cert and --http-key belong together: give both");
     options.browse_roots = TRY(finish_browse_roots(options));
     options.fetch_modules = fetch_modules_ == "on";
     if (!addr2line_.empty()) options.remarks.emplace_back("--addr2line is not needed: symbols are read in process");

@@ -25,6 +25,10 @@ struct AgentAddress {
 struct Options {
     std::string bind = "127.0.0.1", http_bind = "127.0.0.1";
     std::uint16_t port = 9999, http_port = 8080;
+    std::vector<std::string> http_names;  // of the page, beside localhost and addresses
+    std::string http_prefix = "/";        // "/" or "/name/"
+    std::string http_token_file;          // given; empty: the one in the data directory, where one is needed
+    std::string http_cert, http_key;      // PEM files; empty: no TLS
     std::string data_dir;
     SettingsValues settings;
     std::vector<std::string> browse_roots;  // folders that the page may look into
@@ -59,7 +63,7 @@ public:
 private:
     Options options_;
     std::vector<std::string> agents_, tags_;
-    std::string keep_size_, addr2line_, readelf_, fetch_modules_ = "on";
+    std::string http_prefix_, keep_size_, addr2line_, readelf_, fetch_modules_ = "on";
 };
 
 // Where symbols and sources are looked for (--binary and its like); the values stay where they are.

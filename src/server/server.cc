@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "server/http/access.h"
 #include "server/http/assets.h"
 #include "server/http/http_server.h"
 #include "server/link/agent_hub.h"
@@ -84,12 +85,13 @@ public:
 
     Result<bool> start() {
         const std::uint16_t port = TRY(hub_.listen(options_.bind, options_.port));
-        http_ = TRY(HttpServer::start(io_, pool_, symbols_, opening_, {options_.http_bind, options_.http_port},
-                                      stream_state()));
+        const HttpServer::Options http = TRY(http_options());
+        http_ = TRY(HttpServer::start(io_, pool_, symbols_, opening_, http, stream_state()));
         ServerFacts facts;
         facts.agent_bind = options_.bind;
         facts.agent_port = port;
-        facts.http_url = fmt::format("http://{}:{}/", url_host(options_.http_bind), http_->port());
+        facts.http_url = fmt::format("{}://{}:{}{}", options_.http_cert.empty() ? "http" : "https",
+                                     url_host(options_.http_bind), http_->port(), options_.http_prefix);
         facts.target_command = target_command(options_, port);
         facts.data_dir = options_.data_dir;
         facts.page = {asset_bytes("app.js"), asset_bytes("app.css")};
@@ -128,11 +130,32 @@ public:
 private:
     void print_start(const ServerFacts& facts) const {
         for (const std::string& remark : options_.remarks) fmt::print(stderr, "{}\n", remark);
-        fmt::print("agent-port: {}\npage: {}\n\nOn a target: {}\n", facts.agent_port, facts.http_url,
-                   facts.target_command);
+        fmt::print("agent-port: {}\npage: {}{}\n\nOn a target: {}\n", facts.agent_port, facts.http_url,
+                   http_token_.empty() ? "" : "?token=" + http_token_, facts.target_command);
+        if (!http_token_.empty() && options_.http_cert.empty() && !is_loopback(options_.http_bind))
+            fmt::print(
+                "The page is not encrypted: in a network that is not yours add --http-cert and --http-key, or use an "
+                "SSH tunnel\n");
         if (is_loopback(options_.bind)) fmt::print("Agents on this machine only; for boards add: --bind 0.0.0.0\n");
         fmt::print("Sessions are kept in {}\n", facts.data_dir);
         std::fflush(stdout);
+    }
+
+    // With the token, where one is asked for.
+    Result<HttpServer::Options> http_options() {
+        HttpServer::Options http{.bind = options_.http_bind,
+                                 .port = options_.http_port,
+                                 .names = options_.http_names,
+                                 .prefix = options_.http_prefix,
+                                 .token = {},
+                                 .certificate_file = options_.http_cert,
+                                 .key_file = options_.http_key};
+        const bool given = !options_.http_token_file.empty();
+        if (given || !is_loopback(options_.http_bind))
+            http_token_ = TRY(given ? read_token(options_.http_token_file, false)
+                                    : read_token(options_.data_dir + "/http-token", true));
+        http.token = http_token_;
+        return http;
     }
 
     EventMarks::State stream_state() {
@@ -260,6 +283,7 @@ private:
     Pruner pruner_;
     asio::steady_timer prune_timer_{io_};
     AgentHub hub_;
+    std::string http_token_;  // of the page; empty: nobody logs in
     bool ended_ = false;
 };
 

@@ -48,7 +48,7 @@ export class Programs {
       const text = server.text();
       const agent = /^agent-port: (\d+)$/m.exec(text);
       const page = /^page: (http:\/\/\S+)$/m.exec(text);
-      return agent && page && { agentPort: Number(agent[1]), url: page[1].replace(/\/?$/, '/') };
+      return agent && page && { agentPort: Number(agent[1]), url: page[1] };
     }, 'the server to say its ports');
     return { ...server, ...ports };
   }

@@ -151,7 +151,7 @@ class Server(Process):
                 raise AssertionError(f"the server ended: {self.err}")
             text = self.out[before:]
             agent = re.search(r"^agent-port: (\d+)$", text, re.M)
-            page = re.search(r"^page: (http://\S+)$", text, re.M)
+            page = re.search(r"^page: (https?://\S+)$", text, re.M)
             return agent and page and (int(agent[1]), page[1])
 
         self.port, self.page = wait_until(ports, 20, "the server's ports")

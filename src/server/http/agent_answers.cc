@@ -1,6 +1,9 @@
 // Endpoints that wait for an agent: connect, command, stop.
 #include <fmt/format.h>
 #include <rapidjson/document.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cmath>
@@ -51,6 +54,15 @@ Result<std::pair<std::string, std::uint16_t>> address_of(const Request& request)
     std::uint64_t port = 9999;
     if (const std::string_view text = request.parameter("port"); !text.empty()) port = TRY(parse_integer("port", text));
     return checked(std::string(request.parameter("host")), port);
+}
+
+// Who had what done on which target.
+void log_command(const Request& request, const AgentInfo& agent, std::string_view name, const rapidjson::Value& args) {
+    rapidjson::StringBuffer text;
+    rapidjson::Writer<rapidjson::StringBuffer> writer(text);
+    args.Accept(writer);
+    spdlog::info("command of {}: {} {:.1000} to agent {} ({})", request.remote, name,
+                 std::string_view(text.GetString(), text.GetSize()), agent.id, agent.address);
 }
 
 void write_dial(JsonWriter& json, const DialInfo& dial) {
@@ -161,6 +173,7 @@ void Api::command(const Request& request, Reply reply) {
     Answer failure;
     const auto agent = agent_of(request, failure);
     if (!agent) return reply(failure);
+    log_command(request, *agent, name, args);
     agents_.command(agent->id, name, args, std::chrono::milliseconds(std::llround(std::max(1.0, timeout_s * 1000))),
                     std::move(reply));
 }
@@ -184,6 +197,7 @@ void Api::stop(const Request& request, Reply reply) {
     }
     if (agent->session.empty()) return reply(say(false, "nothing is being recorded", ""));
     const rapidjson::Value args(rapidjson::kObjectType);
+    log_command(request, *agent, "stop", args);
     agents_.command(agent->id, "stop", args, std::chrono::seconds(30),
                     [reply, say, session = agent->session](Answer answer) {
                         if (answer.status != 200) return reply(std::move(answer));

@@ -9,6 +9,7 @@
 #include "server/http/browse_answers.h"
 #include "server/http/derive_answers.h"
 #include "server/http/import_answers.h"
+#include "server/http/metrics_answer.h"
 #include "server/http/module_answers.h"
 #include "server/http/upload_answers.h"
 #include "server/http/view.h"
@@ -19,6 +20,7 @@ namespace {
 constexpr std::string_view sessions_prefix = "/api/sessions/";
 constexpr std::string_view export_prefix = "/api/export/session/";
 constexpr std::string_view sources_suffix = "/sources", cut_suffix = "/cut";
+constexpr std::string_view metrics_path = "/metrics";
 constexpr std::string_view merge_path = "/api/sessions/merge";
 
 struct Endpoint {
@@ -28,6 +30,7 @@ struct Endpoint {
 };
 
 constexpr Endpoint endpoints[] = {
+    {metrics_path, Api::Way::worker, "GET"},
     {"/api/status", Api::Way::worker, "GET"},
     {"/api/stream", Api::Way::stream, "GET"},
     {"/api/flamegraph", Api::Way::session, "GET"},
@@ -138,7 +141,7 @@ Answer refusal(const Request& request) {
 }  // namespace
 
 Api::Way Api::way_of(const Request& request) {
-    const bool api = request.path == "/api" || request.path.starts_with("/api/");
+    const bool api = request.path == "/api" || request.path.starts_with("/api/") || request.path == metrics_path;
     if (!api) return request.method == "GET" || request.method == "HEAD" ? Way::file : Way::refused;
     const Endpoint* endpoint = endpoint_of(request.path);
     return endpoint == nullptr || !allows(endpoint->methods, request.method) ? Way::refused : endpoint->way;
@@ -153,6 +156,7 @@ Answer Api::answer(const Request& request) {
     if (way_of(request) == Way::refused) return refusal(request);
     const std::string_view path = request.path;
     if (path == "/api/status") return status();
+    if (path == metrics_path) return metrics_answer({facts_.started, agents_.all(), catalog_.all_loaded()});
     if (path == "/api/sessions") return sessions(request);
     if (path == "/api/browse") return browse_answer(facts_.browse_roots, request);
     if (path == "/api/config") return config(request);

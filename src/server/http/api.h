@@ -92,7 +92,7 @@ public:
     void agent_request(const Request& request, Reply reply);
     // For Way::session: what has to be done before answer(), or on which thread.
     struct Needs {
-        bool slow = false;                  // answer() reads or writes files for long: on the thread of loads
+        bool slow = false;                    // answer() reads or writes files for long: on the thread of loads
         std::vector<std::string> sessions{};  // else: these are to be opened first
         Opening::Until until = Opening::Until::whole;
     };

@@ -20,7 +20,8 @@ std::string_view asset_bytes([[maybe_unused]] std::string_view name) {
 Answer asset_answer(std::string_view path) {
 #ifdef FLAMEWIRE_WEB_ASSETS
     while (path.starts_with('/')) path.remove_prefix(1);
-    const bool page = path.empty() || path.find('.') == std::string_view::npos;
+    // Below a folder that does not exist the page's own files would not be found.
+    const bool page = path.find_first_of("./") == std::string_view::npos;
     const std::string_view wanted = page ? std::string_view("index.html") : path;
     for (const auto& asset : web::assets()) {
         std::string_view name = asset.path;

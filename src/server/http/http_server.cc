@@ -11,6 +11,7 @@
 #pragma GCC diagnostic ignored "-Wold-style-cast"
 #pragma GCC diagnostic ignored "-Wpedantic"
 #include <restinio/all.hpp>
+#include <restinio/tls.hpp>
 #pragma GCC diagnostic pop
 
 #include <asio/post.hpp>
@@ -19,6 +20,7 @@
 #include <chrono>
 #include <list>
 
+#include "server/http/access.h"
 #include "server/http/assets.h"
 #include "server/http/upload_answers.h"
 
@@ -40,7 +42,10 @@ constexpr std::chrono::hours file_time_limit{6};
 // RESTinio closes a connection whose body is too long without a word; between the two limits ours says so.
 constexpr std::size_t hard_body_limit = std::size_t{8} << 20;
 
-struct Traits : restinio::single_thread_traits_t<restinio::asio_timer_manager_t, restinio::null_logger_t> {
+struct PlainTraits : restinio::single_thread_traits_t<restinio::asio_timer_manager_t, restinio::null_logger_t> {
+    static constexpr bool use_connection_count_limiter = true;
+};
+struct TlsTraits : restinio::single_thread_tls_traits_t<restinio::asio_timer_manager_t, restinio::null_logger_t> {
     static constexpr bool use_connection_count_limiter = true;
 };
 using RequestHandle = restinio::request_handle_t;
@@ -50,8 +55,14 @@ std::string_view reason_phrase(int status) {
     switch (status) {
         case 200:
             return "OK";
+        case 303:
+            return "See Other";
+        case 308:
+            return "Permanent Redirect";
         case 400:
             return "Bad Request";
+        case 401:
+            return "Unauthorized";
         case 403:
             return "Forbidden";
         case 404:
@@ -62,6 +73,8 @@ std::string_view reason_phrase(int status) {
             return "Conflict";
         case 413:
             return "Payload Too Large";
+        case 429:
+            return "Too Many Requests";
         case 502:
             return "Bad Gateway";
         case 503:
@@ -86,7 +99,7 @@ void respond(const RequestHandle& handle, Answer answer, bool head) {
     add_security_headers(response);
     bool cached = false;
     for (const auto& [name, value] : answer.headers) {
-        response.append_header(name, value);
+        response.header().set_field(name, value);  // instead of one of those above
         cached = cached || name == "Cache-Control";
     }
     if (!cached) response.append_header(restinio::http_field::cache_control, "no-store");
@@ -111,6 +124,9 @@ Request request_of(const RequestHandle& handle) {
     request.host = header.get_field_or("Host", std::string());
     request.origin = header.get_field_or("Origin", std::string());
     request.fetch_site = header.get_field_or("Sec-Fetch-Site", std::string());
+    request.cookies = header.get_field_or("Cookie", std::string());
+    request.authorization = header.get_field_or("Authorization", std::string());
+    request.remote = handle->remote_endpoint().address().to_string();
     request.body = handle->body();
     return request;
 }
@@ -134,34 +150,26 @@ public:
         // The parser below RESTinio has a limit of its own, 80 KiB for target and header fields together.
         ::http_parser_set_max_header_size(max_target_bytes + max_fields_bytes);
         try {
-            http_ = std::make_unique<restinio::http_server_t<Traits>>(
-                restinio::external_io_context(io_), [&](auto& settings) {
-                    settings.address(address)
-                        .protocol(address.is_v6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4())
-                        .port(options_.port)
-                        .max_parallel_connections(max_connections)
-                        // Commands wait for agents that long; the stream's heartbeat is more frequent.
-                        .handle_request_timeout(std::chrono::seconds(660))
-                        .read_next_http_message_timelimit(std::chrono::seconds(60))
-                        .write_http_response_timelimit(std::chrono::seconds(60))
-                        .incoming_http_msg_limits(restinio::incoming_http_msg_limits_t{}
-                                                      .max_url_size(max_target_bytes)
-                                                      .max_field_name_size(1024)
-                                                      .max_field_value_size(16384)
-                                                      .max_field_count(100)
-                                                      .max_body_size(hard_body_limit))
-                        .acceptor_post_bind_hook([this](asio::ip::tcp::acceptor& acceptor) {
-                            std::error_code ignored;
-                            port_ = acceptor.local_endpoint(ignored).port();
-                        })
-                        .request_handler([this](RequestHandle handle) { return handle_request(handle); });
-                });
-            http_->open_sync();
+            if (options_.certificate_file.empty()) {
+                plain_ = std::make_unique<restinio::http_server_t<PlainTraits>>(
+                    restinio::external_io_context(io_), [&](auto& settings) { apply_settings(settings, address); });
+                plain_->open_sync();
+            } else {
+                asio::ssl::context context = TRY(tls_context());
+                tls_ = std::make_unique<restinio::http_server_t<TlsTraits>>(
+                    restinio::external_io_context(io_), [&](auto& settings) {
+                        apply_settings(settings, address);
+                        settings.tls_context(std::move(context));
+                    });
+                tls_->open_sync();
+            }
         } catch (const std::system_error& error) {
             return open_failed(error.code(), error.what());
         } catch (const std::exception& error) {
             return fail(ErrorCode::io, error.what());
         }
+        if (!options_.token.empty())
+            access_ = Access(options_.token, options_.prefix, port_, !options_.certificate_file.empty());
         beat();
         return true;
     }
@@ -190,7 +198,8 @@ public:
             if (!stream->writing) stream->response.done();
         }
         streams_.clear();
-        if (http_) http_->close_sync();
+        if (plain_) plain_->close_sync();
+        if (tls_) tls_->close_sync();
     }
 
 private:
@@ -204,6 +213,46 @@ private:
         bool writing = false, waiting = false, gone = false;
     };
     using StreamPtr = std::shared_ptr<Stream>;
+
+    template <class Settings>
+    void apply_settings(Settings& settings, const asio::ip::address& address) {
+        settings.address(address)
+            .protocol(address.is_v6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4())
+            .port(options_.port)
+            .max_parallel_connections(max_connections)
+            // Commands wait for agents that long; the stream's heartbeat is more frequent.
+            .handle_request_timeout(std::chrono::seconds(660))
+            .read_next_http_message_timelimit(std::chrono::seconds(60))
+            .write_http_response_timelimit(std::chrono::seconds(60))
+            .incoming_http_msg_limits(restinio::incoming_http_msg_limits_t{}
+                                          .max_url_size(max_target_bytes)
+                                          .max_field_name_size(1024)
+                                          .max_field_value_size(16384)
+                                          .max_field_count(100)
+                                          .max_body_size(hard_body_limit))
+            .acceptor_post_bind_hook([this](asio::ip::tcp::acceptor& acceptor) {
+                std::error_code ignored;
+                port_ = acceptor.local_endpoint(ignored).port();
+            })
+            .request_handler([this](RequestHandle handle) { return handle_request(handle); });
+    }
+
+    [[nodiscard]] Result<asio::ssl::context> tls_context() const {
+        asio::ssl::context context(asio::ssl::context::tls_server);
+        context.set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_tlsv1 |
+                            asio::ssl::context::no_tlsv1_1);
+        asio::error_code error;
+        context.use_certificate_chain_file(options_.certificate_file, error);
+        if (error)
+            return fail(ErrorCode::invalid, fmt::format("--http-cert {} is no certificate in PEM that can be read: {}",
+                                                        options_.certificate_file, error.message()));
+        context.use_private_key_file(options_.key_file, asio::ssl::context::pem, error);
+        if (error)
+            return fail(ErrorCode::invalid,
+                        fmt::format("--http-key {} is no private key in PEM that fits the certificate: {}",
+                                    options_.key_file, error.message()));
+        return context;
+    }
 
     Result<bool> open_failed(const std::error_code& code, const char* what) const {
         if (code == asio::error::address_in_use)
@@ -228,8 +277,14 @@ private:
         }
         request.path = std::move(target->path);
         request.query = std::move(target->query);
-        if (auto refused = check_origin(request, options_.bind)) {
+        if (auto answered = below_prefix(request)) {
+            respond(handle, std::move(*answered), head);
+        } else if (auto refused = check_origin(request, options_.names)) {
             respond(handle, std::move(*refused), head);
+        } else if (auto login = access_.check(request)) {
+            if (login->status == 401 || login->status == 429)
+                spdlog::debug("{} {} of {} is refused: not logged in", request.method, request.path, request.remote);
+            respond(handle, std::move(*login), head);
         } else if (const std::size_t limit = body_limit(request); request.body.size() > limit) {
             respond(handle, error_answer(413, "too_large", fmt::format("a body has at most {} MiB here", limit >> 20)),
                     head);
@@ -239,6 +294,22 @@ private:
             dispatch(handle, std::move(request), head);
         }
         return restinio::request_accepted();
+    }
+
+    // A reverse proxy may hand paths on as it gets them, or without its prefix; both are understood. An answer: the page
+    // needs the slash at the end, as its addresses are relative to it.
+    std::optional<Answer> below_prefix(Request& request) const {
+        const std::string_view prefix = options_.prefix;
+        if (prefix.size() < 2) return {};
+        if (request.path == prefix.substr(0, prefix.size() - 1)) {
+            Answer answer;
+            answer.status = 308;
+            answer.content_type = "text/plain";
+            answer.headers.emplace_back("Location", prefix);
+            return answer;
+        }
+        if (request.path.starts_with(prefix)) request.path.erase(0, prefix.size() - 1);
+        return {};
     }
 
     void dispatch(const RequestHandle& handle, Request request, bool head) {
@@ -298,6 +369,7 @@ private:
         auto response = handle->create_response<restinio::chunked_output_t>();
         response.append_header(restinio::http_field::content_type, "text/event-stream");
         response.append_header(restinio::http_field::cache_control, "no-store");
+        response.append_header("X-Accel-Buffering", "no");  // nginx hands it on as it comes
         add_security_headers(response);
         auto stream = std::make_shared<Stream>(std::move(response), io_, std::string(request.parameter("session")));
         streams_.push_back(stream);
@@ -365,7 +437,9 @@ private:
     const Options options_;
     const EventMarks::State state_;
     asio::steady_timer beat_;
-    std::unique_ptr<restinio::http_server_t<Traits>> http_;
+    Access access_;
+    std::unique_ptr<restinio::http_server_t<PlainTraits>> plain_;  // one of the two
+    std::unique_ptr<restinio::http_server_t<TlsTraits>> tls_;
     std::list<StreamPtr> streams_;
     Api* api_ = nullptr;
     std::uint16_t port_ = 0;

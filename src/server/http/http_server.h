@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "server/http/api.h"
 #include "server/http/event_stream.h"
@@ -20,10 +21,15 @@ public:
     struct Options {
         std::string bind = "127.0.0.1";
         std::uint16_t port = 8080;
+        std::vector<std::string> names;          // other than localhost that browsers may call it
+        std::string prefix = "/";                // where a reverse proxy has it: "/" or "/name/"
+        std::string token;                       // empty: nobody logs in
+        std::string certificate_file, key_file;  // PEM; empty: no TLS
     };
 
     // The port is bound when this returns (chosen by the kernel for 0). busy or permission with a sentence and its
-    // remedy. `api` is asked for at the first request: it needs the port to exist.
+    // remedy; invalid when certificate or key cannot be used. `api` is asked for at the first request: it needs the port
+    // to exist.
     static Result<std::unique_ptr<HttpServer>> start(asio::io_context& io, asio::thread_pool& pool, Symbolization& slow,
                                                      Opening& opening, const Options& options, EventMarks::State state);
     virtual ~HttpServer() = default;

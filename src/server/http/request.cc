@@ -166,14 +166,15 @@ std::string_view host_name(std::string_view host) {
     return host.substr(0, host.find(':'));
 }
 
-std::optional<Answer> check_origin(const Request& request, std::string_view bind_host) {
+std::optional<Answer> check_origin(const Request& request, const std::vector<std::string>& names) {
     const std::string_view host = host_name(request.host);
-    const bool ours = equal_ignoring_case(host, "localhost") || is_ip_literal(host) ||
-                      (!bind_host.empty() && equal_ignoring_case(host, bind_host));
+    const bool ours =
+        equal_ignoring_case(host, "localhost") || is_ip_literal(host) ||
+        std::ranges::any_of(names, [&](const std::string& name) { return equal_ignoring_case(host, name); });
     if (!ours)
         return error_answer(403, "forbidden",
                             fmt::format("this server answers to localhost and to IP addresses, not to the "
-                                        "name {}",
+                                        "name {:.200}: start it with --http-name for the names that it has",
                                         host.empty() ? "(none)" : host));
     if (!changes_something(request)) return {};
     const bool other_origin = !request.origin.empty() && request.origin != "http://" + request.host &&

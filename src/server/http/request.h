@@ -18,10 +18,11 @@ namespace flamewire::server {
 inline constexpr std::size_t max_body_bytes = std::size_t{1} << 20;
 
 struct Request {
-    std::string method;                                     // upper case
-    std::string path;                                       // decoded, without the query
-    std::map<std::string, std::string, std::less<>> query;  // decoded; the last of several equal names
-    std::string host, origin, fetch_site;                   // headers; empty when absent
+    std::string method;                                            // upper case
+    std::string path;                                              // decoded, without the query
+    std::map<std::string, std::string, std::less<>> query;         // decoded; the last of several equal names
+    std::string host, origin, fetch_site, cookies, authorization;  // headers; empty when absent
+    std::string remote;                                            // IP address of the other end
     std::string body;
 
     [[nodiscard]] std::string_view parameter(std::string_view name) const {
@@ -63,8 +64,9 @@ struct Target {
 std::optional<Target> parse_target(std::string_view target);
 
 // Refuses what a page of another site could do through the browser of somebody at this desk: a Host that is no name of
-// this server (rebinding), and changes from another origin. Nothing when all is well.
-std::optional<Answer> check_origin(const Request& request, std::string_view bind_host);
+// this server (rebinding), and changes from another origin. `names`: what else it is called than localhost and by
+// addresses. Nothing when all is well.
+std::optional<Answer> check_origin(const Request& request, const std::vector<std::string>& names);
 // "localhost:8080" -> "localhost"; "[::1]:8080" -> "::1".
 std::string_view host_name(std::string_view host_header);
 

@@ -1,4 +1,5 @@
 // The HTTP side of the server, one function an endpoint. Nothing else in the UI calls fetch.
+import { served } from './place';
 import { answerOf, isSaved, NotSaved, savedAnswers } from './saved';
 import type {
   Agent,
@@ -98,7 +99,7 @@ export interface Fetched {
 export async function fetchText(path: string, init: RequestInit = {}): Promise<Fetched> {
   let response: Response;
   try {
-    response = await fetch(path, { cache: 'no-store', ...init });
+    response = await fetch(served(path), { cache: 'no-store', ...init });
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
     throw new ApiError(0, { code: 'unreachable', message: 'The server does not answer.' });
@@ -223,13 +224,13 @@ export type SessionFormat = 'collapsed' | 'json' | 'pprof' | 'speedscope' | 'fir
 
 // Addresses that the browser downloads by itself.
 export const download = {
-  svg: (v: ViewParams) => `/api/export/flamegraph${query(choice(v))}`,
+  svg: (v: ViewParams) => served(`/api/export/flamegraph${query(choice(v))}`),
   session: (id: string, format: SessionFormat, v: ViewParams = {}) =>
-    `/api/export/session/${encodeURIComponent(id)}${query({ ...choice({ ...v, session: undefined }), format })}`,
+    served(`/api/export/session/${encodeURIComponent(id)}${query({ ...choice({ ...v, session: undefined }), format })}`),
   // The whole session, whatever is filtered.
   archive: (id: string, sources = false) =>
-    `/api/export/session/${encodeURIComponent(id)}${query({ format: 'flamewire', sources: sources ? '1' : undefined })}`,
+    served(`/api/export/session/${encodeURIComponent(id)}${query({ format: 'flamewire', sources: sources ? '1' : undefined })}`),
   // `page`: the state of the page as its address has it.
   page: (id: string, v: ViewParams = {}, page = '') =>
-    `/api/export/session/${encodeURIComponent(id)}${query({ ...choice({ ...v, session: undefined }), format: 'html', page })}`,
+    served(`/api/export/session/${encodeURIComponent(id)}${query({ ...choice({ ...v, session: undefined }), format: 'html', page })}`),
 };

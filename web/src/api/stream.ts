@@ -1,5 +1,6 @@
 // Server-sent events, one connection a browser. Tabs elect a leader over a BroadcastChannel; the leader holds the EventSource and
 // relays what arrives. A message says that something changed, so a lost one costs nothing: after any gap every view fetches anew.
+import { served } from './place';
 import { streamNames, type StreamEvents, type StreamName } from './types';
 
 export type StreamState = 'connecting' | 'open' | 'lost';
@@ -40,7 +41,7 @@ export class Stream {
     private readonly url: string,
     private readonly handlers: StreamHandlers,
   ) {
-    this.channel = typeof BroadcastChannel === 'function' ? new BroadcastChannel('flamewire-stream') : null;
+    this.channel = typeof BroadcastChannel === 'function' ? new BroadcastChannel(`flamewire-stream${served('/')}`) : null;
   }
 
   start(): void {
@@ -127,7 +128,7 @@ export class Stream {
 
   private connect(): void {
     this.setState(this.current === 'lost' ? 'lost' : 'connecting');
-    const source = new EventSource(this.url);
+    const source = new EventSource(served(this.url));
     this.source = source;
     source.onopen = () => {
       this.retryMs = RETRY_MIN_MS;

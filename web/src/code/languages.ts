@@ -17,20 +17,14 @@ export function grammarOf(file: string): Grammar | null {
   return byEnding[name.slice(dot + 1).toLowerCase()] ?? null;
 }
 
-async function modeOf(grammar: Grammar): Promise<StreamParser<unknown>> {
-  switch (grammar) {
-    case 'cpp':
-      return (await import('@codemirror/legacy-modes/mode/clike')).cpp;
-    case 'rust':
-      return (await import('@codemirror/legacy-modes/mode/rust')).rust;
-    case 'go':
-      return (await import('@codemirror/legacy-modes/mode/go')).go;
-    case 'python':
-      return (await import('@codemirror/legacy-modes/mode/python')).python;
-    case 'javascript':
-      return (await import('@codemirror/legacy-modes/mode/javascript')).typescript;
-  }
-}
+// The files of the package have several dialects each; what only re-exports one is bundled with that one alone.
+const modes: Record<Grammar, () => Promise<{ mode: StreamParser<unknown> }>> = {
+  cpp: () => import('./modes/cpp'),
+  rust: () => import('./modes/rust'),
+  go: () => import('./modes/go'),
+  python: () => import('./modes/python'),
+  javascript: () => import('./modes/javascript'),
+};
 
 const known = new Map<Grammar, Language>();
 
@@ -38,7 +32,7 @@ const known = new Map<Grammar, Language>();
 export async function languageOf(file: string): Promise<Language | null> {
   const grammar = grammarOf(file);
   if (!grammar) return null;
-  const language = known.get(grammar) ?? StreamLanguage.define(await modeOf(grammar));
+  const language = known.get(grammar) ?? StreamLanguage.define((await modes[grammar]()).mode);
   known.set(grammar, language);
   return language;
 }

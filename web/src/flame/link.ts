@@ -1,13 +1,14 @@
 // The page's end of the workshop: asks it for trees, and hands canvases over to it. The workshop is in a worker where the browser
 // has what that needs; else, and in a page that is one file, the same workshop works here and answers at once.
 import { ApiError, type Fetched } from '../api/client';
+import { served } from '../api/place';
 import { isSaved } from '../api/saved';
 import type { FromWorkshop, Made, Question, ToWorkshop } from './messages';
 import { Unpacker, type Parcel } from './parcel';
 import type { Scene, Seen } from './scene';
 import { Workshop } from './workshop';
 
-const SCRIPT = '/flame.js';
+const SCRIPT = served('/flame.js');
 
 function startWorker(): Worker | null {
   const able = !isSaved && typeof Worker === 'function' && typeof OffscreenCanvas === 'function' && 'transferControlToOffscreen' in HTMLCanvasElement.prototype;

@@ -1,0 +1,186 @@
+#include "server/http/access.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include "base/file.h"
+#include "base/hex.h"
+
+namespace flamewire::server {
+namespace {
+
+constexpr std::size_t min_token_bytes = 16, max_token_bytes = 1024;
+// Wrong tokens of one address within a minute. Guessing 128 bits is hopeless at any rate; a word that a person chose is not.
+constexpr int max_failures = 10;
+constexpr std::chrono::minutes failure_time{1};
+constexpr std::size_t max_addresses = 1024;
+constexpr std::string_view bearer = "Bearer ";
+
+bool equal_secrets(std::string_view a, std::string_view b) {
+    return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+// What a browser keeps instead of the token; another token makes it worthless.
+std::string cookie_of(std::string_view token) {
+    static constexpr std::string_view purpose = "flamewire page 1";
+    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+    unsigned int size = 0;
+    ::HMAC(::EVP_sha256(), token.data(), static_cast<int>(token.size()),
+           reinterpret_cast<const unsigned char*>(purpose.data()), purpose.size(), digest.data(), &size);
+    return to_hex(std::as_bytes(std::span(digest)).first(size));
+}
+
+bool wants_page(const Request& request) {
+    return !request.path.starts_with("/api") && request.path != "/metrics" && request.authorization.empty();
+}
+
+// Nothing in it is of the request.
+std::string login_page(std::string_view why) {
+    return fmt::format(
+        R"(<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="dark light"><title>Flamewire: log in</title>
+<style>body{{font:15px/1.5 system-ui,sans-serif;display:grid;place-items:center;min-height:90vh;margin:0}}
+form{{display:grid;gap:.7rem;width:min(24rem,86vw)}}h1{{font-size:1.3rem;margin:0}}p{{margin:0}}
+input,button{{font:inherit;padding:.5rem .7rem}}</style></head>
+<body><form method="post" action="login"><h1>Flamewire</h1><p role="status">{}</p>
+<label for="token">Token</label><input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
+<button>Log in</button></form></body></html>
+)",
+        why);
+}
+
+}  // namespace
+
+Access::Access(std::string token, std::string path, std::uint16_t port, bool encrypted)
+    : token_(std::move(token)),
+      path_(std::move(path)),
+      cookie_name_(fmt::format("flamewire_{}", port)),
+      cookie_(cookie_of(token_)),
+      encrypted_(encrypted) {}
+
+bool Access::knows_cookie(std::string_view cookies) const {
+    while (!cookies.empty()) {
+        const std::size_t end = cookies.find(';');
+        std::string_view one = cookies.substr(0, end);
+        cookies = end == std::string_view::npos ? std::string_view{} : cookies.substr(end + 1);
+        while (one.starts_with(' ')) one.remove_prefix(1);
+        const std::size_t equals = one.find('=');
+        if (one.substr(0, equals) == cookie_name_ && equals != std::string_view::npos)
+            if (equal_secrets(one.substr(equals + 1), cookie_)) return true;
+    }
+    return false;
+}
+
+bool Access::too_many(const std::string& remote, Clock::time_point now) {
+    const auto at = failures_.find(remote);
+    if (at == failures_.end()) return false;
+    if (now - at->second.since > failure_time)
+        failures_.erase(at);
+    else
+        return at->second.count >= max_failures;
+    return false;
+}
+
+Answer Access::refuse(const Request& request, std::string_view why) const {
+    Answer answer;
+    if (wants_page(request)) {
+        answer.content_type = "text/html; charset=utf-8";
+        answer.body = login_page(why);
+        answer.headers.emplace_back(
+            "Content-Security-Policy",
+            "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; "
+            "frame-ancestors 'none'");
+        // With no referrer at all a form has no origin, and is refused as one of another site.
+        answer.headers.emplace_back("Referrer-Policy", "same-origin");
+    } else {
+        answer = error_answer(401, "login_required", why);
+        answer.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"flamewire\"");
+    }
+    answer.status = 401;
+    return answer;
+}
+
+Answer Access::log_in(std::string_view token, const Request& request, Clock::time_point now) {
+    if (!equal_secrets(token, token_)) {
+        if (failures_.size() >= max_addresses) failures_.clear();
+        Failures& failures = failures_.try_emplace(request.remote, Failures{0, now}).first->second;
+        ++failures.count;
+        return refuse(request, "This is not the token. The server printed the right one when it started.");
+    }
+    failures_.erase(request.remote);
+    Answer answer;
+    answer.status = 303;
+    answer.content_type = "text/plain";
+    answer.headers.emplace_back("Location", path_);
+    answer.headers.emplace_back("Set-Cookie", fmt::format("{}={}; Path={}; HttpOnly; SameSite=Strict{}", cookie_name_,
+                                                          cookie_, path_, encrypted_ ? "; Secure" : ""));
+    return answer;
+}
+
+std::optional<Answer> Access::check(const Request& request, Clock::time_point now) {
+    if (!required() || knows_cookie(request.cookies)) {
+        // The address of a bookmark has the token still.
+        if (required() && wants_page(request) && !request.parameter("token").empty())
+            return log_in(request.parameter("token"), request, now);
+        return {};
+    }
+    if (too_many(request.remote, now)) {
+        Answer answer =
+            error_answer(429, "too_many_attempts", "too many wrong tokens from this address: wait a minute");
+        answer.headers.emplace_back("Retry-After", "60");
+        return answer;
+    }
+    if (request.authorization.starts_with(bearer)) {
+        if (equal_secrets(std::string_view(request.authorization).substr(bearer.size()), token_)) return {};
+        return log_in({}, request, now);
+    }
+    if (request.method == "POST" && request.path == "/login") {
+        const auto form = parse_target("?" + request.body);
+        const auto token = form ? form->query.find("token") : decltype(form->query.end()){};
+        return log_in(form && token != form->query.end() ? std::string_view(token->second) : std::string_view{},
+                      request, now);
+    }
+    if (wants_page(request) && !request.parameter("token").empty())
+        return log_in(request.parameter("token"), request, now);
+    return refuse(request, wants_page(request)
+                               ? "Enter the token that the server printed when it started, or open the address there."
+                               : "log in first: open the address that the server printed, or send its token as "
+                                 "\"Authorization: Bearer TOKEN\"");
+}
+
+Result<std::string> read_token(const std::string& path, bool make) {
+    if (make) {
+        if (const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); fd >= 0) {
+            const UniqueFd file(fd);
+            std::array<std::byte, 16> bytes{};
+            if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+                return fail_errno("no random bytes for a token", errno);
+            const std::string text = to_hex(bytes) + "\n";
+            TRY(write_all(file.get(), as_bytes_view(text)));
+        } else if (errno != EEXIST) {
+            return fail_errno("cannot make " + path, errno);
+        }
+    }
+    std::string token = TRY(read_file(path, max_token_bytes));
+    const auto is_space = [](unsigned char c) { return c <= ' '; };
+    token.erase(token.begin(), std::ranges::find_if_not(token, is_space));
+    while (!token.empty() && is_space(static_cast<unsigned char>(token.back()))) token.pop_back();
+    if (token.size() < min_token_bytes || std::ranges::any_of(token, is_space))
+        return fail(ErrorCode::invalid,
+                    fmt::format("{} has no token of at least {} characters: write one word into it, as of "
+                                "'openssl rand -hex 16'",
+                                path, min_token_bytes));
+    return token;
+}
+
+}  // namespace flamewire::server

@@ -1,0 +1,51 @@
+// Who may use the page. A page on a loopback address is everybody's there; elsewhere who knows its token logs in: by the
+// address that the server prints (?token=), in a form, or in each request ("Authorization: Bearer TOKEN"). A browser
+// gets a cookie that no script and no other site can use.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "server/http/request.h"
+
+namespace flamewire::server {
+
+class Access {
+public:
+    using Clock = std::chrono::steady_clock;
+
+    // Nobody has to log in.
+    Access() = default;
+    // `path`: where the page is, "/" or "/prefix/". `port` tells the cookies of servers on one host apart. `encrypted`: the
+    // page comes by TLS, and its cookie only travels so.
+    Access(std::string token, std::string path, std::uint16_t port, bool encrypted);
+
+    // Nothing: the request may go on. Else its answer: a way to log in, the way back after it, or a refusal. One thread.
+    std::optional<Answer> check(const Request& request, Clock::time_point now = Clock::now());
+
+    [[nodiscard]] bool required() const { return !token_.empty(); }
+
+private:
+    struct Failures {
+        int count = 0;
+        Clock::time_point since{};
+    };
+    [[nodiscard]] bool knows_cookie(std::string_view cookies) const;
+    Answer log_in(std::string_view token, const Request& request, Clock::time_point now);
+    [[nodiscard]] Answer refuse(const Request& request, std::string_view why) const;
+    bool too_many(const std::string& remote, Clock::time_point now);
+
+    std::string token_, path_ = "/", cookie_name_, cookie_;
+    bool encrypted_ = false;
+    std::map<std::string, Failures> failures_;  // by address
+};
+
+// The token in a file, without the white space around it. invalid: too short to be a secret. With `make`, a file that is
+// not there is made, readable for its owner alone, with a new token.
+Result<std::string> read_token(const std::string& path, bool make);
+
+}  // namespace flamewire::server

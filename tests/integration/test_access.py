@@ -1,0 +1,202 @@
+"""Who may use the page: tokens, cookies, names, a prefix, HTTPS; and what a monitoring system reads."""
+
+import http.client
+import pathlib
+import re
+import ssl
+import stat
+import subprocess
+import urllib.parse
+
+import prometheus_client.parser
+import pytest
+from flamewire import BIN, wait_until
+
+TOKEN = "0123456789abcdef-a-token"
+
+
+@pytest.fixture
+def token_file(tmp_path):
+    path = tmp_path / "token"
+    path.write_text(f"{TOKEN}\n", encoding="ascii")
+    return path
+
+
+def ask(server, path, method="GET", body=None, tls=None, **headers):
+    """(status, headers, text), with no redirect followed."""
+    connection = http.client.HTTPSConnection("127.0.0.1", server.http_port, timeout=30, context=tls) if tls else http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=30)
+    try:
+        connection.request(method, path, body=body, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        response = connection.getresponse()
+        return response.status, response.headers, response.read().decode()
+    finally:
+        connection.close()
+
+
+def cookie_of(headers):
+    return headers["Set-Cookie"].split(";")[0]
+
+
+def test_token(start, token_file):
+    server = start.server("--http-token-file", token_file)
+    assert server.page.endswith(f"/?token={TOKEN}")
+    for path in ("/api/status", "/api/stream", "/metrics"):
+        status, headers, text = ask(server, path)
+        assert status == 401 and headers["WWW-Authenticate"].startswith("Bearer") and "login_required" in text
+        assert TOKEN not in text
+    # Nothing of the page either, but the way in.
+    for path in ("/", "/app.js", "/index.html"):
+        status, headers, text = ask(server, path)
+        assert status == 401 and headers["Content-Type"].startswith("text/html") and 'action="login"' in text
+        assert "form-action 'self'" in headers["Content-Security-Policy"] and "script-src" not in headers["Content-Security-Policy"]
+    assert ask(server, "/api/status", Authorization=f"Bearer {TOKEN}")[0] == 200
+    status, headers, _ = ask(server, f"/?token={TOKEN}")
+    assert status == 303 and headers["Location"] == "/"
+    attributes = headers["Set-Cookie"].split("; ")
+    assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(attributes) and "Secure" not in attributes
+    assert TOKEN not in headers["Set-Cookie"]
+    cookie = cookie_of(headers)
+    assert str(server.http_port) in cookie.split("=")[0], "two servers on one host have cookies of their own"
+    assert ask(server, "/api/status", Cookie=f"other=1; {cookie}")[0] == 200
+    assert ask(server, "/app.js", Cookie=cookie)[0] == 200
+    assert ask(server, "/api/status", Cookie=cookie[:-1] + ("0" if cookie[-1] != "0" else "1"))[0] == 401
+    status, headers, _ = ask(server, "/login", "POST", urllib.parse.urlencode({"token": TOKEN}), Content_Type="application/x-www-form-urlencoded")
+    assert status == 303 and cookie_of(headers) == cookie
+    # The address with the token is a bookmark, too.
+    assert ask(server, f"/?token={TOKEN}", Cookie=cookie)[0] == 303
+    # A form of another site is refused before the token is looked at.
+    assert ask(server, "/login", "POST", f"token={TOKEN}", Origin="http://elsewhere.example")[0] == 403
+    # The cookie goes with the token.
+    server.stop()
+    token_file.write_text("another-token-for-the-page", encoding="ascii")
+    again = start.server("--http-token-file", token_file, http_port=server.http_port, name="again", data_dir=server.data_dir)
+    assert ask(again, "/api/status", Cookie=cookie)[0] == 401
+
+
+def test_guessing_is_slow(start, token_file):
+    server = start.server("--http-token-file", token_file)
+    for _ in range(10):
+        status, headers, text = ask(server, "/?token=a-wrong-token-to-try")
+        assert status == 401 and "not the token" in text and "Set-Cookie" not in headers
+    for path in ("/?token=a-wrong-token-to-try", f"/?token={TOKEN}", "/api/status"):
+        status, headers, text = ask(server, path)
+        assert status == 429 and headers["Retry-After"] == "60" and "wait a minute" in text
+
+
+def test_beyond_this_machine(start):
+    server = start.server("--http-bind", "0.0.0.0")
+    path = server.data_dir / "http-token"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    token = path.read_text(encoding="ascii").strip()
+    assert re.fullmatch("[0-9a-f]{32}", token) and server.page.endswith(f"?token={token}")
+    assert "not encrypted" in server.out
+    assert token not in server.err
+    assert ask(server, "/api/status")[0] == 401
+    status, _, text = ask(server, "/api/status", Authorization=f"Bearer {token}")
+    assert status == 200 and token not in text
+    server.stop()
+    # The same at the next start: bookmarks live.
+    assert start.server("--http-bind", "0.0.0.0", name="again", data_dir=server.data_dir).page.endswith(token)
+
+
+@pytest.mark.parametrize(("content", "words"), [("short", "at least 16 characters"), ("two words that are long", "one word"), (None, "No such file")])
+def test_unusable_token_file(tmp_path, content, words):
+    path = tmp_path / "token"
+    if content is not None:
+        path.write_text(content, encoding="ascii")
+    run = subprocess.run([BIN / "flamewire-server", "--port", "0", "--http-port", "0", "--data-dir", tmp_path / "data", "--http-token-file", path], capture_output=True, text=True, timeout=20, check=False)
+    assert run.returncode == 1 and words in run.stderr and str(path) in run.stderr and run.stderr.count("\n") == 1
+
+
+@pytest.fixture(name="certificate")
+def fixture_certificate(tmp_path):
+    key, chain = tmp_path / "key.pem", tmp_path / "chain.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", chain, "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+    return key, chain
+
+
+def test_https(start, certificate, token_file):
+    key, chain = certificate
+    server = start.server("--http-cert", chain, "--http-key", key, "--http-token-file", token_file)
+    assert server.page.startswith("https://127.0.0.1:")
+    tls = ssl.create_default_context(cafile=chain)
+    assert ask(server, "/api/status", tls=tls)[0] == 401
+    status, headers, _ = ask(server, f"/?token={TOKEN}", tls=tls)
+    assert status == 303 and "Secure" in headers["Set-Cookie"].split("; ")
+    status, _, text = ask(server, "/app.js", tls=tls, Cookie=cookie_of(headers))
+    assert status == 200 and len(text) > 100_000
+    with pytest.raises((http.client.HTTPException, OSError)):
+        ask(server, "/api/status", Authorization=f"Bearer {TOKEN}")
+    run = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{server.http_port}", "-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20, check=False)
+    assert "Cipher is (NONE)" in run.stdout
+
+
+def test_unusable_certificate(tmp_path, certificate):
+    key, chain = certificate
+
+    def refused(*arguments):
+        run = subprocess.run([BIN / "flamewire-server", "--port", "0", "--http-port", "0", "--data-dir", tmp_path / "data", *arguments], capture_output=True, text=True, timeout=20, check=False)
+        assert run.returncode != 0 and run.stderr.count("\n") == 1
+        return run.stderr
+
+    assert "belong together" in refused("--http-cert", chain)
+    assert "--http-cert" in refused("--http-cert", key, "--http-key", key)
+    assert "--http-key" in refused("--http-cert", chain, "--http-key", chain)
+    assert "--http-cert" in refused("--http-cert", tmp_path / "none", "--http-key", key)
+
+
+def test_prefix_and_names(start, token_file):
+    server = start.server("--http-prefix", "tools/profiler", "--http-name", "desk.example", "--http-token-file", token_file)
+    assert urllib.parse.urlparse(server.page).path == "/tools/profiler/"
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    status, headers, _ = ask(server, "/tools/profiler")
+    assert status == 308 and headers["Location"] == "/tools/profiler/"
+    # Proxies hand paths on with their prefix or without it.
+    for path in ("/tools/profiler/api/status", "/api/status"):
+        assert ask(server, path, **bearer)[0] == 200
+    assert ask(server, "/tools/profilers/api/status", **bearer)[0] == 404
+    status, headers, _ = ask(server, f"/tools/profiler/?token={TOKEN}")
+    assert status == 303 and headers["Location"] == "/tools/profiler/" and "Path=/tools/profiler/" in headers["Set-Cookie"]
+    assert ask(server, "/api/status", Host="desk.example", **bearer)[0] == 200
+    status, _, text = ask(server, "/api/status", Host="other.example", **bearer)
+    assert status == 403 and "--http-name" in text
+    # What it serves names nothing by an absolute path.
+    page = ask(server, "/tools/profiler/", **bearer)[2]
+    assert not re.search(r'(?:src|href)="/', page)
+    connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=30)
+    connection.request("GET", "/tools/profiler/api/stream", headers=bearer)
+    assert connection.getresponse().headers["X-Accel-Buffering"] == "no"
+    connection.close()
+
+
+def test_metrics(start):
+    server = start.server()
+    program = start.workload("demo", 60)
+    start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 499)
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 1000, 20, "samples")
+    status, headers, text = ask(server, "/metrics")
+    assert status == 200 and headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    families = {family.name: family for family in prometheus_client.parser.text_string_to_metric_families(text)}
+
+    def one(name):
+        (sample,) = [sample for family in families.values() for sample in family.samples if sample.name == name]
+        return sample
+
+    assert all(family.documentation and family.type in ("counter", "gauge") for family in families.values())
+    session = server.only_session()
+    samples = one("flamewire_session_samples_total")
+    assert samples.labels == {"session": session["id"], "target": session["target"]}
+    assert 1000 < samples.value <= session["samples"]
+    assert one("flamewire_session_lost_samples_total").value == session["lost"]
+    agent = server.get("/api/agents")["agents"][0]
+    assert one("flamewire_agents_connected").value == 1
+    assert one("flamewire_agent_resident_memory_bytes").labels == {"agent": agent["id"], "host": agent["hello"]["platform"]["hostname"]}
+    assert 0 < one("flamewire_agent_resident_memory_bytes").value < 64 << 20
+    assert one("flamewire_agent_samples_read_total").value >= 1000
+    # The kernel's own numbers of the server.
+    resident = int(pathlib.Path(f"/proc/{server.pid}/statm").read_text(encoding="ascii").split()[1]) * 4096
+    assert one("process_resident_memory_bytes").value == pytest.approx(resident, rel=0.2)
+    assert one("process_open_fds").value == pytest.approx(len(list(pathlib.Path(f"/proc/{server.pid}/fd").iterdir())), abs=4)
+    # Who did what to which target is in the log.
+    server.command("pause")
+    assert re.search(rf"command of 127\.0\.0\.1: pause {{}} to agent {agent['id']}", server.err)

@@ -1,0 +1,1 @@
+export { cpp as mode } from '@codemirror/legacy-modes/mode/clike';

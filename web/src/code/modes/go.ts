@@ -1,0 +1,1 @@
+export { go as mode } from '@codemirror/legacy-modes/mode/go';

@@ -1,0 +1,1 @@
+export { typescript as mode } from '@codemirror/legacy-modes/mode/javascript';

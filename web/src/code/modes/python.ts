@@ -1,0 +1,1 @@
+export { python as mode } from '@codemirror/legacy-modes/mode/python';

@@ -1,0 +1,1 @@
+export { rust as mode } from '@codemirror/legacy-modes/mode/rust';
