@@ -151,7 +151,7 @@ def test_server_in_any_folder(packages, downloads, tmp_path):
     names = tarfile.open(archive).getnames()
     libraries = {re.sub(r"[-.].*", "", pathlib.Path(name).name) for name in names if "/lib/flamewire/" in name}
     licences = {pathlib.Path(name).name for name in names if "/licences/" in name}
-    package = {"libgcc_s": "libstdc++6", "libicudata": "libicu72", "libicuuc": "libicu72", "libhttp_parser": "libhttp-parser2.9", "libz": "zlib1g", "libspdlog": "libspdlog1.10", "libbz2": "libbz2-1.0", "libstdc++": "libstdc++6"}
+    package = {"libgcc_s": "libstdc++6", "libssl": "libssl3", "libcrypto": "libssl3", "libicudata": "libicu72", "libicuuc": "libicu72", "libhttp_parser": "libhttp-parser2.9", "libz": "zlib1g", "libspdlog": "libspdlog1.10", "libbz2": "libbz2-1.0", "libstdc++": "libstdc++6"}
     assert libraries and all(any(licence.startswith(package.get(library, library)) for licence in licences) for library in libraries), (libraries, licences)
 
 
