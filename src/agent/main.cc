@@ -18,6 +18,7 @@
 #include "agent/log.h"
 #include "agent/machine.h"
 #include "agent/options.h"
+#include "agent/privileges.h"
 #include "agent/session.h"
 #include "agent/version.h"
 #include "base/file.h"
@@ -52,6 +53,16 @@ UniqueFd signals_as_file() {
     return UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+// While there is one thread. Without either the agent works as well.
+void give_up_privileges(const Options& options) {
+    const Needs needs{.low_port = options.mode == Mode::listen && options.port < 1024,
+                      .signal_others = !options.command.empty()};
+    if (const auto kept = drop_capabilities(needs); !kept) log("all privileges are kept: {}", kept.error().message);
+    if (!options.seccomp) return;
+    if (const auto restricted = restrict_system_calls(); !restricted && is_verbose())
+        log("system calls are not restricted: {}", restricted.error().message);
+}
+
 int run(int argc, char** argv) {
     const std::vector<std::string> words(argv, argv + argc);
     auto line = parse_command_line(words, ::isatty(STDOUT_FILENO) == 1);
@@ -78,6 +89,8 @@ int run(int argc, char** argv) {
         command.emplace(*std::move(prepared));
     }
     be_polite();
+    // A session file has nobody else at its other end.
+    if (line->options.mode != Mode::output) give_up_privileges(line->options);
     Session session(std::move(line->options), command ? &*command : nullptr, signals_as_file());
     return session.run();
 }

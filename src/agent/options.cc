@@ -25,6 +25,9 @@ enum Option : int {
     opt_pid,
     opt_name,
     opt_delay,
+    opt_allow_pid,
+    opt_allow_user,
+    opt_allow_command,
     opt_frequency,
     opt_count,
     opt_duration,
@@ -42,6 +45,7 @@ enum Option : int {
     opt_module_cap,
     opt_no_module_upload,
     opt_ring_pages,
+    opt_no_seccomp,
     opt_verbose,
     opt_help,
     opt_version,
@@ -57,6 +61,9 @@ const option long_options[] = {
     {"pid", required_argument, nullptr, opt_pid},
     {"name", required_argument, nullptr, opt_name},
     {"delay", required_argument, nullptr, opt_delay},
+    {"allow-pid", required_argument, nullptr, opt_allow_pid},
+    {"allow-user", required_argument, nullptr, opt_allow_user},
+    {"allow-command", required_argument, nullptr, opt_allow_command},
     {"frequency", required_argument, nullptr, opt_frequency},
     {"count", required_argument, nullptr, opt_count},
     {"duration", required_argument, nullptr, opt_duration},
@@ -74,6 +81,7 @@ const option long_options[] = {
     {"module-cap", required_argument, nullptr, opt_module_cap},
     {"no-module-upload", no_argument, nullptr, opt_no_module_upload},
     {"ring-pages", required_argument, nullptr, opt_ring_pages},
+    {"no-seccomp", no_argument, nullptr, opt_no_seccomp},
     {"verbose", no_argument, nullptr, opt_verbose},
     {"help", no_argument, nullptr, opt_help},
     {"version", no_argument, nullptr, opt_version},
@@ -115,18 +123,29 @@ Result<std::uint32_t> parse_health_interval(std::string_view text) {
     return static_cast<std::uint32_t>(*seconds);
 }
 
-Result<std::vector<std::uint32_t>> parse_pids(std::string_view text) {
+Result<std::vector<std::uint32_t>> parse_pids(std::string_view what, std::string_view text) {
     std::vector<std::uint32_t> pids;
     for (std::size_t start = 0; start <= text.size();) {
         const std::size_t end = std::min(text.find(',', start), text.size());
         const auto pid =
-            static_cast<std::uint32_t>(TRY(parse_number("--pid", text.substr(start, end - start), 1, limits::max_pid)));
+            static_cast<std::uint32_t>(TRY(parse_number(what, text.substr(start, end - start), 1, limits::max_pid)));
         if (std::ranges::find(pids, pid) == pids.end()) pids.push_back(pid);
         if (pids.size() > limits::max_pids)
-            return usage(fmt::format("--pid takes at most {} processes", limits::max_pids));
+            return usage(fmt::format("{} takes at most {} processes", what, limits::max_pids));
         start = end + 1;
     }
     return pids;
+}
+
+Result<std::vector<std::string>> parse_words(std::string_view what, std::string_view text) {
+    std::vector<std::string> words;
+    for (std::size_t start = 0; start <= text.size();) {
+        const std::size_t end = std::min(text.find(',', start), text.size());
+        words.emplace_back(text.substr(start, end - start));
+        if (words.back().empty()) return usage(fmt::format("{} takes names, separated by commas", what));
+        start = end + 1;
+    }
+    return words;
 }
 
 Result<bool> apply_settings(int code, std::string_view value, Settings& settings, Options& options, Given& given) {
@@ -219,11 +238,20 @@ Result<bool> apply(int code, std::string_view value, Options& options, Given& gi
             options.force = true;
             break;
         case opt_pid:
-            options.pids = TRY(parse_pids(value));
+            options.pids = TRY(parse_pids("--pid", value));
             break;
         case opt_name:
             if (value.empty()) return usage("--name needs the name of a process");
             options.name = value;
+            break;
+        case opt_allow_pid:
+            options.allowed.pids = TRY(parse_pids("--allow-pid", value));
+            break;
+        case opt_allow_user:
+            options.allowed.users = TRY(parse_words("--allow-user", value));
+            break;
+        case opt_allow_command:
+            options.allowed.commands = TRY(parse_words("--allow-command", value));
             break;
         case opt_delay:
             options.delay_ms = static_cast<std::uint32_t>(TRY(parse_number("--delay", value, 0, limits::max_delay_ms)));
@@ -249,6 +277,9 @@ Result<bool> apply(int code, std::string_view value, Options& options, Given& gi
             if ((options.ring_pages & (options.ring_pages - 1)) != 0)
                 return usage(fmt::format("--ring-pages must be a power of two, not {}", options.ring_pages));
             break;
+        case opt_no_seccomp:
+            options.seccomp = false;
+            break;
         case opt_verbose:
             options.verbose = true;
             break;
@@ -272,6 +303,10 @@ Result<bool> check_combination(const Options& options, const Given& given, bool 
     if (!options.settings.samples() && options.settings.stat == "none")
         return usage("--events none counts without sampling; with --stat none nothing is left to do");
     if (!given.output) return true;
+    if (!options.allowed.all())
+        return usage(
+            "--allow-pid, --allow-user and --allow-command need --server or --listen: without a server nobody else "
+            "chooses");
     if (targets == 0) return usage("--output needs a target: --pid PID, --name COMM or -- CMD");
     if (options.prints_table()) return true;
     if (options.output == "-" && !options.command.empty())
@@ -359,6 +394,11 @@ Target (at most one; --server and --listen wait for commands without it)
   -- CMD ARGS...      launch CMD and sample it from its exec on; the agent ends with it and returns its exit code
   --delay MS          start sampling CMD this long after its exec
 
+What a server may choose (all processes that this user may profile; each option given must fit)
+  --allow-pid PID[,PID...]       these processes
+  --allow-user USER[,USER...]    processes of these users, by name or number
+  --allow-command NAME[,NAME...] executables of these names; * and ? stand for anything
+
 Sampling
   --frequency HZ      samples a second and thread (99)
   --count N           a sample every N events, instead of a frequency
@@ -388,6 +428,7 @@ Other
   --module-cap BYTES  of a program's or library's symbols that a server lacks and asks for; 0 sends none (64M)
   --no-module-upload  the same as --module-cap 0
   --ring-pages N      pages of a sample ring, a power of two; for tests and odd machines (by frequency)
+  --no-seccomp        do without the filter of system calls, should it ever be in the way
   --verbose           say more, and account for every sample at the end
   -h, --help          this text
   -V, --version       version, architecture, features

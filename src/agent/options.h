@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/health/settings.h"
+#include "agent/process/allowed_processes.h"
 #include "base/result.h"
 
 namespace flamewire::agent {
@@ -63,6 +64,7 @@ struct Options {
     std::vector<std::uint32_t> pids;
     std::string name;
     std::vector<std::string> command;
+    AllowedWords allowed;  // which others a server may choose
 
     Settings settings;
     HealthSettings health;
@@ -73,6 +75,7 @@ struct Options {
     std::uint64_t module_cap_bytes = std::uint64_t{64} << 20;  // of a module file that a server lacks; 0: none is sent
     std::uint32_t ring_pages = 0;                              // 0: by frequency and memory limits
     bool verbose = false;
+    bool seccomp = true;
 
     // Instead of a session, the table of counters goes to standard output.
     [[nodiscard]] bool prints_table() const { return output == "-" && !settings.samples(); }

@@ -82,6 +82,12 @@ int Session::run() {
         return wanted.error().code == ErrorCode::invalid ? 2 : 1;
     }
     first_wanted_ = *std::move(wanted);
+    auto allowed = AllowedProcesses::of(options_.allowed);
+    if (!allowed) {
+        log_line(allowed.error().message);
+        return 1;
+    }
+    allowed_ = *std::move(allowed);
     if (options_.mode == Mode::output && !options_.prints_table()) {
         file_.emplace(options_.output, options_.force);
         if (auto possible = file_->check(); !possible) {

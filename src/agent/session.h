@@ -77,6 +77,8 @@ private:
     // What works here, with the names of kernel functions, which are not of perf.
     [[nodiscard]] Capabilities probe() const;
     [[nodiscard]] std::optional<Error> problem_of(const std::vector<std::uint32_t>& pids) const;
+    // Also what a server may not choose.
+    [[nodiscard]] std::optional<Error> problem_for_server(const std::vector<std::uint32_t>& pids) const;
 
     Options options_;
     LaunchedCommand* command_;
@@ -85,7 +87,8 @@ private:
     Sysfs sysfs_ = real_sysfs();
     ResidentMemory memory_;
     std::string agent_id_;
-    Settings settings_;    // of the next start; of run()'s thread, read by the worker under mutex_
+    Settings settings_;  // of the next start; of run()'s thread, read by the worker under mutex_
+    AllowedProcesses allowed_;
     Wanted first_wanted_;  // of settings_, for the target of the command line
 
     std::optional<FileSink> file_;

@@ -52,6 +52,11 @@ std::string describe_rate(const Running& running) {
     return fmt::format("{} Hz", running.effective_frequency_hz);
 }
 
+std::vector<std::uint32_t> allowed_among(std::vector<std::uint32_t> pids, const AllowedProcesses& allowed) {
+    std::erase_if(pids, [&](std::uint32_t pid) { return allowed.refusal(pid).has_value(); });
+    return pids;
+}
+
 }  // namespace
 
 void Session::take_command(wire::Command command) {
@@ -109,6 +114,13 @@ std::optional<Error> Session::problem_of(const std::vector<std::uint32_t>& pids)
         if (pid == own) return Error{ErrorCode::invalid, 0, fmt::format("process {} is the agent itself", pid)};
         if (!identify_process(pid)) return Error{ErrorCode::not_found, 0, fmt::format("process {} not found", pid)};
     }
+    return std::nullopt;
+}
+
+std::optional<Error> Session::problem_for_server(const std::vector<std::uint32_t>& pids) const {
+    if (auto problem = problem_of(pids)) return problem;
+    for (const std::uint32_t pid : pids)
+        if (auto refused = allowed_.refusal(pid)) return refused;
     return std::nullopt;
 }
 
@@ -193,9 +205,11 @@ Result<Running> Session::start(const StartRequest& request) {
     if (pids.empty()) {
         pids = find_by_name(request.name);
         if (pids.empty()) return fail(ErrorCode::not_found, fmt::format("no process named {}", request.name));
+        // Of several the allowed ones; of none but others, the reason.
+        if (std::vector<std::uint32_t> own = allowed_among(pids, allowed_); !own.empty()) pids = std::move(own);
         if (pids.size() > limits::max_pids) pids.resize(limits::max_pids);
     }
-    if (auto problem = problem_of(pids)) return std::unexpected(*std::move(problem));
+    if (auto problem = problem_for_server(pids)) return std::unexpected(*std::move(problem));
     const Settings settings = changed(settings_, request.change);
     Wanted wanted = TRY(parse_wanted(settings, sysfs_));
     return record(std::move(pids), settings, std::move(wanted), {});
@@ -234,7 +248,7 @@ Result<std::optional<Running>> Session::configure(const SettingsChange& change) 
             return fail(ErrorCode::unsupported,
                         "this agent records the command that it launched, and ends with it: run another agent for "
                         "another process");
-        if (auto problem = problem_of(change.pids)) return std::unexpected(*std::move(problem));
+        if (auto problem = problem_for_server(change.pids)) return std::unexpected(*std::move(problem));
         if (change.pids != current->running().pids) target = {describe_target(change.pids), change.pids};
     }
     Settings settings = changed(current ? current->running().settings : settings_, change);
@@ -278,7 +292,11 @@ HealthSettings Session::configure_metrics(const HealthChange& change) {
 }
 
 std::vector<ProcessEntry> Session::list_processes() {
-    return agent::list_processes(process_look, max_listed_processes);
+    std::vector<ProcessEntry> processes =
+        agent::list_processes(process_look, options_.allowed.all() ? max_listed_processes : SIZE_MAX);
+    std::erase_if(processes, [&](const ProcessEntry& process) { return allowed_.refusal(process.pid).has_value(); });
+    if (processes.size() > max_listed_processes) processes.resize(max_listed_processes);
+    return processes;
 }
 
 ProcessCheck Session::verify_pid(std::uint32_t pid) {
@@ -287,7 +305,7 @@ ProcessCheck Session::verify_pid(std::uint32_t pid) {
     if (!identity) return check;
     check.exists = true;
     check.identity = *std::move(identity);
-    check.refused = problem_of({pid});
+    check.refused = problem_for_server({pid});
     if (check.refused) return check;
     // The one honest answer is to open the events that `start` would open.
     const Capabilities known = capabilities();

@@ -148,11 +148,12 @@ TEST_CASE("help and version win over everything after them") {
     CHECK(parse({"-h", "--nonsense"})->request == Request::help);
     CHECK(parse({"--version"})->request == Request::version);
     for (const char* option :
-         {"--listen",        "--server",    "--output",  "--port",      "--bind",       "--force",
-          "--pid",           "--name",      "--delay",   "--frequency", "--count",      "--duration",
-          "--rounds",        "--interval",  "--events",  "--unwind",    "--stack-size", "--max-depth",
-          "--unwind-memory", "--no-kernel", "--metrics", "--spool",     "--module-cap", "--no-module-upload",
-          "--ring-pages",    "--verbose",   "--help",    "--version",   "-- CMD"})
+         {"--listen",        "--server",     "--output",    "--port",       "--bind",          "--force",
+          "--pid",           "--name",       "--delay",     "--frequency",  "--count",         "--duration",
+          "--rounds",        "--interval",   "--events",    "--unwind",     "--stack-size",    "--max-depth",
+          "--unwind-memory", "--no-kernel",  "--metrics",   "--spool",      "--module-cap",    "--no-module-upload",
+          "--ring-pages",    "--no-seccomp", "--allow-pid", "--allow-user", "--allow-command", "--verbose",
+          "--help",          "--version",    "-- CMD"})
         CHECK(help_text().find(option) != std::string::npos);
 }
 
