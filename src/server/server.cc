@@ -81,7 +81,11 @@ public:
                         sessions_changed();
                         prune();
                     },
-                .module_arrived = [this](const symbol::ModuleIdentity& module) { module_arrived(module); }}) {}
+                .module_arrived = [this](const symbol::ModuleIdentity& module) { module_arrived(module); },
+                .turned_away =
+                    [this] {
+                        if (http_) http_->status_changed();
+                    }}) {}
 
     Result<bool> start() {
         const std::uint16_t port = TRY(hub_.listen(options_.bind, options_.port));
@@ -197,6 +201,7 @@ private:
             return hub_.cancel_dial(host, port);
         };
         agents.dials = [this] { return hub_.dials(); };
+        agents.turned_away = [this] { return hub_.turned_away(); };
         agents.command = [this](const std::string& agent, const std::string& command, const rapidjson::Value& args,
                                 std::chrono::milliseconds timeout, const Api::Reply& reply) {
             hub_.command(agent, command, args, timeout, [reply](const CommandAnswer& answer) {

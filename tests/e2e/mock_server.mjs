@@ -153,7 +153,7 @@ export function unwindOf(processes) {
 export async function startMock({ dist, size = 900, live = true, agent = true, notices = true, pruneShare = 0.0005, hz = 4, truncated = false, unwind = unwindOf(4), functions = 0 }) {
   const id = SESSION;
   const started = new Date(Date.now() - 42_000).toISOString();
-  const state = { version: 1, samples: 48_211, live, agent, paused: false, failing: '', problem: '', deleted: new Set(), labels: new Map(), pathMap: [], requests: [], metrics: { network: true, disk: false, threads: true }, durationMs: SESSION_MS };
+  const state = { version: 1, samples: 48_211, live, agent, paused: false, failing: '', problem: '', deleted: new Set(), turnedAway: [], labels: new Map(), pathMap: [], requests: [], metrics: { network: true, disk: false, threads: true }, durationMs: SESSION_MS };
   const graphs = new Map();
   const graph = () => {
     const key = `${size}/${state.version}`;
@@ -218,7 +218,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
   });
   const statusBody = () => ({
     status: 'ok', version: '0.1.0', agent_connected: state.agent, agent_addr: state.agent ? '127.0.0.1:50412' : null, agents: state.agent ? 1 : 0,
-    live_sessions: state.live ? [id] : [], module_fetches: [], sessions: state.live ? [{ id, ...unwind }] : [], total_samples: state.samples, chunk_count: 168, lost_samples: 127, data_version: state.version, uptime_s: 100,
+    live_sessions: state.live ? [id] : [], module_fetches: [], turned_away: state.turnedAway, sessions: state.live ? [{ id, ...unwind }] : [], total_samples: state.samples, chunk_count: 168, lost_samples: 127, data_version: state.version, uptime_s: 100,
     agent_port: 9999, agent_bind: '127.0.0.1', http_url: 'http://127.0.0.1:8080/', target_command: 'flamewire-agent --server 127.0.0.1 --port 9999', data_dir: '/var/lib/flamewire',
   });
   const failure = (code, message, extra = {}) => ({ error: { code, message, ...extra } });

@@ -46,6 +46,15 @@ test('the first screen shows the line for a target', () =>
     await shows(page, '#connection', /No agent/);
   }));
 
+test('whoever waits for a board sees why it was turned away', () =>
+  withPage({ size: 0, live: false, agent: false }, async ({ page, mock }) => {
+    await page.getByText('Connect a target').waitFor();
+    mock.state.turnedAway = [{ address: '192.0.2.7:4711', reason: 'it is a PerfLens agent: start the server with --accept-perflens', time: new Date().toISOString() }];
+    await page.reload();
+    await shows(page, '.start-card [data-turned-away]', /192\.0\.2\.7:4711 was turned away: it is a PerfLens agent: start the server with --accept-perflens\.$/);
+    await shot(page, 'turned-away-dark');
+  }));
+
 test('an idle agent is offered for a choice of process', () =>
   withPage({ size: 0, live: false }, async ({ page, mock }) => {
     await page.getByText('What shall be profiled?').waitFor();

@@ -98,6 +98,8 @@ def test_refused_without_the_option(start):
     agent = FakeAgent(server.port)
     assert agent.closed.wait(20)
     assert "--accept-perflens" in wait_until(lambda: "PerfLens" in server.err and server.err, 20, "a word of why")
+    (turned_away,) = server.get("/api/status")["turned_away"]
+    assert turned_away["address"].startswith("127.0.0.1:") and "--accept-perflens" in turned_away["reason"]
     assert server.get("/api/agents")["agents"] == []
 
 

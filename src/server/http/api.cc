@@ -393,6 +393,14 @@ Answer Api::status() {
         write_unwind_processes(json, info.unwinding);
         json.end_object();
     });
+    json.list("turned_away", agents_.turned_away ? agents_.turned_away() : std::vector<TurnedAway>{},
+              [&](const TurnedAway& it) {
+                  json.object();
+                  json.member("address", it.address);
+                  json.member("reason", it.reason);
+                  json.member("time", iso_time(it.at_ns));
+                  json.end_object();
+              });
     json.member("total_samples", samples);
     json.member("chunk_count", batches);
     json.member("lost_samples", lost);

@@ -60,6 +60,7 @@ public:
         std::function<Result<bool>(const std::string& host, std::uint16_t port)> keep_dialling{};
         std::function<bool(const std::string& host, std::uint16_t port)> cancel_dial{};
         std::function<std::vector<DialInfo>()> dials{};
+        std::function<std::vector<TurnedAway>()> turned_away{};
     };
 
     Api(Catalog& catalog, Symbolization& symbols, symbol::Symbolizer& symbolizer, SourceLookup& sources,

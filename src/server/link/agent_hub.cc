@@ -22,6 +22,7 @@ constexpr std::size_t max_connections = 256;
 constexpr std::size_t max_gone_agents = 64;
 constexpr std::chrono::seconds hello_time{10};
 constexpr std::chrono::minutes remember_gone{10};
+constexpr std::size_t max_turned_away = 8;
 constexpr std::chrono::milliseconds between_numbers{500};
 
 std::string random_id() {
@@ -87,10 +88,13 @@ void AgentHub::accept() {
             pause->async_wait([this, pause](const std::error_code&) { accept(); });
             return;
         }
-        if (peers_.size() < max_connections)
+        if (peers_.size() < max_connections) {
             adopt(std::move(socket), nullptr);
-        else
-            spdlog::warn("an agent was turned away: {} are connected", peers_.size());
+        } else {
+            std::error_code gone;
+            const auto remote = socket.remote_endpoint(gone);
+            turn_away(gone ? "unknown" : address_text(remote), fmt::format("{} are connected already", peers_.size()));
+        }
         accept();
     });
 }
@@ -244,12 +248,22 @@ void AgentHub::finish_command(const std::string& id, CommandAnswer answer) {
     callback(std::move(answer));
 }
 
+void AgentHub::turn_away(const std::string& address, const std::string& reason) {
+    spdlog::warn("connection from {} closed: {}", address, reason);
+    {
+        const std::lock_guard lock(snapshot_mutex_);
+        turned_away_.push_front({address, reason, realtime_ns()});
+        if (turned_away_.size() > max_turned_away) turned_away_.pop_back();
+    }
+    events_.turned_away();
+}
+
 void AgentHub::peer_closed(const PeerPtr& peer, const std::string& reason) {
     peer->open = false;
     peers_.remove(peer);
     if (!stopping_) {
         if (peer->agent_id.empty())
-            spdlog::warn("connection from {} closed: {}", peer->connection->address(), reason);
+            turn_away(peer->connection->address(), reason);
         else
             spdlog::info("agent {} left: {}", peer->agent_id, reason);
     }
@@ -297,6 +311,11 @@ void AgentHub::publish() {
 std::vector<AgentInfo> AgentHub::agents() const {
     const std::lock_guard lock(snapshot_mutex_);
     return snapshot_;
+}
+
+std::vector<TurnedAway> AgentHub::turned_away() const {
+    const std::lock_guard lock(snapshot_mutex_);
+    return {turned_away_.begin(), turned_away_.end()};
 }
 
 // Once a second: whatever waits for time to pass.

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <list>
 #include <map>
@@ -42,6 +43,7 @@ public:
         std::function<void(const std::shared_ptr<Session>&)> session_changed;
         std::function<void()> sessions_changed;                             // one began, ended, or waits
         std::function<void(const symbol::ModuleIdentity&)> module_arrived;  // its file is in the store
+        std::function<void()> turned_away;                                  // turned_away() has one more
     };
 
     // Whether modules that this machine lacks are asked of their agents.
@@ -81,6 +83,8 @@ public:
 
     // Connected ones first, then those that left in the last minutes. Any thread.
     [[nodiscard]] std::vector<AgentInfo> agents() const;
+    // The last ones, newest first. Any thread.
+    [[nodiscard]] std::vector<TurnedAway> turned_away() const;
 
 private:
     using Clock = std::chrono::steady_clock;
@@ -122,6 +126,7 @@ private:
     void ingested(const PeerPtr& peer, Ingested result);
     void take_session(const PeerPtr& peer, const std::shared_ptr<Session>& session);
     void learn_from(const PeerPtr& peer, const Session::Taken& taken);
+    void turn_away(const std::string& address, const std::string& reason);
     void peer_closed(const PeerPtr& peer, const std::string& reason);
     void acknowledge(const PeerPtr& peer, std::uint64_t seq);
     void start_dial(const std::shared_ptr<Dial>& dial);
@@ -167,6 +172,7 @@ private:
 
     mutable std::mutex snapshot_mutex_;
     std::vector<AgentInfo> snapshot_;
+    std::deque<TurnedAway> turned_away_;  // under snapshot_mutex_
 };
 
 }  // namespace flamewire::server

@@ -27,6 +27,12 @@ struct AgentInfo {
     std::optional<double> latency_ms;
 };
 
+// A connection that ended before it was an agent's.
+struct TurnedAway {
+    std::string address, reason;
+    std::int64_t at_ns = 0;  // wall clock
+};
+
 // The Agent object of docs/openapi.yaml.
 void write_agent(JsonWriter& json, const AgentInfo& agent);
 

@@ -2907,6 +2907,13 @@ export interface components {
                 unwind_totals: components["schemas"]["UnwindTotals"];
                 unwind_processes: components["schemas"]["UnwindProcess"][];
             }[];
+            /** @description connections to the agents' port that ended before they were an agent's; the last 8, newest first */
+            turned_away: {
+                address: string;
+                reason: string;
+                /** Format: date-time */
+                time: string;
+            }[];
             /** @description of live sessions */
             total_samples: number;
             /** @description batches of live sessions */

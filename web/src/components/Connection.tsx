@@ -34,6 +34,17 @@ function AgentEntry({ agent }: { agent: Agent }) {
   );
 }
 
+// Somebody who waits for a board to appear sees that it tried, and why it was in vain.
+export function LastTurnedAway() {
+  const last = status.value?.turned_away?.[0];
+  if (!last) return null;
+  return (
+    <p class="is-lossy" data-turned-away title={new Date(last.time).toLocaleString()}>
+      {clock(last.time)}: {last.address} was turned away: {last.reason}.
+    </p>
+  );
+}
+
 function SavedNote() {
   return (
     <div class="pop-body">
@@ -64,6 +75,7 @@ export function Connection() {
           <h4>Agents</h4>
           {streamState.value === 'lost' && <p class="is-lossy">The server does not answer. What you see is the last that came; it goes on by itself when the server is back.</p>}
           {agents.value.length === 0 ? <p class="faint">No agent is connected.</p> : <ul class="loss-list">{agents.value.map((agent) => <AgentEntry key={agent.id} agent={agent} />)}</ul>}
+          <LastTurnedAway />
           {status.value && (
             <>
               <h4>On a target</h4>

@@ -8,6 +8,7 @@ import { clock, count, duration } from '../text/format';
 import { sessionTitle } from '../text/sessions';
 import { Button } from './Button';
 import { ConnectOut } from './ConnectOut';
+import { LastTurnedAway } from './Connection';
 import { CopyLine } from './CopyLine';
 
 function Ready({ agent }: { agent: Agent }) {
@@ -48,6 +49,7 @@ export function StartScreen() {
             <p class="start-wait">
               <span class="dot" /> Waiting for an agent
             </p>
+            <LastTurnedAway />
             <ConnectOut />
             <p>
               <Button title="From connecting to a flame graph, step by step" onClick={() => (dialog.value = { kind: 'wizard' })}>
