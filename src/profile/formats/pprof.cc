@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <unordered_map>
 #include <vector>
 
 #include "profile/accumulate.h"
@@ -65,6 +66,7 @@ public:
             if ((!filter_.event || *filter_.event == event) && tables_.event_totals[event].samples != 0)
                 events_.push_back(event);
         for (const EventId event : events_) add_types(event);
+        (void)mapping(main_module());
         for (const auto& [key, value] : options.tags)
             tags_.emplace_back(text(is_own_label(key) ? "tag:" + key : key), text(value));
         for (std::size_t index = 0; index < events_.size(); ++index) add_samples(index);
@@ -104,6 +106,27 @@ private:
         if (about.period == 0) return;
         add_type(profile_period_type, about.name, about.unit);
         out_.add_int64(profile_period, signed_value(about.period));
+    }
+
+    // pprof takes the first mapping for the program: the file of the process with most samples, where that is known.
+    [[nodiscard]] ModuleId main_module() const {
+        std::unordered_map<std::string_view, std::uint64_t> samples;  // by executable
+        tables_.rows.for_each(select(tables_, filter_).rows, [&](const RowChunk&, const Row& row) {
+            samples[tables_.processes[tables_.threads[row.lane.thread].process].exe] += row.count;
+        });
+        ModuleId main = 0;
+        std::uint64_t most = 0;
+        for (ModuleId id = 1; id < tables_.modules.size(); ++id) {
+            const symbol::ModuleIdentity& identity = tables_.modules[id].identity;
+            if (identity.kind != symbol::ModuleKind::file) continue;
+            const auto found = samples.find(identity.path);
+            const std::uint64_t own = found == samples.end() ? 0 : found->second;
+            if (main == 0 || own > most) {
+                main = id;
+                most = own;
+            }
+        }
+        return main;
     }
 
     std::uint64_t mapping(ModuleId module) {

@@ -22,7 +22,7 @@ struct PprofOptions {
 
 // Each event has two sample types: samples/count and the event's own name and unit; with several events the first is
 // called EVENT_samples. Samples have the labels pid, tid, thread and process. Time and CPU of samples have no place in
-// the format. What was lost is a comment. Each tag is a label of every sample, so that merged profiles can be told apart;
+// the format. The first mapping is the program that most samples are of. What was lost is a comment. Each tag is a label of every sample, so that merged profiles can be told apart;
 // one that has the name of a label of ours is called tag:NAME.
 Result<std::string> pprof(const Store& store, const Filter& filter, const PprofOptions& options = {});
 

@@ -2,6 +2,7 @@
 #include "profile/formats/pprof.h"
 
 #include <catch2/catch.hpp>
+#include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
 #include <zlib.h>
 
@@ -221,6 +222,42 @@ TEST_CASE("pprof: out and in again is the same") {
     const auto filtered = pprof(store, {.event = 2});
     REQUIRE(filtered);
     CHECK(ImportedText(inflated(*filtered)).events() == "wall/ns ");
+}
+
+TEST_CASE("pprof: the first mapping is the program, whatever the stacks begin with") {
+    BatchMaker maker;
+    const wire::Id cycles = maker.event("cycles", "cycles");
+    const wire::Id other = maker.process(5), process = maker.process(6);
+    maker.batch().processes[0].exe = maker.string("/bin/sh");
+    maker.batch().processes[1].exe = maker.string("/bin/app");
+    const wire::Id kernel = maker.location(maker.module("[kernel.kallsyms]", "", wire::ModuleKind::kernel), 0x10);
+    const wire::Id library = maker.location(maker.module("/lib/libc.so.6"), 0x20);
+    const wire::Id shell = maker.location(maker.module("/bin/sh"), 0x30);
+    const wire::Id program = maker.location(maker.module("/bin/app"), 0x40);
+    maker.row(1, cycles, maker.thread(other, 5), maker.stack({shell, library, kernel}), 2, 2);
+    maker.row(1, cycles, maker.thread(process, 6), maker.stack({program, kernel}), 3, 3);
+    Store store;
+    REQUIRE(store.apply(maker.take()));
+    const auto first_mapping = [&](const Filter& filter) {
+        const auto bytes = pprof(store, filter);
+        REQUIRE(bytes);
+        const std::string raw = inflated(*bytes);
+        std::vector<std::string> strings;
+        std::uint64_t name = 0;
+        for (protozero::pbf_reader reader(raw); reader.next();) {
+            if (reader.tag() == 6) {
+                strings.push_back(reader.get_string());
+            } else if (reader.tag() == 3 && name == 0) {
+                protozero::pbf_reader mapping = reader.get_message();
+                while (mapping.next(5)) name = mapping.get_uint64();
+            } else {
+                reader.skip();
+            }
+        }
+        return strings.at(name);
+    };
+    CHECK(first_mapping({}) == "/bin/app");
+    CHECK(first_mapping({.pids = {5}}) == "/bin/sh");
 }
 
 TEST_CASE("functions as comma-separated values") {
