@@ -1,12 +1,11 @@
 // From a file of folded stacks to its flame graph on the screen: our page and server, and speedscope's page, in one Chromium, in turns.
 // Prints a JSON array like page.mjs. By the clock, from the choice of the file: both read it in other processes than the page's too.
-import { createReadStream, createWriteStream, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
-import { createServer } from 'node:http';
-import { createRequire } from 'node:module';
+import { createWriteStream, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join, normalize } from 'node:path';
-import { launch, openPage } from '../e2e/browser.mjs';
+import { join } from 'node:path';
+import { launch, openPage, speedscope } from '../e2e/browser.mjs';
 import { Programs } from '../e2e/programs.mjs';
+import { serveFolder } from '../e2e/serve_folder.mjs';
 
 const STACKS = 105_000;
 const NODES = 100_000;
@@ -44,17 +43,6 @@ async function writeFolded(path) {
   await new Promise((done) => out.end(done));
 }
 
-function serveFolder(folder) {
-  const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.woff2': 'font/woff2' };
-  const server = createServer((request, response) => {
-    const path = join(folder, normalize(new URL(request.url, 'http://x').pathname).replace(/\/$/, '/index.html'));
-    if (!path.startsWith(folder) || !existsSync(path)) return response.writeHead(404).end();
-    response.writeHead(200, { 'content-type': types[/\.\w+$/.exec(path)?.[0]] ?? 'application/octet-stream' });
-    createReadStream(path).pipe(response);
-  });
-  return new Promise((ready) => server.listen(0, '127.0.0.1', () => ready({ url: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() })));
-}
-
 const painted = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
 
 // Milliseconds from the choice of the file until `there()` holds in the page and is painted.
@@ -68,8 +56,7 @@ async function time(page, input, file, there) {
 
 const middle = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)];
 
-const require = createRequire(join(process.env.FLAMEWIRE_BENCH_PACKAGES, 'package.json'));
-const theirs = await serveFolder(join(dirname(require.resolve('speedscope/package.json')), 'dist/release'));
+const theirs = await serveFolder(speedscope());
 const folder = mkdtempSync(join(tmpdir(), 'flamewire-load-'));
 const file = join(folder, 'profile.folded');
 const programs = new Programs();

@@ -1,7 +1,7 @@
 // Debian's Chromium through playwright-core, without anything that would talk to the outside.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 const packages = process.env.FLAMEWIRE_E2E_PACKAGES;
 const require = createRequire(packages ? join(packages, 'package.json') : import.meta.url);
@@ -9,6 +9,9 @@ const { chromium } = require('playwright-core');
 
 // The checker of accessibility, as text: it runs inside of the page.
 export const axeSource = () => readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+
+// The folder of speedscope's page.
+export const speedscope = () => join(dirname(require.resolve('speedscope/package.json')), 'dist/release');
 
 export const CHROMIUM = process.env.FLAMEWIRE_CHROMIUM ?? '/usr/bin/chromium';
 

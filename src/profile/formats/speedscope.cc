@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "profile/formats/json.h"
 #include "profile/formats/json_put.h"
+#include "profile/formats/numbered.h"
 #include "profile/formats/thread_samples.h"
 
 namespace flamewire::profile {
@@ -16,36 +17,36 @@ std::string_view unit_word(std::string_view unit) {
     return unit == "ns" ? "nanoseconds" : unit == "bytes" ? "bytes" : "none";
 }
 
-// A frame of the format: a function at a line of a file.
-struct FrameTable {
-    const Store::Tables& tables;
-    std::unordered_map<std::uint64_t, std::vector<std::pair<LocationFrame, std::uint32_t>>> known;
-    std::vector<LocationFrame> frames;
+// What the profiles of a file share. A frame of the format is a function: speedscope adds up what is the same frame. So the
+// lines that stacks have in their functions are a list of our own, one for each stack.
+struct Shared {
+    explicit Shared(const Store::Tables& of_store) : tables(of_store) {}
 
-    std::uint32_t of(const LocationFrame& frame) {
-        auto& same = known[(std::uint64_t{frame.function} << 32) | frame.line];
-        for (const auto& [other, index] : same)
-            if (other == frame) return index;
-        const auto index = narrow32(frames.size());
-        frames.push_back(frame);
-        same.emplace_back(frame, index);
-        return index;
+    const Store::Tables& tables;
+    Numbered<std::pair<FunctionId, StringId>> frames;  // a function of a file
+    Numbered<StackId> stacks;
+
+    template <class Each>
+    void for_frames(StackId stack, Each each) {  // outermost first
+        path_.clear();
+        for (; stack != 0; stack = tables.stacks.parent(stack))
+            for (const LocationFrame& frame : tables.frames_of(tables.stacks.label(stack))) path_.push_back(frame);
+        for (auto frame = path_.rbegin(); frame != path_.rend(); ++frame) each(*frame);
     }
+
+private:
+    std::vector<LocationFrame> path_;
 };
 
-void put_stack(JsonOutput& out, const Store::Tables& tables, FrameTable& frames, StackId stack,
-               std::vector<std::uint32_t>& path) {
-    path.clear();
-    for (; stack != 0; stack = tables.stacks.parent(stack))
-        for (const LocationFrame& frame : tables.frames_of(tables.stacks.label(stack)))
-            path.push_back(frames.of(frame));
+void put_stack(JsonOutput& out, Shared& shared, StackId stack) {
     out.StartArray();
-    for (auto frame = path.rbegin(); frame != path.rend(); ++frame) out.Uint(*frame);
+    shared.for_frames(stack,
+                      [&](const LocationFrame& frame) { out.Uint(shared.frames.of({frame.function, frame.file})); });
     out.EndArray();
 }
 
-void put_profile(JsonOutput& out, const Store::Tables& tables, FrameTable& frames, const Event& event,
-                 const Thread& thread, const std::vector<ThreadSample>& samples) {
+void put_profile(JsonOutput& out, Shared& shared, const Event& event, const Thread& thread,
+                 const std::vector<ThreadSample>& samples) {
     std::uint64_t sum = 0;
     for (const ThreadSample& sample : samples) sum += sample.weight.weight;
     out.StartObject();
@@ -57,9 +58,7 @@ void put_profile(JsonOutput& out, const Store::Tables& tables, FrameTable& frame
     put(out, "unit", unit_word(event.unit));
     put(out, "startValue", std::uint64_t{0});
     put(out, "endValue", sum);
-    std::vector<std::uint32_t> path;
-    put_list(out, "samples", samples,
-             [&](const ThreadSample& sample) { put_stack(out, tables, frames, sample.stack, path); });
+    put_list(out, "samples", samples, [&](const ThreadSample& sample) { put_stack(out, shared, sample.stack); });
     put_list(out, "weights", samples, [&](const ThreadSample& sample) { out.Uint64(sample.weight.weight); });
     out.Key("flamewire");
     out.StartObject();
@@ -72,19 +71,22 @@ void put_profile(JsonOutput& out, const Store::Tables& tables, FrameTable& frame
     put_list(out, "times_ms", samples,
              [&](const ThreadSample& sample) { out.Uint64((sample.time_ns - samples.front().time_ns) / 1'000'000); });
     put(out, "first_ms", samples.front().time_ns / 1'000'000);
+    put_list(out, "lines", samples, [&](const ThreadSample& sample) { out.Uint(shared.stacks.of(sample.stack)); });
     out.EndObject();
     out.EndObject();
 }
 
-void put_frames(JsonOutput& out, const Store::Tables& tables, const FrameTable& frames) {
+void put_shared(JsonOutput& out, Shared& shared) {
+    const Store::Tables& tables = shared.tables;
     out.Key("shared");
     out.StartObject();
-    put_list(out, "frames", frames.frames, [&](const LocationFrame& frame) {
-        const Function& function = tables.functions[frame.function];
+    put_list(out, "frames", shared.frames.order, [&](const std::pair<FunctionId, StringId>& one) {
+        const auto& [id, file] = one;
+        const Function& function = tables.functions[id];
         out.StartObject();
         put(out, "name", tables.strings[function.name]);
-        if (frame.file != 0) put(out, "file", tables.strings[frame.file]);
-        if (frame.line != 0) put(out, "line", std::uint64_t{frame.line});
+        if (file != 0) put(out, "file", tables.strings[file]);
+        if (function.line != 0 && function.file == file) put(out, "line", std::uint64_t{function.line});
         out.Key("flamewire");
         out.StartObject();
         put(out, "module", tables.strings[function.module]);
@@ -92,6 +94,14 @@ void put_frames(JsonOutput& out, const Store::Tables& tables, const FrameTable& 
         out.EndObject();
         out.EndObject();
     });
+    out.Key("flamewire");
+    out.StartObject();
+    put_list(out, "lines", shared.stacks.order, [&](StackId stack) {
+        out.StartArray();
+        shared.for_frames(stack, [&](const LocationFrame& frame) { out.Uint(frame.line); });
+        out.EndArray();
+    });
+    out.EndObject();
     out.EndObject();
 }
 
@@ -101,18 +111,19 @@ std::string speedscope(const Store& store, const Filter& filter, std::string_vie
     const Store::Tables& tables = store.tables();
     rapidjson::StringBuffer buffer;
     JsonOutput out(buffer);
-    FrameTable frames{tables, {}, {}};
+    Shared shared(tables);
     out.StartObject();
     put(out, "$schema", "https://www.speedscope.app/file-format-schema.json");
     put(out, "name", name);
     put(out, "exporter", "flamewire");
+    put(out, "activeProfileIndex", std::uint64_t{busiest_thread(store, filter)});
     out.Key("profiles");
     out.StartArray();
     for (const EventId event : events_of(store, filter))
         for (const auto& [thread, samples] : thread_samples(store, filter, event))
-            put_profile(out, tables, frames, tables.events[event], tables.threads[thread], samples);
+            put_profile(out, shared, tables.events[event], tables.threads[thread], samples);
     out.EndArray();
-    put_frames(out, tables, frames);
+    put_shared(out, shared);
     out.EndObject();
     return {buffer.GetString(), buffer.GetSize()};
 }

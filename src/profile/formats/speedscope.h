@@ -11,9 +11,9 @@
 
 namespace flamewire::profile {
 
-// Samples stand in the order of time, neighbours with one stack together; their weights are the event's. What the format
-// has no word for (samples a stack, process and thread, module and kind of a function) is in members "flamewire", which
-// other readers pass over and import_speedscope() reads.
+// Samples stand in the order of time; their weights are the event's. Frames are functions, with the line where one begins.
+// What the format has no word for (samples and lines of a stack, process and thread, module and kind of a function) is in
+// members "flamewire", which other readers pass over and import_speedscope() reads. The busiest thread is shown first.
 std::string speedscope(const Store& store, const Filter& filter, std::string_view name);
 
 bool recognises_speedscope(std::string_view beginning);

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "profile/formats/import_names.h"
@@ -25,6 +28,8 @@ enum Place : int {
     frame_line,
     frame_module,
     frame_kind,
+    stack_lines,
+    stack_line,
     profile,
     profile_type,
     profile_name,
@@ -45,6 +50,7 @@ enum Place : int {
     own_samples,
     own_times,
     own_first,
+    own_lines,
 };
 
 const JsonShape& shape() {
@@ -56,6 +62,8 @@ const JsonShape& shape() {
         {"shared.frames[].line", frame_line},
         {"shared.frames[].flamewire.module", frame_module},
         {"shared.frames[].flamewire.kind", frame_kind},
+        {"shared.flamewire.lines[]", stack_lines},
+        {"shared.flamewire.lines[][]", stack_line},
         {"profiles[]", profile},
         {"profiles[].type", profile_type},
         {"profiles[].name", profile_name},
@@ -76,6 +84,7 @@ const JsonShape& shape() {
         {"profiles[].flamewire.samples[]", own_samples},
         {"profiles[].flamewire.times_ms[]", own_times},
         {"profiles[].flamewire.first_ms", own_first},
+        {"profiles[].flamewire.lines[]", own_lines},
     };
     return places;
 }
@@ -89,11 +98,22 @@ struct Change {
     std::uint32_t frame = no_frame;
     bool opens = false;
 };
+// Lists of numbers, one behind the other.
+struct Lists {
+    std::vector<std::uint32_t> numbers;
+    std::vector<std::size_t> ends;
+
+    [[nodiscard]] std::span<const std::uint32_t> operator[](std::size_t list) const {
+        if (list >= ends.size()) return {};
+        const std::size_t begin = list == 0 ? 0 : ends[list - 1];
+        return std::span(numbers).subspan(begin, ends[list] - begin);
+    }
+};
 struct Profile {
     std::string type, name, unit, own_event, own_unit, own_comm;
     double start = 0;
-    std::vector<std::uint32_t> frames;  // of all samples, one behind the other
-    std::vector<std::size_t> ends;
+    Lists stacks;                      // of frames, outermost first
+    std::vector<std::uint32_t> lines;  // of each sample: which list of the file's
     std::vector<double> weights, samples, times_ms;
     std::vector<Change> changes;
     double first_ms = 0;
@@ -109,7 +129,9 @@ public:
         return true;
     }
     bool end(int place) override {
-        if (place == Place::sample) profiles.back().ends.push_back(profiles.back().frames.size());
+        const auto close = [](Lists& lists) { lists.ends.push_back(lists.numbers.size()); };
+        if (place == Place::sample) close(profiles.back().stacks);
+        if (place == Place::stack_lines) close(lines);
         return true;
     }
     bool value(int place, const JsonValue& value) override {
@@ -134,6 +156,9 @@ public:
             case Place::frame_kind:
                 frames.back().kind = value.text;
                 return true;
+            case Place::stack_line:
+                lines.numbers.push_back(number());
+                return true;
             case Place::frame:  // a frame, a profile or an event that is no object
             case Place::profile:
             case Place::event:
@@ -156,7 +181,7 @@ public:
                 one.start = value.number;
                 break;
             case Place::sample_frame:
-                one.frames.push_back(id());
+                one.stacks.numbers.push_back(id());
                 break;
             case Place::weight:
                 one.weights.push_back(value.number);
@@ -194,6 +219,9 @@ public:
             case Place::own_first:
                 one.first_ms = value.number;
                 break;
+            case Place::own_lines:
+                one.lines.push_back(id());
+                break;
             default:
                 break;
         }
@@ -202,6 +230,7 @@ public:
 
     std::string title;
     std::vector<Frame> frames;
+    Lists lines;
     std::vector<Profile> profiles;
 };
 
@@ -216,8 +245,8 @@ double scale_of(std::string_view unit) {
 
 class Rows {
 public:
-    Rows(RecordingBuilder& builder, const Collector& read) : builder_(builder) {
-        for (const Frame& frame : read.frames) locations_.push_back(location(frame));
+    Rows(RecordingBuilder& builder, const Collector& read)
+        : builder_(builder), frames_(read.frames), lines_(read.lines) {
         first_ms_ = std::numeric_limits<double>::max();
         for (const Profile& one : read.profiles) first_ms_ = std::min(first_ms_, one.first_ms);
         first_start_ = read.profiles.front().start;
@@ -239,17 +268,25 @@ public:
     std::uint64_t unknown = 0;
 
 private:
-    wire::Id location(const Frame& frame) {
+    // `line`: 0 where only the function is known.
+    wire::Id location(std::uint32_t number, std::uint32_t line) {
+        const auto [known, added] = locations_.try_emplace({number, line}, 0);
+        if (!added) return known->second;
+        const Frame& frame = frames_[number];
         FrameKind kind = FrameKind::user;
         for (const FrameKind one : {FrameKind::kernel, FrameKind::jit, FrameKind::inlined})
             if (frame.kind == kind_name(one)) kind = one;
-        return location_of(builder_, {frame.name, frame.module, kind, frame.file, frame.line});
+        return known->second = location_of(builder_, {frame.name, frame.module, kind, frame.file, line});
     }
 
-    wire::Id push(wire::Id parent, std::uint32_t frame) {
-        if (frame < locations_.size()) return builder_.stack(parent, locations_[frame]);
+    wire::Id push(wire::Id parent, std::uint32_t frame, std::uint32_t line) {
+        if (frame < frames_.size()) return builder_.stack(parent, location(frame, line));
         ++unknown;
         return parent;
+    }
+
+    [[nodiscard]] std::uint32_t line_of(std::uint32_t frame) const {
+        return frame < frames_.size() ? frames_[frame].line : 0;
     }
 
     void weigh(double weight) {
@@ -258,10 +295,12 @@ private:
     }
 
     Result<bool> sampled(const Profile& one, bool own) {
-        std::size_t begin = 0;
-        for (std::size_t i = 0; i < one.ends.size(); begin = one.ends[i++]) {
+        for (std::size_t i = 0; i < one.stacks.ends.size(); ++i) {
             row_.stack = 0;
-            for (std::size_t at = begin; at < one.ends[i]; ++at) row_.stack = push(row_.stack, one.frames[at]);
+            const auto stack = one.stacks[i];
+            const auto lines = i < one.lines.size() ? lines_[one.lines[i]] : std::span<const std::uint32_t>{};
+            for (std::size_t at = 0; at < stack.size(); ++at)
+                row_.stack = push(row_.stack, stack[at], at < lines.size() ? lines[at] : line_of(stack[at]));
             const double weight = i < one.weights.size() ? one.weights[i] : 1;
             weigh(weight);
             if (own)
@@ -294,7 +333,8 @@ private:
             }
             last = change.at;
             if (change.opens) {
-                open.emplace_back(change.frame, push(open.empty() ? 0 : open.back().second, change.frame));
+                open.emplace_back(change.frame,
+                                  push(open.empty() ? 0 : open.back().second, change.frame, line_of(change.frame)));
             } else {
                 if (open.empty() || open.back().first != change.frame)
                     return fail(
@@ -307,7 +347,9 @@ private:
     }
 
     RecordingBuilder& builder_;
-    std::vector<wire::Id> locations_;
+    const std::vector<Frame>& frames_;
+    const Lists& lines_;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, wire::Id> locations_;  // by frame and line
     wire::Row row_;
     double scale_ = 0, offset_ns_ = 0, first_ms_ = 0, first_start_ = 0;
 };

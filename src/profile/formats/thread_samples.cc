@@ -27,4 +27,18 @@ std::vector<ThreadSamples> thread_samples(const Store& store, Filter filter, Eve
     return threads;
 }
 
+std::size_t busiest_thread(const Store& store, const Filter& filter) {
+    const Store::Tables& tables = store.tables();
+    for (const EventId event : events_of(store, filter)) {
+        Filter one = filter;
+        one.event = event;
+        std::vector<std::uint64_t> samples(tables.threads.size());
+        tables.rows.for_each(select(tables, one).rows,
+                             [&](const RowChunk&, const Row& row) { samples[row.lane.thread] += row.count; });
+        std::erase(samples, 0);  // as thread_samples() leaves them out
+        if (!samples.empty()) return static_cast<std::size_t>(std::ranges::max_element(samples) - samples.begin());
+    }
+    return 0;
+}
+
 }  // namespace flamewire::profile

@@ -1,6 +1,7 @@
 // What formats with a profile for each event and thread write: its rows in the order of their times.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -24,5 +25,8 @@ struct ThreadSamples {
 
 // The threads that have samples of this event under the filter, by their ids.
 [[nodiscard]] std::vector<ThreadSamples> thread_samples(const Store& store, Filter filter, EventId event);
+
+// Where a viewer of them all, event by event, had better begin: the thread with most samples of the first event that has any.
+[[nodiscard]] std::size_t busiest_thread(const Store& store, const Filter& filter);
 
 }  // namespace flamewire::profile

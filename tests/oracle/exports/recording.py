@@ -1,11 +1,15 @@
 """A recording on the spot and its exports, by the command line; and what they are compared with: the folded stacks, added up by a few lines that know nothing of our code."""
 import collections
 import json
+import os
 import pathlib
 import re
 import subprocess
 
 from flamewire import BIN, TESTS_BIN
+
+# Readers that are packages of npm, where the browser tests have theirs.
+PACKAGES = pathlib.Path(os.environ.get("FLAMEWIRE_E2E_PACKAGES", BIN.parent / "tests" / "e2e" / "copy"))
 
 
 class Recording:

@@ -2,11 +2,13 @@
 #include "profile/formats/speedscope.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 #include <rapidjson/document.h>
 
 #include "batch_maker.h"
 #include "imported.h"
 #include "profile/formats/json_shape.h"
+#include "profile/query.h"
 
 namespace flamewire::profile {
 namespace {
@@ -144,6 +146,42 @@ TEST_CASE("speedscope: out and in again is the same") {
     CHECK(again.store.end_ns() - again.store.first_ns() == store.end_ns() - store.first_ns());
     REQUIRE(again.store.threads().size() == 3);
     CHECK(again.store.threads()[1].pid == 5);
+}
+
+TEST_CASE("speedscope: a function is one frame, its lines come back") {
+    BatchMaker maker;
+    const wire::Id cycles = maker.event("cycles", "cycles");
+    const wire::Id process = maker.process(5);
+    const wire::Id quiet = maker.thread(process, 6, "quiet"), busy = maker.thread(process, 7, "busy");
+    const wire::Id at_3 = maker.named("main", 0, 0, "main.c", 3), at_9 = maker.named("main", 0, 0, "main.c", 9);
+    maker.row(100, cycles, quiet, maker.stack({at_3}), 1, 1);
+    maker.row(100, cycles, busy, maker.stack({at_3}), 2, 2);
+    maker.row(200, cycles, busy, maker.stack({at_9, at_3}), 1, 1);
+    maker.row(300, cycles, busy, maker.stack({at_3}), 4, 4);
+    Store store;
+    REQUIRE(store.apply(maker.take()));
+    const std::string text = speedscope(store, {}, "x");
+    rapidjson::Document document;
+    document.Parse(text.c_str());
+    REQUIRE_FALSE(document.HasParseError());
+    CHECK(document["shared"]["frames"].Size() == 1);
+    CHECK(document["shared"]["flamewire"]["lines"].Size() == 2);
+    CHECK(document["activeProfileIndex"].GetUint() == 1);
+    const ImportedText again(text);
+    CHECK(again.problem.empty());
+    CHECK(again.lines() == "busy;main 6\nbusy;main;main 1\nquiet;main 1\n");
+    const auto heat = [](const ImportedText& one) {
+        std::string text_of;
+        for (const LineRow& row : line_heat(one.store, {}, "main.c"))
+            text_of += fmt::format("{}: {} of {}; ", row.line, row.self.samples, row.total.samples);
+        return text_of;
+    };
+    CHECK(heat(again) == "3: 8 of 8; 9: 0 of 1; ");
+    // What says which lines a stack has may be wrong, or not there: the frame's own line stands then.
+    std::string strange = text;
+    strange.replace(strange.find("\"lines\":[0"), 10, "\"lines\":[7");
+    CHECK(ImportedText(strange).lines() == again.lines());
+    CHECK(heat(ImportedText(strange)) == "3: 8 of 8; 9: 0 of 1; ");
 }
 
 }  // namespace flamewire::profile
