@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
 #include "profile/formats/json_put.h"
+#include "profile/formats/numbered.h"
 #include "profile/formats/thread_samples.h"
 
 namespace flamewire::profile {
@@ -41,21 +42,6 @@ Category category_of(FrameKind kind) {
             return user;
     }
 }
-
-// Entries in the order in which they were first asked for.
-template <class Key>
-class Numbered {
-public:
-    std::uint32_t of(const Key& key) {
-        const auto [entry, added] = numbers_.try_emplace(key, narrow32(order.size()));
-        if (added) order.push_back(key);
-        return entry->second;
-    }
-    std::vector<Key> order;
-
-private:
-    std::map<Key, std::uint32_t> numbers_;
-};
 
 // One library a module of the recording, and one for each module of its kernel.
 using Library = std::pair<ModuleId, std::string>;
@@ -94,20 +80,25 @@ public:
     }
 
 private:
-    using Func = std::tuple<FunctionId, StringId, ModuleId>;     // of a file, in a module
-    using Frame = std::pair<std::uint32_t, std::uint32_t>;       // func, line
+    using Func = std::tuple<FunctionId, StringId, ModuleId>;  // of a file, in a module
+    struct Frame {
+        std::uint32_t func = 0, line = 0, inline_depth = 0;
+        auto operator<=>(const Frame&) const = default;
+    };
     using StackEntry = std::pair<std::uint32_t, std::uint32_t>;  // prefix, frame
 
     std::uint32_t stack_of(StackId stack) {
         path_.clear();
         for (; stack != 0; stack = tables_.stacks.parent(stack)) path_.push_back(stack);
-        std::uint32_t prefix = no_prefix;
+        std::uint32_t prefix = no_prefix, depth = 0;
         for (auto step = path_.rbegin(); step != path_.rend(); ++step) {
             const LocationId location = tables_.stacks.label(*step);
             const auto frames = tables_.frames_of(location);
             for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
                 const auto func = funcs_.of({frame->function, frame->file, tables_.locations[location].module});
-                prefix = stacks_.of({prefix, frames_.of({func, frame->line})});
+                // Of frames inlined into one another; whatever they are in has none.
+                depth = tables_.functions[frame->function].kind == FrameKind::inlined ? depth + 1 : 0;
+                prefix = stacks_.of({prefix, frames_.of({func, frame->line, depth})});
             }
         }
         return prefix;
@@ -139,7 +130,7 @@ private:
             out_.Uint(number);
     }
     [[nodiscard]] FrameKind kind_of(std::uint32_t frame) const {
-        return tables_.functions[std::get<0>(funcs_.order[frames_.order[frame].first])].kind;
+        return tables_.functions[std::get<0>(funcs_.order[frames_.order[frame].func])].kind;
     }
     std::uint32_t text(std::string_view string) { return strings_.of(std::string(string)); }
 
@@ -166,20 +157,17 @@ private:
         out_.Key("frameTable");
         out_.StartObject();
         same(out_, "address", frames, [&] { out_.Int(-1); });
-        out_.Key("inlineDepth");
-        out_.StartArray();
-        for (std::uint32_t i = 0; i < frames; ++i) out_.Uint(kind_of(i) == FrameKind::inlined ? 1 : 0);
-        out_.EndArray();
+        put_list(out_, "inlineDepth", frames_.order, [&](const Frame& one) { out_.Uint(one.inline_depth); });
         out_.Key("category");
         out_.StartArray();
         for (std::uint32_t i = 0; i < frames; ++i) out_.Uint(category_of(kind_of(i)));
         out_.EndArray();
         same(out_, "subcategory", frames, zero);
-        put_list(out_, "func", frames_.order, [&](const Frame& one) { out_.Uint(one.first); });
+        put_list(out_, "func", frames_.order, [&](const Frame& one) { out_.Uint(one.func); });
         for (const char* key : {"nativeSymbol", "innerWindowID", "implementation", "column"})
             same(out_, key, frames, null);
         put_list(out_, "line", frames_.order,
-                 [&](const Frame& one) { put_number(one.second == 0 ? no_prefix : one.second); });
+                 [&](const Frame& one) { put_number(one.line == 0 ? no_prefix : one.line); });
         put(out_, "length", frames);
         out_.EndObject();
 
@@ -251,7 +239,14 @@ private:
     Numbered<std::string> strings_;
 };
 
-void put_meta(JsonOutput& out, const FirefoxOptions& options) {
+// Milliseconds between two samples of an event, as far as that is known.
+double interval_ms(const Event& event) {
+    if (event.unit == "ns" && event.period > 0) return static_cast<double>(event.period) / 1e6;
+    return event.frequency_hz > 0 ? 1000.0 / event.frequency_hz : 1;
+}
+
+void put_meta(JsonOutput& out, const FirefoxOptions& options, double interval,
+              std::optional<std::size_t> first_thread) {
     out.Key("meta");
     out.StartObject();
     out.Key("categories");
@@ -266,6 +261,15 @@ void put_meta(JsonOutput& out, const FirefoxOptions& options) {
     }
     out.EndArray();
     put(out, "product", options.name);
+    put(out, "importedFrom", "Flamewire");
+    // No JavaScript, no source of Firefox: the viewer leaves out what is of these alone.
+    for (const char* key : {"usesOnlyOneStackType", "sourceCodeIsNotOnSearchfox"}) {
+        out.Key(key);
+        out.Bool(true);
+    }
+    if (first_thread)
+        put_list(out, "initialSelectedThreads", std::initializer_list<std::size_t>{*first_thread},
+                 [&](std::size_t one) { out.Uint64(one); });
     if (!options.tags.empty())
         put_list(out, "extra", std::initializer_list<const char*>{"Tags"}, [&](const char* title) {
             out.StartObject();
@@ -282,7 +286,7 @@ void put_meta(JsonOutput& out, const FirefoxOptions& options) {
     out.Key("startTime");
     out.Double(static_cast<double>(options.started_ns) / 1e6);
     out.Key("interval");
-    out.Double(1);
+    out.Double(interval);
     out.Key("debug");
     out.Bool(false);
     out.Key("stackwalk");
@@ -333,10 +337,11 @@ std::string firefox(const Store& store, const Filter& filter, const FirefoxOptio
     JsonOutput out(buffer);
     Libraries libraries;
     out.StartObject();
-    put_meta(out, options);
+    const std::vector<EventId> events = events_of(store, filter);
+    put_meta(out, options, events.empty() ? 1 : interval_ms(tables.events[events.front()]),
+             busiest_thread(store, filter));
     out.Key("threads");
     out.StartArray();
-    const std::vector<EventId> events = events_of(store, filter);
     for (const EventId event : events) {
         const std::vector<ThreadSamples> threads = thread_samples(store, filter, event);
         std::uint64_t first_ns = store.first_ns();

@@ -116,7 +116,7 @@ std::string speedscope(const Store& store, const Filter& filter, std::string_vie
     put(out, "$schema", "https://www.speedscope.app/file-format-schema.json");
     put(out, "name", name);
     put(out, "exporter", "flamewire");
-    put(out, "activeProfileIndex", std::uint64_t{busiest_thread(store, filter)});
+    if (const auto first = busiest_thread(store, filter)) put(out, "activeProfileIndex", std::uint64_t{*first});
     out.Key("profiles");
     out.StartArray();
     for (const EventId event : events_of(store, filter))

@@ -27,7 +27,7 @@ std::vector<ThreadSamples> thread_samples(const Store& store, Filter filter, Eve
     return threads;
 }
 
-std::size_t busiest_thread(const Store& store, const Filter& filter) {
+std::optional<std::size_t> busiest_thread(const Store& store, const Filter& filter) {
     const Store::Tables& tables = store.tables();
     for (const EventId event : events_of(store, filter)) {
         Filter one = filter;
@@ -38,7 +38,7 @@ std::size_t busiest_thread(const Store& store, const Filter& filter) {
         std::erase(samples, 0);  // as thread_samples() leaves them out
         if (!samples.empty()) return static_cast<std::size_t>(std::ranges::max_element(samples) - samples.begin());
     }
-    return 0;
+    return std::nullopt;
 }
 
 }  // namespace flamewire::profile

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "profile/accumulate.h"
@@ -27,6 +28,6 @@ struct ThreadSamples {
 [[nodiscard]] std::vector<ThreadSamples> thread_samples(const Store& store, Filter filter, EventId event);
 
 // Where a viewer of them all, event by event, had better begin: the thread with most samples of the first event that has any.
-[[nodiscard]] std::size_t busiest_thread(const Store& store, const Filter& filter);
+[[nodiscard]] std::optional<std::size_t> busiest_thread(const Store& store, const Filter& filter);
 
 }  // namespace flamewire::profile

@@ -1,6 +1,7 @@
 """Our exports read by speedscope's own code, in its own page: the same functions, by thread and event, and what it shows first."""
 import collections
 import json
+import os
 import re
 import subprocess
 
@@ -20,7 +21,8 @@ def recorded(tmp_path_factory):
 
 def read(recording, *files):
     answer = recording.directory / "read.json"
-    subprocess.run(["node", ROOT / "tests" / "oracle" / "exports" / "speedscope.mjs", answer, *files], check=True, timeout=240)
+    subprocess.run(["node", ROOT / "tests" / "oracle" / "exports" / "speedscope.mjs", answer, *files], check=True, timeout=240,
+                   env={**os.environ, "FLAMEWIRE_E2E_PACKAGES": str(PACKAGES)})
     answers = json.loads(answer.read_text())
     assert not any(one["errors"] for one in answers), answers
     return answers
