@@ -83,6 +83,7 @@ private:
     using Func = std::tuple<FunctionId, StringId, ModuleId>;  // of a file, in a module
     struct Frame {
         std::uint32_t func = 0, line = 0, inline_depth = 0;
+        bool returns = false;  // an address without a name, to which a call returns
         auto operator<=>(const Frame&) const = default;
     };
     using StackEntry = std::pair<std::uint32_t, std::uint32_t>;  // prefix, frame
@@ -96,9 +97,12 @@ private:
             const auto frames = tables_.frames_of(location);
             for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
                 const auto func = funcs_.of({frame->function, frame->file, tables_.locations[location].module});
+                const FrameKind kind = tables_.functions[frame->function].kind;
                 // Of frames inlined into one another; whatever they are in has none.
-                depth = tables_.functions[frame->function].kind == FrameKind::inlined ? depth + 1 : 0;
-                prefix = stacks_.of({prefix, frames_.of({func, frame->line, depth})});
+                depth = kind == FrameKind::inlined ? depth + 1 : 0;
+                const bool returns = kind == FrameKind::unknown &&
+                                     (tables_.locations[location].flags & wire::location_flag::return_address) != 0;
+                prefix = stacks_.of({prefix, frames_.of({func, frame->line, depth, returns})});
             }
         }
         return prefix;
@@ -226,6 +230,11 @@ private:
         put(out_, "comm", thread.comm);
         put_list(out_, "samples", samples, [&](const ThreadSample& one) { out_.Uint64(one.weight.samples); });
         put_list(out_, "weights", samples, [&](const ThreadSample& one) { out_.Uint64(one.weight.weight); });
+        out_.Key("returns");
+        out_.StartArray();
+        for (std::uint32_t i = 0; i < frames_.order.size(); ++i)
+            if (frames_.order[i].returns) out_.Uint(i);
+        out_.EndArray();
         out_.EndObject();
     }
 

@@ -36,6 +36,7 @@ enum Place : int {
     own_comm,
     own_samples,
     own_weights,
+    own_returns,
     prefix,
     frame,
     func,
@@ -71,6 +72,7 @@ const JsonShape& shape() {
         {"threads[].flamewire.comm", own_comm},
         {"threads[].flamewire.samples[]", own_samples},
         {"threads[].flamewire.weights[]", own_weights},
+        {"threads[].flamewire.returns[]", own_returns},
 // Of a thread, or shared by all as newer versions have it.
 #define FLAMEWIRE_TABLES(in)                                                                                        \
     {in ".stackTable.prefix[]", prefix}, {in ".stackTable.frame[]", frame}, {in ".frameTable.func[]", func},        \
@@ -97,7 +99,7 @@ struct ThreadColumns {
     Tables tables;
     std::string name, process, weight_type, own_event, own_unit, own_comm;
     std::uint32_t pid = 0, tid = 0;
-    std::vector<std::uint32_t> stacks;
+    std::vector<std::uint32_t> stacks, own_returns;
     std::vector<double> times_ms, deltas_ms, weights, own_samples, own_weights;
 };
 
@@ -222,6 +224,9 @@ private:
             case Place::own_weights:
                 to.own_weights.push_back(value.number);
                 break;
+            case Place::own_returns:
+                to.own_returns.push_back(id());
+                break;
             default:
                 break;
         }
@@ -246,6 +251,7 @@ public:
         if (tables != tables_ || texts != texts_) {
             tables_ = tables;
             texts_ = texts;
+            own_ = thread.own_event.empty() ? nullptr : &thread;
             resolve_stacks();
         }
 
@@ -314,6 +320,10 @@ private:
             if (!module.kernel_module.empty())
                 name.function = with_module = fmt::format("{} [{}]", name.function, module.kernel_module);
         }
+        if (const auto address = unnamed_address(name.function); own_ != nullptr && address)
+            return frames_[index] = builder_.location(
+                       name.module, *address,
+                       std::ranges::binary_search(own_->own_returns, index) ? wire::location_flag::return_address : 0);
         return frames_[index] = builder_.location(name);
     }
 
@@ -321,6 +331,7 @@ private:
     const Collector& read_;
     const Tables* tables_ = nullptr;
     const std::vector<std::string>* texts_ = nullptr;
+    const ThreadColumns* own_ = nullptr;  // written by Flamewire
     std::vector<wire::Id> stacks_, frames_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 namespace flamewire::profile {
 namespace {
@@ -55,7 +56,23 @@ ImportedModule module_of_name(std::string_view name) {
     return {ModuleKind::file, name, {}};
 }
 
+std::optional<std::uint64_t> unnamed_address(std::string_view name) {
+    if (name.size() < 2 || name.front() != '[' || name.back() != ']') return std::nullopt;
+    name = name.substr(1, name.size() - 2);
+    if (const std::size_t plus = name.rfind('+'); plus != std::string_view::npos) name.remove_prefix(plus + 1);
+    if (!name.starts_with("0x")) return std::nullopt;
+    name.remove_prefix(2);
+    std::uint64_t address = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), address, 16);
+    return error == std::errc{} && end == name.data() + name.size() ? std::optional(address) : std::nullopt;
+}
+
 wire::Id location_of(RecordingBuilder& builder, const ExportedName& frame) {
+    if (const auto address = unnamed_address(frame.name); address && frame.kind == FrameKind::unknown) {
+        const ImportedModule of = module_of_name(frame.module_path.empty() ? frame.module : frame.module_path);
+        return builder.location(of.path.empty() ? 0 : builder.module(of.kind, of.path, frame.build_id), *address,
+                                frame.returns ? wire::location_flag::return_address : 0);
+    }
     const bool kernel = frame.kind == FrameKind::kernel;
     const ImportedModule module = module_of_name(kernel ? kernel_path : frame.module);
     RecordingBuilder::Name name{.function = frame.name, .file = frame.file, .line = frame.line};

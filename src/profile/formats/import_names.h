@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,8 +29,14 @@ struct ExportedName {
     FrameKind kind = FrameKind::user;
     std::string_view file;
     std::uint32_t line = 0;
+    // Of kind unknown, as far as that is known; build_id: its bytes.
+    std::string_view module_path{}, build_id{};
+    bool returns = false;  // a call returns there
 };
 wire::Id location_of(RecordingBuilder& builder, const ExportedName& frame);
+
+// Of "[libc.so.6+0x26060]" or "[0x26060]": the address of what has no name, as Flamewire shows it.
+std::optional<std::uint64_t> unnamed_address(std::string_view name);
 
 // The hexadecimal digits of a build-id as bytes; empty when they are none.
 std::string build_id_of(std::string_view digits);

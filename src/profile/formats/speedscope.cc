@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hex.h"
 #include "profile/formats/json.h"
 #include "profile/formats/json_put.h"
 #include "profile/formats/numbered.h"
@@ -17,31 +18,51 @@ std::string_view unit_word(std::string_view unit) {
     return unit == "ns" ? "nanoseconds" : unit == "bytes" ? "bytes" : "none";
 }
 
-// What the profiles of a file share. A frame of the format is a function: speedscope adds up what is the same frame. So the
-// lines that stacks have in their functions are a list of our own, one for each stack.
+// A frame of the format is a function of a file: speedscope adds up what is the same frame. So the lines that stacks have in
+// their functions are a list of our own, one for each stack.
+struct Frame {
+    FunctionId function = 0;
+    StringId file = 0;
+    // Of an address without a name, to look for it again.
+    ModuleId module = 0;
+    bool returns = false;
+    auto operator<=>(const Frame&) const = default;
+};
+
+// What the profiles of a file have together.
 struct Shared {
     explicit Shared(const Store::Tables& of_store) : tables(of_store) {}
 
     const Store::Tables& tables;
-    Numbered<std::pair<FunctionId, StringId>> frames;  // a function of a file
+    Numbered<Frame> frames;
     Numbered<StackId> stacks;
 
+    // Outermost first.
     template <class Each>
-    void for_frames(StackId stack, Each each) {  // outermost first
+    void for_frames(StackId stack, Each each) {
         path_.clear();
-        for (; stack != 0; stack = tables.stacks.parent(stack))
-            for (const LocationFrame& frame : tables.frames_of(tables.stacks.label(stack))) path_.push_back(frame);
-        for (auto frame = path_.rbegin(); frame != path_.rend(); ++frame) each(*frame);
+        for (; stack != 0; stack = tables.stacks.parent(stack)) {
+            const LocationId location = tables.stacks.label(stack);
+            for (const LocationFrame& frame : tables.frames_of(location)) path_.emplace_back(frame, location);
+        }
+        for (auto step = path_.rbegin(); step != path_.rend(); ++step) each(step->first, step->second);
+    }
+    std::uint32_t number_of(const LocationFrame& frame, LocationId location) {
+        if (tables.functions[frame.function].kind != FrameKind::unknown)
+            return frames.of({frame.function, frame.file, 0, false});
+        const Location& at = tables.locations[location];
+        return frames.of(
+            {frame.function, frame.file, at.module, (at.flags & wire::location_flag::return_address) != 0});
     }
 
 private:
-    std::vector<LocationFrame> path_;
+    std::vector<std::pair<LocationFrame, LocationId>> path_;
 };
 
 void put_stack(JsonOutput& out, Shared& shared, StackId stack) {
     out.StartArray();
-    shared.for_frames(stack,
-                      [&](const LocationFrame& frame) { out.Uint(shared.frames.of({frame.function, frame.file})); });
+    shared.for_frames(
+        stack, [&](const LocationFrame& frame, LocationId location) { out.Uint(shared.number_of(frame, location)); });
     out.EndArray();
 }
 
@@ -80,17 +101,22 @@ void put_shared(JsonOutput& out, Shared& shared) {
     const Store::Tables& tables = shared.tables;
     out.Key("shared");
     out.StartObject();
-    put_list(out, "frames", shared.frames.order, [&](const std::pair<FunctionId, StringId>& one) {
-        const auto& [id, file] = one;
-        const Function& function = tables.functions[id];
+    put_list(out, "frames", shared.frames.order, [&](const Frame& one) {
+        const Function& function = tables.functions[one.function];
         out.StartObject();
         put(out, "name", tables.strings[function.name]);
-        if (file != 0) put(out, "file", tables.strings[file]);
-        if (function.line != 0 && function.file == file) put(out, "line", std::uint64_t{function.line});
+        if (one.file != 0) put(out, "file", tables.strings[one.file]);
+        if (function.line != 0 && function.file == one.file) put(out, "line", std::uint64_t{function.line});
         out.Key("flamewire");
         out.StartObject();
         put(out, "module", tables.strings[function.module]);
         put(out, "kind", kind_name(function.kind));
+        if (one.module != 0) {
+            const symbol::ModuleIdentity& module = tables.modules[one.module].identity;
+            put(out, "path", module.path);
+            put(out, "build_id", to_hex(module.build_id));
+        }
+        if (one.returns) put(out, "returns", std::uint64_t{1});
         out.EndObject();
         out.EndObject();
     });
@@ -98,7 +124,7 @@ void put_shared(JsonOutput& out, Shared& shared) {
     out.StartObject();
     put_list(out, "lines", shared.stacks.order, [&](StackId stack) {
         out.StartArray();
-        shared.for_frames(stack, [&](const LocationFrame& frame) { out.Uint(frame.line); });
+        shared.for_frames(stack, [&](const LocationFrame& frame, LocationId) { out.Uint(frame.line); });
         out.EndArray();
     });
     out.EndObject();

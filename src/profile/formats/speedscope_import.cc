@@ -28,6 +28,9 @@ enum Place : int {
     frame_line,
     frame_module,
     frame_kind,
+    frame_path,
+    frame_build_id,
+    frame_returns,
     stack_lines,
     stack_line,
     profile,
@@ -62,6 +65,9 @@ const JsonShape& shape() {
         {"shared.frames[].line", frame_line},
         {"shared.frames[].flamewire.module", frame_module},
         {"shared.frames[].flamewire.kind", frame_kind},
+        {"shared.frames[].flamewire.path", frame_path},
+        {"shared.frames[].flamewire.build_id", frame_build_id},
+        {"shared.frames[].flamewire.returns", frame_returns},
         {"shared.flamewire.lines[]", stack_lines},
         {"shared.flamewire.lines[][]", stack_line},
         {"profiles[]", profile},
@@ -90,8 +96,9 @@ const JsonShape& shape() {
 }
 
 struct Frame {
-    std::string name, file, module, kind;
+    std::string name, file, module, kind, path, build_id;
     std::uint32_t line = 0;
+    bool returns = false;
 };
 struct Change {
     double at = 0;
@@ -155,6 +162,15 @@ public:
                 return true;
             case Place::frame_kind:
                 frames.back().kind = value.text;
+                return true;
+            case Place::frame_path:
+                frames.back().path = value.text;
+                return true;
+            case Place::frame_build_id:
+                frames.back().build_id = build_id_of(value.text);
+                return true;
+            case Place::frame_returns:
+                frames.back().returns = number() != 0;
                 return true;
             case Place::stack_line:
                 lines.numbers.push_back(number());
@@ -274,9 +290,10 @@ private:
         if (!added) return known->second;
         const Frame& frame = frames_[number];
         FrameKind kind = FrameKind::user;
-        for (const FrameKind one : {FrameKind::kernel, FrameKind::jit, FrameKind::inlined})
+        for (const FrameKind one : {FrameKind::kernel, FrameKind::jit, FrameKind::inlined, FrameKind::unknown})
             if (frame.kind == kind_name(one)) kind = one;
-        return known->second = location_of(builder_, {frame.name, frame.module, kind, frame.file, line});
+        return known->second = location_of(builder_, {frame.name, frame.module, kind, frame.file, line, frame.path,
+                                                      frame.build_id, frame.returns});
     }
 
     wire::Id push(wire::Id parent, std::uint32_t frame, std::uint32_t line) {

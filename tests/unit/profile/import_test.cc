@@ -1,9 +1,14 @@
 // Imports: what a file says is what the store holds. Expected lines are written by hand.
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
+#include "batch_maker.h"
+#include "imported.h"
 #include "profile/formats/collapsed.h"
 #include "profile/formats/collapsed_import.h"
+#include "profile/formats/firefox.h"
 #include "profile/formats/recording_builder.h"
+#include "profile/formats/speedscope.h"
 #include "profile/functions.h"
 #include "profile/tables.h"
 
@@ -228,6 +233,36 @@ TEST_CASE("a stack that is deeper than a store takes is cut") {
     CHECK(lines.find("main;f 4\n") != std::string::npos);
     CHECK(lines.find("leaf") == std::string::npos);
     CHECK(std::count(lines.begin(), lines.end(), ';') == 65'534 + 1);
+}
+
+// What is not named yet can be looked for again: in its file, by its build-id, a call before where it returns.
+TEST_CASE("addresses without names come back as addresses") {
+    BatchMaker maker;
+    const wire::Id cycles = maker.event("cycles", "cycles");
+    const wire::Id library = maker.module("/usr/lib/liba.so", "ab"), other = maker.module("/opt/liba.so", "cd");
+    const wire::Id leaf = maker.location(library, 0x2000), twin = maker.location(other, 0x2000);
+    const wire::Id caller = maker.location(library, 0x1235, wire::location_flag::return_address);
+    const wire::Id nowhere = maker.location(0, 0x77);
+    const wire::Id thread = maker.thread(maker.process(5), 5);
+    maker.row(1, cycles, thread, maker.stack({caller, leaf}), 2, 2);
+    maker.row(1, cycles, thread, maker.stack({caller, twin}), 1, 1);
+    maker.row(1, cycles, thread, maker.stack({nowhere}), 1, 1);
+    Store store;
+    REQUIRE(store.apply(maker.take()));
+    for (const std::string& text : {speedscope(store, {}, "x"), firefox(store, {}, {})}) {
+        ImportedText again(text);
+        INFO(again.recognised);
+        CHECK(again.problem.empty());
+        CHECK(again.lines() == collapsed(store, {}));
+        CHECK(again.function("[liba.so+0x2000]")->kind == FrameKind::unknown);
+        std::string asked;
+        for (const PendingModule& pending : again.store.take_pending())
+            for (const symbol::Address& address : pending.addresses)
+                asked += fmt::format("{} {} {:x}{}; ", again.store.modules()[pending.module].identity.path,
+                                     again.store.modules()[pending.module].identity.build_id, address.vaddr,
+                                     address.return_address ? " returns" : "");
+        CHECK(asked == "/usr/lib/liba.so ab 1235 returns; /usr/lib/liba.so ab 2000; /opt/liba.so cd 2000; ");
+    }
 }
 
 }  // namespace flamewire::profile

@@ -284,6 +284,11 @@ TEST_CASE("names of modules as other tools write them") {
     CHECK(module_of_name("[vdso]") == ImportedModule{ModuleKind::vdso, "[vdso]", ""});
     CHECK(module_of_name("/tmp/perf-123.map").kind == ModuleKind::jit);
     CHECK(module_of_name("[unknown]") == ImportedModule{});
+    CHECK(unnamed_address("[libc.so.6+0x26060]") == 0x26060);
+    CHECK(unnamed_address("[0xffffffffffffffff]") == ~std::uint64_t{0});
+    for (const char* named :
+         {"", "[", "[]", "[truncated]", "[app+0x]", "[app+0x12g]", "app+0x12", "[0x10000000000000000]"})
+        CHECK_FALSE(unnamed_address(named));
     CHECK(build_id_of("00aBff") == std::string("\x00\xab\xff", 3));
     CHECK(build_id_of("0g").empty());
     CHECK(build_id_of("abc").empty());
