@@ -90,7 +90,8 @@ const option long_options[] = {
 
 // Which options were given, for the rules between them.
 struct Given {
-    bool listen = false, server = false, output = false, bind = false, frequency = false, count = false, delay = false;
+    bool listen = false, server = false, output = false, bind = false, frequency = false, count = false, delay = false,
+         interval = false;
 };
 
 // A number of bytes with an optional K, M or G (powers of 1,024).
@@ -171,6 +172,7 @@ Result<bool> apply_settings(int code, std::string_view value, Settings& settings
         case opt_interval:
             settings.interval_ms = static_cast<std::uint32_t>(
                 TRY(parse_number("--interval", value, limits::min_interval_ms, limits::max_interval_ms)));
+            given.interval = true;
             break;
         case opt_events:
             if (value.empty()) return usage("--events needs at least one event, for example --events cpu-clock");
@@ -369,6 +371,7 @@ Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bo
                                 words.end());
     if (given.listen && !given.bind) line.options.host = "127.0.0.1";
     (void)TRY(check_combination(line.options, given, stdout_is_terminal));
+    if (given.output && !given.interval) line.options.settings.interval_ms = file_interval_ms;
     return line;
 }
 
@@ -416,7 +419,7 @@ Sampling
   --max-depth N       frames of a stack, 16 to 4096 (1024)
   --unwind-memory MIB for unwind tables and rules, 4 to 1024 (32)
   --no-kernel         user space only
-  --interval MS       between batches (250)
+  --interval MS       between batches (250; 1000 with --output)
 
 Length (--output; --server and --listen accept and report it, and sample until told to stop)
   --duration S        of a round (8; -- CMD without it: until CMD ends)

@@ -34,6 +34,10 @@ struct Settings {
     bool operator==(const Settings&) const = default;
 };
 
+// With --output, where nobody waits for a batch: four times longer ones take a seventh less, and a board's flash is
+// written to less often.
+inline constexpr std::uint32_t file_interval_ms = 1'000;
+
 namespace limits {
 inline constexpr std::uint32_t max_frequency_hz = 100'000;
 inline constexpr std::uint64_t max_period = std::uint64_t{1} << 62;  // the kernel refuses periods with the top bit set

@@ -204,7 +204,7 @@ Result<int> top(const Options& options) {
     symbol::Symbolizer symbolizer(symbol_config(open.symbols));
     const Scratch scratch = TRY(Scratch::create());
     std::vector<std::string> arguments = TRY(options.agent.arguments());
-    arguments.insert(arguments.end(), {"--output", scratch.session_file(), "--metrics", "off"});
+    arguments.insert(arguments.end(), {"--output", scratch.session_file(), "--interval", "250", "--metrics", "off"});
     if (!options.agent.gave("--duration")) arguments.insert(arguments.end(), {"--duration", "2678400"});
     LiveProfile profile(scratch.session_file(), symbolizer);
     if (options.output.json || !output_is_terminal() || options.rounds != 0) {

@@ -324,6 +324,25 @@ def bench_cli(directory):
     result("flamewire record -F 99 -- true: CPU time above true", cpu - bare_cpu, 60, "ms", f"perf record {perf_cpu - bare_cpu:.0f} ms")
 
 
+def bench_size(directory):
+    """What a recording takes on disk, names and health included, against the perf.data of the same 20 s: both record at the same time."""
+    directory = pathlib.Path(directory)
+    program = workload(directory, "bench", SECONDS * 4)
+    with flamewire.ended(program):
+        time.sleep(0.5)
+        data = directory / "perf.data"
+        peer = subprocess.Popen([PERF, "record", "-q", "-e", "cpu-clock", "-F", "999", "--call-graph", "fp", "-m", "8M", "-p", str(program.pid), "-o", data, "--", "sleep", str(2 * SECONDS)])
+        subprocess.run([BIN / "flamewire", "record", "-F", "999", "-e", "cpu-clock", "--unwind", "fp", "-p", str(program.pid), "-d", str(2 * SECONDS), "--data-dir", directory / "data"],
+                       check=True, capture_output=True)
+        peer.wait(60)
+    files = [path for path in (directory / "data").rglob("*") if path.is_file()]
+    (session,) = [path for path in files if path.suffix == ".flw"]
+    samples = sum(one["samples"] for one in json.loads(subprocess.run([BIN / "flamewire", "export", session, "--format", "json"], check=True, capture_output=True).stdout)["events"])
+    size, names, theirs = sum(path.stat().st_size for path in files), sum(path.stat().st_size for path in files if ".symbols" in path.name), data.stat().st_size
+    result("session of 20 s, bench workload, frame pointers, on disk: ratio to perf.data", size / theirs, 1 / 50, "x",
+           f"1 : {theirs / size:.1f}; {size / 1000:.0f} KB, {names / 1000:.0f} KB of them names, {size / samples:.2f} B a sample, against {theirs / 1e6:.2f} MB, {theirs / samples:.0f} B a sample, without names")
+
+
 def bench_imports(directory):
     """Recordings of other tools made sessions."""
     sys.path.insert(0, str(ROOT / "tests" / "bench"))
@@ -332,7 +351,7 @@ def bench_imports(directory):
     imports.measure(directory, result)
 
 
-BENCHES = {"cli": bench_cli, "agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "replay": bench_replay, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown, "imports": bench_imports, "page": bench_page, "load": bench_load}
+BENCHES = {"cli": bench_cli, "agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "replay": bench_replay, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown, "size": bench_size, "imports": bench_imports, "page": bench_page, "load": bench_load}
 
 
 def write_document(some):

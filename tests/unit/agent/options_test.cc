@@ -62,6 +62,8 @@ TEST_CASE("defaults of the three modes") {
     CHECK(output.mode == Mode::output);
     CHECK(output.output == "a.flw");
     CHECK_FALSE(output.duration_given);
+    CHECK(output.settings.interval_ms == 1000);
+    CHECK(accepted({"--output", "a.flw", "--pid", "7", "--interval", "250"}).settings.interval_ms == 250);
 }
 
 TEST_CASE("every option lands where it belongs") {
