@@ -83,6 +83,68 @@ def test_functions_have_the_samples_of_perf_script(start, tmp_path):
         assert weight == pytest.approx(number * 1e9 / 499, rel=0.001)
 
 
+# Code that is made while it runs: two functions that count down, each in a place of its own, called in turns, and what it writes about them. The second
+# place had another function before, and a third one has no line.
+JIT = """
+import ctypes, mmap, os, sys, time
+def place(count):
+    memory = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    # mov ecx, count; dec ecx; jnz; ret
+    memory.write(b"\\xb9" + count.to_bytes(4, "little") + b"\\xff\\xc9\\x75\\xfc\\xc3")
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    return memory, address, ctypes.CFUNCTYPE(None)(address)
+long, short, nameless = place(3_000_000), place(1_000_000), place(1_000_000)
+with open(f"/tmp/perf-{os.getpid()}.map", "w") as out:
+    out.write(f"{long[1]:x} 20 jit::long_loop(int)\\n{short[1]:x} 20 before\\n{short[1]:x} 20 Jit.shortLoop\\n")
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    for one in (long, short, nameless):
+        one[2]()
+"""
+
+
+@pytest.mark.skipif(PERF is None or os.uname().machine != "x86_64", reason="there is no perf, or another processor: nothing was recorded")
+def test_code_made_at_run_time_has_the_names_of_its_perf_map(start, tmp_path):
+    program = tmp_path / "jit.py"
+    program.write_text(JIT)
+    data = tmp_path / "jit.data"
+    subprocess.run([PERF, "record", "-q", "-F", "999", "-e", "cpu-clock:u", "-g", "-o", data, "--", "/usr/bin/python3", program, "2"], check=True, timeout=60)
+    number, totals = of_perf(data)
+    pid = int(subprocess.run([PERF, "script", "-i", data, "-F", "pid"], check=True, capture_output=True, text=True, timeout=60).stdout.split()[0])
+    written = pathlib.Path(f"/tmp/perf-{pid}.map")
+    try:
+        assert totals["jit::long_loop"] > number * 0.4 and totals["Jit.shortLoop"] > number * 0.1 and "before" not in totals
+        server, (session,) = imported(start, data)
+        functions = {one["name"]: one for one in server.get("/api/functions", session=session["id"], limit=10000)["functions"]}
+        assert functions["jit::long_loop(int)"]["kind"] == functions["Jit.shortLoop"]["kind"] == "jit"
+        found = collections.Counter()
+        for frames, samples in folded(server, session):
+            for name in {bare(frame) for frame in frames}:
+                found[name] += samples
+        assert {name: found[name] for name in ("jit::long_loop", "Jit.shortLoop", "before")} == {name: totals[name] for name in ("jit::long_loop", "Jit.shortLoop", "before")}
+        # What has no line is still where it was.
+        assert sum(samples for frames, samples in folded(server, session) if frames[-1].startswith("[jit+0x")) > number * 0.1
+        notices = {one["code"]: one["text"] for one in server.session(session["id"])["notices"]}
+        assert str(written) in notices["import-perf-maps"] and "import-no-perf-maps" not in notices
+        # Of another machine, or when it is gone, nobody guesses; a sysroot has the target's.
+        root = tmp_path / "root"
+        (root / "tmp").mkdir(parents=True)
+        shutil.move(written, root / "tmp" / written.name)
+        server.stop()
+        for arguments, named in (((), False), (("--sysroot", root), True)):
+            other = start.server(*arguments, "--import", data, name=f"server-{named}", data_dir=tmp_path / f"data-{named}")
+            wait_until(lambda: [one for one in other.get("/api/imports")["imports"] if one["state"] == "done"], 60, "the import")
+            again = other.sessions()[0]
+            notices = {one["code"]: one for one in other.session(again["id"])["notices"]}
+            assert any("Jit.shortLoop" in frames for frames, _ in folded(other, again)) == named
+            assert ("import-perf-maps" in notices) == named
+            if not named:
+                assert f"{pid} (python3)" in notices["import-no-perf-maps"]["text"] and "--sysroot" in notices["import-no-perf-maps"]["remedy"]
+            other.stop()
+    finally:
+        written.unlink(missing_ok=True)
+
+
 @pytest.mark.skipif(not CORPUS.exists(), reason=f"{CORPUS} is absent: nothing was compared")
 def test_copied_stacks_of_another_machine(start):
     """A static program that another tool unwound and named: the same functions, with the program that is beside it."""

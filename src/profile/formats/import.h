@@ -41,6 +41,8 @@ public:
     virtual RecordingBuilder& begin(wire::Recording about, std::int64_t realtime_ns) = 0;
     // The file on this machine that has the code of a module, for who unwinds stacks of its own; empty: there is none.
     [[nodiscard]] virtual std::string module_file(const symbol::ModuleIdentity& module) = 0;
+    // Where a file of the target would be below the folder that was given as its root; empty: none was given.
+    [[nodiscard]] virtual std::string in_sysroot(std::string_view /*path*/) { return {}; }
     // How far the source has been read; seldom is often enough.
     virtual void progress(std::uint64_t read_bytes) = 0;
 };

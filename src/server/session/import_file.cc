@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/rooted_path.h"
 #include "profile/formats/import.h"
 #include "server/session/archive.h"
 #include "server/session/unpack.h"
@@ -88,6 +89,9 @@ public:
     }
     [[nodiscard]] std::string module_file(const symbol::ModuleIdentity& module) override {
         return symbol::locate(module, config_).code_file;
+    }
+    [[nodiscard]] std::string in_sysroot(std::string_view path) override {
+        return config_.sysroot.empty() ? std::string() : path_in_root(config_.sysroot, path);
     }
     void progress(std::uint64_t read_bytes) override { progress_(read_bytes); }
     Result<bool> finish(bool truncated) {

@@ -137,7 +137,8 @@ private:
 // What an import makes, as a store that got it over the wire.
 class Imported final : public ImportJob {
 public:
-    explicit Imported(std::string file) : source_(std::move(file)) {
+    explicit Imported(std::string file, std::string sysroot = {})
+        : source_(std::move(file)), sysroot_(std::move(sysroot)) {
         Result<bool> done = import_perf_data(*this);
         if (done && builder_) done = builder_->finish("imported");
         if (!done) problem = done.error().message;
@@ -151,6 +152,9 @@ public:
                                 [this](wire::Batch batch) { return take(std::move(batch)); });
     }
     [[nodiscard]] std::string module_file(const symbol::ModuleIdentity&) override { return {}; }
+    [[nodiscard]] std::string in_sysroot(std::string_view path) override {
+        return sysroot_.empty() ? std::string() : sysroot_ + std::string(path);
+    }
     void progress(std::uint64_t) override {}
 
     // Samples of each stack; with `weights` what they weigh.
@@ -182,6 +186,7 @@ private:
     }
 
     TextSource source_;
+    std::string sysroot_;
     std::string name_ = "perf.data";
     wire::EventPeriods periods_, theirs_;
     std::optional<RecordingBuilder> builder_;

@@ -1,6 +1,11 @@
 // Whole files, written by hand: what is in them is what the store holds.
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
 
+#include <filesystem>
+
+#include "base/file.h"
 #include "file_maker.h"
 
 namespace flamewire::profile::perf_data {
@@ -168,6 +173,44 @@ TEST_CASE("perf.data: a child has its parent's maps until it changes them") {
                                 sample(false, 6, 0x2001, 7 * ms) + sample(false, 9, 0x2001, 8 * ms);
     const Imported imported(perf_file(false, {EventOf{}}, records));
     CHECK(imported.lines() == "[unknown];[0x2001] 1\np;[p+0x2001] 1\np;[p+0x3001] 1\np;[q+0x3001] 1\n");
+}
+
+TEST_CASE("perf.data: perf maps name code that was made at run time") {
+    const auto fork = [](std::uint32_t pid, std::uint32_t parent, std::uint64_t time) {
+        Writer body(false);
+        body.u32(pid).u32(parent).u32(pid).u32(parent).u64(time);
+        return record(false, 7, 0, trailer(body, pid, time));
+    };
+    const std::string root = std::filesystem::temp_directory_path() / fmt::format("flamewire-perf-map-{}", ::getpid());
+    std::filesystem::create_directories(root + "/tmp");
+    const auto write = [&](const std::string& name, const std::string& text) {
+        REQUIRE(replace_file(root + "/tmp/" + name, as_bytes_view(text)));
+    };
+    write("perf-5.map", "7f0000000000 100 Main.run(int)\n7f0000000100 10 Main.stop()\n2000 fff no.code.of.a.file\n");
+    std::filesystem::create_directories(root + "/tmp/perf-7.map");  // no file
+    std::string records = comm(false, 5, "java", 1 * ms) + comm(false, 7, "node", 1 * ms) +
+                          mmap(false, 5, 0x7f0000000000, 0x1000, 0, "//anon", 2 * ms) +
+                          mmap(false, 5, 0x2000, 0x1000, 0x2000, "/bin/p", 2 * ms) +
+                          mmap(false, 7, 0x7f0000000000, 0x1000, 0, "//anon", 2 * ms) + fork(6, 5, 3 * ms);
+    for (const std::uint32_t pid : {5, 6, 7}) records += sample(false, pid, 0x7f0000000010, (4 + pid) * ms);
+    records += sample(false, 5, 0x7f0000000100, 20 * ms) + sample(false, 5, 0x7f0000000110, 21 * ms) +
+               sample(false, 5, 0x2010, 22 * ms);
+    const Imported imported(perf_file(false, {EventOf{}}, records), root);
+    CHECK(imported.lines() ==
+          "java;Main.run(int) 2\njava;Main.stop() 1\njava;[jit+0x7f0000000110] 1\njava;[p+0x2010] 1\n"
+          "node;[jit+0x7f0000000010] 1\n");
+    const auto text_of = [&](std::string_view code) {
+        const auto found = std::ranges::find(imported.notices, code, &wire::Notice::code);
+        return found == imported.notices.end() ? std::string() : found->text;
+    };
+    CHECK(text_of("import-perf-maps") ==
+          "Code that was made at run time has the names that " + root + "/tmp/perf-5.map has for it.");
+    CHECK(text_of("import-no-perf-maps") ==
+          "Code that was made at run time has no names in processes 7 (node): there is no perf-PID.map of them here.");
+    const Imported without(perf_file(false, {EventOf{}}, records));
+    CHECK(without.lines().find("Main") == std::string::npos);
+    CHECK_FALSE(without.noted("import-perf-maps"));
+    std::filesystem::remove_all(root);
 }
 
 TEST_CASE("perf.data: call chains of kernel and user") {

@@ -122,4 +122,26 @@ void write_notes(RecordingBuilder& builder, const Header& header, const RecordRe
                                  stacks.foreign, header.machine.arch.empty() ? "unknown" : header.machine.arch));
 }
 
+void note_perf_maps(RecordingBuilder& builder, const PerfMaps& maps) {
+    std::vector<std::string> used, cut, missing;
+    for (const auto& [pid, entry] : maps.entries()) {
+        if (entry.map != nullptr) used.push_back(entry.path);
+        if (entry.map != nullptr && entry.map->cut()) cut.push_back(entry.path);
+        if (entry.missing) missing.push_back(fmt::format("{} ({})", pid, entry.comm));
+    }
+    if (!used.empty())
+        builder.note("import-perf-maps", fmt::format("Code that was made at run time has the names that {} {} for it.",
+                                                     some_of(used), used.size() == 1 ? "has" : "have"));
+    if (!cut.empty())
+        builder.note("import-perf-maps-cut",
+                     fmt::format("Only the first {} lines of {} were read.", symbol::PerfMap::max_lines, some_of(cut)));
+    if (!missing.empty())
+        builder.note("import-no-perf-maps",
+                     fmt::format("Code that was made at run time has no names in processes {}: there is no "
+                                 "perf-PID.map of them here.",
+                                 some_of(missing)),
+                     "give the target's /tmp/perf-PID.map below --sysroot DIR, as DIR/tmp/perf-PID.map, and import "
+                     "again");
+}
+
 }  // namespace flamewire::profile::perf_data

@@ -6,6 +6,7 @@
 
 #include "profile/formats/perf_data/header.h"
 #include "profile/formats/perf_data/modules.h"
+#include "profile/formats/perf_data/perf_maps.h"
 #include "profile/formats/perf_data/record_reader.h"
 #include "profile/formats/perf_data/stacks.h"
 #include "profile/formats/recording_builder.h"
@@ -21,5 +22,8 @@ struct ImportCounts {
 
 void write_notes(RecordingBuilder& builder, const Header& header, const RecordReader& reader,
                  const Stacks::Counts& stacks, const Modules& modules, const ImportCounts& counts);
+
+// Which code that was made at run time has names, and which has not.
+void note_perf_maps(RecordingBuilder& builder, const PerfMaps& maps);
 
 }  // namespace flamewire::profile::perf_data

@@ -8,6 +8,7 @@
 #include "profile/formats/perf_data/kernel.h"
 #include "profile/formats/perf_data/layout.h"
 #include "profile/formats/perf_data/modules.h"
+#include "profile/formats/perf_data/perf_maps.h"
 #include "profile/formats/perf_data/processes.h"
 #include "profile/formats/perf_data/record_reader.h"
 #include "profile/formats/perf_data/sample.h"
@@ -60,7 +61,8 @@ public:
           processes_(modules_),
           kernel_(modules_),
           periods_(header),
-          stacks_(header, modules_, kernel_) {}
+          perf_maps_(job, header.machine),
+          stacks_(header, modules_, kernel_, perf_maps_) {}
 
     Result<bool> take(const Record& record);
     Result<bool> finish(const RecordReader& reader);
@@ -83,6 +85,7 @@ private:
     Processes processes_;
     Kernel kernel_;
     SamplePeriods periods_;
+    PerfMaps perf_maps_;
     Stacks stacks_;
     RecordingBuilder* builder_ = nullptr;
     std::uint64_t start_ns_ = import_moment_ns;
@@ -236,6 +239,7 @@ Result<bool> Import::finish(const RecordReader& reader) {
     counts_.unknown_ids = periods_.unknown_ids();
     counts_.kernel_base_missing = kernel_.base_missing();
     write_notes(builder, header_, reader, stacks_.counts(), modules_, counts_);
+    note_perf_maps(builder, perf_maps_);
     return true;
 }
 

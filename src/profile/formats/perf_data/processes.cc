@@ -30,6 +30,7 @@ std::shared_ptr<AddressSpace> AddressSpace::copy(std::uint64_t generation) const
     auto result = std::make_shared<AddressSpace>(modules_, alive_, generation);
     if (alive_ + areas_.size() > most_areas) return result;
     result->areas_ = areas_;
+    result->has_jit_ = has_jit_;
     alive_ += areas_.size();
     return result;
 }
@@ -56,7 +57,10 @@ void AddressSpace::map(std::uint64_t start, std::uint64_t size, std::uint64_t of
         --alive_;
         if (old.end > end) add(end, {old.end, old.offset + (end - old_start), old.module});
     }
-    if (module != 0) add(start, {end, offset, module});
+    if (module != 0) {
+        add(start, {end, offset, module});
+        has_jit_ = has_jit_ || modules_.at(module).kind == wire::ModuleKind::jit;
+    }
     generation_ = generation;
 }
 

@@ -44,6 +44,8 @@ public:
     // Another number whenever something changed; no two spaces that differ have the same.
     [[nodiscard]] std::uint64_t generation() const { return generation_; }
     [[nodiscard]] bool empty() const { return areas_.empty(); }
+    // Code that is in no file is or was mapped here.
+    [[nodiscard]] bool has_jit() const { return has_jit_; }
 
 private:
     void add(std::uint64_t start, const Area& area);
@@ -52,6 +54,7 @@ private:
     std::size_t& alive_;
     std::map<std::uint64_t, Area> areas_;  // by start
     std::uint64_t generation_;
+    bool has_jit_ = false;
 };
 
 struct Process {

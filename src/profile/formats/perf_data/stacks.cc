@@ -26,10 +26,11 @@ std::optional<unwind::Arch> arch_of(std::string_view machine) {
 
 }  // namespace
 
-Stacks::Stacks(const Header& header, Modules& modules, Kernel& kernel)
+Stacks::Stacks(const Header& header, Modules& modules, Kernel& kernel, PerfMaps& perf_maps)
     : header_(header),
       modules_(modules),
       kernel_(kernel),
+      perf_maps_(perf_maps),
       machine_(arch_of(header.machine.arch)),
       unwinder_(modules, {.big_endian = header.big_endian}),
       known_(first_known) {}
@@ -126,7 +127,9 @@ wire::Id Stacks::stack_of(RecordingBuilder& builder, const Sample& sample, const
     const Attribute& attribute = header_.attributes[sample.attribute];
     const bool copied = attribute.samples(sample::stack_user) && attribute.samples(sample::regs_user);
     const bool branches = (attribute.branch_sample_type & branch::call_stack) != 0 && !sample.branches.empty();
-    const std::uint64_t place = hash_mix(process.space->generation(), kernel_.generation());
+    std::uint64_t place = hash_mix(process.space->generation(), kernel_.generation());
+    // Whose perf map names it: children share the space of their parent, but not its number.
+    if (process.space->has_jit()) place = hash_mix(place, process.pid);
     if (!copied && !branches) {
         const std::uint64_t hash = hash_of_chain(sample, place);
         Known& entry = known(hash);
@@ -210,7 +213,13 @@ wire::Id Stacks::location_of(RecordingBuilder& builder, const Frame& frame, cons
     if (!place) return builder.location(0, frame.address, flags);
     Module& module = modules_.at(place->area.module);
     if (module.wire_id == 0) module.wire_id = builder.module(module.kind, module.path, module.build_id);
-    if (module.kind == wire::ModuleKind::jit) return builder.location(module.wire_id, frame.address, flags);
+    if (module.kind == wire::ModuleKind::jit) {
+        const symbol::PerfMap* map = perf_maps_.of(process);
+        const std::string_view name =
+            map == nullptr ? std::string_view() : map->find(frame.address - (frame.return_address ? 1 : 0));
+        if (!name.empty()) return builder.location({.function = name, .module = module.wire_id});
+        return builder.location(module.wire_id, frame.address, flags);
+    }
     const std::uint64_t offset = place->area.offset + (frame.address - place->start);
     return builder.location(module.wire_id, modules_.virtual_address(module, place->start, place->area.offset, offset),
                             flags);

@@ -9,6 +9,7 @@
 #include "profile/formats/perf_data/header.h"
 #include "profile/formats/perf_data/kernel.h"
 #include "profile/formats/perf_data/modules.h"
+#include "profile/formats/perf_data/perf_maps.h"
 #include "profile/formats/perf_data/processes.h"
 #include "profile/formats/perf_data/sample.h"
 #include "profile/formats/recording_builder.h"
@@ -18,7 +19,7 @@ namespace flamewire::profile::perf_data {
 
 class Stacks {
 public:
-    Stacks(const Header& header, Modules& modules, Kernel& kernel);
+    Stacks(const Header& header, Modules& modules, Kernel& kernel, PerfMaps& perf_maps);
 
     // `builder` is always the same one.
     wire::Id stack_of(RecordingBuilder& builder, const Sample& sample, const Process& process);
@@ -53,6 +54,7 @@ private:
     const Header& header_;
     Modules& modules_;
     Kernel& kernel_;
+    PerfMaps& perf_maps_;
     std::optional<unwind::Arch> machine_;
     unwind::Unwinder unwinder_;
     Counts counts_;

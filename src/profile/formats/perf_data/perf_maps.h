@@ -1,0 +1,40 @@
+// Names of code that was made at run time: the perf maps of a recording's processes, as far as they are here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "profile/formats/import.h"
+#include "profile/formats/perf_data/header.h"
+#include "profile/formats/perf_data/processes.h"
+#include "symbol/perf_map.h"
+
+namespace flamewire::profile::perf_data {
+
+class PerfMaps {
+public:
+    PerfMaps(ImportJob& job, const Machine& machine) : job_(job), machine_(machine) {}
+
+    // Of the process, else of the one that it was forked from, whose code it has; null: there is none.
+    const symbol::PerfMap* of(const Process& process);
+
+    struct Entry {
+        std::string path;  // empty: there is no file
+        std::unique_ptr<symbol::PerfMap> map;
+        bool missing = false;  // and it ran code that is in no file
+        std::string comm;      // of that process
+    };
+    [[nodiscard]] const std::map<std::uint32_t, Entry>& entries() const { return entries_; }
+
+private:
+    Entry& entry(std::uint32_t pid);
+
+    ImportJob& job_;
+    const Machine& machine_;
+    std::map<std::uint32_t, Entry> entries_;  // by pid
+    std::size_t bytes_ = 0;                   // of the texts
+};
+
+}  // namespace flamewire::profile::perf_data

@@ -1,0 +1,15 @@
+// Any bytes as a perf map: every name lies in the text and is found where its line says.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "symbol/perf_map.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const std::string text(reinterpret_cast<const char*>(data), size);
+    const flamewire::symbol::PerfMap map(text);
+    for (const std::uint64_t address : {std::uint64_t{0}, std::uint64_t{0x1000}, ~std::uint64_t{0}})
+        if (const auto name = map.find(address); !name.empty() && text.find(name) == std::string::npos) std::abort();
+    return 0;
+}
