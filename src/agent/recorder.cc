@@ -29,6 +29,9 @@ constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 // How long the last batch waits for room on its way to the link thread.
 constexpr std::uint64_t last_batch_patience_ns = 2'000'000'000;
 
+// … and how long it waits for names of JIT code that are still being read.
+constexpr std::uint64_t last_names_patience_ns = 2'000'000'000;
+
 constexpr std::uint64_t ns_per_ms = 1'000'000;
 
 // Files stay open, as their unwind tables are read while samples come.
@@ -246,6 +249,7 @@ void Recorder::loop() {
         (void)!::read(wake_.get(), &ignored, sizeof(ignored));
         run_task();
         folder_->look_at_stacks();
+        processes_.exchange_jit_names();
         events_->drain(*this, false);
         const std::uint64_t now = monotonic_ns();
         if (enable_at_ns_ && now >= *enable_at_ns_) {
@@ -308,6 +312,7 @@ Result<bool> Recorder::on_sampler(std::function<Result<bool>()> task) {
 
 void Recorder::finish() {
     (void)events_->disable();
+    processes_.exchange_jit_names();
     events_->drain(*this, true);
     (void)counting_->read(*folder_);
     advance_kernel_names(never);
@@ -315,6 +320,7 @@ void Recorder::finish() {
         begin_kernel_names();
         advance_kernel_names(never);
     }
+    processes_.settle_jit_names(last_names_patience_ns);
     const std::uint64_t now = monotonic_ns();
     gather(now);
 

@@ -265,6 +265,10 @@ void Recorder::gather(std::uint64_t now_ns) {
         lost_told_ = counts_.samples_lost;
     }
     for (const wire::Loss& loss : processes_.take_losses()) add(loss);
+    if (const auto symbols = processes_.take_jit_symbols(); !symbols.empty()) {
+        folder_->add_symbols(symbols);
+        something_new_ = true;
+    }
     say(events_->take_notices());
     say(processes_.take_notices());
     say(counting_->take_notices());

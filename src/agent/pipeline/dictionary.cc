@@ -14,6 +14,9 @@ std::uint64_t Dictionary::LocationKey::hash() const {
     return mix_in(mix_in(0, address), std::uint64_t{module} << 32 | flags);
 }
 std::uint64_t Dictionary::NodeKey::hash() const { return mix_in(0, std::uint64_t{parent} << 32 | location); }
+std::uint64_t Dictionary::NameKey::hash() const {
+    return mix_in(mix_in(0, std::uint64_t{name} << 32 | module), std::uint64_t{line} << 32 | (file << 8 ^ flags));
+}
 std::uint64_t Dictionary::HandleKey::hash() const { return mix_in(0, handle); }
 
 wire::Id Dictionary::string(std::string_view text) {
@@ -49,14 +52,14 @@ wire::Id Dictionary::address(ResolvedAddress resolved, std::uint32_t flags) {
     return id;
 }
 
-wire::Id Dictionary::name(std::string_view function) {
-    const wire::Id text = string(function);
-    const auto [place, added] = names_.try_emplace(text, next_.location);
-    if (added) {
+wire::Id Dictionary::function_of(ModuleHandle module_handle, const JitFunction& function, std::uint32_t flags) {
+    const NameKey key{string(function.name), module(module_handle), string(function.file), function.line, flags};
+    const wire::Id id = names_.find_or_add(key, next_.location);
+    if (id == next_.location) {
         ++next_.location;
-        fresh_.locations.push_back({0, 0, 0, text, 0, 0});
+        fresh_.locations.push_back({key.module, 0, flags, key.name, key.file, key.line});
     }
-    return place->second;
+    return id;
 }
 
 wire::Id Dictionary::stack(wire::Id parent, wire::Id location) {

@@ -21,7 +21,9 @@ public:
     wire::Id string(std::string_view text);  // 0 for the empty one
     wire::Id module(ModuleHandle handle);
     wire::Id address(ResolvedAddress resolved, std::uint32_t flags);
-    wire::Id name(std::string_view function);  // a name location
+    wire::Id name(std::string_view function) { return function_of(0, {function, {}, 0}, 0); }  // a name location
+    // The same for a function of a module whose addresses mean nothing later.
+    wire::Id function_of(ModuleHandle module, const JitFunction& function, std::uint32_t flags);
     wire::Id stack(wire::Id parent, wire::Id location);
     wire::Id process(ProcessHandle handle);
     wire::Id thread(ThreadHandle handle);
@@ -46,6 +48,12 @@ private:
     struct NodeKey {
         wire::Id parent = 0, location = 0;
         bool operator==(const NodeKey&) const = default;
+        [[nodiscard]] std::uint64_t hash() const;
+    };
+    struct NameKey {
+        wire::Id name = 0, module = 0, file = 0;
+        std::uint32_t line = 0, flags = 0;
+        bool operator==(const NameKey&) const = default;
         [[nodiscard]] std::uint64_t hash() const;
     };
     struct HandleKey {
@@ -74,7 +82,7 @@ private:
     IdTable<HandleKey> modules_, processes_seen_, threads_;
     IdTable<LocationKey> locations_;
     IdTable<NodeKey> stacks_;
-    std::unordered_map<wire::Id, wire::Id> names_;  // string -> name location
+    IdTable<NameKey> names_;
 
     wire::Batch fresh_;  // its tables hold what no batch has carried yet
     std::vector<Pending<ProcessInfo>> fresh_processes_;

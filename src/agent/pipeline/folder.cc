@@ -79,6 +79,7 @@ struct Folder::State {
     void account(const SampleRecord& sample, ProcessHandle process, const FoldedStack& stack);
     void tell_accounts(wire::Batch& batch);
     bool locate_frames(ProcessHandle process, bool& unknown_process);
+    wire::Id locate_jit(const ResolvedAddress& resolved, std::uint32_t flags);
     void lose(wire::LossReason reason, std::uint64_t time_ns, std::uint32_t event);
     void add_loss(const wire::Loss& loss);
     std::size_t table_bytes() const;
@@ -167,11 +168,20 @@ bool Folder::State::locate_frames(ProcessHandle process, bool& unknown_process) 
             if (unknown_process) break;
             generation = processes.generation(process);
         }
-        locations.push_back(dictionary.address(resolved, flags));
+        locations.push_back(resolved.jit ? locate_jit(resolved, flags) : dictionary.address(resolved, flags));
         // What is in no mapping now may be in one that is still to be read.
         if (!frame.kernel && resolved.module != 0) located.put({generation, frame.address, flags}, locations.back());
     }
     return processes.generation(process) == before;
+}
+
+// Where code comes and goes, an address says nothing later: its function is looked up now. One that is not known yet
+// stays an address, which a symbol names.
+wire::Id Folder::State::locate_jit(const ResolvedAddress& resolved, std::uint32_t flags) {
+    const bool return_address = (flags & wire::location_flag::return_address) != 0;
+    const auto function = processes.jit_function(resolved.module, resolved.address - (return_address ? 1 : 0));
+    if (!function) return dictionary.address(resolved, flags);
+    return dictionary.function_of(resolved.module, *function, flags & wire::location_flag::joined);
 }
 
 // Folds `frames`, innermost first; `stop` says whether the outermost ones are missing.

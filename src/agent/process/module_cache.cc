@@ -234,6 +234,16 @@ ModuleHandle ModuleCache::of_vdso(std::uint32_t pid, std::uint64_t start, std::u
     return handle;
 }
 
+ModuleHandle ModuleCache::jit_code(const ProcessInfo& process) {
+    State state;
+    state.info.kind = wire::ModuleKind::jit;
+    state.info.path = fmt::format("[jit] {} {}", process.comm, process.pid);
+    // It is no other process's, and has begun anew so many times.
+    state.info.device = process.start_time_ns;
+    state.info.inode = ++jit_modules_;
+    return add(std::move(state));
+}
+
 ModuleHandle ModuleCache::kernel(const std::string& build_id) {
     if (kernel_ == 0) {
         State state;

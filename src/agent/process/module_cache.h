@@ -40,6 +40,8 @@ public:
     // file).
     ModuleHandle of_file(const MappedFile& mapped);
     ModuleHandle of_vdso(std::uint32_t pid, std::uint64_t start, std::uint64_t end);
+    // The code that a process made itself; another one with each call.
+    ModuleHandle jit_code(const ProcessInfo& process);
     // The one kernel; made on the first call.
     ModuleHandle kernel(const std::string& build_id);
 
@@ -104,6 +106,7 @@ private:
     std::unordered_map<FileKey, ModuleHandle, FileKeyHash> by_file_;
     std::unordered_map<std::string, ModuleHandle> unreadable_by_path_;
     ModuleHandle kernel_ = 0;
+    std::uint64_t jit_modules_ = 0;
     std::string own_vdso_;
     bool own_vdso_read_ = false;
     std::vector<wire::Notice> notices_;

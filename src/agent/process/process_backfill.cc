@@ -102,6 +102,7 @@ bool ProcessTable::State::read_maps(ProcessState& process) {
         if (!entry) continue;
         ++count;
         if (!entry->executable) continue;
+        if (is_jitdump_name(entry->path)) note_jitdump(process, entry->path);
         Mapping mapping{entry->start, entry->end, entry->file_offset, 0};
         // Most of it is what we know: spares looking at the file again.
         const Mapping* known = process.suspect ? nullptr : process.space.find(entry->start);

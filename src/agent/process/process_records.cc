@@ -51,6 +51,8 @@ std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_fork(const T
     child.suspect = parent.suspect;
     child.maps_forbidden = parent.maps_forbidden;
     child.exe_pending = parent.exe_pending;
+    child.jitdump = parent.jitdump;
+    if (parent.jit_module != 0) child.space.forget_answers();  // they name the parent's code
     return born(registry.add_thread(child, record.tid, comm));
 }
 
@@ -160,6 +162,7 @@ void ProcessTable::State::on_mmap2(const Mmap2Record& record) {
         mapped.device = makedev(record.device_major, record.device_minor);
         mapped.inode = record.inode;
     }
+    if (is_jitdump_name(mapped.path)) note_jitdump(process, mapped.path);
     const ModuleHandle module = module_of(mapped);
     const bool is_vdso = modules.info(module).kind == wire::ModuleKind::vdso;
     process.space.insert({record.start, end, is_vdso ? 0 : record.page_offset, module});

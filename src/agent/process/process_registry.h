@@ -45,6 +45,9 @@ struct ProcessState {
     std::optional<SharedSpace> before_exec;
     std::uint64_t exec_ns = 0;
 
+    ModuleHandle jit_module = 0;  // of the code that it made itself; 0: none was sampled
+    std::string jitdump;          // the file that it mapped to say so; empty: none
+
     bool maps_known = false;
     bool exe_pending = false;  // the next file mapping is the main image of an exec
     bool ended = false;

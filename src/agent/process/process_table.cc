@@ -38,6 +38,7 @@ std::uint64_t boottime_ns() {
 ProcessTable::State::State(ProcessTableOptions options_in)
     : options(std::move(options_in)),
       modules(options.proc_root, system_page_size(), options.keep_files),
+      jit(options.proc_root),
       sweep_at_processes(usual_processes),
       sweep_at_threads(usual_threads) {}
 
@@ -74,6 +75,7 @@ std::optional<ProcessTable::LifecycleEvent> ProcessTable::on_record(const Record
 ThreadHandle ProcessTable::thread_of(std::uint32_t pid, std::uint32_t tid, std::uint64_t time_ns) {
     ProcessRegistry& registry = state_->registry;
     state_->last_sample_ns = time_ns;
+    if (state_->jit.is_due(time_ns)) state_->apply_jit_names(time_ns);
     const ThreadHandle known = registry.thread_by_tid(tid);
     if (known != 0) {
         ProcessState* process = registry.by_handle(registry.thread(known)->info.process);
@@ -147,10 +149,48 @@ Result<UniqueFd> ProcessTable::duplicate_file(const FileIdentity& identity) {
 ResolvedAddress ProcessTable::resolve(ProcessHandle handle, std::uint64_t address) {
     ProcessState* process = state_->registry.by_handle(handle);
     const Mapping* mapping = process == nullptr ? nullptr : state_->find_mapping(*process, address);
-    if (mapping == nullptr || mapping->module == 0) return {0, address};
+    if (mapping == nullptr) return {0, address};
+    if (mapping->module == 0) return {state_->jit_module_of(*process), address, true};
     const std::uint64_t offset = mapping->file_offset + (address - mapping->start);
     return {mapping->module, state_->modules.address_of(mapping->module, offset)};
 }
+
+JitProcess ProcessTable::State::describe_jit(const ProcessState& process) const {
+    return {process.jit_module, process.info.pid, process.info.ns_pid, process.info.comm, process.jitdump};
+}
+
+ModuleHandle ProcessTable::State::jit_module_of(ProcessState& process) {
+    if (process.jit_module != 0 && jit.has_room(process.jit_module)) return process.jit_module;
+    const ModuleHandle old = process.jit_module;
+    process.jit_module = modules.jit_code(process.info);
+    if (process.jit_module == 0) return old;
+    if (old != 0) jit.forget(old);
+    // Answers that it shares with a parent or a child would be of that one's code.
+    process.space.forget_answers();
+    jit.add(describe_jit(process), process.handle);
+    return process.jit_module;
+}
+
+void ProcessTable::State::note_jitdump(ProcessState& process, const std::string& path) {
+    if (process.jitdump == path) return;
+    process.jitdump = path;
+    if (process.jit_module != 0) jit.found_jitdump(describe_jit(process));
+}
+
+void ProcessTable::State::apply_jit_names(std::uint64_t time_ns) {
+    for (const ProcessHandle owner : jit.apply(time_ns))
+        if (ProcessState* process = registry.by_handle(owner)) process->space.forget_answers();
+}
+
+std::optional<JitFunction> ProcessTable::jit_function(ModuleHandle module, std::uint64_t address) {
+    return state_->jit.find(module, address, state_->last_sample_ns);
+}
+
+void ProcessTable::exchange_jit_names() { state_->jit.exchange(); }
+
+void ProcessTable::settle_jit_names(std::uint64_t patience_ns) { state_->jit.settle(patience_ns); }
+
+std::vector<TargetSymbol> ProcessTable::take_jit_symbols() { return state_->jit.take_symbols(); }
 
 void ProcessTable::State::read_kernel_base() {
     kernel_read = true;
@@ -192,6 +232,7 @@ std::vector<wire::Loss> ProcessTable::take_losses() { return std::exchange(state
 std::vector<wire::Notice> ProcessTable::take_notices() {
     std::vector<wire::Notice> notices = std::exchange(state_->notices, {});
     for (wire::Notice& notice : state_->modules.take_notices()) notices.push_back(std::move(notice));
+    for (wire::Notice& notice : state_->jit.take_notices()) notices.push_back(std::move(notice));
     return notices;
 }
 

@@ -59,9 +59,16 @@ struct ThreadInfo {
 struct ResolvedAddress {
     ModuleHandle module = 0;    // 0: in no known mapping, address is the raw one
     std::uint64_t address = 0;  // ELF virtual address; kernel: relative to _text
+    bool jit = false;           // of no file, but executable: code that the process made itself, address is the raw one
 };
 
-// A name that exists only here: function of the kernel or the vDSO.
+// A function of such code.
+struct JitFunction {
+    std::string_view name, file;  // file and line: of the address; empty and 0: not known
+    std::uint32_t line = 0;
+};
+
+// A name that exists only here: function of the kernel or the vDSO, or of JIT code.
 struct TargetSymbol {
     ModuleHandle module = 0;
     std::uint64_t address = 0, size = 0;
@@ -114,6 +121,16 @@ public:
     // May read /proc/PID/maps, and then change the generation.
     ResolvedAddress resolve(ProcessHandle process, std::uint64_t user_address);
     ResolvedAddress resolve_kernel(std::uint64_t address);
+
+    // The function of JIT code (`module` and `address` as resolve() gave them; of a return address, one less) at the time
+    // of the last thread_of(). Nothing: nobody has said so yet; take_jit_symbols() may name the bare address later.
+    // Valid until the next call of anything here.
+    std::optional<JitFunction> jit_function(ModuleHandle module, std::uint64_t address);
+    // Once a round, before samples are read: asks about what was sampled, and hears what was found out.
+    void exchange_jit_names();
+    // The same, at the end: waits for answers, but no longer than `patience_ns`.
+    void settle_jit_names(std::uint64_t patience_ns);
+    std::vector<TargetSymbol> take_jit_symbols();
 
     // The code around a user address, for unwinding; nothing when it is in no known mapping. May read /proc/PID/maps,
     // and then change the generation.

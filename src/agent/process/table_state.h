@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/process/jit_names.h"
 #include "agent/process/kallsyms.h"
 #include "agent/process/module_cache.h"
 #include "agent/process/process_registry.h"
@@ -50,10 +51,16 @@ struct ProcessTable::State {
     // process_table.cc
     void read_kernel_base();
     const Mapping* find_mapping(ProcessState& process, std::uint64_t address);
+    // The module that stands for the code which the process made itself.
+    ModuleHandle jit_module_of(ProcessState& process);
+    void note_jitdump(ProcessState& process, const std::string& path);
+    [[nodiscard]] JitProcess describe_jit(const ProcessState& process) const;
+    void apply_jit_names(std::uint64_t time_ns);
 
     ProcessTableOptions options;
     ProcessRegistry registry;
     ModuleCache modules;
+    JitNames jit;
 
     std::uint64_t last_sample_ns = 0;
     std::vector<wire::Loss> losses;

@@ -391,7 +391,8 @@ TEST_CASE("anonymous code keeps its raw address, whatever its offset says") {
     target.table.attach(42);
     const ProcessHandle process = target.process_of(42, fake_now);
     target.mmap(42, 0x50000, "//anon", 101 * second, 0x50000);
-    CHECK(target.table.resolve(process, 0x50123).module == 0);
+    CHECK(target.table.resolve(process, 0x50123).jit);
+    CHECK(target.table.module(target.table.resolve(process, 0x50123).module).kind == wire::ModuleKind::jit);
     CHECK(target.table.resolve(process, 0x50123).address == 0x50123);
 }
 

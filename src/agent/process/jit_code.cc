@@ -1,0 +1,301 @@
+#include "agent/process/jit_code.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+
+#include "agent/process/proc_text.h"
+#include "agent/process/process_info.h"
+#include "base/result.h"
+
+namespace flamewire::agent {
+namespace {
+
+constexpr std::size_t max_wants = 16'384;
+// Between looks for a file that was not there; doubled each time.
+constexpr std::uint64_t shortest_pause_ns = 200'000'000, longest_pause_ns = 5'000'000'000;
+// A map is searched for so long, and for so many addresses, before its absence is worth a word.
+constexpr std::uint64_t notice_after_ns = 1'000'000'000;
+constexpr std::size_t notice_wants = 8;
+constexpr std::size_t piece_bytes = 256 * 1024;
+
+// openat2(2) of Linux 5.6, here without its header: many toolchains are older.
+struct OpenHow {
+    std::uint64_t flags = 0, mode = 0, resolve = 0;
+};
+constexpr long openat2_number = 437;  // on every architecture
+constexpr std::uint64_t resolve_no_magiclinks = 0x02, resolve_in_root = 0x10;
+
+// A file of a process by the path that it uses: links stay inside of its root, the last one is not followed.
+UniqueFd open_in(const std::string& root, const std::string& path) {
+    constexpr int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+    const UniqueFd directory(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!directory) return {};
+    const OpenHow how{static_cast<std::uint64_t>(flags), 0, resolve_in_root | resolve_no_magiclinks};
+    const long opened = ::syscall(openat2_number, directory.get(), path.c_str(), &how, sizeof(how));
+    if (opened >= 0) return UniqueFd(static_cast<int>(opened));
+    if (errno != ENOSYS && errno != EPERM) return {};  // EPERM: seccomp of old containers
+    return UniqueFd(::openat(directory.get(), path.c_str() + path.starts_with('/'), flags));
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+    struct stat one{}, other{};
+    return ::stat(a.c_str(), &one) == 0 && ::stat(b.c_str(), &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
+}
+
+}  // namespace
+
+bool JitBudget::spent() const {
+    if (bytes == 0) return true;
+    timespec used{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(used.tv_nsec) >=
+           deadline_ns;
+}
+
+bool may_name(std::uint64_t sampled_ns, std::uint64_t from_ns) {
+    return from_ns == 0 || from_ns <= sampled_ns + jit_writer_delay_ns;
+}
+
+std::string jit_remedy(std::string_view program, std::uint32_t pid) {
+    if (program.starts_with("node")) return "start it with node --perf-basic-prof";
+    if (program.starts_with("java"))
+        return fmt::format("jcmd {} Compiler.perfmap (JDK 17 or later), or start it with a perf-map agent", pid);
+    if (program.starts_with("python")) return "start it with python3 -X perf (Python 3.12 or later)";
+    return "start it with the option of its runtime that writes a perf map (node --perf-basic-prof, python3 -X perf, "
+           "java: jcmd PID Compiler.perfmap)";
+}
+
+JitCode::JitCode(std::string proc_root, JitProcess process)
+    : proc_root_(std::move(proc_root)), process_(std::move(process)) {}
+
+void JitCode::want(std::uint64_t address, std::uint64_t time_ns) {
+    if (wants_.size() >= max_wants) wants_.clear();  // whoever asks has forgotten them too
+    wants_.try_emplace(address, time_ns);
+    ++wanted_;
+    up_to_date_ = false;
+}
+
+void JitCode::found_jitdump(std::string path) {
+    if (path == process_.jitdump) return;
+    process_.jitdump = std::move(path);
+    next_search_ns_ = 0;
+    if (std::holds_alternative<PerfMapFile>(file_)) begin_anew();
+    file_ = std::monostate();
+    device_ = inode_ = 0;
+}
+
+void JitCode::look(const LookTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
+                   std::vector<wire::Notice>& notices) {
+    now_ns_ = times.now_ns;
+    if (times.now_ns >= next_search_ns_) find_file(times, notices);
+    if (!std::holds_alternative<std::monostate>(file_)) read_on(times, budget, answers, notices);
+    if (std::holds_alternative<std::monostate>(file_)) up_to_date_ = true;
+}
+
+// The file, or another one that took its name.
+void JitCode::find_file(const LookTimes& times, std::vector<wire::Notice>& notices) {
+    if (first_search_ns_ == 0) first_search_ns_ = times.now_ns;
+    const std::string root = proc_path(proc_root_, process_.pid, "root");
+    if (struct stat status{}; ::stat(root.c_str(), &status) == 0) {
+        host_root_ = same_file(root, "/");
+        user_ = read_status(proc_root_, process_.pid).effective_uid;
+        user_known_ = true;
+        gone_since_ns_ = 0;
+    } else if (gone_since_ns_ == 0) {
+        gone_since_ns_ = times.now_ns;
+        if (!user_known_) {  // gone before the first look
+            host_root_ = process_.ns_pid == 0;
+            user_ = ::geteuid();
+            user_known_ = true;
+        }
+    }
+    const bool had_none = std::holds_alternative<std::monostate>(file_);
+    bool found = !process_.jitdump.empty() && take_file(process_.jitdump, true);
+    if (!found) {
+        const std::uint32_t pid = process_.ns_pid != 0 ? process_.ns_pid : process_.pid;
+        found = take_file(fmt::format("/tmp/perf-{}.map", pid), false);
+    }
+    if (found && had_none) search_pause_ns_ = 0;
+    search_pause_ns_ = std::clamp(search_pause_ns_ * 2, shortest_pause_ns, longest_pause_ns);
+    next_search_ns_ = times.now_ns + search_pause_ns_;
+    if (found || notice_given_ || wanted_ < notice_wants || times.now_ns < first_search_ns_ + notice_after_ns) return;
+    notice_given_ = true;
+    notices.push_back(no_names());
+}
+
+// True when the file at `path` is the one that is read.
+bool JitCode::take_file(const std::string& path, bool jitdump) {
+    remedy_.clear();
+    UniqueFd file = open_in(proc_path(proc_root_, process_.pid, "root"), path);
+    if (!file && errno == ENOENT && host_root_) file = open_in("/", path);
+    struct stat status{};
+    if (!file || ::fstat(file.get(), &status) != 0) {
+        const int error = errno;
+        why_not_ = error == ENOENT ? fmt::format("there is no {}", path)
+                                   : fail_errno(path + " cannot be opened", error).error().message;
+        if (error == EACCES || error == EPERM) remedy_ = "run flamewire-agent as the same user or as root";
+        return false;
+    }
+    if (!S_ISREG(status.st_mode)) {
+        why_not_ = fmt::format("{} is no regular file", path);
+        return false;
+    }
+    // What anybody may have put there does not name the code of others.
+    if (status.st_uid != 0 && !(user_known_ && status.st_uid == user_)) {
+        why_not_ = fmt::format("{} belongs to another user than the program, so it is not believed", path);
+        remedy_ = fmt::format("rm {} and start the program again", path);
+        return false;
+    }
+    const bool same = status.st_dev == device_ && status.st_ino == inode_ && path == file_path_;
+    if (same && !std::holds_alternative<std::monostate>(file_)) return true;
+    if (!std::holds_alternative<std::monostate>(file_)) begin_anew();
+    device_ = status.st_dev;
+    inode_ = status.st_ino;
+    file_path_ = path;
+    if (jitdump)
+        file_.emplace<JitdumpFile>(std::move(file));
+    else
+        file_.emplace<PerfMapFile>(std::move(file));
+    return true;
+}
+
+// What was answered stays until the file, read from its beginning, says otherwise.
+void JitCode::begin_anew() {
+    code_.clear();
+    anew_ns_ = now_ns_;
+}
+
+void JitCode::read_on(const LookTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
+                      std::vector<wire::Notice>& notices) {
+    up_to_date_ = false;
+    std::vector<JitEntry> entries;
+    JitProgress progress = JitProgress::more;
+    while (progress == JitProgress::more && !budget.spent()) {
+        const std::size_t piece = std::min(piece_bytes, budget.bytes);
+        budget.bytes -= piece;
+        entries.clear();
+        if (auto* map = std::get_if<PerfMapFile>(&file_)) progress = map->advance(piece, times, entries);
+        if (auto* dump = std::get_if<JitdumpFile>(&file_)) progress = dump->advance(piece, times, entries);
+        for (const JitEntry& entry : entries) {
+            const bool full = code_.size() >= budget.ranges && code_.find(entry.start) == nullptr;
+            if (!full) {
+                add(entry, answers);
+            } else if (!std::exchange(full_notice_given_, true)) {
+                notices.push_back({"jit-names-full",
+                                   fmt::format("{} names more code than is kept of it: some of the code that {} "
+                                               "(process {}) compiled has no names",
+                                               file_path_, process_.program, process_.pid),
+                                   ""});
+            }
+        }
+    }
+    if (progress == JitProgress::rewritten || progress == JitProgress::damaged) {
+        if (progress == JitProgress::damaged && !std::exchange(notice_given_, true))
+            notices.push_back({"jit-names-missing",
+                               fmt::format("{} cannot be read as what its name says: the code that {} (process {}) "
+                                           "compiled has no names",
+                                           file_path_, process_.program, process_.pid),
+                               jit_remedy(process_.program, process_.pid)});
+        begin_anew();
+        device_ = inode_ = 0;
+        if (progress == JitProgress::damaged) process_.jitdump.clear();
+        if (progress == JitProgress::rewritten) next_search_ns_ = 0;
+        file_ = std::monostate();
+        return;
+    }
+    if (progress != JitProgress::at_end) return;
+    if (const std::uint64_t anew_ns = std::exchange(anew_ns_, 0); anew_ns != 0) compare_given(anew_ns, answers);
+    answer_wants(answers);
+    up_to_date_ = true;
+}
+
+void JitCode::add(JitEntry entry, std::vector<JitAnswer>& answers) {
+    Place place{entry.record, entry.lines, 0, 0};
+    if (entry.moved_from != 0) {
+        const auto* old = code_.find(entry.moved_from);
+        if (old == nullptr) return;
+        place = old->second.value;
+        place.moved_by += entry.start - entry.moved_from;
+    }
+    bool known = false;
+    for (auto want = wants_.lower_bound(entry.start); want != wants_.end() && want->first < entry.end;) {
+        // What was sampled before it is of what lay there, or of code that nobody named.
+        const auto* old = want->second < entry.from_ns ? code_.find(want->first) : nullptr;
+        const bool told =
+            old != nullptr && answer(old->first, old->second.end, old->second.value, 0, entry.from_ns, answers);
+        const bool nameless = !told && !may_name(want->second, entry.from_ns);
+        known |= nameless;
+        want = told || nameless ? wants_.erase(want) : std::next(want);
+    }
+    given_.for_each_in(entry.start, entry.end, [&](const auto& range) { known |= !range.second.value.same_as(place); });
+    code_.lay(entry.start, entry.end, place);
+    // While a file is read anew, what it says is compared at its end.
+    if (known && anew_ns_ == 0) answer(entry.start, entry.end, place, entry.from_ns, JitAnswer().until_ns, answers);
+}
+
+void JitCode::answer_wants(std::vector<JitAnswer>& answers) {
+    for (auto want = wants_.begin(); want != wants_.end();) {
+        const auto* range = code_.find(want->first);
+        if (range == nullptr) {
+            ++want;
+            continue;
+        }
+        const auto* given = given_.find(want->first);
+        const bool same = given != nullptr && given->second.value.same_as(range->second.value) &&
+                          given->second.end == range->second.end;
+        if (!same) answer(range->first, range->second.end, range->second.value, 0, JitAnswer().until_ns, answers);
+        want = wants_.erase(want);
+    }
+}
+
+// After the file was written anew.
+void JitCode::compare_given(std::uint64_t from_ns, std::vector<JitAnswer>& answers) {
+    const RangeMap<Place> given = std::exchange(given_, {});
+    for (const auto& [start, range] : given) {
+        const auto* now = code_.find(start);
+        if (now == nullptr) continue;
+        Place place = now->second.value;
+        const auto body = body_of(place);
+        place.name_hash = body ? std::hash<std::string_view>()(body->name) : 0;
+        if (place.name_hash == range.value.name_hash)
+            given_.lay(start, std::min(range.end, now->second.end), place);
+        else
+            answer(now->first, now->second.end, place, from_ns, JitAnswer().until_ns, answers);
+    }
+}
+
+std::optional<JitBody> JitCode::body_of(const Place& place) const {
+    if (const auto* map = std::get_if<PerfMapFile>(&file_)) return map->body_of(place.record);
+    if (const auto* dump = std::get_if<JitdumpFile>(&file_)) return dump->body_of(place.record, place.lines);
+    return std::nullopt;
+}
+
+bool JitCode::answer(std::uint64_t start, std::uint64_t end, Place place, std::uint64_t from_ns, std::uint64_t until_ns,
+                     std::vector<JitAnswer>& answers) {
+    auto body = body_of(place);
+    if (!body) return false;
+    body->start += place.moved_by;
+    place.name_hash = std::hash<std::string_view>()(body->name);
+    given_.lay(start, end, place);
+    answers.push_back(
+        {process_.module, start, end, from_ns, until_ns, std::make_shared<const JitBody>(*std::move(body))});
+    return true;
+}
+
+wire::Notice JitCode::no_names() const {
+    return {"jit-names-missing",
+            fmt::format("{} (process {}) runs code that it compiled itself, and {}: that code has no names",
+                        process_.program, process_.pid, why_not_),
+            remedy_.empty() ? jit_remedy(process_.program, process_.pid) : remedy_};
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,123 @@
+// The code that one process made while running, by what the process says of it: finds its jitdump or perf map, follows
+// it, and answers which function an address was of. Reads files; for a thread that may wait for a disk.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "agent/process/jit_file.h"
+#include "agent/process/jitdump.h"
+#include "agent/process/perf_map.h"
+#include "agent/process/process_table.h"
+#include "base/range_map.h"
+#include "wire/batch.h"
+
+namespace flamewire::agent {
+
+struct JitProcess {
+    ModuleHandle module = 0;  // its code
+    std::uint32_t pid = 0, ns_pid = 0;
+    std::string program;  // comm, for people
+    std::string jitdump;  // as the process sees it; empty: none was mapped
+};
+
+// An address of such code that was sampled and has no name yet.
+struct JitWant {
+    ModuleHandle module = 0;
+    std::uint64_t address = 0, time_ns = 0;  // of the first sample
+};
+
+// From `from_ns` on (0: ever since) until `until_ns`, [start, end) was this function.
+struct JitAnswer {
+    ModuleHandle module = 0;
+    std::uint64_t start = 0, end = 0;
+    std::uint64_t from_ns = 0, until_ns = std::numeric_limits<std::uint64_t>::max();
+    std::shared_ptr<const JitBody> body;
+};
+
+// How long after code has run its name may be written: writers have buffers. What comes later names what runs then.
+inline constexpr std::uint64_t jit_writer_delay_ns = 10'000'000'000;
+// Whether an entry that appeared at `from_ns` (0: ever since) names a sample of which nothing else was known.
+bool may_name(std::uint64_t sampled_ns, std::uint64_t from_ns);
+
+// How far one look may go.
+struct JitBudget {
+    std::size_t bytes = 0;          // of files
+    std::uint64_t deadline_ns = 0;  // of the thread's CPU time
+    std::size_t ranges = 0;         // that all processes may hold
+    [[nodiscard]] bool spent() const;
+};
+
+class JitCode {
+public:
+    JitCode(std::string proc_root, JitProcess process);
+
+    void want(std::uint64_t address, std::uint64_t time_ns);
+    // A jitdump that the process mapped since; it knows more than a perf map.
+    void found_jitdump(std::string path);
+    // Reads on, and appends what there is to say.
+    void look(const LookTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
+              std::vector<wire::Notice>& notices);
+
+    // Everything is read and answered that can be.
+    [[nodiscard]] bool up_to_date() const { return up_to_date_; }
+    // Its process has been gone for so long that no sample of it is still to come.
+    [[nodiscard]] bool over() const { return gone_since_ns_ != 0 && now_ns_ - gone_since_ns_ > 5'000'000'000; }
+    [[nodiscard]] std::size_t ranges() const { return code_.size(); }
+
+private:
+    // What lies in a range, by its place in the file.
+    struct Place {
+        std::uint64_t record = 0, lines = 0;
+        std::uint64_t moved_by = 0;   // from where the file has it, modulo 2^64
+        std::uint64_t name_hash = 0;  // once it was answered
+        [[nodiscard]] bool same_as(const Place& other) const {
+            return record == other.record && moved_by == other.moved_by;
+        }
+    };
+
+    void find_file(const LookTimes& times, std::vector<wire::Notice>& notices);
+    bool take_file(const std::string& path, bool jitdump);
+    void read_on(const LookTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
+                 std::vector<wire::Notice>& notices);
+    void begin_anew();
+    void add(JitEntry entry, std::vector<JitAnswer>& answers);
+    void answer_wants(std::vector<JitAnswer>& answers);
+    void compare_given(std::uint64_t from_ns, std::vector<JitAnswer>& answers);
+    bool answer(std::uint64_t start, std::uint64_t end, Place place, std::uint64_t from_ns, std::uint64_t until_ns,
+                std::vector<JitAnswer>& answers);
+    [[nodiscard]] std::optional<JitBody> body_of(const Place& place) const;
+    [[nodiscard]] wire::Notice no_names() const;
+
+    std::string proc_root_;
+    JitProcess process_;
+    std::variant<std::monostate, PerfMapFile, JitdumpFile> file_;
+    std::string file_path_;
+    std::uint64_t device_ = 0, inode_ = 0;
+    std::uint64_t now_ns_ = 0, gone_since_ns_ = 0;
+    std::uint64_t next_search_ns_ = 0, search_pause_ns_ = 0, first_search_ns_ = 0;
+    bool host_root_ = false;  // its root is ours, so a path of it is one here, also once it is gone
+    std::uint32_t user_ = 0;  // whose files are believed, besides root's
+    bool user_known_ = false;
+    std::string why_not_;  // why there is no file, the newest reason
+    std::string remedy_;   // … if it is another one than to write a map
+    bool notice_given_ = false, full_notice_given_ = false;
+
+    RangeMap<Place> code_;
+    RangeMap<Place> given_;                         // what was answered: only changes of these are told
+    std::map<std::uint64_t, std::uint64_t> wants_;  // address -> time of the first sample
+    std::size_t wanted_ = 0;
+    std::uint64_t anew_ns_ = 0;  // it was rewritten at this time, and is read from its beginning again
+    bool up_to_date_ = false;
+};
+
+// What makes the runtime of this program write names of its code, as a command; for notices.
+std::string jit_remedy(std::string_view program, std::uint32_t pid);
+
+}  // namespace flamewire::agent

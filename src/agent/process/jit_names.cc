@@ -1,0 +1,129 @@
+#include "agent/process/jit_names.h"
+
+#include <algorithm>
+
+namespace flamewire::agent {
+namespace {
+
+constexpr std::size_t max_functions = 16'384, max_bare = 16'384;
+constexpr std::size_t max_name_bytes = std::size_t{4} << 20;
+// How long the sampler waits for the reader, which most often has nothing to do but to look at the size of a file.
+constexpr std::uint64_t look_patience_ns = 3'000'000;
+
+std::size_t bytes_of(const JitBody& body) {
+    std::size_t bytes = sizeof(body) + body.name.size() + body.rows.size() * sizeof(JitBody::Row);
+    for (const std::string& file : body.files) bytes += sizeof(file) + file.size();
+    return bytes;
+}
+
+}  // namespace
+
+void JitNames::add(const JitProcess& process, ProcessHandle owner) {
+    codes_[process.module].owner = owner;
+    questions_.processes.push_back(process);
+}
+
+void JitNames::found_jitdump(const JitProcess& process) { questions_.processes.push_back(process); }
+
+bool JitNames::has_room(ModuleHandle module) const {
+    const auto code = codes_.find(module);
+    return code == codes_.end() || (code->second.functions.size() < max_functions &&
+                                    code->second.bare.size() < max_bare && code->second.name_bytes < max_name_bytes);
+}
+
+void JitNames::forget(ModuleHandle module) {
+    codes_.erase(module);
+    JitProcess nobody;
+    nobody.module = module;
+    questions_.processes.push_back(nobody);
+}
+
+std::optional<JitFunction> JitNames::find(ModuleHandle module, std::uint64_t address, std::uint64_t time_ns) {
+    const auto code = codes_.find(module);
+    if (code == codes_.end()) return std::nullopt;
+    const auto* range = code->second.functions.find(address);
+    if (range == nullptr) {
+        if (code->second.bare.try_emplace(address, time_ns).second)
+            questions_.wants.push_back({module, address, time_ns});
+        return std::nullopt;
+    }
+    const JitBody& body = *range->second.value;
+    JitFunction function{body.name, {}, 0};
+    // Rows hold up to the next one.
+    const auto after =
+        std::upper_bound(body.rows.begin(), body.rows.end(), address - body.start,
+                         [](std::uint64_t offset, const JitBody::Row& row) { return offset < row.offset; });
+    if (after != body.rows.begin()) {
+        const JitBody::Row& row = *std::prev(after);
+        function.file = body.files[row.file];
+        function.line = row.line;
+    }
+    return function;
+}
+
+std::vector<ProcessHandle> JitNames::apply(std::uint64_t time_ns) {
+    std::vector<ProcessHandle> changed;
+    for (; applied_ < answers_.size() && answers_[applied_].from_ns <= time_ns; ++applied_) {
+        const auto code = codes_.find(answers_[applied_].module);
+        if (code != codes_.end() && apply_one(answers_[applied_], code->second)) changed.push_back(code->second.owner);
+    }
+    look_ahead();
+    return changed;
+}
+
+void JitNames::look_ahead() {
+    next_change_ns_ =
+        applied_ < answers_.size() ? answers_[applied_].from_ns : std::numeric_limits<std::uint64_t>::max();
+}
+
+// True when somebody may have been told otherwise.
+bool JitNames::apply_one(const JitAnswer& answer, Code& code) {
+    bool changed = false;
+    code.functions.for_each_in(answer.start, answer.end, [&](const auto& range) {
+        changed |= range.second.value->name != answer.body->name || !answer.body->rows.empty();
+    });
+    auto bare = code.bare.lower_bound(answer.start);
+    while (bare != code.bare.end() && bare->first < answer.end) {
+        const bool named = may_name(bare->second, answer.from_ns) && bare->second < answer.until_ns;
+        if (named)
+            symbols_.push_back({answer.module, bare->first, 1, answer.body->name});
+        else
+            changed = true;
+        bare = code.bare.erase(bare);
+    }
+    code.name_bytes += bytes_of(*answer.body);
+    code.functions.lay(answer.start, answer.end, answer.body);
+    return changed;
+}
+
+void JitNames::take_answers() {
+    // The last ones wait for samples of their time.
+    if (applied_ < answers_.size()) return;
+    JitAnswers taken = reader_.take();
+    answers_ = std::move(taken.answers);
+    applied_ = 0;
+    for (wire::Notice& notice : taken.notices) notices_.push_back(std::move(notice));
+    look_ahead();
+}
+
+void JitNames::exchange() {
+    if (codes_.empty()) return;
+    reader_.ask(questions_);
+    reader_.look_now(look_patience_ns);
+    take_answers();
+}
+
+void JitNames::settle(std::uint64_t patience_ns) {
+    if (codes_.empty()) return;
+    constexpr std::uint64_t ever = std::numeric_limits<std::uint64_t>::max();
+    (void)apply(ever);
+    // Once more, as the first time the reader may have been busy with the questions before.
+    for (int i = 0; i < 2; ++i) {
+        reader_.ask(questions_);
+        reader_.settle(patience_ns / 2);
+        take_answers();
+        (void)apply(ever);
+    }
+}
+
+}  // namespace flamewire::agent

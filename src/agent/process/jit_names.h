@@ -1,0 +1,69 @@
+// Which function an address of JIT code was of, at the time of its sample: the sampler's side. It holds the functions
+// that were sampled, asks the reader for the others, and changes its mind at the time at which the code changed, not at
+// the time at which that was read.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "agent/process/jit_reader.h"
+#include "agent/process/process_table.h"
+#include "base/range_map.h"
+
+namespace flamewire::agent {
+
+class JitNames {
+public:
+    explicit JitNames(std::string proc_root) : reader_(std::move(proc_root)) {}
+
+    void add(const JitProcess& process, ProcessHandle owner);
+    void found_jitdump(const JitProcess& process);
+    // False: so much of it was sampled that it should begin as another module; then forget() it.
+    [[nodiscard]] bool has_room(ModuleHandle module) const;
+    void forget(ModuleHandle module);
+
+    // Nothing: not known (yet), so the sample is one of a bare address; take_symbols() names that later. Valid until
+    // the next apply().
+    std::optional<JitFunction> find(ModuleHandle module, std::uint64_t address, std::uint64_t time_ns);
+
+    // Something is to be applied before a sample of this time.
+    [[nodiscard]] bool is_due(std::uint64_t time_ns) const { return time_ns >= next_change_ns_; }
+    // Owners of modules whose earlier answers hold no more.
+    std::vector<ProcessHandle> apply(std::uint64_t time_ns);
+
+    // Before samples are taken from the rings: questions out, answers in; waits a moment at most. settle(): waits for
+    // those that can be had.
+    void exchange();
+    void settle(std::uint64_t patience_ns);
+    // Names of bare addresses.
+    std::vector<TargetSymbol> take_symbols() { return std::exchange(symbols_, {}); }
+    std::vector<wire::Notice> take_notices() { return std::exchange(notices_, {}); }
+
+private:
+    struct Code {
+        RangeMap<std::shared_ptr<const JitBody>> functions;
+        std::map<std::uint64_t, std::uint64_t> bare;  // addresses without a name -> time of the first sample
+        std::size_t name_bytes = 0;
+        ProcessHandle owner = 0;
+    };
+
+    bool apply_one(const JitAnswer& answer, Code& code);
+    void take_answers();
+    void look_ahead();
+
+    JitReader reader_;
+    std::map<ModuleHandle, Code> codes_;
+    JitQuestions questions_;
+    std::vector<JitAnswer> answers_;  // to be applied when samples have come so far, …
+    std::size_t applied_ = 0;         // … those before this one were
+    std::uint64_t next_change_ns_ = std::numeric_limits<std::uint64_t>::max();
+    std::vector<TargetSymbol> symbols_;
+    std::vector<wire::Notice> notices_;
+};
+
+}  // namespace flamewire::agent

@@ -1,0 +1,50 @@
+// The thread that reads what programs say of the code they made: it may wait for disks and for file systems of others,
+// the sampler must not. Two mailboxes, so neither waits for the other.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/process/jit_code.h"
+
+namespace flamewire::agent {
+
+struct JitQuestions {
+    std::vector<JitProcess> processes;  // new ones, known ones that mapped a jitdump, and, with pid 0, what to forget
+    std::vector<JitWant> wants;
+    [[nodiscard]] bool empty() const { return processes.empty() && wants.empty(); }
+};
+
+struct JitAnswers {
+    std::vector<JitAnswer> answers;
+    std::vector<wire::Notice> notices;
+    [[nodiscard]] bool empty() const { return answers.empty() && notices.empty(); }
+};
+
+class JitReader {
+public:
+    explicit JitReader(std::string proc_root);
+    // A read that hangs is left to itself.
+    ~JitReader();
+    JitReader(const JitReader&) = delete;
+    JitReader& operator=(const JitReader&) = delete;
+
+    // Takes the questions, unless the last ones still wait: then they stay with the caller. The first ones start the
+    // thread.
+    void ask(JitQuestions& questions);
+    // Makes the reader look now, and waits for it as long as it is quick (`patience_ns` at most): then samples taken until
+    // now are of code that is known.
+    void look_now(std::uint64_t patience_ns);
+    // What was found out since the last call.
+    JitAnswers take();
+    // Waits until all that was asked is answered as far as it can be, or `patience_ns` is over.
+    void settle(std::uint64_t patience_ns);
+
+private:
+    struct Shared;
+    std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace flamewire::agent

@@ -1,0 +1,167 @@
+#include "agent/process/jitdump.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+namespace flamewire::agent {
+namespace {
+
+constexpr std::uint32_t magic = 0x4A69'5444;  // "JiTD" in the order of the machine that wrote it
+constexpr std::size_t header_bytes = 40, prefix_bytes = 16;
+constexpr std::uint64_t processor_clock = 1;  // flag of the header: times are the processor's counter
+constexpr std::size_t window_bytes = 64 * 1024;
+constexpr std::size_t max_lines_bytes = 1024 * 1024, max_rows = 4096;
+// Where V8 counts the addresses of its line tables from: it adds the size of an ELF header to each.
+constexpr std::uint64_t elf_header_bytes = 64;
+
+enum RecordKind : std::uint32_t { code_load = 0, code_move = 1, code_debug_info = 2 };
+
+struct Load {
+    std::uint64_t code = 0, size = 0;
+};
+// pid, tid, vma, code address, code size, code index; then the name and the code.
+constexpr std::size_t load_bytes = 40;
+Load read_load(ByteReader& in) {
+    in.skip(16);
+    Load load;
+    load.code = in.read<std::uint64_t>();
+    load.size = in.read<std::uint64_t>();
+    in.skip(8);
+    return load;
+}
+
+std::string text_up_to_nul(Bytes bytes) {
+    const std::string_view text = as_text(bytes);
+    return std::string(text.substr(0, std::min(text.find('\0'), max_jit_name_bytes)));
+}
+
+}  // namespace
+
+bool is_jitdump_name(std::string_view path) {
+    constexpr std::string_view begin = "jit-", end = ".dump";
+    path.remove_prefix(path.rfind('/') + 1);
+    if (!path.starts_with(begin) || !path.ends_with(end) || path.size() <= begin.size() + end.size()) return false;
+    path.remove_prefix(begin.size());
+    path.remove_suffix(end.size());
+    return path.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+Bytes JitdumpFile::at(std::uint64_t offset, std::size_t size) {
+    if (offset < window_offset_ || offset + size > window_offset_ + window_.size()) {
+        window_offset_ = offset;
+        if (!read_piece(file_.get(), offset, window_bytes, window_)) window_.clear();
+    }
+    const auto begin = static_cast<std::size_t>(offset - window_offset_);
+    return as_bytes_view(window_).subspan(begin, std::min(size, window_.size() - begin));
+}
+
+bool JitdumpFile::read_header() {
+    ByteReader in(at(0, header_bytes));
+    const auto found = in.read<std::uint32_t>();
+    const auto version = in.read<std::uint32_t>();
+    const auto size = in.read<std::uint32_t>();
+    in.skip(20);
+    const auto flags = in.read<std::uint64_t>();
+    if (!in.ok() || found != magic || version == 0 || size < header_bytes) return false;
+    own_clock_ = (flags & processor_clock) == 0;
+    position_ = size;
+    return true;
+}
+
+JitProgress JitdumpFile::advance(std::size_t limit, const LookTimes& times, std::vector<JitEntry>& entries) {
+    struct stat status{};
+    if (::fstat(file_.get(), &status) != 0) return JitProgress::damaged;
+    const auto size = static_cast<std::uint64_t>(status.st_size);
+    if (size < position_) return JitProgress::rewritten;
+    window_.clear();  // its end may have been torn
+    if (position_ == 0 && size < header_bytes) return JitProgress::at_end;
+    if (position_ == 0 && !read_header()) return JitProgress::damaged;
+    const std::uint64_t written_ns =
+        times.monotonic_of(std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec);
+    for (std::size_t done = 0; position_ < size && size - position_ >= prefix_bytes;
+         done += prefix_bytes + load_bytes) {
+        if (done >= limit) return JitProgress::more;
+        ByteReader in(at(position_, prefix_bytes));
+        const auto kind = in.read<std::uint32_t>();
+        const auto record_bytes = in.read<std::uint32_t>();
+        const auto time_ns = in.read<std::uint64_t>();
+        if (!in.ok()) break;
+        if (record_bytes < prefix_bytes) return JitProgress::damaged;
+        if (record_bytes > size - position_) break;  // still being written
+        const Bytes fields = at(position_ + prefix_bytes, std::min<std::size_t>(record_bytes - prefix_bytes, 64));
+        // A time that is still to come is no time.
+        take_record(kind, own_clock_ && time_ns <= times.now_ns ? time_ns : written_ns, fields, entries);
+        position_ += record_bytes;
+    }
+    return JitProgress::at_end;
+}
+
+void JitdumpFile::take_record(std::uint32_t kind, std::uint64_t from_ns, Bytes fields, std::vector<JitEntry>& entries) {
+    ByteReader in(fields);
+    if (kind == code_debug_info) {
+        lines_code_ = in.read<std::uint64_t>();
+        lines_record_ = in.ok() ? position_ : 0;
+    } else if (kind == code_load) {
+        const Load load = read_load(in);
+        const std::uint64_t lines = lines_code_ == load.code ? lines_record_ : 0;
+        lines_record_ = 0;
+        if (in.ok() && load.size != 0 && load.code + load.size > load.code)
+            entries.push_back({load.code, load.code + load.size, from_ns, position_, lines, 0});
+    } else if (kind == code_move) {
+        in.skip(16);
+        const auto old_code = in.read<std::uint64_t>();
+        const auto new_code = in.read<std::uint64_t>();
+        const auto code_size = in.read<std::uint64_t>();
+        if (in.ok() && old_code != 0 && code_size != 0 && new_code + code_size > new_code)
+            entries.push_back({new_code, new_code + code_size, from_ns, 0, 0, old_code});
+    }
+}
+
+std::optional<JitBody> JitdumpFile::body_of(std::uint64_t record, std::uint64_t lines) const {
+    std::string bytes;
+    if (!read_piece(file_.get(), record + prefix_bytes, load_bytes + max_jit_name_bytes, bytes)) return std::nullopt;
+    ByteReader in(as_bytes_view(bytes));
+    const Load load = read_load(in);
+    if (!in.ok()) return std::nullopt;
+    JitBody body{load.code, text_up_to_nul(in.read_bytes(in.remaining())), {}, {}};
+    if (body.name.empty()) return std::nullopt;
+    if (lines != 0) add_lines(lines, body);
+    return body;
+}
+
+// Rows: address, line, discriminator, file name; the name "\xff" means the one before.
+void JitdumpFile::add_lines(std::uint64_t lines, JitBody& body) const {
+    std::string bytes;
+    if (!read_piece(file_.get(), lines, max_lines_bytes, bytes)) return;
+    ByteReader prefix(as_bytes_view(bytes));
+    prefix.skip(4);
+    const auto record_bytes = prefix.read<std::uint32_t>();
+    ByteReader in(as_bytes_view(bytes).first(std::min<std::size_t>(record_bytes, bytes.size())));
+    in.skip(prefix_bytes);
+    const auto code = in.read<std::uint64_t>();
+    const auto count = in.read<std::uint64_t>();
+    std::uint64_t base = code;
+    for (std::uint64_t i = 0; i < count && in.ok() && body.rows.size() < max_rows; ++i) {
+        const auto address = in.read<std::uint64_t>();
+        const auto line = in.read<std::uint32_t>();
+        in.skip(4);
+        const std::string_view file = in.read_c_string();
+        if (!in.ok()) break;
+        if (i == 0 && address == code + elf_header_bytes) base += elf_header_bytes;
+        // V8 18 to 20 writes a torn table now and then: what does not ascend, or is no text, ends it.
+        const std::uint64_t offset = address - base;
+        if (offset > UINT32_MAX || (!body.rows.empty() && offset < body.rows.back().offset)) break;
+        const bool same_file = file == "\xff" || (!body.files.empty() && body.files.back() == file);
+        if (!same_file) {
+            const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
+            if (file.empty() || file.size() > max_jit_name_bytes || std::ranges::any_of(file, is_control)) break;
+            body.files.emplace_back(file);
+        }
+        if (body.files.empty()) break;
+        const auto file_index = static_cast<std::uint32_t>(body.files.size() - 1);
+        body.rows.push_back({static_cast<std::uint32_t>(offset), line, file_index});
+    }
+}
+
+}  // namespace flamewire::agent

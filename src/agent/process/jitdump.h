@@ -1,0 +1,46 @@
+// jit-PID.dump, in which JIT compilers describe their code with the time of each change, lines and the code itself: a
+// header, then records. Source of the format: tools/perf/Documentation/jitdump-specification.txt of the kernel.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "agent/process/jit_file.h"
+#include "base/bytes.h"
+
+namespace flamewire::agent {
+
+// "…/jit-4242.dump": the program maps the first page of it executable, so that a profiler sees where the file is.
+bool is_jitdump_name(std::string_view path);
+
+class JitdumpFile {
+public:
+    explicit JitdumpFile(UniqueFd file) : file_(std::move(file)) {}
+
+    // Reads records for up to about `limit` bytes (code that is skipped does not count). A torn record at the end waits
+    // for its rest.
+    JitProgress advance(std::size_t limit, const LookTimes& times, std::vector<JitEntry>& entries);
+    // `lines`: of the entry; 0: none.
+    [[nodiscard]] std::optional<JitBody> body_of(std::uint64_t record, std::uint64_t lines) const;
+    [[nodiscard]] int fd() const { return file_.get(); }
+
+private:
+    bool read_header();
+    void take_record(std::uint32_t kind, std::uint64_t from_ns, Bytes fields, std::vector<JitEntry>& entries);
+    [[nodiscard]] Bytes at(std::uint64_t offset, std::size_t size);
+    void add_lines(std::uint64_t lines, JitBody& body) const;
+
+    UniqueFd file_;
+    std::uint64_t position_ = 0;  // of the next record; 0: before the header
+    bool own_clock_ = false;      // times are CLOCK_MONOTONIC
+    // The last line table: it comes before the code that it is of.
+    std::uint64_t lines_code_ = 0, lines_record_ = 0;
+    std::string window_;  // of the file, at window_offset_
+    std::uint64_t window_offset_ = 0;
+};
+
+}  // namespace flamewire::agent

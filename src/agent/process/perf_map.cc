@@ -1,0 +1,90 @@
+#include "agent/process/perf_map.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "agent/process/proc_text.h"
+
+namespace flamewire::agent {
+namespace {
+
+constexpr std::size_t piece_bytes = 64 * 1024;
+// Of a line: two numbers and the longest name that is taken.
+constexpr std::size_t longest_line = max_jit_name_bytes + 40;
+constexpr std::size_t kept_bytes = 64;
+
+std::optional<std::uint64_t> take_hex(std::string_view& text) {
+    if (text.starts_with("0x") || text.starts_with("0X")) text.remove_prefix(2);
+    return take_number(text, 16);
+}
+
+}  // namespace
+
+std::optional<PerfMapLine> parse_perf_map_line(std::string_view line) {
+    const auto start = take_hex(line);
+    if (!start || !take_char(line, ' ')) return std::nullopt;
+    const auto size = take_hex(line);
+    if (!size || *size == 0 || *start + *size < *start || !take_char(line, ' ')) return std::nullopt;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty()) return std::nullopt;
+    return PerfMapLine{*start, *size, line.substr(0, max_jit_name_bytes)};
+}
+
+// Written anew from the beginning: shorter, or other bytes where the last line ended.
+bool PerfMapFile::still_the_same() {
+    if (!read_piece(file_.get(), position_ - before_.size(), before_.size(), buffer_)) return false;
+    return buffer_ == before_;
+}
+
+JitProgress PerfMapFile::advance(std::size_t limit, const LookTimes& times, std::vector<JitEntry>& entries) {
+    struct stat status{};
+    if (::fstat(file_.get(), &status) != 0) return JitProgress::damaged;
+    const auto size = static_cast<std::uint64_t>(status.st_size);
+    const std::int64_t modified_ns = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+    if (size < position_) return JitProgress::rewritten;
+    if (!size_at_first_) size_at_first_ = size;
+    if (size == end_size_ && modified_ns == end_modified_ns_) return JitProgress::at_end;
+    if (!still_the_same()) return JitProgress::rewritten;
+    const std::uint64_t written_ns = times.monotonic_of(modified_ns);
+    for (std::size_t done = 0; position_ < size; done += piece_bytes) {
+        if (done >= limit) return JitProgress::more;
+        if (!read_piece(file_.get(), position_, piece_bytes, buffer_)) return JitProgress::damaged;
+        const std::uint64_t before = position_;
+        take_lines(written_ns, entries);
+        if (position_ == before) break;  // the rest is a line that is still being written
+    }
+    end_size_ = size;
+    end_modified_ns_ = modified_ns;
+    return JitProgress::at_end;
+}
+
+void PerfMapFile::take_lines(std::uint64_t from_ns, std::vector<JitEntry>& entries) {
+    const std::string_view text = buffer_;
+    std::size_t begin = 0;
+    for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n', begin)) {
+        const std::uint64_t at = position_ + begin;
+        const auto line = parse_perf_map_line(text.substr(begin, end - begin));
+        begin = end + 1;
+        if (std::exchange(inside_long_line_, false) || !line) continue;
+        entries.push_back({line->start, line->start + line->size, at < *size_at_first_ ? 0 : from_ns, at, 0, 0});
+    }
+    // A line that fills the buffer has no name that anybody could read.
+    if (begin == 0 && text.size() == piece_bytes) {
+        inside_long_line_ = true;
+        begin = text.size();
+    }
+    if (begin == 0) return;
+    position_ += begin;
+    before_ = text.substr(begin - std::min(begin, kept_bytes), std::min(begin, kept_bytes));
+}
+
+std::optional<JitBody> PerfMapFile::body_of(std::uint64_t record) const {
+    std::string text;
+    if (!read_piece(file_.get(), record, longest_line, text)) return std::nullopt;
+    const auto line = parse_perf_map_line(std::string_view(text).substr(0, text.find('\n')));
+    if (!line) return std::nullopt;
+    return JitBody{line->start, std::string(line->name), {}, {}};
+}
+
+}  // namespace flamewire::agent

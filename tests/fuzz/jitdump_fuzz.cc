@@ -1,0 +1,47 @@
+// Any bytes as jit-PID.dump, grown in two steps: every entry is a range of addresses with a time that has been, lines
+// ascend and have files.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "agent/process/jitdump.h"
+
+using namespace flamewire;
+using namespace flamewire::agent;
+
+namespace {
+
+void check_body(const JitBody& body) {
+    if (body.name.empty() || body.name.size() > max_jit_name_bytes) std::abort();
+    for (std::size_t i = 0; i < body.rows.size(); ++i)
+        if (body.rows[i].file >= body.files.size() || (i > 0 && body.rows[i].offset < body.rows[i - 1].offset))
+            std::abort();
+}
+
+void check(JitdumpFile& dump, const LookTimes& times) {
+    std::vector<JitEntry> entries;
+    while (dump.advance(1, times, entries) == JitProgress::more) {
+    }
+    for (const JitEntry& entry : entries) {
+        if (entry.start >= entry.end || entry.from_ns > times.now_ns) std::abort();
+        if (entry.moved_from != 0) continue;
+        if (const auto body = dump.body_of(entry.record, entry.lines)) check_body(*body);
+    }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const int file = ::memfd_create("dump", MFD_CLOEXEC);
+    if (file < 0) return 0;
+    const std::size_t half = size / 2;
+    if (::write(file, data, half) < 0) std::abort();
+    JitdumpFile dump{UniqueFd(file)};
+    check(dump, {0, 1'000, 0});
+    if (::write(file, data + half, size - half) < 0) std::abort();
+    check(dump, {1'000, 2'000, INT64_MAX});
+    return 0;
+}

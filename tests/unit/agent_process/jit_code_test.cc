@@ -1,0 +1,243 @@
+// One process's code over time: what was asked before, while and after a file said something of it.
+#include "agent/process/jit_code.h"
+
+#include <catch2/catch.hpp>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "agent/process/jit_names.h"
+#include "fake_proc.h"
+#include "jit_files.h"
+
+using namespace flamewire;
+using namespace flamewire::agent;
+using namespace flamewire::agent::test;
+
+namespace {
+
+constexpr std::uint64_t second = 1'000'000'000;
+
+struct Target {
+    explicit Target(std::string jitdump = {}) : code(proc.root(), {7, 42, 3, "node", std::move(jitdump)}) {
+        proc.write("proc/42/status", "Uid:\t0\t" + std::to_string(::geteuid()) + "\t0\t0\n");
+        proc.link("proc/42/root", proc.path("root"));
+        proc.write("root/tmp/other", "");
+    }
+    void write(std::string_view text) const { proc.write("root/tmp/perf-3.map", text); }
+    void append(std::string_view text, std::string_view file = "root/tmp/perf-3.map") const {
+        std::ofstream(proc.path(file), std::ios::app) << text;
+    }
+    // The file was last written at the look's own time.
+    void look(std::uint64_t now_ns) {
+        struct stat status{};
+        ::stat(proc.path("root/tmp/perf-3.map").c_str(), &status);
+        const std::int64_t written = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+        JitBudget budget{1 << 20, UINT64_MAX, 1000};
+        answers.clear();
+        code.look({previous_ns, now_ns, written}, budget, answers, notices);
+        previous_ns = now_ns;
+    }
+    FakeProc proc;
+    JitCode code;
+    std::uint64_t previous_ns = 0;
+    std::vector<JitAnswer> answers;
+    std::vector<wire::Notice> notices;
+};
+
+}  // namespace
+
+TEST_CASE("only what was sampled is answered") {
+    Target target;
+    target.write("1000 10 one\n2000 10 two\n");
+    target.look(1 * second);
+    CHECK(target.answers.empty());
+    target.code.want(0x2008, 1 * second);
+    target.code.want(0x200a, 1 * second);
+    target.code.want(0x3000, 1 * second);
+    target.look(2 * second);
+    REQUIRE(target.answers.size() == 1);
+    CHECK(target.answers[0].module == 7);
+    CHECK(target.answers[0].start == 0x2000);
+    CHECK(target.answers[0].end == 0x2010);
+    CHECK(target.answers[0].from_ns == 0);
+    CHECK(target.answers[0].body->name == "two");
+    // It is named as soon as somebody says so.
+    target.append("3000 10 three\n");
+    target.look(3 * second);
+    REQUIRE(target.answers.size() == 1);
+    CHECK(target.answers[0].body->name == "three");
+    CHECK(target.code.up_to_date());
+}
+
+TEST_CASE("an address that is used again has another name from then on") {
+    Target target;
+    target.write("1000 10 old\n2000 10 other\n");
+    target.look(1 * second);
+    target.code.want(0x1004, 1 * second);
+    target.look(2 * second);
+    REQUIRE(target.answers.size() == 1);
+    target.append("ff8 20 new\n2000 10 never sampled\n");
+    target.look(3 * second);
+    REQUIRE(target.answers.size() == 1);
+    CHECK(target.answers[0].body->name == "new");
+    CHECK(target.answers[0].from_ns == 3 * second);
+    CHECK(target.answers[0].start == 0xff8);
+}
+
+TEST_CASE("what was sampled before the address was used again has the old name") {
+    Target target;
+    target.write("1000 10 old\n");
+    target.look(1 * second);
+    target.append("1000 10 new\n");
+    target.code.want(0x1004, 2 * second);  // asked too late, sampled in time
+    target.look(3 * second);
+    REQUIRE(target.answers.size() == 2);
+    CHECK(target.answers[0].body->name == "old");
+    CHECK(target.answers[0].until_ns == 3 * second);
+    CHECK(target.answers[1].body->name == "new");
+    CHECK(target.answers[1].from_ns == 3 * second);
+}
+
+TEST_CASE("code that nobody named for long is not what follows it") {
+    Target target;
+    target.write("1000 10 one\n");
+    target.code.want(0x5004, 1 * second);
+    target.look(2 * second);
+    CHECK(target.answers.empty());
+    target.append("5000 10 late\n");
+    target.look(60 * second);
+    REQUIRE(target.answers.size() == 1);
+    CHECK(target.answers[0].from_ns == 60 * second);
+    CHECK_FALSE(may_name(1 * second, target.answers[0].from_ns));
+    // But a map that is written in one piece, when somebody asks for it, names all that ran.
+    Target late;
+    late.code.want(0x5004, 1 * second);
+    late.look(2 * second);
+    late.write("5000 10 f\n");
+    late.look(60 * second);
+    REQUIRE(late.answers.size() == 1);
+    CHECK(late.answers[0].from_ns == 0);
+}
+
+TEST_CASE("a map that is written anew changes the names that changed") {
+    Target target;
+    target.write("1000 10 same\n2000 10 before\n3000 10 gone\n");
+    for (const std::uint64_t address : {0x1000, 0x2000, 0x3000}) target.code.want(address, second);
+    target.look(1 * second);
+    CHECK(target.answers.size() == 3);
+    target.write("2000 10 after\n1000 10 same\n");
+    target.look(2 * second);
+    target.look(3 * second);
+    REQUIRE(target.answers.size() == 1);
+    CHECK(target.answers[0].body->name == "after");
+    CHECK(target.answers[0].from_ns == 2 * second);
+}
+
+TEST_CASE("moved code keeps its name and its lines") {
+    Target target("/tmp/jit-3.dump");
+    target.proc.write("root/tmp/jit-3.dump",
+                      jitdump_header() + jitdump_lines(1, 0x1000, {{0x1000, 5, "/a.js"}, {0x1008, 6, "/a.js"}}) +
+                          jitdump_load(1, 0x1000, 0x20, "f") + jitdump_move(2, 0x1000, 0x5000, 0x20) +
+                          jitdump_load(3, 0x1000, 0x20, "g"));
+    target.code.want(0x500c, second);
+    target.code.want(0x1000, second);
+    target.look(2 * second);
+    REQUIRE(target.answers.size() == 2);
+    CHECK(target.answers[0].body->name == "g");
+    CHECK(target.answers[1].body->name == "f");
+    CHECK(target.answers[1].body->start == 0x5000);
+    CHECK(target.answers[1].body->rows.size() == 2);
+}
+
+TEST_CASE("a jitdump that is mapped later takes the place of a map") {
+    Target target;
+    target.write("1000 10 coarse\n");
+    target.code.want(0x1000, second);
+    target.look(1 * second);
+    CHECK(target.answers.size() == 1);
+    target.proc.write("root/x/jit-3.dump", jitdump_header() + jitdump_load(2 * second, 0x1000, 0x20, "fine"));
+    target.code.found_jitdump("/x/jit-3.dump");
+    target.look(3 * second);
+    REQUIRE(target.answers.size() == 1);
+    CHECK(target.answers[0].body->name == "fine");
+}
+
+TEST_CASE("a map of somebody else, a link and what is no file are not believed") {
+    const auto said = [](Target& target) {
+        for (std::uint64_t address = 0; address < 10; ++address) target.code.want(0x1000 + address, second);
+        for (std::uint64_t now = 1; now < 5; ++now) target.look(now * second);
+        CHECK(target.answers.empty());
+        REQUIRE(target.notices.size() == 1);
+        CHECK(target.notices[0].code == "jit-names-missing");
+        return target.notices[0].text + " | " + target.notices[0].remedy;
+    };
+    Target none;
+    CHECK(said(none) ==
+          "node (process 42) runs code that it compiled itself, and there is no /tmp/perf-3.map: that code has no "
+          "names | start it with node --perf-basic-prof");
+    Target link;
+    link.write("");
+    link.proc.write("root/tmp/real", "1000 10 f\n");
+    link.proc.remove("root/tmp/perf-3.map");
+    link.proc.link("root/tmp/perf-3.map", "/tmp/real");
+    CHECK(said(link).find("cannot be opened") != std::string::npos);
+    Target pipe;
+    REQUIRE(::mkfifo(pipe.proc.path("root/tmp/perf-3.map").c_str(), 0600) == 0);
+    CHECK(said(pipe).find("no regular file") != std::string::npos);
+    if (::geteuid() != 0) return;
+    Target foreign;
+    foreign.write("1000 10 f\n");
+    REQUIRE(::chown(foreign.proc.path("root/tmp/perf-3.map").c_str(), 4711, 4711) == 0);
+    CHECK(said(foreign).find("belongs to another user") != std::string::npos);
+    foreign.proc.write("proc/42/status", "Uid:\t0\t4711\t0\t0\n");
+    foreign.look(20 * second);
+    CHECK(foreign.answers.size() == 1);
+}
+
+TEST_CASE("links of the target stay in the target's root") {
+    Target target;
+    target.proc.remove("root/tmp");
+    target.proc.write("root/var/tmp/perf-3.map", "1000 10 inside\n");
+    target.proc.link("root/tmp", "/var/tmp");
+    target.code.want(0x1000, second);
+    target.look(1 * second);
+    REQUIRE(target.answers.size() == 1);
+    CHECK(target.answers[0].body->name == "inside");
+}
+
+TEST_CASE("more code than there is room for is said") {
+    Target target;
+    std::string text;
+    for (int i = 0; i < 2000; ++i) text += std::to_string(1000 + i) + "00 10 f" + std::to_string(i) + "\n";
+    target.write(text);
+    target.look(1 * second);
+    CHECK(target.code.ranges() == 1000);
+    REQUIRE(target.notices.size() == 1);
+    CHECK(target.notices[0].code == "jit-names-full");
+}
+
+TEST_CASE("the sampler's names change at the time of the change, and bare addresses get the names of their time") {
+    FakeProc proc;
+    proc.write("proc/42/status", "Uid:\t0\t" + std::to_string(::geteuid()) + "\t0\t0\n");
+    proc.link("proc/42/root", proc.path("root"));
+    proc.write("root/tmp/jit-42.dump",
+               jitdump_header() + jitdump_load(100, 0x1000, 0x20, "first") + jitdump_load(200, 0x1000, 0x20, "second"));
+    JitNames names(proc.root());
+    names.add({7, 42, 0, "node", "/tmp/jit-42.dump"}, 3);
+    CHECK_FALSE(names.find(7, 0x1004, 150));
+    CHECK_FALSE(names.find(8, 0x1004, 150));
+    names.settle(10 * second);
+    const auto symbols = names.take_symbols();
+    REQUIRE(symbols.size() == 1);
+    CHECK(symbols[0].module == 7);
+    CHECK(symbols[0].address == 0x1004);
+    CHECK(symbols[0].size == 1);
+    CHECK(symbols[0].name == "first");
+    CHECK(names.find(7, 0x1004, 250)->name == "second");
+    CHECK(names.take_symbols().empty());
+    names.forget(7);
+    CHECK_FALSE(names.find(7, 0x1004, 250));
+}

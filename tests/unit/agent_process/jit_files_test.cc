@@ -1,0 +1,189 @@
+#include "jit_files.h"
+
+#include <catch2/catch.hpp>
+
+#include <fstream>
+
+#include "agent/process/jitdump.h"
+#include "agent/process/perf_map.h"
+#include "base/file.h"
+#include "fake_proc.h"
+
+using namespace flamewire;
+using namespace flamewire::agent;
+using namespace flamewire::agent::test;
+
+namespace {
+
+constexpr std::size_t much = 1 << 20;
+
+void append(const std::string& path, std::string_view bytes) {
+    std::ofstream(path, std::ios::app | std::ios::binary)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+template <class File>
+struct Read {
+    explicit Read(const FakeProc& proc) : path(proc.path("file")), file(*open_read(path)) {}
+    JitProgress go(std::size_t limit = much, std::uint64_t now_ns = 5'000) {
+        entries.clear();
+        return file.advance(limit, {1'000, now_ns, INT64_MAX}, entries);
+    }
+    std::string path;
+    File file;
+    std::vector<JitEntry> entries;
+};
+
+}  // namespace
+
+TEST_CASE("lines of a perf map") {
+    const auto line = parse_perf_map_line("7f00 1a LazyCompile:*hot /a b/c.js:1:2");
+    REQUIRE(line);
+    CHECK(line->start == 0x7f00);
+    CHECK(line->size == 0x1a);
+    CHECK(line->name == "LazyCompile:*hot /a b/c.js:1:2");
+    CHECK(parse_perf_map_line("0x7f00 0x1A f")->size == 0x1a);
+    CHECK(parse_perf_map_line("7f00 1 f\r")->name == "f");
+    for (const std::string_view bad : {"", " ", "7f00", "7f00 1", "7f00 1 ", "7f00 0 f", "zz 1 f", "7f00 zz f",
+                                       "ffffffffffffffff 2 f", "12345678901234567 1 f", "7f00\t1\tf"})
+        CHECK_FALSE(parse_perf_map_line(bad));
+    CHECK(parse_perf_map_line("1 1 " + std::string(9000, 'x'))->name.size() == max_jit_name_bytes);
+}
+
+TEST_CASE("a perf map grows, its last line torn") {
+    FakeProc proc;
+    proc.write("file", "1000 10 one\n2000 10 tw");
+    Read<PerfMapFile> read(proc);
+    CHECK(read.go() == JitProgress::at_end);
+    REQUIRE(read.entries.size() == 1);
+    CHECK(read.entries[0].start == 0x1000);
+    CHECK(read.entries[0].end == 0x1010);
+    CHECK(read.entries[0].from_ns == 0);
+    CHECK(read.go() == JitProgress::at_end);
+    CHECK(read.entries.empty());
+    append(read.path, "o\nnonsense\n3000 8 three\n");
+    CHECK(read.go() == JitProgress::at_end);
+    REQUIRE(read.entries.size() == 2);
+    CHECK(read.entries[0].from_ns == 0);  // its beginning was there at the first look
+    CHECK(read.entries[1].from_ns >= 1'000);
+    CHECK(read.entries[1].from_ns <= 5'000);
+    CHECK(read.file.body_of(read.entries[0].record)->name == "two");
+    CHECK(read.file.body_of(read.entries[1].record)->name == "three");
+    CHECK(read.file.body_of(read.entries[1].record)->start == 0x3000);
+}
+
+TEST_CASE("a perf map that is written anew is told from one that grows") {
+    FakeProc proc;
+    proc.write("file", "1000 10 one\n2000 10 two\n");
+    Read<PerfMapFile> read(proc);
+    CHECK(read.go() == JitProgress::at_end);
+    std::ofstream(read.path, std::ios::trunc) << "5000 10 x\n";  // shorter
+    CHECK(read.go() == JitProgress::rewritten);
+    Read<PerfMapFile> longer(proc);
+    CHECK(longer.go() == JitProgress::at_end);
+    std::ofstream(read.path, std::ios::trunc) << "6000 10 y\n7000 10 z\n";
+    CHECK(longer.go() == JitProgress::rewritten);
+}
+
+TEST_CASE("a perf map is read in pieces, and a line without end does not stop it") {
+    FakeProc proc;
+    std::string text;
+    for (int i = 0; i < 40'000; ++i) text += "1000 10 some_function_with_a_name\n";
+    text += "2000 10 " + std::string(200'000, 'n') + "\n3000 10 after\n";
+    proc.write("file", text);
+    Read<PerfMapFile> read(proc);
+    std::size_t entries = 0, pieces = 0;
+    for (JitProgress progress = JitProgress::more; progress == JitProgress::more; ++pieces) {
+        progress = read.go(256 * 1024);
+        entries += read.entries.size();
+        if (!read.entries.empty()) CHECK(read.file.body_of(read.entries.back().record));
+    }
+    CHECK(pieces > 4);
+    CHECK(entries == 40'001);
+    CHECK(read.entries.back().start == 0x3000);
+}
+
+TEST_CASE("names of jitdumps") {
+    CHECK(is_jitdump_name("/home/a/.debug/jit/jit-4242.dump"));
+    CHECK(is_jitdump_name("jit-1.dump"));
+    for (const std::string_view other :
+         {"", "/tmp/jit-.dump", "/tmp/jit-12.dumb", "/tmp/xjit-12.dump", "/tmp/jit-1a.dump", "/jit-12.dump/x"})
+        CHECK_FALSE(is_jitdump_name(other));
+}
+
+TEST_CASE("a jitdump: times, moves, lines, a torn record") {
+    FakeProc proc;
+    const std::string second = jitdump_load(300, 0x2000, 0x20, "two");
+    proc.write("file",
+               jitdump_header() +
+                   jitdump_lines(90, 0x1000, {{0x1000, 7, "/a.js"}, {0x1008, 8, "\xff"}, {0x1010, 3, "/b.js"}}) +
+                   jitdump_load(100, 0x1000, 0x20, "one") + jitdump_record(4, 110, std::string(24, '\0')) +
+                   jitdump_record(99, 111, "?") + jitdump_move(200, 0x1000, 0x5000, 0x20) + second.substr(0, 50));
+    Read<JitdumpFile> read(proc);
+    CHECK(read.go() == JitProgress::at_end);
+    REQUIRE(read.entries.size() == 2);
+    CHECK(read.entries[0].from_ns == 100);
+    CHECK(read.entries[0].end == 0x1020);
+    CHECK(read.entries[1].moved_from == 0x1000);
+    CHECK(read.entries[1].start == 0x5000);
+    CHECK(read.entries[1].from_ns == 200);
+    const auto body = read.file.body_of(read.entries[0].record, read.entries[0].lines);
+    REQUIRE(body);
+    CHECK(body->name == "one");
+    REQUIRE(body->rows.size() == 3);
+    CHECK(body->rows[1].offset == 8);
+    CHECK(body->rows[1].line == 8);
+    CHECK(body->files[body->rows[1].file] == "/a.js");
+    CHECK(body->files[body->rows[2].file] == "/b.js");
+    append(read.path, second.substr(50));
+    CHECK(read.go() == JitProgress::at_end);
+    REQUIRE(read.entries.size() == 1);
+    CHECK(read.file.body_of(read.entries[0].record, 0)->name == "two");
+}
+
+TEST_CASE("lines of V8 are counted from an ELF header, and what is damaged in them is left out") {
+    FakeProc proc;
+    proc.write("file",
+               jitdump_header() +
+                   jitdump_lines(1, 0x1000, {{0x1040, 1, "/a.js"}, {0x1050, 2, "/a.js"}, {0x1045, 3, "/a.js"}}) +
+                   jitdump_load(1, 0x1000, 0x20, "f") +
+                   jitdump_lines(2, 0x3000, {{0x3040, 1, "\xf1\x83\x02"}, {0xfeccc214cd03a480, 9, "x"}}) +
+                   jitdump_load(2, 0x3000, 0x20, "g"));
+    Read<JitdumpFile> read(proc);
+    CHECK(read.go() == JitProgress::at_end);
+    REQUIRE(read.entries.size() == 2);
+    const auto f = read.file.body_of(read.entries[0].record, read.entries[0].lines);
+    REQUIRE(f->rows.size() == 2);
+    CHECK(f->rows[0].offset == 0);
+    CHECK(f->rows[1].offset == 0x10);
+    CHECK(read.file.body_of(read.entries[1].record, read.entries[1].lines)->rows.empty());
+}
+
+TEST_CASE("a jitdump whose times are another clock's has those of its file") {
+    FakeProc proc;
+    proc.write("file", jitdump_header(1) + jitdump_load(77, 0x1000, 0x20, "f"));
+    Read<JitdumpFile> counter(proc);
+    CHECK(counter.go() == JitProgress::at_end);
+    CHECK(counter.entries.at(0).from_ns >= 1'000);
+    proc.write("file", jitdump_header() + jitdump_load(UINT64_MAX, 0x1000, 0x20, "f"));
+    Read<JitdumpFile> future(proc);
+    CHECK(future.go() == JitProgress::at_end);
+    CHECK(future.entries.at(0).from_ns <= 5'000);
+}
+
+TEST_CASE("what is no jitdump is refused") {
+    FakeProc proc;
+    proc.write("file", "7f00 10 f\n" + std::string(100, ' '));
+    CHECK(Read<JitdumpFile>(proc).go() == JitProgress::damaged);
+    std::string swapped = jitdump_header();
+    std::swap(swapped[0], swapped[3]);
+    std::swap(swapped[1], swapped[2]);
+    proc.write("file", swapped);
+    CHECK(Read<JitdumpFile>(proc).go() == JitProgress::damaged);
+    std::string empty_record = jitdump_header();
+    empty_record.append(16, '\0');
+    proc.write("file", empty_record);
+    CHECK(Read<JitdumpFile>(proc).go() == JitProgress::damaged);
+    proc.write("file", jitdump_header().substr(0, 20));
+    CHECK(Read<JitdumpFile>(proc).go() == JitProgress::at_end);  // being written
+}

@@ -1,0 +1,151 @@
+// Code made at run time: `jit-workload map|dump|silent MS`. For MS milliseconds it runs first_function, then as long
+// second_function at the same addresses, and with `dump` as long again after that was moved. It names them by a perf map
+// or a jitdump (in the current folder), and prints the CLOCK_MONOTONIC time of each change.
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { code_bytes = 512, page_bytes = 65536 };
+
+typedef uint64_t (*spin_function)(uint64_t);
+
+// Copied to where it runs: it calls nothing and reads no memory but its own stack.
+__attribute__((noinline, noclone)) static uint64_t spin(uint64_t rounds) {
+    volatile uint64_t sum = 0;
+    for (uint64_t i = 0; i < rounds; ++i) sum += i;
+    return sum;
+}
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void run(char* code, uint64_t ms) {
+    spin_function function;
+    memcpy(&function, &code, sizeof(function));
+    for (const uint64_t end = now_ns() + ms * 1000000; now_ns() < end;) function(200000);
+}
+
+static void make_code(char* at) {
+    const char* from;
+    spin_function function = spin;
+    memcpy(&from, &function, sizeof(from));
+    memcpy(at, from, code_bytes);
+    __builtin___clear_cache(at, at + code_bytes);
+}
+
+static FILE* open_file(const char* name) {
+    FILE* file = fopen(name, "w+");
+    if (file == NULL) {
+        perror(name);
+        exit(1);
+    }
+    return file;
+}
+
+static void put(FILE* file, uint64_t value, size_t bytes) { fwrite(&value, 1, bytes, file); }
+
+// jitdump-specification.txt of the kernel.
+static void record(FILE* dump, uint32_t kind, uint32_t fields) {
+    put(dump, kind, 4);
+    put(dump, 16 + fields, 4);
+    put(dump, now_ns(), 8);
+}
+
+static void load(FILE* dump, const char* code, const char* name, uint32_t line) {
+    static const char source[] = "/src/jitted.src";
+    record(dump, 2, 16 + 2 * (16 + sizeof(source)));  // JIT_CODE_DEBUG_INFO
+    put(dump, (uintptr_t)code, 8);
+    put(dump, 2, 8);
+    for (uint32_t i = 0; i < 2; ++i) {
+        put(dump, (uintptr_t)code + i * (code_bytes / 2), 8);
+        put(dump, line + i, 4);
+        put(dump, 0, 4);
+        fwrite(source, 1, sizeof(source), dump);
+    }
+    record(dump, 0, 40 + (uint32_t)strlen(name) + 1 + code_bytes);  // JIT_CODE_LOAD
+    put(dump, (uint64_t)getpid(), 4);
+    put(dump, (uint64_t)getpid(), 4);
+    put(dump, (uintptr_t)code, 8);
+    put(dump, (uintptr_t)code, 8);
+    put(dump, code_bytes, 8);
+    put(dump, line, 8);
+    fwrite(name, 1, strlen(name) + 1, dump);
+    fwrite(code, 1, code_bytes, dump);
+    fflush(dump);
+}
+
+static void moved(FILE* dump, const char* from, const char* to) {
+    record(dump, 1, 48);  // JIT_CODE_MOVE
+    put(dump, (uint64_t)getpid(), 4);
+    put(dump, (uint64_t)getpid(), 4);
+    put(dump, (uintptr_t)to, 8);
+    put(dump, (uintptr_t)from, 8);
+    put(dump, (uintptr_t)to, 8);
+    put(dump, code_bytes, 8);
+    put(dump, 2, 8);
+    fflush(dump);
+}
+
+static FILE* open_dump(void) {
+    char name[64];
+    snprintf(name, sizeof(name), "jit-%d.dump", (int)getpid());
+    FILE* dump = open_file(name);
+    put(dump, 0x4A695444, 4);
+    put(dump, 1, 4);
+    put(dump, 40, 4);
+    put(dump, 62, 4);
+    put(dump, 0, 4);
+    put(dump, (uint64_t)getpid(), 4);
+    put(dump, now_ns(), 8);
+    put(dump, 0, 8);
+    fflush(dump);
+    // The mark that profilers find it by.
+    if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(dump), 0) == MAP_FAILED) exit(1);
+    return dump;
+}
+
+int main(int argc, char** argv) {
+    const char* how = argc > 1 ? argv[1] : "map";
+    const uint64_t ms = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000;
+    char* code = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (code == MAP_FAILED) return 1;
+    char* other = code + page_bytes / 2;
+    FILE* map = NULL;
+    FILE* dump = NULL;
+    if (strcmp(how, "map") == 0) {
+        char name[64];
+        snprintf(name, sizeof(name), "/tmp/perf-%d.map", (int)getpid());
+        map = open_file(name);
+    } else if (strcmp(how, "dump") == 0) {
+        dump = open_dump();
+    }
+    const char* names[] = {"first_function", "second_function"};
+    for (int i = 0; i < 2; ++i) {
+        make_code(code);
+        printf("%s %llu\n", names[i], (unsigned long long)now_ns());
+        fflush(stdout);
+        if (map != NULL) {
+            fprintf(map, "%llx %x %s\n", (unsigned long long)(uintptr_t)code, code_bytes, names[i]);
+            fflush(map);
+        }
+        if (dump != NULL) load(dump, code, names[i], i == 0 ? 10 : 20);
+        run(code, ms);
+    }
+    if (dump != NULL) {
+        make_code(other);
+        printf("moved %llu\n", (unsigned long long)now_ns());
+        moved(dump, code, other);
+        memset(code, 0, code_bytes);
+        run(other, ms);
+    }
+    return 0;
+}
