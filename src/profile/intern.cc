@@ -12,6 +12,14 @@ std::string_view base_name(std::string_view path) {
     return slash == std::string_view::npos || slash + 1 == path.size() ? path : path.substr(slash + 1);
 }
 
+// What stands beside a function. Code that processes made themselves has one name in all of them, so that the same
+// function of several is one.
+std::string_view shown_name(symbol::ModuleKind kind, std::string_view path) {
+    if (kind == symbol::ModuleKind::kernel) return "[kernel]";
+    if (kind == symbol::ModuleKind::jit && path.starts_with("[jit]")) return "[jit]";
+    return base_name(path);
+}
+
 symbol::ModuleKind symbol_kind(wire::ModuleKind kind) {
     switch (kind) {
         case wire::ModuleKind::kernel:
@@ -73,7 +81,7 @@ ModuleId Store::Tables::intern_module(const wire::Module& module, std::string_vi
     if (const ModuleId known = module_index.find(hash, equal)) return known;
     if (identity.kind == symbol::ModuleKind::kernel && recording) identity.boot_id = recording->boot_id;
     const ModuleId id = narrow32(modules.size());
-    std::string name(identity.kind == symbol::ModuleKind::kernel ? "[kernel]" : base_name(path));
+    std::string name(shown_name(identity.kind, path));
     modules.push_back({std::move(identity), std::move(name)});
     module_files.push_back(file);
     module_symbols.emplace_back();

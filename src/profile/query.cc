@@ -160,6 +160,21 @@ std::vector<ModuleRow> modules(const Store& store, const Filter& filter) {
     return rows;
 }
 
+std::vector<bool> nameless_jit_modules(const Store& store) {
+    const Store::Tables& tables = store.tables();
+    std::vector<bool> nameless(tables.modules.size());
+    bool any = false;
+    for (ModuleId module = 1; module < nameless.size(); ++module)
+        any |= nameless[module] = tables.modules[module].identity.kind == symbol::ModuleKind::jit;
+    if (!any) return nameless;
+    for (LocationId id = 1; id < tables.locations.size(); ++id) {
+        const ModuleId module = tables.locations[id].module;
+        if (nameless[module] && tables.functions[tables.frames_of(id).front().function].kind != FrameKind::unknown)
+            nameless[module] = false;
+    }
+    return nameless;
+}
+
 Weight unresolved(const Store& store, const Filter& filter) {
     const Store::Tables& tables = store.tables();
     const Selection selection = select(tables, filter);

@@ -109,6 +109,9 @@ struct ModuleRow {
 };
 std::vector<ModuleRow> modules(const Store& store, const Filter& filter);
 
+// Code that processes made themselves and of which no function has a name: says for each module whether it is such.
+std::vector<bool> nameless_jit_modules(const Store& store);
+
 // Weight of samples whose innermost frame is unknown, for the status bar.
 Weight unresolved(const Store& store, const Filter& filter);
 

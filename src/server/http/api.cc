@@ -332,11 +332,12 @@ Answer Api::session_answer(const Session& session) {
             out.key("modules");
             out.array();
             const auto modules = store.modules();
+            const std::vector<bool> nameless = profile::nameless_jit_modules(store);
             for (profile::ModuleId id_ = 1; id_ < modules.size(); ++id_) {
                 const auto report = reports.find(id_);
                 const auto fetch = fetches.find(id_);
                 write_module(out, modules[id_], report == reports.end() ? nullptr : &report->second,
-                             fetch == fetches.end() ? nullptr : &fetch->second);
+                             fetch == fetches.end() ? nullptr : &fetch->second, nameless[id_] ? &store : nullptr);
             }
             out.end_array();
         });

@@ -18,8 +18,8 @@ namespace {
 using symbol::Quality;
 
 // How good the names of a module can be, in one word for a person.
-std::string_view state_of(const profile::Module& module, const symbol::ModuleReport* report) {
-    if (module.identity.kind == symbol::ModuleKind::jit) return "recorded";
+std::string_view state_of(const profile::Module& module, const symbol::ModuleReport* report, bool nameless) {
+    if (module.identity.kind == symbol::ModuleKind::jit) return nameless ? "unnamed" : "recorded";
     if (report == nullptr) return "pending";
     if (report->kept) return "kept";
     switch (report->quality) {
@@ -61,6 +61,24 @@ Result<std::string> build_id_of(const std::string& path) {
     return elf::read_build_id(source, header).value_or(std::string());
 }
 
+// Why code that a process made itself has no names: in the words of the agent, who looked for them.
+symbol::ModuleReport without_names(const profile::Store& store, const profile::Module& module) {
+    symbol::ModuleReport report;
+    report.problem = "This code was made at run time, and nothing on the target said what it is";
+    report.remedy =
+        "start the program with the option of its runtime that writes a perf map (node --perf-basic-prof, python3 -X "
+        "perf, java: jcmd PID Compiler.perfmap)";
+    // "[jit] node 4242", "node (process 4242) runs …"
+    const std::string_view path = module.identity.path;
+    const std::string process = fmt::format("(process {})", path.substr(path.rfind(' ') + 1));
+    for (const wire::Notice& notice : store.notices()) {
+        if (notice.code != "jit-names-missing" || !notice.text.contains(process)) continue;
+        report.problem = notice.text;
+        report.remedy = notice.remedy;
+    }
+    return report;
+}
+
 }  // namespace
 
 void write_fetch(JsonWriter& json, const ModuleFetch& fetch) {
@@ -74,17 +92,20 @@ void write_fetch(JsonWriter& json, const ModuleFetch& fetch) {
 }
 
 void write_module(JsonWriter& json, const profile::Module& module, const symbol::ModuleReport* report,
-                  const ModuleFetch* fetch) {
+                  const ModuleFetch* fetch, const profile::Store* nameless_in) {
     static constexpr std::string_view kinds[] = {"file", "kernel", "vdso", "jit"};
     static constexpr std::string_view qualities[] = {"none", "linker_map", "dynamic_symbols", "symbols", "debug_info"};
-    static const symbol::ModuleReport nothing;
-    const symbol::ModuleReport& known = report == nullptr ? nothing : *report;
+    symbol::ModuleReport known;
+    if (nameless_in != nullptr)
+        known = without_names(*nameless_in, module);
+    else if (report != nullptr)
+        known = *report;
     json.object();
     json.member("name", module.name);
     json.member("path", module.identity.path);
     json.member("kind", kinds[static_cast<std::size_t>(module.identity.kind)]);
     json.member("build_id", to_hex(module.identity.build_id));
-    json.member("state", state_of(module, report));
+    json.member("state", state_of(module, report, nameless_in != nullptr));
     json.member("quality", report == nullptr ? "pending" : qualities[static_cast<std::size_t>(known.quality)]);
     json.member("file", known.file);
     json.member("found", found_name(known.found));
@@ -114,6 +135,7 @@ Answer modules_answer(const Session& session, const Request& request) {
         for (const profile::ModuleRow& row : rows) listed[row.module] = true;
         for (profile::ModuleId id = 1; id < listed.size(); ++id)
             if (!listed[id]) rows.push_back({id, {}, {}});
+        const std::vector<bool> nameless = profile::nameless_jit_modules(store);
         JsonWriter json;
         json.object();
         write_head(json, head, total);
@@ -123,7 +145,7 @@ Answer modules_answer(const Session& session, const Request& request) {
             json.object();
             json.key("module");
             write_module(json, store.modules()[row.module], report == reports.end() ? nullptr : &report->second,
-                         fetch == fetches.end() ? nullptr : &fetch->second);
+                         fetch == fetches.end() ? nullptr : &fetch->second, nameless[row.module] ? &store : nullptr);
             json.member("self", row.self.weight);
             json.member("total", row.total.weight);
             json.member("self_samples", row.self.samples);

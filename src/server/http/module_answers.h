@@ -10,9 +10,9 @@
 namespace flamewire::server {
 
 void write_fetch(JsonWriter& json, const ModuleFetch& fetch);
-// The Module object of docs/openapi.yaml.
+// The Module object of docs/openapi.yaml. `nameless_in`: its store, when it is code made at run time without names.
 void write_module(JsonWriter& json, const profile::Module& module, const symbol::ModuleReport* report,
-                  const ModuleFetch* fetch);
+                  const ModuleFetch* fetch, const profile::Store* nameless_in = nullptr);
 
 Answer modules_answer(const Session& session, const Request& request);
 

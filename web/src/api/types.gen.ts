@@ -2286,10 +2286,10 @@ export interface components {
             no_room: string[];
         };
         /**
-         * @description kept: this machine has nothing as good, so the names are those that the session keeps, and file, found and debug_file tell where it had them from; stripped: exported names only, or none; mismatch: there is a file, but of another build; recorded: JIT code, which brings its names in the recording; pending: not looked at yet
+         * @description kept: this machine has nothing as good, so the names are those that the session keeps, and file, found and debug_file tell where it had them from; stripped: exported names only, or none; mismatch: there is a file, but of another build; recorded: JIT code, which brings its names in the recording; unnamed: JIT code of which nothing on the target gave a name, problem and remedy say why; pending: not looked at yet
          * @enum {string}
          */
-        ModuleState: "debug_info" | "symbols" | "linker_map" | "kept" | "stripped" | "mismatch" | "not_found" | "recorded" | "pending";
+        ModuleState: "debug_info" | "symbols" | "linker_map" | "kept" | "stripped" | "mismatch" | "not_found" | "recorded" | "unnamed" | "pending";
         /**
          * @description uploaded: sent by a person for this module; given: --binary; agent: sent by it; debug_tree: by build-id in a debug directory; debug_link and debug_name: by name there; this_machine: the running kernel's names or vDSO. Empty: no file
          * @enum {string}

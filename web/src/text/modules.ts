@@ -10,6 +10,7 @@ export const stateText: Record<ModuleState, string> = {
   mismatch: 'mismatch',
   not_found: 'not found',
   recorded: 'recorded',
+  unnamed: 'no names',
   pending: 'being read',
 };
 
@@ -22,6 +23,7 @@ export const stateMeaning: Record<ModuleState, string> = {
   mismatch: 'There is a file, but it is of another build than the one that runs on the target.',
   not_found: 'No file of it is on the server.',
   recorded: 'Code made at run time; its names came with the recording.',
+  unnamed: 'Code made at run time; nothing on the target gave names for it.',
   pending: 'Its file is being looked for.',
 };
 
@@ -35,6 +37,7 @@ export const stateTone: Record<ModuleState, Tone> = {
   stripped: 'bad',
   mismatch: 'bad',
   not_found: 'bad',
+  unnamed: 'bad',
   pending: 'none',
 };
 
@@ -59,7 +62,7 @@ export const takesFile = (module: Module): boolean => module.kind === 'file' || 
 
 // Of the samples in view: how much of their own weight each state has, worst first.
 export function byState(rows: readonly ModuleRow[]): { state: ModuleState; count: number; share: number }[] {
-  const order: readonly ModuleState[] = ['mismatch', 'not_found', 'stripped', 'linker_map', 'symbols', 'pending', 'recorded', 'kept', 'debug_info'];
+  const order: readonly ModuleState[] = ['mismatch', 'not_found', 'unnamed', 'stripped', 'linker_map', 'symbols', 'pending', 'recorded', 'kept', 'debug_info'];
   return order.flatMap((state) => {
     const of = rows.filter((row) => row.module.state === state);
     return of.length === 0 ? [] : [{ state, count: of.length, share: of.reduce((sum, row) => sum + row.self_percent, 0) / 100 }];

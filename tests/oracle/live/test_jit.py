@@ -1,0 +1,234 @@
+"""Code made at run time: named by what the program itself said and when it said it, and as `perf` names the same process."""
+import collections
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+
+import pprof
+import pytest
+from flamewire import BIN, TESTS_BIN, Tree, cpu_seconds, share_of, wait_until
+from test_shares import PERF, perf_profile
+
+JIT, UNKNOWN = 2, 4
+# Buckets are of 10 ms, and the clock of a file's time ticks every 4 ms.
+EDGE_MS = 30
+
+# Each function has its own code.
+NO_INLINING = "--no-turbo-inlining"
+HOT = """
+function hot(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i) ^ i; return s; }
+function warm(n) { let s = 0; for (let i = 0; i < n; i++) s += (i * 7) % 3; return s; }
+function round() { return hot(300000) + warm(150000); }
+let x = 0;
+for (const end = Date.now() + 1000 * process.argv[2]; Date.now() < end;) x += round();
+if (x === 1) console.log(x);
+"""
+
+# One function a second, each thrown away and its memory given to the next; the machine code of each is made twice, as
+# the type of its argument changes.
+MOVING = """
+const sleep = [];
+for (let phase = 0; phase < 4; phase++) {
+    let f = new Function('n', 'step', `return (function phase_${phase}(n, step) { let s = 0; for (let i = 0; i < n; i++) s += i % 7 * step; return s; })(n, step)`);
+    const begin = performance.now();
+    let x = 0;
+    while (performance.now() < begin + 500) x += f(100000, 1);
+    while (performance.now() < begin + 1000) x += f(100000, 0.5);
+    console.log(phase, String(process.hrtime.bigint() / 1000000n), x > 1);
+    f = null;
+    for (let i = 0; i < 3; i++) gc();
+}
+"""
+
+
+def self_shares(tree):
+    """Function -> share of the samples whose innermost frame it is."""
+    shares = collections.Counter()
+    for name, weight in zip(tree.names, tree.self_weight):
+        shares[name] += weight / tree.weight
+    return shares
+
+
+def unknown_jit_share(tree):
+    """Of all samples, those in code made at run time that have no name."""
+    return sum(weight for weight, kind, module in zip(tree.self_weight, tree.kind, tree.modules) if kind == UNKNOWN and module == "[jit]") / tree.weight
+
+
+def ended(server):
+    wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended", 60, "the end of the session")
+    return server.only_session()
+
+
+def node(tmp_path, source):
+    program = shutil.which("node")
+    assert program, "node is needed: apt-get install nodejs"
+    script = tmp_path / "program.js"
+    script.write_text(source)
+    return program, script
+
+
+def is_of(name, function):
+    """V8's names: "JS:*hot /dir/program.js:2:13", an older one's "LazyCompile:*hot …"."""
+    return re.search(rf"[:*~^+]{function}\b", name) is not None
+
+
+def of_function(shares, function):
+    return sum(share for name, share in shares.items() if is_of(name, function))
+
+
+@pytest.mark.parametrize("option", ["--perf-basic-prof", "--perf-prof"])
+def test_node_from_its_start(start, tmp_path, option):
+    """A launched Node program: its hot function on top by name, less than 1 % of unknown JIT code."""
+    program, script = node(tmp_path, HOT)
+    server = start.server()
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", program, option, NO_INLINING, script, 4, cwd=tmp_path)
+    assert agent.wait(60) == 0, agent.err
+    session = ended(server)
+    tree = Tree(server.get("/api/flamegraph", min_share=0))
+    shares = self_shares(tree)
+    top = shares.most_common(1)[0]
+    assert is_of(top[0], "hot") and top[1] > 0.4, shares.most_common(5)
+    kinds = {kind for name, kind, weight in zip(tree.names, tree.kind, tree.self_weight) if weight and is_of(name, "hot")}
+    assert kinds == {JIT}
+    assert unknown_jit_share(tree) < 0.01
+    module = next(module for module in session["modules"] if module["kind"] == "jit")
+    assert module["state"] == "recorded" and module["name"] == "[jit]"
+
+
+def test_node_like_perf(start, tmp_path):
+    """The same running process at the same time: what it compiled long before, within 2 points of `perf record`."""
+    program, script = node(tmp_path, HOT)
+    target = start.process("node", [program, "--perf-basic-prof", NO_INLINING, script, 600], cwd=tmp_path)
+    time.sleep(1.5)
+    server = start.server("--no-inline")
+    data, enough = tmp_path / "perf.data", tmp_path / "enough"
+    os.mkfifo(enough)
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", target.pid, "--frequency", 999, "--events", "cpu-clock", "--unwind", "fp")
+    wait_until(lambda: server.sessions(), 20, "a session")
+    perf = start.process("perf", [PERF, "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "999", "--call-graph", "fp", "-p", target.pid, "-o", data, "--", "cat", enough])
+    before = cpu_seconds(target.pid)
+    wait_until(lambda: cpu_seconds(target.pid) > before + 8, 120, "8 s of CPU time")
+    enough.write_bytes(b"")
+    assert perf.wait(60) == 0, perf.err
+    time.sleep(1)
+    samples, theirs, first, last = perf_profile(data)
+    start_s = server.only_session()["start_ns"] / 1e9
+    answer = server.get("/api/flamegraph", min_share=0, start=(first - start_s) * 1000, end=(last - start_s) * 1000)
+    assert agent.stop() == 0
+    target.stop()
+    tree = Tree(answer)
+    assert abs(answer["total"]["samples"] - samples) <= 0.03 * samples
+    assert unknown_jit_share(tree) < 0.01
+    ours = tree.shares()
+    for function in ("hot", "warm", "round"):
+        mine, perfs = of_function(ours, function), of_function(theirs, function)
+        assert perfs > 0.1 and abs(mine - perfs) < 0.02, (function, mine, perfs)
+
+
+def test_node_whose_code_moves(start, tmp_path):
+    """Functions that follow each other in the same memory, each compiled anew within its time: each has its own second."""
+    program, script = node(tmp_path, MOVING)
+    server = start.server()
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", program, "--expose-gc", "--perf-basic-prof",
+                        "--interpreted-frames-native-stack", script, cwd=tmp_path)
+    assert agent.wait(60) == 0, agent.err
+    session = ended(server)
+    phases = [int(line.split()[1]) for line in agent.out.splitlines() if re.match(r"\d \d+ ", line)]
+    assert len(phases) == 4
+    for phase, end_ms in enumerate(phases):
+        end = end_ms - session["start_ns"] / 1e6
+        tree = Tree(server.get("/api/flamegraph", min_share=0, start=end - 900, end=end - EDGE_MS))
+        shares = tree.shares()
+        assert of_function(shares, f"phase_{phase}") > 0.8, (phase, collections.Counter(shares).most_common(8))
+        others = sum(of_function(shares, f"phase_{other}") for other in range(4) if other != phase)
+        assert others < 0.01, (phase, others)
+        assert unknown_jit_share(tree) < 0.01
+
+
+@pytest.mark.parametrize("how", ["map", "dump"])
+def test_an_address_that_is_used_again(start, tmp_path, how):
+    """Two functions one after the other at the same addresses (and, by the jitdump, moved after that): each in its time alone."""
+    server = start.server()
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", TESTS_BIN / "jit-workload", how, 1500, cwd=tmp_path)
+    assert agent.wait(60) == 0, agent.err
+    session = ended(server)
+    times = {line.split()[0]: int(line.split()[1]) / 1e6 - session["start_ns"] / 1e6 for line in agent.out.splitlines()}
+
+    def shares(begin, end):
+        return self_shares(Tree(server.get("/api/flamegraph", min_share=0, start=begin, end=end, event="cpu-clock")))
+
+    switch = times["second_function"]
+    first = shares(times["first_function"], switch - EDGE_MS)
+    assert first["first_function"] > 0.9 and first["second_function"] == 0, first.most_common(5)
+    end = times.get("moved", switch + 1500)
+    second = shares(switch + EDGE_MS, end - EDGE_MS)
+    assert second["second_function"] > 0.9 and second["first_function"] == 0, second.most_common(5)
+    if how == "dump":
+        moved = shares(times["moved"] + EDGE_MS, times["moved"] + 1400)
+        assert moved["second_function"] > 0.9 and moved["first_function"] == 0, moved.most_common(5)
+        # The lines of the jitdump: the loop is in the first half of the code.
+        archive = tmp_path / "lines.pb.gz"
+        subprocess.run([BIN / "flamewire", "export", "--data-dir", server.data_dir, "--format", "pprof", "-o", archive, session["id"]], check=True)
+        raw = pprof.decode(archive.read_bytes())
+        strings = raw["string_table"]
+        functions = {one["id"][0]: (strings[one["name"][0]], strings[one.get("filename", [0])[0]]) for one in raw["function"]}
+        lines = {(*functions[line["function_id"][0]], line.get("line", [0])[0]) for location in raw["location"] for line in location.get("line", [])}
+        assert ("first_function", "/src/jitted.src", 10) in lines and ("second_function", "/src/jitted.src", 20) in lines, lines
+    whole = Tree(server.get("/api/flamegraph", min_share=0))
+    assert unknown_jit_share(whole) < 0.01
+
+
+def test_a_map_that_comes_late(start, tmp_path):
+    """Nothing says what the code is: one sentence does, with a remedy, where modules are listed. Once a map is there, all that ran has names."""
+    server = start.server()
+    program, script = node(tmp_path, HOT)
+    target = start.process("node", [program, script, 600], cwd=tmp_path)
+    map_file = pathlib.Path(f"/tmp/perf-{target.pid}.map")
+    try:
+        agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", target.pid, "--frequency", 999)
+
+        def jit_module():
+            modules = [row["module"] for row in server.get("/api/modules")["modules"] if row["module"]["kind"] == "jit"] if server.sessions() else []
+            return modules[0] if modules and modules[0]["problem"].startswith("node") else None
+
+        module = wait_until(jit_module, 30, "the sentence about names")
+        assert module["state"] == "unnamed"
+        assert module["problem"] == f"node (process {target.pid}) runs code that it compiled itself, and there is no {map_file}: that code has no names"
+        assert module["remedy"] == "start it with node --perf-basic-prof"
+        assert next(notice for notice in server.only_session()["notices"] if notice["code"] == "jit-names-missing")["remedy"] == module["remedy"]
+        # The code is somewhere in memory that is executable and of no file.
+        ranges = [line.split()[0].split("-") for line in pathlib.Path(f"/proc/{target.pid}/maps").read_text(encoding="ascii").splitlines() if "x" in line.split()[1] and len(line.split()) == 5]
+        map_file.write_text("".join(f"{begin} {int(end, 16) - int(begin, 16):x} all_of_it\n" for begin, end in ranges), encoding="ascii")
+        wait_until(lambda: server.only_session()["modules"] and next(m for m in server.only_session()["modules"] if m["kind"] == "jit")["state"] == "recorded", 30, "names")
+        assert agent.stop() == 0
+        tree = Tree(server.get("/api/flamegraph", min_share=0))
+        assert share_of(tree.shares(), "all_of_it") > 0.9
+        assert unknown_jit_share(tree) < 0.01
+    finally:
+        map_file.unlink(missing_ok=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces, chroot and files of others need root; CI runs as root")
+def test_another_root_and_namespace(start, tmp_path):
+    """A target that is process 1 of its own namespace with another root: its map is the one that it sees, not this machine's of that name."""
+    root = tmp_path / "root"
+    libraries = subprocess.run(["ldd", TESTS_BIN / "jit-workload"], check=True, capture_output=True, text=True).stdout
+    for file in (word for line in libraries.splitlines() for word in line.split() if word.startswith("/")):
+        (root / file.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, root / file.lstrip("/"))
+    (root / "tmp").mkdir()
+    shutil.copy(TESTS_BIN / "jit-workload", root / "inside")
+    launcher = start.process("unshare", ["unshare", "--fork", "--pid", "--mount", "--propagation", "unchanged", "--kill-child", "chroot", root, "/inside", "map", 30000])
+    target = wait_until(lambda: subprocess.run(["pgrep", "-P", str(launcher.pid)], capture_output=True, text=True, check=False).stdout.split(), 10, "the target")[0]
+    wait_until(lambda: (root / "tmp" / "perf-1.map").exists(), 10, "its map")
+    server = start.server()
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", target, "--frequency", 999)
+    wait_until(lambda: server.sessions(), 20, "a session")
+    time.sleep(2)
+    assert agent.stop() == 0
+    tree = Tree(server.get("/api/flamegraph", min_share=0))
+    assert self_shares(tree)["first_function"] > 0.8
+    assert unknown_jit_share(tree) < 0.01
