@@ -24,6 +24,8 @@ constexpr std::uint64_t shortest_pause_ns = 200'000'000, longest_pause_ns = 5'00
 // A map is searched for so long, and for so many addresses, before its absence is worth a word.
 constexpr std::uint64_t notice_after_ns = 1'000'000'000;
 constexpr std::size_t notice_wants = 8;
+// Between the clocks of files and of processes.
+constexpr std::uint64_t start_tolerance_ns = 2'000'000'000;
 constexpr std::size_t piece_bytes = 256 * 1024;
 
 // openat2(2) of Linux 5.6, here without its header: many toolchains are older.
@@ -43,6 +45,13 @@ UniqueFd open_in(const std::string& root, const std::string& path) {
     if (opened >= 0) return UniqueFd(static_cast<int>(opened));
     if (errno != ENOSYS && errno != EPERM) return {};  // EPERM: seccomp of old containers
     return UniqueFd(::openat(directory.get(), path.c_str() + path.starts_with('/'), flags));
+}
+
+// A file that was last written so long ago is not of a process that began at `start_ns`: some earlier one had its pid.
+// Ages of more than the time since boot come from a wall clock that was set, and say nothing.
+bool is_older(std::int64_t age_ns, std::uint64_t boottime_ns, std::uint64_t start_ns) {
+    if (age_ns < 0 || static_cast<std::uint64_t>(age_ns) > boottime_ns) return false;
+    return boottime_ns - static_cast<std::uint64_t>(age_ns) + start_tolerance_ns < start_ns;
 }
 
 bool same_file(const std::string& a, const std::string& b) {
@@ -119,10 +128,10 @@ void JitCode::find_file(const LookTimes& times, std::vector<wire::Notice>& notic
         }
     }
     const bool had_none = std::holds_alternative<std::monostate>(file_);
-    bool found = !process_.jitdump.empty() && take_file(process_.jitdump, true);
+    bool found = !process_.jitdump.empty() && take_file(process_.jitdump, true, times.realtime_ns);
     if (!found) {
         const std::uint32_t pid = process_.ns_pid != 0 ? process_.ns_pid : process_.pid;
-        found = take_file(fmt::format("/tmp/perf-{}.map", pid), false);
+        found = take_file(fmt::format("/tmp/perf-{}.map", pid), false, times.realtime_ns);
     }
     if (found && had_none) search_pause_ns_ = 0;
     search_pause_ns_ = std::clamp(search_pause_ns_ * 2, shortest_pause_ns, longest_pause_ns);
@@ -133,7 +142,7 @@ void JitCode::find_file(const LookTimes& times, std::vector<wire::Notice>& notic
 }
 
 // True when the file at `path` is the one that is read.
-bool JitCode::take_file(const std::string& path, bool jitdump) {
+bool JitCode::take_file(const std::string& path, bool jitdump, std::int64_t realtime_ns) {
     remedy_.clear();
     UniqueFd file = open_in(proc_path(proc_root_, process_.pid, "root"), path);
     if (!file && errno == ENOENT && host_root_) file = open_in("/", path);
@@ -153,6 +162,12 @@ bool JitCode::take_file(const std::string& path, bool jitdump) {
     if (status.st_uid != 0 && !(user_known_ && status.st_uid == user_)) {
         why_not_ = fmt::format("{} belongs to another user than the program, so it is not believed", path);
         remedy_ = fmt::format("rm {} and start the program again", path);
+        return false;
+    }
+    const std::int64_t age_ns =
+        realtime_ns - (std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec);
+    if (is_older(age_ns, boottime_ns(), process_.start_time_ns)) {
+        why_not_ = fmt::format("{} is older than the program, so it is of another one", path);
         return false;
     }
     const bool same = status.st_dev == device_ && status.st_ino == inode_ && path == file_path_;

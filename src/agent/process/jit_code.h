@@ -23,8 +23,9 @@ namespace flamewire::agent {
 struct JitProcess {
     ModuleHandle module = 0;  // its code
     std::uint32_t pid = 0, ns_pid = 0;
-    std::string program;  // comm, for people
-    std::string jitdump;  // as the process sees it; empty: none was mapped
+    std::string program;              // comm, for people
+    std::string jitdump;              // as the process sees it; empty: none was mapped
+    std::uint64_t start_time_ns = 0;  // CLOCK_BOOTTIME
 };
 
 // An address of such code that was sampled and has no name yet.
@@ -83,7 +84,7 @@ private:
     };
 
     void find_file(const LookTimes& times, std::vector<wire::Notice>& notices);
-    bool take_file(const std::string& path, bool jitdump);
+    bool take_file(const std::string& path, bool jitdump, std::int64_t realtime_ns);
     void read_on(const LookTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
                  std::vector<wire::Notice>& notices);
     void begin_anew();

@@ -38,6 +38,12 @@ void JitNames::forget(ModuleHandle module) {
     questions_.processes.push_back(nobody);
 }
 
+std::vector<std::pair<ModuleHandle, ProcessHandle>> JitNames::owners() const {
+    std::vector<std::pair<ModuleHandle, ProcessHandle>> owners;
+    for (const auto& [module, code] : codes_) owners.emplace_back(module, code.owner);
+    return owners;
+}
+
 std::optional<JitFunction> JitNames::find(ModuleHandle module, std::uint64_t address, std::uint64_t time_ns) {
     const auto code = codes_.find(module);
     if (code == codes_.end()) return std::nullopt;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "agent/process/jit_reader.h"
@@ -26,6 +27,7 @@ public:
     // False: so much of it was sampled that it should begin as another module; then forget() it.
     [[nodiscard]] bool has_room(ModuleHandle module) const;
     void forget(ModuleHandle module);
+    [[nodiscard]] std::vector<std::pair<ModuleHandle, ProcessHandle>> owners() const;
 
     // Nothing: not known (yet), so the sample is one of a bare address; take_symbols() names that later. Valid until
     // the next apply().

@@ -23,8 +23,8 @@ constexpr std::uint64_t least_look_cpu_ns = 200'000, most_look_cpu_ns = 5'000'00
 constexpr std::uint64_t quick_look_ns = 2'000'000;
 constexpr std::size_t look_bytes = std::size_t{4} << 20;
 // The last look of a recording, whose end waits for it.
-constexpr std::uint64_t last_cpu_ns = 500'000'000;
-constexpr std::size_t last_bytes = std::size_t{64} << 20;
+constexpr std::uint64_t last_cpu_ns = 1'500'000'000;
+constexpr std::size_t last_bytes = std::size_t{512} << 20;
 
 // Ranges of code that are kept of all processes, some 90 bytes each.
 constexpr std::size_t max_ranges = 131'072;

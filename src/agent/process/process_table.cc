@@ -20,6 +20,8 @@ constexpr std::size_t usual_processes = 8192, usual_threads = 32'768;
 constexpr std::size_t max_kernel_notes_bytes = 64 * 1024;
 // The kernel's part of an exec takes less.
 constexpr std::uint64_t exec_tail_ns = 100'000'000;
+// What ended is asked about for so long; then its code is forgotten.
+constexpr std::uint64_t jit_patience_ns = 10'000'000'000, jit_sweep_pause_ns = 1'000'000'000;
 constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
 const ThreadInfo forgotten_thread;
@@ -156,7 +158,8 @@ ResolvedAddress ProcessTable::resolve(ProcessHandle handle, std::uint64_t addres
 }
 
 JitProcess ProcessTable::State::describe_jit(const ProcessState& process) const {
-    return {process.jit_module, process.info.pid, process.info.ns_pid, process.info.comm, process.jitdump};
+    return {process.jit_module, process.info.pid, process.info.ns_pid,
+            process.info.comm,  process.jitdump,  process.info.start_time_ns};
 }
 
 ModuleHandle ProcessTable::State::jit_module_of(ProcessState& process) {
@@ -186,7 +189,17 @@ std::optional<JitFunction> ProcessTable::jit_function(ModuleHandle module, std::
     return state_->jit.find(module, address, state_->last_sample_ns);
 }
 
-void ProcessTable::exchange_jit_names() { state_->jit.exchange(); }
+void ProcessTable::exchange_jit_names() {
+    state_->jit.exchange();
+    const std::uint64_t now = state_->options.monotonic_clock();
+    if (now < state_->next_jit_sweep_ns) return;
+    state_->next_jit_sweep_ns = now + jit_sweep_pause_ns;
+    for (const auto& [module, owner] : state_->jit.owners()) {
+        const ProcessState* process = state_->registry.by_handle(owner);
+        if (process == nullptr || (process->ended && now > process->ended_ns + jit_patience_ns))
+            state_->jit.forget(module);
+    }
+}
 
 void ProcessTable::settle_jit_names(std::uint64_t patience_ns) { state_->jit.settle(patience_ns); }
 

@@ -61,6 +61,7 @@ struct ProcessTable::State {
     ProcessRegistry registry;
     ModuleCache modules;
     JitNames jit;
+    std::uint64_t next_jit_sweep_ns = 0;
 
     std::uint64_t last_sample_ns = 0;
     std::vector<wire::Loss> losses;

@@ -21,7 +21,8 @@ namespace {
 constexpr std::uint64_t second = 1'000'000'000;
 
 struct Target {
-    explicit Target(std::string jitdump = {}) : code(proc.root(), {7, 42, 3, "node", std::move(jitdump)}) {
+    explicit Target(std::string jitdump = {}, std::uint64_t start_time_ns = 0)
+        : code(proc.root(), {7, 42, 3, "node", std::move(jitdump), start_time_ns}) {
         proc.write("proc/42/status", "Uid:\t0\t" + std::to_string(::geteuid()) + "\t0\t0\n");
         proc.link("proc/42/root", proc.path("root"));
         proc.write("root/tmp/other", "");
@@ -197,6 +198,19 @@ TEST_CASE("a map of somebody else, a link and what is no file are not believed")
     CHECK(foreign.answers.size() == 1);
 }
 
+TEST_CASE("a map that an earlier process of that pid left behind is not believed") {
+    Target target({}, boottime_ns() + 60 * second);
+    target.write("1000 10 f\n");
+    target.code.want(0x1000, second);
+    target.look(1 * second);
+    CHECK(target.answers.empty());
+    Target own({}, boottime_ns() - second);
+    own.write("1000 10 f\n");
+    own.code.want(0x1000, second);
+    own.look(1 * second);
+    CHECK(own.answers.size() == 1);
+}
+
 TEST_CASE("links of the target stay in the target's root") {
     Target target;
     target.proc.remove("root/tmp");
@@ -226,7 +240,7 @@ TEST_CASE("the sampler's names change at the time of the change, and bare addres
     proc.write("root/tmp/jit-42.dump",
                jitdump_header() + jitdump_load(100, 0x1000, 0x20, "first") + jitdump_load(200, 0x1000, 0x20, "second"));
     JitNames names(proc.root());
-    names.add({7, 42, 0, "node", "/tmp/jit-42.dump"}, 3);
+    names.add({7, 42, 0, "node", "/tmp/jit-42.dump", 0}, 3);
     CHECK_FALSE(names.find(7, 0x1004, 150));
     CHECK_FALSE(names.find(8, 0x1004, 150));
     names.settle(10 * second);
