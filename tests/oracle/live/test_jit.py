@@ -44,6 +44,17 @@ for (let phase = 0; phase < 4; phase++) {
 """
 
 
+@pytest.fixture(autouse=True)
+def no_maps_left():
+    """Nobody removes perf maps; those of programs that a test started go with it."""
+    maps = pathlib.Path("/tmp")
+    before = set(maps.glob("perf-*.map"))
+    yield
+    for left in set(maps.glob("perf-*.map")) - before:
+        if not pathlib.Path("/proc", left.stem.removeprefix("perf-")).exists():
+            left.unlink(missing_ok=True)
+
+
 def self_shares(tree):
     """Function -> share of the samples whose innermost frame it is."""
     shares = collections.Counter()
