@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t max_wants = 16'384;
 // Between looks for a file that was not there; doubled each time.
-constexpr std::uint64_t shortest_pause_ns = 200'000'000, longest_pause_ns = 5'000'000'000;
+constexpr std::uint64_t shortest_pause_ns = 200'000'000, longest_pause_ns = 1'000'000'000;
 // A map is searched for so long, and for so many addresses, before its absence is worth a word.
 constexpr std::uint64_t notice_after_ns = 1'000'000'000;
 constexpr std::size_t notice_wants = 8;
@@ -105,7 +105,7 @@ void JitCode::found_jitdump(std::string path) {
 void JitCode::look(const LookTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
                    std::vector<wire::Notice>& notices) {
     now_ns_ = times.now_ns;
-    if (times.now_ns >= next_search_ns_) find_file(times, notices);
+    if (times.now_ns >= next_search_ns_ || budget.last) find_file(times, notices);
     if (!std::holds_alternative<std::monostate>(file_)) read_on(times, budget, answers, notices);
     if (std::holds_alternative<std::monostate>(file_)) up_to_date_ = true;
 }

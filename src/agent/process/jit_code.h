@@ -52,6 +52,7 @@ struct JitBudget {
     std::size_t bytes = 0;          // of files
     std::uint64_t deadline_ns = 0;  // of the thread's CPU time
     std::size_t ranges = 0;         // that all processes may hold
+    bool last = false;              // nobody looks after this
     [[nodiscard]] bool spent() const;
 };
 

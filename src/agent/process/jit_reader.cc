@@ -158,7 +158,7 @@ bool JitReader::Shared::look(bool last, JitAnswers& found) {
     const std::uint64_t cpu_ns =
         std::clamp((times.now_ns - previous_look_ns) / cpu_share, least_look_cpu_ns, most_look_cpu_ns);
     previous_look_ns = times.now_ns;
-    JitBudget budget{last ? last_bytes : look_bytes, thread_cpu_ns() + (last ? last_cpu_ns : cpu_ns), 0};
+    JitBudget budget{last ? last_bytes : look_bytes, thread_cpu_ns() + (last ? last_cpu_ns : cpu_ns), 0, last};
     std::size_t held = 0;
     for (const auto& [module, code] : codes) held += code.ranges();
     bool done = true;

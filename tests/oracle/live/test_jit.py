@@ -222,6 +222,59 @@ def test_a_map_that_comes_late(start, tmp_path):
         map_file.unlink(missing_ok=True)
 
 
+JAVA = """
+public class Hot {
+    static double hot(int n) { double s = 0; for (int i = 0; i < n; i++) s += Math.sqrt(i) * i; return s; }
+    public static void main(String[] a) {
+        double x = 0;
+        for (long end = System.currentTimeMillis() + 60000; System.currentTimeMillis() < end;) x += hot(100000);
+        System.out.println(x);
+    }
+}
+"""
+
+
+@pytest.mark.skipif(not (shutil.which("javac") and shutil.which("jcmd")), reason="no JDK here (apt-get install openjdk-17-jdk-headless): Java's map is not tested")
+def test_java_that_is_asked(start, tmp_path):
+    """A JVM that was started without any option, and asked for a map while it is recorded."""
+    (tmp_path / "Hot.java").write_text(JAVA)
+    subprocess.run(["javac", "Hot.java"], cwd=tmp_path, check=True)
+    target = start.process("java", ["java", "-XX:+PreserveFramePointer", "-cp", tmp_path, "Hot"])
+    server = start.server()
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", target.pid, "--frequency", 499)
+    wait_until(lambda: server.sessions(), 20, "a session")
+    time.sleep(3)
+    subprocess.run(["jcmd", str(target.pid), "Compiler.perfmap"], check=True, capture_output=True)
+    time.sleep(2)
+    assert agent.stop() == 0
+    tree = Tree(server.get("/api/flamegraph", min_share=0))
+    top = self_shares(tree).most_common(1)[0]
+    assert "Hot" in top[0] and "hot" in top[0] and top[1] > 0.5, top
+    target.stop()
+
+
+def python_with_perf():
+    """A Python that can name its code (3.12 and later)."""
+    for minor in range(12, 16):
+        program = shutil.which(f"python3.{minor}")
+        if program and subprocess.run([program, "-X", "perf", "-c", "import sys; sys.exit(not sys.is_stack_trampoline_active())"], capture_output=True, check=False).returncode == 0:
+            return program
+    return None
+
+
+@pytest.mark.skipif(python_with_perf() is None, reason="no Python of 3.12 or later with -X perf here: Python's map is not tested")
+def test_python(start, tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text("import time\n\ndef hot(n):\n    s = 0\n    for i in range(n):\n        s += i * i\n    return s\n\nend = time.time() + 3\nwhile time.time() < end:\n    hot(20000)\n")
+    server = start.server()
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", python_with_perf(), "-X", "perf", script)
+    assert agent.wait(60) == 0, agent.err
+    ended(server)
+    tree = Tree(server.get("/api/flamegraph", min_share=0))
+    assert share_of(tree.shares(), f"py::hot:{script}") > 0.8
+    assert unknown_jit_share(tree) < 0.01
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="namespaces, chroot and files of others need root; CI runs as root")
 def test_another_root_and_namespace(start, tmp_path):
     """A target that is process 1 of its own namespace with another root: its map is the one that it sees, not this machine's of that name."""

@@ -36,7 +36,7 @@ struct Target {
         struct stat status{};
         ::stat(proc.path("root/tmp/perf-3.map").c_str(), &status);
         const std::int64_t written = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
-        JitBudget budget{1 << 20, UINT64_MAX, 1000};
+        JitBudget budget{1 << 20, UINT64_MAX, 1000, false};
         answers.clear();
         code.look({previous_ns, now_ns, written}, budget, answers, notices);
         previous_ns = now_ns;

@@ -215,6 +215,29 @@ TEST_CASE("name locations are what the wire says, and of the kind their module a
     CHECK(lines[0].total == Weight{1, 5});
 }
 
+TEST_CASE("JIT code: a bare address gets the name of its time, and of which nothing has a name is known") {
+    BatchMaker maker;
+    const wire::Id event = maker.event("cycles", "cycles");
+    const wire::Id thread = maker.thread(maker.process(5), 6);
+    const wire::Id node = maker.module("[jit] node 5", "", wire::ModuleKind::jit);
+    const wire::Id other = maker.module("[jit] node 7", "", wire::ModuleKind::jit);
+    const wire::Id app = maker.module("/bin/app");
+    maker.row(1, event, thread, maker.stack({maker.location(app, 1), maker.location(node, 0x1008, return_address)}));
+    maker.row(1, event, thread, maker.stack({maker.location(node, 0x1008)}));
+    maker.row(1, event, thread, maker.stack({maker.location(other, 0x1008)}));
+    Store store;
+    REQUIRE(store.apply(maker.take()));
+    CHECK(nameless_jit_modules(store) == std::vector<bool>{false, true, true, false});
+    maker.row(2, event, thread, maker.stack({maker.named("f", node)}));
+    wire::Batch named = maker.take();
+    named.symbols = {{node, 0x1007, 1, named.string_base}};
+    REQUIRE(store.apply(named));
+    CHECK(nameless_jit_modules(store) == std::vector<bool>{false, false, true, false});
+    // One name in all processes; the address beside it is of other code.
+    CHECK(show(store, functions(store, {})) == "[jit+0x1008] 2/2;f 2/2;[app+0x1] 0/1;");
+    CHECK(store.modules()[node].name == "[jit]");
+}
+
 TEST_CASE("an answer for a wanted location does not keep the next generation from asking") {
     BatchMaker maker;
     Store store = three_frames(maker);
