@@ -3,6 +3,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -22,6 +23,8 @@ constexpr std::size_t max_kernel_notes_bytes = 64 * 1024;
 constexpr std::uint64_t exec_tail_ns = 100'000'000;
 // What ended is asked about for so long; then its code is forgotten.
 constexpr std::uint64_t jit_patience_ns = 10'000'000'000, jit_sweep_pause_ns = 1'000'000'000;
+// Samples are read from the rings long before they are so old.
+constexpr std::uint64_t sample_tail_ns = 1'000'000'000;
 constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
 const ThreadInfo forgotten_thread;
@@ -192,6 +195,9 @@ std::optional<JitFunction> ProcessTable::jit_function(ModuleHandle module, std::
 void ProcessTable::exchange_jit_names() {
     state_->jit.exchange();
     const std::uint64_t now = state_->options.monotonic_clock();
+    // A target that sleeps sends no samples that would show how far the time has come.
+    if (const std::uint64_t read_ns = now - std::min(now, sample_tail_ns); state_->jit.is_due(read_ns))
+        state_->apply_jit_names(read_ns);
     if (now < state_->next_jit_sweep_ns) return;
     state_->next_jit_sweep_ns = now + jit_sweep_pause_ns;
     for (const auto& [module, owner] : state_->jit.owners()) {
