@@ -126,7 +126,7 @@ TEST_CASE("code that nobody named for long is not what follows it") {
 TEST_CASE("a map that is written anew changes the names that changed") {
     Target target;
     target.write("1000 10 same\n2000 10 before\n3000 10 gone\n");
-    for (const std::uint64_t address : {0x1000, 0x2000, 0x3000}) target.code.want(address, second);
+    for (const std::uint64_t address : {0x1000U, 0x2000U, 0x3000U}) target.code.want(address, second);
     target.look(1 * second);
     CHECK(target.answers.size() == 3);
     target.write("2000 10 after\n1000 10 same\n");
