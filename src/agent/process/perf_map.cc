@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "agent/process/proc_text.h"
+#include "elf/perf_map_line.h"
 
 namespace flamewire::agent {
 namespace {
@@ -14,22 +14,7 @@ constexpr std::size_t piece_bytes = 64 * 1024;
 constexpr std::size_t longest_line = max_jit_name_bytes + 40;
 constexpr std::size_t kept_bytes = 64;
 
-std::optional<std::uint64_t> take_hex(std::string_view& text) {
-    if (text.starts_with("0x") || text.starts_with("0X")) text.remove_prefix(2);
-    return take_number(text, 16);
-}
-
 }  // namespace
-
-std::optional<PerfMapLine> parse_perf_map_line(std::string_view line) {
-    const auto start = take_hex(line);
-    if (!start || !take_char(line, ' ')) return std::nullopt;
-    const auto size = take_hex(line);
-    if (!size || *size == 0 || *start + *size < *start || !take_char(line, ' ')) return std::nullopt;
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.empty()) return std::nullopt;
-    return PerfMapLine{*start, *size, line.substr(0, max_jit_name_bytes)};
-}
 
 // Written anew from the beginning: shorter, or other bytes where the last line ended.
 bool PerfMapFile::still_the_same() {
@@ -64,7 +49,7 @@ void PerfMapFile::take_lines(std::uint64_t from_ns, std::vector<JitEntry>& entri
     std::size_t begin = 0;
     for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n', begin)) {
         const std::uint64_t at = position_ + begin;
-        const auto line = parse_perf_map_line(text.substr(begin, end - begin));
+        const auto line = elf::parse_perf_map_line(text.substr(begin, end - begin));
         begin = end + 1;
         if (std::exchange(inside_long_line_, false) || !line) continue;
         entries.push_back({line->start, line->start + line->size, at < *size_at_first_ ? 0 : from_ns, at, 0, 0});
@@ -82,9 +67,9 @@ void PerfMapFile::take_lines(std::uint64_t from_ns, std::vector<JitEntry>& entri
 std::optional<JitBody> PerfMapFile::body_of(std::uint64_t record) const {
     std::string text;
     if (!read_piece(file_.get(), record, longest_line, text)) return std::nullopt;
-    const auto line = parse_perf_map_line(std::string_view(text).substr(0, text.find('\n')));
+    const auto line = elf::parse_perf_map_line(std::string_view(text).substr(0, text.find('\n')));
     if (!line) return std::nullopt;
-    return JitBody{line->start, std::string(line->name), {}, {}};
+    return JitBody{line->start, std::string(line->name.substr(0, max_jit_name_bytes)), {}, {}};
 }
 
 }  // namespace flamewire::agent

@@ -1,24 +1,15 @@
-// /tmp/perf-PID.map, in which JIT compilers name their code: one line a function, "START SIZE NAME", numbers in hex.
-// Lines are only ever added, so where the code of a function lay another one may follow. Source of the format:
-// tools/perf/Documentation/jit-interface.txt of the kernel.
+// /tmp/perf-PID.map, in which JIT compilers name their code, read while it grows. Lines are only ever added
+// (elf/perf_map_line.h), so where the code of a function lay another one may follow.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "agent/process/jit_file.h"
 
 namespace flamewire::agent {
-
-struct PerfMapLine {
-    std::uint64_t start = 0, size = 0;
-    std::string_view name;
-};
-// Nothing when the line says nothing: no numbers, no size, no name, or an end beyond the last address.
-std::optional<PerfMapLine> parse_perf_map_line(std::string_view line);
 
 class PerfMapFile {
 public:
