@@ -14,6 +14,7 @@
 #include "agent/process/proc_text.h"
 #include "agent/process/process_info.h"
 #include "base/result.h"
+#include "base/rooted_path.h"
 
 namespace flamewire::agent {
 namespace {
@@ -44,7 +45,11 @@ UniqueFd open_in(const std::string& root, const std::string& path) {
     const long opened = ::syscall(openat2_number, directory.get(), path.c_str(), &how, sizeof(how));
     if (opened >= 0) return UniqueFd(static_cast<int>(opened));
     if (errno != ENOSYS && errno != EPERM) return {};  // EPERM: seccomp of old containers
-    return UniqueFd(::openat(directory.get(), path.c_str() + path.starts_with('/'), flags));
+    const std::size_t name = path.rfind('/');
+    if (name == std::string::npos) return {};
+    const std::string folder = path_in_root(root, std::string_view(path).substr(0, name + 1));
+    if (folder.empty()) return {};  // links that go round in a circle
+    return UniqueFd(::open((folder + path.substr(name)).c_str(), flags));
 }
 
 // A file that was last written so long ago is not of a process that began at `start_ns`: some earlier one had its pid.
