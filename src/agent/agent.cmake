@@ -11,9 +11,10 @@ if(FLAMEWIRE_AGENT)
   # --eh-frame-hdr: g++ leaves it out of static programs, and then nobody can unwind this one (exceptions included) quickly.
   target_link_options(flamewire-agent PRIVATE -static -no-pie -Wl,--gc-sections -Wl,--eh-frame-hdr -Wl,--build-id)
   # Where pages may have 64 KiB, ld ends what is made read-only after the start at one of these, which costs up to 64 KiB of nothing in the file.
+  # Nor does the data need to begin at a page of the file.
   # Little is lost: tables of functions of our own are constants here, and pointers to libc's variants are outside of it in any case.
   if(CMAKE_SYSTEM_PROCESSOR STREQUAL aarch64)
-    target_link_options(flamewire-agent PRIVATE -Wl,-z,norelro)
+    target_link_options(flamewire-agent PRIVATE -Wl,-z,norelro -Wl,-z,common-page-size=1024)
   endif()
   # What people copy to a target is stripped; its symbols stay beside it under the same build-id.
   add_custom_command(TARGET flamewire-agent POST_BUILD

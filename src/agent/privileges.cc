@@ -55,7 +55,7 @@ constexpr std::size_t clone_flags_argument = 0;
 #endif
 
 // Nothing in here starts a program, touches another process but to read, or changes the machine. The most frequent first.
-constexpr long allowed[] = {
+constexpr std::uint32_t allowed[] = {
     SYS_futex, SYS_read, SYS_pread64, SYS_write, SYS_epoll_pwait, SYS_ppoll, SYS_ioctl, SYS_sendmsg, SYS_recvmsg,
     SYS_sendto, SYS_recvfrom, SYS_process_vm_readv, SYS_clock_gettime, SYS_clock_nanosleep, SYS_nanosleep,
     SYS_perf_event_open,
@@ -66,7 +66,7 @@ constexpr long allowed[] = {
     SYS_openat, SYS_close, SYS_fstat, SYS_statx, SYS_lseek, SYS_readv, SYS_writev, SYS_pwrite64, SYS_preadv,
     SYS_pwritev, SYS_getdents64, SYS_readlinkat, SYS_faccessat, SYS_fcntl, SYS_dup, SYS_dup3, SYS_pipe2, SYS_flock,
     SYS_fsync, SYS_fdatasync, SYS_ftruncate, SYS_fallocate, SYS_statfs, SYS_fstatfs, SYS_unlinkat, SYS_umask,
-    SYS_getcwd, SYS_sync_file_range,
+    SYS_getcwd,
     // sockets and waiting
     SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_accept4, SYS_shutdown, SYS_getsockname,
     SYS_getpeername, SYS_setsockopt, SYS_getsockopt, SYS_sendmmsg, SYS_recvmmsg, SYS_pselect6, SYS_epoll_create1,
@@ -159,7 +159,7 @@ constexpr long allowed[] = {
 };
 
 // What an intruder would call next. clone makes threads, and with its flags as they are for a process it is one of these.
-constexpr long fatal[] = {
+constexpr std::uint32_t fatal[] = {
     SYS_execve,
     SYS_execveat,
     SYS_ptrace,
@@ -233,7 +233,7 @@ public:
     [[nodiscard]] sock_fprog get() { return {static_cast<unsigned short>(code_.size()), code_.data()}; }
 
 private:
-    void add(int code, std::uint32_t value, std::uint8_t if_true = 0, std::uint8_t if_false = 0) {
+    [[gnu::noinline]] void add(int code, std::uint32_t value, std::uint8_t if_true = 0, std::uint8_t if_false = 0) {
         code_.push_back({static_cast<std::uint16_t>(code), if_true, if_false, value});
     }
     std::vector<sock_filter> code_;
@@ -251,8 +251,8 @@ Program system_call_filter() {
 #if defined(__x86_64__)
     program.if_at_least(0x4000'0000, kill);  // the same calls by the numbers of x32
 #endif
-    for (const long call : allowed) program.if_equal(static_cast<std::uint32_t>(call), allow);
-    for (const long call : fatal) program.if_equal(static_cast<std::uint32_t>(call), kill);
+    for (const std::uint32_t call : allowed) program.if_equal(call, allow);
+    for (const std::uint32_t call : fatal) program.if_equal(call, kill);
     program.unless_equal_skip(SYS_clone, 4);
     program.load(offsetof(seccomp_data, args) + clone_flags_argument * sizeof(std::uint64_t) + low_half);
     program.if_none_set(CLONE_THREAD, kill);

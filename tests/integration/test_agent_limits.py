@@ -65,7 +65,7 @@ def test_a_server_chooses_among_the_allowed(start):
     reply = server.command("list_processes")
     listed = {process["pid"]: process for process in reply["processes"]}
     assert allowed.pid in listed and all(process["comm"].startswith("demo-") for process in listed.values())
-    sentence = f"process {other.pid} (shares-workload) is not among those that this agent may profile: it was started with --allow-command demo-*,nothing"
+    sentence = f"process {other.pid} (shares-workload) is not among those that this agent may profile: --allow-command bounds them"
     assert refused(server.command("start", pid=other.pid)) == sentence
     assert refused(server.command("start", pids=[allowed.pid, other.pid])) == sentence
     assert refused(server.command("start", name="shares-workload")) == sentence
@@ -80,7 +80,7 @@ def test_a_server_chooses_among_the_allowed(start):
     start.agent("--server", "127.0.0.1", "--port", server.port, "--allow-pid", allowed.pid, "--allow-user", "nobody", "--pid", other.pid, name="own")
     wait_until(lambda: any(session["state"] == "live" and session["samples"] > 0 for session in server.sessions()), 20, "samples")
     server.command("stop")
-    assert "--allow-user nobody" in refused(server.command("start", pid=allowed.pid))
+    assert "--allow-user" in refused(server.command("start", pid=allowed.pid))
     assert "--allow-pid" in refused(server.command("start", pid=other.pid))
 
 

@@ -65,8 +65,7 @@ TEST_CASE("a refusal says who and why") {
     REQUIRE(refused);
     CHECK(refused->code == ErrorCode::permission);
     CHECK(refused->message ==
-          "process 10 (web-server) is not among those that this agent may profile: it was started with --allow-user "
-          "root,1000");
+          "process 10 (web-server) is not among those that this agent may profile: --allow-user bounds them");
     // Whoever opens it says that it is gone.
     CHECK_FALSE(allowed.refusal(99, machine.proc.root()));
 }
