@@ -84,6 +84,9 @@ constexpr std::uint32_t allowed[] = {
 #ifdef SYS_rseq
     SYS_rseq,
 #endif
+#ifdef SYS_openat2
+    SYS_openat2,
+#endif
 #ifdef SYS_faccessat2
     SYS_faccessat2,
 #endif
