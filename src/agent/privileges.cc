@@ -70,7 +70,8 @@ constexpr std::uint32_t allowed[] = {
     // sockets and waiting
     SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_accept4, SYS_shutdown, SYS_getsockname,
     SYS_getpeername, SYS_setsockopt, SYS_getsockopt, SYS_sendmmsg, SYS_recvmmsg, SYS_pselect6, SYS_epoll_create1,
-    SYS_epoll_ctl, SYS_eventfd2, SYS_signalfd4, SYS_timerfd_create, SYS_timerfd_settime, SYS_timerfd_gettime,
+    SYS_epoll_ctl, SYS_eventfd2, SYS_inotify_init1, SYS_inotify_add_watch, SYS_signalfd4, SYS_timerfd_create,
+    SYS_timerfd_settime, SYS_timerfd_gettime,
     // threads, signals, time
     SYS_exit, SYS_exit_group, SYS_set_robust_list, SYS_get_robust_list, SYS_set_tid_address, SYS_sched_yield,
     SYS_sched_getaffinity, SYS_sched_setaffinity, SYS_sched_getparam, SYS_sched_getscheduler, SYS_getcpu,

@@ -249,8 +249,7 @@ void Recorder::loop() {
         (void)!::read(wake_.get(), &ignored, sizeof(ignored));
         run_task();
         folder_->look_at_stacks();
-        processes_.exchange_jit_names();
-        events_->drain(*this, false);
+        events_->drain(*this, processes_.exchange_jit_names());
         const std::uint64_t now = monotonic_ns();
         if (enable_at_ns_ && now >= *enable_at_ns_) {
             enable_at_ns_.reset();
@@ -312,8 +311,10 @@ Result<bool> Recorder::on_sampler(std::function<Result<bool>()> task) {
 
 void Recorder::finish() {
     (void)events_->disable();
-    processes_.exchange_jit_names();
-    events_->drain(*this, true);
+    const std::uint64_t disabled_ns = monotonic_ns();
+    while (processes_.exchange_jit_names() < disabled_ns) {  // not for long, see there
+    }
+    events_->drain_rest(*this);
     (void)counting_->read(*folder_);
     advance_kernel_names(never);
     if (sink_.names_kernel_at_end() || names_wanted_) {

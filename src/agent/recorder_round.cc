@@ -105,7 +105,7 @@ Result<bool> Recorder::switch_events(EventChoice choice) {
     if (counting) (void)TRY(replacement->enable());
     switched_ns_ = stopping_ns;
     switch_gap_ns_ = counting ? monotonic_ns() - stopping_ns : 0;
-    events_->drain(*this, true);
+    events_->drain_rest(*this);
     closed_counts_ = closed_counts_ + events_->counts();
     sideband_from_ns_ = switched_ns;
     events_ = std::move(replacement);

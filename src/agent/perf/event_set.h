@@ -66,10 +66,11 @@ public:
     // Waits for a watermark or `timeout`, whichever comes first; also wakes when `wake_fd` (>= 0) is readable. Rings
     // are sized for 100 ms.
     virtual void wait(std::chrono::milliseconds timeout, int wake_fd) = 0;
-    // Hands out, merged by time over all rings, what is ready now. With `final`, everything that is left (disable()
-    // first), and LostRecords for what PERF_FORMAT_LOST knows beyond the LOST records: after it the sum of all
-    // LostRecords is the kernel's own count.
-    virtual void drain(RecordSink& sink, bool final) = 0;
+    // Hands out, merged by time over all rings, what is ready now and not newer than `until_ns`.
+    virtual void drain(RecordSink& sink, std::uint64_t until_ns) = 0;
+    // Everything that is left (disable() first), and LostRecords for what PERF_FORMAT_LOST knows beyond the LOST
+    // records: after it the sum of all LostRecords is the kernel's own count.
+    virtual void drain_rest(RecordSink& sink) = 0;
 
     // Index into EventSetOptions::choice.events of a sample's id.
     [[nodiscard]] virtual std::uint32_t event_of(std::uint64_t id) const = 0;

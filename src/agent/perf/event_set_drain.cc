@@ -21,11 +21,24 @@ bool target_gone(const Watched& watched) {
 
 }  // namespace
 
-void ThreadEventSet::drain(RecordSink& sink, bool final) {
+void ThreadEventSet::drain(RecordSink& sink, std::uint64_t until_ns) {
     // In this order: see merge.h.
     const std::uint64_t now = monotonic_ns();
     rings_->load_heads();
-    merge_.begin(rings_->cursors(), final ? release_everything : now - merge_slack_ns);
+    hand_out(sink, std::min(until_ns, now - merge_slack_ns));
+    if (now >= next_gone_check_ns_ || exit_seen_) check_targets();
+}
+
+void ThreadEventSet::drain_rest(RecordSink& sink) {
+    rings_->load_heads();
+    hand_out(sink, release_everything);
+    check_targets();
+    report_remaining_loss(samples_, false, sink);
+    report_remaining_loss(sideband_, true, sink);
+}
+
+void ThreadEventSet::hand_out(RecordSink& sink, std::uint64_t limit_ns) {
+    merge_.begin(rings_->cursors(), limit_ns);
     MergedRecord merged;
     while (merge_.next(merged)) {
         deliver(merged, sink);
@@ -42,12 +55,8 @@ void ThreadEventSet::drain(RecordSink& sink, bool final) {
     if (attach_until_ns_ > 0) open_late_threads();
     if (apply_until_ns_ > 0) {
         (void)apply_sampling();
-        if (now > apply_until_ns_) apply_until_ns_ = 0;
+        if (monotonic_ns() > apply_until_ns_) apply_until_ns_ = 0;
     }
-    if (now >= next_gone_check_ns_ || exit_seen_ || final) check_targets();
-    if (!final) return;
-    report_remaining_loss(samples_, false, sink);
-    report_remaining_loss(sideband_, true, sink);
 }
 
 void ThreadEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {

@@ -54,7 +54,8 @@ public:
     Result<bool> enable() override { return set_sampling(true); }
     Result<bool> disable() override { return set_sampling(false); }
     void wait(std::chrono::milliseconds timeout, int wake_fd) override { rings_->wait(timeout, wake_fd); }
-    void drain(RecordSink& sink, bool final) override;
+    void drain(RecordSink& sink, std::uint64_t until_ns) override;
+    void drain_rest(RecordSink& sink) override;
     [[nodiscard]] std::uint32_t event_of(std::uint64_t id) const override {
         const OpenEvent* event = find(id);
         return event ? event->event : 0;
@@ -85,6 +86,7 @@ private:
     Result<bool> set_sampling(bool on);
     Result<bool> apply_sampling();
 
+    void hand_out(RecordSink& sink, std::uint64_t limit_ns);
     void deliver(const MergedRecord& merged, RecordSink& sink);
     void on_sideband(const MergedRecord& merged);
     [[nodiscard]] const OpenEvent* find(std::uint64_t id) const;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -105,6 +106,14 @@ void JitCode::found_jitdump(std::string path) {
     if (std::holds_alternative<PerfMapFile>(file_)) begin_anew();
     file_ = std::monostate();
     device_ = inode_ = 0;
+}
+
+void JitCode::watch(int inotify) const {
+    int fd = -1;
+    if (const auto* map = std::get_if<PerfMapFile>(&file_)) fd = map->fd();
+    if (const auto* dump = std::get_if<JitdumpFile>(&file_)) fd = dump->fd();
+    if (inotify >= 0 && fd >= 0)
+        (void)::inotify_add_watch(inotify, fmt::format("/proc/self/fd/{}", fd).c_str(), IN_MODIFY | IN_ONESHOT);
 }
 
 void JitCode::look(const LookTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,

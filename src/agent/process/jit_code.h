@@ -63,6 +63,8 @@ public:
     void want(std::uint64_t address, std::uint64_t time_ns);
     // A jitdump that the process mapped since; it knows more than a perf map.
     void found_jitdump(std::string path);
+    // Has the inotify instance told of the next write to the file, once.
+    void watch(int inotify) const;
     // Reads on, and appends what there is to say.
     void look(const LookTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
               std::vector<wire::Notice>& notices);

@@ -1,6 +1,7 @@
 #include "agent/process/jit_names.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace flamewire::agent {
 namespace {
@@ -8,7 +9,11 @@ namespace {
 constexpr std::size_t max_functions = 16'384, max_bare = 16'384;
 constexpr std::size_t max_name_bytes = std::size_t{4} << 20;
 // How long the sampler waits for the reader, which most often has nothing to do but to look at the size of a file.
-constexpr std::uint64_t look_patience_ns = 3'000'000;
+constexpr std::uint64_t look_patience_ns = 10'000'000;
+// How long samples wait in the rings for a reader that is late; rings have room for twice that.
+constexpr std::uint64_t most_wait_ns = 50'000'000;
+// So many answers wait for samples of their time at most.
+constexpr std::size_t max_waiting = 16'384;
 
 std::size_t bytes_of(const JitBody& body) {
     std::size_t bytes = sizeof(body) + body.name.size() + body.rows.size() * sizeof(JitBody::Row);
@@ -103,20 +108,22 @@ bool JitNames::apply_one(const JitAnswer& answer, Code& code) {
 }
 
 void JitNames::take_answers() {
-    // The last ones wait for samples of their time.
-    if (applied_ < answers_.size()) return;
+    if (answers_.size() - applied_ >= max_waiting) return;
     JitAnswers taken = reader_.take();
-    answers_ = std::move(taken.answers);
-    applied_ = 0;
+    answers_.erase(answers_.begin(), answers_.begin() + static_cast<std::ptrdiff_t>(std::exchange(applied_, 0)));
+    answers_.insert(answers_.end(), std::make_move_iterator(taken.answers.begin()),
+                    std::make_move_iterator(taken.answers.end()));
+    if (taken.known_until_ns != 0) known_until_ns_ = taken.known_until_ns;
     for (wire::Notice& notice : taken.notices) notices_.push_back(std::move(notice));
     look_ahead();
 }
 
-void JitNames::exchange() {
-    if (codes_.empty()) return;
+std::uint64_t JitNames::exchange(std::uint64_t now_ns) {
+    if (codes_.empty()) return std::numeric_limits<std::uint64_t>::max();
     reader_.ask(questions_);
     reader_.look_now(look_patience_ns);
     take_answers();
+    return std::max(known_until_ns_, now_ns - std::min(now_ns, most_wait_ns));
 }
 
 void JitNames::settle(std::uint64_t patience_ns) {

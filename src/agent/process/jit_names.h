@@ -38,9 +38,10 @@ public:
     // Owners of modules whose earlier answers hold no more.
     std::vector<ProcessHandle> apply(std::uint64_t time_ns);
 
-    // Before samples are taken from the rings: questions out, answers in; waits a moment at most. settle(): waits for
-    // those that can be had.
-    void exchange();
+    // Before samples are taken from the rings: questions out, answers in; waits a moment at most. What was sampled until
+    // the returned time is of code that is known now, newer samples had better wait for the next round. settle(): waits
+    // for all that can be had.
+    [[nodiscard]] std::uint64_t exchange(std::uint64_t now_ns);
     void settle(std::uint64_t patience_ns);
     // Names of bare addresses.
     std::vector<TargetSymbol> take_symbols() { return std::exchange(symbols_, {}); }
@@ -63,6 +64,7 @@ private:
     JitQuestions questions_;
     std::vector<JitAnswer> answers_;  // to be applied when samples have come so far, …
     std::size_t applied_ = 0;         // … those before this one were
+    std::uint64_t known_until_ns_ = 0;
     std::uint64_t next_change_ns_ = std::numeric_limits<std::uint64_t>::max();
     std::vector<TargetSymbol> symbols_;
     std::vector<wire::Notice> notices_;

@@ -1,10 +1,16 @@
 #include "agent/process/jit_reader.h"
 
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <condition_variable>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -14,13 +20,13 @@
 namespace flamewire::agent {
 namespace {
 
-// Files are looked at this often by ourselves; the sampler asks for a look before each of its rounds.
-constexpr std::chrono::milliseconds look_pause{100};
+// Files are looked at when they are written, as lines of a perf map have no times: but with pauses, as a compiler that
+// warms up writes all the time. And this often where nobody tells of writes; the sampler asks for a look before each of
+// its rounds too.
+constexpr std::uint64_t look_pause_ns = 100'000'000, least_pause_ns = 5'000'000;
 // The share of a CPU that reading takes at most, and the limits of one look: a map of 100s of MB is read in half a minute.
 constexpr std::uint64_t cpu_share = 20;
 constexpr std::uint64_t least_look_cpu_ns = 200'000, most_look_cpu_ns = 5'000'000;
-// Nobody waits for looks that take longer.
-constexpr std::uint64_t quick_look_ns = 2'000'000;
 constexpr std::size_t look_bytes = std::size_t{4} << 20;
 // The last look of a recording, whose end waits for it.
 constexpr std::uint64_t last_cpu_ns = 1'500'000'000;
@@ -44,16 +50,21 @@ struct JitReader::Shared {
     explicit Shared(std::string root) : proc_root(std::move(root)) {}
 
     void run();
+    void wake() const { (void)!::eventfd_write(wake_fd.get(), 1); }
+    void wait_for_work();
     void take_questions(const JitQuestions& asked_now, JitAnswers& found);
     bool look(bool last, JitAnswers& found);
 
+    const UniqueFd wake_fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    const UniqueFd writes_fd{::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};  // none: looks by time alone
     std::mutex mutex;
-    std::condition_variable asked, answered;
+    std::condition_variable answered;
     JitQuestions questions;
     JitAnswers answers;
     bool started = false, stop = false, hurry = false, settled = false, look_wanted = false;
-    bool quick = true;  // the last look was
     std::uint64_t looks_begun = 0, looks_ended = 0;
+    std::uint64_t given_up_at =
+        std::numeric_limits<std::uint64_t>::max();  // looks_ended when one was waited for in vain
 
     // Of the thread.
     const std::string proc_root;
@@ -67,7 +78,7 @@ JitReader::JitReader(std::string proc_root) : shared_(std::make_shared<Shared>(s
 JitReader::~JitReader() {
     const std::lock_guard lock(shared_->mutex);
     shared_->stop = true;
-    shared_->asked.notify_all();
+    shared_->wake();
 }
 
 void JitReader::ask(JitQuestions& questions) {
@@ -83,11 +94,12 @@ void JitReader::look_now(std::uint64_t patience_ns) {
     if (!shared_->started) return;
     const std::uint64_t wanted = shared_->looks_begun + 1;
     shared_->look_wanted = true;
-    shared_->asked.notify_all();
+    shared_->wake();
     // One that hangs in a file system is not waited for again.
-    if (!shared_->quick || shared_->looks_begun != shared_->looks_ended) return;
-    shared_->answered.wait_for(lock, std::chrono::nanoseconds(patience_ns),
-                               [&] { return shared_->looks_ended >= wanted; });
+    if (shared_->given_up_at == shared_->looks_ended) return;
+    if (!shared_->answered.wait_for(lock, std::chrono::nanoseconds(patience_ns),
+                                    [&] { return shared_->looks_ended >= wanted; }))
+        shared_->given_up_at = shared_->looks_ended;
 }
 
 JitAnswers JitReader::take() {
@@ -100,34 +112,56 @@ void JitReader::settle(std::uint64_t patience_ns) {
     if (!shared_->started) return;
     shared_->hurry = true;
     shared_->settled = false;
-    shared_->asked.notify_all();
+    shared_->wake();
     shared_->answered.wait_for(lock, std::chrono::nanoseconds(patience_ns), [this] { return shared_->settled; });
     shared_->hurry = false;
     shared_->settled = false;
 }
 
 void JitReader::Shared::run() {
-    JitAnswers found;
     std::unique_lock lock(mutex);
     while (!stop) {
         const bool last = hurry && !settled;
         const JitQuestions asked_now = std::exchange(questions, {});
         look_wanted = false;
         ++looks_begun;
+        const bool room = answers.answers.size() < max_answers;
         lock.unlock();
-        const std::uint64_t began_ns = monotonic_ns();
+        JitAnswers found;
         take_questions(asked_now, found);
-        const bool done = found.answers.size() < max_answers && look(last, found);
-        const std::uint64_t took_ns = monotonic_ns() - began_ns;
+        const bool done = room && look(last, found);
         lock.lock();
-        quick = took_ns < quick_look_ns;
-        const bool told = answers.empty();
-        if (told) std::swap(answers, found);
-        if (last && done && told && questions.empty()) settled = true;
+        // With those that nobody took yet: who waited for this look hears of it.
+        std::ranges::move(found.answers, std::back_inserter(answers.answers));
+        std::ranges::move(found.notices, std::back_inserter(answers.notices));
+        if (done) answers.known_until_ns = previous_look_ns;
+        if (last && done && questions.empty()) settled = true;
         ++looks_ended;
         answered.notify_all();
-        if (last && !settled && told) continue;
-        asked.wait_for(lock, look_pause, [this] { return stop || look_wanted || (hurry && !settled); });
+        if (stop || look_wanted || (hurry && !settled && room)) continue;
+        lock.unlock();
+        wait_for_work();
+        lock.lock();
+    }
+}
+
+// Until somebody asks, a file is written, or nobody has looked for long.
+void JitReader::Shared::wait_for_work() {
+    const std::uint64_t begin_ns = monotonic_ns();
+    bool written = false;
+    for (;;) {
+        const std::uint64_t until_ns = begin_ns + (written ? least_pause_ns : look_pause_ns);
+        const std::uint64_t now_ns = monotonic_ns();
+        if (now_ns >= until_ns) break;
+        std::array<pollfd, 2> fds{{{wake_fd.get(), POLLIN, 0}, {written ? -1 : writes_fd.get(), POLLIN, 0}}};
+        const int ms = static_cast<int>((until_ns - now_ns + 999'999) / 1'000'000);
+        if (::poll(fds.data(), fds.size(), ms) <= 0 || fds[0].revents != 0) break;
+        written = true;
+    }
+    eventfd_t ignored = 0;
+    (void)!::eventfd_read(wake_fd.get(), &ignored);
+    std::array<char, 4096> events;
+    while (::read(writes_fd.get(), events.data(), events.size()) > 0) {
     }
 }
 
@@ -161,6 +195,7 @@ bool JitReader::Shared::look(bool last, JitAnswers& found) {
     JitBudget budget{last ? last_bytes : look_bytes, thread_cpu_ns() + (last ? last_cpu_ns : cpu_ns), 0, last};
     std::size_t held = 0;
     for (const auto& [module, code] : codes) held += code.ranges();
+    for (auto& [module, code] : codes) code.watch(writes_fd.get());
     bool done = true;
     for (auto entry = codes.begin(); entry != codes.end();) {
         JitCode& code = entry->second;

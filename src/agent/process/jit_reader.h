@@ -20,7 +20,7 @@ struct JitQuestions {
 struct JitAnswers {
     std::vector<JitAnswer> answers;
     std::vector<wire::Notice> notices;
-    [[nodiscard]] bool empty() const { return answers.empty() && notices.empty(); }
+    std::uint64_t known_until_ns = 0;  // all that was written before this was read; 0: not known since the last ones
 };
 
 class JitReader {
@@ -34,8 +34,7 @@ public:
     // Takes the questions, unless the last ones still wait: then they stay with the caller. The first ones start the
     // thread.
     void ask(JitQuestions& questions);
-    // Makes the reader look now, and waits for it as long as it is quick (`patience_ns` at most): then samples taken until
-    // now are of code that is known.
+    // Makes the reader look now, and waits for that for `patience_ns` at most.
     void look_now(std::uint64_t patience_ns);
     // What was found out since the last call.
     JitAnswers take();

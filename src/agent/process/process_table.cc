@@ -192,19 +192,20 @@ std::optional<JitFunction> ProcessTable::jit_function(ModuleHandle module, std::
     return state_->jit.find(module, address, state_->last_sample_ns);
 }
 
-void ProcessTable::exchange_jit_names() {
-    state_->jit.exchange();
+std::uint64_t ProcessTable::exchange_jit_names() {
     const std::uint64_t now = state_->options.monotonic_clock();
+    const std::uint64_t known_until_ns = state_->jit.exchange(now);
     // A target that sleeps sends no samples that would show how far the time has come.
     if (const std::uint64_t read_ns = now - std::min(now, sample_tail_ns); state_->jit.is_due(read_ns))
         state_->apply_jit_names(read_ns);
-    if (now < state_->next_jit_sweep_ns) return;
+    if (now < state_->next_jit_sweep_ns) return known_until_ns;
     state_->next_jit_sweep_ns = now + jit_sweep_pause_ns;
     for (const auto& [module, owner] : state_->jit.owners()) {
         const ProcessState* process = state_->registry.by_handle(owner);
         if (process == nullptr || (process->ended && now > process->ended_ns + jit_patience_ns))
             state_->jit.forget(module);
     }
+    return known_until_ns;
 }
 
 void ProcessTable::settle_jit_names(std::uint64_t patience_ns) { state_->jit.settle(patience_ns); }

@@ -126,8 +126,9 @@ public:
     // of the last thread_of(). Nothing: nobody has said so yet; take_jit_symbols() may name the bare address later.
     // Valid until the next call of anything here.
     std::optional<JitFunction> jit_function(ModuleHandle module, std::uint64_t address);
-    // Once a round, before samples are read: asks about what was sampled, and hears what was found out.
-    void exchange_jit_names();
+    // Once a round, before samples are read: asks about what was sampled, and hears what was found out. Only samples
+    // until the returned time should be read now: code that ran later may have another name than is known.
+    [[nodiscard]] std::uint64_t exchange_jit_names();
     // The same, at the end: waits for answers, but no longer than `patience_ns`.
     void settle_jit_names(std::uint64_t patience_ns);
     std::vector<TargetSymbol> take_jit_symbols();

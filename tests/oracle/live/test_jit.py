@@ -143,7 +143,7 @@ def test_node_whose_code_moves(start, tmp_path):
     """Functions that follow each other in the same memory, each compiled anew within its time: each has its own second."""
     program, script = node(tmp_path, MOVING)
     server = start.server()
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", program, "--expose-gc", "--perf-basic-prof",
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", program, "--expose-gc", NO_INLINING, "--perf-basic-prof",
                         "--interpreted-frames-native-stack", script, cwd=tmp_path)
     assert agent.wait(60) == 0, agent.err
     session = ended(server)

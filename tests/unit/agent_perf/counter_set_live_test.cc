@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "agent/perf/counter_set.h"
+#include "agent/perf/merge.h"
 #include "agent/perf/threads.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -125,12 +126,12 @@ TEST_CASE("by thread: each has its own counts, and they add up to the total") {
     child.go();
     std::map<std::uint32_t, std::uint64_t> faults;
     until([&] {
-        sideband->drain(births, false);
+        sideband->drain(births, release_everything);
         for (const CounterDelta& delta : by_thread->read())
             if (delta.counter == 0) faults[delta.tid] += delta.value;
         return zombie(child.pid());
     });
-    sideband->drain(births, true);
+    sideband->drain_rest(births);
     for (const CounterDelta& delta : by_thread->read())
         if (delta.counter == 0) faults[delta.tid] += delta.value;
     CHECK(births.born.size() == 3);

@@ -16,6 +16,7 @@
 #include <set>
 #include <thread>
 
+#include "agent/perf/merge.h"
 #include "agent/perf/threads.h"
 #include "base/clock.h"
 #include "live_target.h"
@@ -313,13 +314,13 @@ TEST_CASE("samples with stacks that find no room are counted to the last one") {
     REQUIRE(small->enable());
     for (int round = 0; round < 3; ++round) {
         burn_until(child, 0.1);
-        small->drain(few, false);
-        large->drain(all, false);
+        small->drain(few, release_everything);
+        large->drain(all, release_everything);
     }
     REQUIRE(small->disable());
     REQUIRE(large->disable());
-    small->drain(few, true);
-    large->drain(all, true);
+    small->drain_rest(few);
+    large->drain_rest(all);
     const EventSetCounts counts = small->counts();
     CHECK(counts.samples_read == few.of[child.pid()].samples);
     CHECK(counts.samples_read > 3);

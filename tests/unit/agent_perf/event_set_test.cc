@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "agent/perf/merge.h"
 #include "agent/perf/threads.h"
 #include "live_target.h"
 
@@ -96,7 +97,7 @@ TEST_CASE("two events: each sample says of which it is") {
     child.go();
     run_cpu(*set, seen, child, 0.8);
     REQUIRE(set->disable());
-    set->drain(seen, true);
+    set->drain_rest(seen);
     CHECK(static_cast<double>(seen.of[0]) / static_cast<double>(seen.of[1]) == Approx(10).epsilon(0.2));
 }
 
@@ -249,7 +250,7 @@ TEST_CASE("enable on exec: nothing before, everything after") {
     child.go();
     while (!set->targets_gone()) run(*set, seen, milliseconds(50), milliseconds(50));
     REQUIRE(set->disable());
-    set->drain(seen, true);
+    set->drain_rest(seen);
     CHECK(seen.exec_ns > 0);
     CHECK(seen.samples > 10);
     // The kernel enables events at the beginning of exec and writes the COMM in its middle.
@@ -266,7 +267,7 @@ TEST_CASE("disable and enable stop and start samples, process records go on") {
     Counter running, paused, again;
     run_cpu(*set, running, child, 0.2);
     REQUIRE(set->disable());
-    set->drain(running, true);
+    set->drain_rest(running);
     run_cpu(*set, paused, child, 0.2);
     REQUIRE(set->enable());
     run_cpu(*set, again, child, 0.2);
@@ -295,12 +296,12 @@ TEST_CASE("one-page rings that nobody reads: read + lost is what a twin with roo
     REQUIRE(large->enable());
     REQUIRE(small->enable());
     burn_until(child, 0.3);
-    small->drain(few, false);  // makes room, so that LOST records appear too
+    small->drain(few, release_everything);  // makes room, so that LOST records appear too
     burn_until(child, 0.7);
     REQUIRE(small->disable());
     REQUIRE(large->disable());
-    small->drain(few, true);
-    large->drain(all, true);
+    small->drain_rest(few);
+    large->drain_rest(all);
     const EventSetCounts counts = small->counts();
     CHECK(counts.samples_lost > 500);
     CHECK(few.lost == counts.samples_lost);  // told to the sink, to the last one

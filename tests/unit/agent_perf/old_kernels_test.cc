@@ -7,6 +7,7 @@
 
 #include "agent/perf/counter_set.h"
 #include "agent/perf/event_set.h"
+#include "agent/perf/merge.h"
 #include "agent/perf/pmu.h"
 #include "fake_sysfs.h"
 #include "old_kernel.h"
@@ -360,7 +361,7 @@ TEST_CASE("a kernel that does not count losses: that the number is a lower bound
             if (const auto* gap = std::get_if<LostRecord>(&record)) lost += gap->count;
         }
     } seen;
-    recording->set->drain(seen, false);
+    recording->set->drain(seen, release_everything);
     CHECK(recording->set->take_notices().empty());
 
     // PERF_RECORD_LOST with the sample_id of sideband records: TID, TIME, CPU, IDENTIFIER.
@@ -380,7 +381,7 @@ TEST_CASE("a kernel that does not count losses: that the number is a lower bound
     auto* page = static_cast<perf_event_mmap_page*>(owner->second.memory);
     std::memcpy(static_cast<char*>(owner->second.memory) + kernel.page_size, &record_of_loss, sizeof record_of_loss);
     page->data_head = sizeof record_of_loss;
-    recording->set->drain(seen, false);
+    recording->set->drain(seen, release_everything);
     CHECK(seen.lost == 7);
     CHECK(recording->set->counts().samples_lost == 7);
     const auto notices = recording->set->take_notices();

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "agent/process/jit_names.h"
+#include "base/clock.h"
 #include "fake_proc.h"
 #include "jit_files.h"
 
@@ -254,4 +255,28 @@ TEST_CASE("the sampler's names change at the time of the change, and bare addres
     CHECK(names.take_symbols().empty());
     names.forget(7);
     CHECK_FALSE(names.find(7, 0x1004, 250));
+}
+
+TEST_CASE("who waits for a look hears what it found, also when nobody took what was found before") {
+    FakeProc proc;
+    proc.write("proc/42/status", "Uid:\t0\t" + std::to_string(::geteuid()) + "\t0\t0\n");
+    proc.link("proc/42/root", proc.path("root"));
+    proc.write("root/tmp/perf-42.map", "1000 20 first\n");
+    JitReader reader(proc.root());
+    JitQuestions questions;
+    questions.processes.push_back({7, 42, 0, "node", "", 0});
+    for (const std::uint64_t address : {0x1004, 0x2004, 0x3004})
+        questions.wants.push_back({7, address, monotonic_ns()});
+    reader.ask(questions);
+    reader.look_now(10 * second);
+    for (const char* line : {"2000 20 second\n", "3000 20 third\n"}) {
+        std::ofstream(proc.path("root/tmp/perf-42.map"), std::ios::app) << line;
+        reader.look_now(10 * second);
+    }
+    const std::uint64_t now = monotonic_ns();
+    reader.look_now(10 * second);
+    const JitAnswers taken = reader.take();
+    CHECK(taken.answers.size() == 3);
+    CHECK(taken.known_until_ns >= now);
+    CHECK(reader.take().known_until_ns == 0);
 }
