@@ -55,4 +55,19 @@ AddressSpace::Change AddressSpace::insert(const Mapping& mapping) {
     return replaced ? Change::replaced : Change::added;
 }
 
+bool AddressSpace::fill(const Mapping& mapping) {
+    bool added = false;
+    for (std::uint64_t start = mapping.start; start < mapping.end;) {
+        const std::size_t next = first_ending_after(start);
+        const bool last = next == mappings_.size();
+        const std::uint64_t end = last ? mapping.end : std::min(mapping.end, mappings_[next].start);
+        const std::uint64_t next_start = last ? mapping.end : mappings_[next].end;
+        if (start < end)
+            added |=
+                insert({start, end, mapping.file_offset + (start - mapping.start), mapping.module}) != Change::none;
+        start = next_start;
+    }
+    return added;
+}
+
 }  // namespace flamewire::agent

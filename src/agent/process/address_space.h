@@ -27,6 +27,8 @@ public:
     // Older mappings are cut, split or removed where `mapping` lies. An empty range changes nothing, nor does one more
     // range in a full map (65,536 mappings: the kernel's own usual limit).
     Change insert(const Mapping& mapping);
+    // Only where nothing was known. True when something was added.
+    bool fill(const Mapping& mapping);
     // Nothing executable is there any more. True when something was.
     bool erase(std::uint64_t start, std::uint64_t end);
     [[nodiscard]] const Mapping* find(std::uint64_t address) const;

@@ -91,10 +91,9 @@ std::uint64_t ProcessTable::State::start_time_of(std::uint64_t record_ns) const 
     return (record_ns + (options.boot_clock() - options.monotonic_clock())) / tick_ns * tick_ns;
 }
 
-bool ProcessTable::State::read_maps(ProcessState& process) {
-    const std::uint64_t started = options.monotonic_clock();
+// False when that could not be read whole.
+bool ProcessTable::State::parse_maps(ProcessState& process, AddressSpace& map) {
     auto lines = LineReader::open(proc_path(options.proc_root, process.info.pid, "maps"), maps_buffer_bytes);
-    AddressSpace map;
     std::size_t count = 0;
     std::string_view line;
     while (lines && lines->next(line)) {
@@ -135,12 +134,24 @@ bool ProcessTable::State::read_maps(ProcessState& process) {
                  "flamewire-agent"});
     }
     // An exiting process shows no mapping; a failed read shows some.
-    if (count == 0 || error != 0) return false;
+    return count != 0 && error == 0;
+}
+
+bool ProcessTable::State::read_maps(ProcessState& process) {
+    const std::uint64_t started = options.monotonic_clock();
+    AddressSpace map;
+    if (!parse_maps(process, map)) return false;
     const bool changed = process.space.replace(std::move(map));
     process.maps_known = true;
     process.maps_read_ns = started;
     process.suspect = false;
     return changed;
+}
+
+bool ProcessTable::State::add_maps(ProcessState& process) {
+    if (!process.maps_known) return read_maps(process);
+    AddressSpace map;
+    return parse_maps(process, map) && process.space.fill(map);
 }
 
 bool ProcessTable::State::backfill(ProcessState& process, std::uint64_t address) {
@@ -154,7 +165,7 @@ bool ProcessTable::State::backfill(ProcessState& process, std::uint64_t address)
     }
     const auto stat = read_stat(options.proc_root, process.info.pid);
     const bool same = stat && same_start(ticks_to_ns(stat->start_ticks), process.info.start_time_ns);
-    const bool changed = same && read_maps(process);
+    const bool changed = same && add_maps(process);
     process.barren = process.space.find(address) == nullptr;
     if (process.barren)
         process.budget.found_nothing();

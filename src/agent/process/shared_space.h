@@ -29,6 +29,17 @@ public:
             renew();
         return change != AddressSpace::Change::none;
     }
+    // Adds what `map` has where nothing was known. True when that is something.
+    bool fill(const AddressSpace& map) {
+        AddressSpace filled = body_->map;
+        bool added = false;
+        for (const Mapping& mapping : map.mappings()) added |= filled.fill(mapping);
+        if (!added) return false;
+        unshare();
+        body_->map = std::move(filled);
+        if (body_->answered_unknown) renew();
+        return true;
+    }
     bool erase(std::uint64_t start, std::uint64_t end) {
         unshare();
         const bool changed = body_->map.erase(start, end);

@@ -31,7 +31,11 @@ struct ProcessTable::State {
     ThreadHandle ensure_thread(ProcessState& process, std::uint32_t tid);
     void list_threads(ProcessState& process);
     // False when the maps say nothing (process gone, kernel thread, no permission); then what was known stays.
+    // What /proc shows now takes the place of what is known, and of records that are older than now.
     bool read_maps(ProcessState& process);
+    // … adds to what is known. Records that are still to come tell of the time in between.
+    bool add_maps(ProcessState& process);
+    bool parse_maps(ProcessState& process, AddressSpace& map);
     // Tries to explain an address that is in no known mapping. True when the maps changed.
     bool backfill(ProcessState& process, std::uint64_t address);
     // After lost records: is this still the same process, with the same program and mappings?

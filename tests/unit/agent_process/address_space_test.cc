@@ -56,7 +56,14 @@ TEST_CASE("random mappings agree with a page table") {
     for (std::uint32_t round = 1; round < 3000; ++round) {
         const std::uint64_t begin = random() % 63;
         const std::uint64_t end = begin + 1 + random() % (64 - begin);
-        if (random() % 4 == 0) {
+        if (random() % 4 == 1) {
+            space.fill({begin << 12, end << 12, 0, round});
+            for (std::uint64_t page = begin; page < end; ++page) {
+                if (module[page] != 0) continue;
+                module[page] = round;
+                offset[page] = (page - begin) << 12;
+            }
+        } else if (random() % 4 == 0) {
             space.erase(begin << 12, end << 12);
             for (std::uint64_t page = begin; page < end; ++page) module[page] = 0;
         } else {
@@ -104,4 +111,14 @@ TEST_CASE("the generation changes exactly when an answer may have") {
     const std::uint64_t third = space.generation();
     space.forget_answers();
     CHECK(space.generation() != third);
+    const std::uint64_t fourth = space.generation();
+    AddressSpace seen;
+    seen.insert({0x1000, 0x2000, 0, 7});
+    space.note_unknown_answer();
+    CHECK_FALSE(space.fill(seen));
+    CHECK(space.generation() == fourth);
+    seen.insert({0x7000, 0x8000, 0, 7});
+    CHECK(space.fill(seen));
+    CHECK(space.generation() != fourth);
+    CHECK(space.find(0x1000)->module == 1);
 }

@@ -267,7 +267,27 @@ TEST_CASE("exec that /proc showed before its record came") {
     CHECK(target.at(process, 0x10010) == "/bin/tool+" + std::to_string(0x401010));
 }
 
-TEST_CASE("maps that were read after an exec survive its record") {
+TEST_CASE("maps that were read for an unknown address do not undo the records before that") {
+    Target target;
+    target.live(42);
+    target.table.attach(42);
+    // At 120 s an unknown address makes us look; the records of 110 and 115 s are still in the ring.
+    target.mmap(42, 0x50000, "/lib/one.so", 105 * second);
+    fake_now = 120 * second;
+    target.proc.write_maps(42,
+                           "30000-38000 r-xp 00000000 00:00 0 /lib/late.so\n"
+                           "50000-51000 r-xp 00000000 00:00 0 /lib/three.so\n");
+    const ProcessHandle process = target.process_of(42, 106 * second);
+    CHECK(target.at(process, 0x30000) == "/lib/late.so+0");
+    CHECK(target.at(process, 0x50000) == "/lib/one.so+0");
+    target.mmap(42, 0x50000, "/lib/two.so", 110 * second);
+    CHECK(target.at(process, 0x50000) == "/lib/two.so+0");
+    target.mmap(42, 0x50000, "/lib/three.so", 115 * second);
+    CHECK(target.at(process, 0x50000) == "/lib/three.so+0");
+    CHECK(target.at(process, 0x30000) == "/lib/late.so+0");
+}
+
+TEST_CASE("an exec that /proc showed too early") {
     Target target;
     target.live(42);
     target.table.attach(42);
@@ -279,7 +299,7 @@ TEST_CASE("maps that were read after an exec survive its record") {
     target.comm(42, 42, "new", 110 * second, true);
     const ProcessHandle process = target.process_of(42, 121 * second);
     CHECK(process != old);
-    target.mmap(42, 0x30000, "/lib/two.so", 111 * second);  // older than the look: ignored
+    target.mmap(42, 0x30000, "/lib/one.so", 111 * second);
     CHECK(target.at(process, 0x30000) == "/lib/one.so+0");
 }
 
