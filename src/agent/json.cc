@@ -1,11 +1,10 @@
 // The value forms that need more than one call.
 #include "agent/json.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "base/decimal.h"
 #include "wire/control.h"
 
 namespace flamewire::agent {
@@ -15,14 +14,7 @@ JsonObject& JsonObject::tenths(std::string_view name, double value) {
 }
 
 void JsonObject::put_decimal(std::int64_t value, unsigned digits) {
-    std::uint64_t unit = 1;
-    for (unsigned i = 0; i < digits; ++i) unit *= 10;
-    const bool negative = value < 0;
-    const std::uint64_t magnitude =
-        negative ? std::uint64_t{0} - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
-    const std::string text =
-        digits == 0 ? fmt::format("{}{}", negative ? "-" : "", magnitude)
-                    : fmt::format("{}{}.{:0{}}", negative ? "-" : "", magnitude / unit, magnitude % unit, digits);
+    const std::string text = flamewire::decimal(value, digits);
     writer_.RawValue(text.data(), text.size(), rapidjson::kNumberType);
 }
 

@@ -1,11 +1,10 @@
 // The text of `perf stat`: value in 18 columns, unit in 4, name in 32, then "# figure label" and, for what was
 // multiplexed, the share of time in which it was counted.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string>
 #include <string_view>
 
+#include "base/decimal.h"
 #include "counters/derive.h"
 
 namespace flamewire::counters {
@@ -14,11 +13,6 @@ namespace {
 
 constexpr std::size_t value_width = 18, unit_width = 4, name_width = 32, figure_width = 35;
 constexpr double ns_per_ms = 1e6, ns_per_s = 1e9;
-
-std::string number(double value, int digits) {
-    // Not by printf: the agent has no printf of fractions (agent/libc_left_out.cc).
-    return fmt::format("{:.{}f}", value, digits);
-}
 
 // 1234567.8 -> 1,234,567.8
 std::string with_separators(std::string text) {
@@ -41,9 +35,9 @@ std::string left(std::string text, std::size_t width) {
 
 // 0.998 "CPUs utilized", 2.50% "of all branches", 72.390 "K/sec".
 std::string figure(const Derived& derived) {
-    if (derived.label.starts_with('%')) return " # " + right(number(derived.value, 2), 7) + derived.label;
+    if (derived.label.starts_with('%')) return " # " + right(fixed(derived.value, 2), 7) + derived.label;
     const bool ratio = derived.label.ends_with(" insn") || derived.label.ends_with(" cycle");
-    return " # " + (ratio ? right(number(derived.value, 2), 7) + " " : right(number(derived.value, 3), 8)) + " " +
+    return " # " + (ratio ? right(fixed(derived.value, 2), 7) + " " : right(fixed(derived.value, 3), 8)) + " " +
            derived.label;
 }
 
@@ -82,7 +76,7 @@ void put_line(std::string& table, const Line& line, const std::string& name) {
     const std::string_view absent = word(line);
     const bool time = line.sum.unit == "ns";
     std::string value(absent);
-    if (absent.empty()) value = with_separators(time ? number(*line.value / ns_per_ms, 2) : number(*line.value, 0));
+    if (absent.empty()) value = with_separators(time ? fixed(*line.value / ns_per_ms, 2) : fixed(*line.value, 0));
     table += right(value, value_width) + " " + left(time ? "msec" : "", unit_width) + " " + left(name, name_width);
     if (!absent.empty()) return finish_line(table);
 
@@ -101,12 +95,12 @@ void put_line(std::string& table, const Line& line, const std::string& name) {
     }
     if (figures.empty()) table.append(figure_width, ' ');
     if (line.sum.running_ns < line.sum.enabled_ns && line.percent_counted)
-        table += "  (" + number(*line.percent_counted, 2) + "%)";
+        table += "  (" + fixed(*line.percent_counted, 2) + "%)";
     finish_line(table);
 }
 
 void put_seconds(std::string& table, std::uint64_t nanoseconds, std::string_view what) {
-    table += right(number(static_cast<double>(nanoseconds) / ns_per_s, 9), value_width) + " ";
+    table += right(fixed(static_cast<double>(nanoseconds) / ns_per_s, 9), value_width) + " ";
     table += what;
     table += '\n';
 }

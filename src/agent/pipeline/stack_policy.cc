@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "base/decimal.h"
 #include "base/file.h"
 
 namespace flamewire::agent {
@@ -79,12 +80,11 @@ StackChoice first_choice(const std::string& path) {
     unwind::Unwinder unwinder(file, {.memory_bytes = survey_memory, .big_endian = header->big_endian});
     const unwind::Unwinder::Survey survey = unwinder.survey(1, *arch);
     if (survey.functions == 0) return {StackMode::dwarf, "its program has no unwind tables that say more"};
-    const double percent = 100.0 * survey.frame_pointer_share;
     StackMode mode = StackMode::dwarf;
     if (survey.frame_pointer_share >= share_of_a_frame_pointer_program) mode = StackMode::hybrid;
     if (survey.frame_pointer_share >= share_where_chains_are_enough) mode = StackMode::fp;
-    return {mode, fmt::format("{:.0f} % of its program's code keeps the frame pointer ({} functions looked at)",
-                              percent, survey.functions)};
+    return {mode, fmt::format("{} % of its program's code keeps the frame pointer ({} functions looked at)",
+                              fixed(100.0 * survey.frame_pointer_share, 0), survey.functions)};
 }
 
 void StackPolicy::note(std::uint64_t process, StackMode mode, StackNeed need, std::uint64_t time_ns) {

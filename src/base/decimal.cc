@@ -1,0 +1,54 @@
+#include "base/decimal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace flamewire {
+namespace {
+
+std::uint64_t power_of_ten(unsigned digits) {
+    std::uint64_t power = 1;
+    for (unsigned i = 0; i < digits; ++i) power *= 10;
+    return power;
+}
+
+std::string text_of(bool negative, std::uint64_t whole, std::uint64_t part, unsigned digits) {
+    const char* sign = negative ? "-" : "";
+    return digits == 0 ? fmt::format("{}{}", sign, whole) : fmt::format("{}{}.{:0{}}", sign, whole, part, digits);
+}
+
+}  // namespace
+
+std::string decimal(std::int64_t value, unsigned digits) {
+    const bool negative = value < 0;
+    const std::uint64_t magnitude =
+        negative ? std::uint64_t{0} - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+    const std::uint64_t unit = power_of_ten(digits);
+    return text_of(negative, magnitude / unit, magnitude % unit, digits);
+}
+
+std::string fixed(double value, unsigned digits) {
+    constexpr double limit = 0x1p63;
+    const double magnitude = std::min(std::abs(value), limit);
+    auto whole = static_cast<std::uint64_t>(magnitude);
+    const std::uint64_t unit = power_of_ten(digits);
+    const double rest = magnitude - static_cast<double>(whole);
+    // Without digits, what decides about a tie is the whole number.
+    if (digits == 0) return text_of(value < 0, static_cast<std::uint64_t>(std::nearbyint(magnitude)), 0, 0);
+    const double scaled = rest * static_cast<double>(unit);
+    double rounded = std::nearbyint(scaled);
+    // What looks like a tie may have become one by this multiplication.
+    if (std::abs(scaled - rounded) == 0.5)
+        if (const double lost = std::fma(rest, static_cast<double>(unit), -scaled); lost != 0)
+            rounded = lost > 0 ? std::ceil(scaled) : std::floor(scaled);
+    auto part = static_cast<std::uint64_t>(rounded);
+    if (part == unit) {
+        ++whole;
+        part = 0;
+    }
+    return text_of(value < 0, whole, part, digits);
+}
+
+}  // namespace flamewire
