@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "agent/perf/event_set.h"
+#include "agent/perf/merge.h"
 #include "base/clock.h"
 
 namespace flamewire::agent {
@@ -95,7 +96,7 @@ inline void run(EventSet& set, RecordSink& sink, milliseconds time, milliseconds
     const std::uint64_t end = monotonic_ns() + static_cast<std::uint64_t>(time.count()) * 1'000'000;
     while (monotonic_ns() < end) {
         set.wait(tick, -1);
-        set.drain(sink, false);
+        set.drain(sink, release_everything);
     }
 }
 
@@ -113,7 +114,7 @@ inline void burn_until(const Child& child, double seconds) {
 
 inline void finish(EventSet& set, RecordSink& sink) {
     REQUIRE(set.disable());
-    set.drain(sink, true);
+    set.drain_rest(sink);
 }
 
 }  // namespace flamewire::agent

@@ -289,19 +289,19 @@ TEST_CASE("a chain is resolved anew when its address space changes") {
     CHECK(receiver.counts == std::map<std::string, std::uint64_t>{{"/bin/tool+4194320", 1}, {"/lib/one.so+16", 1}});
 }
 
-TEST_CASE("maps read in the middle of a chain hold for all of it") {
+TEST_CASE("maps read in the middle of a chain leave what was known of its other addresses") {
     Setup setup;
     setup.proc.write("root/lib/one.so", make_elf({{0, 0, 0x9000}}, "one"));
     Folder folder(setup.options, setup.table);
-    // The first address is known by the old maps, the second makes us look, and then the first is another file's.
+    // The first address is known by the old maps, the second makes us look, and by now another file lies at the first.
     setup.proc.write_maps(
-        42, "10000-18000 r-xp 00000000 00:00 0 /lib/one.so\n30000-38000 r-xp 00000000 00:00 0 /bin/tool\n");
+        42, "10000-18000 r-xp 00000000 00:00 0 /lib/two.so\n30000-38000 r-xp 00000000 00:00 0 /lib/one.so\n");
     const std::vector<std::uint64_t> chain = {user_part, 0x10010, 0x30010};
     folder.add_sample(setup.sample(chain), 0);
     folder.add_sample(setup.sample(chain), 0);
     Receiver receiver;
     receiver.take(folder.close_batch());
-    CHECK(receiver.counts == std::map<std::string, std::uint64_t>{{"/bin/tool+4194320r;/lib/one.so+16", 2}});
+    CHECK(receiver.counts == std::map<std::string, std::uint64_t>{{"/lib/one.so+16r;/bin/tool+4194320", 2}});
 }
 
 TEST_CASE("processes and threads go out as they are when the batch closes") {
