@@ -62,7 +62,11 @@ def types_of(recording):
 
 
 def wanted(recording, event, weights):
-    return {(comm, tuple(map(as_pprof, names))): number for (comm, names), number in recording.stacks(event, weights).items()}
+    """Names that pprof writes alike are one."""
+    stacks = collections.Counter()
+    for (comm, names), number in recording.stacks(event, weights).items():
+        stacks[comm, tuple(map(as_pprof, names))] += number
+    return stacks
 
 
 def test_functions(recorded):
