@@ -163,7 +163,7 @@ def test_two_runs_without_a_network_are_the_same(boot, lab):
     kind = KINDS["arm64"]
     collapsed = []
     for run in ("first", "second"):
-        board = boot(kind, "flamewire-agent --events cycles:u --frequency 499 --metrics off --output /tmp/out.flw -- known 300\necho 'file:'; base64 /tmp/out.flw; echo ':file'\n",
+        board = boot(kind, "flamewire-agent --events cycles:u --count 500000 --metrics off --output /tmp/out.flw -- known 300\necho 'file:'; base64 /tmp/out.flw; echo ':file'\n",
                      {"/bin/known": lab.stripped(kind, known(lab, kind))}, sleep=False, name=run)
         text = board.finish()
         stored = boot.directory / run / "data" / "sessions" / "20260101-000000-known-00000000"
