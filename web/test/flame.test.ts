@@ -201,6 +201,15 @@ test('kinds differ in colour, names in shade', () => {
   assert.equal(shadeOf('main'), shadeOf('main'));
 });
 
+test('a frame that stands for a skipped caller is no function, and no root', () => {
+  const graph = graphOf({ 'main;[caller missing];leaf': 5 });
+  graph.modules.push('');
+  graph.nodes.module = graph.nodes.name.map((name) => (graph.names[name]!.startsWith('[') ? 1 : 0));
+  const tree = buildTree(graph, 'name');
+  assert.equal(missingCallers(tree, named(tree, '[caller missing]')), 'skipped');
+  assert.ok(!hasMissingCallers(tree));
+});
+
 test('the root of cut stacks is no function, and only where it has no module', () => {
   const graph = graphOf({ '[truncated];inner': 5, '[incomplete];leaf': 2, 'main;[truncated]': 3 });
   const without = buildTree(graph, 'name');

@@ -184,13 +184,18 @@ wire::Id Folder::State::locate_jit(const ResolvedAddress& resolved, std::uint32_
     return dictionary.function_of(resolved.module, *function, flags & wire::location_flag::joined);
 }
 
-// Folds `frames`, innermost first; `stop` says whether the outermost ones are missing.
+// Folds `frames`, innermost first, the last of them those of `user_stack`; `stop` says whether the outermost ones are missing.
 FoldedStack Folder::State::fold_frames(ProcessHandle process, unwind::StopReason stop) {
     FoldedStack result;
     result.stop = stop;
     bool unknown_process = false;
     // The second time finds everything in what the first has read.
     if (!locate_frames(process, unknown_process)) (void)locate_frames(process, unknown_process);
+    if (user_stack.caller_missing && locations.size() == frames.size()) {
+        const std::size_t innermost = frames.size() - user_stack.frames.size();
+        locations.insert(locations.begin() + static_cast<std::ptrdiff_t>(innermost) + 1,
+                         dictionary.name("[caller missing]"));
+    }
     if (unknown_process) {
         result.flags |= stack_flag::unknown_process;
         locations.push_back(dictionary.name("[unknown process]"));

@@ -75,7 +75,7 @@ UserStacks::Context UserStacks::context_of(const SampleRecord& sample, ProcessHa
 void UserStacks::find(const SampleRecord& sample, std::span<const std::uint64_t> chain, ThreadHandle thread,
                       ProcessHandle process, UserStack& out) {
     out.frames.clear();
-    out.joined = out.provisional = false;
+    out.joined = out.caller_missing = out.provisional = false;
     out.stop = out.walked = StopReason::chain_end;
     out.check = {};
     Context in = context_of(sample, process);
@@ -128,6 +128,7 @@ void UserStacks::by_chain(Context& in, UserStack& out) {
     const std::size_t count = as_it_is ? in.chain.size() : std::max<std::size_t>(out.check.right, 1);
     for (std::size_t i = 0; i < count; ++i) out.frames.push_back(chain_frame(in.chain[i], i > 0));
     if (as_it_is) return;
+    out.caller_missing = out.check.quality == unwind::ChainQuality::leaf_unsafe && count > 1;
     if (count > 1 || out.check.at_root)
         end_chain(in, out.check.at_root, out);
     else

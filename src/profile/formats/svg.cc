@@ -19,9 +19,9 @@ constexpr double margin_px = 10;
 constexpr double character_px = 7;  // a little more than an average 12 px sans-serif character, so that text fits
 constexpr double text_padding_px = 3;
 
-// The roots that an agent gives to stacks whose outer frames it could not see: no functions, so they get no colour.
+// What an agent draws in place of frames that it could not see: no functions, so they get no colour.
 bool is_missing(const Function& function, std::string_view name) {
-    return function.module == 0 && (name == "[truncated]" || name == "[incomplete]");
+    return function.module == 0 && (name == "[truncated]" || name == "[incomplete]" || name == "[caller missing]");
 }
 
 // One hue a kind, as in the web UI; the name varies the lightness, so that neighbours can be told apart.
@@ -86,7 +86,7 @@ std::string tooltip(const Store& store, const CallTree& tree, const CallTree::No
     const Function& function = tree.functions[node.function];
     const auto all = static_cast<double>(std::max<std::uint64_t>(measure(tree.total), 1));
     if (is_missing(function, name))
-        return fmt::format("{}: the callers of these stacks are missing, {} samples, {:.2f}%", name, node.total.samples,
+        return fmt::format("{}: callers of these stacks are missing, {} samples, {:.2f}%", name, node.total.samples,
                            100 * static_cast<double>(measure(node.total)) / all);
     std::string text = xml_text(name);
     if (function.module != 0) text += fmt::format(" [{}]", xml_text(store.string(function.module)));

@@ -191,7 +191,7 @@ TEST_CASE("exports say which stacks are not whole") {
     CHECK(metadata["unwind_processes"][0]["whole"].GetUint64() == 0);
 
     const std::string picture = svg(store, {});
-    CHECK(picture.find("<title>[truncated]: the callers of these stacks are missing, 4 samples, 100.00%</title>") !=
+    CHECK(picture.find("<title>[truncated]: callers of these stacks are missing, 4 samples, 100.00%</title>") !=
           std::string::npos);
     CHECK(picture.find("stroke-dasharray") != std::string::npos);
     CHECK(svg(small_store(), {}).find("stroke-dasharray") == std::string::npos);

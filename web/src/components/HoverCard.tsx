@@ -52,6 +52,19 @@ function Incomplete() {
   );
 }
 
+function Skipped() {
+  return (
+    <div class="card-missing">
+      <p>One caller is missing here: the function had not set its frame pointer yet, or never does, and frame pointers lead past its caller then.</p>
+      <ul>
+        <li>
+          To see it copy a part of each stack: <code>--unwind hybrid</code>
+        </li>
+      </ul>
+    </div>
+  );
+}
+
 const presenceWords = { both: '', new: 'New: the baseline has none of it.', gone: 'Gone: only the baseline has it.' };
 
 // Of both sides, the view first.
@@ -100,6 +113,7 @@ function Frame({ tree, node, inverted }: { tree: FlameTree; node: number; invert
       <div class="card-name">{tree.labels[tree.label[node]!]}</div>
       {missing === 'truncated' && <Truncated />}
       {missing === 'incomplete' && <Incomplete />}
+      {missing === 'skipped' && <Skipped />}
       {node > 0 && !missing && (
         <div class="card-module">
           <span class={`kind kind-${kind}`}>{kindLabels[kind]}</span> {tree.modules[tree.module[node]!]}

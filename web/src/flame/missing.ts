@@ -1,9 +1,12 @@
-// The roots that an agent gives to stacks whose outer frames it could not see. They are no functions of the program.
+// What an agent draws in place of frames that it could not see. They are no functions of the program.
 import type { FlameTree } from './tree';
 
-// truncated: the stack goes on beyond what was recorded of it. incomplete: nothing told how to go on.
-export type Missing = 'truncated' | 'incomplete';
-const names: Record<string, Missing> = Object.assign(Object.create(null), { '[truncated]': 'truncated', '[incomplete]': 'incomplete' });
+// truncated: the stack goes on beyond what was recorded of it. incomplete: nothing told how to go on. Both are roots.
+// skipped: one frame between two others, which a chain of frame pointers steps over.
+export type Missing = 'truncated' | 'incomplete' | 'skipped';
+const names: Record<string, Missing> = Object.assign(Object.create(null), {
+  '[truncated]': 'truncated', '[incomplete]': 'incomplete', '[caller missing]': 'skipped',
+});
 
 export const isMissingName = (name: string): boolean => name in names;
 
@@ -13,7 +16,7 @@ export function missingCallers(tree: FlameTree, node: number): Missing | null {
   return missing && (tree.modules[tree.module[node]!] ?? '') === '' ? missing : null;
 }
 
-// Only outermost frames can be one.
+// Whether stacks end too early: only outermost frames say so.
 export function hasMissingCallers(tree: FlameTree): boolean {
   for (let child = tree.firstChild[0] ?? -1; child >= 0; child = tree.nextSibling[child]!) if (missingCallers(tree, child)) return true;
   return false;
