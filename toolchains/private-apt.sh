@@ -6,6 +6,28 @@
 # private_apt ARCHITECTURE WORK: makes the state below WORK and asks the mirrors what there is. Afterwards `apt` is apt-get on it, and
 # what it downloads is in WORK/apt/cache/archives.
 private_apt() {
+  private_apt_state "$1" "$2"
+  private_apt_update
+}
+
+# private_apt_sources ARCHITECTURE WORK: the same for source packages alone, which the machine's configuration need not name: they are
+# asked of the mirrors that it names for packages.
+private_apt_sources() {
+  private_apt_state "$1" "$2"
+  local folder=$2/apt/sources list='' parts='' file
+  mkdir -p "$folder"
+  eval "$(apt-config shell list Dir::Etc::sourcelist/f parts Dir::Etc::sourceparts/d)"
+  for file in "$list" "${parts%/}"/*.list; do
+    if [ -f "$file" ]; then sed -n -E 's/^[[:space:]]*deb(-src)?([[:space:]])/deb-src\2/p' "$file" | LC_ALL=C sort -u >"$folder/$(basename "$file" .list).list"; fi
+  done
+  for file in "${parts%/}"/*.sources; do
+    if [ -f "$file" ]; then sed -E 's/^Types:.*/Types: deb-src/' "$file" >"$folder/$(basename "$file")"; fi
+  done
+  printf 'Dir::Etc::SourceList "/dev/null";\nDir::Etc::SourceParts "%s";\n' "$folder" >>"$2/apt/conf"
+  private_apt_update
+}
+
+private_apt_state() {
   local architecture=$1 tool
   private_apt_work=$2
   for tool in apt-get apt-config dpkg-deb sha256sum; do
@@ -32,10 +54,13 @@ CONF
     # apt gives up root while it downloads, and another user cannot write here.
     if [ "$(id -u)" = 0 ]; then printf 'APT::Sandbox::User "root";\n'; fi
   } >"$apt/conf"
+}
+
+private_apt_update() {
   # One source without this architecture, or with a damaged index, is no reason to stop: the others may have everything.
-  if ! apt update >"$apt/log" 2>&1; then
+  if ! apt update >"$private_apt_work/apt/log" 2>&1; then
     printf 'apt cannot read all of its sources; what it says, and then does without:\n' >&2
-    grep '^E:' "$apt/log" >&2 || true
+    grep '^E:' "$private_apt_work/apt/log" >&2 || true
   fi
 }
 apt() { APT_CONFIG=$private_apt_work/apt/conf LC_ALL=C apt-get -q "$@"; }

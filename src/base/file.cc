@@ -67,9 +67,9 @@ std::optional<FileStatus> file_status(const std::string& path) {
     return FileStatus{static_cast<std::uint64_t>(status.st_size), ns(status.st_mtim), ns(status.st_ctim)};
 }
 
-Result<bool> replace_file(const std::string& path, Bytes bytes, Durable durable) {
+Result<bool> replace_file(const std::string& path, Bytes bytes, Durable durable, unsigned mode) {
     const std::string temporary = path + ".new";
-    UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
     if (!fd) return fail_errno("cannot write " + path, errno);
     int error = 0;
     if (const auto written = write_all(fd.get(), bytes); !written) error = written.error().errno_value;

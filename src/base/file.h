@@ -36,8 +36,8 @@ std::optional<FileStatus> file_status(const std::string& path);
 // Whether what is written must be on the disk when the call returns.
 enum class Durable : bool { no, yes };
 // Makes or replaces the file in one step: a reader sees the old or the new one, whole. Writes PATH.new first; a failure
-// leaves what was there.
-Result<bool> replace_file(const std::string& path, Bytes bytes, Durable durable = Durable::no);
+// leaves what was there. `mode`: who may read it, as chmod counts.
+Result<bool> replace_file(const std::string& path, Bytes bytes, Durable durable = Durable::no, unsigned mode = 0644);
 
 // Makes the names in a directory durable, where the file system can.
 void sync_directory(const std::string& path);

@@ -1,0 +1,42 @@
+# mbed TLS with the one cipher suite of the link between agent and server (src/secure/mbedtls_config.h), compiled from its source:
+#
+#   flamewire_mbedtls           for the desk
+#   flamewire_mbedtls_archive   for the static agent
+#
+# The source is Debian's, fetched by toolchains/mbedtls.sh when it is not there yet; any 2.28 will do.
+include_guard(GLOBAL)
+
+if(DEFINED ENV{FLAMEWIRE_MBEDTLS})
+  set(mbedtls_default $ENV{FLAMEWIRE_MBEDTLS})
+elseif(DEFINED ENV{XDG_CACHE_HOME})
+  set(mbedtls_default $ENV{XDG_CACHE_HOME}/flamewire/mbedtls)
+else()
+  set(mbedtls_default $ENV{HOME}/.cache/flamewire/mbedtls)
+endif()
+set(FLAMEWIRE_MBEDTLS ${mbedtls_default} CACHE PATH "Source of mbed TLS 2.28")
+if(NOT EXISTS ${FLAMEWIRE_MBEDTLS}/library/ssl_tls.c)
+  execute_process(COMMAND ${CMAKE_SOURCE_DIR}/toolchains/mbedtls.sh ${FLAMEWIRE_MBEDTLS} OUTPUT_QUIET RESULT_VARIABLE mbedtls_result)
+  if(NOT mbedtls_result EQUAL 0)
+    message(FATAL_ERROR "The source of mbed TLS 2.28 is neither in ${FLAMEWIRE_MBEDTLS} nor to be had from Debian's mirrors: unpack it yourself and "
+      "configure with -DFLAMEWIRE_MBEDTLS=DIR.")
+  endif()
+endif()
+
+set(mbedtls_sources bignum chacha20 chachapoly cipher cipher_wrap constant_time ecdh ecp ecp_curves md platform platform_util poly1305 sha256
+  ssl_ciphersuites ssl_cli ssl_msg ssl_srv ssl_tls)
+list(TRANSFORM mbedtls_sources PREPEND ${FLAMEWIRE_MBEDTLS}/library/)
+list(TRANSFORM mbedtls_sources APPEND .c)
+function(flamewire_add_mbedtls name)
+  add_library(${name} STATIC EXCLUDE_FROM_ALL ${mbedtls_sources})
+  target_include_directories(${name} SYSTEM PUBLIC ${FLAMEWIRE_MBEDTLS}/include)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_compile_definitions(${name} PUBLIC MBEDTLS_CONFIG_FILE="secure/mbedtls_config.h")
+  target_compile_options(${name} PRIVATE -w ${ARGN})
+endfunction()
+if(FLAMEWIRE_DESK)
+  flamewire_add_mbedtls(flamewire_mbedtls)
+endif()
+if(FLAMEWIRE_AGENT)
+  # Without unwind tables, as the other libraries in C: no exception passes through it.
+  flamewire_add_mbedtls(flamewire_mbedtls_archive -Os -ffunction-sections -fdata-sections -fno-pie -fno-asynchronous-unwind-tables -fno-unwind-tables)
+endif()

@@ -1,0 +1,14 @@
+// Whether an address is this machine's loopback: what crosses it, only root could read.
+#pragma once
+
+#include <asio/ip/address.hpp>
+
+namespace flamewire::secure {
+
+inline bool on_this_machine(const asio::ip::address& address) {
+    const bool mapped = address.is_v6() && address.to_v6().is_v4_mapped();
+    return mapped ? asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback()
+                  : address.is_loopback();
+}
+
+}  // namespace flamewire::secure
