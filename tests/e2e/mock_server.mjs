@@ -210,7 +210,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
   const uploads = new Map();
   const agentState = () => (!state.live ? 'idle' : state.paused ? 'paused' : 'profiling');
   const agentInfo = () => ({
-    id: 'a1', address: '127.0.0.1:50412', connected: state.agent, direction: 'incoming', state: agentState(), session: state.live ? id : '',
+    id: 'a1', address: '127.0.0.1:50412', connected: state.agent, direction: 'incoming', link: 'encrypted', key: '0123456789abcdef', state: agentState(), session: state.live ? id : '',
     target: state.live ? 'city-demo (4711)' : '', problem: state.problem,
     hello: { type: 'hello', platform: { hostname: 'board-7', arch: 'x86_64', kernel: '6.1.0-28-amd64' }, capabilities: { record_events: ['cycles', 'instructions', 'cache-misses', 'page-faults'] } },
     stats: { cpu_percent: 1.3, rss_bytes: 5_400_000, ring_bytes: 1_060_000, samples_read: state.samples, samples_lost: 127, samples_duplicate: 3, queue_batches: 0, spool_bytes: 0 },
@@ -219,7 +219,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
   const statusBody = () => ({
     status: 'ok', version: '0.1.0', agent_connected: state.agent, agent_addr: state.agent ? '127.0.0.1:50412' : null, agents: state.agent ? 1 : 0,
     live_sessions: state.live ? [id] : [], module_fetches: [], turned_away: state.turnedAway, sessions: state.live ? [{ id, ...unwind }] : [], total_samples: state.samples, chunk_count: 168, lost_samples: 127, data_version: state.version, uptime_s: 100,
-    agent_port: 9999, agent_bind: '127.0.0.1', http_url: 'http://127.0.0.1:8080/', target_command: 'flamewire-agent --server 127.0.0.1 --port 9999', data_dir: '/var/lib/flamewire',
+    agent_port: 9999, agent_bind: '127.0.0.1', http_url: 'http://127.0.0.1:8080/', target_command: 'flamewire-agent --server 127.0.0.1 --port 9999', insecure: false, data_dir: '/var/lib/flamewire',
   });
   const failure = (code, message, extra = {}) => ({ error: { code, message, ...extra } });
   const streams = new Set();
@@ -452,6 +452,12 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
           ]
         : [{ name: '/home/me', kind: 'folder', size_bytes: 0, link: false, outside: false }];
       return { path: folder, parent: '', roots: ['/home/me'], entries, left_out: 0 };
+    }
+    if (path === '/api/pairing') {
+      const keys = [{ id: '0123456789abcdef', address: '', made: '2026-01-01T00:00:00.000Z', used: '2026-01-01T00:01:00.000Z', used_from: '192.0.2.7', connected: true }];
+      return method === 'POST'
+        ? { id: 'fedcba9876543210', code: `fedcba9876543210-${'0f'.repeat(16)}`, command: `flamewire-agent --server 192.0.2.10 --pair fedcba9876543210-${'0f'.repeat(16)}` }
+        : { keys };
     }
     if (path === '/api/agent/dials') {
       return { dials: [{ host: 'board.local', port: 9999, state: 'waiting', agent: '', problem: 'board.local:9999 refuses connections: run flamewire-agent --listen there', attempts: 3, next_in_ms: 4000 }] };

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { frames, launch, openPage, settled, shows } from './browser.mjs';
@@ -19,6 +20,8 @@ let workload;
 let other;
 let recorded = '';
 
+// Another machine, as far as loopback tells one.
+const ownAddress = Object.values(networkInterfaces()).flat().find((address) => address.family === 'IPv4' && !address.internal).address;
 const api = async (path) => (await fetch(new URL(path, server.url))).json();
 const shot = async (name) => {
   if (!shots) return;
@@ -83,17 +86,30 @@ step('a first visit opens the guide, which waits for an agent', async () => {
   await shows(page, '.wizard .modal-foot .note', 'Connect an agent first.');
   const line = await page.locator('.wizard .copy-line code').textContent();
   assert.ok(line.includes(String(server.agentPort)), line);
+  assert.match(line, / --pair [0-9a-f]{16}-[0-9a-f]{32}$/);
   for (const title of ['What works', 'Start']) assert.equal(await page.getByRole('button', { name: title }).last().isDisabled(), true, title);
 });
 
 step('dialling says why nobody answers, goes on, and connects when somebody does', async () => {
   const port = await freePort();
-  await page.locator('.wizard .fix input').fill(`127.0.0.1:${port}`);
-  await page.locator('.wizard .fix input').press('Enter');
+  const address = page.locator('.wizard .fix input').first();
+  await address.fill(`${ownAddress}:${port}`);
+  await address.press('Enter');
   await page.locator('.wizard .dial', { hasText: 'refuses connections' }).waitFor({ timeout: 20_000 });
   await both('connect');
-  programs.start('flamewire-agent', '--listen', '--port', port);
+  const agent = programs.start('flamewire-agent', '--listen', '--port', port);
+  await page.locator('.wizard .dial', { hasText: 'without a pairing code nothing is sent there' }).waitFor({ timeout: 60_000 });
+  // The code that it printed; a mistyped one is said.
+  const code = /[0-9a-f]{16}-[0-9a-f]{32}/.exec(agent.text())[0];
+  await address.fill(`${ownAddress}:${port}`);
+  await page.locator('.wizard input[name=pair]').fill(code.slice(0, -1));
+  await address.press('Enter');
+  await shows(page, '.wizard [role=alert]', /16 digits/);
+  await page.locator('.wizard input[name=pair]').fill(code);
+  await address.press('Enter');
   await page.locator('.wizard .dial-connected').waitFor({ timeout: 60_000 });
+  const { agents } = await api('/api/agents');
+  assert.deepEqual(agents.map((entry) => entry.link), ['encrypted']);
   await page.locator('.wizard-agents input:checked').waitFor();
 });
 

@@ -1628,6 +1628,96 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/pairing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The pairing keys, without their secrets */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            keys: components["schemas"]["PairedKey"][];
+                        };
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        /** The code for the next agent: of a key that none has used yet. Refused for requests from another origin */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            id: string;
+                            code: string;
+                            /** @description the line to run on a target */
+                            command: string;
+                        };
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        /** Withdraw a key; an agent that is connected by it is disconnected within a second */
+        delete: {
+            parameters: {
+                query: {
+                    id: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            keys: components["schemas"]["PairedKey"][];
+                        };
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agent/connect": {
         parameters: {
             query?: never;
@@ -1651,6 +1741,8 @@ export interface paths {
                         host: string;
                         /** @default 9999 */
                         port?: number;
+                        /** @description the pairing code that the agent printed; it is kept */
+                        pair?: string;
                     };
                 };
             };
@@ -1724,6 +1816,8 @@ export interface paths {
                         host: string;
                         /** @default 9999 */
                         port?: number;
+                        /** @description the pairing code that the agent printed; it is kept */
+                        pair?: string;
                     };
                 };
             };
@@ -2523,12 +2617,33 @@ export interface components {
             base: components["schemas"]["Baseline"];
             functions: components["schemas"]["FunctionDiff"][];
         };
+        PairedKey: {
+            id: string;
+            /** @description of a listening agent, HOST:PORT; empty: it was given to an agent that dials */
+            address: string;
+            /** Format: date-time */
+            made: string | null;
+            /**
+             * Format: date-time
+             * @description last time; null: never
+             */
+            used: string | null;
+            used_from: string;
+            connected: boolean;
+        };
         Agent: {
             id: string;
             address: string;
             connected: boolean;
             /** @enum {string} */
             direction: "incoming" | "outgoing";
+            /**
+             * @description how its connection is carried: by TLS with a pairing key; without encryption on this machine; without it over a network (--insecure)
+             * @enum {string}
+             */
+            link: "encrypted" | "this-machine" | "insecure";
+            /** @description id of its pairing key; empty: none */
+            key: string;
             /** @enum {string} */
             state: "idle" | "profiling" | "paused" | "away";
             /** @description its running session; empty when idle */
@@ -2924,8 +3039,10 @@ export interface components {
             agent_port: number;
             agent_bind: string;
             http_url: string;
-            /** @description the line to run on a target */
+            /** @description the line to run on a target, without the pairing code that one of another machine needs (POST /api/pairing) */
             target_command: string;
+            /** @description agents of other machines are taken without encryption and without a pairing code */
+            insecure: boolean;
             data_dir: string;
         };
     };

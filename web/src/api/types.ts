@@ -43,6 +43,7 @@ export type Config = Schemas['Config'];
 export type Browse = Schemas['Browse'];
 export type BrowseEntry = Browse['entries'][number];
 export type Dial = Schemas['Dial'];
+export type PairedKey = Schemas['PairedKey'];
 export type Kind = Schemas['Kind'];
 export type ErrorBody = Schemas['Error']['error'];
 

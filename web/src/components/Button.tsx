@@ -5,7 +5,7 @@ import { Icon, type IconName } from './Icon';
 interface Props {
   icon?: IconName;
   title: string;
-  onClick: () => void;
+  onClick?: () => void; // without: it submits its form
   children?: ComponentChildren;
   kind?: 'plain' | 'primary' | 'danger' | 'ghost';
   pressed?: boolean;
@@ -16,7 +16,7 @@ interface Props {
 export function Button({ icon, title, onClick, children, kind = 'plain', pressed, disabled, id }: Props) {
   return (
     <button
-      type="button"
+      type={onClick ? 'button' : 'submit'}
       id={id}
       class={`button button-${kind} ${children ? '' : 'button-icon'}`}
       title={title}

@@ -34,6 +34,7 @@ function DialEntry({ entry }: { entry: Dial }) {
 
 export function ConnectOut() {
   const address = useSignal('');
+  const code = useSignal('');
   const parsed = parseAddress(address.value);
   useEffect(() => {
     void readDials();
@@ -42,8 +43,8 @@ export function ConnectOut() {
   }, []);
   const go = async () => {
     if (!parsed) return;
-    await dial(parsed.host, parsed.port);
-    if (!dialProblem.value) address.value = '';
+    await dial(parsed.host, parsed.port, code.value.trim());
+    if (!dialProblem.value) address.value = code.value = '';
   };
   return (
     <>
@@ -68,7 +69,20 @@ export function ConnectOut() {
             onInput={(event) => (address.value = event.currentTarget.value)}
           />
         </label>
-        <Button title="Connect to this agent" disabled={!parsed} onClick={() => void go()}>
+        <label>
+          <span>Its pairing code, which it printed</span>
+          <input
+            class="field mono pair-code"
+            type="text"
+            name="pair"
+            placeholder="not needed on this machine"
+            autocomplete="off"
+            spellcheck={false}
+            value={code.value}
+            onInput={(event) => (code.value = event.currentTarget.value)}
+          />
+        </label>
+        <Button title="Connect to this agent" disabled={!parsed}>
           Connect
         </Button>
       </form>

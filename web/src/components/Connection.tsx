@@ -3,8 +3,9 @@ import type { Agent } from '../api/types';
 import { agents, connectedAgents, status, streamState } from '../store/live';
 import { savedFile } from '../store/saved';
 import { clock, duration } from '../text/format';
-import { CopyLine } from './CopyLine';
+import { PairedAgents } from './PairedAgents';
 import { Popover } from './Popover';
+import { TargetLine } from './TargetLine';
 
 const states: Record<Agent['state'], string> = { idle: 'idle', profiling: 'recording', paused: 'paused', away: 'away' };
 
@@ -14,6 +15,7 @@ function summary(): { tone: string; text: string } {
   if (streamState.value === 'connecting') return { tone: 'wait', text: 'Connecting' };
   const count = connectedAgents.value.length;
   if (count === 0) return { tone: 'wait', text: 'No agent' };
+  if (connectedAgents.value.some((agent) => agent.link === 'insecure')) return { tone: 'bad', text: 'Not encrypted' };
   return { tone: 'good', text: count === 1 ? 'Connected' : `${count} agents` };
 }
 
@@ -24,6 +26,8 @@ function AgentEntry({ agent }: { agent: Agent }) {
       <div class="loss-head">
         <strong>{platform.hostname || agent.address}</strong>
         <span class="faint">{agent.connected ? states[agent.state] : 'away'}</span>
+        {agent.connected && agent.link === 'encrypted' && <span class="faint">encrypted</span>}
+        {agent.connected && agent.link === 'insecure' && <span class="is-insecure">not encrypted: others can read and change it</span>}
       </div>
       <div class="faint">
         {[platform.arch, platform.kernel, agent.address].filter(Boolean).join(' · ')}
@@ -79,7 +83,8 @@ export function Connection() {
           {status.value && (
             <>
               <h4>On a target</h4>
-              <CopyLine text={status.value.target_command} />
+              <TargetLine />
+              <PairedAgents />
             </>
           )}
         </div>

@@ -1,6 +1,6 @@
 // The first screen: how to connect a target, what to profile on one that is connected, and what was recorded before.
 import type { Agent } from '../api/types';
-import { connectedAgents, status } from '../store/live';
+import { connectedAgents } from '../store/live';
 import { sessions } from '../store/session';
 import { dialog } from '../store/ui';
 import { openSession } from '../store/view';
@@ -9,7 +9,7 @@ import { sessionTitle } from '../text/sessions';
 import { Button } from './Button';
 import { ConnectOut } from './ConnectOut';
 import { LastTurnedAway } from './Connection';
-import { CopyLine } from './CopyLine';
+import { TargetLine } from './TargetLine';
 
 function Ready({ agent }: { agent: Agent }) {
   const platform = (agent.hello as { platform?: { hostname?: string; arch?: string; kernel?: string } }).platform ?? {};
@@ -45,7 +45,7 @@ export function StartScreen() {
           <>
             <h1>Connect a target</h1>
             <p>Run this line on the machine or board that you want to look into. It needs nothing else installed there.</p>
-            {status.value ? <CopyLine text={status.value.target_command} /> : <p class="faint">Waiting for the server…</p>}
+            <TargetLine />
             <p class="start-wait">
               <span class="dot" /> Waiting for an agent
             </p>

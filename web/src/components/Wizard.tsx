@@ -2,21 +2,20 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { loadConfig } from '../store/configDraft';
-import { agents, connectedAgents, status } from '../store/live';
+import { agents, connectedAgents } from '../store/live';
 import { capabilitiesFor } from '../store/probe';
 import { closeDialog } from '../store/ui';
 import { back, blocker, chooseAgent, editWizard, finish, goTo, isConnected, next, startProblem, wizard } from '../store/wizard';
-import { isLoopback } from '../text/address';
 import { isValid } from '../text/recording';
 import { reachable, steps, stepTitles, type Step } from '../text/wizard';
 import { Button } from './Button';
 import { CapabilityList } from './CapabilityList';
 import { ConfigForm } from './ConfigForm';
 import { ConnectOut } from './ConnectOut';
-import { CopyLine } from './CopyLine';
 import { Modal } from './Modal';
 import { ProcessTable } from './ProcessTable';
 import { RecordingFields } from './RecordingFields';
+import { TargetLine } from './TargetLine';
 
 function Progress() {
   const state = wizard.value;
@@ -46,8 +45,7 @@ function Connect() {
   return (
     <div class="wizard-pane">
       <p>Run this line on the machine or board that you want to look into. It needs nothing else installed there.</p>
-      {status.value ? <CopyLine text={status.value.target_command} /> : <p class="faint">Waiting for the server…</p>}
-      {status.value && isLoopback(status.value.agent_bind) && <p class="faint">Only this machine reaches the server so far; for boards start it with --bind 0.0.0.0, or let it dial them.</p>}
+      <TargetLine />
       <ConnectOut />
       {here.length === 0 ? (
         <p class="start-wait" role="status">

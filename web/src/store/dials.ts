@@ -19,5 +19,5 @@ async function take(work: () => Promise<{ dials: Dial[] }>): Promise<void> {
 }
 
 export const readDials = () => take(() => api.dials());
-export const dial = (host: string, port: number) => take(() => api.dial(host, port));
+export const dial = (host: string, port: number, pair: string) => take(() => api.dial(host, port, pair));
 export const cancelDial = (host: string, port: number) => take(() => api.cancelDial(host, port));

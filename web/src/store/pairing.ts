@@ -1,0 +1,51 @@
+// The line for a target, with the code of the next agent's pairing key; and the keys that agents have. Asked for while something shows
+// them, never kept anywhere else.
+import { effect, signal } from '@preact/signals';
+import { api } from '../api/client';
+import type { PairedKey } from '../api/types';
+import { isLoopback } from '../text/address';
+import { connectedAgents, status } from './live';
+
+export const targetCommand = signal('');
+export const pairedKeys = signal<readonly PairedKey[]>([]);
+export const pairingProblem = signal('');
+
+async function take(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+    pairingProblem.value = '';
+  } catch (error) {
+    pairingProblem.value = error instanceof Error ? error.message : String(error);
+  }
+}
+
+// Agents of this machine need no code.
+async function readCommand(): Promise<void> {
+  const known = status.peek();
+  if (!known) return;
+  if (isLoopback(known.agent_bind)) {
+    targetCommand.value = known.target_command;
+    return;
+  }
+  await take(async () => {
+    targetCommand.value = (await api.nextPairing()).command;
+  });
+}
+
+// While the line is shown: an agent that connects has used its code, and the next one needs another.
+export function watchCommand(): () => void {
+  return effect(() => {
+    void connectedAgents.value.length;
+    void status.value?.agent_port;
+    void readCommand();
+  });
+}
+
+export const readKeys = () =>
+  take(async () => {
+    pairedKeys.value = (await api.pairing()).keys;
+  });
+export const withdrawKey = (id: string) =>
+  take(async () => {
+    pairedKeys.value = (await api.withdrawKey(id)).keys;
+  });
