@@ -105,7 +105,28 @@ def bench_agent(directory):
         time.sleep(0.5)
         compare_agent(directory, "bench workload", program.pid, SECONDS, True)
     size = (BIN / "flamewire-agent").stat().st_size
-    result("agent, static and stripped", size / 1e6, 1.9, "MB")
+    result("agent, static and stripped", size / 1e6, 2.0, "MB")
+
+
+def bench_link(directory):
+    """What encryption costs the agent: of each sample, once, and in its file."""
+    server = Server(directory, name="server-link", data_dir=pathlib.Path(directory) / "data-link")
+    program = workload(directory, "bench", SECONDS * 4)
+    with flamewire.ended(program, server):
+        time.sleep(0.5)
+        runs = {}
+        for way, options in (("plain", []), ("encrypted", ["--pair", server.pair()])):
+            session, cpu, sent, _, _ = agent_run(directory, server, program.pid, SECONDS, f"agent-{way}", "--unwind", "fp", *options)
+            runs[way] = (1000 * cpu / session["samples"], sent / session["samples"], sent / max(1, session["batches"]))
+    batch = int(runs["plain"][2])
+    per_byte, handshake, growth = map(float, subprocess.run([BIN / "bench_secure", str(batch)], check=True, capture_output=True, text=True).stdout.split())
+    result("encryption, CPU a sample", per_byte * runs["plain"][1] / 1000, 0.3, "us",
+           f"{per_byte:.1f} ns a byte, {runs['plain'][1]:.2f} B a sample in batches of {batch} B; whole agent {runs['encrypted'][0]:.2f} us a sample, {runs['plain'][0]:.2f} us without")
+    result("encryption, bytes on the wire", runs["encrypted"][1], None, "B", f"{runs['plain'][1]:.2f} B a sample without; {100 * (growth - 1):.1f} % more in a batch")
+    result("encryption, CPU of a connection", handshake / 1e6, None, "ms")
+    symbols = subprocess.run(["nm", "-C", "--print-size", "--size-sort", BIN / "flamewire-agent.debug"], check=True, capture_output=True, text=True).stdout
+    size = sum(int(line.split()[1], 16) for line in symbols.splitlines() if re.search(r" (mbedtls_|ssl_|ecp_|flamewire::secure::|mpi_|chachapoly_|chacha20_|poly1305_|ecdh_)", line))
+    result("encryption, in the agent's file", size / 1000, 100, "KB")
 
 
 def bench_compiler(directory):
@@ -351,7 +372,7 @@ def bench_imports(directory):
     imports.measure(directory, result)
 
 
-BENCHES = {"cli": bench_cli, "agent": bench_agent, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "replay": bench_replay, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown, "size": bench_size, "imports": bench_imports, "page": bench_page, "load": bench_load}
+BENCHES = {"cli": bench_cli, "agent": bench_agent, "link": bench_link, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "replay": bench_replay, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown, "size": bench_size, "imports": bench_imports, "page": bench_page, "load": bench_load}
 
 
 def write_document(some):

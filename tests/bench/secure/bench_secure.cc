@@ -1,0 +1,51 @@
+// What encryption costs the agent: a byte that it sends in pieces as long as its batches, and one handshake as the end
+// that dials. Prints nanoseconds a byte, nanoseconds a handshake, and bytes sent for each one that was given.
+// Usage: bench_secure BYTES_OF_A_BATCH
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/clock.h"
+#include "secure/carrier.h"
+
+using namespace flamewire;
+using namespace flamewire::secure;
+
+namespace {
+
+constexpr std::size_t all_bytes = 64U << 20;
+constexpr int handshakes = 50;
+
+// CPU of the client alone, ns.
+std::uint64_t shake_hands(const PairingKey& key, Carrier& client) {
+    Carrier server = Carrier::accepted([&](std::string_view) { return std::optional(key); }, Carrier::Plain::refused);
+    std::uint64_t spent = 0;
+    const auto timed = [&](auto&& work) {
+        const std::uint64_t began = process_cpu_ns();
+        work();
+        spent += process_cpu_ns() - began;
+    };
+    timed([&] { client = Carrier::dialled(key).value(); });
+    while (client.key_id().empty()) {
+        (void)server.receive(as_bytes_view(client.take_outgoing())).value();
+        timed([&] { (void)client.receive(as_bytes_view(server.take_outgoing())).value(); });
+    }
+    return spent;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::size_t batch = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 4096;
+    const PairingKey key = make_pairing_key().value();
+    Carrier client = Carrier::plain();
+    std::uint64_t handshake_ns = 0;
+    for (int i = 0; i < handshakes; ++i) handshake_ns += shake_hands(key, client);
+    const std::string bytes(batch, 'x');
+    std::size_t carried = 0, sent = 0;
+    const std::uint64_t began = process_cpu_ns();
+    for (; carried < all_bytes; carried += batch) sent += client.carry(bytes).value().size();
+    const std::uint64_t spent = process_cpu_ns() - began;
+    std::printf("%.3f %.0f %.4f\n", static_cast<double>(spent) / static_cast<double>(carried),
+                static_cast<double>(handshake_ns) / handshakes,
+                static_cast<double>(sent) / static_cast<double>(carried));
+}
