@@ -44,7 +44,7 @@ def script(server):
             lines.append(f"""
 /bin/program-{way} 100000 1 >/dev/null &
 program=$!
-flamewire-agent --server {HOST} --port {server.port} --pid $program --events cycles --frequency {rate} --unwind {way} --stat task-clock &
+flamewire-agent --server {HOST} --port {server.port} --pair {server.pair()} --pid $program --events cycles --frequency {rate} --unwind {way} --stat task-clock &
 agent=$!
 sleep {WARM_SECONDS}
 cost first

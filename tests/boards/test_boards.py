@@ -79,7 +79,7 @@ def test_cycles_are_sampled_at_the_frequency_that_was_asked_for(boot, lab, name,
     kind = KINDS[name]
     server = boot.serve()
     # Nothing else counts cycles: of two such events QEMU gives one its cycle counter, and the other interrupts too late.
-    board = boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --events cycles --frequency 999 --stat task-clock -- known {turns}\n", {"/bin/known": lab.stripped(kind, known(lab, kind))})
+    board = boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --pair {server.pair()} --events cycles --frequency 999 --stat task-clock -- known {turns}\n", {"/bin/known": lab.stripped(kind, known(lab, kind))})
     board.until("^board: up$")
     before = board.starved()
     board.until("^known: ")
@@ -111,7 +111,7 @@ def test_instructions_are_counted_and_what_cannot_be_is_said(boot, lab, name):
 def test_a_board_without_a_pmu_samples_its_clock(boot, lab):
     kind = KINDS["armhf-no-pmu"]
     server = boot.serve()
-    board = boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --frequency 99 -- known 300\n", {"/bin/known": lab.stripped(kind, known(lab, kind))})
+    board = boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --pair {server.pair()} --frequency 99 -- known 300\n", {"/bin/known": lab.stripped(kind, known(lab, kind))})
     text = board.finish()
     session = ended(server)
     assert [one["name"] for one in session["events"]] == ["cpu-clock"]
@@ -127,7 +127,7 @@ def test_stacks_are_whole_and_shares_are_right(boot, lab, name, frames):
     kind = KINDS[name]
     program = shares(lab, kind, frames)
     server = boot.serve("--binary", program)
-    board = boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --events cycles:u --frequency 499 -- shares 4\n", {"/bin/shares": lab.stripped(kind, program)})
+    board = boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --pair {server.pair()} --events cycles:u --frequency 999 -- shares 4\n", {"/bin/shares": lab.stripped(kind, program)})
     text = board.finish()
     session = ended(server)
     totals = session["unwind_totals"]
@@ -150,7 +150,7 @@ def test_copies_of_stacks_that_end_with_user_space(boot, lab):
     kind = KINDS["armhf"]
     server = boot.serve()
     program = lab.workload(kind, "tests/workloads/bench.cc", "bench-no-fp", FRAME_POINTERS["no-fp"], "-pthread")
-    board = boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --events cycles:u --frequency 499 --unwind dwarf --stat task-clock -- program 4 1 >/dev/null\n", {"/bin/program": lab.stripped(kind, program)})
+    board = boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --pair {server.pair()} --events cycles:u --frequency 499 --unwind dwarf --stat task-clock -- program 4 1 >/dev/null\n", {"/bin/program": lab.stripped(kind, program)})
     board.finish()
     session = ended(server)
     seconds = counter(server, session, "task-clock")["value"] / 1e9
@@ -180,7 +180,7 @@ def test_two_runs_without_a_network_are_the_same(boot, lab):
 def test_a_lost_network_and_a_restarted_server_lose_nothing(boot, lab):
     kind = KINDS["arm64-threads"]
     server = boot.serve()
-    script = f"""flamewire-agent --server {HOST} --port {server.port} --events cycles --frequency 99 --stat task-clock -- shares 30 &
+    script = f"""flamewire-agent --server {HOST} --port {server.port} --pair {server.pair()} --events cycles --frequency 99 --stat task-clock -- shares 30 &
 sleep 6; echo 'board: cable out'; ip link set eth0 down
 sleep 10; ip link set eth0 up; ip route add default via 10.0.2.2; echo 'board: cable in'
 wait
@@ -212,7 +212,7 @@ wait
 def test_a_cpu_that_goes_and_a_lower_limit_are_survived_and_said(boot, lab):
     kind = KINDS["arm64-threads"]
     server = boot.serve()
-    script = f"""flamewire-agent --server {HOST} --port {server.port} --events cycles --frequency 999 --stat task-clock -- shares 12 2 &
+    script = f"""flamewire-agent --server {HOST} --port {server.port} --pair {server.pair()} --events cycles --frequency 999 --stat task-clock -- shares 12 2 &
 sleep 3; echo 0 >/sys/devices/system/cpu/cpu1/online && echo 'board: one CPU'
 sleep 3; echo 1 >/sys/devices/system/cpu/cpu1/online && echo 'board: two CPUs'
 sleep 2; echo 500 >/proc/sys/kernel/perf_event_max_sample_rate; cat /proc/sys/kernel/perf_event_max_sample_rate
@@ -236,7 +236,7 @@ def test_names_come_from_the_board_when_no_file_is_here(boot, lab):
     program = lab.workload(kind, "tests/workloads/shares.cc", "shares-of-the-board", FRAME_POINTERS["fp"], "-pthread")
     server = boot.serve()
     relay = flamewire.Relay(server.port, rate=20_000)
-    board = boot(kind, f"flamewire-agent --server {HOST} --port {relay.port} --events cycles:u --frequency 99 -- shares 90\n", {"/bin/shares": program})
+    board = boot(kind, f"flamewire-agent --server {HOST} --port {relay.port} --pair {server.pair()} --events cycles:u --frequency 99 -- shares 90\n", {"/bin/shares": program})
     program.unlink()
     modules = server.data_dir / "modules"
 
@@ -272,7 +272,7 @@ def test_a_board_that_may_not_send_its_file_says_so(boot, lab):
     kind = KINDS["arm64-threads"]
     program = lab.workload(kind, "tests/workloads/shares.cc", "shares-too-large", FRAME_POINTERS["fp"], "-pthread")
     server = boot.serve()
-    boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --module-cap 64K --events cycles:u --frequency 99 -- shares 60\n", {"/bin/shares": program})
+    boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --pair {server.pair()} --module-cap 64K --events cycles:u --frequency 99 -- shares 60\n", {"/bin/shares": program})
     program.unlink()
 
     def refused():
