@@ -18,6 +18,7 @@
 #include "agent/log.h"
 #include "agent/machine.h"
 #include "agent/options.h"
+#include "agent/pairing.h"
 #include "agent/privileges.h"
 #include "agent/session.h"
 #include "agent/version.h"
@@ -75,6 +76,12 @@ int run(int argc, char** argv) {
         return 0;
     }
     set_verbose(line->options.verbose);
+    auto pairing = find_pairing(line->options, argv);
+    if (!pairing) {
+        log_line(pairing.error().message);
+        return 2;
+    }
+    if (!pairing->code_to_print.empty()) print("pairing code of this agent: " + pairing->code_to_print + "\n");
     if (!read_file("/proc/self/stat", 4096)) {
         log_line("/proc is not mounted, and without it no process can be watched (try: mount -t proc proc /proc)");
         return 1;
@@ -91,7 +98,8 @@ int run(int argc, char** argv) {
     be_polite();
     // A session file has nobody else at its other end.
     if (line->options.mode != Mode::output) give_up_privileges(line->options);
-    Session session(std::move(line->options), command ? &*command : nullptr, signals_as_file());
+    Session session(std::move(line->options), std::move(pairing->key), command ? &*command : nullptr,
+                    signals_as_file());
     return session.run();
 }
 

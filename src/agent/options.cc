@@ -21,6 +21,9 @@ enum Option : int {
     opt_output,
     opt_port,
     opt_bind,
+    opt_pair,
+    opt_pair_file,
+    opt_insecure,
     opt_force,
     opt_pid,
     opt_name,
@@ -57,6 +60,9 @@ const option long_options[] = {
     {"output", required_argument, nullptr, opt_output},
     {"port", required_argument, nullptr, opt_port},
     {"bind", required_argument, nullptr, opt_bind},
+    {"pair", required_argument, nullptr, opt_pair},
+    {"pair-file", required_argument, nullptr, opt_pair_file},
+    {"insecure", no_argument, nullptr, opt_insecure},
     {"force", no_argument, nullptr, opt_force},
     {"pid", required_argument, nullptr, opt_pid},
     {"name", required_argument, nullptr, opt_name},
@@ -236,6 +242,17 @@ Result<bool> apply(int code, std::string_view value, Options& options, Given& gi
             given.bind = true;
             options.host = value;
             break;
+        case opt_pair:
+            if (value.empty()) return usage("--pair needs the code that the other side printed");
+            options.pair = value;
+            break;
+        case opt_pair_file:
+            if (value.empty()) return usage("--pair-file needs a file name");
+            options.pair_file = value;
+            break;
+        case opt_insecure:
+            options.insecure = true;
+            break;
         case opt_force:
             options.force = true;
             break;
@@ -300,6 +317,11 @@ Result<bool> check_combination(const Options& options, const Given& given, bool 
     if (targets > 1) return usage("--pid, --name and -- CMD exclude each other");
     if (given.frequency && given.count) return usage("--frequency and --count exclude each other");
     if (given.bind && !given.listen) return usage("--bind needs --listen");
+    if (!options.pair.empty() && !options.pair_file.empty()) return usage("--pair and --pair-file exclude each other");
+    if (given.output && (!options.pair.empty() || !options.pair_file.empty() || options.insecure))
+        return usage("--pair, --pair-file and --insecure need --server or --listen");
+    if (options.insecure && given.server && (!options.pair.empty() || !options.pair_file.empty()))
+        return usage("--insecure is for a server without a pairing code: leave one of them out");
     if (given.delay && options.command.empty()) return usage("--delay needs a command to launch: -- CMD");
     if (options.force && !given.output) return usage("--force needs --output FILE");
     if (!options.settings.samples() && options.settings.stat == "none")
@@ -369,7 +391,7 @@ Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bo
     if (separated && first == words.size()) return usage("no command after --");
     line.options.command.assign(words.begin() + static_cast<std::ptrdiff_t>(std::min(first, words.size())),
                                 words.end());
-    if (given.listen && !given.bind) line.options.host = "127.0.0.1";
+    if (given.listen && !given.bind) line.options.host = "0.0.0.0";
     (void)TRY(check_combination(line.options, given, stdout_is_terminal));
     if (given.output && !given.interval) line.options.settings.interval_ms = file_interval_ms;
     return line;
@@ -388,7 +410,11 @@ Where samples go (one of)
   --listen            accept one server at a time on --bind and --port
   --output FILE       write one session file and end; - refuses a terminal and -- CMD
   --port PORT         TCP port of --server and --listen (9999)
-  --bind ADDR         address of --listen (127.0.0.1; 0.0.0.0 is every network: anyone who reaches it can profile)
+  --bind ADDR         address of --listen (0.0.0.0: all networks)
+  --pair CODE         pairing code of this agent: with --server as the server printed it; the connection is encrypted
+                      by it. --listen makes and prints one where none is given
+  --pair-file FILE    the same from a file; ps does not show it, nor does it the variable FLAMEWIRE_PAIR. --listen makes it
+  --insecure          without encryption also to and from other machines: who is in between reads and changes everything
   --force             let --output replace an existing file
 
 Target (at most one; --server and --listen wait for commands without it)

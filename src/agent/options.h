@@ -61,8 +61,10 @@ struct Options {
     Mode mode = Mode::listen;
     std::string host;  // --server: to dial; --listen: the address to bind
     std::uint16_t port = 9999;
-    std::string output;  // --output: a path, or "-"
-    bool force = false;  // an existing output file is replaced
+    std::string pair, pair_file;  // a pairing code, or the file that has it; at most one of them
+    bool insecure = false;        // without encryption, also to and from other machines
+    std::string output;           // --output: a path, or "-"
+    bool force = false;           // an existing output file is replaced
 
     // At most one of the three.
     std::vector<std::uint32_t> pids;

@@ -37,8 +37,9 @@ std::string joined(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Session::Session(Options options, LaunchedCommand* command, UniqueFd signals)
+Session::Session(Options options, std::optional<secure::PairingKey> pairing, LaunchedCommand* command, UniqueFd signals)
     : options_(std::move(options)),
+      pairing_(std::move(pairing)),
       command_(command),
       signals_(std::move(signals)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
@@ -129,6 +130,8 @@ Result<bool> Session::start_link() {
     link.listen = options_.mode == Mode::listen;
     link.host = options_.host;
     link.port = options_.port;
+    link.key = pairing_;
+    link.insecure = options_.insecure;
     link.spool_bytes = options_.spool_bytes;
     Link::Callbacks callbacks;
     callbacks.hello = [this] { return hello(); };

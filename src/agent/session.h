@@ -21,6 +21,7 @@
 #include "agent/recorder.h"
 #include "agent/worker.h"
 #include "base/fd.h"
+#include "secure/pairing_key.h"
 
 namespace flamewire::agent {
 
@@ -28,7 +29,8 @@ class Session final : private Control {
 public:
     // `command` is the launched child of `-- CMD`, waiting to exec, or null. `signals` is a signalfd of SIGINT,
     // SIGTERM, SIGHUP and SIGCHLD, which are blocked.
-    Session(Options options, LaunchedCommand* command, UniqueFd signals);
+    // `pairing`: what the link is encrypted by; --listen needs one.
+    Session(Options options, std::optional<secure::PairingKey> pairing, LaunchedCommand* command, UniqueFd signals);
     ~Session() override;
 
     // To the end; the exit code of the program.
@@ -81,6 +83,7 @@ private:
     [[nodiscard]] std::optional<Error> problem_for_server(const std::vector<std::uint32_t>& pids) const;
 
     Options options_;
+    std::optional<secure::PairingKey> pairing_;
     LaunchedCommand* command_;
     UniqueFd signals_, wake_;
     Machine machine_ = describe_machine();

@@ -15,6 +15,7 @@
 #include "agent/perf/capabilities.h"
 #include "base/hex.h"
 #include "elf/elf_file.h"
+#include "secure/channel.h"
 #include "unwind/libunwind_step.h"
 #include "wire/session_file.h"
 
@@ -76,10 +77,11 @@ std::string own_build_id() {
 std::string version_text() {
     const std::string id = own_build_id();
     return fmt::format(
-        "flamewire-agent {} {}\nbuild-id: {}\nunwinding: {}\ncompression: zstd {}\nwire protocol: {}\nsession file: "
+        "flamewire-agent {} {}\nbuild-id: {}\nunwinding: {}\ncompression: zstd {}\nencryption: {}\nwire protocol: "
+        "{}\nsession file: "
         "{}\n",
         FLAMEWIRE_VERSION, build_architecture(), id.empty() ? "none" : id, unwinders(), ZSTD_VERSION_STRING,
-        wire_protocol_version, wire::session_version);
+        secure::tls_library(), wire_protocol_version, wire::session_version);
 }
 
 }  // namespace flamewire::agent

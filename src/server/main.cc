@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "server/options.h"
+#include "server/pairing.h"
 #include "server/server.h"
 
 int main(int argc, char** argv) {
@@ -16,7 +17,13 @@ int main(int argc, char** argv) {
             fmt::print(parsed.exit_code == 0 ? stdout : stderr, "{}", parsed.message);
             return parsed.exit_code;
         }
-        return flamewire::server::run(parsed.options);
+        if (parsed.options.pairing.kind == flamewire::server::PairingAction::Kind::none)
+            return flamewire::server::run(parsed.options);
+        if (const auto done = flamewire::server::change_keys(parsed.options); !done) {
+            fmt::print(stderr, "flamewire-server: {}\n", done.error().message);
+            return 1;
+        }
+        return 0;
     } catch (const std::exception& error) {
         fmt::print(stderr, "flamewire-server: {}\n", error.what());
         return 1;

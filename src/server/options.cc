@@ -144,7 +144,11 @@ void ServerCommandLine::add(CLI::App& app) {
     app.add_option("--port", options_.port, "TCP port for agents; 0 picks a free one")
         ->capture_default_str()
         ->check(CLI::Range(0, 65535));
-    app.add_option("--bind", options_.bind, "address for agents; 0.0.0.0 lets boards connect")->capture_default_str();
+    app.add_option("--bind", options_.bind, "address for agents; those of other machines need a pairing code")
+        ->capture_default_str();
+    app.add_flag(
+        "--insecure", options_.insecure,
+        "take agents of other machines also without encryption and code: who is in between reads and changes all");
     app.add_option("--http-port", options_.http_port, "port of the page; 0 picks a free one")
         ->capture_default_str()
         ->check(CLI::Range(0, 65535));
@@ -228,6 +232,20 @@ Result<Options> ServerCommandLine::finish() {
     return options;
 }
 
+// At most one of them is given.
+static Result<PairingAction> pairing_action(bool list, bool make, const std::string& withdrawn,
+                                            const std::string& paired) {
+    using Kind = PairingAction::Kind;
+    if (int{list} + int{make} + int{!withdrawn.empty()} + int{!paired.empty()} > 1)
+        return fail(ErrorCode::invalid, "--list-keys, --new-key, --withdraw-key and --pair-agent exclude each other");
+    if (list) return PairingAction{Kind::list, {}};
+    if (make) return PairingAction{Kind::make, {}};
+    if (!withdrawn.empty()) return PairingAction{Kind::withdraw, withdrawn};
+    if (paired.empty()) return PairingAction{};
+    const AgentAddress address = TRY(parse_agent_address(paired));
+    return PairingAction{Kind::put, fmt::format("{}:{}", address.host, address.port)};
+}
+
 ParsedOptions parse_options(int argc, const char* const* argv) {
     ParsedOptions parsed;
     CLI::App app(
@@ -237,6 +255,15 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     line.add(app);
     bool version = false;
     app.add_flag("--version", version, "print the version");
+    bool list_keys = false, new_key = false;
+    std::string withdrawn, paired;
+    app.add_flag("--list-keys", list_keys, "list the pairing keys, without their secrets, and end");
+    app.add_flag("--new-key", new_key, "make a pairing code for one more agent, print it, and end");
+    app.add_option("--withdraw-key", withdrawn, "take a pairing key back, of a running server too, and end")
+        ->type_name("ID");
+    app.add_option("--pair-agent", paired,
+                   "keep the pairing code of a listening agent, read from standard input, and end")
+        ->type_name("HOST:PORT");
     try {
         app.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
@@ -251,7 +278,14 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
         parsed.message = "flamewire-server " FLAMEWIRE_VERSION "\n";
         return parsed;
     }
-    if (auto finished = line.finish()) {
+    auto finished = line.finish();
+    if (finished) {
+        if (auto action = pairing_action(list_keys, new_key, withdrawn, paired))
+            finished->pairing = std::move(*action);
+        else
+            finished = std::unexpected(std::move(action).error());
+    }
+    if (finished) {
         parsed.options = std::move(*finished);
     } else {
         parsed.message = fmt::format("flamewire-server: {} (see --help)\n", finished.error().message);

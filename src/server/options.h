@@ -22,8 +22,15 @@ struct AgentAddress {
     bool operator==(const AgentAddress&) const = default;
 };
 
+// What is done with the pairing keys of a data directory, and then the program ends.
+struct PairingAction {
+    enum class Kind : std::uint8_t { none, list, make, withdraw, put };
+    Kind kind = Kind::none;
+    std::string argument;  // withdraw: an id; put: "host:port", whose code standard input has
+};
+
 struct Options {
-    std::string bind = "127.0.0.1", http_bind = "127.0.0.1";
+    std::string bind = "0.0.0.0", http_bind = "127.0.0.1";
     std::uint16_t port = 9999, http_port = 8080;
     std::vector<std::string> http_names;  // of the page, beside localhost and addresses
     std::string http_prefix = "/";        // "/" or "/name/"
@@ -36,6 +43,8 @@ struct Options {
     Tags tags;       // of new sessions
     KeepRules keep;  // which old ones are deleted
     std::vector<AgentAddress> agents;
+    bool insecure = false;             // agents of other machines also without encryption
+    PairingAction pairing;             // done instead of serving
     std::vector<std::string> imports;  // files
     bool fetch_modules = true;         // files that this machine lacks are asked of the agent
     std::uint64_t fetch_cap_mib = 64;  // of each
@@ -56,6 +65,8 @@ ParsedOptions parse_options(int argc, const char* const* argv);
 // The server's options as a part of a command line: add() before it is parsed, finish() afterwards.
 class ServerCommandLine {
 public:
+    // `bind`: where agents are taken unless the command line says it.
+    explicit ServerCommandLine(std::string bind = "0.0.0.0") { options_.bind = std::move(bind); }
     void add(CLI::App& app);
     // invalid, not_found: a sentence with the option's name.
     Result<Options> finish();

@@ -3,6 +3,7 @@
 #include "server/server.h"
 
 #include <asio/io_context.hpp>
+#include <asio/ip/udp.hpp>
 #include <asio/signal_set.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/thread_pool.hpp>
@@ -10,14 +11,17 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 
 #include "server/http/access.h"
 #include "server/http/assets.h"
 #include "server/http/http_server.h"
 #include "server/link/agent_hub.h"
+#include "server/pairing.h"
 #include "server/session/imports.h"
 #include "server/session/prune.h"
 
@@ -48,16 +52,28 @@ std::string url_host(const std::string& bind) {
     return bind.find(':') == std::string::npos ? bind : "[" + bind + "]";
 }
 
+// By which boards most likely reach this machine: where its default route begins. Nothing is sent for it.
+std::string own_address() {
+    asio::io_context io;
+    asio::ip::udp::socket socket(io);
+    std::error_code error;
+    socket.connect({asio::ip::make_address("192.0.2.1"), 9}, error);  // an address of documentation
+    const auto here = error ? asio::ip::udp::endpoint() : socket.local_endpoint(error);
+    if (error || here.address().is_unspecified() || here.address().is_loopback()) return "ADDRESS-OF-THIS-MACHINE";
+    return here.address().to_string();
+}
+
 std::string target_command(const Options& options, std::uint16_t port) {
     std::string host = options.bind;
-    if (host == "0.0.0.0" || host == "::") host = "ADDRESS-OF-THIS-MACHINE";
+    if (host == "0.0.0.0" || host == "::") host = own_address();
     return fmt::format("flamewire-agent --server {}{}", host, port == 9999 ? "" : fmt::format(" --port {}", port));
 }
 
 class Server {
 public:
-    Server(const Options& options, std::unique_ptr<Catalog> catalog)
+    Server(const Options& options, std::unique_ptr<Catalog> catalog, KeyRing keys)
         : options_(options),
+          keys_(std::move(keys)),
           settings_(options.settings),
           symbolizer_(symbol_config(options.settings)),
           sources_(source_config(options.settings)),
@@ -71,7 +87,7 @@ public:
           imports_(*catalog_, symbols_, [this] { sessions_changed(); }),
           uploads_(options.data_dir + "/uploads"),
           pruner_(*catalog_, options.keep),
-          hub_(io_, pool_, *catalog_, ingest_,
+          hub_(io_, pool_, *catalog_, ingest_, {keys_, options.insecure},
                {options.fetch_modules ? &modules_ : nullptr, options.fetch_cap_mib << 20},
                {options.accept_perflens, options.perflens_token},
                {.agent_changed = [this](const AgentInfo& agent) { agent_changed(agent); },
@@ -97,12 +113,13 @@ public:
         facts.http_url = fmt::format("{}://{}:{}{}", options_.http_cert.empty() ? "http" : "https",
                                      url_host(options_.http_bind), http_->port(), options_.http_prefix);
         facts.target_command = target_command(options_, port);
+        facts.insecure = options_.insecure;
         facts.data_dir = options_.data_dir;
         facts.page = {asset_bytes("app.js"), asset_bytes("app.css")};
         facts.browse_roots = browse_roots(options_.browse_roots);
         facts.keep = options_.keep;
-        print_start(facts);
-        api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, uploads_, imports_,
+        TRY(print_start(facts));
+        api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, uploads_, imports_, keys_,
                                      api_agents(), std::move(facts));
         http_->serve(*api_);
         for (const AgentAddress& agent : options_.agents) TRY(hub_.keep_dialling(agent.host, agent.port));
@@ -132,17 +149,28 @@ public:
     }
 
 private:
-    void print_start(const ServerFacts& facts) const {
+    Result<bool> print_start(const ServerFacts& facts) {
         for (const std::string& remark : options_.remarks) fmt::print(stderr, "{}\n", remark);
-        fmt::print("agent-port: {}\npage: {}{}\n\nOn a target: {}\n", facts.agent_port, facts.http_url,
-                   http_token_.empty() ? "" : "?token=" + http_token_, facts.target_command);
+        const bool this_machine = is_loopback(options_.bind);
+        // A journal is read by others than who started this.
+        const bool into_journal = std::getenv("JOURNAL_STREAM") != nullptr && ::isatty(STDOUT_FILENO) == 0;
+        std::string pair;
+        if (!this_machine) pair = " --pair " + (into_journal ? "CODE" : secure::pairing_code(TRY(keys_.unused())));
+        fmt::print("agent-port: {}\npage: {}{}\n\nOn a target: {}{}\n", facts.agent_port, facts.http_url,
+                   http_token_.empty() ? "" : "?token=" + http_token_, facts.target_command, pair);
         if (!http_token_.empty() && options_.http_cert.empty() && !is_loopback(options_.http_bind))
             fmt::print(
                 "The page is not encrypted: in a network that is not yours add --http-cert and --http-key, or use an "
                 "SSH tunnel\n");
-        if (is_loopback(options_.bind)) fmt::print("Agents on this machine only; for boards add: --bind 0.0.0.0\n");
+        if (into_journal && !this_machine)
+            fmt::print("A code for an agent: flamewire-server --data-dir {} --new-key, or on the page\n",
+                       facts.data_dir);
+        if (this_machine) fmt::print("Agents on this machine only; for boards leave --bind out\n");
+        if (options_.insecure)
+            fmt::print("INSECURE: agents of other machines are taken without encryption and without a pairing code\n");
         fmt::print("Sessions are kept in {}\n", facts.data_dir);
         std::fflush(stdout);
+        return true;
     }
 
     // With the token, where one is asked for.
@@ -197,6 +225,8 @@ private:
         agents.keep_dialling = [this](const std::string& host, std::uint16_t port) {
             return hub_.keep_dialling(host, port);
         };
+        agents.pair = [this](const std::string& host, std::uint16_t port, const secure::PairingKey& key,
+                             std::function<void(Result<bool>)> done) { hub_.pair(host, port, key, std::move(done)); };
         agents.cancel_dial = [this](const std::string& host, std::uint16_t port) {
             return hub_.cancel_dial(host, port);
         };
@@ -270,6 +300,7 @@ private:
     }
 
     const Options options_;
+    KeyRing keys_;
     asio::io_context io_{1};
     asio::thread_pool pool_{workers};
     Settings settings_;
@@ -304,7 +335,12 @@ int run(const Options& options) {
         fmt::print(stderr, "flamewire-server: {}\n", catalog.error().message);
         return 1;
     }
-    Server server(options, std::move(*catalog));
+    auto keys = KeyRing::open(keys_path(options.data_dir));
+    if (!keys) {
+        fmt::print(stderr, "flamewire-server: {}\n", keys.error().message);
+        return 1;
+    }
+    Server server(options, std::move(*catalog), std::move(*keys));
     if (auto started = server.start(); !started) {
         fmt::print(stderr, "flamewire-server: {}\n", started.error().message);
         return 1;

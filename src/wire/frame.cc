@@ -39,6 +39,13 @@ std::string encode_frame(Flag flag, std::string_view payload) {
     return bytes;
 }
 
+std::string refusal_text(std::string_view payload) {
+    std::string text(payload.substr(0, max_refusal_bytes));
+    for (char& c : text)
+        if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
+    return text;
+}
+
 FrameHeader decode_header(std::span<const std::byte, header_bytes> bytes) {
     ByteReader reader(bytes);
     FrameHeader header;

@@ -21,12 +21,14 @@ enum class Flag : std::uint8_t {
     batch_zstd = 6,
     module_chunk = 7,     // agent -> server, not stored
     acknowledgement = 8,  // server -> agent: JSON
+    refusal = 9,          // either way, before the connection is closed: a sentence for the other end's user
 };
 
 inline constexpr std::size_t header_bytes = 5;
 // Checked before anything is allocated; the first also bounds a decompressed batch.
 inline constexpr std::uint32_t max_payload_from_agent = 64U << 20;
 inline constexpr std::uint32_t max_payload_to_agent = 1U << 20;
+inline constexpr std::size_t max_refusal_bytes = 1000;
 
 // A received or outgoing frame. A flag that this version does not know is kept as its number: unknown frames are
 // skipped.
@@ -43,6 +45,9 @@ struct FrameHeader {
     Flag flag{};
 };
 FrameHeader decode_header(std::span<const std::byte, header_bytes> bytes);
+
+// What a refusal says, for a terminal or a page: one line of at most max_refusal_bytes without control characters.
+std::string refusal_text(std::string_view payload);
 
 // Turns a byte stream into frames. feed() any pieces; next() until it gives nothing. too_large once a header
 // announces more than `max_payload`: the stream cannot be trusted after that and stays failed. Memory grows only with

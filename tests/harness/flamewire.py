@@ -192,6 +192,10 @@ class Server(Process):
     def command(self, cmd, agent=None, **args):
         return self.post("/api/agent/command", {"cmd": cmd, "args": args}, agent=agent)
 
+    def pair(self):
+        """The code for the next agent of another machine."""
+        return self.post("/api/pairing")["code"]
+
     def sessions(self):
         return self.get("/api/sessions")["sessions"]
 
@@ -247,10 +251,12 @@ def free_port():
 
 class Relay:
     """A TCP relay on loopback between agent and server: cut() ends all connections at once, block() refuses new ones. With `rate`
-    (bytes a second from the agent) it is a slow line, on which a transfer can be met under way."""
+    (bytes a second from the agent) it is a slow line, on which a transfer can be met under way. `watch` is called with "up" (from the
+    agent) or "down", and the bytes."""
 
-    def __init__(self, target_port, rate=None):
+    def __init__(self, target_port, rate=None, watch=None):
         self.rate = rate
+        self.watch = watch
         self.target_port = target_port
         self.listener = socket.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -295,6 +301,8 @@ class Relay:
                         return
                     if slow:
                         time.sleep(len(data) / self.rate)
+                    if self.watch:
+                        self.watch("up" if source is client else "down", data)
                     if source is client:
                         self.bytes_up += len(data)
                     (server if source is client else client).sendall(data)

@@ -34,6 +34,8 @@ def views(server, session, **parameters):
     # And these in test_browse.py and test_connecting.py.
     server.get("/api/browse")
     server.get("/api/agent/dials")
+    server.get("/api/pairing")
+    server.post("/api/pairing")
     return graph, functions, threads, timeline
 
 

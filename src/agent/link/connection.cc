@@ -6,6 +6,8 @@
 #include <chrono>
 #include <netinet/tcp.h>
 
+#include "secure/this_machine.h"
+
 namespace flamewire::agent {
 namespace {
 
@@ -14,6 +16,10 @@ constexpr std::size_t max_waiting_bytes = std::size_t{8} << 20;
 
 // Memory that a connection keeps for the next frames; a long reply gives its own back.
 constexpr std::size_t max_kept_bytes = std::size_t{256} << 10;
+
+// Who dials without encryption waits for the hello, so silence tells. Shorter where nobody has to wait for a handshake over
+// a slow network.
+constexpr std::chrono::milliseconds silence_here{300}, silence_over_network{3000};
 
 // A server that lost power is noticed after 60 + 6 x 10 seconds.
 void set_options(asio::ip::tcp::socket& socket) {
@@ -37,13 +43,55 @@ std::string describe_peer(const asio::ip::tcp::socket& socket) {
 
 }  // namespace
 
-Connection::Connection(asio::ip::tcp::socket socket)
-    : socket_(std::move(socket)), deadline_(socket_.get_executor()), peer_(describe_peer(socket_)) {}
+Connection::Connection(asio::ip::tcp::socket socket, secure::Carrier carrier, bool patient)
+    : socket_(std::move(socket)),
+      carrier_(std::move(carrier)),
+      patient_(patient),
+      deadline_(socket_.get_executor()),
+      first_byte_(socket_.get_executor()),
+      peer_(describe_peer(socket_)) {
+    asio::error_code gone;
+    const asio::ip::address address = socket_.remote_endpoint(gone).address();
+    peer_address_ = address.to_string();
+    is_here_ = !gone && secure::on_this_machine(address);
+}
 
 void Connection::start(Callbacks callbacks) {
     callbacks_ = std::move(callbacks);
     set_options(socket_);
+    write_as_it_is(carrier_.take_outgoing());
+    if (carrier_.kind() == secure::Carrier::Kind::undecided) wait_for_first_byte();
     read();
+}
+
+void Connection::wait_for_first_byte() {
+    first_byte_.expires_after(patient_ ? silence_over_network : silence_here);
+    first_byte_.async_wait([self = shared_from_this()](asio::error_code error) {
+        if (error || !self->open_ || self->carrier_.kind() != secure::Carrier::Kind::undecided) return;
+        if (!self->carrier_.settle_plain()) return self->refuse_plain();
+        self->write_as_it_is(self->carrier_.take_outgoing());
+    });
+}
+
+void Connection::refuse_plain() {
+    write_last(
+        wire::encode_frame(wire::Flag::refusal,
+                           "this agent talks to other machines encrypted only: give the server its pairing code, "
+                           "which it printed when it started, or start it with --insecure"));
+    fail_with("it spoke without encryption, which --insecure would allow");
+}
+
+// Before the connection is closed, as far as the socket takes it at once.
+void Connection::write_last(const std::string& bytes) {
+    asio::error_code ignored;
+    socket_.non_blocking(true, ignored);
+    if (!bytes.empty() && !writing_) socket_.write_some(asio::buffer(bytes), ignored);
+}
+
+void Connection::fail_carrying(const Error& error) {
+    wrong_key_ = error.code == ErrorCode::permission;
+    write_last(carrier_.take_outgoing());  // an alert: the other end shall know, too
+    fail_with(error.message);
 }
 
 void Connection::expect_answer(std::uint32_t answer_ms) {
@@ -63,7 +111,11 @@ void Connection::read() {
 }
 
 void Connection::on_read(std::size_t size) {
-    decoder_.feed(std::span(incoming_).first(size));
+    const Result<Bytes> plain = carrier_.receive(std::span(incoming_).first(size));
+    if (!plain)
+        return carrier_.kind() == secure::Carrier::Kind::refused ? refuse_plain() : fail_carrying(plain.error());
+    write_as_it_is(carrier_.take_outgoing());
+    decoder_.feed(*plain);
     while (open_) {
         Result<std::optional<wire::Frame>> frame = decoder_.next();
         if (!frame) return fail_with("it sent what is no frame (" + frame.error().message + ")");
@@ -75,6 +127,13 @@ void Connection::on_read(std::size_t size) {
 
 void Connection::write(std::string_view bytes) {
     if (!open_) return;
+    const Result<std::string> carried = carrier_.carry(std::string(bytes));
+    if (!carried) return fail_carrying(carried.error());
+    write_as_it_is(*carried);
+}
+
+void Connection::write_as_it_is(std::string_view bytes) {
+    if (!open_ || bytes.empty()) return;
     if (waiting_.size() + bytes.size() > max_waiting_bytes) return fail_with("it does not read what it asked for");
     waiting_ += bytes;
     if (!writing_) write_waiting();
@@ -107,6 +166,9 @@ void Connection::close() {
     if (!open_) return;
     open_ = false;
     deadline_.cancel();
+    first_byte_.cancel();
+    carrier_.end();
+    write_last(carrier_.take_outgoing());
     asio::error_code ignored;
     socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
     socket_.close(ignored);

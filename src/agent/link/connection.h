@@ -1,5 +1,5 @@
-// One TCP connection to a server: frames in, bytes out. All on the link thread. Knows nothing of recordings; link.cc
-// does.
+// One TCP connection to a server, encrypted or not: frames in, bytes out. All on the link thread. Knows nothing of
+// recordings; link.cc does.
 #pragma once
 
 #include <asio/ip/tcp.hpp>
@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "secure/carrier.h"
 #include "wire/batch.h"
 #include "wire/frame.h"
 
@@ -29,7 +30,9 @@ public:
         std::function<void(std::string)> closed;
     };
 
-    explicit Connection(asio::ip::tcp::socket socket);
+    // Who dials and says nothing is taken for a server that waits for the hello in clear; where `carrier` refuses that, it
+    // is told why the connection is closed. `patient`: over a network, where a handshake may take its time.
+    Connection(asio::ip::tcp::socket socket, secure::Carrier carrier, bool patient);
     // Sets keepalive and no-delay and begins to read.
     void start(Callbacks callbacks);
     // A hello was sent: its answer must come within `answer_ms` …
@@ -37,7 +40,7 @@ public:
     // … and came.
     void answered() { deadline_.cancel(); }
 
-    // Puts bytes behind those that wait. Cheap to call often; more than max_waiting_bytes closes the connection.
+    // Puts bytes (of whole frames) behind those that wait. Cheap to call often; more than max_waiting_bytes closes the connection.
     void write(std::string_view bytes);
     // Bytes that wait behind those under way.
     [[nodiscard]] std::size_t waiting_bytes() const { return waiting_.size(); }
@@ -47,6 +50,14 @@ public:
     void fail_with(const std::string& reason);
 
     [[nodiscard]] const std::string& peer() const { return peer_; }
+    [[nodiscard]] const std::string& peer_address() const { return peer_address_; }  // without the port
+    [[nodiscard]] bool is_here() const { return is_here_; }                          // on this machine
+    // It ended because the keys were not the same.
+    [[nodiscard]] bool wrong_key() const { return wrong_key_; }
+    // It began to shake hands and did not come to the end of it.
+    [[nodiscard]] bool never_paired() const {
+        return carrier_.kind() == secure::Carrier::Kind::encrypted && carrier_.key_id().empty();
+    }
     [[nodiscard]] std::uint64_t sent_bytes() const { return sent_bytes_; }
 
     // What the link remembers of this connection.
@@ -56,16 +67,23 @@ public:
 private:
     void read();
     void on_read(std::size_t size);
+    void write_as_it_is(std::string_view bytes);
     void write_waiting();
+    void wait_for_first_byte();
+    void refuse_plain();
+    void fail_carrying(const Error& error);
+    void write_last(const std::string& bytes);
 
     asio::ip::tcp::socket socket_;
-    asio::steady_timer deadline_;
+    secure::Carrier carrier_;
+    const bool patient_;
+    asio::steady_timer deadline_, first_byte_;
     Callbacks callbacks_;
     wire::FrameDecoder decoder_{wire::max_payload_to_agent};
     std::array<std::byte, 4096> incoming_;
     std::string waiting_, under_way_;  // swapped, so that both keep their memory
-    bool writing_ = false, open_ = true;
-    std::string peer_;
+    bool writing_ = false, open_ = true, wrong_key_ = false, is_here_ = false;
+    std::string peer_, peer_address_;
     std::uint64_t sent_bytes_ = 0;
 };
 

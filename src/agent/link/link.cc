@@ -21,6 +21,9 @@
 #include "agent/link/connection.h"
 #include "agent/link/dialer.h"
 #include "agent/link/spool.h"
+#include "base/clock.h"
+#include "secure/attempts.h"
+#include "secure/this_machine.h"
 #include "wire/frame.h"
 
 namespace flamewire::agent {
@@ -34,7 +37,16 @@ constexpr std::size_t burst_bytes = 64U << 10;  // copied into the socket's buff
 // Device health that waits for the link thread: rounds of a machine that stands still.
 constexpr std::uint32_t max_waiting_metrics = 64;
 constexpr std::uint32_t answer_ms = 10'000;
+constexpr std::string_view no_key_for_the_network =
+    "it is another machine, and without a pairing code nothing is sent there: give the line that the server prints for "
+    "agents (--pair or --pair-file), or --insecure";
 constexpr std::size_t max_candidates = 4;  // connections that have not answered the hello yet, when listening
+
+bool is_here(const tcp::socket& socket) {
+    asio::error_code gone;
+    const asio::ip::address address = socket.remote_endpoint(gone).address();
+    return !gone && secure::on_this_machine(address);
+}
 
 class TcpLink final : public Link {
 public:
@@ -45,7 +57,7 @@ public:
           acceptor_(io_),
           accept_pause_(io_),
           dialer_(io_, options.host, options.port, options.retry_ms,
-                  [this](tcp::socket socket) { adopt(std::move(socket)); }) {}
+                  [this](tcp::socket socket) { dialled(std::move(socket)); }) {}
     ~TcpLink() override { stop(); }
 
     Result<bool> listen();
@@ -82,7 +94,9 @@ private:
     void drop_finished();
 
     void accept();
-    void adopt(tcp::socket socket);
+    void accepted(tcp::socket socket);
+    void dialled(tcp::socket socket);
+    void adopt(tcp::socket socket, secure::Carrier carrier, bool patient);
     void say_hello(const ConnectionPtr& connection);
     void on_frame(const ConnectionPtr& connection, const wire::Frame& frame);
     void on_acknowledgement(const ConnectionPtr& connection, const wire::Ack& ack);
@@ -106,6 +120,7 @@ private:
     std::deque<Kept> recordings_;  // the newest last; the first is the one that is being sent
     ConnectionPtr current_;
     std::vector<ConnectionPtr> candidates_;
+    secure::Attempts attempts_;      // of wrong keys, by those who dial
     std::string chunk_;              // of a module file; empty: none waits
     std::uint64_t sent_before_ = 0;  // over connections that are closed
 
@@ -270,11 +285,7 @@ void TcpLink::accept() {
     acceptor_.async_accept([this](asio::error_code error, tcp::socket socket) {
         if (error == asio::error::operation_aborted) return;
         if (!error) {
-            if (candidates_.size() >= max_candidates) {
-                candidates_.front()->close();
-                candidates_.erase(candidates_.begin());
-            }
-            adopt(std::move(socket));
+            accepted(std::move(socket));
             return accept();
         }
         // Out of descriptors, most likely: not at once again.
@@ -285,8 +296,38 @@ void TcpLink::accept() {
     });
 }
 
-void TcpLink::adopt(tcp::socket socket) {
-    const auto connection = std::make_shared<Connection>(std::move(socket));
+void TcpLink::accepted(tcp::socket socket) {
+    asio::error_code gone;
+    const std::string address = socket.remote_endpoint(gone).address().to_string();
+    // Closed with the socket: it tried too many wrong keys.
+    if (gone || attempts_.wait_left_ns(address, monotonic_ns()) > 0) return;
+    if (candidates_.size() >= max_candidates) {
+        candidates_.front()->close();
+        candidates_.erase(candidates_.begin());
+    }
+    const bool here = is_here(socket);
+    const auto plain = options_.insecure || here ? secure::Carrier::Plain::allowed : secure::Carrier::Plain::refused;
+    adopt(std::move(socket),
+          secure::Carrier::accepted(
+              [this](std::string_view id) {
+                  return options_.key && options_.key->id == id ? options_.key : std::nullopt;
+              },
+              plain),
+          !here);
+}
+
+void TcpLink::dialled(tcp::socket socket) {
+    if (options_.key) {
+        Result<secure::Carrier> carrier = secure::Carrier::dialled(*options_.key);
+        if (!carrier) return dialer_.again(false, carrier.error().message);
+        return adopt(std::move(socket), std::move(*carrier), true);
+    }
+    if (!options_.insecure && !is_here(socket)) return dialer_.again(false, std::string(no_key_for_the_network));
+    adopt(std::move(socket), secure::Carrier::plain(), true);
+}
+
+void TcpLink::adopt(tcp::socket socket, secure::Carrier carrier, bool patient) {
+    const auto connection = std::make_shared<Connection>(std::move(socket), std::move(carrier), patient);
     candidates_.push_back(connection);
     const std::weak_ptr<Connection> weak = connection;
     const auto with = [weak](auto&& action) {
@@ -336,6 +377,8 @@ void TcpLink::on_frame(const ConnectionPtr& connection, const wire::Frame& frame
         Result<wire::Command> command = wire::parse_command(frame.payload);
         if (!command) return connection->fail_with("it sent a bad command: " + command.error().message);
         callbacks_.command(std::move(*command));
+    } else if (frame.flag == wire::Flag::refusal) {
+        connection->fail_with("it refuses: " + wire::refusal_text(frame.payload));
     }
     // Anything else is of a newer protocol: skipped.
 }
@@ -351,6 +394,7 @@ void TcpLink::on_answer(const ConnectionPtr& connection, const wire::Ack& ack) {
         return connection->fail_with("it acknowledged another recording than the hello named");
     connection->answered();
     connection->ready = true;
+    attempts_.succeeded(connection->peer_address());
     dialer_.succeeded();
     std::erase(candidates_, connection);
     if (current_ != connection) {
@@ -383,6 +427,12 @@ void TcpLink::on_closed(const ConnectionPtr& connection, const std::string& reas
                      reason.c_str());
     }
     std::erase(candidates_, connection);
+    // Shaking hands costs something, so whoever gives up before the end has tried, too.
+    if (options_.listen && connection->never_paired() && !connection->is_here())
+        attempts_.failed(connection->peer_address(), monotonic_ns());
+    if (options_.listen && connection->wrong_key()) {
+        std::fprintf(stderr, "flamewire-agent: %s was turned away: %s\n", connection->peer().c_str(), reason.c_str());
+    }
     sent_before_ += connection->sent_bytes();
     if (!options_.listen) dialer_.again(was_ready, reason);
     publish();

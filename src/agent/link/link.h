@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
+#include "secure/pairing_key.h"
 #include "wire/batch.h"
 #include "wire/control.h"
 
@@ -18,6 +20,9 @@ struct LinkOptions {
     bool listen = false;
     std::string host;  // to dial; with listen: the address to bind
     std::uint16_t port = 9999;
+    // The connection is encrypted by it; listening, it must be there.
+    std::optional<secure::PairingKey> key;
+    bool insecure = false;  // without encryption also to and from other machines
     std::size_t spool_bytes = std::size_t{8} << 20;
     std::uint32_t retry_ms =
         1000;  // pause before dialling again; doubles with every failure up to 30 times this, with jitter

@@ -56,6 +56,13 @@ Result<std::pair<std::string, std::uint16_t>> address_of(const Request& request)
     return checked(std::string(request.parameter("host")), port);
 }
 
+// The pairing code of a body; nothing where it has none.
+Result<std::optional<secure::PairingKey>> key_of(const rapidjson::Document& body) {
+    const std::string code = wire::text_member(body, "pair");
+    if (code.empty()) return std::nullopt;
+    return TRY(secure::parse_pairing_code(code));
+}
+
 // Who had what done on which target.
 void log_command(const Request& request, const AgentInfo& agent, std::string_view name, const rapidjson::Value& args) {
     rapidjson::StringBuffer text;
@@ -82,7 +89,8 @@ void write_dial(JsonWriter& json, const DialInfo& dial) {
 
 void Api::agent_request(const Request& request, Reply reply) {
     if (request.path == "/api/agent/connect") return connect(request, std::move(reply));
-    if (request.path == "/api/agent/dials") return reply(dials(request));
+    if (request.path == "/api/agent/dials")
+        return request.method == "POST" ? begin_dialling(request, reply) : reply(dials(request));
     if (request.path == "/api/agent/command") return command(request, std::move(reply));
     stop(request, std::move(reply));
 }
@@ -110,11 +118,13 @@ std::optional<AgentInfo> Api::agent_of(const Request& request, Answer& error) {
 }
 
 void Api::connect(const Request& request, Reply reply) {
-    const auto body = parse_body(request.body, {"host", "port"});
+    const auto body = parse_body(request.body, {"host", "port", "pair"});
     if (!body) return reply(error_answer(body.error()));
     const auto address = address_of(*body);
     if (!address) return reply(error_answer(address.error()));
-    agents_.connect(address->first, address->second, [reply](Result<AgentInfo> agent) {
+    const auto key = key_of(*body);
+    if (!key) return reply(error_answer(key.error()));
+    const auto answer = [reply](Result<AgentInfo> agent) {
         if (!agent) return reply(error_answer(agent.error()));
         JsonWriter json;
         json.object();
@@ -125,19 +135,37 @@ void Api::connect(const Request& request, Reply reply) {
         json.member("agent", agent->id);
         json.end_object();
         reply(json_answer(json.take()));
+    };
+    if (!*key) return agents_.connect(address->first, address->second, answer);
+    agents_.pair(address->first, address->second, **key,
+                 [this, reply, answer, address = *address](const Result<bool>& kept) {
+                     if (!kept) return reply(error_answer(kept.error()));
+                     agents_.connect(address.first, address.second, answer);
+                 });
+}
+
+void Api::begin_dialling(const Request& request, const Reply& reply) {
+    const auto body = parse_body(request.body, {"host", "port", "pair"});
+    if (!body) return reply(error_answer(body.error()));
+    const auto address = address_of(*body);
+    if (!address) return reply(error_answer(address.error()));
+    const auto key = key_of(*body);
+    if (!key) return reply(error_answer(key.error()));
+    const auto dial = [this, reply, request, address = *address] {
+        if (auto begun = agents_.keep_dialling(address.first, address.second); !begun)
+            return reply(error_answer(begun.error()));
+        reply(dials(request));
+    };
+    if (!*key) return dial();
+    agents_.pair(address->first, address->second, **key, [reply, dial](const Result<bool>& kept) {
+        if (!kept) return reply(error_answer(kept.error()));
+        dial();
     });
 }
 
 // POST begins to dial, DELETE ends it; every answer is the list as it is then.
 Answer Api::dials(const Request& request) {
-    if (request.method == "POST") {
-        const auto body = parse_body(request.body, {"host", "port"});
-        if (!body) return error_answer(body.error());
-        const auto address = address_of(*body);
-        if (!address) return error_answer(address.error());
-        if (auto begun = agents_.keep_dialling(address->first, address->second); !begun)
-            return error_answer(begun.error());
-    } else if (request.method == "DELETE") {
+    if (request.method == "DELETE") {
         const auto address = address_of(request);
         if (!address) return error_answer(address.error());
         if (!agents_.cancel_dial(address->first, address->second))

@@ -11,6 +11,7 @@
 #include "server/http/import_answers.h"
 #include "server/http/metrics_answer.h"
 #include "server/http/module_answers.h"
+#include "server/http/pairing_answers.h"
 #include "server/http/upload_answers.h"
 #include "server/http/view.h"
 
@@ -53,6 +54,7 @@ constexpr Endpoint endpoints[] = {
     {merge_path, Api::Way::session, "POST"},
     {"/api/imports", Api::Way::worker, "GET POST"},
     {"/api/agents", Api::Way::worker, "GET"},
+    {"/api/pairing", Api::Way::worker, "GET POST DELETE"},
     {"/api/agent/connect", Api::Way::agent, "POST"},
     {"/api/agent/dials", Api::Way::agent, "GET POST DELETE"},
     {"/api/agent/command", Api::Way::agent, "POST"},
@@ -148,6 +150,7 @@ Api::Way Api::way_of(const Request& request) {
 }
 
 bool Api::changes_sessions(const Request& request) {
+    if (request.path == "/api/pairing") return false;
     return request.method == "DELETE" || request.method == "PATCH" ||
            (request.method == "POST" && request.path.starts_with(sessions_prefix));
 }
@@ -168,6 +171,7 @@ Answer Api::answer(const Request& request) {
         json.end_object();
         return json_answer(json.take());
     }
+    if (path == "/api/pairing") return pairing_answer(keys_, agents_.all(), facts_.target_command, request);
     if (path == "/api/imports") return imports_answer(imports_, uploads_, request);
     if (path.starts_with(uploads_prefix)) return upload_answer(uploads_, request);
     if (path == merge_path) return merge_answer(catalog_, symbols_, request);
@@ -411,6 +415,7 @@ Answer Api::status() {
     json.member("agent_bind", facts_.agent_bind);
     json.member("http_url", facts_.http_url);
     json.member("target_command", facts_.target_command);
+    json.member("insecure", facts_.insecure);
     json.member("data_dir", facts_.data_dir);
     json.end_object();
     return json_answer(json.take());

@@ -22,6 +22,7 @@
 #include "server/http/timeline_answers.h"
 #include "server/link/agent_info.h"
 #include "server/link/dial_info.h"
+#include "server/link/key_ring.h"
 #include "server/session/catalog.h"
 #include "server/session/imports.h"
 #include "server/session/opening.h"
@@ -38,6 +39,7 @@ struct ServerFacts {
     std::string agent_bind;
     std::uint16_t agent_port = 0;
     std::string http_url, target_command, data_dir;
+    bool insecure = false;  // agents of other machines are taken without encryption
     PageBytes page;  // for exports
     std::vector<BrowseRoot> browse_roots;
     KeepRules keep;
@@ -58,13 +60,17 @@ public:
                            std::chrono::milliseconds timeout, Reply)>
             command;
         std::function<Result<bool>(const std::string& host, std::uint16_t port)> keep_dialling{};
+        // Keeps the pairing code of a listening agent, then calls back on the io thread.
+        std::function<void(const std::string& host, std::uint16_t port, const secure::PairingKey&,
+                           std::function<void(Result<bool>)>)>
+            pair{};
         std::function<bool(const std::string& host, std::uint16_t port)> cancel_dial{};
         std::function<std::vector<DialInfo>()> dials{};
         std::function<std::vector<TurnedAway>()> turned_away{};
     };
 
     Api(Catalog& catalog, Symbolization& symbols, symbol::Symbolizer& symbolizer, SourceLookup& sources,
-        Settings& settings, UploadStore& uploads, Imports& imports, Agents agents, ServerFacts facts)
+        Settings& settings, UploadStore& uploads, Imports& imports, KeyRing& keys, Agents agents, ServerFacts facts)
         : catalog_(catalog),
           symbols_(symbols),
           symbolizer_(symbolizer),
@@ -72,6 +78,7 @@ public:
           settings_(settings),
           uploads_(uploads),
           imports_(imports),
+          keys_(keys),
           agents_(std::move(agents)),
           facts_(std::move(facts)) {}
 
@@ -122,6 +129,7 @@ private:
     // The agent that a request means, or an error.
     std::optional<AgentInfo> agent_of(const Request& request, Answer& error);
     void connect(const Request& request, Reply reply);
+    void begin_dialling(const Request& request, const Reply& reply);
     Answer dials(const Request& request);
     void command(const Request& request, Reply reply);
     void stop(const Request& request, Reply reply);
@@ -133,6 +141,7 @@ private:
     Settings& settings_;
     UploadStore& uploads_;
     Imports& imports_;
+    KeyRing& keys_;
     const Agents agents_;
     const ServerFacts facts_;
 };

@@ -40,6 +40,7 @@ std::string address_text(const asio::ip::tcp::endpoint& endpoint) {
 void AgentConnection::start(Callbacks callbacks) {
     callbacks_ = std::move(callbacks);
     tune_socket(socket_);
+    queue(carrier_.take_outgoing());
     read();
 }
 
@@ -62,11 +63,17 @@ bool AgentConnection::first_header_fits() {
     const auto bytes = std::as_bytes(std::span(first_bytes_)).first<wire::header_bytes>();
     const wire::FrameHeader header = wire::decode_header(bytes);
     greeted_ = true;
-    return header.flag == wire::Flag::reply && header.payload_bytes <= max_hello_bytes;
+    return (header.flag == wire::Flag::reply || header.flag == wire::Flag::refusal) &&
+           header.payload_bytes <= max_hello_bytes;
 }
 
 void AgentConnection::received(std::size_t count) {
-    const auto bytes = std::span(buffer_).first(count);
+    const Result<Bytes> plain = carrier_.receive(std::span(buffer_).first(count));
+    if (!plain)
+        return carrier_.kind() == secure::Carrier::Kind::refused ? refuse_plain(plain.error().message)
+                                                                 : fail_carrying(plain.error());
+    queue(carrier_.take_outgoing());
+    const Bytes bytes = *plain;
     if (!greeted_) {
         const std::string_view text = as_text(bytes);
         first_bytes_ += text.substr(0, wire::header_bytes - std::min(first_bytes_.size(), wire::header_bytes));
@@ -89,10 +96,36 @@ void AgentConnection::pause_reading(bool pause) {
 
 void AgentConnection::send(wire::Flag flag, std::string_view payload) {
     if (closed_) return;
-    outbox_.push_back(wire::encode_frame(flag, payload));
+    Result<std::string> bytes = carrier_.carry(wire::encode_frame(flag, payload));
+    if (!bytes) return fail_carrying(bytes.error());
+    queue(std::move(*bytes));
+}
+
+void AgentConnection::queue(std::string bytes) {
+    if (closed_ || bytes.empty()) return;
+    outbox_.push_back(std::move(bytes));
     outbox_bytes_ += outbox_.back().size();
     if (outbox_bytes_ > max_outbox_bytes) return close("does not read what it is sent");
     if (outbox_.size() == 1) write();
+}
+
+void AgentConnection::refuse_plain(const std::string& reason) {
+    write_last(wire::encode_frame(wire::Flag::refusal,
+                                  "this server talks to other machines encrypted only: start the agent with the line "
+                                  "that the server's page shows (--pair), or the server with --insecure"));
+    close(reason);
+}
+
+void AgentConnection::fail_carrying(const Error& error) {
+    wrong_key_ = error.code == ErrorCode::permission;
+    close(error.message);
+}
+
+// Before the connection is closed, as far as the socket takes it at once.
+void AgentConnection::write_last(const std::string& bytes) {
+    std::error_code ignored;
+    socket_.non_blocking(true, ignored);
+    if (!bytes.empty() && outbox_.empty()) socket_.write_some(asio::buffer(bytes), ignored);
 }
 
 void AgentConnection::write() {
@@ -109,6 +142,8 @@ void AgentConnection::write() {
 void AgentConnection::close(const std::string& reason) {
     if (closed_) return;
     closed_ = true;
+    carrier_.end();
+    write_last(carrier_.take_outgoing());  // a farewell, or an alert: the other end shall know, too
     std::error_code ignored;
     socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
     socket_.close(ignored);

@@ -1,4 +1,4 @@
-// One socket to an agent: frames in, frames out, within bounds. Knows the framing and nothing of what frames mean, but
+// One socket to an agent, encrypted or not: frames in, frames out, within bounds. Knows the framing and nothing of what frames mean, but
 // that the first one must be a hello-sized reply: whoever speaks another protocol is out before a byte of it is kept.
 // Lives on the io thread.
 #pragma once
@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "secure/carrier.h"
 #include "wire/frame.h"
 
 namespace flamewire::server {
@@ -23,8 +24,8 @@ public:
         std::function<void(const std::string& reason)> closed;  // once, also after close()
     };
 
-    AgentConnection(asio::ip::tcp::socket socket, std::string address)
-        : socket_(std::move(socket)), address_(std::move(address)) {}
+    AgentConnection(asio::ip::tcp::socket socket, std::string address, secure::Carrier carrier)
+        : socket_(std::move(socket)), address_(std::move(address)), carrier_(std::move(carrier)) {}
 
     void start(Callbacks callbacks);
     // Queues a frame; a peer that does not read what it asked for is closed at 4 MiB.
@@ -34,21 +35,33 @@ public:
     void pause_reading(bool pause);
 
     [[nodiscard]] const std::string& address() const { return address_; }
+    [[nodiscard]] bool encrypted() const { return carrier_.kind() == secure::Carrier::Kind::encrypted; }
+    // Of the pairing key that both ends have; empty: not encrypted, or not yet.
+    [[nodiscard]] std::string key_id() const { return carrier_.key_id(); }
+    // It ended because the keys were not the same.
+    [[nodiscard]] bool wrong_key() const { return wrong_key_; }
+    // It began to shake hands and did not come to the end of it.
+    [[nodiscard]] bool never_paired() const { return encrypted() && key_id().empty(); }
 
 private:
     void read();
     void received(std::size_t count);
     bool first_header_fits();
+    void refuse_plain(const std::string& reason);
+    void fail_carrying(const Error& error);
+    void write_last(const std::string& bytes);
+    void queue(std::string bytes);
     void write();
 
     asio::ip::tcp::socket socket_;
     const std::string address_;
+    secure::Carrier carrier_;
     Callbacks callbacks_;
     wire::FrameDecoder decoder_{wire::max_payload_from_agent};
     std::array<std::byte, 65536> buffer_{};
     std::string first_bytes_;
     bool greeted_ = false;
-    bool paused_ = false, reading_ = false, closed_ = false;
+    bool paused_ = false, reading_ = false, closed_ = false, wrong_key_ = false;
     std::deque<std::string> outbox_;
     std::size_t outbox_bytes_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <random>
 
+#include "secure/this_machine.h"
 #include "server/link/agent_hub.h"
 #include "server/link/agent_hub_state.h"
 
@@ -33,7 +34,7 @@ std::string explain_dial(const std::string& host, std::uint16_t port, const std:
             host, port, connect_time.count());
     if (error == asio::error::connection_refused)
         return fmt::format(
-            "{}:{} refuses connections: run flamewire-agent --listen --bind 0.0.0.0 --port {} there, or "
+            "{}:{} refuses connections: run flamewire-agent --listen --port {} there, or "
             "check the port",
             host, port, port);
     if (error == asio::error::host_not_found || error == asio::error::host_not_found_try_again ||
@@ -143,9 +144,33 @@ void AgentHub::start_dial(const std::shared_ptr<Dial>& dial) {
                     if (stopping_ || dial->cancelled) return;
                     dial->timer.cancel();
                     if (failed) return dial_failed(dial, explain_dial(dial->host, dial->port, failed, *expired));
-                    dial->peer = adopt(std::move(*socket), dial);
+                    adopt_dialled(dial, std::move(*socket));
                 });
         });
+}
+
+void AgentHub::pair(const std::string& host, std::uint16_t port, const secure::PairingKey& key,
+                    std::function<void(Result<bool>)> done) {
+    asio::post(pool_, [this, address = fmt::format("{}:{}", host, port), key, done = std::move(done)] {
+        asio::post(io_, [done, kept = pairing_.keys.put(address, key)] { done(kept); });
+    });
+}
+
+void AgentHub::adopt_dialled(const std::shared_ptr<Dial>& dial, asio::ip::tcp::socket socket) {
+    std::error_code gone;
+    const auto remote = socket.remote_endpoint(gone);
+    const auto key = pairing_.keys.of_address(fmt::format("{}:{}", dial->host, dial->port));
+    if (!key) {
+        if (!gone && !pairing_.insecure && !secure::on_this_machine(remote.address()))
+            return dial_failed(dial,
+                               "it is another machine, and without a pairing code nothing is sent there: give the code "
+                               "that the agent printed when it started, or start the server with --insecure");
+        dial->peer = adopt(std::move(socket), dial, secure::Carrier::plain());
+        return;
+    }
+    auto carrier = secure::Carrier::dialled(*key);
+    if (!carrier) return dial_failed(dial, carrier.error().message);
+    dial->peer = adopt(std::move(socket), dial, std::move(*carrier));
 }
 
 void AgentHub::dial_failed(const std::shared_ptr<Dial>& dial, const std::string& reason) {

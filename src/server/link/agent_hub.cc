@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/hex.h"
+#include "secure/this_machine.h"
 #include "server/link/agent_hub_state.h"
 #include "server/link/perflens_messages.h"
 
@@ -41,12 +42,13 @@ std::string compact(const rapidjson::Document& document) {
 
 }  // namespace
 
-AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catalog, Ingest& ingest, FetchPolicy fetch,
-                   PerfLensPolicy perflens, Events events)
+AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catalog, Ingest& ingest,
+                   PairingPolicy pairing, FetchPolicy fetch, PerfLensPolicy perflens, Events events)
     : io_(io),
       pool_(pool),
       catalog_(catalog),
       ingest_(ingest),
+      pairing_(pairing),
       fetch_(fetch),
       perflens_(std::move(perflens)),
       events_(std::move(events)),
@@ -88,23 +90,36 @@ void AgentHub::accept() {
             pause->async_wait([this, pause](const std::error_code&) { accept(); });
             return;
         }
-        if (peers_.size() < max_connections) {
-            adopt(std::move(socket), nullptr);
-        } else {
-            std::error_code gone;
-            const auto remote = socket.remote_endpoint(gone);
-            turn_away(gone ? "unknown" : address_text(remote), fmt::format("{} are connected already", peers_.size()));
-        }
+        adopt_accepted(std::move(socket));
         accept();
     });
 }
 
-AgentHub::PeerPtr AgentHub::adopt(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial) {
+AgentHub::PeerPtr AgentHub::adopt_accepted(asio::ip::tcp::socket socket) {
+    std::error_code gone;
+    const auto remote = socket.remote_endpoint(gone);
+    if (gone) return nullptr;
+    // Closed with the socket. Those who tried too many wrong keys were told so before.
+    if (attempts_.wait_left_ns(remote.address().to_string(), monotonic_ns()) > 0) return nullptr;
+    if (peers_.size() >= max_connections) {
+        turn_away(address_text(remote), fmt::format("{} are connected already", peers_.size()));
+        return nullptr;
+    }
+    const bool plain_allowed = pairing_.insecure || secure::on_this_machine(remote.address());
+    const auto plain = plain_allowed ? secure::Carrier::Plain::allowed : secure::Carrier::Plain::refused;
+    return adopt(std::move(socket), nullptr,
+                 secure::Carrier::accepted([this](std::string_view id) { return pairing_.keys.find(id); }, plain));
+}
+
+AgentHub::PeerPtr AgentHub::adopt(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial, secure::Carrier carrier) {
     std::error_code error;
     const auto remote = socket.remote_endpoint(error);
     auto peer = std::make_shared<Peer>();
     peer->dial = std::move(dial);
-    peer->connection = std::make_shared<AgentConnection>(std::move(socket), error ? "unknown" : address_text(remote));
+    peer->host = error ? "unknown" : remote.address().to_string();
+    peer->on_this_machine = !error && secure::on_this_machine(remote.address());
+    peer->connection = std::make_shared<AgentConnection>(std::move(socket), error ? "unknown" : address_text(remote),
+                                                         std::move(carrier));
     peers_.push_back(peer);
     peer->connection->start({.frame = [this, peer](wire::Frame frame) { frame_arrived(peer, std::move(frame)); },
                              .closed = [this, peer](const std::string& reason) { peer_closed(peer, reason); }});
@@ -113,6 +128,8 @@ AgentHub::PeerPtr AgentHub::adopt(asio::ip::tcp::socket socket, std::shared_ptr<
 
 void AgentHub::frame_arrived(const PeerPtr& peer, wire::Frame frame) {
     if (frame.payload.empty()) return;
+    if (frame.flag == wire::Flag::refusal)
+        return peer->connection->close("it refuses: " + wire::refusal_text(frame.payload));
     if (peer->agent_id.empty()) return greet(peer, frame.payload);
     switch (frame.flag) {
         case wire::Flag::reply:
@@ -156,13 +173,25 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
     agent.info.address = peer->connection->address();
     agent.info.connected = true;
     agent.info.outgoing = peer->dial != nullptr;
+    agent.info.link = peer->connection->encrypted() ? AgentInfo::Link::encrypted
+                      : peer->on_this_machine       ? AgentInfo::Link::this_machine
+                                                    : AgentInfo::Link::insecure;
+    agent.info.key = peer->connection->key_id();
+    if (!again && !agent.info.key.empty()) {
+        attempts_.succeeded(peer->host);
+        asio::post(pool_,
+                   [this, id = agent.info.key, host = peer->host] { pairing_.keys.used(id, host, realtime_ns()); });
+    }
     agent.info.state = hello->state;
     agent.info.hello = compact(*document);
     agent.info.problem.clear();
     agent.same_boot = !own_boot_id().empty() && hello->platform.boot_id == own_boot_id();
     if (!again)
-        spdlog::info("agent {} connected from {} ({} {})", agent.info.id, agent.info.address, hello->agent,
-                     hello->agent_version);
+        spdlog::info("agent {} connected from {} ({} {}{})", agent.info.id, agent.info.address, hello->agent,
+                     hello->agent_version,
+                     agent.info.link == AgentInfo::Link::encrypted  ? ", encrypted"
+                     : agent.info.link == AgentInfo::Link::insecure ? ", NOT ENCRYPTED"
+                                                                    : "");
     if (peer->dial) {
         peer->dial->backoff = std::chrono::milliseconds(1000);
         peer->dial->kept = true;
@@ -262,8 +291,15 @@ void AgentHub::peer_closed(const PeerPtr& peer, const std::string& reason) {
     peer->open = false;
     peers_.remove(peer);
     if (!stopping_) {
+        const bool wrong_key = peer->connection->wrong_key() && !peer->dial;
+        // Shaking hands costs something, so whoever gives up before the end has tried, too.
+        if (peer->connection->never_paired() && !peer->dial && !peer->on_this_machine)
+            attempts_.failed(peer->host, monotonic_ns());
         if (peer->agent_id.empty())
-            turn_away(peer->connection->address(), reason);
+            turn_away(peer->connection->address(),
+                      wrong_key ? "its pairing code is none of this server's, or was withdrawn: start that agent with "
+                                  "the line that the page shows"
+                                : reason);
         else
             spdlog::info("agent {} left: {}", peer->agent_id, reason);
     }
@@ -287,7 +323,10 @@ void AgentHub::peer_closed(const PeerPtr& peer, const std::string& reason) {
     }
     end_perflens(peer, "the agent left");
     peer->session.reset();
-    if (peer->dial && !stopping_) dial_failed(peer->dial, "the connection ended: " + reason);
+    if (peer->dial && !stopping_)
+        dial_failed(peer->dial, peer->connection->wrong_key()
+                                    ? "it does not take this pairing code: give the one that it printed when it started"
+                                    : "the connection ended: " + reason);
 }
 
 void AgentHub::changed(Agent& agent, bool numbers_only) {
@@ -318,6 +357,19 @@ std::vector<TurnedAway> AgentHub::turned_away() const {
     return {turned_away_.begin(), turned_away_.end()};
 }
 
+// Keys come and go while agents are connected.
+void AgentHub::check_keys() {
+    if (const auto read = pairing_.keys.refresh(); !read && read.error().message != key_trouble_) {
+        key_trouble_ = read.error().message;
+        spdlog::error("the pairing keys stay as they were: {}", key_trouble_);
+    } else if (read) {
+        key_trouble_.clear();
+    }
+    for (const PeerPtr& peer : std::list<PeerPtr>(peers_))
+        if (const std::string key = peer->connection->key_id(); !key.empty() && !pairing_.keys.has(key))
+            peer->connection->close("its pairing key was withdrawn");
+}
+
 // Once a second: whatever waits for time to pass.
 void AgentHub::tick() {
     const auto now = Clock::now();
@@ -332,6 +384,7 @@ void AgentHub::tick() {
         if (peer->perflens && peer->perflens->end_at != Clock::time_point{} && now >= peer->perflens->end_at)
             end_perflens(peer, "stopped");
     }
+    check_keys();
     for (auto& [id, agent] : agents_) {
         if (!agent.peer || !agent.peer->session || agent.peer->perflens) continue;
         if (!agent.peer->session->ended()) ask_for_kernel_names(agent);

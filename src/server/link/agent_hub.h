@@ -19,10 +19,12 @@
 #include <string>
 #include <vector>
 
+#include "secure/attempts.h"
 #include "server/link/agent_connection.h"
 #include "server/link/agent_info.h"
 #include "server/link/dial_info.h"
 #include "server/link/ingest.h"
+#include "server/link/key_ring.h"
 #include "server/session/module_store.h"
 #include "wire/control.h"
 
@@ -52,14 +54,20 @@ public:
         std::uint64_t cap_bytes = 0;   // of one module's stream
     };
 
+    // Who is let in: agents with one of these keys, and those of this machine without one.
+    struct PairingPolicy {
+        KeyRing& keys;
+        bool insecure = false;  // also those of other machines without one
+    };
+
     // Whether agents of PerfLens are let in.
     struct PerfLensPolicy {
         bool accept = false;
         std::string token;  // their pairing code; empty: they are not asked to take one
     };
 
-    AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catalog, Ingest& ingest, FetchPolicy fetch,
-             PerfLensPolicy perflens, Events events);
+    AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catalog, Ingest& ingest, PairingPolicy pairing,
+             FetchPolicy fetch, PerfLensPolicy perflens, Events events);
     ~AgentHub();
 
     // Starts accepting; the answer is the port (chosen by the kernel for 0). busy or permission with a sentence and its
@@ -68,6 +76,9 @@ public:
     // Keeps a connection to a listening agent until it is cancelled: backoff 1 to 30 s. What waits for its next attempt
     // tries at once. busy when there are too many.
     Result<bool> keep_dialling(const std::string& host, std::uint16_t port);
+    // The pairing code of a listening agent, kept with the keys; the next attempt has it. `done` runs on the io thread.
+    void pair(const std::string& host, std::uint16_t port, const secure::PairingKey& key,
+              std::function<void(Result<bool>)> done);
     // Dials no more, and ends the connection that it has made; false when there is no such address.
     bool cancel_dial(const std::string& host, std::uint16_t port);
     [[nodiscard]] std::vector<DialInfo> dials() const;
@@ -110,7 +121,10 @@ private:
     };
 
     void accept();
-    PeerPtr adopt(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial);
+    PeerPtr adopt(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial, secure::Carrier carrier);
+    PeerPtr adopt_accepted(asio::ip::tcp::socket socket);
+    void adopt_dialled(const std::shared_ptr<Dial>& dial, asio::ip::tcp::socket socket);
+    void check_keys();
     void frame_arrived(const PeerPtr& peer, wire::Frame frame);
     void greet(const PeerPtr& peer, const std::string& payload);
     void greet_perflens(const PeerPtr& peer, const rapidjson::Document& hello);
@@ -157,6 +171,7 @@ private:
     asio::thread_pool& pool_;
     Catalog& catalog_;
     Ingest& ingest_;
+    const PairingPolicy pairing_;
     const FetchPolicy fetch_;
     const PerfLensPolicy perflens_;
     const Events events_;
@@ -168,6 +183,8 @@ private:
     std::map<std::string, Agent> agents_;
     std::map<std::string, PendingCommand> commands_;
     std::map<std::string, SessionState> states_seen_;
+    secure::Attempts attempts_;  // of wrong keys, by those who dial
+    std::string key_trouble_;    // why the keys could not be read anew; said once
     bool stopping_ = false;
 
     mutable std::mutex snapshot_mutex_;

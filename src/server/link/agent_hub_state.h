@@ -12,6 +12,8 @@ struct AgentHub::Peer {
     std::shared_ptr<AgentConnection> connection;
     std::shared_ptr<Dial> dial;  // null for incoming
     std::string agent_id;        // empty until hello
+    std::string host;            // of the other end, without port
+    bool on_this_machine = false;
     Clock::time_point since = Clock::now();
     bool open = true;
 

@@ -15,9 +15,12 @@ struct AgentInfo {
     std::string id;       // the agent's own id: the same at every connect
     std::string address;  // host:port of the other end
     bool connected = false;
-    bool outgoing = false;       // the server dialled
-    std::string state = "idle";  // idle, profiling, paused, away
-    std::string session;         // running; empty when idle
+    bool outgoing = false;  // the server dialled
+    enum class Link : std::uint8_t { encrypted, this_machine, insecure };
+    Link link = Link::this_machine;  // the last two are not encrypted
+    std::string key;                 // id of the pairing key; empty: none
+    std::string state = "idle";      // idle, profiling, paused, away
+    std::string session;             // running; empty when idle
     std::string target;
     std::string hello = "{}";  // JSON as received
     std::string problem;       // why its batches wait here, one sentence; empty: they do not

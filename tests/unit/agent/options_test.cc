@@ -37,7 +37,7 @@ std::string sentence(std::initializer_list<const char*> arguments, bool terminal
 TEST_CASE("defaults of the three modes") {
     const Options listen = accepted({"--listen"});
     CHECK(listen.mode == Mode::listen);
-    CHECK(listen.host == "127.0.0.1");
+    CHECK(listen.host == "0.0.0.0");
     CHECK(listen.port == 9999);
     CHECK_FALSE(listen.has_target());
     CHECK(listen.settings.frequency_hz == 99);
@@ -155,7 +155,7 @@ TEST_CASE("help and version win over everything after them") {
           "--rounds",        "--interval",   "--events",    "--unwind",     "--stack-size",    "--max-depth",
           "--unwind-memory", "--no-kernel",  "--metrics",   "--spool",      "--module-cap",    "--no-module-upload",
           "--ring-pages",    "--no-seccomp", "--allow-pid", "--allow-user", "--allow-command", "--verbose",
-          "--help",          "--version",    "-- CMD"})
+          "--pair",          "--pair-file",  "--insecure",  "--help",       "--version",       "-- CMD"})
         CHECK(help_text().find(option) != std::string::npos);
 }
 
@@ -172,6 +172,13 @@ TEST_CASE("each wrong usage has its sentence") {
     CHECK(sentence({"--listen", "--pid", "1", "--", "x"}) == "--pid, --name and -- CMD exclude each other");
     CHECK(sentence({"--listen", "--frequency", "9", "--count", "9"}) == "--frequency and --count exclude each other");
     CHECK(sentence({"--server", "h", "--bind", "0.0.0.0"}) == "--bind needs --listen");
+    CHECK(sentence({"--listen", "--pair", "a", "--pair-file", "b"}) == "--pair and --pair-file exclude each other");
+    const std::string needs = "--pair, --pair-file and --insecure need --server or --listen";
+    CHECK(sentence({"--output", "x", "--pid", "1", "--pair", "a"}) == needs);
+    CHECK(sentence({"--output", "x", "--pid", "1", "--pair-file", "a"}) == needs);
+    CHECK(sentence({"--output", "x", "--pid", "1", "--insecure"}) == needs);
+    CHECK_THAT(sentence({"--server", "h", "--insecure", "--pair", "a"}), Contains("leave one of them out"));
+    CHECK(parse({"--listen", "--insecure", "--pair-file", "a"}).has_value());
     CHECK(sentence({"--server", "h", "--delay", "5"}) == "--delay needs a command to launch: -- CMD");
     CHECK(sentence({"--server", "h", "--force"}) == "--force needs --output FILE");
     CHECK(sentence({"--server", "h:9999"}) == "--server takes a host without port: --server h --port 9999");

@@ -30,6 +30,7 @@ TEST_CASE("version, architecture, build-id and features are said") {
     CHECK_THAT(text, Contains("build-id: " + own_build_id() + "\n"));
     CHECK_THAT(text, Contains("unwinding: frame pointers"));
     CHECK_THAT(text, Contains("compression: zstd 1."));
+    CHECK_THAT(text, Contains("encryption: mbed TLS 2."));
 #if defined(__x86_64__)
     CHECK_THAT(text, Contains("tables of x86_64 and x86, branch stacks"));
 #elif defined(__aarch64__) || defined(__arm__)

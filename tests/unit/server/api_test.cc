@@ -43,10 +43,11 @@ struct Desk {
     Settings settings{SettingsValues{.source_dir = data.path(), .upload_directory = data.path() + "/given"}};
     UploadStore uploads{data.path() + "/uploads"};
     Imports imports{*catalog, symbols, [] {}};
+    KeyRing keys = KeyRing::open(data.path() + "/pairing-keys").value();
     std::vector<AgentInfo> agents;
     std::string sent;
     std::vector<DialInfo> dialled;
-    Api api{*catalog, symbols, symbolizer, sources, settings, uploads, imports, told(), ServerFacts{}};
+    Api api{*catalog, symbols, symbolizer, sources, settings, uploads, imports, keys, told(), ServerFacts{}};
 
     Api::Agents told() {
         Api::Agents result;

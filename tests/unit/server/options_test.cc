@@ -18,7 +18,7 @@ TEST_CASE("defaults are the documented ones") {
     REQUIRE(parsed.message.empty());
     CHECK(parsed.options.port == 9999);
     CHECK(parsed.options.http_port == 8080);
-    CHECK(parsed.options.bind == "127.0.0.1");
+    CHECK(parsed.options.bind == "0.0.0.0");
     CHECK(parsed.options.http_bind == "127.0.0.1");
     CHECK(parsed.options.settings.source_dir == ".");
     CHECK(parsed.options.settings.inlines);
@@ -43,6 +43,15 @@ TEST_CASE("options reach their values") {
     CHECK(parsed.options.settings.module_directory == "/d/modules");
     CHECK_FALSE(parse({"--fetch-modules", "off"}).options.fetch_modules);
     CHECK(parse({"--fetch-cap", "7"}).options.fetch_cap_mib == 7);
+    CHECK(parse({"--insecure"}).options.insecure);
+    using Kind = PairingAction::Kind;
+    CHECK(parse({}).options.pairing.kind == Kind::none);
+    CHECK(parse({"--list-keys"}).options.pairing.kind == Kind::list);
+    CHECK(parse({"--new-key"}).options.pairing.kind == Kind::make);
+    CHECK(parse({"--withdraw-key", "ab"}).options.pairing.argument == "ab");
+    CHECK(parse({"--pair-agent", "board"}).options.pairing.argument == "board:9999");
+    CHECK(parse({"--new-key", "--list-keys"}).exit_code == 2);
+    CHECK(parse({"--pair-agent", ":1"}).exit_code == 2);
 }
 
 TEST_CASE("tags and rules of keeping") {

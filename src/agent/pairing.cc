@@ -1,0 +1,80 @@
+#include "agent/pairing.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "agent/log.h"
+#include "base/file.h"
+
+namespace flamewire::agent {
+namespace {
+
+constexpr unsigned owner_only = 0600;
+
+void overwrite(char* text) { std::memset(text, 'x', std::strlen(text)); }
+
+// Its words were copied before.
+void hide_in_arguments(char** argv) {
+    constexpr std::string_view option = "--pair";
+    for (; *argv != nullptr; ++argv) {
+        const std::string_view word = *argv;
+        if (word == "--") return;  // what follows is another program's
+        if (word == option && argv[1] != nullptr)
+            overwrite(*++argv);
+        else if (word.starts_with(option) && word.substr(option.size()).starts_with('='))
+            overwrite(*argv + option.size() + 1);
+    }
+}
+
+// What the environment says, which neither /proc nor a launched command shall see.
+std::string take_from_environment() {
+    char* value = std::getenv(pairing_variable);
+    if (value == nullptr) return {};
+    std::string code = value;
+    overwrite(value);
+    ::unsetenv(pairing_variable);
+    return code;
+}
+
+Result<Pairing> make_one(const Options& options) {
+    Pairing made;
+    made.key = TRY(secure::make_pairing_key());
+    const std::string code = secure::pairing_code(*made.key);
+    if (options.pair_file.empty()) {
+        made.code_to_print = code;
+        return made;
+    }
+    TRY(replace_file(options.pair_file, as_bytes_view(code + "\n"), Durable::yes, owner_only));
+    log("a pairing code was made and is in {}: the server asks for it", options.pair_file);
+    return made;
+}
+
+}  // namespace
+
+Result<Pairing> find_pairing(const Options& options, char** argv) {
+    hide_in_arguments(argv);
+    const std::string from_environment = take_from_environment();
+    if (options.mode == Mode::output) return Pairing{};
+    if (!options.pair_file.empty()) {
+        auto read = secure::read_pairing_file(options.pair_file);
+        if (read) return Pairing{*std::move(read), {}};
+        if (options.mode != Mode::listen || read.error().code != ErrorCode::not_found)
+            return std::unexpected(std::move(read).error());
+    }
+    const bool given = !options.pair.empty();
+    const std::string& code = given ? options.pair : from_environment;
+    if (!code.empty() && options.pair_file.empty()) {
+        auto key = secure::parse_pairing_code(code);
+        if (!key)
+            return fail(ErrorCode::invalid,
+                        std::string(given ? "--pair" : pairing_variable) + ": " + key.error().message);
+        return Pairing{*std::move(key), {}};
+    }
+    if (options.mode == Mode::listen) return make_one(options);
+    return Pairing{};
+}
+
+}  // namespace flamewire::agent

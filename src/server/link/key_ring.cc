@@ -1,0 +1,230 @@
+#include "server/link/key_ring.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/hex.h"
+#include "server/session/json_writer.h"
+#include "wire/control.h"
+
+namespace flamewire::server {
+namespace {
+
+constexpr unsigned owner_only = 0600;
+constexpr std::size_t max_file_bytes = std::size_t{4} << 20;
+// Last uses are written down this far apart: agents come back often.
+constexpr std::int64_t between_uses_ns = 60'000'000'000;
+
+bool same(const std::optional<FileStatus>& one, const std::optional<FileStatus>& other) {
+    if (one.has_value() != other.has_value()) return false;
+    return !one || (one->size_bytes == other->size_bytes && one->changed_ns == other->changed_ns);
+}
+
+// root may change the keys of a server that runs as a user of its own, who must still be able to read them.
+void give_to_owner_of_folder(const std::string& path) {
+    if (::geteuid() != 0) return;
+    struct stat folder{};
+    if (::stat(path.substr(0, path.rfind('/') + 1).c_str(), &folder) != 0 || folder.st_uid == 0) return;
+    for (const std::string& file : {path, path + ".lock"}) (void)!::chown(file.c_str(), folder.st_uid, folder.st_gid);
+}
+
+}  // namespace
+
+Result<KeyRing> KeyRing::open(const std::string& path) {
+    KeyRing ring(path);
+    TRY(ring.read());
+    return ring;
+}
+
+KeyRing::KeyRing(KeyRing&& other) noexcept
+    : path_(other.path_), entries_(std::move(other.entries_)), seen_(other.seen_) {}
+
+Result<KeyRing::Entries> KeyRing::parse(const std::string& path, std::string_view text) {
+    Entries entries;
+    for (unsigned number = 1; !text.empty(); ++number) {
+        const std::string_view line = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(text.size(), line.size() + 1));
+        if (line.empty()) continue;
+        const auto wrong = [&](std::string_view why) {
+            return fail(ErrorCode::invalid,
+                        fmt::format("{} line {}: {}; take the line out, or move the file away", path, number, why));
+        };
+        const auto object = wire::parse_object(line);
+        if (!object) return wrong("it is no JSON object");
+        Entry entry;
+        entry.about.id = wire::text_member(*object, "id");
+        const auto secret = from_hex(wire::text_member(*object, "secret"));
+        const auto id = from_hex(entry.about.id);
+        if (!id || id->size() != secure::PairingKey::id_bytes) return wrong("its id is none");
+        if (!secret || secret->size() != secure::PairingKey::secret_bytes) return wrong("its secret is none");
+        entry.secret = *secret;
+        entry.about.address = wire::text_member(*object, "address");
+        entry.about.made_ns = static_cast<std::int64_t>(wire::number_member(*object, "made_ns"));
+        entry.about.used_ns = static_cast<std::int64_t>(wire::number_member(*object, "used_ns"));
+        entry.about.used_from = wire::text_member(*object, "used_from");
+        if (entries.size() >= max_keys) return wrong(fmt::format("there are more than {} keys", max_keys));
+        entries.insert_or_assign(entry.about.id, std::move(entry));
+    }
+    return entries;
+}
+
+// mutex_ is held, or nobody else knows of this yet.
+Result<bool> KeyRing::read() {
+    const auto status = file_status(path_);
+    if (!status) {
+        entries_.clear();
+        seen_ = {};
+        return true;
+    }
+    struct stat about{};
+    if (::stat(path_.c_str(), &about) == 0 && (about.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+        return fail(
+            ErrorCode::permission,
+            fmt::format("{} can be read by other users, who could pair themselves: chmod 600 {}", path_, path_));
+    const std::string text = TRY(read_file(path_, max_file_bytes));
+    entries_ = TRY(parse(path_, text));
+    seen_ = status;
+    return true;
+}
+
+// Reads what others wrote, changes it, and writes it: one at a time, over processes too.
+template <class Change>
+Result<bool> KeyRing::change(Change change) {
+    const std::lock_guard lock(mutex_);
+    const UniqueFd gate(::open((path_ + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, owner_only));
+    if (!gate) return fail_errno("cannot write " + path_ + ".lock", errno);
+    if (::flock(gate.get(), LOCK_EX) != 0) return fail_errno("cannot lock " + path_ + ".lock", errno);
+    if (!same(seen_, file_status(path_))) TRY(read());
+    Entries before = entries_;
+    const Result<bool> changed = change(entries_);
+    if (!changed || !*changed) return changed;
+    std::string text;
+    for (const auto& [id, entry] : entries_) {
+        JsonWriter json;
+        json.object();
+        json.member("id", id);
+        json.member("secret", to_hex(entry.secret));
+        json.member("address", entry.about.address);
+        json.member("made_ns", static_cast<std::uint64_t>(entry.about.made_ns));
+        json.member("used_ns", static_cast<std::uint64_t>(entry.about.used_ns));
+        json.member("used_from", entry.about.used_from);
+        json.end_object();
+        text += json.take() + "\n";
+    }
+    if (auto written = replace_file(path_, as_bytes_view(text), Durable::yes, owner_only); !written) {
+        entries_ = std::move(before);
+        return written;
+    }
+    give_to_owner_of_folder(path_);
+    seen_ = file_status(path_);
+    return true;
+}
+
+Result<secure::PairingKey> KeyRing::unused() {
+    secure::PairingKey key;
+    const auto changed = change([&](Entries& entries) -> Result<bool> {
+        for (const auto& [id, entry] : entries) {
+            if (entry.about.used_ns != 0 || !entry.about.address.empty()) continue;
+            key = {id, entry.secret};
+            return false;
+        }
+        if (entries.size() >= max_keys)
+            return fail(ErrorCode::busy, fmt::format("there are {} pairing keys: withdraw one first", max_keys));
+        key = TRY(secure::make_pairing_key());
+        entries[key.id] = {{.id = key.id, .address = {}, .made_ns = realtime_ns(), .used_from = {}}, key.secret};
+        return true;
+    });
+    TRY(changed);
+    return key;
+}
+
+Result<secure::PairingKey> KeyRing::make() {
+    const secure::PairingKey key = TRY(secure::make_pairing_key());
+    const auto changed = change([&](Entries& entries) -> Result<bool> {
+        if (entries.size() >= max_keys)
+            return fail(ErrorCode::busy, fmt::format("there are {} pairing keys: withdraw one first", max_keys));
+        entries[key.id] = {{.id = key.id, .address = {}, .made_ns = realtime_ns(), .used_from = {}}, key.secret};
+        return true;
+    });
+    TRY(changed);
+    return key;
+}
+
+Result<bool> KeyRing::put(const std::string& address, const secure::PairingKey& key) {
+    return change([&](Entries& entries) -> Result<bool> {
+        const auto known = entries.find(key.id);
+        if (known != entries.end() && known->second.about.address == address && known->second.secret == key.secret)
+            return false;
+        std::erase_if(entries, [&](const auto& entry) { return entry.second.about.address == address; });
+        if (entries.size() >= max_keys)
+            return fail(ErrorCode::busy, fmt::format("there are {} pairing keys: withdraw one first", max_keys));
+        entries[key.id] = {{.id = key.id, .address = address, .made_ns = realtime_ns(), .used_from = {}}, key.secret};
+        return true;
+    });
+}
+
+Result<bool> KeyRing::withdraw(std::string_view id) {
+    return change([&](Entries& entries) -> Result<bool> {
+        const auto known = entries.find(id);
+        if (known == entries.end()) return false;
+        entries.erase(known);
+        return true;
+    });
+}
+
+std::optional<secure::PairingKey> KeyRing::find(std::string_view id) const {
+    const std::lock_guard lock(mutex_);
+    const auto known = entries_.find(id);
+    if (known == entries_.end() || !known->second.about.address.empty()) return {};
+    return secure::PairingKey{known->first, known->second.secret};
+}
+
+std::optional<secure::PairingKey> KeyRing::of_address(std::string_view address) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, entry] : entries_)
+        if (!address.empty() && entry.about.address == address) return secure::PairingKey{id, entry.secret};
+    return {};
+}
+
+bool KeyRing::has(std::string_view id) const {
+    const std::lock_guard lock(mutex_);
+    return entries_.contains(id);
+}
+
+std::vector<KnownKey> KeyRing::all() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<KnownKey> keys;
+    for (const auto& [id, entry] : entries_) keys.push_back(entry.about);
+    std::ranges::sort(keys, {}, &KnownKey::made_ns);
+    return keys;
+}
+
+void KeyRing::used(std::string_view id, const std::string& from, std::int64_t now_ns) {
+    // A full disk is no reason to lose an agent: it is written with the next use.
+    (void)change([&](Entries& entries) -> Result<bool> {
+        const auto known = entries.find(id);
+        if (known == entries.end()) return false;
+        KnownKey& about = known->second.about;
+        if (about.used_from == from && now_ns - about.used_ns < between_uses_ns) return false;
+        about.used_from = from;
+        about.used_ns = now_ns;
+        return true;
+    });
+}
+
+Result<bool> KeyRing::refresh() {
+    const std::lock_guard lock(mutex_);
+    if (same(seen_, file_status(path_))) return false;
+    TRY(read());
+    return true;
+}
+
+}  // namespace flamewire::server

@@ -1,0 +1,335 @@
+"""The link between agent and server: encrypted by a pairing key, or refused. This machine's own address stands for a network: what comes
+from it is not loopback."""
+import os
+import pathlib
+import re
+import socket
+import subprocess
+
+import pytest
+from flamewire import BIN, HttpError, Relay, Server, free_port, wait_until
+
+CODE = re.compile(r"[0-9a-f]{16}-[0-9a-f]{32}")
+WRONG = "0123456789abcdef-00112233445566778899aabbccddeeff"
+
+
+def own_address():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))
+        return probe.getsockname()[0]
+
+
+OWN = own_address()
+
+
+def printed_code(process):
+    wait_until(lambda: "waiting for commands" in process.err, 10, "its start")
+    return CODE.search(wait_until(lambda: CODE.search(process.out) and process.out, 10, "a pairing code"))[0]
+
+
+def agents(server):
+    return [agent for agent in server.get("/api/agents")["agents"] if agent["connected"]]
+
+
+def connected(server, seconds=20):
+    return wait_until(lambda: agents(server), seconds, "an agent")[0]
+
+
+def turned_away(server, text, seconds=20):
+    return wait_until(lambda: next((one for one in server.get("/api/status")["turned_away"] if text in one["reason"]), None), seconds, f"a refusal that says {text!r}")
+
+
+def pair_file(directory, code, name="pair"):
+    path = directory / name
+    path.write_text(code + "\n")
+    path.chmod(0o600)
+    return path
+
+
+def key(server, identity):
+    return next((one for one in server.get("/api/pairing")["keys"] if one["id"] == identity), None)
+
+
+def manage(server, *arguments, code=0, text=None):
+    done = subprocess.run([BIN / "flamewire-server", "--data-dir", server.data_dir, *arguments], input=text, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == code, done
+    return done.stdout if code == 0 else done.stderr
+
+
+def test_the_printed_line_pairs_an_agent_of_another_machine(start):
+    server = start.server()
+    line = re.search(r"^On a target: (flamewire-agent --server (\S+) --port \d+ --pair (\S+))$", server.out, re.M)
+    assert line and line[2] == OWN, server.out
+    assert server.post("/api/pairing") == {"id": line[3][:16], "code": line[3], "command": line[1]}
+    agent = start.agent(*line[1].split()[1:], "--frequency", 199, "--", BIN / "shares-workload", 2)
+    info = connected(server)
+    assert info["link"] == "encrypted" and info["key"] == line[3][:16] and info["address"].startswith(OWN)
+    assert agent.wait(30) == 0, agent.err
+    session = wait_until(lambda: server.sessions() and server.sessions()[0]["end_reason"] and server.only_session(), 20, "the end")
+    assert session["samples"] > 100 and session["lost"] == 0
+    used = wait_until(lambda: (one := key(server, line[3][:16])) and one["used"] and one, 10, "the use of the key")
+    assert used["used_from"] == OWN
+    # Each agent has a key of its own.
+    assert server.post("/api/pairing")["code"] != line[3]
+    # Secrets are in the owner's file alone.
+    assert os.stat(server.data_dir / "pairing-keys").st_mode & 0o777 == 0o600
+    secret = line[3][17:]
+    for text in (server.err, agent.err, agent.out, str(server.get("/api/status")), str(server.get("/api/pairing")), str(server.get("/api/agents"))):
+        assert secret not in text
+
+
+def test_nothing_of_the_code_is_seen_in_the_process(start):
+    server = start.server()
+    code = server.pair()
+    for name, arguments, environment in (("argument", ["--pair", code], {}), ("joined", [f"--pair={code}"], {}), ("variable", [], {"FLAMEWIRE_PAIR": code})):
+        agent = start.agent("--server", OWN, "--port", server.port, *arguments, "--", "sleep", 30, name=name, env={**os.environ, **environment})
+        wait_until(lambda: "connected to" in agent.err, 20, "the connection")
+        for pid in (agent.pid, int(pathlib.Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()[0])):
+            for file in ("cmdline", "environ"):
+                assert code[17:].encode() not in pathlib.Path(f"/proc/{pid}/{file}").read_bytes(), (name, pid, file)
+        agent.stop()
+
+
+def test_without_a_code_nothing_goes_to_another_machine(start):
+    server = start.server()
+    agent = start.agent("--server", OWN, "--port", server.port, name="plain")
+    wait_until(lambda: "without a pairing code nothing is sent there" in agent.err and "--pair" in agent.err, 20, "the refusal")
+    assert agent.alive() and not agents(server)
+    agent.stop()
+    # One that would is refused by the server, in words at both ends.
+    bold = start.agent("--server", OWN, "--port", server.port, "--insecure", name="bold")
+    wait_until(lambda: "this server talks to other machines encrypted only" in bold.err, 20, "the refusal")
+    turned_away(server, "without encryption")
+    assert not agents(server)
+    bold.stop()
+    server.stop()
+    open_server = start.server("--insecure", name="open")
+    assert "INSECURE" in open_server.out
+    bold = start.agent("--server", OWN, "--port", open_server.port, "--insecure", name="bold-again")
+    assert connected(open_server)["link"] == "insecure"
+    assert "NOT ENCRYPTED" in open_server.err
+    # On this machine none is needed.
+    start.agent("--server", "127.0.0.1", "--port", open_server.port, name="here")
+    wait_until(lambda: sorted(one["link"] for one in agents(open_server)) == ["insecure", "this-machine"], 20, "both")
+
+
+def test_a_wrong_code_is_said_at_both_ends_and_not_tried_for_ever(start):
+    server = start.server()
+    code = server.pair()
+    agent = start.agent("--server", OWN, "--port", server.port, "--pair-file", pair_file(start.directory, WRONG))
+    wait_until(lambda: "pairing keys of the two ends are not the same" in agent.err, 20, "a clear word")
+    refused = turned_away(server, "its pairing code is none of this server's")
+    assert refused["address"].startswith(OWN)
+    agent.stop()
+    # A right id with a wrong secret is no better.
+    forged = start.agent("--server", OWN, "--port", server.port, "--pair-file", pair_file(start.directory, code[:17] + "00" * 16, "forged"), name="forged")
+    wait_until(lambda: "pairing keys of the two ends are not the same" in forged.err, 20, "a clear word")
+    wait_until(lambda: len(server.get("/api/status")["turned_away"]) >= 3, 30, "three failures")
+    forged.stop()
+    # Now that address has to wait; others do not.
+    with socket.create_connection((OWN, server.port)) as late:
+        late.settimeout(5)
+        late.sendall(b"\x16\x03\x01")
+        try:
+            assert late.recv(100) == b""
+        except ConnectionResetError:
+            pass
+    here = start.agent("--server", "127.0.0.1", "--port", server.port, "--pair-file", pair_file(start.directory, code, "right"), name="here")
+    wait_until(lambda: "connected to" in here.err, 20, "the connection")
+    assert connected(server)["link"] == "encrypted"
+
+
+def test_keys_come_and_go_while_the_server_runs(start):
+    server = start.server()
+    code = CODE.search(manage(server, "--new-key"))[0]
+    agent = start.agent("--server", OWN, "--port", server.port, "--pair-file", pair_file(start.directory, code))
+    connected(server)
+    wait_until(lambda: key(server, code[:16])["used"], 10, "the use of the key")
+    assert code[:16] in manage(server, "--list-keys") and code[17:] not in manage(server, "--list-keys")
+    assert "is withdrawn" in manage(server, "--withdraw-key", code[:16])
+    wait_until(lambda: not agents(server), 10, "the end of its connection")
+    wait_until(lambda: "pairing keys of the two ends are not the same" in agent.err, 30, "the refusal")
+    agent.stop()
+    assert "there is no pairing key" in manage(server, "--withdraw-key", code[:16], code=1)
+    # The same by the page.
+    other = server.pair()
+    start.agent("--server", "127.0.0.1", "--port", server.port, "--pair-file", pair_file(start.directory, other, "other"), name="other")
+    connected(server)
+    status, _, rest = server.request("DELETE", "/api/pairing", id=other[:16])
+    assert status == 200 and other[:16] not in str(rest)
+    wait_until(lambda: not agents(server), 10, "the end of its connection")
+    assert server.request("DELETE", "/api/pairing", id=other[:16])[0] == 404
+    # Other sites can neither see nor change any of it.
+    for method in ("POST", "DELETE"):
+        assert server.request(method, "/api/pairing", headers={"Origin": "http://evil.example"}, check=False)[0] == 403
+    # A file that others can read is refused, and the keys stay.
+    (server.data_dir / "pairing-keys").chmod(0o644)
+    os.utime(server.data_dir / "pairing-keys")
+    wait_until(lambda: "chmod 600" in server.err, 10, "the warning")
+    server.stop()
+    with pytest.raises(AssertionError, match="chmod 600"):
+        Server(start.directory, name="again", data_dir=server.data_dir)
+
+
+def test_a_listening_agent_asks_for_its_code(start):
+    server = start.server()
+    port = free_port()
+    agent = start.agent("--listen", "--port", port)
+    code = printed_code(agent)
+    assert code[17:] not in agent.err
+    with pytest.raises(HttpError) as refused:
+        server.post("/api/agent/connect", {"host": OWN, "port": port})
+    assert "without a pairing code nothing is sent there" in str(refused.value)
+    with pytest.raises(HttpError) as refused:
+        server.post("/api/agent/connect", {"host": OWN, "port": port, "pair": "nonsense"})
+    assert refused.value.status == 400 and "16 digits" in str(refused.value)
+    with pytest.raises(HttpError) as refused:
+        server.post("/api/agent/connect", {"host": OWN, "port": port, "pair": WRONG})
+    assert "does not take this pairing code" in str(refused.value)
+    wait_until(lambda: "was turned away" in agent.err, 10, "the agent's word")
+    assert server.post("/api/agent/connect", {"host": OWN, "port": port, "pair": code})["ok"]
+    assert connected(server)["link"] == "encrypted"
+    # The code is kept: a server that starts anew needs no person.
+    server.stop()
+    again = start.server("--agent", f"{OWN}:{port}", name="again", data_dir=server.data_dir)
+    assert connected(again, 60)["link"] == "encrypted"
+    again.stop()
+    # The same without a page.
+    third = start.server(name="third", data_dir=start.directory / "third")
+    assert "is paired" in manage(third, "--pair-agent", f"{OWN}:{port}", text=code + "\n")
+    third.post("/api/agent/dials", {"host": OWN, "port": port})
+    assert connected(third, 60)["link"] == "encrypted"
+
+
+def test_a_listening_agent_refuses_what_is_not_encrypted(start):
+    port = free_port()
+    agent = start.agent("--listen", "--port", port)
+    printed_code(agent)
+    for greeting in (b"", b"\0\0\0\2\2{}", b"GET / HTTP/1.1\r\n\r\n"):
+        with socket.create_connection((OWN, port)) as plain:
+            plain.settimeout(10)
+            plain.sendall(greeting)
+            answer = b""
+            try:
+                while part := plain.recv(4096):
+                    answer += part
+            except ConnectionResetError:
+                pass
+            assert b"hello" not in answer and b"hostname" not in answer, answer
+            if not greeting:
+                assert b"this agent talks to other machines encrypted only" in answer
+    # A server on this machine waits for the hello, and gets it.
+    with socket.create_connection(("127.0.0.1", port)) as here:
+        here.settimeout(10)
+        assert b'"type":"hello"' in here.recv(4096)
+    assert agent.alive()
+
+
+def test_a_file_keeps_a_listening_agents_code(start):
+    file = start.directory / "pairing"
+    first = start.agent("--listen", "--port", free_port(), "--pair-file", file)
+    wait_until(lambda: f"is in {file}" in first.err, 10, "the file")
+    assert os.stat(file).st_mode & 0o777 == 0o600
+    code = CODE.fullmatch(file.read_text().strip())[0]
+    assert not CODE.search(first.out + first.err)
+    first.stop()
+    second = start.agent("--listen", "--port", free_port(), "--pair-file", file, name="second")
+    wait_until(lambda: "waiting for commands" in second.err, 10, "its start")
+    assert file.read_text().strip() == code
+    file.chmod(0o644)
+    third = start.agent("--listen", "--port", free_port(), "--pair-file", file, name="third")
+    assert third.wait(10) == 2 and f"chmod 600 {file}" in third.err
+
+
+def records(stream):
+    """(type, length) of each TLS record; nothing else is in a stream of TLS."""
+    at = 0
+    while at < len(stream):
+        kind, version, length = stream[at], stream[at + 1:at + 3], int.from_bytes(stream[at + 3:at + 5], "big")
+        assert kind in (20, 21, 22, 23) and version in (b"\x03\x01", b"\x03\x03") and length <= 16384 + 2048, (at, stream[at:at + 16])
+        yield kind, length
+        at += 5 + length
+
+
+def test_no_byte_between_them_can_be_read(start):
+    server = start.server()
+    code = server.pair()
+    seen = {"up": bytearray(), "down": bytearray()}
+    relay = Relay(server.port, watch=lambda direction, data: seen[direction].extend(data))
+    agent = start.agent("--server", "127.0.0.1", "--port", relay.port, "--pair-file", pair_file(start.directory, code), "--frequency", 199, "--", BIN / "shares-workload", 2)
+    assert agent.wait(60) == 0, agent.err
+    wait_until(lambda: server.sessions() and server.sessions()[0]["end_reason"], 20, "the end")
+    assert server.only_session()["samples"] > 100
+    for stream in seen.values():
+        kinds = [kind for kind, _ in records(bytes(stream))]
+        assert kinds[0] == 22 and 23 in kinds and set(kinds[kinds.index(20) + 2:]) <= {23, 21}, kinds
+        for word in (b"hello", b"shares", b"workload", b"flamewire", b"boot_id", b"recording", code[17:].encode(), bytes.fromhex(code[17:]), b"\x28\xb5\x2f\xfd"):
+            assert word not in stream, word
+    assert code[:16].encode() in seen["up"]  # the id tells nothing
+    relay.close()
+
+
+SUITE = ["-tls1_2", "-cipher", "ECDHE-PSK-CHACHA20-POLY1305"]
+
+
+def openssl_client(port, code, *options):
+    """What OpenSSL says of a connection to `port` by `code`, and whether it came about."""
+    command = ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-psk_identity", code[:16], "-psk", code[17:], *(options or SUITE)]
+    done = subprocess.run(command, input=b"", capture_output=True, timeout=30, check=False)
+    return (done.stdout + done.stderr).decode(errors="replace")
+
+
+def test_another_tls_agrees_on_what_is_spoken(start):
+    server = start.server()
+    code = server.pair()
+    said = openssl_client(server.port, code)
+    assert "Cipher is ECDHE-PSK-CHACHA20-POLY1305" in said and "Protocol  : TLSv1.2" in said, said
+    assert "Server Temp Key: X25519" in said and "Extended master secret: yes" in said and "Secure Renegotiation IS NOT supported" not in said, said
+    assert "Cipher is ECDHE-PSK" not in openssl_client(server.port, code[:17] + "00" * 16) or "alert bad record mac" in openssl_client(server.port, code[:17] + "00" * 16)
+    # Nothing weaker, and nothing without forward secrecy.
+    for options in (["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"], ["-tls1_2", "-cipher", "PSK-AES128-CBC-SHA:@SECLEVEL=0"], ["-tls1_2", "-cipher", "DHE-PSK-CHACHA20-POLY1305"],
+                    ["-tls1_2", "-cipher", "ECDHE-PSK-AES128-CBC-SHA256:@SECLEVEL=0"], ["-tls1_3"]):
+        said = openssl_client(server.port, code, *options)
+        assert "alert" in said and "Cipher is (NONE)" in said, (options, said)
+
+
+def test_another_tls_reads_what_the_agent_says(start):
+    port = free_port()
+    code = "00112233445566aa-0123456789abcdef0123456789abcdef"
+    # It ends with its standard input.
+    with subprocess.Popen(["openssl", "s_server", "-accept", str(port), "-nocert", "-psk_identity", code[:16], "-psk", code[17:], *SUITE], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as theirs:
+        assert any(b"ACCEPT" in line for line in iter(theirs.stdout.readline, b""))
+        agent = start.agent("--server", "127.0.0.1", "--port", port, "--pair-file", pair_file(start.directory, code))
+        said = b""
+        while b'"type":"hello"' not in said:
+            part = os.read(theirs.stdout.fileno(), 65536)
+            assert part, said
+            said += part
+        assert b"CIPHER is ECDHE-PSK-CHACHA20-POLY1305" in said
+        agent.stop()
+        theirs.kill()
+
+
+def test_tshark_sees_tls_and_nothing_else(start):
+    server = start.server()
+    capture = start.directory / "link.pcapng"
+    shark = start.process("tshark", ["tshark", "-q", "-i", "lo", "-f", f"tcp port {server.port}", "-w", capture])
+    wait_until(lambda: "Capturing on" in shark.err and capture.exists() and capture.stat().st_size, 20, "tshark")
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pair-file", pair_file(start.directory, server.pair()), "--frequency", 199, "--", BIN / "shares-workload", 2)
+    assert agent.wait(60) == 0, agent.err
+    wait_until(lambda: server.sessions() and server.sessions()[0]["end_reason"], 20, "the end")
+
+    def read(*arguments):
+        done = subprocess.run(["tshark", "-r", capture, "-d", f"tcp.port=={server.port},tls", *arguments], capture_output=True, text=True, timeout=60, check=True)
+        return done.stdout.split()
+
+    sent = lambda: sum(map(int, read("-T", "fields", "-e", "tcp.len")))  # noqa: E731
+    wait_until(lambda: read("-Y", "tcp.flags.fin == 1", "-T", "fields", "-e", "frame.number"), 20, "the last packet")
+    shark.stop()
+    assert sent() > 2000
+    assert set(read("-T", "fields", "-e", "tls.handshake.ciphersuite", "-Y", "tls.handshake.type == 2")) == {"0xccac"}
+    lengths = [int(length) for packet in read("-T", "fields", "-e", "tls.record.length", "-Y", "tls.record.length") for length in packet.split(",")]
+    # Each byte of each direction is in a record: a header of five, and its length.
+    assert sum(lengths) + 5 * len(lengths) == sent()
+    assert read("-Y", "_ws.malformed or data", "-T", "fields", "-e", "frame.number") == []
