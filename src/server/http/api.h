@@ -40,7 +40,7 @@ struct ServerFacts {
     std::uint16_t agent_port = 0;
     std::string http_url, target_command, data_dir;
     bool insecure = false;  // agents of other machines are taken without encryption
-    PageBytes page;  // for exports
+    PageBytes page;         // for exports
     std::vector<BrowseRoot> browse_roots;
     KeepRules keep;
     std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
