@@ -367,7 +367,7 @@ def test_deep_recursion_is_joined(start):
 
 
 def test_a_stack_that_no_sample_saw_grow_is_completed(start):
-    recording = record(start, "dwarf", program("recursion"), "stay", 5)
+    recording = record(start, "dwarf", program("recursion"), "stay", 8)
     found = callers_of_work(recording)
     assert found["work_a", "caller_a"] >= 0.95 * sum(found.values()), found
 
