@@ -31,10 +31,17 @@ globalThis.fetch = (async (path: string) => {
 function canvasOf(drawn: string[]) {
   const state: Record<string, unknown> = {};
   const told = ['fillRect', 'fillText', 'strokeRect'];
+  let pixels = 0; // told apart by their sum
   const context = new Proxy(state, {
     get: (_, name: string) => {
       if (name === 'measureText') return (text: string) => ({ width: 7 * text.length });
       if (name === 'createPattern') return () => 'hatch';
+      if (name === 'createImageData') return (width: number, height: number) => ({ width, height, data: new Uint8ClampedArray(4 * width * height) });
+      if (name === 'putImageData')
+        return ({ data }: ImageData) => {
+          pixels = data.reduce((sum, byte, at) => (sum + byte * (at % 8191)) % 1e9, 0);
+          drawn.push(`putImageData ${pixels}`);
+        };
       if (name in state) return state[name];
       return (...values: unknown[]) => told.includes(name) && drawn.push(`${name} ${values.join(' ')} ${String(state.fillStyle)}`);
     },

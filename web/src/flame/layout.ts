@@ -83,7 +83,8 @@ export function layOut(tree: FlameTree, view: Window_, boxes: Boxes): Boxes {
     for (let child = tree.firstChild[node]!; child >= 0; child = tree.nextSibling[child]!) {
       const start = tree.start[child]!;
       const end = start + tree.total[child]!;
-      if (end <= view.from || start >= view.to) continue;
+      if (start >= view.to) break; // siblings stand in the order of their places
+      if (end <= view.from) continue;
       if ((end - start) * scale < SMALLEST_PX) {
         if (runTo < 0) runFrom = start;
         runTo = end;

@@ -2,11 +2,12 @@
 import type { Theme } from '../store/theme';
 import type { Contrast } from '../store/baseline';
 import type { Colouring } from '../store/url';
-import { heatColour, heatStep, HEAT_STEPS, moduleColour, palette, shadeOf } from './colour';
+import { heatColour, heatStep, HEAT_STEPS, kinds, moduleColour, palette, shadeOf } from './colour';
 import { diffPalette, DIFF_STEPS } from './difference';
 import { contextOf, newCanvas, type AnyCanvas, type AnyContext } from './canvas';
 import { BoxType, type Boxes } from './layout';
 import { isMissingName, missingCallers } from './missing';
+import { faded, over, pixelOf, Scanlines } from './scanlines';
 import { ROW, rowTop, type Look, type Rows } from './scene';
 import type { FlameTree } from './tree';
 import { TextFit } from './text_fit';
@@ -17,6 +18,7 @@ const TEXT_FROM = 22; // narrower boxes carry no name
 const FONT = '12px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 const DIMMED = 0.22;
 const MARK = 13; // room for the arrow of a change
+const INLINED = kinds.indexOf('inlined');
 const MARK_FROM = 46; // narrower boxes carry none
 
 interface Ink {
@@ -43,21 +45,23 @@ const inks: Record<Theme, Ink> = {
 
 export class Painter {
   private readonly context: AnyContext;
-  private colours = palette('dark');
+  private colours: number[][] = []; // pixels, as the next three
   private theme: Theme = 'dark';
   private ratio = 1;
   private names: readonly string[] = [];
   private shades = new Uint8Array(0); // of names, plus one; 0: not asked for yet
   private modules: readonly string[] = [];
-  private moduleColours: string[] = [];
-  private heat: string[] = [];
-  private changes: string[] = [];
+  private moduleColours: number[] = [];
+  private heat: number[] = [];
+  private changes: number[] = [];
   private contrast: Contrast = 'red-blue';
   private hottest = -1; // own weight; below 0: not asked for yet
   private mayMiss = new Uint8Array(0); // by name: a frame of it may stand for callers that are missing
   private known: FlameTree | null = null;
   private readonly fitting: TextFit;
   private pattern: CanvasPattern | null = null;
+  private image: ImageData | null = null;
+  private lines: Scanlines | null = null; // on the image's bytes
 
   constructor(private readonly canvas: AnyCanvas) {
     const context = contextOf(canvas);
@@ -93,19 +97,19 @@ export class Painter {
   }
 
   private setColours(): void {
-    this.colours = palette(this.theme);
-    this.moduleColours = this.modules.map((module) => moduleColour(module, this.theme));
-    this.changes = diffPalette(this.theme, this.contrast);
-    this.heat = Array.from({ length: HEAT_STEPS }, (_, step) => heatColour(step, this.theme));
+    this.colours = palette(this.theme).map((shades) => shades.map(pixelOf));
+    this.moduleColours = this.modules.map((module) => pixelOf(moduleColour(module, this.theme)));
+    this.changes = diffPalette(this.theme, this.contrast).map(pixelOf);
+    this.heat = Array.from({ length: HEAT_STEPS }, (_, step) => pixelOf(heatColour(step, this.theme)));
   }
 
   private isMissing(tree: FlameTree, node: number): boolean {
     return this.mayMiss[tree.name[node]!] === 1 && missingCallers(tree, node) !== null;
   }
 
-  private fillOf(tree: FlameTree, node: number, colouring: Colouring): string {
+  private fillOf(tree: FlameTree, node: number, colouring: Colouring): number {
     if (tree.diff) return this.changes[tree.diff.step[node]! + DIFF_STEPS]!;
-    if (colouring === 'module') return this.moduleColours[tree.module[node]!] ?? this.rootColour();
+    if (colouring === 'module') return this.moduleColours[tree.module[node]!] ?? pixelOf(this.rootColour());
     if (colouring === 'heat') {
       if (this.hottest < 0) this.hottest = tree.self.reduce((most, self) => Math.max(most, self), 0);
       return this.heat[heatStep(tree.self[node]!, this.hottest)]!;
@@ -134,55 +138,91 @@ export class Painter {
     }
     const ink = inks[look.theme];
     c.setTransform(1, 0, 0, 1, 0, 0);
-    c.clearRect(0, 0, this.canvas.width, this.canvas.height);
     c.font = FONT;
     c.textBaseline = 'middle';
+    const lines = this.emptyLines();
+    const special = this.drawBoxes(lines, tree, boxes, look, matches, ink);
+    lines.finish();
+    c.putImageData(this.image!, 0, 0);
+    for (const i of special) this.drawSpecial(tree, boxes, i, look, matches, ink);
+    c.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.drawNames(tree, boxes, look, matches, ink, tree.depth[look.zoomed] ?? 0);
+    c.globalAlpha = 1;
+  }
 
-    // Edges on whole screen pixels, so that neighbours never blur into each other.
-    const snap = (value: number) => Math.round(value * ratio);
-    const zoomDepth = tree.depth[look.zoomed] ?? 0;
+  private emptyLines(): Scanlines {
+    const { width, height } = this.canvas;
+    if (!this.image || !this.lines || this.image.width !== width || this.image.height !== height) {
+      this.image = this.context.createImageData(width, height);
+      this.lines = new Scanlines(width, height, this.image.data.buffer);
+    }
+    this.lines.begin();
+    return this.lines;
+  }
+
+  // Edges on whole screen pixels, so that neighbours never blur into each other: [left, width, top, height].
+  private place(boxes: Boxes, i: number, look: Rows): [number, number, number, number] {
+    const ratio = this.ratio;
+    const left = Math.round(boxes.x[i]! * ratio);
+    const right = Math.round((boxes.x[i]! + boxes.width[i]!) * ratio);
+    const gap = right - left > 3 * ratio ? Math.max(1, Math.round(ratio)) : 0;
+    return [left, Math.max(1, right - left - gap), Math.round(rowTop(look, boxes.depth[i]!) * ratio), Math.round((ROW - GAP) * ratio)];
+  }
+
+  private opacity(tree: FlameTree, boxes: Boxes, i: number, look: Look, matches: Uint8Array | null, ink: Ink): number {
+    if (boxes.type[i] !== BoxType.frame) return matches ? 0.5 : 1;
+    if (matches !== null && matches[boxes.node[i]!] === 0) return DIMMED;
+    return boxes.depth[i]! < (tree.depth[look.zoomed] ?? 0) ? ink.ancestor : 1;
+  }
+
+  // Returns the boxes that need more than one colour.
+  private drawBoxes(lines: Scanlines, tree: FlameTree, boxes: Boxes, look: Look & Rows, matches: Uint8Array | null, ink: Ink): number[] {
+    const special: number[] = [];
+    const small = pixelOf(ink.small);
+    const root = pixelOf(this.rootColour());
+    const edge = pixelOf(ink.edge);
+    const mark = Math.round(3 * this.ratio);
     for (let i = 0; i < boxes.count; i++) {
-      const node = boxes.node[i]!;
-      const depth = boxes.depth[i]!;
-      const left = snap(boxes.x[i]!);
-      const right = snap(boxes.x[i]! + boxes.width[i]!);
-      const top = snap(rowTop(look, depth));
-      const height = snap(ROW - GAP);
-      const gap = right - left > 3 * ratio ? Math.max(1, Math.round(ratio)) : 0;
-      const width = Math.max(1, right - left - gap);
       const type = boxes.type[i];
-      if (type !== BoxType.frame) {
-        c.globalAlpha = matches ? 0.5 : 1;
-        c.fillStyle = type === BoxType.pruned ? this.hatch(ink) : ink.small;
-        c.fillRect(left, top, width, height);
+      if (type === BoxType.pruned) {
+        special.push(i);
         continue;
       }
-      const dim = matches !== null && matches[node] === 0;
-      const ancestor = depth < zoomDepth;
-      c.globalAlpha = dim ? DIMMED : ancestor ? ink.ancestor : 1;
+      const [left, width, top, height] = this.place(boxes, i, look);
+      const opacity = this.opacity(tree, boxes, i, look, matches, ink);
+      if (type === BoxType.small) {
+        lines.fill(left, left + width, top, height, opacity < 1 ? faded(small, opacity) : small);
+        continue;
+      }
+      const node = boxes.node[i]!;
       const missing = this.isMissing(tree, node);
-      c.fillStyle = node === 0 || missing ? this.rootColour() : this.fillOf(tree, node, look.colouring);
-      c.fillRect(left, top, width, height);
-      if (missing) this.drawMissing(left, top, width, height, ink);
-      if (tree.kind[node] === 3 && width > 8 * ratio) {
-        c.fillStyle = ink.edge;
-        c.fillRect(left, top, Math.round(3 * ratio), height);
-      }
-      if (node === look.hovered) {
-        c.globalAlpha = 1;
-        c.fillStyle = ink.hover;
-        c.fillRect(left, top, width, height);
-      }
-      if (node === look.current) {
-        c.globalAlpha = 1;
-        c.strokeStyle = ink.outline;
-        c.lineWidth = 2 * ratio;
-        c.strokeRect(left + ratio, top + ratio, Math.max(1, width - 2 * ratio), height - 2 * ratio);
-      }
+      let fill = node === 0 || missing ? root : this.fillOf(tree, node, look.colouring);
+      if (opacity < 1) fill = faded(fill, opacity);
+      if (node === look.hovered) fill = over(pixelOf(ink.hover), fill);
+      lines.fill(left, left + width, top, height, fill);
+      if (tree.kind[node] === INLINED && width > 8 * this.ratio) lines.fill(left, left + mark, top, height, over(faded(edge, opacity), fill));
+      if (missing || node === look.current) special.push(i);
     }
-    c.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.drawNames(tree, boxes, look, matches, ink, zoomDepth);
+    return special;
+  }
+
+  // What is hatched or has an outline, on top of its box.
+  private drawSpecial(tree: FlameTree, boxes: Boxes, i: number, look: Look & Rows, matches: Uint8Array | null, ink: Ink): void {
+    const c = this.context;
+    const ratio = this.ratio;
+    const [left, width, top, height] = this.place(boxes, i, look);
+    c.globalAlpha = this.opacity(tree, boxes, i, look, matches, ink);
+    if (boxes.type[i] === BoxType.pruned) {
+      c.fillStyle = this.hatch(ink);
+      c.fillRect(left, top, width, height);
+    } else if (this.isMissing(tree, boxes.node[i]!)) {
+      this.drawMissing(left, top, width, height, ink);
+    }
     c.globalAlpha = 1;
+    if (boxes.type[i] !== BoxType.frame || boxes.node[i] !== look.current) return;
+    c.strokeStyle = ink.outline;
+    c.lineWidth = 2 * ratio;
+    c.strokeRect(left + ratio, top + ratio, Math.max(1, width - 2 * ratio), height - 2 * ratio);
   }
 
   private drawNames(

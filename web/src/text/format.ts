@@ -1,7 +1,9 @@
 // Numbers as people read them.
 
+const grouped = new Intl.NumberFormat('en-US');
+
 export function count(value: number): string {
-  return Math.round(value).toLocaleString('en-US');
+  return grouped.format(Math.round(value));
 }
 
 // Three figures and a letter: 999, 1.23 k, 45.6 M.
