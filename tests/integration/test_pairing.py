@@ -333,3 +333,10 @@ def test_tshark_sees_tls_and_nothing_else(start):
     # Each byte of each direction is in a record: a header of five, and its length.
     assert sum(lengths) + 5 * len(lengths) == sent()
     assert read("-Y", "_ws.malformed or data", "-T", "fields", "-e", "frame.number") == []
+
+
+def test_a_journal_gets_no_code(start):
+    """systemd says that it takes the output; more people read a journal than a terminal."""
+    server = start.process("server", [BIN / "flamewire-server", "--port", 0, "--http-port", 0, "--data-dir", start.directory / "data"], env={**os.environ, "JOURNAL_STREAM": "8:1234"})
+    wait_until(lambda: "Sessions are kept" in server.out, 20, "the server's start")
+    assert " --pair CODE\n" in server.out and "--new-key" in server.out and not CODE.search(server.out + server.err), server.out
