@@ -22,6 +22,11 @@ if(NOT EXISTS ${FLAMEWIRE_MBEDTLS}/library/ssl_tls.c)
   endif()
 endif()
 
+file(STRINGS ${FLAMEWIRE_MBEDTLS}/include/mbedtls/version.h mbedtls_version REGEX "define MBEDTLS_VERSION_STRING +\"2\\.28\\.")
+if(NOT mbedtls_version)
+  message(FATAL_ERROR "${FLAMEWIRE_MBEDTLS} is no mbed TLS 2.28: name one with -DFLAMEWIRE_MBEDTLS=DIR.")
+endif()
+
 set(mbedtls_sources bignum chacha20 chachapoly cipher cipher_wrap constant_time ecdh ecp ecp_curves md platform platform_util poly1305 sha256
   ssl_ciphersuites ssl_cli ssl_msg ssl_srv ssl_tls)
 list(TRANSFORM mbedtls_sources PREPEND ${FLAMEWIRE_MBEDTLS}/library/)

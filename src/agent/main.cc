@@ -79,7 +79,7 @@ int run(int argc, char** argv) {
     auto pairing = find_pairing(line->options, argv);
     if (!pairing) {
         log_line(pairing.error().message);
-        return 2;
+        return pairing.error().code == ErrorCode::invalid ? 2 : 1;
     }
     if (!pairing->code_to_print.empty()) print("pairing code of this agent: " + pairing->code_to_print + "\n");
     if (!read_file("/proc/self/stat", 4096)) {

@@ -118,7 +118,7 @@ public:
         facts.page = {asset_bytes("app.js"), asset_bytes("app.css")};
         facts.browse_roots = browse_roots(options_.browse_roots);
         facts.keep = options_.keep;
-        TRY(print_start(facts));
+        print_start(facts);
         api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, uploads_, imports_, keys_,
                                      api_agents(), std::move(facts));
         http_->serve(*api_);
@@ -149,13 +149,20 @@ public:
     }
 
 private:
-    Result<bool> print_start(const ServerFacts& facts) {
+    void print_start(const ServerFacts& facts) {
         for (const std::string& remark : options_.remarks) fmt::print(stderr, "{}\n", remark);
         const bool this_machine = is_loopback(options_.bind);
         // A journal is read by others than who started this.
         const bool into_journal = std::getenv("JOURNAL_STREAM") != nullptr && ::isatty(STDOUT_FILENO) == 0;
         std::string pair;
-        if (!this_machine) pair = " --pair " + (into_journal ? "CODE" : secure::pairing_code(TRY(keys_.unused())));
+        if (!this_machine) pair = " --pair CODE";
+        if (!this_machine && !into_journal) {
+            // A full disk keeps none of what it has from being shown.
+            if (const auto key = keys_.unused())
+                pair = " --pair " + secure::pairing_code(*key);
+            else
+                fmt::print(stderr, "no pairing code for another agent: {}\n", key.error().message);
+        }
         fmt::print("agent-port: {}\npage: {}{}\n\nOn a target: {}{}\n", facts.agent_port, facts.http_url,
                    http_token_.empty() ? "" : "?token=" + http_token_, facts.target_command, pair);
         if (!http_token_.empty() && options_.http_cert.empty() && !is_loopback(options_.http_bind))
@@ -170,7 +177,6 @@ private:
             fmt::print("INSECURE: agents of other machines are taken without encryption and without a pairing code\n");
         fmt::print("Sessions are kept in {}\n", facts.data_dir);
         std::fflush(stdout);
-        return true;
     }
 
     // With the token, where one is asked for.

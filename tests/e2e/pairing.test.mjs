@@ -56,10 +56,8 @@ test('the line of the page pairs an agent, and its key is taken back', async () 
   // That code has gone; the next agent gets another.
   await page.waitForFunction((used) => ![...document.querySelectorAll('.copy-line code')].some((shown) => shown.textContent.includes(used)), code);
   assert.match(await page.locator('.pop-body .copy-line code').textContent(), / --pair [0-9a-f]{16}-[0-9a-f]{32}$/);
-  await page.click('#connection');
-  await page.click('#connection');
   const paired = page.locator(`[data-key="${code.slice(0, 16)}"]`);
-  await paired.locator('.mono', { hasText: own }).waitFor();
+  await paired.locator('.faint', { hasText: 'connected' }).waitFor();
   await both(page, 'paired');
   await accessible(page);
   await paired.getByRole('button', { name: /Withdraw/ }).click();

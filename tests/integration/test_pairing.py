@@ -238,7 +238,11 @@ def test_a_file_keeps_a_listening_agents_code(start):
     assert file.read_text().strip() == code
     file.chmod(0o644)
     third = start.agent("--listen", "--port", free_port(), "--pair-file", file, name="third")
-    assert third.wait(10) == 2 and f"chmod 600 {file}" in third.err
+    assert third.wait(10) == 1 and f"chmod 600 {file}" in third.err
+    fourth = start.agent("--server", OWN, "--pair-file", start.directory / "none", name="fourth")
+    assert fourth.wait(10) == 1 and "No such file" in fourth.err
+    wrong = start.agent("--server", OWN, "--pair", "nonsense", name="wrong")
+    assert wrong.wait(10) == 2 and "16 digits" in wrong.err
 
 
 def records(stream):

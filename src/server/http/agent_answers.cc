@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "server/http/api.h"
 #include "server/http/view.h"
@@ -56,11 +57,19 @@ Result<std::pair<std::string, std::uint16_t>> address_of(const Request& request)
     return checked(std::string(request.parameter("host")), port);
 }
 
-// The pairing code of a body; nothing where it has none.
-Result<std::optional<secure::PairingKey>> key_of(const rapidjson::Document& body) {
-    const std::string code = wire::text_member(body, "pair");
-    if (code.empty()) return std::nullopt;
-    return TRY(secure::parse_pairing_code(code));
+// An agent to dial, as a body says it.
+struct Wanted {
+    std::string host;
+    std::uint16_t port = 0;
+    std::optional<secure::PairingKey> key;  // its pairing code, where it is given
+};
+Result<Wanted> wanted_agent(const Request& request) {
+    const auto body = TRY(parse_body(request.body, {"host", "port", "pair"}));
+    Wanted wanted;
+    std::tie(wanted.host, wanted.port) = TRY(address_of(body));
+    if (const std::string code = wire::text_member(body, "pair"); !code.empty())
+        wanted.key = TRY(secure::parse_pairing_code(code));
+    return wanted;
 }
 
 // Who had what done on which target.
@@ -88,7 +97,7 @@ void write_dial(JsonWriter& json, const DialInfo& dial) {
 }  // namespace
 
 void Api::agent_request(const Request& request, Reply reply) {
-    if (request.path == "/api/agent/connect") return connect(request, std::move(reply));
+    if (request.path == "/api/agent/connect") return connect(request, reply);
     if (request.path == "/api/agent/dials")
         return request.method == "POST" ? begin_dialling(request, reply) : reply(dials(request));
     if (request.path == "/api/agent/command") return command(request, std::move(reply));
@@ -117,49 +126,40 @@ std::optional<AgentInfo> Api::agent_of(const Request& request, Answer& error) {
     return {};
 }
 
-void Api::connect(const Request& request, Reply reply) {
-    const auto body = parse_body(request.body, {"host", "port", "pair"});
-    if (!body) return reply(error_answer(body.error()));
-    const auto address = address_of(*body);
-    if (!address) return reply(error_answer(address.error()));
-    const auto key = key_of(*body);
-    if (!key) return reply(error_answer(key.error()));
-    const auto answer = [reply](Result<AgentInfo> agent) {
-        if (!agent) return reply(error_answer(agent.error()));
-        JsonWriter json;
-        json.object();
-        json.member("ok", true);
-        json.key("hello");
-        json.raw(agent->hello);
-        json.member("addr", agent->address);
-        json.member("agent", agent->id);
-        json.end_object();
-        reply(json_answer(json.take()));
-    };
-    if (!*key) return agents_.connect(address->first, address->second, answer);
-    agents_.pair(address->first, address->second, **key,
-                 [this, reply, answer, address = *address](const Result<bool>& kept) {
+// Reads what is to be dialled, keeps its pairing code where one is given, and goes on.
+void Api::prepare_dial(const Request& request, const Reply& reply,
+                       const std::function<void(const std::string& host, std::uint16_t port)>& go_on) {
+    const auto wanted = wanted_agent(request);
+    if (!wanted) return reply(error_answer(wanted.error()));
+    if (!wanted->key) return go_on(wanted->host, wanted->port);
+    agents_.pair(wanted->host, wanted->port, *wanted->key,
+                 [reply, go_on, host = wanted->host, port = wanted->port](const Result<bool>& kept) {
                      if (!kept) return reply(error_answer(kept.error()));
-                     agents_.connect(address.first, address.second, answer);
+                     go_on(host, port);
                  });
 }
 
+void Api::connect(const Request& request, const Reply& reply) {
+    prepare_dial(request, reply, [this, reply](const std::string& host, std::uint16_t port) {
+        agents_.connect(host, port, [reply](const Result<AgentInfo>& agent) {
+            if (!agent) return reply(error_answer(agent.error()));
+            JsonWriter json;
+            json.object();
+            json.member("ok", true);
+            json.key("hello");
+            json.raw(agent->hello);
+            json.member("addr", agent->address);
+            json.member("agent", agent->id);
+            json.end_object();
+            reply(json_answer(json.take()));
+        });
+    });
+}
+
 void Api::begin_dialling(const Request& request, const Reply& reply) {
-    const auto body = parse_body(request.body, {"host", "port", "pair"});
-    if (!body) return reply(error_answer(body.error()));
-    const auto address = address_of(*body);
-    if (!address) return reply(error_answer(address.error()));
-    const auto key = key_of(*body);
-    if (!key) return reply(error_answer(key.error()));
-    const auto dial = [this, reply, request, address = *address] {
-        if (auto begun = agents_.keep_dialling(address.first, address.second); !begun)
-            return reply(error_answer(begun.error()));
-        reply(dials(request));
-    };
-    if (!*key) return dial();
-    agents_.pair(address->first, address->second, **key, [reply, dial](const Result<bool>& kept) {
-        if (!kept) return reply(error_answer(kept.error()));
-        dial();
+    prepare_dial(request, reply, [this, request, reply](const std::string& host, std::uint16_t port) {
+        const auto begun = agents_.keep_dialling(host, port);
+        reply(begun ? dials(request) : error_answer(begun.error()));
     });
 }
 

@@ -128,7 +128,9 @@ private:
     std::vector<std::string> notes_about(const SettingsValues& values);
     // The agent that a request means, or an error.
     std::optional<AgentInfo> agent_of(const Request& request, Answer& error);
-    void connect(const Request& request, Reply reply);
+    void prepare_dial(const Request& request, const Reply& reply,
+                      const std::function<void(const std::string& host, std::uint16_t port)>& go_on);
+    void connect(const Request& request, const Reply& reply);
     void begin_dialling(const Request& request, const Reply& reply);
     Answer dials(const Request& request);
     void command(const Request& request, Reply reply);

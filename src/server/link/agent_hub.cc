@@ -179,6 +179,7 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
     agent.info.key = peer->connection->key_id();
     if (!again && !agent.info.key.empty()) {
         attempts_.succeeded(peer->host);
+        pairing_.keys.taken(agent.info.key);
         asio::post(pool_,
                    [this, id = agent.info.key, host = peer->host] { pairing_.keys.used(id, host, realtime_ns()); });
     }

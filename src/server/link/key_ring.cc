@@ -40,12 +40,12 @@ void give_to_owner_of_folder(const std::string& path) {
 
 Result<KeyRing> KeyRing::open(const std::string& path) {
     KeyRing ring(path);
-    TRY(ring.read());
+    ring.content_ = TRY(ring.load());
     return ring;
 }
 
 KeyRing::KeyRing(KeyRing&& other) noexcept
-    : path_(other.path_), entries_(std::move(other.entries_)), seen_(other.seen_) {}
+    : path_(other.path_), content_(std::move(other.content_)), taken_(std::move(other.taken_)) {}
 
 Result<KeyRing::Entries> KeyRing::parse(const std::string& path, std::string_view text) {
     Entries entries;
@@ -76,38 +76,45 @@ Result<KeyRing::Entries> KeyRing::parse(const std::string& path, std::string_vie
     return entries;
 }
 
-// mutex_ is held, or nobody else knows of this yet.
-Result<bool> KeyRing::read() {
-    const auto status = file_status(path_);
-    if (!status) {
-        entries_.clear();
-        seen_ = {};
-        return true;
-    }
+Result<KeyRing::Content> KeyRing::load() const {
+    Content content{.entries = {}, .status = file_status(path_)};
+    if (!content.status) return content;
     struct stat about{};
     if (::stat(path_.c_str(), &about) == 0 && (about.st_mode & (S_IRWXG | S_IRWXO)) != 0)
         return fail(
             ErrorCode::permission,
             fmt::format("{} can be read by other users, who could pair themselves: chmod 600 {}", path_, path_));
     const std::string text = TRY(read_file(path_, max_file_bytes));
-    entries_ = TRY(parse(path_, text));
-    seen_ = status;
-    return true;
+    content.entries = TRY(parse(path_, text));
+    return content;
+}
+
+KeyRing::Content KeyRing::content() const {
+    const std::lock_guard lock(mutex_);
+    return content_;
+}
+
+void KeyRing::show(Content content) {
+    const std::lock_guard lock(mutex_);
+    content_ = std::move(content);
 }
 
 // Reads what others wrote, changes it, and writes it: one at a time, over processes too.
 template <class Change>
 Result<bool> KeyRing::change(Change change) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(writing_);
     const UniqueFd gate(::open((path_ + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, owner_only));
     if (!gate) return fail_errno("cannot write " + path_ + ".lock", errno);
     if (::flock(gate.get(), LOCK_EX) != 0) return fail_errno("cannot lock " + path_ + ".lock", errno);
-    if (!same(seen_, file_status(path_))) TRY(read());
-    Entries before = entries_;
-    const Result<bool> changed = change(entries_);
+    Content next = content();
+    if (!same(next.status, file_status(path_))) {
+        next = TRY(load());
+        show(next);
+    }
+    const Result<bool> changed = change(next.entries);
     if (!changed || !*changed) return changed;
     std::string text;
-    for (const auto& [id, entry] : entries_) {
+    for (const auto& [id, entry] : next.entries) {
         JsonWriter json;
         json.object();
         json.member("id", id);
@@ -119,25 +126,32 @@ Result<bool> KeyRing::change(Change change) {
         json.end_object();
         text += json.take() + "\n";
     }
-    if (auto written = replace_file(path_, as_bytes_view(text), Durable::yes, owner_only); !written) {
-        entries_ = std::move(before);
-        return written;
-    }
+    TRY(replace_file(path_, as_bytes_view(text), Durable::yes, owner_only));
     give_to_owner_of_folder(path_);
-    seen_ = file_status(path_);
+    next.status = file_status(path_);
+    show(std::move(next));
     return true;
 }
+
+namespace {
+
+Result<bool> room_for_one_more(std::size_t keys) {
+    if (keys < KeyRing::max_keys) return true;
+    return fail(ErrorCode::busy, fmt::format("there are {} pairing keys: withdraw one first", keys));
+}
+
+}  // namespace
 
 Result<secure::PairingKey> KeyRing::unused() {
     secure::PairingKey key;
     const auto changed = change([&](Entries& entries) -> Result<bool> {
+        const std::lock_guard lock(mutex_);
         for (const auto& [id, entry] : entries) {
-            if (entry.about.used_ns != 0 || !entry.about.address.empty()) continue;
+            if (entry.about.used_ns != 0 || !entry.about.address.empty() || taken_.contains(id)) continue;
             key = {id, entry.secret};
             return false;
         }
-        if (entries.size() >= max_keys)
-            return fail(ErrorCode::busy, fmt::format("there are {} pairing keys: withdraw one first", max_keys));
+        TRY(room_for_one_more(entries.size()));
         key = TRY(secure::make_pairing_key());
         entries[key.id] = {{.id = key.id, .address = {}, .made_ns = realtime_ns(), .used_from = {}}, key.secret};
         return true;
@@ -149,8 +163,7 @@ Result<secure::PairingKey> KeyRing::unused() {
 Result<secure::PairingKey> KeyRing::make() {
     const secure::PairingKey key = TRY(secure::make_pairing_key());
     const auto changed = change([&](Entries& entries) -> Result<bool> {
-        if (entries.size() >= max_keys)
-            return fail(ErrorCode::busy, fmt::format("there are {} pairing keys: withdraw one first", max_keys));
+        TRY(room_for_one_more(entries.size()));
         entries[key.id] = {{.id = key.id, .address = {}, .made_ns = realtime_ns(), .used_from = {}}, key.secret};
         return true;
     });
@@ -163,9 +176,11 @@ Result<bool> KeyRing::put(const std::string& address, const secure::PairingKey& 
         const auto known = entries.find(key.id);
         if (known != entries.end() && known->second.about.address == address && known->second.secret == key.secret)
             return false;
+        if (known != entries.end() && known->second.about.address.empty())
+            return fail(ErrorCode::invalid,
+                        "this is a code that this server gave to an agent; a listening agent prints its own");
         std::erase_if(entries, [&](const auto& entry) { return entry.second.about.address == address; });
-        if (entries.size() >= max_keys)
-            return fail(ErrorCode::busy, fmt::format("there are {} pairing keys: withdraw one first", max_keys));
+        TRY(room_for_one_more(entries.size()));
         entries[key.id] = {{.id = key.id, .address = address, .made_ns = realtime_ns(), .used_from = {}}, key.secret};
         return true;
     });
@@ -182,29 +197,34 @@ Result<bool> KeyRing::withdraw(std::string_view id) {
 
 std::optional<secure::PairingKey> KeyRing::find(std::string_view id) const {
     const std::lock_guard lock(mutex_);
-    const auto known = entries_.find(id);
-    if (known == entries_.end() || !known->second.about.address.empty()) return {};
+    const auto known = content_.entries.find(id);
+    if (known == content_.entries.end() || !known->second.about.address.empty()) return {};
     return secure::PairingKey{known->first, known->second.secret};
 }
 
 std::optional<secure::PairingKey> KeyRing::of_address(std::string_view address) const {
     const std::lock_guard lock(mutex_);
-    for (const auto& [id, entry] : entries_)
+    for (const auto& [id, entry] : content_.entries)
         if (!address.empty() && entry.about.address == address) return secure::PairingKey{id, entry.secret};
     return {};
 }
 
 bool KeyRing::has(std::string_view id) const {
     const std::lock_guard lock(mutex_);
-    return entries_.contains(id);
+    return content_.entries.contains(id);
 }
 
 std::vector<KnownKey> KeyRing::all() const {
     const std::lock_guard lock(mutex_);
     std::vector<KnownKey> keys;
-    for (const auto& [id, entry] : entries_) keys.push_back(entry.about);
+    for (const auto& [id, entry] : content_.entries) keys.push_back(entry.about);
     std::ranges::sort(keys, {}, &KnownKey::made_ns);
     return keys;
+}
+
+void KeyRing::taken(std::string_view id) {
+    const std::lock_guard lock(mutex_);
+    if (content_.entries.contains(id)) taken_.emplace(id);
 }
 
 void KeyRing::used(std::string_view id, const std::string& from, std::int64_t now_ns) {
@@ -221,9 +241,9 @@ void KeyRing::used(std::string_view id, const std::string& from, std::int64_t no
 }
 
 Result<bool> KeyRing::refresh() {
-    const std::lock_guard lock(mutex_);
-    if (same(seen_, file_status(path_))) return false;
-    TRY(read());
+    const std::unique_lock lock(writing_, std::try_to_lock);
+    if (!lock || same(content().status, file_status(path_))) return false;  // who writes shows it, too
+    show(TRY(load()));
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,7 @@ public:
     Result<secure::PairingKey> unused();
     // One more, whatever there is.
     Result<secure::PairingKey> make();
-    // Of a listening agent; replaces the one that it had.
+    // Of a listening agent; replaces the one that it had. invalid: it is a code that this server gave to an agent.
     Result<bool> put(const std::string& address, const secure::PairingKey& key);
     // False: there is no such id.
     Result<bool> withdraw(std::string_view id);
@@ -50,7 +51,8 @@ public:
     [[nodiscard]] bool has(std::string_view id) const;
     [[nodiscard]] std::vector<KnownKey> all() const;
 
-    // An agent has connected by it.
+    // An agent is connecting by it, so it is no unused one any more. Never waits; used() writes it down.
+    void taken(std::string_view id);
     void used(std::string_view id, const std::string& from, std::int64_t now_ns);
     // Looks whether the file was changed; true when the keys are others now. Cheap to call often. A file that cannot be
     // read leaves the keys as they are.
@@ -63,16 +65,25 @@ private:
     };
     using Entries = std::map<std::string, Entry, std::less<>>;  // by id
 
+    // The file at one moment.
+    struct Content {
+        Entries entries;
+        std::optional<FileStatus> status;  // as it was read or written; nothing: there is no file
+    };
+
     explicit KeyRing(std::string path) : path_(std::move(path)) {}
     static Result<Entries> parse(const std::string& path, std::string_view text);
-    Result<bool> read();
+    [[nodiscard]] Result<Content> load() const;
+    [[nodiscard]] Content content() const;
+    void show(Content content);
     template <class Change>
     Result<bool> change(Change change);
 
     const std::string path_;
-    mutable std::mutex mutex_;
-    Entries entries_;
-    std::optional<FileStatus> seen_;  // of the file, as it was read or written
+    std::mutex writing_;        // held while the file is read or written; taken before mutex_
+    mutable std::mutex mutex_;  // of what follows, never held for the disk
+    Content content_;
+    std::set<std::string, std::less<>> taken_;  // ids
 };
 
 }  // namespace flamewire::server

@@ -1,10 +1,14 @@
 #include "server/link/key_ring.h"
 
 #include <catch2/catch.hpp>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <thread>
 
+#include "base/fd.h"
 #include "recording.h"
 
 using namespace flamewire;
@@ -52,6 +56,45 @@ TEST_CASE("keys are kept for their owner alone, and read again") {
     REQUIRE(used != keys.end());
     CHECK(used->used_ns == now);
     CHECK(used->used_from == "192.0.2.7");
+}
+
+TEST_CASE("a code is one agent's from the moment it connects") {
+    const ScratchDirectory data;
+    KeyRing ring = KeyRing::open(data.path() + "/pairing-keys").value();
+    const secure::PairingKey first = ring.unused().value();
+    ring.taken(first.id);
+    ring.taken("0123456789abcdef");  // none of ours
+    CHECK(ring.unused().value() != first);
+    CHECK(ring.find(first.id) == first);
+}
+
+TEST_CASE("a server's own code is not taken for a listening agent's") {
+    const ScratchDirectory data;
+    KeyRing ring = KeyRing::open(data.path() + "/pairing-keys").value();
+    const secure::PairingKey given = ring.make().value();
+    const auto kept = ring.put("board:9999", given);
+    REQUIRE_FALSE(kept);
+    CHECK(kept.error().code == ErrorCode::invalid);
+    CHECK(ring.find(given.id) == given);
+    CHECK_FALSE(ring.of_address("board:9999"));
+}
+
+TEST_CASE("a key is found while somebody else has the file locked") {
+    const ScratchDirectory data;
+    const std::string path = data.path() + "/pairing-keys";
+    KeyRing ring = KeyRing::open(path).value();
+    const secure::PairingKey key = ring.make().value();
+    UniqueFd gate(::open((path + ".lock").c_str(), O_RDWR));
+    REQUIRE(::flock(gate.get(), LOCK_EX) == 0);
+    std::thread waiting([&] { REQUIRE(ring.make()); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    CHECK(ring.find(key.id) == key);
+    CHECK(ring.all().size() == 1);
+    ring.taken(key.id);
+    CHECK_FALSE(ring.refresh().value());
+    gate.reset();
+    waiting.join();
+    CHECK(ring.all().size() == 2);
 }
 
 TEST_CASE("two programs change the same keys") {

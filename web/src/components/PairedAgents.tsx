@@ -1,14 +1,12 @@
 // The pairing keys that agents have, to take one back.
 import { useEffect } from 'preact/hooks';
-import { pairedKeys, pairingProblem, readKeys, withdrawKey } from '../store/pairing';
+import { pairedKeys, pairingProblem, watchKeys, withdrawKey } from '../store/pairing';
 import { clock } from '../text/format';
 import { Button } from './Button';
 
 export function PairedAgents() {
-  useEffect(() => {
-    void readKeys();
-  }, []);
-  const used = pairedKeys.value.filter((key) => key.used || key.address);
+  useEffect(watchKeys, []);
+  const used = pairedKeys.value.filter((key) => key.used || key.address || key.connected);
   if (used.length === 0) return null;
   return (
     <>
@@ -17,7 +15,7 @@ export function PairedAgents() {
         {used.map((key) => (
           <li key={key.id} data-key={key.id}>
             <div class="loss-head">
-              <strong class="mono">{key.address || key.used_from}</strong>
+              <strong class="mono">{key.address || key.used_from || key.id}</strong>
               <span class="faint">{key.connected ? 'connected' : key.used ? `last ${clock(key.used)}` : 'never connected'}</span>
               <span class="spacer" />
               <Button title={`Withdraw key ${key.id}: this agent cannot connect any more`} onClick={() => void withdrawKey(key.id)}>

@@ -41,10 +41,15 @@ export function watchCommand(): () => void {
   });
 }
 
-export const readKeys = () =>
-  take(async () => {
-    pairedKeys.value = (await api.pairing()).keys;
+// While they are shown.
+export function watchKeys(): () => void {
+  return effect(() => {
+    void connectedAgents.value.length;
+    void take(async () => {
+      pairedKeys.value = (await api.pairing()).keys;
+    });
   });
+}
 export const withdrawKey = (id: string) =>
   take(async () => {
     pairedKeys.value = (await api.withdrawKey(id)).keys;
