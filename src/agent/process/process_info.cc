@@ -6,6 +6,7 @@
 
 #include "agent/process/maps.h"
 #include "agent/process/proc_text.h"
+#include "base/cgroup_path.h"
 
 namespace flamewire::agent {
 namespace {
@@ -14,8 +15,6 @@ constexpr std::size_t max_stat_bytes = 4096;
 constexpr std::size_t max_status_bytes = 16 * 1024;
 constexpr std::size_t max_cgroup_bytes = 16 * 1024;
 constexpr std::size_t max_command_line_bytes = 1024;
-
-bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
 
 std::uint32_t to_u32(std::optional<std::uint64_t> value) { return static_cast<std::uint32_t>(value.value_or(0)); }
 
@@ -80,20 +79,6 @@ ProcStatus parse_status(std::string_view text) {
     return status;
 }
 
-std::string_view container_id_of(std::string_view path) {
-    constexpr std::size_t id_length = 64;
-    std::string_view found;
-    for (std::size_t begin = 0; begin < path.size();) {
-        std::size_t end = begin;
-        while (end < path.size() && is_hex(path[end])) ++end;
-        // The monitor beside a container carries its id too, but is not in it.
-        const bool monitor = path.substr(0, begin).ends_with("conmon-");
-        if (end - begin == id_length && !monitor) found = path.substr(begin, id_length);
-        begin = end + 1;
-    }
-    return found;
-}
-
 Cgroup parse_cgroup(std::string_view text) {
     Cgroup cgroup;
     while (!text.empty()) {
@@ -103,8 +88,14 @@ Cgroup parse_cgroup(std::string_view text) {
         if (second == std::string_view::npos) continue;
         const bool unified = line.starts_with("0::");
         const std::string_view path = line.substr(second + 1);
-        if (cgroup.path.size() <= 1 || (unified && path != "/")) cgroup.path = std::string(path);
-        if (const std::string_view id = container_id_of(path); !id.empty()) cgroup.container_id = std::string(id);
+        std::string id = parse_cgroup_path(path).container_id;
+        // Where both versions are mounted, the runtime may use either.
+        const bool tells_more =
+            id.empty() ? cgroup.container_id.empty() && unified && path != "/" : cgroup.container_id.empty() || unified;
+        if (cgroup.path.size() <= 1 || tells_more) {
+            cgroup.path = std::string(path);
+            cgroup.container_id = std::move(id);
+        }
     }
     return cgroup;
 }

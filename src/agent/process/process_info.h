@@ -30,13 +30,12 @@ struct ProcStatus {
 };
 ProcStatus parse_status(std::string_view text);
 
-// /proc/PID/cgroup: the path (of the unified hierarchy if it says anything) and the container's id in any of them.
+// /proc/PID/cgroup: the path that tells a container, else that of the unified hierarchy if it says anything; and the
+// container that it tells (base/cgroup_path.h).
 struct Cgroup {
     std::string path, container_id;
 };
 Cgroup parse_cgroup(std::string_view text);
-// The innermost 64-digit hex id in a cgroup path: docker, containerd, podman, CRI-O, kubepods. Empty: no container.
-std::string_view container_id_of(std::string_view cgroup_path);
 
 // NUL-separated arguments as one line, control characters replaced, cut at 1,024 bytes.
 std::string command_line_text(std::string_view raw);

@@ -35,20 +35,6 @@ TEST_CASE("status: effective user and pid in the innermost namespace") {
     CHECK(parse_status("NStgid:").namespace_pid == 0);
 }
 
-TEST_CASE("container ids of the usual runtimes") {
-    const std::string id = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-    for (const std::string& path :
-         {"/docker/" + id, "/system.slice/docker-" + id + ".scope", "/kubepods/burstable/pod1234-5678/" + id,
-          "/kubepods.slice/kubepods-pod12.slice/cri-containerd-" + id + ".scope",
-          "/machine.slice/libpod-" + id + ".scope/container", "/../../crio-" + id + ".scope",
-          "/docker/" + std::string(64, 'f') + "/docker/" + id})
-        CHECK(container_id_of(path) == id);
-    for (const std::string& path :
-         {std::string("/"), "/docker/" + id + "0", "/" + id.substr(1), "/machine.slice/libpod-conmon-" + id + ".scope",
-          std::string("/user.slice/user-1000.slice"), std::string()})
-        CHECK(container_id_of(path).empty());
-}
-
 TEST_CASE("the cgroup path that says most") {
     const std::string id(64, 'a');
     CHECK(parse_cgroup("0::/user.slice/session-2.scope\n").path == "/user.slice/session-2.scope");
@@ -57,6 +43,11 @@ TEST_CASE("the cgroup path that says most") {
     CHECK(old.path == "/docker/" + id);
     CHECK(old.container_id == id);
     CHECK(parse_cgroup("5:cpu:/a\n0::/b\n").path == "/b");
+    // Both versions mounted: the one that the runtime uses.
+    const Cgroup hybrid = parse_cgroup("4:memory:/docker/" + id + "\n0::/system.slice/containerd.service\n");
+    CHECK(hybrid.path == "/docker/" + id);
+    CHECK(hybrid.container_id == id);
+    CHECK(parse_cgroup("4:memory:/lxc/web\n0::/lxc.payload.web\n").path == "/lxc.payload.web");
     CHECK(parse_cgroup("nonsense\n\n").path.empty());
     CHECK(parse_cgroup("0::/\n").path == "/");
 }
