@@ -16,6 +16,8 @@ namespace {
 
 std::unexpected<Error> refuse(std::string sentence) { return fail(ErrorCode::invalid, std::move(sentence)); }
 
+constexpr const char* wide_excludes = "all, cpus, cgroups and container exclude pid and name";
+
 // Typed access to a command's args. Absent and null are the same.
 class Arguments {
 public:
@@ -85,6 +87,31 @@ public:
             joined.append(event.GetString(), event.GetStringLength());
         }
         return std::optional<std::string>(std::move(joined));
+    }
+
+    // all, cpus (a list, or text as "0-3,6"), cgroup or cgroups, container.
+    Result<WideTarget> wide() const {
+        WideTarget target;
+        target.all = TRY(flag("all")).value_or(false);
+        if (const rapidjson::Value* list = find("cpus"); list != nullptr && list->IsArray()) {
+            for (const rapidjson::Value& value : list->GetArray())
+                target.cpus.push_back(static_cast<std::uint32_t>(TRY(number_of("cpus", value, 0, limits::max_cpu))));
+            std::ranges::sort(target.cpus);
+        } else if (const auto given = TRY(text("cpus"))) {
+            target.cpus = TRY(parse_cpus("cpus", *given));
+        }
+        if (const rapidjson::Value* list = find("cgroups")) {
+            if (!list->IsArray() || list->Size() > limits::max_cgroups)
+                return refuse(fmt::format("cgroups must be a list of at most {} paths", limits::max_cgroups));
+            for (const rapidjson::Value& value : list->GetArray()) {
+                if (!value.IsString() || value.GetStringLength() == 0) return refuse("cgroups must be a list of paths");
+                target.cgroups.emplace_back(value.GetString(), value.GetStringLength());
+            }
+        }
+        if (auto single = TRY(text("cgroup")); single && !single->empty()) target.cgroups.push_back(*std::move(single));
+        target.container = TRY(text("container")).value_or("");
+        (void)TRY(check_wide(target));
+        return target;
     }
 
 private:
@@ -161,6 +188,9 @@ void put_counters(JsonObject& reply, const Running& running) {
 
 void put_running(JsonObject& reply, const Running& running) {
     reply.number("pid", running.pids.empty() ? 0 : running.pids.front()).numbers("pids", running.pids);
+    reply.flag("all", running.scope.wide && running.scope.cgroups.empty())
+        .numbers("cpus", running.scope.cpus)
+        .texts("cgroups", running.scope.cgroups);
     reply.text("target", running.target).text("recording", to_hex(std::as_bytes(std::span(running.recording_id))));
     put_settings(reply, running.settings);
     reply.number("effective_frequency", running.effective_frequency_hz)
@@ -265,8 +295,10 @@ Result<std::string> start(const wire::Command& command, Control& control) {
     StartRequest request;
     request.pids = TRY(args.pids());
     request.name = TRY(args.text("name")).value_or("");
+    request.wide = TRY(args.wide());
     if (!request.pids.empty() && !request.name.empty()) return refuse("pid and name exclude each other");
-    if (request.pids.empty() && request.name.empty()) return refuse("pid required");
+    if (request.wide.given() && !(request.pids.empty() && request.name.empty())) return refuse(wide_excludes);
+    if (request.pids.empty() && request.name.empty() && !request.wide.given()) return refuse("pid required");
     request.change = TRY(read_change(args, control.capabilities()));
     const Running running = TRY(control.start(request));
     Reply reply(command);
@@ -292,6 +324,8 @@ Result<std::string> configure(const wire::Command& command, Control& control) {
     const Arguments args(command.args);
     SettingsChange change = TRY(read_change(args, control.capabilities()));
     change.pids = TRY(args.pids());
+    change.wide = TRY(args.wide());
+    if (change.wide.given() && !change.pids.empty()) return refuse(wide_excludes);
     const std::optional<Running> running = TRY(control.configure(change));
     Reply reply(command);
     if (running) {

@@ -13,6 +13,8 @@
 #include "agent/options.h"
 #include "agent/perf/capabilities.h"
 #include "agent/perf/counter_set.h"
+#include "agent/perf/event_set.h"
+#include "agent/process/control_groups.h"
 #include "agent/process/process_list.h"
 #include "base/result.h"
 #include "wire/batch.h"
@@ -32,12 +34,14 @@ struct SettingsChange {
     std::optional<std::uint32_t> stack_bytes, max_depth;
     std::optional<bool> kernel;
     std::vector<std::uint32_t> pids;  // of `configure`: another target; empty: it stays
+    WideTarget wide;                  // the same; empty: pids
 };
 Settings changed(Settings settings, const SettingsChange& change);
 
 struct StartRequest {
-    std::vector<std::uint32_t> pids;  // empty: by name
+    std::vector<std::uint32_t> pids;  // empty: by name, or wide
     std::string name;
+    WideTarget wide;
     SettingsChange change;
 };
 
@@ -56,6 +60,7 @@ struct Running {
     std::string target;
     wire::RecordingId recording_id{};
     std::vector<std::uint32_t> pids;
+    Scope scope;                      // wide: instead of pids
     Settings settings;                // as asked for
     std::vector<std::string> events;  // names after fallbacks
     std::vector<CounterState> counters;

@@ -21,6 +21,7 @@ Result<bool> Counting::open_total(const CountingPlan& plan, const Capabilities& 
     if (!counters.empty()) {
         CounterSetOptions options;
         options.pids = plan.pids;
+        options.scope = plan.scope;
         options.enable_on_exec = plan.enable_on_exec;
         options.start_disabled = plan.start_disabled;
         // The set looks at the vector's elements, which stay where they are when it moves.
@@ -31,6 +32,7 @@ Result<bool> Counting::open_total(const CountingPlan& plan, const Capabilities& 
     total_.set = std::move(set);
     counters_ = std::move(counters);
     pids_ = plan.pids;
+    scope_ = plan.scope;
     total_.start_ns = monotonic_ns();
     next_ns_ = total_.start_ns + counter_interval_ns;
     statuses_.clear();
@@ -60,17 +62,20 @@ Result<bool> Counting::replace(const CountingPlan& plan, const Capabilities& cap
     skipped_said_ = false;
     (void)TRY(open_total(plan, capabilities));
     total_.after_gap = true;
-    const CountBy by = std::exchange(by_, CountBy::total);
+    CountBy by = std::exchange(by_, CountBy::total);
+    // The whole system's threads are not counted one by one.
+    if (plan.scope.wide && by == CountBy::thread) by = CountBy::total;
     return count_by(by, plan.pids, folder);
 }
 
 Result<bool> Counting::count_by(CountBy by, const std::vector<std::uint32_t>& pids, Folder& folder) {
     if (by == by_) return true;
     if (!paused_ && detail_.set) (void)read_scope(detail_, folder);
-    Scope detail;
+    Part detail;
     if (by != CountBy::total && !counters_.empty()) {
         CounterSetOptions options;
         options.pids = pids;
+        options.scope = scope_;
         options.by = by;
         options.start_disabled = paused_;
         detail.set = TRY(CounterSet::open(options, counters_));
@@ -94,7 +99,7 @@ void Counting::begin() { total_.start_ns = monotonic_ns(); }
 
 Result<bool> Counting::pause(Folder& folder) {
     if (paused_) return true;
-    for (Scope* scope : {&total_, &detail_})
+    for (Part* scope : {&total_, &detail_})
         if (scope->set) (void)TRY(scope->set->disable());
     (void)read(folder);
     paused_ = true;
@@ -103,7 +108,7 @@ Result<bool> Counting::pause(Folder& folder) {
 
 Result<bool> Counting::resume() {
     const std::uint64_t now = monotonic_ns();
-    for (Scope* scope : {&total_, &detail_}) {
+    for (Part* scope : {&total_, &detail_}) {
         if (!scope->set) continue;
         (void)TRY(scope->set->enable());
         scope->start_ns = now;
@@ -126,7 +131,7 @@ bool Counting::read(Folder& folder) {
     return read_scope(detail_, folder) || something;
 }
 
-bool Counting::read_scope(Scope& scope, Folder& folder) {
+bool Counting::read_scope(Part& scope, Folder& folder) {
     if (!scope.set) return false;
     const std::uint64_t end_ns = monotonic_ns();
     std::vector<CounterDelta> deltas = scope.set->read();

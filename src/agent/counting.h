@@ -22,6 +22,7 @@ inline constexpr std::uint64_t counter_interval_ns = 500'000'000;
 struct CountingPlan {
     std::vector<WantedCounter> wanted;
     std::vector<std::uint32_t> pids;
+    Scope scope;  // wide: instead of pids
     bool user_only = false;
     bool enable_on_exec = false, start_disabled = false;
 };
@@ -58,7 +59,7 @@ public:
     std::vector<wire::Notice> take_notices();
 
 private:
-    struct Scope {
+    struct Part {
         std::unique_ptr<CounterSet> set;
         std::uint64_t start_ns = 0;  // of the next reading
         bool after_gap = false;
@@ -66,16 +67,17 @@ private:
 
     Counting() = default;
     Result<bool> open_total(const CountingPlan& plan, const Capabilities& capabilities);
-    bool read_scope(Scope& scope, Folder& folder);
+    bool read_scope(Part& scope, Folder& folder);
     void add_to_totals(const std::vector<CounterDelta>& deltas, std::uint64_t elapsed_ns);
     void note_skipped(const CounterSet& set);
 
     std::vector<Counter> counters_;              // of both sets
     std::vector<std::size_t> sum_of_;            // counter -> index into totals_.sums
     std::vector<wire::CounterStatus> statuses_;  // of the last reading
-    Scope total_, detail_;
+    Part total_, detail_;
     CountBy by_ = CountBy::total;  // total: no detail
     std::vector<std::uint32_t> pids_;
+    Scope scope_;
     bool paused_ = false, skipped_said_ = false;
     std::uint64_t next_ns_ = 0;
     CounterTotals totals_;

@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "agent/perf/capabilities.h"
+#include "agent/perf/pmu.h"
 
 namespace flamewire::agent {
 
@@ -27,6 +28,10 @@ enum Option : int {
     opt_force,
     opt_pid,
     opt_name,
+    opt_all,
+    opt_cpus,
+    opt_cgroup,
+    opt_container,
     opt_delay,
     opt_allow_pid,
     opt_allow_user,
@@ -66,6 +71,10 @@ const option long_options[] = {
     {"force", no_argument, nullptr, opt_force},
     {"pid", required_argument, nullptr, opt_pid},
     {"name", required_argument, nullptr, opt_name},
+    {"all", no_argument, nullptr, opt_all},
+    {"cpus", required_argument, nullptr, opt_cpus},
+    {"cgroup", required_argument, nullptr, opt_cgroup},
+    {"container", required_argument, nullptr, opt_container},
     {"delay", required_argument, nullptr, opt_delay},
     {"allow-pid", required_argument, nullptr, opt_allow_pid},
     {"allow-user", required_argument, nullptr, opt_allow_user},
@@ -272,6 +281,22 @@ Result<bool> apply(int code, std::string_view value, Options& options, Given& gi
         case opt_allow_command:
             options.allowed.commands = TRY(parse_words("--allow-command", value));
             break;
+        case opt_all:
+            options.wide.all = true;
+            break;
+        case opt_cpus:
+            options.wide.cpus = TRY(parse_cpus("--cpus", value));
+            break;
+        case opt_cgroup:
+            if (value.empty() || options.wide.cgroups.size() == limits::max_cgroups)
+                return usage(
+                    fmt::format("--cgroup must be the path of a control group, at most {} times", limits::max_cgroups));
+            options.wide.cgroups.emplace_back(value);
+            break;
+        case opt_container:
+            if (value.empty()) return usage("--container must be an id, its beginning, or a name");
+            options.wide.container = value;
+            break;
         case opt_delay:
             options.delay_ms = static_cast<std::uint32_t>(TRY(parse_number("--delay", value, 0, limits::max_delay_ms)));
             given.delay = true;
@@ -315,6 +340,9 @@ Result<bool> check_combination(const Options& options, const Given& given, bool 
     if (modes > 1) return usage("--server, --listen and --output exclude each other");
     const int targets = int{!options.pids.empty()} + int{!options.name.empty()} + int{!options.command.empty()};
     if (targets > 1) return usage("--pid, --name and -- CMD exclude each other");
+    if (targets > 0 && options.wide.given())
+        return usage("--all, --cpus, --cgroup and --container exclude --pid, --name and -- CMD");
+    if (const auto checked = check_wide(options.wide); !checked) return usage("--" + checked.error().message);
     if (given.frequency && given.count) return usage("--frequency and --count exclude each other");
     if (given.bind && !given.listen) return usage("--bind needs --listen");
     if (!options.pair.empty() && !options.pair_file.empty()) return usage("--pair and --pair-file exclude each other");
@@ -331,7 +359,7 @@ Result<bool> check_combination(const Options& options, const Given& given, bool 
         return usage(
             "--allow-pid, --allow-user and --allow-command need --server or --listen: without a server nobody else "
             "chooses");
-    if (targets == 0) return usage("--output needs a target: --pid PID, --name COMM or -- CMD");
+    if (!options.has_target()) return usage("--output needs a target: --pid PID, --name COMM, --all or -- CMD");
     if (options.prints_table()) return true;
     if (options.output == "-" && !options.command.empty())
         return usage("--output - cannot be used with -- CMD, whose own output would mix with the session; give a file");
@@ -349,6 +377,18 @@ Result<std::uint64_t> parse_number(std::string_view what, std::string_view text,
     if (error != std::errc{} || end != text.data() + text.size() || text.empty() || value < lowest || value > highest)
         return usage(fmt::format("{} must be a whole number from {} to {}, not '{}'", what, lowest, highest, text));
     return value;
+}
+
+Result<std::vector<std::uint32_t>> parse_cpus(std::string_view what, std::string_view text) {
+    auto cpus = parse_cpu_list(text);
+    if (!cpus || cpus->empty()) return usage(fmt::format("{} must be numbers of CPUs as 0-3,6, not '{}'", what, text));
+    return *std::move(cpus);
+}
+
+Result<bool> check_wide(const WideTarget& wide) {
+    if (wide.all && !(wide.cgroups.empty() && wide.container.empty()))
+        return usage("all is the whole system: leave it out, or the control group and the container");
+    return true;
 }
 
 std::uint32_t whole_words(std::uint64_t stack_bytes) { return static_cast<std::uint32_t>((stack_bytes + 7) / 8 * 8); }
@@ -371,7 +411,7 @@ Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bo
     ::opterr = 0;
     for (;;) {
         // '+': stop at the first word that is no option; ':': tell a missing argument from an unknown option.
-        const int code = ::getopt_long(argc, argv.data(), "+:hV", long_options, nullptr);
+        const int code = ::getopt_long(argc, argv.data(), "+:ahV", long_options, nullptr);
         if (code < 0) break;
         const char* word = ::optind > 0 && ::optind <= argc ? argv[static_cast<std::size_t>(::optind) - 1] : "";
         if (code == ':') return usage(fmt::format("{} needs a value (--help lists all options)", word));
@@ -380,6 +420,8 @@ Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bo
             return usage(known_without_value ? fmt::format("{} takes no value", word)
                                              : fmt::format("unknown option {} (--help lists all options)", word));
         }
+        if (code == 'a') line.options.wide.all = true;
+        if (code == 'a') continue;
         if (code == opt_help || code == 'h') return CommandLine{Request::help, {}};
         if (code == opt_version || code == 'V') return CommandLine{Request::version, {}};
         (void)TRY(apply(code, ::optarg != nullptr ? ::optarg : "", line.options, given));
@@ -420,6 +462,10 @@ Where samples go (one of)
 Target (at most one; --server and --listen wait for commands without it)
   --pid PID[,PID...]  processes with all their threads, and children born later
   --name COMM         processes of this name; waits until one appears
+  -a, --all           the whole system: every process, kernel threads too; without idling and the agent itself
+  --cpus LIST         what runs on these CPUs (0-3,6); with --all or alone, or with --cgroup and --container
+  --cgroup PATH       what runs in a control group, by its folder or its path below the mount; may be repeated
+  --container ID      what runs in a container, by its id, the id's beginning, or a name that its cgroup has
   -- CMD ARGS...      launch CMD and sample it from its exec on; the agent ends with it and returns its exit code
   --delay MS          start sampling CMD this long after its exec
 

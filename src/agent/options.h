@@ -10,6 +10,7 @@
 
 #include "agent/health/settings.h"
 #include "agent/process/allowed_processes.h"
+#include "agent/process/control_groups.h"
 #include "base/result.h"
 
 namespace flamewire::agent {
@@ -55,6 +56,8 @@ inline constexpr std::uint32_t min_depth = 16, max_depth = 4'096;
 inline constexpr std::uint64_t min_unwind_mib = 4, max_unwind_mib = 1'024;
 inline constexpr std::uint32_t max_pid = 4'194'304;  // PID_MAX_LIMIT of 64-bit kernels
 inline constexpr std::size_t max_pids = 256;
+inline constexpr std::uint32_t max_cpu = 65'535;
+inline constexpr std::size_t max_cgroups = 64;  // each has events on each CPU
 }  // namespace limits
 
 struct Options {
@@ -66,10 +69,11 @@ struct Options {
     std::string output;           // --output: a path, or "-"
     bool force = false;           // an existing output file is replaced
 
-    // At most one of the three.
+    // At most one of the four.
     std::vector<std::uint32_t> pids;
     std::string name;
     std::vector<std::string> command;
+    WideTarget wide;
     AllowedWords allowed;  // which others a server may choose
 
     Settings settings;
@@ -85,7 +89,7 @@ struct Options {
 
     // Instead of a session, the table of counters goes to standard output.
     [[nodiscard]] bool prints_table() const { return output == "-" && !settings.samples(); }
-    [[nodiscard]] bool has_target() const { return !pids.empty() || !name.empty() || !command.empty(); }
+    [[nodiscard]] bool has_target() const { return !pids.empty() || !name.empty() || !command.empty() || wide.given(); }
 };
 
 enum class Request { run, help, version };
@@ -101,6 +105,11 @@ Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bo
 // A positive whole number between `lowest` and `highest`; the sentence names `what`.
 Result<std::uint64_t> parse_number(std::string_view what, std::string_view text, std::uint64_t lowest,
                                    std::uint64_t highest);
+
+// "0-3,6" as numbers, ascending.
+Result<std::vector<std::uint32_t>> parse_cpus(std::string_view what, std::string_view text);
+// What of it excludes each other.
+Result<bool> check_wide(const WideTarget& wide);
 
 // Rounded up to what the kernel copies.
 std::uint32_t whole_words(std::uint64_t stack_bytes);

@@ -74,6 +74,8 @@ Recorder::~Recorder() { stop("agent ends", 0); }
 void Recorder::choose_first_modes() {
     const Settings& settings = plan_.settings;
     modes_.clear();
+    // An event of a whole CPU is one for all that runs there; without a word it asks for nothing that all would pay for.
+    plan_.scope.mode = stack_mode(settings.unwind).value_or(wire::StackMode::fp);
     for (const std::uint32_t pid : plan_.pids) {
         StackChoice choice;
         if (settings.unwind != "auto")
@@ -88,6 +90,7 @@ void Recorder::choose_first_modes() {
 
 wire::StackMode Recorder::mode_of(std::uint32_t pid) const {
     if (const auto own = modes_.find(pid); own != modes_.end()) return own->second.mode;
+    if (plan_.pids.empty()) return plan_.scope.mode;
     const auto first = modes_.find(plan_.pids.front());
     return first == modes_.end() ? wire::StackMode::fp : first->second.mode;
 }
@@ -96,6 +99,7 @@ EventSetOptions Recorder::event_options(const EventChoice& choice, const std::ve
     const Settings& settings = plan_.settings;
     EventSetOptions options;
     options.choice = choice;
+    options.scope = plan_.scope;
     for (const std::uint32_t pid : pids) options.targets.push_back({pid, mode_of(pid)});
     options.stack_bytes = settings.stack_bytes;
     options.sample_stack_pointer = settings.unwind == "auto";
@@ -110,7 +114,9 @@ std::optional<UserStackOptions> Recorder::stack_options() const {
     if (settings.unwind == "fp" || capabilities_.register_mask == 0) return std::nullopt;
     UserStackOptions options;
     options.check_chains = settings.unwind == "auto" || settings.unwind == "hybrid";
-    if (settings.unwind == "auto") options.inherited_reason = "as the process that started it";
+    if (settings.unwind == "auto")
+        options.inherited_reason =
+            plan_.scope.wide ? "events of whole CPUs have one mode for all" : "as the process that started it";
     options.machine = capabilities_.register_arch;
     options.max_depth = settings.max_depth;
     options.memory_bytes = static_cast<std::size_t>(settings.unwind_memory_bytes);
@@ -140,6 +146,7 @@ CountingPlan Recorder::counting_plan(const Settings& settings, const Wanted& wan
     CountingPlan plan;
     plan.wanted = wanted.counters;
     plan.pids = std::move(pids);
+    plan.scope = plan_.scope;
     plan.user_only = !settings.kernel;
     return plan;
 }
@@ -193,6 +200,7 @@ Running Recorder::describe_running() const {
     running.target = plan_.target;
     running.recording_id = id_;
     running.pids = plan_.pids;
+    running.scope = plan_.scope;
     running.settings = plan_.settings;
     for (const EventSpec& event : choice_.events) running.events.push_back(event.name);
     running.effective_frequency_hz = choice_.period != 0 ? 0 : choice_.frequency_hz;

@@ -37,6 +37,7 @@ namespace flamewire::agent {
 struct RecordingPlan {
     std::string target;  // in words: "pid 4242 (demo)"
     std::vector<std::uint32_t> pids;
+    Scope scope;  // wide: instead of pids; its mode is chosen by the recorder
     Settings settings;
     Wanted wanted;  // settings.events and settings.stat, parsed
     // The one pid is a child that waits to exec: its events start there, or delay_ms after begin_delay(). Its owner
@@ -51,6 +52,7 @@ struct RecordingPlan {
 struct RecordingTarget {
     std::string name;
     std::vector<std::uint32_t> pids;
+    Scope scope = {};
 };
 
 // How a recording ended.
@@ -142,6 +144,8 @@ private:
     void adapt_stack_modes(std::uint64_t now_ns);
     [[nodiscard]] std::vector<std::uint32_t> living_members() const;
     void follow_task(const TaskRecord& task);
+    void note_member(std::uint32_t pid);
+    [[nodiscard]] bool shows(std::uint32_t pid) const;
 
     void flush();
     // Hands over what waits, oldest first; true when nothing is left.
@@ -171,7 +175,10 @@ private:
     // How stacks are found, by pid; children that have none are sampled as the first process.
     std::map<std::uint32_t, StackChoice> modes_;
     std::uint64_t next_adapt_ns_ = 0;
-    std::set<std::uint32_t> members_;     // the target's processes: those named and their children
+    // The target's processes: those named and their children; of the whole system and of control groups, those that
+    // were sampled and live.
+    std::set<std::uint32_t> members_;
+    std::uint32_t last_member_ = 0;
     EventSetCounts closed_counts_;        // of event sets that were replaced
     EventSetCounts counts_;               // of all, at the last round
     std::uint64_t lost_told_ = 0;         // of counts_.samples_lost, already in a batch as a loss

@@ -54,6 +54,7 @@ std::uint64_t samples_in(const wire::Batch& batch) {
 void Recorder::on_record(const Record& record) {
     something_new_ = true;
     if (const auto* sample = std::get_if<SampleRecord>(&record)) {
+        if (plan_.scope.wide) note_member(sample->pid);
         folder_->add_sample(*sample, events_->event_of(sample->id));
         ++pending_samples_;
         return;
@@ -67,23 +68,39 @@ void Recorder::on_record(const Record& record) {
     // How much was lost is in the event set's counts; the process table needs the record to distrust its maps.
     const bool lost = std::holds_alternative<LostRecord>(record);
     if (!lost && time_of(record) < sideband_from_ns_) return;
+    std::uint32_t pid = 0;
+    if (const auto* comm = std::get_if<CommRecord>(&record)) pid = comm->pid;
+    if (const auto* task = std::get_if<TaskRecord>(&record)) pid = task->pid;
+    const bool shown = shows(pid);  // before its end is known
     if (const auto* task = std::get_if<TaskRecord>(&record)) {
         follow_task(*task);
         counting_->on_task(*task);
     }
-    if (const auto event = processes_.on_record(record)) folder_->add_lifecycle(*event);
+    if (const auto event = processes_.on_record(record); event && shown) folder_->add_lifecycle(*event);
 }
+
+void Recorder::note_member(std::uint32_t pid) {
+    if (pid == last_member_) return;
+    last_member_ = pid;
+    members_.insert(pid);
+}
+
+// Around a control group others live and die, too.
+bool Recorder::shows(std::uint32_t pid) const { return plan_.scope.cgroups.empty() || members_.contains(pid); }
 
 void Recorder::follow_task(const TaskRecord& task) {
     if (task.exit) {
-        if (task.pid == task.tid) members_.erase(task.pid);
-    } else if (task.pid != task.parent_pid && members_.contains(task.parent_pid)) {
+        if (task.pid != task.tid) return;
+        members_.erase(task.pid);
+        last_member_ = 0;
+    } else if (!plan_.scope.wide && task.pid != task.parent_pid && members_.contains(task.parent_pid)) {
         members_.insert(task.pid);
     }
 }
 
 std::vector<std::uint32_t> Recorder::living_members() const {
     std::vector<std::uint32_t> living;
+    if (plan_.scope.wide) return living;
     // A leader that has exited before its other threads is out of members_ but may be among the pids that were named.
     std::set<std::uint32_t> candidates = members_;
     candidates.insert(plan_.pids.begin(), plan_.pids.end());
@@ -127,10 +144,12 @@ Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const st
     const Settings old_settings = std::exchange(plan_.settings, std::move(settings));
     const auto old_modes = modes_;
     const auto old_members = members_;
-    const RecordingTarget old_target{plan_.target, plan_.pids};
+    const RecordingTarget old_target{plan_.target, plan_.pids, plan_.scope};
     if (target) {
         plan_.target = target->name;
         plan_.pids = target->pids;
+        plan_.scope = target->scope;
+        last_member_ = 0;
         members_ = {target->pids.begin(), target->pids.end()};
     }
     if (!same_stacks || target) choose_first_modes();
@@ -138,13 +157,16 @@ Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const st
         plan_.settings = old_settings;
         plan_.target = old_target.name;
         plan_.pids = old_target.pids;
+        plan_.scope = old_target.scope;
         members_ = old_members;
         modes_ = old_modes;
         return switched;
     }
+    // Of those that were not the target nobody told what became of them.
+    if (target && plan_.scope.wide && !old_target.scope.wide) processes_.distrust_all();
     if (target)
         for (const std::uint32_t pid : plan_.pids) processes_.attach(pid);
-    if (!same_stacks) folder_->change_stacks(stack_options());
+    if (!same_stacks || (target && plan_.scope.wide != old_target.scope.wide)) folder_->change_stacks(stack_options());
     if (!same_stacks || target)
         for (const auto& [pid, mode] : modes_) folder_->chose_stack_mode(pid, mode);
     return true;
@@ -190,7 +212,8 @@ Result<bool> Recorder::replace_events(Settings settings, Wanted wanted, const Ca
 
 // `auto`: samples processes as their stacks turned out to need.
 void Recorder::adapt_stack_modes(std::uint64_t now_ns) {
-    if (plan_.settings.unwind != "auto" || !capabilities_.user_stacks || now_ns < next_adapt_ns_) return;
+    if (plan_.scope.wide || plan_.settings.unwind != "auto" || !capabilities_.user_stacks || now_ns < next_adapt_ns_)
+        return;
     const std::vector<Folder::ModeChange> changes = folder_->wanted_stack_modes();
     if (changes.empty()) return;
     next_adapt_ns_ = now_ns + adapt_pause_ns;

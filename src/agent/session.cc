@@ -14,6 +14,7 @@
 
 #include "agent/hello.h"
 #include "agent/log.h"
+#include "agent/targets.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hex.h"
@@ -163,8 +164,8 @@ std::optional<Watched> Session::look_at_own_state() {
     Watched watched;
     const std::shared_ptr<Recorder> last = recorder();
     const bool recording = last && !last->ended();
-    if (recording) {
-        Running running = last->running();
+    // Of the whole system the machine's health is the target's.
+    if (Running running; recording && !(running = last->running()).scope.wide) {
         watched.pids = std::move(running.pids);
         for (const std::uint32_t pid : running.members)
             if (std::ranges::find(watched.pids, pid) == watched.pids.end()) watched.pids.push_back(pid);
@@ -212,14 +213,19 @@ Result<bool> Session::start_target() {
         }
         return true;
     }
+    if (options_.wide.given()) {
+        RecordingTarget target = TRY(find_wide(options_.wide));
+        (void)TRY(record(std::move(target), settings_, first_wanted_));
+        return true;
+    }
     if (options_.pids.empty()) return true;
     if (auto problem = problem_of(options_.pids)) return std::unexpected(*std::move(problem));
-    (void)TRY(record(options_.pids, settings_, first_wanted_, {}));
+    (void)TRY(record(describe_target(options_.pids), settings_, first_wanted_));
     return true;
 }
 
 Result<bool> Session::start_command() {
-    (void)TRY(record({command_->pid()}, settings_, first_wanted_, joined(options_.command)));
+    (void)TRY(record({joined(options_.command), {command_->pid()}}, settings_, first_wanted_));
     auto running = command_->exec();
     if (!running) {
         command_gone_ = true;
@@ -242,7 +248,7 @@ void Session::look_for_name() {
     std::vector<std::uint32_t> pids = find_by_name(options_.name);
     if (pids.empty()) return;
     if (pids.size() > limits::max_pids) pids.resize(limits::max_pids);
-    auto started = record(std::move(pids), settings_, first_wanted_, {});
+    auto started = record(describe_target(pids), settings_, first_wanted_);
     // It may have gone again at once: then wait for the next one.
     if (!started && started.error().code == ErrorCode::not_found) return;
     waiting_for_name_ = false;
@@ -350,7 +356,7 @@ void Session::print_counters(const Recorder& recorder) const {
     const CounterTotals totals = recorder.counter_totals();
     if (totals.sums.empty()) return;
     const Running running = recorder.running();
-    std::string title = "process id '";
+    std::string title = running.scope.wide ? "'" + running.target : "process id '";
     std::optional<counters::CommandTimes> times;
     if (command_ != nullptr && running.pids == std::vector{command_->pid()}) {
         title = "'" + joined(options_.command);

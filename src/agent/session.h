@@ -62,7 +62,7 @@ private:
     Result<bool> start_target();
     Result<bool> start_command();
     void look_for_name();
-    Result<Running> record(std::vector<std::uint32_t> pids, Settings settings, Wanted wanted, std::string target);
+    Result<Running> record(RecordingTarget target, Settings settings, Wanted wanted);
     void end_recording(std::string reason, std::int32_t exit_code);
     void say_end(const Recorder& recorder, const Ended& ended) const;
     void print_counters(const Recorder& recorder) const;
@@ -81,6 +81,7 @@ private:
     [[nodiscard]] std::optional<Error> problem_of(const std::vector<std::uint32_t>& pids) const;
     // Also what a server may not choose.
     [[nodiscard]] std::optional<Error> problem_for_server(const std::vector<std::uint32_t>& pids) const;
+    [[nodiscard]] Result<RecordingTarget> wide_for_server(const WideTarget& wide) const;
 
     Options options_;
     std::optional<secure::PairingKey> pairing_;

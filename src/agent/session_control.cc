@@ -9,6 +9,7 @@
 #include "agent/log.h"
 #include "agent/process/kallsyms.h"
 #include "agent/session.h"
+#include "agent/targets.h"
 #include "base/clock.h"
 
 namespace flamewire::agent {
@@ -19,20 +20,6 @@ namespace {
 constexpr std::size_t max_waiting_commands = 64;
 constexpr std::chrono::milliseconds process_look{500};
 constexpr std::size_t max_listed_processes = 200;
-
-std::string describe_target(const std::vector<std::uint32_t>& pids) {
-    std::string text = pids.size() == 1 ? "pid " : "pids ";
-    for (std::size_t i = 0; i < pids.size(); ++i) {
-        if (i == 8) {
-            text += fmt::format(" and {} more", pids.size() - i);
-            break;
-        }
-        if (i != 0) text += ", ";
-        text += fmt::format("{}", pids[i]);
-        if (const auto identity = identify_process(pids[i])) text += fmt::format(" ({})", identity->comm);
-    }
-    return text;
-}
 
 std::string describe_events(const Running& running) {
     std::vector<std::string> names = running.events;
@@ -124,11 +111,20 @@ std::optional<Error> Session::problem_for_server(const std::vector<std::uint32_t
     return std::nullopt;
 }
 
-Result<Running> Session::record(std::vector<std::uint32_t> pids, Settings settings, Wanted wanted, std::string target) {
+Result<RecordingTarget> Session::wide_for_server(const WideTarget& wide) const {
+    if (!options_.allowed.all())
+        return fail(ErrorCode::permission,
+                    "this agent lets servers profile some processes only (--allow-pid, --allow-user, --allow-command), "
+                    "not the whole system or control groups");
+    return find_wide(wide);
+}
+
+Result<Running> Session::record(RecordingTarget target, Settings settings, Wanted wanted) {
     (void)TRY(check_unwind_here(settings.unwind, capabilities()));
     RecordingPlan plan;
-    plan.target = target.empty() ? describe_target(pids) : std::move(target);
-    plan.pids = std::move(pids);
+    plan.target = std::move(target.name);
+    plan.pids = std::move(target.pids);
+    plan.scope = std::move(target.scope);
     plan.settings = std::move(settings);
     plan.wanted = std::move(wanted);
     plan.launched = command_ != nullptr && plan.pids.size() == 1 && plan.pids.front() == command_->pid();
@@ -201,6 +197,12 @@ Capabilities Session::capabilities() {
 
 Result<Running> Session::start(const StartRequest& request) {
     check_recording();  // one that has just ended is no hindrance
+    const Settings settings = changed(settings_, request.change);
+    if (request.wide.given()) {
+        RecordingTarget target = TRY(wide_for_server(request.wide));
+        Wanted wanted = TRY(parse_wanted(settings, sysfs_));
+        return record(std::move(target), settings, std::move(wanted));
+    }
     std::vector<std::uint32_t> pids = request.pids;
     if (pids.empty()) {
         pids = find_by_name(request.name);
@@ -210,9 +212,8 @@ Result<Running> Session::start(const StartRequest& request) {
         if (pids.size() > limits::max_pids) pids.resize(limits::max_pids);
     }
     if (auto problem = problem_for_server(pids)) return std::unexpected(*std::move(problem));
-    const Settings settings = changed(settings_, request.change);
     Wanted wanted = TRY(parse_wanted(settings, sysfs_));
-    return record(std::move(pids), settings, std::move(wanted), {});
+    return record(describe_target(pids), settings, std::move(wanted));
 }
 
 Result<Running> Session::stop() {
@@ -242,14 +243,21 @@ Result<Running> Session::resume() {
 Result<std::optional<Running>> Session::configure(const SettingsChange& change) {
     const std::shared_ptr<Recorder> current = recording_ ? recorder() : nullptr;
     std::optional<RecordingTarget> target;
-    if (!change.pids.empty()) {
+    if (!change.pids.empty() || change.wide.given()) {
         if (!current) return fail(ErrorCode::busy, "not profiling: start takes the process");
         if (command_ != nullptr)
             return fail(ErrorCode::unsupported,
                         "this agent records the command that it launched, and ends with it: run another agent for "
                         "another process");
-        if (auto problem = problem_for_server(change.pids)) return std::unexpected(*std::move(problem));
-        if (change.pids != current->running().pids) target = {describe_target(change.pids), change.pids};
+        const Running running = current->running();
+        if (change.wide.given()) {
+            RecordingTarget wide = TRY(wide_for_server(change.wide));
+            wide.scope.mode = running.scope.mode;
+            if (wide.scope != running.scope) target = std::move(wide);
+        } else {
+            if (auto problem = problem_for_server(change.pids)) return std::unexpected(*std::move(problem));
+            if (change.pids != running.pids) target = describe_target(change.pids);
+        }
     }
     Settings settings = changed(current ? current->running().settings : settings_, change);
     Wanted wanted = TRY(parse_wanted(settings, sysfs_));

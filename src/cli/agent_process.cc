@@ -127,6 +127,13 @@ void AgentOptions::add(CLI::App& command, bool sampling) {
     };
     command.add_option("-p,--pid", pid_, "these processes and their children, separated by commas")->type_name("PID");
     command.add_option("--name", name_, "all processes of this name; waits until there is one")->type_name("COMM");
+    command.add_flag("-a,--all", all_, "the whole system");
+    command.add_option("--cpus", cpus_, "what runs on these CPUs, as 0-3,6")->type_name("LIST");
+    command.add_option("--cgroup", cgroups_, "what runs in a control group; may be repeated")
+        ->type_name("PATH")
+        ->allow_extra_args(false);
+    command.add_option("--container", container_, "what runs in a container: its id or the id's beginning")
+        ->type_name("ID");
     if (sampling) {
         pass("-F,--frequency", "--frequency", "samples a second of CPU time and thread (99)", "HZ");
         pass("-c,--count", "--count", "a sample every N events instead", "N");
@@ -146,14 +153,20 @@ void AgentOptions::add(CLI::App& command, bool sampling) {
 }
 
 Result<std::vector<std::string>> AgentOptions::arguments() const {
-    if (int{!pid_.empty()} + int{!name_.empty()} + int{!command_.empty()} != 1)
-        return fail(ErrorCode::invalid, "give one target: -- COMMAND, --pid PID or --name COMM");
+    const bool wide = all_ || !cpus_.empty() || !cgroups_.empty() || !container_.empty();
+    if (int{!pid_.empty()} + int{!name_.empty()} + int{!command_.empty()} + int{wide} != 1)
+        return fail(ErrorCode::invalid,
+                    "give one target: -- COMMAND, --pid PID, --name COMM, --all, --cgroup PATH or --container ID");
     std::vector<std::string> words;
     const auto add = [&](const char* name, const std::string& value) {
         if (!value.empty()) words.insert(words.end(), {name, value});
     };
     add("--pid", pid_);
     add("--name", name_);
+    if (all_) words.emplace_back("--all");
+    add("--cpus", cpus_);
+    for (const std::string& cgroup : cgroups_) words.insert(words.end(), {"--cgroup", cgroup});
+    add("--container", container_);
     for (const auto& option : options_) add(option->name, option->value);
     if (no_kernel_) words.emplace_back("--no-kernel");
     if (verbose_) words.emplace_back("--verbose");
@@ -168,7 +181,10 @@ bool AgentOptions::gave(std::string_view option) const {
 
 std::string AgentOptions::target() const {
     if (!command_.empty()) return std::filesystem::path(command_.front()).filename().string();
-    return name_.empty() ? "pid-" + pid_ : name_;
+    if (!container_.empty()) return "container-" + container_;
+    if (!cgroups_.empty()) return std::filesystem::path(cgroups_.front()).filename().string();
+    if (!pid_.empty()) return "pid-" + pid_;
+    return name_.empty() ? "system" : name_;
 }
 
 }  // namespace flamewire::cli

@@ -68,7 +68,9 @@ private:
     };
     std::vector<std::unique_ptr<Option>> options_;
     std::vector<std::string> command_;
-    std::string pid_, name_;
+    std::string pid_, name_, cpus_, container_;
+    std::vector<std::string> cgroups_;
+    bool all_ = false;
     bool no_kernel_ = false, verbose_ = false;
 };
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isLoopback, parseAddress } from '../src/text/address';
 import { capabilitiesOf, findingLines, ordered, type Finding } from '../src/text/capabilities';
-import { changeArgs, draftOfReply, draftOfStored, isValid, problemOf, startArgs, usualDraft } from '../src/text/recording';
+import { changeArgs, draftOfReply, draftOfStored, isValid, problemOf, startArgs, targetText, usualDraft, wholeSystem } from '../src/text/recording';
 import { after, before, formatRemembered, freshWizard, missing, parseRemembered, reachable, steps } from '../src/text/wizard';
 
 test('addresses', () => {
@@ -23,6 +23,18 @@ test('start says all, dwarf its stack, a change only what changes', () => {
   assert.deepEqual(changeArgs(draft, draft), {});
   assert.deepEqual(changeArgs(draft, { ...draft, pid: 8, frequency: 499, stackKib: 8 }), { pid: 8, frequency: 499, stack_size: 8192 });
   assert.deepEqual(changeArgs(draft, { ...draft, pid: 0, events: [] }), {});
+});
+
+test('the whole system in the place of a process', () => {
+  const draft = { ...usualDraft, pid: wholeSystem, comm: 'the whole system' };
+  assert.deepEqual(startArgs(draft), { all: true, frequency: 99, unwind: 'auto' });
+  assert.deepEqual(changeArgs({ ...usualDraft, pid: 5 }, draft), { all: true });
+  assert.deepEqual(changeArgs(draft, { ...draft, pid: 5 }), { pid: 5 });
+  assert.deepEqual(changeArgs(draft, draft), {});
+  assert.equal(draftOfReply({ pid: 0, all: true, target: 'system-wide' }).pid, wholeSystem);
+  assert.equal(targetText(draftOfReply({ pid: 0, all: true, target: 'system-wide' })), 'system-wide');
+  assert.equal(targetText({ ...usualDraft, pid: 7, comm: 'demo' }), 'demo (7)');
+  assert.deepEqual(steps.filter((step) => reachable(step, { ...freshWizard, agent: 'a', draft }, true)), [...steps]);
 });
 
 test('a draft of a reply, and one that the browser kept', () => {

@@ -73,7 +73,9 @@ perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const 
     attr.config1 = part.config1;
     attr.config2 = part.config2;
     attr.sample_type = sample_fields;
-    attr.inherit = 1;
+    attr.inherit = options.whole_cpu ? 0 : 1;
+    // PMUs may refuse it; their counters mostly rest with the CPU.
+    attr.exclude_idle = options.whole_cpu && part.type == PERF_TYPE_SOFTWARE ? 1 : 0;
     attr.disabled = options.disabled ? 1 : 0;
     attr.enable_on_exec = options.enable_on_exec ? 1 : 0;
     attr.watermark = 1;
@@ -112,9 +114,9 @@ perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const 
     return attr;
 }
 
-perf_event_attr sideband_attr(const Capabilities& capabilities) {
+perf_event_attr sideband_attr(const Capabilities& capabilities, bool inherit) {
     perf_event_attr attr = dummy_attr(capabilities);
-    attr.inherit = 1;
+    attr.inherit = inherit ? 1 : 0;
     attr.mmap = 1;
     attr.mmap2 = 1;
     attr.comm = 1;

@@ -49,16 +49,18 @@ struct SampleAttrOptions {
     bool kernel = false;  // kernel mode and kernel call chains too
     bool disabled = false;
     bool enable_on_exec = false;
+    bool whole_cpu = false;  // of whoever runs there, but the idle thread where the kernel's clock would sample it
     SampleLayout layout = {};
 };
 
-// One event on one (thread, CPU), inherited by children. A spec's own @HZ comes before the options' rate.
+// One event on one (thread, CPU), inherited by children, or of a whole CPU. A spec's own @HZ comes before the options'
+// rate.
 perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const SampleAttrOptions& options,
                             const Capabilities& capabilities);
 
-// A dummy that writes mmap2, comm, fork and exit records of one (thread, CPU) and of its children. Always enabled: a
-// pause of sampling must not lose maps.
-perf_event_attr sideband_attr(const Capabilities& capabilities);
+// A dummy that writes mmap2, comm, fork and exit records of one (thread, CPU) and with `inherit` of its children. Always
+// enabled: a pause of sampling must not lose maps.
+perf_event_attr sideband_attr(const Capabilities& capabilities, bool inherit = true);
 
 // A dummy of our own that owns a ring of `ring_bytes`, and wakes us when it is half full.
 perf_event_attr owner_attr(std::uint64_t ring_bytes, const Capabilities& capabilities);

@@ -62,7 +62,7 @@ Result<std::unique_ptr<CounterSet>> CounterSet::open(const CounterSetOptions& op
 
 CounterAttrOptions CounterSet::attr_options(bool leader) const {
     CounterAttrOptions options;
-    options.inherit = options_.by != CountBy::thread;
+    options.inherit = options_.by != CountBy::thread && !options_.scope.wide;
     options.group_read = group_read_;
     options.disabled = leader && !enabled_;
     options.enable_on_exec = leader && exec_awaited_;
@@ -73,7 +73,8 @@ CounterAttrOptions CounterSet::attr_options(bool leader) const {
 // the kernel accepts may still never fit, when someone else has taken a counter for good.)
 bool CounterSet::fits(const std::vector<std::uint32_t>& group) const {
     Group opened;
-    const int error = open_group(0, -1, group, opened);
+    const Member ourselves;
+    const int error = open_group(ourselves, -1, group, opened);
     bool had_turn = error == 0;
     // The other kind of core of a hybrid CPU has its turn elsewhere.
     if (error == 0 && counters_[group.front()].part.empty()) {
@@ -123,6 +124,7 @@ void CounterSet::plan() {
 
 Result<bool> CounterSet::attach() {
     if (plan_.empty()) return true;
+    if (options_.scope.wide) return attach_wide();
     // All threads first, and only then the first event: see the head of counter_set.h.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> found;
     for (const std::uint32_t pid : options_.pids)
@@ -136,6 +138,31 @@ Result<bool> CounterSet::attach() {
     }
     attach_until_ns_ = monotonic_ns() + clone_ns;
     return true;
+}
+
+// One member for each CPU and control group.
+Result<bool> CounterSet::attach_wide() {
+    if (options_.by == CountBy::thread)
+        return fail(ErrorCode::unsupported, "counters by thread need processes as the target");
+    (void)TRY(open_cgroups(options_.scope, cgroups_));
+    std::vector<std::uint32_t> cpus = options_.scope.cpus;
+    if (cpus.empty()) cpus = online_cpus(real_sysfs());
+    if (options_.by == CountBy::cpu) cpus_.assign(cpus.begin(), cpus.end());
+    int failure = ENODEV;
+    for (std::size_t index = 0; index < cpus.size(); ++index)
+        for (std::size_t group = 0; group < std::max<std::size_t>(cgroups_.size(), 1); ++group) {
+            Member member;
+            member.cgroup = cgroups_.empty() ? -1 : cgroups_[group].get();
+            member.cpu_index = options_.by == CountBy::cpu ? index : 0;
+            if (const int error = open_member(member, static_cast<int>(cpus[index])); error != 0) failure = error;
+            if (!member.groups.empty()) members_.push_back(std::move(member));
+        }
+    if (!members_.empty()) return true;
+    OpenFailure refused{failure, counters_[plan_.front().front()].name, 0,
+                        static_cast<int>(kernel_.sysctl("perf_event_paranoid").value_or(0))};
+    refused.whole_cpu = true;
+    refused.cgroup = !cgroups_.empty();
+    return std::unexpected(open_error(refused));
 }
 
 // errno, 0 when it was opened at least in part.
@@ -173,7 +200,7 @@ int CounterSet::open_member(Member& member, int cpu) {
     };
     for (const std::vector<std::uint32_t>& planned : plan_) {
         Group group;
-        const int error = open_group(member.tid, cpu, planned, group);
+        const int error = open_group(member, cpu, planned, group);
         if (error == 0) {
             keep(std::move(group));
             continue;
@@ -184,7 +211,7 @@ int CounterSet::open_member(Member& member, int cpu) {
         // Each by itself, so that one that cannot be counted here takes no other with it.
         for (const std::uint32_t counter : planned) {
             Group single;
-            if (planned.size() > 1 && open_group(member.tid, cpu, std::span(&counter, 1), single) == 0)
+            if (planned.size() > 1 && open_group(member, cpu, std::span(&counter, 1), single) == 0)
                 keep(std::move(single));
         }
     }
@@ -192,11 +219,15 @@ int CounterSet::open_member(Member& member, int cpu) {
 }
 
 // errno; what was opened is in `group` also then.
-int CounterSet::open_group(std::uint32_t tid, int cpu, std::span<const std::uint32_t> counters, Group& group) const {
+int CounterSet::open_group(const Member& member, int cpu, std::span<const std::uint32_t> counters, Group& group) const {
+    const bool whole_cpu = options_.scope.wide && cpu >= 0;
+    const auto tid = whole_cpu ? pid_t{-1} : static_cast<pid_t>(member.tid);
     for (const std::uint32_t counter : counters) {
         const bool leader = group.fds.empty();
         perf_event_attr attr = counter_attr(counters_[counter].spec, counters_[counter].event(), attr_options(leader));
-        const int fd = kernel_.open_in_group(attr, static_cast<pid_t>(tid), cpu, leader ? -1 : group.fds.front());
+        const int first = leader ? -1 : group.fds.front();
+        const int fd = member.cgroup >= 0 ? kernel_.open_in_cgroup(attr, member.cgroup, cpu, first)
+                                          : kernel_.open_in_group(attr, tid, cpu, first);
         if (fd < 0) return -fd;
         group.fds.push_back(fd);
         group.counters.push_back(counter);
@@ -211,6 +242,7 @@ void CounterSet::close(Member& member) {
 }
 
 void CounterSet::on_task(const TaskRecord& task) {
+    if (options_.scope.wide) return;
     const auto known = by_tid_.find(task.tid);
     if (task.exit) {
         inherited_.erase(task.tid);
@@ -338,7 +370,7 @@ std::vector<CounterDelta> CounterSet::read_sums() {
         // Nobody inherited from it: this was its last reading.
         if (member.exited && !member.had_children) close(member);
     }
-    if (options_.by == CountBy::cpu) share_enabled_time();
+    if (options_.by == CountBy::cpu && !options_.scope.wide) share_enabled_time();
     std::vector<CounterDelta> deltas;
     for (std::size_t cpu = 0; cpu < cpus_.size(); ++cpu)
         for (std::uint32_t counter = 0; counter < count; ++counter) {

@@ -18,8 +18,10 @@
 #include <vector>
 
 #include "agent/perf/counter_spec.h"
+#include "agent/perf/event_set.h"
 #include "agent/perf/kernel.h"
 #include "agent/perf/record.h"
+#include "base/fd.h"
 #include "base/result.h"
 
 namespace flamewire::agent {
@@ -28,6 +30,7 @@ enum class CountBy : std::uint8_t { total, thread, cpu };
 
 struct CounterSetOptions {
     std::vector<std::uint32_t> pids = {};  // with all their threads
+    Scope scope = {};                      // wide: instead of pids, and not by thread
     CountBy by = CountBy::total;
     bool enable_on_exec = false;
     bool start_disabled = false;
@@ -79,9 +82,10 @@ private:
         std::vector<std::uint64_t> values;  // as of the last reading
         std::uint64_t enabled_ns = 0, running_ns = 0;
     };
-    // One thread, by CPU on one CPU.
+    // One thread, by CPU on one CPU; or a whole CPU.
     struct Member {
         std::uint32_t pid = 0, tid = 0;
+        int cgroup = -1;  // wide: an open folder; -1: whoever runs
         std::size_t cpu_index = 0;
         std::uint64_t complete_ns = 0;  // when it was open
         bool exited = false, had_children = false;
@@ -93,8 +97,9 @@ private:
     [[nodiscard]] bool fits(const std::vector<std::uint32_t>& group) const;
     Result<bool> attach();
     int open_thread(std::uint32_t pid, std::uint32_t tid);
+    Result<bool> attach_wide();
     int open_member(Member& member, int cpu);
-    int open_group(std::uint32_t tid, int cpu, std::span<const std::uint32_t> counters, Group& group) const;
+    int open_group(const Member& member, int cpu, std::span<const std::uint32_t> counters, Group& group) const;
     void close(Member& member);
     Result<bool> switch_all(bool on);
     void apply_switch();
@@ -108,6 +113,7 @@ private:
     CounterSetOptions options_;
     std::span<const Counter> counters_;
     Kernel kernel_;
+    std::vector<UniqueFd> cgroups_;
     std::vector<int> cpus_;                         // -1: all
     std::vector<std::vector<std::uint32_t>> plan_;  // indexes of counters, by group
     bool group_read_ = true;

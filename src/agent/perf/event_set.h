@@ -1,8 +1,10 @@
 // All perf events and rings of one recording: opens them on the targets, drains the rings in time order, tells what was
 // lost. DESIGN in one paragraph: on each CPU one sample ring and one small sideband ring (mmap2, comm, task), each
-// owned by a dummy event of our own; every (thread x CPU) event is redirected into them and inherited by children. A
-// thread that was opened and inherited both is counted once (owners, see owners.h). Not thread-safe: the thread that
-// opens it owns it and must outlive it (the rings' owners are events on that thread).
+// owned by a dummy event of our own; every event is redirected into them. Of processes each (thread x CPU) has events,
+// inherited by children; a thread that was opened and inherited both is counted once (owners, see owners.h). The whole
+// system and control groups have events of CPUs, and so have processes where their threads would need too many, or may
+// not have their own. Not thread-safe: the thread that opens it owns it and must outlive it (the rings' owners are
+// events on that thread).
 #pragma once
 
 #include <chrono>
@@ -15,6 +17,7 @@
 #include "agent/perf/capabilities.h"
 #include "agent/perf/event_spec.h"
 #include "agent/perf/record.h"
+#include "base/fd.h"
 #include "base/result.h"
 #include "wire/batch.h"
 
@@ -28,9 +31,22 @@ struct Target {
     wire::StackMode mode = wire::StackMode::fp;
 };
 
+// Not some processes, but all that runs on some CPUs, or all that runs there in some control groups.
+struct Scope {
+    bool wide = false;
+    std::vector<std::uint32_t> cpus = {};        // ascending; empty: all that are online
+    std::vector<std::string> cgroups = {};       // folders, none inside of another; empty: whoever runs
+    wire::StackMode mode = wire::StackMode::fp;  // of all samples
+    bool operator==(const Scope&) const = default;
+};
+
+// Opens the folders of the control groups. An errno in the error, and the folder's name in the sentence.
+Result<bool> open_cgroups(const Scope& scope, std::vector<UniqueFd>& folders);
+
 struct EventSetOptions {
     EventChoice choice = {};  // without events: only the records of processes and maps
     std::vector<Target> targets = {};
+    Scope scope = {};                                 // wide: instead of targets
     std::uint32_t stack_bytes = default_stack_bytes;  // copied with a sample in dwarf mode; a multiple of 8
     std::uint32_t hybrid_stack_bytes = 2'048;         // the same in hybrid mode
     bool sample_stack_pointer = false;  // fp samples carry the registers sp and pc (where the kernel has them)
@@ -43,7 +59,7 @@ struct EventSetOptions {
 
 // Kernel's own numbers, for accounting. All since open().
 struct EventSetCounts {
-    std::uint64_t samples_read = 0;  // sample records taken from rings, duplicates included
+    std::uint64_t samples_read = 0;  // sample records of the target taken from rings, duplicates included
     std::uint64_t samples_duplicate =
         0;                           // of these, left out by owner: samples_read - samples_duplicate went to the sink
     std::uint64_t samples_lost = 0;  // PERF_FORMAT_LOST over all events where the kernel has it, else of LOST records
@@ -75,8 +91,8 @@ public:
     // Index into EventSetOptions::choice.events of a sample's id.
     [[nodiscard]] virtual std::uint32_t event_of(std::uint64_t id) const = 0;
     [[nodiscard]] virtual EventSetCounts counts() = 0;
-    // True when no thread of any target is left (by EXIT records and /proc); their children may live on. Known after a
-    // drain().
+    // True when no thread of any target is left (by EXIT records and /proc); their children may live on. Of control
+    // groups: when all folders are gone. Never of the whole system. Known after a drain().
     [[nodiscard]] virtual bool targets_gone() const = 0;
     // Things worth saying that came up after opening (rings halved, threads skipped).
     virtual std::vector<wire::Notice> take_notices() = 0;

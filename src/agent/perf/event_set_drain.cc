@@ -3,8 +3,7 @@
 #include <array>
 #include <numeric>
 
-#include "agent/perf/thread_event_set.h"
-#include "agent/perf/threads.h"
+#include "agent/perf/ring_event_set.h"
 #include "base/clock.h"
 
 namespace flamewire::agent {
@@ -12,24 +11,17 @@ namespace {
 
 constexpr std::uint64_t gone_check_ns = 1'000'000'000;
 
-bool target_gone(const Watched& watched) {
-    const auto state = read_process_state(watched.target.pid);
-    if (!state || state->start_ticks != watched.start_ticks) return true;
-    // The first thread of a process may be a zombie while others run.
-    return (state->state == 'Z' || state->state == 'X') && state->threads <= 1;
-}
-
 }  // namespace
 
-void ThreadEventSet::drain(RecordSink& sink, std::uint64_t until_ns) {
+void RingEventSet::drain(RecordSink& sink, std::uint64_t until_ns) {
     // In this order: see merge.h.
     const std::uint64_t now = monotonic_ns();
     rings_->load_heads();
     hand_out(sink, std::min(until_ns, now - merge_slack_ns));
-    if (now >= next_gone_check_ns_ || exit_seen_) check_targets();
+    if (now >= next_gone_check_ns_ || check_soon_) check_targets();
 }
 
-void ThreadEventSet::drain_rest(RecordSink& sink) {
+void RingEventSet::drain_rest(RecordSink& sink) {
     rings_->load_heads();
     hand_out(sink, release_everything);
     check_targets();
@@ -37,7 +29,13 @@ void ThreadEventSet::drain_rest(RecordSink& sink) {
     report_remaining_loss(sideband_, true, sink);
 }
 
-void ThreadEventSet::hand_out(RecordSink& sink, std::uint64_t limit_ns) {
+void RingEventSet::check_targets() {
+    check_soon_ = false;
+    next_gone_check_ns_ = monotonic_ns() + gone_check_ns;
+    gone_ = look_for_targets();
+}
+
+void RingEventSet::hand_out(RecordSink& sink, std::uint64_t limit_ns) {
     merge_.begin(rings_->cursors(), limit_ns);
     MergedRecord merged;
     while (merge_.next(merged)) {
@@ -52,14 +50,14 @@ void ThreadEventSet::hand_out(RecordSink& sink, std::uint64_t limit_ns) {
     if (broken > broken_) say("ring-broken", "A ring held bytes that are no perf records; what was in it is lost.");
     broken_ = broken;
 
-    if (attach_until_ns_ > 0) open_late_threads();
+    after_round();
     if (apply_until_ns_ > 0) {
         (void)apply_sampling();
         if (monotonic_ns() > apply_until_ns_) apply_until_ns_ = 0;
     }
 }
 
-void ThreadEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
+void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
     RecordOrigin origin;
     // Targets of several modes share the rings: how a sample is laid out is its event's to say.
     const std::uint64_t id = sample_id(merged.bytes);
@@ -69,9 +67,10 @@ void ThreadEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
     std::visit([&](auto& record) { record.time_ns = merged.time_ns; }, record_);
 
     if (auto* sample = std::get_if<SampleRecord>(&record_)) {
+        const Verdict verdict = event ? judge(*sample, *event) : Verdict::duplicate;
+        if (verdict == Verdict::not_of_target) return;
         ++counts_.samples_read;
-        // With one set there is nothing to be told apart.
-        if (!event || (sets_ > 1 && !owners_.accept(sample->tid, event->slot, event->set))) {
+        if (verdict == Verdict::duplicate) {
             ++counts_.samples_duplicate;
             return;
         }
@@ -79,7 +78,7 @@ void ThreadEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
         lost->sideband = RingSet::is_sideband(merged.ring);
         lost_records_[merged.ring] += lost->count;
         if (lost->sideband)
-            owners_.forget_all();
+            on_sideband_lost();
         else
             lost_seen_ += lost->count;
         if (!capabilities_.format_lost)
@@ -88,36 +87,12 @@ void ThreadEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
                 "ring are "
                 "not in the number.");
     } else if (!std::holds_alternative<ThrottleRecord>(record_)) {
-        if (copies_[merged.ring].is_copy(record_, origin)) return;
-        on_sideband(merged);
+        if (!on_sideband(merged, record_, origin)) return;
     }
     sink.on_record(record_);
 }
 
-void ThreadEventSet::on_sideband(const MergedRecord& merged) {
-    if (const auto* comm = std::get_if<CommRecord>(&record_)) {
-        if (!comm->exec) return;
-        owners_.forget(comm->tid);
-        if (exec_awaited_) {
-            sampling_ = true;
-            exec_awaited_ = false;
-        }
-        return;
-    }
-    const auto* task = std::get_if<TaskRecord>(&record_);
-    if (!task) return;
-    owners_.forget(task->tid);
-    if (task->exit)
-        exit_seen_ = exit_seen_ || std::any_of(targets_.begin(), targets_.end(),
-                                               [&](const Watched& watched) { return watched.target.pid == task->pid; });
-    if (attach_until_ns_ == 0 || rings_->cursors()[merged.ring].tail < learned_[merged.ring]) return;
-    if (task->exit)
-        coverage_.exited(task->tid);
-    else if (const Found child = found_by(*task); coverage_.forked(task->parent_tid, task->tid, task->time_ns))
-        late_threads_.push_back(child);
-}
-
-const OpenEvent* ThreadEventSet::find(std::uint64_t id) const {
+const OpenEvent* RingEventSet::find(std::uint64_t id) const {
     if (id != last_id_ || id == 0) {
         const auto found = by_id_.find(id);
         if (found == by_id_.end()) return nullptr;
@@ -127,28 +102,13 @@ const OpenEvent* ThreadEventSet::find(std::uint64_t id) const {
     return &samples_[last_index_];
 }
 
-void ThreadEventSet::open_late_threads() {
-    for (const Found& found : std::exchange(late_threads_, {}))
-        if (!coverage_.known(found.tid)) (void)open_found(found);
-    if (monotonic_ns() < attach_until_ns_) return;
-    attach_until_ns_ = 0;
-    coverage_.clear();
-    modes_.clear();
-}
-
-void ThreadEventSet::check_targets() {
-    exit_seen_ = false;
-    next_gone_check_ns_ = monotonic_ns() + gone_check_ns;
-    gone_ = std::all_of(targets_.begin(), targets_.end(), target_gone);
-}
-
-std::uint64_t ThreadEventSet::read_lost(const OpenEvent& event) const {
+std::uint64_t RingEventSet::read_lost(const OpenEvent& event) const {
     std::array<std::uint64_t, 2> values{};  // count, lost
     return kernel_.read(event.fd, values) == 2 ? values[1] : 0;
 }
 
 // What was lost after the last LOST record of a ring: nothing was written there since that could have carried it.
-void ThreadEventSet::report_remaining_loss(const std::vector<OpenEvent>& events, bool sideband, RecordSink& sink) {
+void RingEventSet::report_remaining_loss(const std::vector<OpenEvent>& events, bool sideband, RecordSink& sink) {
     if (!capabilities_.format_lost) return;
     const auto cpus = rings_->cpus();
     std::vector<std::uint64_t> lost(cpus.size(), 0);
@@ -165,7 +125,7 @@ void ThreadEventSet::report_remaining_loss(const std::vector<OpenEvent>& events,
     lost_read_at_ = lost_seen_;
 }
 
-EventSetCounts ThreadEventSet::counts() {
+EventSetCounts RingEventSet::counts() {
     if (!capabilities_.format_lost) {
         counts_.samples_lost = lost_seen_;
     } else if (lost_seen_ != lost_read_at_) {

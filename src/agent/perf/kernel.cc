@@ -27,14 +27,22 @@ bool is_reserved(int fd) {
     return static_cast<rlim_t>(fd) >= limit.rlim_cur - kept;
 }
 
-int open_in_group(perf_event_attr& attr, pid_t pid, int cpu, int leader) {
+int open_flagged(perf_event_attr& attr, int pid, int cpu, int leader, unsigned long flags) {
     attr.size = sizeof attr;
-    const long opened = ::syscall(SYS_perf_event_open, &attr, pid, cpu, leader, PERF_FLAG_FD_CLOEXEC);
+    const long opened = ::syscall(SYS_perf_event_open, &attr, pid, cpu, leader, flags | PERF_FLAG_FD_CLOEXEC);
     if (opened < 0) return -errno;
     const int fd = static_cast<int>(opened);
     if (!is_reserved(fd)) return fd;
     ::close(fd);
     return -EMFILE;
+}
+
+int open_in_group(perf_event_attr& attr, pid_t pid, int cpu, int leader) {
+    return open_flagged(attr, pid, cpu, leader, 0);
+}
+
+int open_in_cgroup(perf_event_attr& attr, int folder, int cpu, int leader) {
+    return open_flagged(attr, folder, cpu, leader, PERF_FLAG_PID_CGROUP);
 }
 
 int open_event(perf_event_attr& attr, pid_t pid, int cpu) { return open_in_group(attr, pid, cpu, -1); }
@@ -72,8 +80,9 @@ std::optional<std::int64_t> read_sysctl(const std::string& name) {
 }  // namespace
 
 const Kernel& real_kernel() {
-    static const Kernel kernel{open_event,  control,      event_id, read_values, map_ring, [](int fd) { ::close(fd); },
-                               read_sysctl, open_in_group};
+    static const Kernel kernel{open_event,  control,       event_id,
+                               read_values, map_ring,      [](int fd) { ::close(fd); },
+                               read_sysctl, open_in_group, open_in_cgroup};
     return kernel;
 }
 

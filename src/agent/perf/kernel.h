@@ -32,6 +32,8 @@ struct Kernel {
     std::function<std::optional<std::int64_t>(const std::string& name)> sysctl;
     // As open, into the group of `leader` (-1: it leads one itself).
     std::function<int(perf_event_attr& attr, pid_t pid, int cpu, int leader)> open_in_group = {};
+    // The same, of all that runs on the CPU in a control group (PERF_FLAG_PID_CGROUP); `folder` is its open folder.
+    std::function<int(perf_event_attr& attr, int folder, int cpu, int leader)> open_in_cgroup = {};
     // Bytes of a page, the unit of rings: 4, 16 or 64 KiB on 64-bit Arm.
     std::uint64_t page_size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 };

@@ -18,6 +18,14 @@ std::string name_of(const OpenFailure& failure) {
 }
 
 Explanation explain_refused(const OpenFailure& failure) {
+    if (failure.whole_cpu)
+        return {
+            ErrorCode::permission,
+            fmt::format("{} may not be sampled by this user: kernel.perf_event_paranoid is {}, it takes 0 or less, or "
+                        "the capability cap_perfmon",
+                        failure.cgroup ? "a control group" : "the whole system", failure.paranoid),
+            fmt::format("run the agent as root, or {}, or sysctl -w kernel.perf_event_paranoid=0",
+                        remedy_capabilities)};
     if (failure.pid != 0)
         return {ErrorCode::permission,
                 fmt::format("process {} may not be profiled by this user (it belongs to another one, or is protected)",
@@ -43,6 +51,17 @@ Explanation explain_open_failure(const OpenFailure& failure) {
         case EACCES:
         case EPERM:
             return explain_refused(failure);
+        case EBADF:
+        case EINVAL:
+            // No folder of a control group; of version 1, not of its controller perf_event; or a kernel without them.
+            if (failure.cgroup)
+                return {ErrorCode::unsupported,
+                        fmt::format("the kernel does not take {} for this control group (it samples those of cgroup2, "
+                                    "and of the controller perf_event, when built with CONFIG_CGROUP_PERF)",
+                                    event),
+                        {}};
+            return {
+                ErrorCode::unsupported, fmt::format("this kernel does not accept {} with these settings", event), {}};
         case ESRCH:
             return {ErrorCode::not_found, fmt::format("process {} has exited", failure.pid), {}};
         case ENOENT:
@@ -74,7 +93,6 @@ Explanation explain_open_failure(const OpenFailure& failure) {
         case EOVERFLOW:
             return {ErrorCode::busy, "kernel.perf_event_max_stack was lowered while it was read", "try again"};
         case E2BIG:
-        case EINVAL:
             return {
                 ErrorCode::unsupported, fmt::format("this kernel does not accept {} with these settings", event), {}};
         default:

@@ -16,6 +16,8 @@ struct OpenFailure {
     std::string_view event;  // its name; "": whichever
     std::uint32_t pid = 0;   // the target; 0: our own thread
     int paranoid = 0;
+    bool whole_cpu = false;  // the event was of all that runs on a CPU, …
+    bool cgroup = false;     // … or of a control group
 };
 
 // One sentence without a remedy, and the command that helps ("" when none does).

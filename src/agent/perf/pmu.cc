@@ -142,6 +142,18 @@ std::optional<std::vector<std::uint32_t>> parse_cpu_list(std::string_view text) 
     return cpus;
 }
 
+std::string cpu_list_text(const std::vector<std::uint32_t>& cpus) {
+    std::string text;
+    for (std::size_t begin = 0, end = 0; begin < cpus.size(); begin = end) {
+        end = begin + 1;
+        while (end < cpus.size() && cpus[end] == cpus[end - 1] + 1) ++end;
+        if (begin != 0) text += ',';
+        text += std::to_string(cpus[begin]);
+        if (end - begin > 1) text += '-' + std::to_string(cpus[end - 1]);
+    }
+    return text;
+}
+
 std::vector<std::uint32_t> online_cpus(const Sysfs& sysfs) {
     if (const auto text = sysfs.read("devices/system/cpu/online"))
         if (auto cpus = parse_cpu_list(*text); cpus && !cpus->empty()) return *std::move(cpus);

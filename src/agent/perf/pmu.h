@@ -25,6 +25,9 @@ struct Pmu {
 // "0-3,8" as numbers, ascending; nothing when it is malformed or names a CPU above 65,535.
 std::optional<std::vector<std::uint32_t>> parse_cpu_list(std::string_view text);
 
+// The other way round.
+std::string cpu_list_text(const std::vector<std::uint32_t>& cpus);
+
 // Those that threads run on now; not empty.
 std::vector<std::uint32_t> online_cpus(const Sysfs& sysfs);
 

@@ -16,20 +16,6 @@ namespace {
 
 constexpr std::size_t max_processes = 65'536;
 
-std::vector<std::uint32_t> list_pids(const std::string& proc_root) {
-    std::vector<std::uint32_t> pids;
-    DIR* directory = ::opendir(proc_root.c_str());
-    if (directory == nullptr) return pids;
-    while (const dirent* entry = ::readdir(directory)) {
-        std::string_view name = entry->d_name;
-        const auto pid = take_number(name, 10);
-        if (!pid || !name.empty() || pids.size() >= max_processes) continue;
-        pids.push_back(static_cast<std::uint32_t>(*pid));
-    }
-    ::closedir(directory);
-    return pids;
-}
-
 std::uint32_t own_pid() { return static_cast<std::uint32_t>(::getpid()); }
 
 // A process that can be profiled: no kernel thread, no zombie, not we.
@@ -60,6 +46,20 @@ std::vector<Usage> look_at_all(const std::string& proc_root) {
 }
 
 }  // namespace
+
+std::vector<std::uint32_t> list_pids(const std::string& proc_root) {
+    std::vector<std::uint32_t> pids;
+    DIR* directory = ::opendir(proc_root.c_str());
+    if (directory == nullptr) return pids;
+    while (const dirent* entry = ::readdir(directory)) {
+        std::string_view name = entry->d_name;
+        const auto pid = take_number(name, 10);
+        if (!pid || !name.empty() || pids.size() >= max_processes) continue;
+        pids.push_back(static_cast<std::uint32_t>(*pid));
+    }
+    ::closedir(directory);
+    return pids;
+}
 
 std::unordered_map<std::uint32_t, std::string> parse_passwd(std::string_view text) {
     std::unordered_map<std::uint32_t, std::string> names;

@@ -27,6 +27,9 @@ std::vector<ProcessEntry> list_processes(std::chrono::milliseconds interval, std
                                          const std::string& proc_root = "/proc",
                                          const std::string& passwd_path = "/etc/passwd");
 
+// All that /proc lists, kernel threads and ourselves too.
+std::vector<std::uint32_t> list_pids(const std::string& proc_root = "/proc");
+
 // uid -> name of passwd(5) text. Ours: getpwuid loads plugins of the machine's libc, which a static binary must not.
 std::unordered_map<std::uint32_t, std::string> parse_passwd(std::string_view text);
 

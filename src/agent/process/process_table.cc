@@ -63,6 +63,8 @@ void ProcessTable::attach(std::uint32_t pid) {
     state_->list_threads(process);
 }
 
+void ProcessTable::distrust_all() { state_->registry.mark_all_suspect(); }
+
 std::optional<ProcessTable::LifecycleEvent> ProcessTable::on_record(const Record& record) {
     std::optional<LifecycleEvent> event;
     if (const auto* mmap2 = std::get_if<Mmap2Record>(&record))

@@ -98,6 +98,9 @@ public:
     // between. A process that is gone leaves no trace.
     void attach(std::uint32_t pid);
 
+    // Its records were not seen for a while: who lives is compared with /proc before the next sample, without a loss.
+    void distrust_all();
+
     // Everything but samples, in time order. Returns the lifecycle event that it meant, if any.
     struct LifecycleEvent {
         wire::LifecycleKind kind;

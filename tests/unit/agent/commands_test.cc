@@ -136,6 +136,25 @@ TEST_CASE("start passes what it was given and tells what became of it") {
     CHECK(wire::text_member(reply["notices"][0], "remedy") == "sysctl -w a=1");
 }
 
+TEST_CASE("the whole system, CPUs, control groups and containers") {
+    Agent agent;
+    agent.good("start", R"({"all":true,"cpus":"0-2,5"})");
+    CHECK(agent.control.started.wide == WideTarget{true, {0, 1, 2, 5}, {}, {}});
+    CHECK(agent.control.started.pids.empty());
+    agent.good("start", R"({"cpus":[3,1],"cgroups":["/a","b"],"cgroup":"c","container":"abc"})");
+    CHECK(agent.control.started.wide == WideTarget{false, {1, 3}, {"/a", "b", "c"}, "abc"});
+    CHECK(agent.error("start", R"({"all":false})") == "pid required");
+    CHECK(agent.error("start", R"({"all":true,"name":"x"})") ==
+          "all, cpus, cgroups and container exclude pid and name");
+    CHECK(agent.error("start", R"({"all":1})") == "all must be true or false");
+    CHECK(agent.error("start", R"({"cpus":"x"})") == "cpus must be numbers of CPUs as 0-3,6, not 'x'");
+    CHECK(agent.error("start", R"({"cpus":[70000]})") == "cpus must be a whole number from 0 to 65535");
+    CHECK(agent.error("start", R"({"cgroups":"x"})") == "cgroups must be a list of at most 64 paths");
+    CHECK(agent.error("start", R"({"cgroups":[""]})") == "cgroups must be a list of paths");
+    CHECK(agent.error("start", R"({"all":true,"container":"x"})") ==
+          "all is the whole system: leave it out, or the control group and the container");
+}
+
 TEST_CASE("start by several pids and by name") {
     Agent agent;
     agent.good("start", R"({"pids":[7,8,7],"pid":9,"count":100000})");

@@ -118,6 +118,10 @@ TEST_CASE("every option lands where it belongs") {
     CHECK(o.verbose);
     CHECK(accepted({"--server", "::1"}).host == "::1");
     CHECK(accepted({"--server=h", "--name", "demo"}).name == "demo");
+    CHECK(accepted({"--listen", "-a"}).wide == WideTarget{true, {}, {}, {}});
+    CHECK(accepted({"--output", "x", "--all", "--cpus", "0-1"}).wide == WideTarget{true, {0, 1}, {}, {}});
+    CHECK(accepted({"--output", "x", "--cgroup", "/a,b", "--cgroup", "c", "--container", "d"}).wide ==
+          WideTarget{false, {}, {"/a,b", "c"}, "d"});
     CHECK(accepted({"--server", "h", "--spool", "1G"}).spool_bytes == 1'073'741'824);
     CHECK(accepted({"--listen"}).module_cap_bytes == 67'108'864);
     CHECK(accepted({"--listen", "--module-cap", "3M"}).module_cap_bytes == 3'145'728);

@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks';
 import { agentStatus, changeRecording } from '../store/actions';
 import { capabilitiesFor, look } from '../store/probe';
 import { closeDialog } from '../store/ui';
-import { changeArgs, draftOfReply, isValid, type RecordingDraft } from '../text/recording';
+import { changeArgs, draftOfReply, isValid, type RecordingDraft, targetText } from '../text/recording';
 import { Button } from './Button';
 import { Message } from './Message';
 import { Modal } from './Modal';
@@ -69,10 +69,8 @@ export function ChangeDialog({ agent }: { agent: string }) {
         <>
           <div class="target-row">
             <div>
-              <h3>Process</h3>
-              <span>
-                {draft.value.comm} ({draft.value.pid})
-              </span>
+              <h3>Target</h3>
+              <span>{targetText(draft.value)}</span>
               {draft.value.pid !== before.value?.pid && <span class="faint"> instead of {before.value?.comm}</span>}
             </div>
             <Button id="other-process" title="Choose another process for the same session" onClick={() => (choosing.value = true)}>

@@ -19,7 +19,7 @@ export function ProcessDialog({ agent }: { agent: string }) {
   const known = capabilitiesFor(agent);
   const running = machine?.state === 'profiling' || machine?.state === 'paused';
   const { pid, comm, frequency, events, unwind } = draft.value;
-  const valid = pid > 0 && isValid(draft.value);
+  const valid = pid !== 0 && isValid(draft.value);
   const start = async () => {
     if (!valid || busy.value || running) return;
     busy.value = true;

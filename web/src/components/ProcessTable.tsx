@@ -5,6 +5,8 @@ import { useEffect } from 'preact/hooks';
 import type { ProcessInfo } from '../api/types';
 import { listProcesses } from '../store/actions';
 import { count } from '../text/format';
+import { wholeSystem } from '../text/recording';
+import { Button } from './Button';
 import { Message } from './Message';
 import { SearchBox } from './SearchBox';
 import { VirtualRows } from './VirtualRows';
@@ -41,7 +43,7 @@ function Row({ process, on, choose, start }: { process: ProcessInfo; on: boolean
 interface Props {
   agent: string;
   pid: number;
-  onChoose: (process: ProcessInfo) => void;
+  onChoose: (process: { pid: number; comm: string }) => void;
   onStart: () => void; // Enter or a double click on what is chosen
   children?: ComponentChildren; // more for the toolbar
 }
@@ -97,6 +99,9 @@ export function ProcessTable({ agent, pid, onChoose, onStart, children }: Props)
     <>
       <div class="toolbar">
         <SearchBox value={text.value} placeholder="Find by name, pid, user or container" onInput={(value) => (text.value = value)} />
+        <Button id="whole-system" title="Every process of the machine, kernel threads too; without idling and the agent itself" pressed={pid === wholeSystem} onClick={() => onChoose({ pid: wholeSystem, comm: 'the whole system' })}>
+          Whole system
+        </Button>
         {children}
         <span class="faint" role="status">
           {list.value && `${count(rows.value.length)} ${rows.value.length === 1 ? "process" : "processes"}`}

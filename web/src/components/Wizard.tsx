@@ -6,7 +6,7 @@ import { agents, connectedAgents } from '../store/live';
 import { capabilitiesFor } from '../store/probe';
 import { closeDialog } from '../store/ui';
 import { back, blocker, chooseAgent, editWizard, finish, goTo, isConnected, next, startProblem, wizard } from '../store/wizard';
-import { isValid } from '../text/recording';
+import { isValid, targetText } from '../text/recording';
 import { reachable, steps, stepTitles, type Step } from '../text/wizard';
 import { Button } from './Button';
 import { CapabilityList } from './CapabilityList';
@@ -76,7 +76,7 @@ function Summary() {
   const platform = (machine?.hello as { platform?: { hostname?: string } } | undefined)?.platform;
   const rows: [string, string][] = [
     ['Machine', platform?.hostname || machine?.address || ''],
-    ['Process', `${draft.comm} (${draft.pid})`],
+    ['Target', targetText(draft)],
     ['Rate', `${draft.frequency} Hz`],
     ['Stacks', draft.unwind === 'dwarf' ? `dwarf, ${draft.stackKib} KiB` : draft.unwind],
     ['Events', draft.events.length > 0 ? draft.events.join(', ') : 'CPU cycles, or the clock'],

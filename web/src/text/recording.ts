@@ -1,6 +1,6 @@
 // What a person asks an agent to record: the fields of the form, what is sent of them, and what is wrong with them. Pure.
 export interface RecordingDraft {
-  pid: number; // 0: none chosen
+  pid: number; // 0: none chosen; wholeSystem
   comm: string;
   frequency: number;
   events: readonly string[]; // empty: the agent's own choice
@@ -8,6 +8,10 @@ export interface RecordingDraft {
   stackKib: number;
   kernel: boolean;
 }
+
+// In the place of a process.
+export const wholeSystem = -1;
+export const targetText = (draft: RecordingDraft): string => (draft.pid > 0 ? `${draft.comm} (${draft.pid})` : draft.comm);
 
 export const usualDraft: RecordingDraft = { pid: 0, comm: '', frequency: 99, events: [], unwind: 'auto', stackKib: 16, kernel: true };
 
@@ -36,7 +40,7 @@ type Args = Record<string, unknown>;
 
 // An agent that was started with --no-kernel stays without: only a person's own wish is sent.
 export function startArgs(draft: RecordingDraft): Args {
-  const args: Args = { pid: draft.pid, frequency: draft.frequency, unwind: draft.unwind };
+  const args: Args = { ...(draft.pid === wholeSystem ? { all: true } : { pid: draft.pid }), frequency: draft.frequency, unwind: draft.unwind };
   if (!draft.kernel) args['kernel'] = false;
   if (draft.unwind === 'dwarf') args['stack_size'] = stackBytes(draft.stackKib);
   if (draft.events.length > 0) args['events'] = draft.events;
@@ -47,6 +51,7 @@ export function startArgs(draft: RecordingDraft): Args {
 export function changeArgs(before: RecordingDraft, after: RecordingDraft): Args {
   const args: Args = {};
   if (after.pid !== before.pid && after.pid > 0) args['pid'] = after.pid;
+  if (after.pid !== before.pid && after.pid === wholeSystem) args['all'] = true;
   if (after.frequency !== before.frequency) args['frequency'] = after.frequency;
   if (after.events.join() !== before.events.join() && after.events.length > 0) args['events'] = after.events;
   if (after.unwind !== before.unwind) args['unwind'] = after.unwind;
@@ -63,7 +68,7 @@ const texts = (value: unknown): string[] => (Array.isArray(value) ? value.filter
 export function draftOfReply(reply: Readonly<Record<string, unknown>>): RecordingDraft {
   const target = text(reply['target']);
   return {
-    pid: number(reply['pid'], 0),
+    pid: reply['all'] === true ? wholeSystem : number(reply['pid'], 0),
     comm: /\((.*)\)$/.exec(target)?.[1] ?? target,
     frequency: number(reply['frequency'], 0) || usualDraft.frequency,
     events: texts(reply['events']),

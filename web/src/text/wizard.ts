@@ -23,7 +23,7 @@ export const freshWizard: WizardState = { step: 'connect', agent: '', draft: usu
 // What is missing for the step after this one, as a sentence; empty: nothing.
 export function missing(state: WizardState, connected: boolean): string {
   if (!connected || !state.agent) return 'Connect an agent first.';
-  if (state.step !== 'connect' && state.draft.pid <= 0) return 'Choose a process first.';
+  if (state.step !== 'connect' && state.draft.pid === 0) return 'Choose a process first.';
   return '';
 }
 
@@ -32,7 +32,7 @@ export function reachable(step: Step, state: WizardState, connected: boolean): b
   const at = steps.indexOf(step);
   if (at <= steps.indexOf(state.step)) return true;
   if (!connected || !state.agent) return false;
-  return at <= 1 || state.draft.pid > 0;
+  return at <= 1 || state.draft.pid !== 0;
 }
 
 export const after = (step: Step): Step => steps[Math.min(steps.length - 1, steps.indexOf(step) + 1)]!;

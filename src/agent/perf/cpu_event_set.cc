@@ -1,0 +1,142 @@
+#include "agent/perf/cpu_event_set.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "agent/perf/open_error.h"
+#include "agent/perf/pmu.h"
+
+namespace flamewire::agent {
+namespace {
+
+// Of the kernel's idle threads, and of whom this agent's pid namespace has no number for.
+constexpr std::uint32_t pid_of_none = 0;
+
+// A folder that was removed and made anew is another group.
+bool same_folder(int fd, const std::string& path) {
+    struct stat open{}, now{};
+    return ::fstat(fd, &open) == 0 && ::stat(path.c_str(), &now) == 0 && open.st_dev == now.st_dev &&
+           open.st_ino == now.st_ino;
+}
+
+wire::StackMode mode_of(const EventSetOptions& options) {
+    // Those with more in them serve also who needs less.
+    wire::StackMode mode = options.scope.mode;
+    for (const Target& target : options.targets) {
+        if (target.mode == wire::StackMode::dwarf) return target.mode;
+        if (mode == wire::StackMode::fp) mode = target.mode;
+    }
+    return mode;
+}
+
+}  // namespace
+
+CpuEventSet::CpuEventSet(const EventSetOptions& options, const Capabilities& capabilities, const Kernel& kernel)
+    : RingEventSet(options, capabilities, kernel),
+      own_pid_(static_cast<std::uint32_t>(::getpid())),
+      of_targets_(!options.targets.empty()) {}
+
+Result<bool> CpuEventSet::attach() {
+    const wire::StackMode mode = mode_of(options_);
+    (void)TRY(check_modes(std::span(&mode, 1)));
+    targets_ = TRY(watch(options_.targets));
+    for (const Target& target : options_.targets) followed_.insert(target.pid);
+    const std::vector<std::uint32_t> cpus = TRY(choose_cpus());
+    (void)TRY(open_cgroups(options_.scope, groups_));
+    (void)TRY(open_rings(cpus, std::span(&mode, 1)));
+    for (std::uint32_t index = 0; index < rings_->cpus().size(); ++index) (void)TRY(open_cpu(index, mode));
+    return true;
+}
+
+Result<std::vector<std::uint32_t>> CpuEventSet::choose_cpus() const {
+    const std::vector<std::uint32_t> online = online_cpus(real_sysfs());
+    for (const std::uint32_t cpu : options_.scope.cpus)
+        if (std::ranges::find(online, cpu) == online.end())
+            return fail(ErrorCode::not_found,
+                        fmt::format("CPU {} is not online (there are {})", cpu, cpu_list_text(online)));
+    return options_.scope.cpus.empty() ? online : options_.scope.cpus;
+}
+
+Result<bool> open_cgroups(const Scope& scope, std::vector<UniqueFd>& folders) {
+    for (const std::string& path : scope.cgroups) {
+        UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (!folder) return fail_errno(fmt::format("open control group {}", path), errno);
+        folders.push_back(std::move(folder));
+    }
+    return true;
+}
+
+// Records of processes and maps of all that runs there, also where only a group is sampled: who is moved into it was
+// somebody before.
+Result<bool> CpuEventSet::open_cpu(std::uint32_t cpu_index, wire::StackMode mode) {
+    int error = open_sideband({}, cpu_index);
+    if (groups_.empty() && error == 0) error = open_samples({}, mode, cpu_index, 0);
+    for (const UniqueFd& group : groups_)
+        if (error == 0) error = open_samples({-1, group.get()}, mode, cpu_index, 0);
+    // A CPU that went away meanwhile.
+    if (error == 0 || error == ENODEV) return true;
+    OpenFailure failure{error, "", 0, capabilities_.paranoid};
+    if (!options_.choice.events.empty()) failure.event = options_.choice.events.front().name;
+    failure.whole_cpu = true;
+    failure.cgroup = !groups_.empty();
+    return std::unexpected(open_error(failure));
+}
+
+CpuEventSet::Verdict CpuEventSet::judge(const SampleRecord& sample, const OpenEvent&) {
+    if (sample.pid == own_pid_) return Verdict::not_of_target;
+    if (of_targets_) return followed_.contains(sample.pid) ? Verdict::counts : Verdict::not_of_target;
+    if (sample.pid != pid_of_none) return Verdict::counts;
+    // An idle thread has no user mode.
+    if (sample.user_mode)
+        say("other-namespaces",
+            "Processes outside of the agent's pid namespace have no numbers here; they are not shown.",
+            "run the agent in the host's pid namespace (docker run --pid=host)");
+    return Verdict::not_of_target;
+}
+
+// Children belong to the target from their birth on; a number that somebody else has is not followed any more.
+bool CpuEventSet::follows(const Record& record) {
+    if (const auto* comm = std::get_if<CommRecord>(&record)) return followed_.contains(comm->pid);
+    if (const auto* map = std::get_if<Mmap2Record>(&record)) return followed_.contains(map->pid);
+    const auto* task = std::get_if<TaskRecord>(&record);
+    if (task == nullptr) return true;
+    if (task->exit || task->pid == task->parent_pid) return followed_.contains(task->pid);
+    if (!followed_.contains(task->parent_pid)) {
+        followed_.erase(task->pid);
+        return false;
+    }
+    followed_.insert(task->pid);
+    return true;
+}
+
+bool CpuEventSet::on_sideband(const MergedRecord&, const Record& record, const RecordOrigin&) {
+    if (!of_targets_) return true;
+    const auto* task = std::get_if<TaskRecord>(&record);
+    check_soon_ = check_soon_ || (task != nullptr && task->exit && followed_.contains(task->pid));
+    return follows(record);
+}
+
+bool CpuEventSet::look_for_targets() {
+    if (of_targets_) return std::ranges::all_of(targets_, target_gone);
+    if (options_.scope.cpus.empty())
+        if (std::vector<std::uint32_t> online = online_cpus(real_sysfs()); online != online_) {
+            const bool first = online_.empty();
+            online_ = std::move(online);
+            if (!first && online_.size() > rings_->cpus().size())
+                say("cpus-changed",
+                    fmt::format("CPUs came online; sampled are {}.",
+                                cpu_list_text({rings_->cpus().begin(), rings_->cpus().end()})),
+                    "change a setting or start anew, and they are sampled too");
+        }
+    if (groups_.empty()) return false;
+    for (std::size_t i = 0; i < groups_.size(); ++i)
+        if (same_folder(groups_[i].get(), options_.scope.cgroups[i])) return false;
+    return true;
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,41 @@
+// Events of whole CPUs: all that runs there, or in some control groups, or what belongs to some processes. They need no
+// thread to be found, and a privilege (kernel.perf_event_paranoid at most 0, or cap_perfmon). All samples have one mode.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "agent/perf/ring_event_set.h"
+#include "agent/perf/thread_event_set.h"
+#include "base/fd.h"
+
+namespace flamewire::agent {
+
+class CpuEventSet final : public RingEventSet {
+public:
+    // With targets: of all that runs their samples, and those of children born later.
+    CpuEventSet(const EventSetOptions& options, const Capabilities& capabilities, const Kernel& kernel);
+
+    Result<bool> attach();
+
+private:
+    Result<std::vector<std::uint32_t>> choose_cpus() const;
+    Result<bool> open_cpu(std::uint32_t cpu_index, wire::StackMode mode);
+    [[nodiscard]] bool follows(const Record& record);
+
+    Verdict judge(const SampleRecord& sample, const OpenEvent& event) override;
+    bool on_sideband(const MergedRecord& merged, const Record& record, const RecordOrigin& origin) override;
+    void on_sideband_lost() override {}
+    bool look_for_targets() override;
+
+    std::uint32_t own_pid_;
+    std::vector<Watched> targets_;
+    bool of_targets_;                             // else of all
+    std::unordered_set<std::uint32_t> followed_;  // pids of the targets and of their children
+    std::vector<UniqueFd> groups_;
+    std::vector<std::uint32_t> online_;  // when it was opened
+};
+
+}  // namespace flamewire::agent

@@ -1,0 +1,185 @@
+// Rings, events that go into them, and the switch of sampling.
+#include "agent/perf/ring_event_set.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+
+#include "base/clock.h"
+
+namespace flamewire::agent {
+namespace {
+
+// A clone() that began before its thread's events were switched has ended by then.
+constexpr std::uint64_t clone_ns = 1'000'000'000;
+
+}  // namespace
+
+RingEventSet::~RingEventSet() {
+    for (const auto* list : {&samples_, &sideband_})
+        for (const OpenEvent& event : *list) kernel_.close(event.fd);
+}
+
+void RingEventSet::say(std::string code, std::string text, std::string remedy) {
+    if (std::find(said_.begin(), said_.end(), code) != said_.end()) return;
+    said_.push_back(code);
+    notices_.push_back({std::move(code), std::move(text), std::move(remedy)});
+}
+
+// Everything that a person should know about what the modes can do here.
+Result<bool> RingEventSet::check_modes(std::span<const wire::StackMode> modes) {
+    for (const wire::StackMode mode : modes) (void)TRY(check_unwind_here(name_of(mode), capabilities_));
+    const bool by_kernel =
+        std::any_of(modes.begin(), modes.end(), [](wire::StackMode mode) { return mode != wire::StackMode::dwarf; });
+    if (options_.max_depth > capabilities_.max_stack && by_kernel)
+        say("depth-limited",
+            fmt::format("The kernel walks frame pointers for {} frames at most; {} were asked for.",
+                        capabilities_.max_stack, options_.max_depth),
+            fmt::format("sysctl -w kernel.perf_event_max_stack={}", options_.max_depth));
+    if (std::find(modes.begin(), modes.end(), wire::StackMode::lbr) == modes.end()) return true;
+    for (const EventSpec& spec : options_.choice.events)
+        if (!layout_of(wire::StackMode::lbr, spec.parts.front()).branches)
+            say("lbr-hardware-only",
+                fmt::format("{} is no hardware event, so its stacks come from frame pointers, not from branch records.",
+                            spec.name));
+    return true;
+}
+
+SampleLayout RingEventSet::layout_of(wire::StackMode mode, const EventPart& part) const {
+    return sample_layout(mode, part, {options_.stack_bytes, options_.hybrid_stack_bytes, options_.sample_stack_pointer},
+                         capabilities_);
+}
+
+// One thread at a time runs on a CPU, and it may be of the target with the largest samples.
+RingDemand RingEventSet::ring_demand(std::span<const wire::StackMode> modes) const {
+    RingDemand demand;
+    bool known = true;
+    demand.sample_bytes = 0;
+    for (const EventSpec& spec : options_.choice.events) {
+        const std::uint32_t hz = spec.frequency_hz.value_or(options_.choice.frequency_hz);
+        known = known && hz != 0;
+        demand.samples_per_second += hz;
+        for (const wire::StackMode mode : modes)
+            demand.sample_bytes =
+                std::max(demand.sample_bytes, planned_sample_bytes(layout_of(mode, spec.parts.front())));
+    }
+    if (!known) demand.samples_per_second = 0;
+    const long pages = ::sysconf(_SC_PHYS_PAGES);
+    if (pages > 0)
+        demand.memory_bytes = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    return demand;
+}
+
+Result<bool> RingEventSet::open_rings(std::span<const std::uint32_t> cpus, std::span<const wire::StackMode> modes) {
+    RingDemand demand = ring_demand(modes);
+    demand.cpus = cpus.size();
+    const std::uint64_t page_size = kernel_.page_size;
+    RingPages pages = ring_pages_for(demand, page_size);
+    if (options_.ring_pages > 0) pages.sample = std::bit_floor(options_.ring_pages);
+    if (options_.choice.events.empty()) pages.sample = 1;
+    if (options_.force_one_page) pages = {1, 1};
+    rings_ = TRY(RingSet::open(cpus, pages, capabilities_, kernel_));
+    if (rings_->pages().sample < pages.sample)
+        say("rings-halved",
+            fmt::format("The sample rings have {} KiB a CPU instead of {}: the kernel's limit on locked memory.",
+                        rings_->pages().sample * page_size / 1024, pages.sample * page_size / 1024),
+            "sysctl -w kernel.perf_event_mlock_kb=4096, or setcap cap_ipc_lock+ep flamewire-agent");
+    lost_records_.assign(rings_->cursors().size(), 0);
+    counts_.ring_bytes = rings_->bytes();
+    return true;
+}
+
+int RingEventSet::open_sideband(const Subject& subject, std::uint32_t cpu_index) {
+    OpenEvent event;
+    const int error =
+        open_event(sideband_attr(capabilities_, subject.tid >= 0), subject, 2 * std::size_t{cpu_index} + 1, event);
+    if (error == 0) sideband_.push_back(event);
+    return error;
+}
+
+int RingEventSet::open_samples(const Subject& subject, wire::StackMode mode, std::uint32_t cpu_index,
+                               std::uint32_t set) {
+    const std::uint32_t cpu = rings_->cpus()[cpu_index];
+    for (std::uint32_t event = 0; event < options_.choice.events.size(); ++event)
+        for (const EventPart& part : options_.choice.events[event].parts) {
+            const bool here = part.cpus.empty() || std::binary_search(part.cpus.begin(), part.cpus.end(), cpu);
+            const int error = here ? open_sample(event, part, subject, mode, cpu_index, set) : 0;
+            if (error != 0) return error;
+        }
+    return 0;
+}
+
+// errno, 0 when it worked.
+int RingEventSet::open_sample(std::uint32_t event, const EventPart& part, const Subject& subject, wire::StackMode mode,
+                              std::uint32_t cpu_index, std::uint32_t set) {
+    EventChoice& choice = options_.choice;
+    const SampleAttrOptions attr_options{.frequency_hz = choice.frequency_hz,
+                                         .period = choice.period,
+                                         .kernel = choice.kernel,
+                                         .disabled = !sampling_,
+                                         .enable_on_exec = exec_awaited_,
+                                         .whole_cpu = subject.tid < 0,
+                                         .layout = layout_of(mode, part)};
+    perf_event_attr attr = sample_attr(choice.events[event], part, attr_options, capabilities_);
+    OpenEvent opened;
+    int error = open_event(attr, subject, 2 * std::size_t{cpu_index}, opened);
+    if (error == EINVAL && attr.freq != 0) {
+        // The kernel lowers the limit while it runs; a rate above it is EINVAL.
+        const std::int64_t max_hz = kernel_.sysctl("perf_event_max_sample_rate").value_or(0);
+        if (max_hz > 0 && attr.sample_freq > static_cast<std::uint64_t>(max_hz)) {
+            say("rate-clamped",
+                fmt::format("The kernel now allows {} samples a second, so {} runs at {} Hz instead of {} Hz.", max_hz,
+                            choice.events[event].name, max_hz, static_cast<std::uint64_t>(attr.sample_freq)),
+                "sysctl -w kernel.perf_cpu_time_max_percent=0");
+            attr.sample_freq = static_cast<std::uint64_t>(max_hz);
+            error = open_event(attr, subject, 2 * std::size_t{cpu_index}, opened);
+        }
+    }
+    if (error != 0) return error;
+    opened.event = event;
+    opened.cpu_index = cpu_index;
+    opened.set = set;
+    opened.layout = attr_options.layout;
+    opened.slot = event * static_cast<std::uint32_t>(rings_->cpus().size()) + cpu_index;
+    by_id_[opened.id] = static_cast<std::uint32_t>(samples_.size());
+    samples_.push_back(opened);
+    return 0;
+}
+
+// Opens an event and sends its records to a ring; errno, 0 when it worked.
+int RingEventSet::open_event(perf_event_attr attr, const Subject& subject, std::size_t ring, OpenEvent& out) {
+    const std::size_t cpu_index = RingSet::cpu_index(ring);
+    const int cpu = static_cast<int>(rings_->cpus()[cpu_index]);
+    const int fd = subject.cgroup >= 0 ? kernel_.open_in_cgroup(attr, subject.cgroup, cpu, -1)
+                                       : kernel_.open(attr, subject.tid, cpu);
+    if (fd < 0) return -fd;
+    out.fd = fd;
+    out.cpu_index = static_cast<std::uint32_t>(cpu_index);
+    int answer = kernel_.ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, static_cast<unsigned long>(rings_->owner(ring)));
+    if (answer >= 0) answer = kernel_.id(fd, out.id);
+    if (answer >= 0) return 0;
+    kernel_.close(fd);
+    return -answer;
+}
+
+// A child whose clone() is under way takes the state that its parent's event had when clone() began, and is not among
+// the children that the ioctl reaches. So the state is applied again for as long as a clone() may take.
+Result<bool> RingEventSet::set_sampling(bool on) {
+    sampling_ = on;
+    exec_awaited_ = false;
+    apply_until_ns_ = monotonic_ns() + clone_ns;
+    return apply_sampling();
+}
+
+Result<bool> RingEventSet::apply_sampling() {
+    for (const OpenEvent& event : samples_) {
+        const int answer = kernel_.ioctl(event.fd, sampling_ ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+        if (answer < 0) return fail_errno("switch a perf event", -answer);
+    }
+    return true;
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,208 @@
+// From targets to open events: threads found, and those born meanwhile.
+#include "agent/perf/thread_event_set.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "agent/perf/open_error.h"
+#include "agent/perf/pmu.h"
+#include "agent/perf/threads.h"
+#include "base/clock.h"
+
+namespace flamewire::agent {
+namespace {
+
+// Scans for threads while attaching end after this, even when the target makes threads faster than they are opened.
+constexpr std::uint64_t max_discovery_ns = 500'000'000;
+// A clone() that began before its thread was opened has ended by then, so no FORK is doubtful any more.
+constexpr std::uint64_t clone_ns = 1'000'000'000;
+
+}  // namespace
+
+bool target_gone(const Watched& watched) {
+    const auto state = read_process_state(watched.target.pid);
+    if (!state || state->start_ticks != watched.start_ticks) return true;
+    // The first thread of a process may be a zombie while others run.
+    return (state->state == 'Z' || state->state == 'X') && state->threads <= 1;
+}
+
+Result<std::vector<Watched>> watch(const std::vector<Target>& targets) {
+    std::vector<Watched> watched;
+    for (const Target& target : targets) {
+        const auto state = read_process_state(target.pid);
+        if (!state) return fail(ErrorCode::not_found, fmt::format("process {} does not exist", target.pid));
+        watched.push_back({target, state->start_ticks});
+    }
+    return watched;
+}
+
+Result<bool> ThreadEventSet::attach() {
+    if (options_.targets.empty()) return fail(ErrorCode::invalid, "no process to sample");
+    std::vector<wire::StackMode> modes;
+    for (const Target& target : options_.targets) modes.push_back(target.mode);
+    (void)TRY(check_modes(modes));
+    targets_ = TRY(watch(options_.targets));
+    for (const Watched& watched : targets_) modes_[watched.target.pid] = watched.target.mode;
+    (void)TRY(open_rings(online_cpus(real_sysfs()), modes));
+    const auto cursors = rings_->cursors();
+    learned_.assign(cursors.size(), 0);
+    copies_.resize(cursors.size());
+    for (std::size_t ring = 0; ring < cursors.size(); ++ring) learned_[ring] = cursors[ring].tail;
+    (void)TRY(discover());
+    if (whole_sets_ == 0)
+        return fail(ErrorCode::not_found, fmt::format("process {} has exited", options_.targets.front().pid));
+    if (skipped_threads_ > 0)
+        say("threads-skipped",
+            fmt::format("{} threads are not watched: the limit of open files is too low.", skipped_threads_),
+            "ulimit -n 65536 before starting the agent");
+    attach_until_ns_ = monotonic_ns() + clone_ns;
+    return true;
+}
+
+// Scan, learn what was born meanwhile, open what is not covered: until two scans in a row bring nothing (one alone can
+// skip a thread that moves up in the list while others exit). The forks are read after the scan, so that a thread it
+// found has its record by then.
+Result<bool> ThreadEventSet::discover() {
+    const std::uint64_t end = monotonic_ns() + max_discovery_ns;
+    std::vector<Found> found;
+    for (int quiet_scans = 0; quiet_scans < 2;) {
+        found.clear();
+        for (const Watched& watched : targets_)
+            for (const std::uint32_t tid : list_threads(watched.target.pid))
+                found.push_back({tid, watched.target.mode});
+        learn_forks(found);
+        bool opened = false;
+        for (const Found& one : found) {
+            if (coverage_.known(one.tid)) continue;
+            (void)TRY(open_found(one));
+            opened = true;
+        }
+        quiet_scans = opened ? 0 : quiet_scans + 1;
+        if (monotonic_ns() > end) {
+            say("attach-busy",
+                "The target creates threads faster than they can be opened; some that began during the start may be "
+                "missing.");
+            break;
+        }
+    }
+    return true;
+}
+
+// An error only when the process as a whole may not be opened.
+Result<bool> ThreadEventSet::open_found(const Found& found) {
+    const Opened opened = open_thread(found);
+    if (opened == Opened::whole) {
+        coverage_.opened(found.tid, monotonic_ns());
+        return true;
+    }
+    coverage_.skipped(found.tid);
+    if (opened == Opened::thread_gone) return true;
+    if (whole_sets_ == 0) {
+        const std::uint32_t pid = targets_.size() == 1 ? targets_.front().target.pid : found.tid;
+        return std::unexpected(open_error(
+            {open_failure_, options_.choice.events.empty() ? std::string_view() : options_.choice.events.front().name,
+             pid, capabilities_.paranoid}));
+    }
+    ++skipped_threads_;
+    return true;
+}
+
+// FORK and EXIT records that arrived since the last call, from all sideband rings, without consuming them. Children
+// that must be opened are added to `to_open`.
+void ThreadEventSet::learn_forks(std::vector<Found>& to_open) {
+    std::vector<TaskRecord> tasks;
+    rings_->load_heads();
+    const auto cursors = rings_->cursors();
+    for (std::size_t ring = 1; ring < cursors.size(); ring += 2) {
+        RingCursor scan = cursors[ring];
+        scan.tail = learned_[ring];
+        for (Bytes bytes = scan.peek(); !bytes.empty(); bytes = scan.peek()) {
+            RecordOrigin origin;
+            if (decode_record(bytes, {}, record_, origin) == Decoded::ok)
+                if (const auto* task = std::get_if<TaskRecord>(&record_)) tasks.push_back(*task);
+            scan.pop(bytes.size());
+        }
+        learned_[ring] = scan.tail;
+    }
+    std::sort(tasks.begin(), tasks.end(), [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
+    for (const TaskRecord& task : tasks) {
+        if (task.exit)
+            coverage_.exited(task.tid);
+        else if (const Found child = found_by(task); coverage_.forked(task.parent_tid, task.tid, task.time_ns))
+            to_open.push_back(child);
+    }
+}
+
+// The child of a FORK record, with its process's mode; a new process has its parent's, as it has its parent's events.
+ThreadEventSet::Found ThreadEventSet::found_by(const TaskRecord& fork) {
+    const auto parent = modes_.find(fork.parent_pid);
+    const wire::StackMode inherited = parent != modes_.end() ? parent->second : targets_.front().target.mode;
+    return {fork.tid, modes_.try_emplace(fork.pid, inherited).first->second};
+}
+
+// Sideband first, so that no sample comes from a child whose FORK was not recorded. What was opened stays open also
+// when the rest fails: owners make use of parts.
+ThreadEventSet::Opened ThreadEventSet::open_thread(const Found& found) {
+    const std::uint32_t set = sets_++;
+    const Subject subject{static_cast<pid_t>(found.tid)};
+    const auto cpus = static_cast<std::uint32_t>(rings_->cpus().size());
+    int error = 0;
+    for (std::uint32_t cpu = 0; cpu < cpus && error == 0; ++cpu) error = open_sideband(subject, cpu);
+    for (std::uint32_t cpu = 0; cpu < cpus && error == 0; ++cpu) error = open_samples(subject, found.mode, cpu, set);
+    if (error == 0) {
+        ++whole_sets_;
+        return Opened::whole;
+    }
+    open_failure_ = error;
+    if (error == ESRCH) return Opened::thread_gone;
+    return error == EMFILE || error == ENFILE ? Opened::no_more_files : Opened::refused;
+}
+
+// With one set there is nothing to be told apart.
+ThreadEventSet::Verdict ThreadEventSet::judge(const SampleRecord& sample, const OpenEvent& event) {
+    const bool counts = sets_ <= 1 || owners_.accept(sample.tid, event.slot, event.set);
+    return counts ? Verdict::counts : Verdict::duplicate;
+}
+
+bool ThreadEventSet::on_sideband(const MergedRecord& merged, const Record& record, const RecordOrigin& origin) {
+    if (copies_[merged.ring].is_copy(record, origin)) return false;
+    if (const auto* comm = std::get_if<CommRecord>(&record)) {
+        if (!comm->exec) return true;
+        owners_.forget(comm->tid);
+        if (exec_awaited_) {
+            sampling_ = true;
+            exec_awaited_ = false;
+        }
+        return true;
+    }
+    const auto* task = std::get_if<TaskRecord>(&record);
+    if (!task) return true;
+    owners_.forget(task->tid);
+    if (task->exit)
+        check_soon_ = check_soon_ || std::any_of(targets_.begin(), targets_.end(), [&](const Watched& watched) {
+                          return watched.target.pid == task->pid;
+                      });
+    if (attach_until_ns_ == 0 || rings_->cursors()[merged.ring].tail < learned_[merged.ring]) return true;
+    if (task->exit)
+        coverage_.exited(task->tid);
+    else if (const Found child = found_by(*task); coverage_.forked(task->parent_tid, task->tid, task->time_ns))
+        late_threads_.push_back(child);
+    return true;
+}
+
+// Opens the threads that were found late.
+void ThreadEventSet::after_round() {
+    if (attach_until_ns_ == 0) return;
+    for (const Found& found : std::exchange(late_threads_, {}))
+        if (!coverage_.known(found.tid)) (void)open_found(found);
+    if (monotonic_ns() < attach_until_ns_) return;
+    attach_until_ns_ = 0;
+    coverage_.clear();
+    modes_.clear();
+}
+
+bool ThreadEventSet::look_for_targets() { return std::all_of(targets_.begin(), targets_.end(), target_gone); }
+
+}  // namespace flamewire::agent

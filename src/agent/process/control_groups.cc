@@ -1,0 +1,133 @@
+#include "agent/process/control_groups.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <map>
+
+#include "agent/process/proc_text.h"
+#include "agent/process/process_info.h"
+#include "agent/process/process_list.h"
+
+namespace flamewire::agent {
+namespace {
+
+constexpr std::size_t max_mountinfo_bytes = std::size_t{1} << 20;
+constexpr std::size_t max_named = 8;  // containers in a sentence
+constexpr std::size_t short_id = 12;  // digits of one, as container runtimes print it
+
+// mountinfo has blanks and the like as \040.
+std::string unescaped(std::string_view text) {
+    std::string plain;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        std::string_view digits = text.substr(i + 1, 3);
+        if (text[i] != '\\' || digits.size() != 3) {
+            plain += text[i];
+            continue;
+        }
+        const auto code = take_number(digits, 8);
+        plain += static_cast<char>(code.value_or('?'));
+        i += 3;
+    }
+    return plain;
+}
+
+bool is_folder(const std::string& path) {
+    struct stat status{};
+    return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+bool is_inside(std::string_view path, std::string_view of) {
+    return path.size() > of.size() && path.starts_with(of) && path[of.size()] == '/';
+}
+
+}  // namespace
+
+// proc(5): 36 35 98:0 ROOT MOUNT-POINT OPTIONS [fields] - TYPE SOURCE SUPER-OPTIONS
+std::string cgroup_mount(std::string_view mountinfo) {
+    std::string first_version;
+    while (!mountinfo.empty()) {
+        const std::size_t newline = mountinfo.find('\n');
+        std::string_view line = mountinfo.substr(0, newline);
+        mountinfo.remove_prefix(newline == std::string_view::npos ? mountinfo.size() : newline + 1);
+        const std::size_t dash = line.find(" - ");
+        if (dash == std::string_view::npos) continue;
+        std::string_view rest = line.substr(dash + 3);
+        const std::string_view type = take_field(rest);
+        if (!type.starts_with("cgroup")) continue;
+        for (int skipped = 0; skipped < 4; ++skipped) (void)take_field(line);
+        const std::string_view mount = take_field(line);
+        if (type == "cgroup2") return unescaped(mount);
+        (void)take_field(rest);
+        if (rest.find("perf_event") != std::string_view::npos) first_version = unescaped(mount);
+    }
+    return first_version;
+}
+
+Result<std::vector<std::string>> find_cgroups(const std::vector<std::string>& names, const std::string& proc_root) {
+    const auto mountinfo = read_head(proc_root + "/self/mountinfo", max_mountinfo_bytes);
+    const std::string mount = cgroup_mount(mountinfo ? std::string_view(*mountinfo) : std::string_view());
+    std::vector<std::string> folders;
+    for (const std::string& name : names) {
+        std::string path = name;
+        while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+        const bool absolute = path.starts_with('/');
+        // What a person copies out of /proc/PID/cgroup begins with a slash, too.
+        if (mount.empty() || (absolute && (path == mount || is_inside(path, mount)))) {
+            // as it is
+        } else if (const std::string below =
+                       path == "/" ? mount : fmt::format("{}{}{}", mount, absolute ? "" : "/", path);
+                   is_folder(below)) {
+            path = below;
+        }
+        if (!path.starts_with('/') || !is_folder(path))
+            return fail(ErrorCode::not_found,
+                        mount.empty()
+                            ? fmt::format("there is no control group '{}': no cgroup2 is mounted here (try: mount -t "
+                                          "cgroup2 none /sys/fs/cgroup)",
+                                          name)
+                            : fmt::format("there is no control group '{}' below {}", name, mount));
+        folders.push_back(std::move(path));
+    }
+    std::ranges::sort(folders);
+    const auto repeated = std::ranges::unique(folders);
+    folders.erase(repeated.begin(), repeated.end());
+    const std::vector<std::string> all = folders;
+    std::erase_if(folders, [&](const std::string& folder) {
+        return std::ranges::any_of(all, [&](const std::string& other) { return is_inside(folder, other); });
+    });
+    return folders;
+}
+
+Result<Container> find_container(std::string_view name, const std::string& proc_root) {
+    std::map<std::string, std::string> groups;  // of each id
+    for (const std::uint32_t pid : list_pids(proc_root)) {
+        Cgroup cgroup = read_cgroup(proc_root, pid);
+        if (cgroup.container_id.empty()) continue;
+        // Groups inside of the container's own are left to it.
+        if (const std::size_t at = cgroup.path.find(cgroup.container_id); at != std::string::npos)
+            cgroup.path.resize(std::min(cgroup.path.find('/', at), cgroup.path.size()));
+        std::string& known = groups[cgroup.container_id];
+        if (known.empty() || cgroup.path.size() < known.size()) known = std::move(cgroup.path);
+    }
+    std::vector<std::string> found, others;
+    for (const auto& [id, path] : groups) {
+        if (id == name) return Container{id, path};
+        (id.starts_with(name) ? found : others).push_back(id);
+    }
+    if (found.size() == 1) return Container{found.front(), groups[found.front()]};
+    const bool several = !found.empty();
+    std::vector<std::string>& listed = several ? found : others;
+    const std::size_t count = listed.size();
+    listed.resize(std::min(count, max_named));
+    std::string text;
+    for (const std::string& id : listed)
+        text += (text.empty() ? "" : ", ") + (several ? id : id.substr(0, std::max(short_id, name.size())));
+    if (count > listed.size()) text += fmt::format(" and {} more", count - listed.size());
+    if (several) return fail(ErrorCode::invalid, fmt::format("several containers begin with '{}': {}", name, text));
+    return fail(ErrorCode::not_found, count == 0 ? fmt::format("no container '{}': no process here runs in one", name)
+                                                 : fmt::format("no container '{}' (there are: {})", name, text));
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,364 @@
+"""The whole system, some CPUs, control groups and containers: who is sampled, under whose name, and what a refusal says. Compared with perf, with
+what the programs say of themselves, and with the kernel's own books."""
+import collections
+import contextlib
+import math
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import pytest
+from flamewire import BIN, cpu_seconds, wait_until
+from test_permissions import sysctl
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: events of whole CPUs and control groups take root; CI runs as root")
+
+# Makes `old` processes that stay, of which every 100th burns and the others run for 2 ms a second, and `young` a second that live for 30 ms of CPU time each. Every one names itself after its pid (in /proc and to the
+# kernel), and so says what its name is: whoever shows another one is wrong.
+FAMILY = """
+import ctypes, os, sys, time
+old, young = int(sys.argv[1]), int(sys.argv[2])
+libc = ctypes.CDLL(None)
+os.nice(10)
+def burn(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        sum(range(200))
+def live(letter, seconds, pause=0):
+    if os.fork() == 0:
+        libc.prctl(15, f"{letter}{os.getpid()}".encode(), 0, 0, 0)
+        libc.prctl(1, 9)
+        burn(seconds)
+        while pause:
+            time.sleep(pause)
+            burn(seconds)
+        os._exit(0)
+for number in range(old):
+    live("o", 1000 if number % 100 == 0 else 0.002, 1)
+print("ready", flush=True)
+alive = 0
+due = time.monotonic()
+while True:
+    # Where the machine is busy with other things they are fewer, not ever more.
+    if young and time.monotonic() > due and alive < 8:
+        live("y", 0.03)
+        alive += 1
+        due = max(due + 1 / young, time.monotonic() - 0.1)
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            alive -= 1
+    except ChildProcessError:
+        pass
+    time.sleep(0.01)
+"""
+
+
+def family(start, name, *numbers, **options):
+    process = start.process(name, [sys.executable, "-c", FAMILY, *numbers], **options)
+    wait_until(lambda: "ready" in process.out, 60, "the processes")
+    return process
+
+
+def connected(server):
+    return wait_until(lambda: any(entry["connected"] for entry in server.get("/api/agents")["agents"]), 30, "the agent")
+
+
+def processes(server, session=None):
+    """pid -> (samples, names)"""
+    found = collections.defaultdict(lambda: [0, set()])
+    for thread in server.get("/api/thread-summary", session=session)["threads"]:
+        found[thread["pid"]][0] += thread["samples"]
+        found[thread["pid"]][1].add(thread["comm"])
+    return found
+
+
+def recorded(start, tmp_path, *options, name="recorded", seconds=2):
+    """An agent that wrote a file."""
+    path = tmp_path / f"{name}.flw"
+    agent = start.agent("--output", path, "--duration", seconds, "--frequency", 999, "--events", "cpu-clock", "--verbose", *options, name=name)
+    assert agent.wait(60) == 0, agent.err
+    assert "DIFFER" not in agent.err and "samples read" in agent.err, agent.err
+    return agent, path
+
+
+@contextlib.contextmanager
+def cgroup(name):
+    mounts = [line.split() for line in pathlib.Path("/proc/self/mounts").read_text().splitlines()]
+    mount = next((pathlib.Path(fields[1]) for fields in mounts if fields[2] == "cgroup2"), None)
+    own = None
+    if mount is None:
+        own = mount = pathlib.Path(tempfile.mkdtemp(prefix="flamewire-cgroup-"))
+        subprocess.run(["mount", "-t", "cgroup2", "none", mount], check=True)
+    folder = mount / name
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        if folder.exists():
+            for _ in range(100):
+                for pid in (folder / "cgroup.procs").read_text().split():
+                    with contextlib.suppress(OSError):
+                        os.kill(int(pid), 9)
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+                    break
+                time.sleep(0.05)
+        if own is not None:
+            subprocess.run(["umount", own], check=False)
+            own.rmdir()
+
+
+def enter(folder, pid):
+    (folder / "cgroup.procs").write_text(str(pid))
+
+
+def test_two_hundred_processes_that_come_and_go_as_perf_has_them(start, tmp_path):
+    """As many samples of each kind of process as perf takes at the same time, and nobody under another's name."""
+    everybody = family(start, "family", 200, 20)
+    server = start.server()
+    # Rings that a busy machine does not fill: what is lost is nobody's.
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--verbose", "--ring-pages", 1024)
+    connected(server)
+    rate, seconds = 499, 6
+    data = tmp_path / "perf.data"
+    before = {int(name) for name in os.listdir("/proc") if name.isdigit()}
+    started = server.command("start", all=True, frequency=rate, events=["cpu-clock"])
+    assert started["ok"] and started["all"] and started["target"] == "system-wide" and started["cpus"] == [], started
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 0, 30, "samples")
+    perf = subprocess.run(["perf", "record", "-q", "-a", "-m", "1024", "-k", "CLOCK_MONOTONIC", "-F", str(rate), "-e", "cpu-clock", "-o", data, "--", "sleep", str(seconds)],
+                          capture_output=True, text=True, timeout=60)
+    assert perf.returncode == 0, perf.stderr
+    time.sleep(1)
+    session = server.only_session()
+    assert server.command("stop")["ok"]
+    wait_until(lambda: server.only_session()["state"] == "ended", 30, "the end")
+    text = subprocess.run(["perf", "script", "-i", data, "-F", "pid,time"], check=True, capture_output=True, text=True, timeout=60).stdout
+    lines = [line.replace(":", " ").split() for line in text.splitlines() if line.strip()]
+    times = [float(fields[1]) for fields in lines]
+    begin, end = min(times), max(times)
+    of_perf = collections.Counter(int(fields[0]) for fields in lines)
+    # The same time, in the session's milliseconds.
+    at = lambda stamp: stamp * 1000 - session["start_ns"] / 1e6  # noqa: E731
+    threads = server.get("/api/thread-summary", session=session["id"], start=round(at(begin)), end=round(at(end)))["threads"]
+    ours, names = collections.Counter(), {}
+    for thread in threads:
+        ours[thread["pid"]] += thread["samples"]
+        names.setdefault(thread["pid"], set()).add(thread["comm"])
+
+    # Nobody under another's name: a name with a number in it is its owner's.
+    wrong = {pid: said for pid, said in names.items() if any(re.fullmatch(r"[oy]\d+", name) and name[1:] != str(pid) for name in said)}
+    assert not wrong, wrong
+    old = {pid for pid, said in names.items() if any(name.startswith("o") and name[1:] == str(pid) for name in said)}
+    young = {pid for pid, said in names.items() if any(name.startswith("y") and name[1:] == str(pid) for name in said)}
+    assert len(old) > 150, len(old)
+    # As many as perf saw of those that came and went: not one is missed for having gone.
+    seen_by_perf = {pid for pid in of_perf if pid not in before and of_perf[pid] >= 2}
+    nameless = {pid for pid in seen_by_perf & set(names) if "[unknown]" in names[pid]}
+    assert len(young) > 10 and not nameless, (len(young), nameless)
+
+    # Without idling and ourselves.
+    assert 0 not in ours and agent.pid not in ours
+    # Two profilers' clocks tick apart, so the samples of a process differ by chance; what they add up to does not.
+    def close(a, b):
+        return abs(a - b) <= 0.03 * b + 4 * math.sqrt(a + b)
+
+    def total(counter, pids):
+        return sum(counter[pid] for pid in pids)
+
+    for kind, pids in (("old", old), ("young", (set(ours) | set(of_perf)) - old - {0, agent.pid, server.pid})):
+        assert close(total(ours, pids), total(of_perf, pids)), (kind, total(ours, pids), total(of_perf, pids))
+    far = [pid for pid in old if not close(ours[pid], of_perf[pid])]
+    assert not far, [(pid, ours[pid], of_perf[pid]) for pid in far]
+    account = wait_until(lambda: next((line for line in agent.err.splitlines() if "samples read" in line), None), 30, "the account")
+    assert "DIFFER" not in account
+    everybody.stop(9)
+
+
+def test_kernel_threads_and_the_words_for_the_target(start, tmp_path):
+    # A page cache that is written back keeps kernel threads busy: with a synchronous write they run in any case.
+    agent, path = recorded(start, tmp_path, "-a", seconds=1)
+    assert "profiling system-wide: cpu-clock" in agent.err
+    shown = subprocess.run([BIN / "flamewire", "report", path], check=True, capture_output=True, text=True, timeout=60).stdout
+    assert "system-wide" in shown
+
+
+def test_one_cpu(start, tmp_path):
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        pytest.skip("NOT tested: it takes two CPUs")
+    here = family(start, "here", 1, 0, preexec_fn=lambda: os.sched_setaffinity(0, {cpus[-1]}))
+    there = family(start, "there", 1, 0, preexec_fn=lambda: os.sched_setaffinity(0, {cpus[0]}))
+    server = start.server()
+    start.agent("--server", "127.0.0.1", "--port", server.port, "--cpus", cpus[-1], "--frequency", 999, "--events", "cpu-clock")
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 30, "samples")
+    detail = server.only_session()
+    assert detail["target"] == f"system-wide on CPU {cpus[-1]}" and detail["pids"] == []
+    found = processes(server)
+    children = lambda process: set(map(int, pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()))  # noqa: E731
+    assert all(found[pid][0] > 50 for pid in children(here))
+    assert not children(there) & set(found)
+
+    # CPUs that are not there, and words that are no numbers.
+    assert "CPU 4000 is not online" in server_refusal(server, cpus="0,4000")
+    assert server_refusal(server, cpus="many") == "cpus must be numbers of CPUs as 0-3,6, not 'many'"
+
+
+def server_refusal(server, **args):
+    answer = server.command("configure", **args)
+    assert not answer["ok"], answer
+    return answer["error"]
+
+
+def test_control_group_and_container(start, tmp_path):
+    digits = "fe" * 32
+    with cgroup(f"docker-{digits}.scope") as folder:
+        inside, outside = family(start, "inside", 0, 20), family(start, "outside", 1, 0)
+        enter(folder, inside.pid)
+        server = start.server()
+        agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--verbose")
+        connected(server)
+        before = time.monotonic()
+        started = server.command("start", cgroups=[folder.name], frequency=999, events=["cpu-clock"])
+        assert started["ok"] and started["cgroups"] == [str(folder)] and not started["all"], started
+        assert started["target"] == f"cgroup {folder.name}"
+        wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 60, "samples")
+        elapsed = time.monotonic() - before
+        found = processes(server)
+        members = {pid for pid, (_, names) in found.items() if pid == inside.pid or f"y{pid}" in names or names & {"python3", pathlib.Path(sys.executable).name}}
+        assert set(found) == members and outside.pid not in found, {pid: found[pid] for pid in set(found) - members}
+        assert len(found) > 5
+        # Children that came and went are of the group by what the kernel says of them.
+        detail = server.only_session()
+        assert detail["samples"] <= 1.1 * 999 * elapsed * os.cpu_count()
+
+        # The same by the beginning of its id, in the same session; then the whole system, where the other is, too.
+        assert server.command("configure", pid=outside.pid)["target"].startswith(f"pid {outside.pid}")
+        by_id = server.command("configure", container="fefefe")
+        assert by_id["target"] == "container fefefefefefe" and by_id["cgroups"] == [str(folder)], by_id
+        everything = server.command("configure", all=True)
+        assert everything["ok"] and everything["recording"] == started["recording"] and everything["target"] == "system-wide"
+        others = set(map(int, pathlib.Path(f"/proc/{outside.pid}/task/{outside.pid}/children").read_text().split()))
+        wait_until(lambda: others <= set(processes(server)), 30, "the process outside")
+        assert f"o{min(others)}" in processes(server)[min(others)][1]
+
+        # Back: the group's end is the recording's.
+        assert server.command("configure", cgroups=[str(folder)])["ok"]
+        inside.stop(9)
+        for _ in range(200):
+            for pid in (folder / "cgroup.procs").read_text().split():
+                with contextlib.suppress(OSError):
+                    os.kill(int(pid), 9)
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+                break
+            time.sleep(0.05)
+        wait_until(lambda: server.only_session()["state"] == "ended", 30, "the end")
+        assert server.only_session()["end_reason"] == "target exited"
+        line = wait_until(lambda: next((line for line in agent.err.splitlines() if "samples read" in line), None), 30, "the account")
+        assert "DIFFER" not in line
+
+        gone = server.command("start", cgroup=str(folder))
+        assert not gone["ok"] and "there is no control group" in gone["error"], gone
+        none = server.command("start", container="abcdef")
+        assert not none["ok"] and "no container 'abcdef'" in none["error"], none
+
+
+def test_from_a_process_to_the_whole_system_and_back(start):
+    server = start.server()
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--verbose")
+    connected(server)
+    first, second = start.workload("shares", 120), start.workload("demo", "120") if (BIN / "demo-workload").exists() else start.workload("shares", 119)
+    started = server.command("start", pid=first.pid, frequency=199, events=["cpu-clock"])
+    assert started["ok"] and not started["all"], started
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 20, 30, "samples")
+    assert set(processes(server)) == {first.pid}
+    wide = server.command("configure", all=True, cpus="0")
+    assert wide["ok"] and wide["all"] and wide["cpus"] == [0] and wide["recording"] == started["recording"] and wide["pids"] == [], wide
+    assert wide["target"] == "system-wide on CPU 0"
+    wide = server.command("configure", all=True)
+    assert wide["ok"] and wide["cpus"] == [] and wide["target"] == "system-wide"
+    wait_until(lambda: processes(server)[second.pid][0] > 20, 30, "samples of the other")
+    # By thread is for processes; the whole has totals, and its CPUs.
+    refused = server.command("counters", by="thread")
+    assert not refused["ok"] and "need processes" in refused["error"], refused
+    assert server.command("counters", by="cpu")["ok"]
+    assert server.command("pause")["ok"] and server.command("resume")["ok"]
+    back = server.command("configure", pid=second.pid)
+    assert back["ok"] and not back["all"] and back["pids"] == [second.pid], back
+    for args in ({"all": True, "pid": 1}, {"all": True, "cgroups": ["x"]}, {"cgroups": "x"}, {"all": 1}):
+        assert server_refusal(server, **args)
+    assert server.command("stop")["ok"]
+    wait_until(lambda: server.only_session()["state"] == "ended", 30, "the end")
+    marks = [mark["name"] for mark in server.get("/api/timeline", slices=200)["marks"] if mark["kind"] == "change"]
+    assert any("became system-wide" in mark for mark in marks) and any(f"became pid {second.pid}" in mark for mark in marks), marks
+    line = wait_until(lambda: next((line for line in agent.err.splitlines() if "samples read" in line), None), 30, "the account")
+    assert "DIFFER" not in line
+
+
+def test_an_agent_that_was_told_whom_to_show_does_not_show_all(start):
+    server = start.server()
+    program = start.workload("shares", 60)
+    start.agent("--server", "127.0.0.1", "--port", server.port, "--allow-pid", program.pid)
+    connected(server)
+    for args in ({"all": True}, {"cpus": [0]}, {"cgroups": ["/"]}, {"container": "a"}):
+        refused = server.command("start", **args)
+        assert not refused["ok"] and "--allow-pid" in refused["error"], refused
+    assert server.command("start", pid=program.pid)["ok"]
+
+
+def test_counts_of_the_whole_system():
+    run = subprocess.run([BIN / "flamewire-agent", "--output", "-", "--events", "none", "--stat", "task-clock,cs,page-faults", "-a", "--duration", "2"],
+                         capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0 and "Performance counter stats for 'system-wide'" in run.stdout, run
+    # As perf stat -a: a clock for each CPU.
+    utilized = float(re.search(r"([\d.]+) CPUs utilized", run.stdout)[1])
+    assert abs(utilized - os.cpu_count()) < 0.1 * os.cpu_count(), run.stdout
+
+
+def test_without_the_privilege(start, tmp_path):
+    """A sentence with the remedies; and the remedy works."""
+    with tempfile.TemporaryDirectory(prefix="flamewire-agent-") as place:
+        os.chmod(place, 0o777)
+        copy = pathlib.Path(place) / "flamewire-agent"
+        shutil.copy(BIN / "flamewire-agent", copy)
+        copy.chmod(0o755)
+        other = start.workload("shares", 60)
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", copy, "--events", "cpu-clock", "--stat", "none", "--frequency", "999", "--duration", "1"]
+
+        def run(name, *options):
+            return subprocess.run([*user, "--output", pathlib.Path(place) / name, *options], capture_output=True, text=True, timeout=60, cwd="/")
+
+        with sysctl(perf_event_paranoid=2):
+            refused = run("none.flw", "-a")
+            assert refused.returncode == 1
+            sentence = refused.stderr.splitlines()[-1]
+            assert sentence.startswith("flamewire-agent: the whole system may not be sampled by this user: kernel.perf_event_paranoid is 2"), sentence
+            assert "setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent" in sentence and "sysctl -w kernel.perf_event_paranoid=0" in sentence
+            assert not (pathlib.Path(place) / "none.flw").exists()
+            process = run("none.flw", "--pid", str(other.pid))
+            assert process.returncode == 1 and "may not be profiled by this user" in process.stderr, process.stderr
+        with sysctl(perf_event_paranoid=0):
+            works = run("all.flw", "-a")
+            assert works.returncode == 0 and "profiling system-wide" in works.stderr, works.stderr
+            # Another user's process: its own events are refused, those of the CPUs are not.
+            used = cpu_seconds(other.pid)
+            process = run("process.flw", "--pid", str(other.pid))
+            used = cpu_seconds(other.pid) - used
+            assert process.returncode == 0, process.stderr
+            samples = int(re.search(r"(\d+) samples", process.stderr)[1])
+            assert 0 < samples <= 1.1 * 999 * (used + 0.02), (samples, used)
+
+
+def test_the_command_line_records_it_too(tmp_path):
+    path = tmp_path / "all.flw"
+    run = subprocess.run([BIN / "flamewire", "record", "-a", "-q", "-d", "1", "-e", "cpu-clock", "-o", path], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0 and path.exists() and "profiling system-wide" in run.stderr, run.stderr
+    both = subprocess.run([BIN / "flamewire", "record", "-a", "-p", "1", "-o", path], capture_output=True, text=True, timeout=60)
+    assert both.returncode != 0 and "give one target" in both.stderr
+    wrong = subprocess.run([BIN / "flamewire-agent", "--output", path, "--all", "--cgroup", "x"], capture_output=True, text=True, timeout=60)
+    assert wrong.returncode == 2 and "--all is the whole system" in wrong.stderr, wrong.stderr

@@ -1,0 +1,173 @@
+// Events of whole CPUs on the running kernel: who is sampled, who is not, and what a refusal says.
+#include <catch2/catch.hpp>
+#include <sched.h>
+
+#include <cerrno>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "agent/perf/pmu.h"
+#include "live_target.h"
+
+using namespace flamewire;
+using namespace flamewire::agent;
+using std::chrono::milliseconds;
+
+namespace {
+
+struct Seen final : RecordSink {
+    std::map<std::uint32_t, std::uint64_t> samples_of;  // process
+    std::set<std::uint32_t> cpus, named, born;
+    std::uint64_t samples = 0;
+    void on_record(const Record& record) override {
+        if (const auto* sample = std::get_if<SampleRecord>(&record)) {
+            ++samples;
+            ++samples_of[sample->pid];
+            cpus.insert(sample->cpu);
+        } else if (const auto* comm = std::get_if<CommRecord>(&record)) {
+            named.insert(comm->pid);
+        } else if (const auto* task = std::get_if<TaskRecord>(&record)) {
+            if (!task->exit) born.insert(task->pid);
+        }
+    }
+};
+
+bool may_sample_cpus() {
+    const bool may = perf_works() && ::geteuid() == 0;
+    if (!may) WARN("NOT tested: events of whole CPUs take root here");
+    return may;
+}
+
+Result<std::unique_ptr<EventSet>> try_open(EventSetOptions options, const Kernel& kernel = real_kernel()) {
+    const Capabilities capabilities = read_capabilities(real_sysfs());
+    options.choice = *choose_events(*parse_events("cpu-clock", real_sysfs()), 999, 0, true, capabilities);
+    return EventSet::open(options, capabilities, kernel);
+}
+
+void burn() { burn_thread_cpu(60'000'000'000); }
+
+// A fake refusal of everything that is of other threads, or of whole CPUs.
+Kernel refusing(bool threads, bool cpus) {
+    Kernel kernel = real_kernel();
+    kernel.open = [=](perf_event_attr& attr, pid_t pid, int cpu) {
+        if ((pid > 0 && threads) || (pid < 0 && cpus)) return -EACCES;
+        return real_kernel().open(attr, pid, cpu);
+    };
+    return kernel;
+}
+
+}  // namespace
+
+TEST_CASE("the whole system: all that runs, as often as it runs, without idling and ourselves") {
+    if (!may_sample_cpus()) return;
+    Child first(burn), second(burn);
+    auto set = open_set({.scope = {.wide = true}});
+    Seen seen;
+    const double before = first.cpu_seconds();
+    first.go();
+    second.go();
+    std::thread ours([] { burn_thread_cpu(300'000'000); });
+    run_cpu(*set, seen, first, 0.8);
+    ours.join();
+    finish(*set, seen);
+    const double used = first.cpu_seconds() - before;
+    const auto of_first = static_cast<double>(seen.samples_of[first.pid()]);
+    CHECK(of_first < 1.05 * used * 999);
+    CHECK(of_first > 0.4 * used * 999);
+    CHECK(seen.samples_of[second.pid()] > 0);
+    CHECK_FALSE(seen.samples_of.contains(0));
+    CHECK_FALSE(seen.samples_of.contains(static_cast<std::uint32_t>(::getpid())));
+    const EventSetCounts counts = set->counts();
+    CHECK(counts.samples_read == seen.samples);
+    CHECK(counts.samples_duplicate == 0);
+    CHECK_FALSE(set->targets_gone());
+}
+
+TEST_CASE("some CPUs: samples of these alone; one that is not there is named") {
+    if (!may_sample_cpus()) return;
+    const std::uint32_t last = online_cpus(real_sysfs()).back();
+    Child child([&] {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(last, &one);
+        ::sched_setaffinity(0, sizeof one, &one);
+        burn();
+    });
+    auto set = open_set({.scope = {.wide = true, .cpus = {last}}});
+    Seen seen;
+    child.go();
+    run_cpu(*set, seen, child, 0.3);
+    finish(*set, seen);
+    CHECK(seen.cpus == std::set<std::uint32_t>{last});
+    CHECK(seen.samples_of[child.pid()] > 50);
+    const auto none = try_open({.scope = {.wide = true, .cpus = {4'000}}});
+    REQUIRE_FALSE(none);
+    CHECK(none.error().code == ErrorCode::not_found);
+    CHECK(none.error().message.starts_with("CPU 4000 is not online (there are 0"));
+}
+
+TEST_CASE("CPUs as a list") {
+    CHECK(cpu_list_text({}).empty());
+    CHECK(cpu_list_text({3}) == "3");
+    CHECK(cpu_list_text({0, 1, 2, 5, 7, 8}) == "0-2,5,7-8");
+    CHECK(*parse_cpu_list(cpu_list_text({0, 1, 2, 5, 7, 8})) == std::vector<std::uint32_t>{0, 1, 2, 5, 7, 8});
+}
+
+TEST_CASE("a process whose threads may not be opened is sampled by events of CPUs, with its children and nobody else") {
+    if (!may_sample_cpus()) return;
+    Child target([] {
+        for (int i = 0; i < 1'000; ++i) {
+            const pid_t child = ::fork();
+            if (child == 0) {
+                burn_thread_cpu(20'000'000);
+                ::_exit(0);
+            }
+            burn_thread_cpu(20'000'000);
+            ::waitpid(child, nullptr, 0);
+        }
+    });
+    Child other(burn);
+    auto opened = try_open({.targets = {{target.pid()}}}, refusing(true, false));
+    REQUIRE(opened);
+    EventSet& set = **opened;
+    Seen seen;
+    target.go();
+    other.go();
+    run_cpu(set, seen, target, 0.4);
+    finish(set, seen);
+    CHECK(seen.samples_of[target.pid()] > 50);
+    CHECK(seen.born.size() > 5);
+    std::uint64_t of_children = 0;
+    for (const auto& [pid, samples] : seen.samples_of) {
+        CHECK((pid == target.pid() || seen.born.contains(pid)));
+        if (pid != target.pid()) of_children += samples;
+    }
+    CHECK(of_children > 50);
+    CHECK_FALSE(set.targets_gone());
+}
+
+TEST_CASE("refusals: what was asked for, and both remedies") {
+    if (!perf_works()) return;
+    const auto system = try_open({.scope = {.wide = true}}, refusing(false, true));
+    REQUIRE_FALSE(system);
+    CHECK(system.error().code == ErrorCode::permission);
+    CHECK(system.error().message.starts_with("the whole system may not be sampled by this user: "));
+    CHECK(system.error().message.find("cap_perfmon,cap_sys_ptrace+ep") != std::string::npos);
+    CHECK(system.error().message.find("kernel.perf_event_paranoid=0") != std::string::npos);
+
+    // Where neither works the reason is the process's.
+    Child child(burn);
+    const auto process = try_open({.targets = {{child.pid()}}}, refusing(true, true));
+    REQUIRE_FALSE(process);
+    CHECK(process.error().message.starts_with("process " + std::to_string(child.pid()) + " may not be profiled"));
+
+    // A folder that is no control group.
+    const auto group = try_open({.scope = {.wide = true, .cgroups = {"/proc"}}});
+    REQUIRE_FALSE(group);
+    if (::geteuid() == 0)
+        CHECK(group.error().message.find("does not take event cpu-clock for this control group") != std::string::npos);
+    const auto gone = try_open({.scope = {.wide = true, .cgroups = {"/proc/none"}}});
+    REQUIRE_FALSE(gone);
+    CHECK(gone.error().message.find("/proc/none") != std::string::npos);
+}
