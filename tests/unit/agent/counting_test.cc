@@ -51,12 +51,14 @@ std::vector<Reading> readings_of(const MemorySink& sink) {
     return readings;
 }
 
-enum class Scope { total, thread, cpu };
-std::vector<Reading> of_scope(const std::vector<Reading>& readings, Scope scope) {
+enum class CounterScope { total, thread, cpu };
+std::vector<Reading> of_scope(const std::vector<Reading>& readings, CounterScope scope) {
     std::vector<Reading> found;
     for (const Reading& reading : readings) {
         const wire::CounterValue& first = reading.values.front().value;
-        const Scope is = first.thread != 0 ? Scope::thread : first.cpu_plus_1 != 0 ? Scope::cpu : Scope::total;
+        const CounterScope is = first.thread != 0       ? CounterScope::thread
+                                : first.cpu_plus_1 != 0 ? CounterScope::cpu
+                                                        : CounterScope::total;
         if (is == scope) found.push_back(reading);
     }
     return found;
@@ -177,10 +179,10 @@ TEST_CASE("by thread and by CPU on demand, beside the totals") {
     recorder->stop("stopped", 0);
 
     const std::vector<Reading> all = readings_of(sink);
-    const std::vector<Reading> totals = of_scope(all, Scope::total);
+    const std::vector<Reading> totals = of_scope(all, CounterScope::total);
     for (std::size_t i = 1; i < totals.size(); ++i) CHECK(totals[i].start_ns == totals[i - 1].end_ns);
     CHECK(sum_of(totals, "task-clock") == total(*recorder, "task-clock"));
-    for (const Scope scope : {Scope::thread, Scope::cpu}) {
+    for (const CounterScope scope : {CounterScope::thread, CounterScope::cpu}) {
         const std::vector<Reading> detail = of_scope(all, scope);
         REQUIRE(detail.size() >= 2);
         CHECK(detail.front().after_gap);
@@ -190,8 +192,8 @@ TEST_CASE("by thread and by CPU on demand, beside the totals") {
         }
         for (const Reading& reading : detail)
             for (const Told& told : reading.values) {
-                CHECK(told.tid == (scope == Scope::thread ? burner.pid() : 0));
-                CHECK(told.value.cpu_plus_1 == (scope == Scope::cpu ? 1 : 0));
+                CHECK(told.tid == (scope == CounterScope::thread ? burner.pid() : 0));
+                CHECK(told.value.cpu_plus_1 == (scope == CounterScope::cpu ? 1 : 0));
             }
         CHECK(within(sum_of(detail, "task-clock"), detail.back().end_ns - detail.front().start_ns));
         CHECK(sum_of(detail, "task-clock") >= 500'000'000);
