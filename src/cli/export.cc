@@ -38,13 +38,14 @@ Result<std::string> html_of(const server::Session& session, const server::ViewPa
     if (!view.event.empty()) request.query["event"] = view.event;
     if (view.start_ms > 0) request.query["start"] = fmt::format("{}", view.start_ms);
     if (view.end_ms) request.query["end"] = fmt::format("{}", *view.end_ms);
-    const auto list = [&](const char* name, const std::vector<std::uint32_t>& ids) {
-        std::string text;
-        for (const std::uint32_t id : ids) text += fmt::format("{}{}", text.empty() ? "" : ",", id);
-        if (!text.empty()) request.query[name] = text;
+    const auto list = [&](const char* name, const auto& all) {
+        if (!all.empty()) request.query[name] = fmt::format("{}", fmt::join(all, ","));
     };
     list("pid", view.pids);
     list("tid", view.tids);
+    list("container", view.containers);
+    list("pod", view.pods);
+    list("cgroup", view.cgroups);
     server::Answer answer =
         html_answer(session, request, {server::asset_bytes("app.js"), server::asset_bytes("app.css")});
     if (answer.status != 200) return fail(ErrorCode::unsupported, std::move(answer.body));
@@ -63,6 +64,7 @@ Result<std::string> exported(const server::Session& session, const Options& opti
     about.weights = options.weights;
     return session.read([&](const profile::Store& store) -> Result<std::string> {
         server::View view = TRY(resolve_view(options.view, store, start_ns));
+        TRY(check_places(options.view, store));
         // All events, as far as the format has a place for them; folded stacks name each line's.
         const bool first_only = format.one_event && format.name != "collapsed";
         if (options.view.event.empty() && !first_only) view.filter.event.reset();

@@ -1,7 +1,13 @@
 #include "cli/view_options.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ranges>
+#include <set>
 #include <utility>
 
+#include "base/cgroup_path.h"
 #include "profile/query.h"
 
 namespace flamewire::cli {
@@ -26,12 +32,54 @@ void add_view_options(CLI::App& command, server::ViewParameters& view) {
         ->type_name("TID")
         ->delimiter(',')
         ->allow_extra_args(false);
+    const auto place = [&](const char* name, std::vector<std::string>& names, const char* help, const char* type) {
+        command.add_option(name, names, help)->type_name(type)->delimiter(',')->allow_extra_args(false);
+    };
+    place("--container", view.containers, "processes of these containers only, by id or its first digits, or by name",
+          "ID");
+    place("--pod", view.pods, "processes of these pods only", "UID");
+    place("--cgroup", view.cgroups, "processes of this cgroup and those below it", "PATH");
+}
+
+Result<bool> check_places(const server::ViewParameters& parameters, const profile::Store& store) {
+    struct Place {
+        std::string_view what;
+        const std::vector<std::string>& wanted;
+        bool (*names)(std::string_view wanted, std::string_view has);
+        std::string (*of)(const profile::Process&);
+    };
+    const Place places[] = {
+        {"container", parameters.containers, names_id,
+         [](const profile::Process& process) { return std::string(process.container_id); }},
+        {"pod", parameters.pods, names_id,
+         [](const profile::Process& process) { return parse_cgroup_path(process.cgroup).pod_uid; }},
+        {"cgroup", parameters.cgroups, names_cgroup,
+         [](const profile::Process& process) { return std::string(process.cgroup); }},
+    };
+    constexpr std::size_t shown = 8;
+    for (const Place& place : places) {
+        if (place.wanted.empty()) continue;
+        std::set<std::string> has;
+        for (const profile::Process& process : store.processes())
+            if (std::string one = place.of(process); !one.empty()) has.insert(std::move(one));
+        for (const std::string& wanted : place.wanted) {
+            if (std::ranges::any_of(has, [&](const std::string& one) { return place.names(wanted, one); })) continue;
+            std::string list;
+            for (const std::string& one : has | std::views::take(shown)) list += (list.empty() ? "" : ", ") + one;
+            if (has.size() > shown) list += fmt::format(" and {} more", has.size() - shown);
+            return fail(ErrorCode::not_found,
+                        fmt::format("no process of the profile is in {} {:.200}; there {}", place.what, wanted,
+                                    list.empty() ? "is none" : "are " + list));
+        }
+    }
+    return true;
 }
 
 Result<std::vector<server::View>> views_of(const server::Session& session, const server::ViewParameters& parameters) {
     const std::uint64_t start_ns = session.start_ns();
     return session.read([&](const profile::Store& store) -> Result<std::vector<server::View>> {
         std::vector<server::View> views;
+        TRY(check_places(parameters, store));
         if (!parameters.event.empty()) {
             views.push_back(TRY(resolve_view(parameters, store, start_ns)));
             return views;

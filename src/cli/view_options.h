@@ -11,10 +11,13 @@
 
 namespace flamewire::cli {
 
-// --event, --start, --end, --pid, --tid.
+// --event, --start, --end, --pid, --tid, --container, --pod, --cgroup.
 void add_view_options(CLI::App& command, server::ViewParameters& view);
 
 // One view for each event that has samples, or of the one that was asked for. not_found, invalid: one sentence.
 Result<std::vector<server::View>> views_of(const server::Session& session, const server::ViewParameters& parameters);
+
+// not_found when one of the containers, pods or groups has no process in the profile: the sentence says which there are.
+Result<bool> check_places(const server::ViewParameters& parameters, const profile::Store& store);
 
 }  // namespace flamewire::cli

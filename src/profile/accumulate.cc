@@ -3,7 +3,22 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/cgroup_path.h"
+
 namespace flamewire::profile {
+namespace {
+
+bool runs_in(const Filter& filter, const Process& process) {
+    const auto any = [](const std::vector<std::string>& wanted, auto names) {
+        return wanted.empty() || std::ranges::any_of(wanted, names);
+    };
+    return any(filter.containers, [&](const std::string& one) { return names_id(one, process.container_id); }) &&
+           any(filter.cgroups, [&](const std::string& one) { return names_cgroup(one, process.cgroup); }) &&
+           any(filter.pods, [&, pod = filter.pods.empty() ? std::string() : parse_cgroup_path(process.cgroup).pod_uid](
+                                const std::string& one) { return names_id(one, pod); });
+}
+
+}  // namespace
 
 Selection select(const Store::Tables& tables, const Filter& filter) {
     Selection selection;
@@ -16,12 +31,18 @@ Selection select(const Store::Tables& tables, const Filter& filter) {
     if (!filter.event)
         for (std::size_t event = 2; event < tables.events.size(); ++event)
             if (tables.events[event].unit != tables.events[1].unit) selection.weighed = false;
-    if (!filter.pids.empty() || !filter.tids.empty()) {
+    if (!filter.pids.empty() || !filter.tids.empty() || filter.by_place()) {
         const auto wants = [](const std::vector<std::uint32_t>& list, std::uint32_t id) {
             return list.empty() || std::ranges::find(list, id) != list.end();
         };
+        std::vector<std::uint8_t> there;  // by process
+        if (filter.by_place())
+            for (const Process& process : tables.processes) there.push_back(runs_in(filter, process) ? 1 : 0);
         for (const Thread& thread : tables.threads)
-            selection.rows.threads.push_back(wants(filter.pids, thread.pid) && wants(filter.tids, thread.tid) ? 1 : 0);
+            selection.rows.threads.push_back(wants(filter.pids, thread.pid) && wants(filter.tids, thread.tid) &&
+                                                     (there.empty() || there[thread.process] != 0)
+                                                 ? 1
+                                                 : 0);
     }
     return selection;
 }

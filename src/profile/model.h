@@ -44,7 +44,10 @@ struct Filter {
     // '= {}' lets a caller name only the members that it sets. NOLINTBEGIN(readability-redundant-member-init)
     std::vector<std::uint32_t> pids = {};  // empty: all
     std::vector<std::uint32_t> tids = {};  // empty: all
+    // Processes by where they run, as people name it (base/cgroup_path.h): any of each list; empty: everywhere.
+    std::vector<std::string> containers = {}, pods = {}, cgroups = {};
     // NOLINTEND(readability-redundant-member-init)
+    [[nodiscard]] bool by_place() const { return !containers.empty() || !pods.empty() || !cgroups.empty(); }
 };
 
 struct Weight {

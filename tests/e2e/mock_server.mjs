@@ -383,7 +383,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
       };
     if (path === '/api/thread-summary') {
       const threads = Array.from({ length: 9 }, (_, i) => ({
-        tid: 4711 + i, pid: 4711, comm: ['city-1', 'city-2', 'logger', 'city-io'][i % 4], samples: 20_000 >> i, weight: 2e10 / 2 ** i, percent: 50 / 2 ** i,
+        tid: 4711 + i, pid: 4711, comm: ['city-1', 'city-2', 'logger', 'city-io'][i % 4], cgroup: `/docker/${'c0ffee12'.repeat(8)}`, container_id: 'c0ffee12'.repeat(8), samples: 20_000 >> i, weight: 2e10 / 2 ** i, percent: 50 / 2 ** i,
         state: ['running', 'sleeping', 'waiting', 'alive', 'ended'][i % 5], cpu_percent: i === 8 ? null : 90 / 2 ** i, cpu_from: i === 8 ? 'none' : ['counted', 'share'][i % 2],
         slices: Array.from({ length: Number(params.get('slices') ?? 0) }, (_, n) => Math.round(200 / 2 ** i * (1 + Math.sin(n / 5 + i)))),
         top_function: 'city::visit_quadrant',

@@ -63,7 +63,7 @@ test('the address holds the view, and defaults leave it empty', () => {
   assert.equal(formatHash(defaultView), '#flame');
   assert.deepEqual(parseHash(''), defaultView);
   const view = {
-    ...defaultView, tab: 'source' as const, session: '2026 a&b', event: 'cpu_core/cycles/', pids: [4], tids: [7, 8], start: 0, end: 1200.5,
+    ...defaultView, tab: 'source' as const, session: '2026 a&b', event: 'cpu_core/cycles/', pids: [4], tids: [7, 8], container: 'a,b', pod: 'p', cgroup: '/x/y', start: 0, end: 1200.5,
     zoom: ['main', 'operator()(int, char)', 'a;b'], search: '^x|y$', filter: 'z+', sort: 'name' as const, ascending: true, file: '/src/ü.cc', line: 12,
     upright: true, byWeight: true,
   };

@@ -1,7 +1,7 @@
 // The threads table in words, worked out by hand.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { barsPath, cpuSource, cpuText, cpuTitle } from '../src/text/threads';
+import { barsPath, cpuSource, cpuText, cpuTitle, placeText, shortId } from '../src/text/threads';
 
 test('CPU time says where it comes from', () => {
   assert.equal(cpuText({ cpu_percent: 52.345, cpu_from: 'counted' }), '52.3 %');
@@ -19,4 +19,12 @@ test('bars stand side by side on one scale', () => {
   assert.equal(barsPath([9], 4, 30, 10), 'M0 10V0H30V10Z');
   assert.equal(barsPath([], 4, 30, 10), '');
   assert.equal(barsPath([0], 0, 30, 10), '');
+});
+
+test('where a thread runs is told in short', () => {
+  const id = '0123456789abcdef'.repeat(4);
+  assert.equal(shortId(id), '0123456789ab');
+  assert.equal(shortId('web-frontend'), 'web-frontend');
+  assert.equal(placeText({}), '');
+  assert.equal(placeText({ container_id: id, pod_uid: 'p', cgroup: '/x' }), 'container 0123456789ab, pod p, cgroup /x');
 });

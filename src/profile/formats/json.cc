@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/cgroup_path.h"
 #include "profile/formats/json_put.h"
 #include "profile/formats/thread_samples.h"
 #include "profile/query.h"
@@ -54,7 +55,30 @@ void put_unwind_processes(JsonOutput& out, const Store& store) {
     out.EndArray();
 }
 
-void put_metadata(JsonOutput& out, const Store& store, const JsonOptions& options) {
+// Those with samples in what is exported, and where they run.
+void put_processes(JsonOutput& out, const Store& store, const Filter& filter) {
+    std::vector<bool> has(store.processes().size());
+    for (const ThreadRow& row : thread_summary(store, filter)) has[store.threads()[row.thread].process] = true;
+    out.Key("processes");
+    out.StartArray();
+    for (ProcessId id = 1; id < has.size(); ++id) {
+        if (!has[id]) continue;
+        const Process& process = store.processes()[id];
+        out.StartObject();
+        put(out, "pid", std::uint64_t{process.wire.pid});
+        if (process.wire.ns_pid != 0) put(out, "ns_pid", std::uint64_t{process.wire.ns_pid});
+        put(out, "comm", process.comm);
+        put(out, "exe", process.exe);
+        put(out, "command_line", process.command_line);
+        put(out, "cgroup", process.cgroup);
+        put(out, "container_id", process.container_id);
+        put(out, "pod_uid", parse_cgroup_path(process.cgroup).pod_uid);
+        out.EndObject();
+    }
+    out.EndArray();
+}
+
+void put_metadata(JsonOutput& out, const Store& store, const Filter& filter, const JsonOptions& options) {
     out.Key("metadata");
     out.StartObject();
     if (!options.name.empty()) put(out, "name", options.name);
@@ -68,6 +92,7 @@ void put_metadata(JsonOutput& out, const Store& store, const JsonOptions& option
     put(out, "start_ns", store.first_ns());
     put(out, "end_ns", store.end_ns());
     put(out, "samples", store.total(0).samples);
+    put_processes(out, store, filter);
     put_unwind_processes(out, store);
     out.Key("losses");
     out.StartArray();
@@ -178,7 +203,7 @@ std::string json(const Store& store, const Filter& filter, const JsonOptions& op
     rapidjson::StringBuffer buffer;
     JsonOutput out(buffer);
     out.StartObject();
-    put_metadata(out, store, options);
+    put_metadata(out, store, filter, options);
     out.Key("events");
     out.StartArray();
     for (const EventId event : events_of(store, filter)) {

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/cgroup_path.h"
 #include "profile/accumulate.h"
 #include "profile/formats/gzip.h"
 
@@ -51,7 +52,8 @@ bool is_lost(wire::LossReason reason) {
 }
 
 bool is_own_label(std::string_view key) {
-    static constexpr std::string_view own[] = {"pid", "tid", "thread", "process"};
+    static constexpr std::string_view own[] = {"pid",          "tid",     "thread",     "process",
+                                               "container_id", "pod_uid", "cgroup_path"};
     return std::ranges::find(own, key) != std::end(own);
 }
 
@@ -210,6 +212,20 @@ private:
         if (number != 0) writer.add_int64(3, number);
     }
 
+    using Places = std::vector<std::pair<std::int64_t, std::int64_t>>;  // key and value in the table of strings
+    const Places& places_of(ProcessId id) {
+        const auto [entry, added] = places_.try_emplace(id);
+        if (!added || id == 0) return entry->second;
+        const Process& process = tables_.processes[id];
+        const auto add = [&](std::string_view key, std::string_view value) {
+            if (!value.empty()) entry->second.emplace_back(text(key), text(value));
+        };
+        add("container_id", process.container_id);
+        add("pod_uid", parse_cgroup_path(process.cgroup).pod_uid);
+        if (process.cgroup != "/") add("cgroup_path", process.cgroup);
+        return entry->second;
+    }
+
     void add_samples(std::size_t index) {
         Filter filter = filter_;
         filter.event = events_[index];
@@ -227,6 +243,7 @@ private:
             const Thread& thread = tables_.threads[entry.first];
             const std::int64_t comm = text(thread.comm);
             const std::int64_t process = thread.process == 0 ? 0 : text(tables_.processes[thread.process].comm);
+            const Places& places = places_of(thread.process);
             const std::int64_t thread_key = text("thread"), tid_key = text("tid"), pid_key = text("pid"),
                                process_key = text("process");
             pbf_writer writer(out_, profile_sample);
@@ -236,6 +253,7 @@ private:
             if (thread.tid != 0) add_label(writer, tid_key, 0, thread.tid);
             if (comm != 0) add_label(writer, thread_key, comm, 0);
             if (process != 0) add_label(writer, process_key, process, 0);
+            for (const auto& [key, value] : places) add_label(writer, key, value, 0);
             for (const auto& [key, value] : tags_) add_label(writer, key, value, 0);
         }
     }
@@ -253,6 +271,7 @@ private:
     std::map<std::pair<FunctionId, StringId>, std::uint64_t> functions_;
     std::map<std::vector<LocationId>, std::uint64_t> locations_;
     std::vector<LocationId> group_;
+    std::unordered_map<ProcessId, Places> places_;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/cgroup_path.h"
 #include "profile/formats/import_names.h"
 #include "profile/formats/pprof.h"
 
@@ -354,7 +355,7 @@ private:
 
     struct Labels {
         std::uint32_t pid = 0, tid = 0;
-        std::string_view thread, process;
+        std::string_view thread, process, container, pod, cgroup;
         bool has_tid = false;
     };
 
@@ -397,6 +398,12 @@ private:
             labels.thread = string;
         } else if (key == "process" || key == "process_name" || key == "process name" || key == "process_comm") {
             labels.process = string;
+        } else if (key == "container_id") {
+            labels.container = string;
+        } else if (key == "cgroup_path") {
+            labels.cgroup = string;
+        } else if (key == "pod_uid") {
+            labels.pod = string;
         } else if (other_labels_.size() < 8) {
             other_labels_.insert(key);
         }
@@ -407,10 +414,16 @@ private:
         if (!labels.has_tid && !labels.thread.empty())
             labels.tid =
                 invented_.try_emplace({labels.pid, labels.thread}, narrow32(invented_.size() + 1)).first->second;
-        if (!labels.process.empty() && named_processes_.insert(labels.pid).second) {
+        // The pod of a process is in its path; elsewhere there is no place for it.
+        if (!labels.pod.empty() && parse_cgroup_path(labels.cgroup).pod_uid != labels.pod && other_labels_.size() < 8)
+            other_labels_.insert("pod_uid");
+        const bool told = !labels.process.empty() || !labels.container.empty() || !labels.cgroup.empty();
+        if (told && named_processes_.insert(labels.pid).second) {
             wire::Process process;
             process.pid = labels.pid;
             process.comm = builder_->string(labels.process);
+            process.container_id = builder_->string(labels.container);
+            process.cgroup = builder_->string(labels.cgroup);
             (void)builder_->process(process);
         }
         return builder_->thread(labels.pid, labels.tid, labels.thread);

@@ -29,9 +29,15 @@ Answer metrics_history_answer(const Session& session, const Request& request) {
     const auto parameters = parse_view(request);
     if (!parameters) return error_answer(parameters.error());
     // No event is meant, only the times.
-    const auto view = resolve_view(
-        {.event = {}, .start_ms = parameters->start_ms, .end_ms = parameters->end_ms, .pids = {}, .tids = {}},
-        profile::Store(), session.start_ns());
+    const auto view = resolve_view({.event = {},
+                                    .start_ms = parameters->start_ms,
+                                    .end_ms = parameters->end_ms,
+                                    .pids = {},
+                                    .tids = {},
+                                    .containers = {},
+                                    .pods = {},
+                                    .cgroups = {}},
+                                   profile::Store(), session.start_ns());
     if (!view) return error_answer(view.error());
     std::uint64_t slices = 0;
     if (const auto text = request.parameter("slices"); !text.empty()) {

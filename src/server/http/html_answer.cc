@@ -56,7 +56,8 @@ Answer html_answer(const Session& session, const Request& request, const PageByt
     json.member("version", FLAMEWIRE_VERSION);
     json.member("made", iso_time(realtime_ns()));
     json.member("page", page);
-    for (const char* name : {"event", "start", "end", "pid", "tid"}) json.member(name, request.parameter(name));
+    for (const char* name : {"event", "start", "end", "pid", "tid", "container", "pod", "cgroup"})
+        json.member(name, request.parameter(name));
     const bool all = add("session", Api::session_answer(session)) &&
                      add("flamegraph", flamegraph_answer(session, with({{"merge", "line"}, {"min_share", "0"}}))) &&
                      add("threads", thread_summary_answer(session, of_all)) &&

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/cgroup_path.h"
 #include "profile/query.h"
 #include "profile/thread_cpu.h"
 #include "server/http/profile_answers.h"
@@ -107,6 +108,13 @@ void write_top(JsonWriter& json, const profile::Store& store, const profile::Thr
     });
 }
 
+// Where it runs, as far as that is known.
+void write_place(JsonWriter& json, const profile::Process& process) {
+    if (process.cgroup.size() > 1) json.member("cgroup", process.cgroup);
+    if (!process.container_id.empty()) json.member("container_id", process.container_id);
+    if (const std::string pod = parse_cgroup_path(process.cgroup).pod_uid; !pod.empty()) json.member("pod_uid", pod);
+}
+
 Result<std::uint64_t> parse_slices(const Request& request) {
     const std::string_view text = request.parameter("slices");
     if (text.empty()) return 0;
@@ -151,6 +159,7 @@ Answer thread_summary_answer(const Session& session, const Request& request) {
             json.member("tid", thread.tid);
             json.member("pid", thread.pid);
             json.member("comm", thread.comm);
+            write_place(json, store.processes()[thread.process]);
             json.member("samples", row.weight.samples);
             json.member("weight", row.weight.weight);
             json.member("percent", percent(row.weight.weight, total.weight));

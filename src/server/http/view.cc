@@ -22,6 +22,18 @@ Result<std::vector<std::uint32_t>> parse_ids(std::string_view name, std::string_
     return ids;
 }
 
+Result<std::vector<std::string>> parse_names(std::string_view name, std::string_view text) {
+    constexpr std::size_t most = 1'000;
+    std::vector<std::string> names;
+    while (!text.empty()) {
+        const std::size_t comma = text.find(',');
+        if (const std::string_view one = text.substr(0, comma); !one.empty()) names.emplace_back(one);
+        if (names.size() > most) return fail(ErrorCode::invalid, fmt::format("{} is a list of at most {}", name, most));
+        text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+    }
+    return names;
+}
+
 // ms since the session's start as CLOCK_MONOTONIC, within what the type holds.
 std::uint64_t absolute_ns(std::uint64_t start_ns, double ms) {
     constexpr double latest = 9e18;
@@ -79,6 +91,10 @@ Result<ViewParameters> parse_view(const Request& request, std::string_view prefi
         return fail(ErrorCode::invalid, fmt::format("{} is before {}", end, start));
     view.pids = TRY(parse_ids(pid, request.parameter(pid)));
     view.tids = TRY(parse_ids(tid, request.parameter(tid)));
+    const std::string container = name("container"), pod = name("pod"), cgroup = name("cgroup");
+    view.containers = TRY(parse_names(container, request.parameter(container)));
+    view.pods = TRY(parse_names(pod, request.parameter(pod)));
+    view.cgroups = TRY(parse_names(cgroup, request.parameter(cgroup)));
     return view;
 }
 
@@ -110,6 +126,9 @@ Result<View> resolve_view(const ViewParameters& parameters, const profile::Store
     if (parameters.end_ms) view.filter.end_ns = absolute_ns(start_ns, *parameters.end_ms);
     view.filter.pids = parameters.pids;
     view.filter.tids = parameters.tids;
+    view.filter.containers = parameters.containers;
+    view.filter.pods = parameters.pods;
+    view.filter.cgroups = parameters.cgroups;
     return view;
 }
 

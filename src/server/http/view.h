@@ -1,4 +1,4 @@
-// The parameters that every view takes: event start end pid tid.
+// The parameters that every view takes: event start end pid tid container pod cgroup.
 #pragma once
 
 #include <string>
@@ -14,9 +14,10 @@ struct ViewParameters {
     double start_ms = 0;
     std::optional<double> end_ms;
     std::vector<std::uint32_t> pids, tids;
+    std::vector<std::string> containers, pods, cgroups;  // as people name them, see base/cgroup_path.h
 };
-// invalid with a sentence that names the parameter. `prefix` stands before the names of start, end, pid and tid: the
-// baseline of a comparison has "base_".
+// invalid with a sentence that names the parameter. `prefix` stands before the names of all but the event: the baseline
+// of a comparison has "base_".
 Result<ViewParameters> parse_view(const Request& request, std::string_view prefix = "");
 
 // The same against a store: event found, times absolute.

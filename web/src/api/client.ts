@@ -146,6 +146,9 @@ const choice = (v: ViewParams): Record<string, Param> => ({
   end: v.end,
   pid: v.pid,
   tid: v.tid,
+  container: v.container,
+  pod: v.pod,
+  cgroup: v.cgroup,
 });
 
 // A session that is still being read is shown as far as it is there; the stream tells of more.

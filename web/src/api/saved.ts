@@ -12,6 +12,9 @@ export interface SavedAnswers {
   end: string;
   pid: string;
   tid: string;
+  container: string;
+  pod: string;
+  cgroup: string;
   session: Session;
   flamegraph: FlameGraph; // by line
   threads: ThreadSummary;
@@ -59,7 +62,7 @@ function checkView(saved: SavedAnswers, params: URLSearchParams, names: readonly
   if (event && event !== saved.event && event !== saved.flamegraph.event) throw new NotSaved(`only ${saved.flamegraph.event} was saved`);
   for (const name of names) {
     const wanted = params.get(name) ?? '';
-    const has = saved[name as 'start' | 'end' | 'pid' | 'tid'];
+    const has = saved[name as 'start' | 'end' | 'pid' | 'tid' | 'container' | 'pod' | 'cgroup'] ?? '';
     if (wanted === has || (wanted !== '' && has !== '' && Number(wanted) === Number(has))) continue;
     throw new NotSaved(name === 'start' || name === 'end' ? 'another stretch of time needs the server' : 'other threads and processes need the server');
   }
@@ -77,7 +80,8 @@ function once<T extends FlameGraph | Callers | Functions | null>(key: string, ma
 
 // The answer to a GET, or an error that says what is missing. Pure, but for what it keeps.
 export function answerOf(saved: SavedAnswers, path: string, params: URLSearchParams): unknown {
-  const whole = ['start', 'end', 'pid', 'tid'];
+  const process = ['start', 'end', 'pid', 'container', 'pod', 'cgroup'];
+  const whole = [...process, 'tid'];
   const shape = shapeOf(params);
   if (shape.merge === 'address' && (path === '/api/flamegraph' || path === '/api/callers')) throw new NotSaved('addresses need the server');
   switch (path) {
@@ -99,7 +103,7 @@ export function answerOf(saved: SavedAnswers, path: string, params: URLSearchPar
     }
     case '/api/thread-summary':
       // The table is asked for without the choice of threads, which is made in it.
-      checkView(saved, params, ['start', 'end', 'pid']);
+      checkView(saved, params, process);
       return saved.threads;
     case '/api/modules':
       checkView(saved, params, whole);

@@ -110,6 +110,12 @@ export interface paths {
                     pid?: components["parameters"]["pid"];
                     /** @description one or several, comma-separated */
                     tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
                     /** @description subtrees below this share of the shown root are pruned */
                     min_share?: number;
                     /** @description zoom: frames from the root, separated by the character U+001F. A frame is a function's name, which means the heaviest of its siblings of that name, or name, kind (number) and module, with merge also line or address, separated by U+001E */
@@ -177,6 +183,12 @@ export interface paths {
                     pid?: components["parameters"]["pid"];
                     /** @description one or several, comma-separated */
                     tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
                     function: string;
                     /** @description file name of its module; any when left out */
                     module?: string;
@@ -242,6 +254,12 @@ export interface paths {
                     pid?: components["parameters"]["pid"];
                     /** @description one or several, comma-separated */
                     tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
                     /** @description session of the baseline; default: the session that is compared with it */
                     base_session?: components["parameters"]["base_session"];
                     /** @description ms since the start of the baseline's session, inclusive */
@@ -252,6 +270,12 @@ export interface paths {
                     base_pid?: components["parameters"]["base_pid"];
                     /** @description one or several, comma-separated, of the baseline */
                     base_tid?: components["parameters"]["base_tid"];
+                    /** @description as container, of the baseline */
+                    base_container?: components["parameters"]["base_container"];
+                    /** @description as pod, of the baseline */
+                    base_pod?: components["parameters"]["base_pod"];
+                    /** @description as cgroup, of the baseline */
+                    base_cgroup?: components["parameters"]["base_cgroup"];
                     /** @description what weights are divided by before they are compared: all weight of their side, which makes shares, or the seconds that it covers. Weights count, not samples, so the frequencies may differ */
                     normalise?: components["parameters"]["normalise"];
                     /** @description subtrees below this share of the shown root on both sides are pruned */
@@ -318,6 +342,12 @@ export interface paths {
                     pid?: components["parameters"]["pid"];
                     /** @description one or several, comma-separated */
                     tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
                     /** @description session of the baseline; default: the session that is compared with it */
                     base_session?: components["parameters"]["base_session"];
                     /** @description ms since the start of the baseline's session, inclusive */
@@ -328,6 +358,12 @@ export interface paths {
                     base_pid?: components["parameters"]["base_pid"];
                     /** @description one or several, comma-separated, of the baseline */
                     base_tid?: components["parameters"]["base_tid"];
+                    /** @description as container, of the baseline */
+                    base_container?: components["parameters"]["base_container"];
+                    /** @description as pod, of the baseline */
+                    base_pod?: components["parameters"]["base_pod"];
+                    /** @description as cgroup, of the baseline */
+                    base_cgroup?: components["parameters"]["base_cgroup"];
                     /** @description what weights are divided by before they are compared: all weight of their side, which makes shares, or the seconds that it covers. Weights count, not samples, so the frequencies may differ */
                     normalise?: components["parameters"]["normalise"];
                 };
@@ -382,6 +418,12 @@ export interface paths {
                     pid?: components["parameters"]["pid"];
                     /** @description one or several, comma-separated */
                     tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
                 };
                 header?: never;
                 path?: never;
@@ -434,6 +476,12 @@ export interface paths {
                     pid?: components["parameters"]["pid"];
                     /** @description one or several, comma-separated */
                     tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
                     /** @description also the samples of each thread in so many equal slices of the range */
                     slices?: number;
                 };
@@ -488,6 +536,12 @@ export interface paths {
                     pid?: components["parameters"]["pid"];
                     /** @description one or several, comma-separated */
                     tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
                 };
                 header?: never;
                 path?: never;
@@ -752,6 +806,12 @@ export interface paths {
                     pid?: components["parameters"]["pid"];
                     /** @description one or several, comma-separated */
                     tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
                 };
                 header?: never;
                 path?: never;
@@ -807,6 +867,12 @@ export interface paths {
                     pid?: components["parameters"]["pid"];
                     /** @description one or several, comma-separated */
                     tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
                     slices?: number;
                     /** @description ms: the width of a slice instead of their number. Slices begin at multiples of it from the session's start on, and the range grows to whole ones; 400 when more than 2,000 were needed */
                     bucket?: number;
@@ -860,6 +926,12 @@ export interface paths {
                     end?: components["parameters"]["end"];
                     /** @description one or several, comma-separated */
                     tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
                     /** @description thread and cpu: what the agent's command `counters` opened */
                     by?: "total" | "thread" | "cpu";
                     /** @description intervals of a series at most: neighbours are added up */
@@ -1019,6 +1091,12 @@ export interface paths {
                     pid?: components["parameters"]["pid"];
                     /** @description one or several, comma-separated */
                     tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
                 };
                 header?: never;
                 path?: never;
@@ -1085,6 +1163,12 @@ export interface paths {
                     pid?: components["parameters"]["pid"];
                     /** @description one or several, comma-separated */
                     tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
                 };
                 header?: never;
                 path?: never;
@@ -1137,6 +1221,12 @@ export interface paths {
                     pid?: components["parameters"]["pid"];
                     /** @description one or several, comma-separated */
                     tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
                 };
                 header?: never;
                 path?: never;
@@ -1498,6 +1588,12 @@ export interface paths {
                     pid?: components["parameters"]["pid"];
                     /** @description one or several, comma-separated */
                     tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
                 };
                 header?: never;
                 path?: never;
@@ -1555,6 +1651,12 @@ export interface paths {
                     pid?: components["parameters"]["pid"];
                     /** @description one or several, comma-separated */
                     tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
                 };
                 header?: never;
                 path: {
@@ -2791,6 +2893,12 @@ export interface components {
                 tid: number;
                 pid: number;
                 comm: string;
+                /** @description of its process; left out where nothing but the root is known */
+                cgroup?: string;
+                /** @description of its process, when it runs in one */
+                container_id?: string;
+                /** @description the same */
+                pod_uid?: string;
                 samples: number;
                 weight: number;
                 percent: number;
@@ -3074,6 +3182,12 @@ export interface components {
         pid: string;
         /** @description one or several, comma-separated */
         tid: string;
+        /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+        container: string;
+        /** @description processes of these pods: uids or their first digits; comma-separated */
+        pod: string;
+        /** @description processes of these cgroups and those below them: paths, comma-separated */
+        cgroup: string;
         /** @description bottom-up: innermost frames stand below the root, their callers below them */
         order: "top-down" | "bottom-up";
         /** @description what makes two frames one node */
@@ -3090,6 +3204,12 @@ export interface components {
         base_pid: string;
         /** @description one or several, comma-separated, of the baseline */
         base_tid: string;
+        /** @description as container, of the baseline */
+        base_container: string;
+        /** @description as pod, of the baseline */
+        base_pod: string;
+        /** @description as cgroup, of the baseline */
+        base_cgroup: string;
         /** @description what weights are divided by before they are compared: all weight of their side, which makes shares, or the seconds that it covers. Weights count, not samples, so the frequencies may differ */
         normalise: "total" | "time";
     };

@@ -98,6 +98,9 @@ export interface ViewParams {
   end?: number | null;
   pid?: readonly number[];
   tid?: readonly number[];
+  container?: string;
+  pod?: string;
+  cgroup?: string;
 }
 
 // Whose machine code is asked for: of a function, or of what is at a line.

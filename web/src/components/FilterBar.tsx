@@ -4,8 +4,10 @@ import { keepWindow } from '../store/actions';
 import { threads } from '../store/data';
 import { isSaved } from '../store/saved';
 import { event, session } from '../store/session';
+import { places } from '../store/url';
 import { openTab, setView, view } from '../store/view';
 import { duration } from '../text/format';
+import { shortId } from '../text/threads';
 import { Button } from './Button';
 import { CompareMenu } from './CompareMenu';
 import { Icon } from './Icon';
@@ -64,6 +66,7 @@ export function FilterBar() {
         </label>
       )}
       {v.pids.length > 0 && <Chip label={`pid ${v.pids.join(', ')}`} onClear={() => setView({ pids: [] })} />}
+      {places.map((place) => v[place] && <Chip key={place} label={`${place} ${shortId(v[place])}`} onClear={() => setView({ [place]: '' })} />)}
       {v.tids.length > 0 && (
         <Chip
           label={v.tids.length > 2 ? `${v.tids.length} threads` : `${v.tids.length > 1 ? 'threads' : 'thread'} ${names.join(', ')}`}

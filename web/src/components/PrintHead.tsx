@@ -5,6 +5,7 @@ import { event, session } from '../store/session';
 import { view } from '../store/view';
 import { clock, count, duration, percent } from '../text/format';
 import { sessionTitle } from '../text/sessions';
+import { places } from '../store/url';
 import { tabNames } from './Tabs';
 
 export function PrintHead() {
@@ -18,6 +19,7 @@ export function PrintHead() {
     `Time: ${range}`,
     tids.length > 0 && `Threads: ${tids.join(', ')}`,
     pids.length > 0 && `Processes: ${pids.join(', ')}`,
+    ...places.map((place) => view.value[place] && `${place} ${view.value[place]}`),
     zoom.length > 0 && tab === 'flame' && `Zoomed to ${zoom.at(-1)!.split('\u001e')[0]}`,
     search && tab === 'flame' && `Search: ${search}`,
     `Samples: ${count(shown.samples)}`,

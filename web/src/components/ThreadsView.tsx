@@ -6,7 +6,7 @@ import { threads } from '../store/data';
 import { compareThreads } from '../store/compare';
 import { setView, view } from '../store/view';
 import { count, percent, weight } from '../text/format';
-import { barsPath, cpuSource, cpuText, cpuTitle, stateTitle } from '../text/threads';
+import { barsPath, cpuSource, cpuText, cpuTitle, placeText, shortId, stateTitle } from '../text/threads';
 import { Button } from './Button';
 import { ExportMenu } from './ExportMenu';
 import { Failure, Message } from './Message';
@@ -46,8 +46,22 @@ function Row({ row, unit }: { row: ThreadRow; unit: string }) {
       <span class="cell cell-number mono" role="cell">
         {row.tid}
       </span>
-      <span class="cell cell-number mono faint" role="cell">
-        {row.pid}
+      <span class="cell cell-number mono faint" role="cell" title={placeText(row)}>
+        {row.container_id ? (
+          <button
+            type="button"
+            class="link"
+            aria-label={`Show only container ${shortId(row.container_id)}`}
+            onClick={(event) => {
+              event.stopPropagation();
+              setView({ container: row.container_id! });
+            }}
+          >
+            {row.pid}
+          </button>
+        ) : (
+          row.pid
+        )}
       </span>
       <span class={`cell thread-state thread-state-${row.state}`} role="cell" title={stateTitle(row.state)}>
         <span class="dot" /> {row.state}

@@ -9,6 +9,7 @@ import { sessionTitle } from '../text/sessions';
 import { type RecordingDraft, startArgs } from '../text/recording';
 import { toast } from './ui';
 import { openSession, setView, view } from './view';
+import { nowhere } from './url';
 
 const words = (error: unknown) => (error instanceof ApiError ? error.message : String(error));
 
@@ -46,7 +47,7 @@ export async function startProfiling(agent: string, draft: RecordingDraft): Prom
   }
   // Show what was asked for, as soon as the server knows its session.
   followAgent(agent);
-  setView({ tab: 'flame', session: '', event: '', pids: [], tids: [], start: null, end: null, axis: null, zoom: [], file: '', line: 0 });
+  setView({ tab: 'flame', session: '', event: '', pids: [], tids: [], ...nowhere, start: null, end: null, axis: null, zoom: [], file: '', line: 0 });
   sessionListVersion.value += 1;
   void refreshOverview();
   return '';

@@ -18,7 +18,14 @@ export type Grouping = 'none' | 'module' | 'file';
 
 export type Lanes = 'total' | 'thread' | 'cpu';
 
+// Where processes run, as filters: an id, a uid, a path; each may be a list with commas.
+export const nowhere = { container: '', pod: '', cgroup: '' };
+export const places = ['container', 'pod', 'cgroup'] as const;
+
 export interface ViewState {
+  container: string;
+  pod: string;
+  cgroup: string;
   tab: Tab;
   session: string; // empty: follow what is live
   event: string; // empty: the session's first
@@ -65,6 +72,7 @@ export interface ViewState {
 }
 
 export const defaultView: ViewState = {
+  ...nowhere,
   tab: 'flame',
   session: '',
   event: '',
@@ -145,6 +153,9 @@ export function parseHash(hash: string): ViewState {
   const change = params.get('change');
   return {
     tab,
+    container: params.get('container') ?? '',
+    pod: params.get('pod') ?? '',
+    cgroup: params.get('cgroup') ?? '',
     session: params.get('session') ?? '',
     event: params.get('event') ?? '',
     pids: numbers(params.get('pid')),
@@ -198,6 +209,7 @@ export function formatHash(view: ViewState): string {
   put('event', view.event);
   put('pid', view.pids.join(','));
   put('tid', view.tids.join(','));
+  for (const place of places) put(place, view[place]);
   put('start', view.start === null ? '' : String(view.start));
   put('end', view.end === null ? '' : String(view.end));
   if (view.zoom.length > 0) params.set('zoom', view.zoom.join(SEPARATOR));

@@ -45,3 +45,9 @@ export function barsPath(values: readonly number[], most: number, width: number,
   });
   return `${path}V${height}Z`;
 }
+
+// As `docker ps` shows the ids that nobody reads whole; names stay.
+export const shortId = (id: string): string => (/^[0-9a-f]{32,}$/.test(id) ? id.slice(0, 12) : id);
+
+export const placeText = (row: Pick<ThreadRow, 'container_id' | 'pod_uid' | 'cgroup'>): string =>
+  [row.container_id && `container ${shortId(row.container_id)}`, row.pod_uid && `pod ${row.pod_uid}`, row.cgroup && `cgroup ${row.cgroup}`].filter(Boolean).join(', ');
