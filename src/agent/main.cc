@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/doctor.h"
 #include "agent/launch.h"
 #include "agent/log.h"
 #include "agent/machine.h"
@@ -64,6 +65,20 @@ void give_up_privileges(const Options& options) {
         log("system calls are not restricted: {}", restricted.error().message);
 }
 
+bool has_proc() {
+    if (read_file("/proc/self/stat", 4096)) return true;
+    log_line("/proc is not mounted, and without it no process can be watched (try: mount -t proc proc /proc)");
+    return false;
+}
+
+int examine() {
+    if (!has_proc()) return 1;
+    be_polite();
+    const Diagnosis diagnosis = diagnose(describe_machine(), examine_machine(real_sysfs()).findings);
+    print(diagnosis.text);
+    return diagnosis.healthy ? 0 : 1;
+}
+
 int run(int argc, char** argv) {
     const std::vector<std::string> words(argv, argv + argc);
     auto line = parse_command_line(words, ::isatty(STDOUT_FILENO) == 1);
@@ -71,6 +86,7 @@ int run(int argc, char** argv) {
         log_line(line.error().message);
         return 2;
     }
+    if (line->request == Request::doctor) return examine();
     if (line->request != Request::run) {
         print(line->request == Request::help ? help_text() : version_text());
         return 0;
@@ -82,10 +98,7 @@ int run(int argc, char** argv) {
         return pairing.error().code == ErrorCode::invalid ? 2 : 1;
     }
     if (!pairing->code_to_print.empty()) print("pairing code of this agent: " + pairing->code_to_print + "\n");
-    if (!read_file("/proc/self/stat", 4096)) {
-        log_line("/proc is not mounted, and without it no process can be watched (try: mount -t proc proc /proc)");
-        return 1;
-    }
+    if (!has_proc()) return 1;
     std::optional<LaunchedCommand> command;
     if (!line->options.command.empty()) {
         auto prepared = LaunchedCommand::prepare(line->options.command);

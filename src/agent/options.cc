@@ -57,6 +57,7 @@ enum Option : int {
     opt_verbose,
     opt_help,
     opt_version,
+    opt_doctor,
 };
 
 const option long_options[] = {
@@ -100,6 +101,7 @@ const option long_options[] = {
     {"verbose", no_argument, nullptr, opt_verbose},
     {"help", no_argument, nullptr, opt_help},
     {"version", no_argument, nullptr, opt_version},
+    {"doctor", no_argument, nullptr, opt_doctor},
     {nullptr, 0, nullptr, 0},
 };
 
@@ -424,6 +426,7 @@ Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bo
         if (code == 'a') continue;
         if (code == opt_help || code == 'h') return CommandLine{Request::help, {}};
         if (code == opt_version || code == 'V') return CommandLine{Request::version, {}};
+        if (code == opt_doctor) return CommandLine{Request::doctor, {}};
         (void)TRY(apply(code, ::optarg != nullptr ? ::optarg : "", line.options, given));
     }
     const auto first = static_cast<std::size_t>(::optind);
@@ -507,6 +510,7 @@ Other
   --verbose           say more, and account for every sample at the end
   -h, --help          this text
   -V, --version       version, architecture, features
+  --doctor            what can be profiled on this machine, what is limited, and the remedy; 1 when something is
 
 Exit codes: 0 done; 1 cannot do it (one sentence says why); 2 wrong usage; with -- CMD its own code, 128 + signal
 when a signal ended it, 126 or 127 when it cannot be run.

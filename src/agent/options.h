@@ -92,7 +92,7 @@ struct Options {
     [[nodiscard]] bool has_target() const { return !pids.empty() || !name.empty() || !command.empty() || wide.given(); }
 };
 
-enum class Request { run, help, version };
+enum class Request { run, help, version, doctor };
 
 struct CommandLine {
     Request request = Request::run;

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "agent/doctor.h"
 #include "agent/hello.h"
 #include "agent/log.h"
-#include "agent/process/kallsyms.h"
 #include "agent/session.h"
 #include "agent/targets.h"
 #include "base/clock.h"
@@ -337,15 +337,7 @@ ProcessCheck Session::verify_pid(std::uint32_t pid) {
     return check;
 }
 
-Capabilities Session::probe() const {
-    Capabilities found = probe_capabilities(sysfs_);
-    if (!found.perf_events) return found;
-    if (auto problem = kernel_names_problem(read_kernel_base("/proc")))
-        found.findings.push_back({"kernel-names", {}, false, std::move(problem->text), std::move(problem->remedy)});
-    else
-        found.findings.push_back({"kernel-names", {}, true, "Kernel functions have names", {}});
-    return found;
-}
+Capabilities Session::probe() const { return examine_machine(sysfs_); }
 
 Result<Capabilities> Session::reprobe() {
     Capabilities found = probe();

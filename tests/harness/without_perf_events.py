@@ -1,11 +1,16 @@
 #!/usr/bin/python3
-"""Runs a command that may not call perf_event_open(2), as in a container with a strict seccomp profile: without_perf_events.py COMMAND..."""
+"""Runs a command that may not call perf_event_open(2), as in a container with a strict seccomp profile: without_perf_events.py [--errno NAME] COMMAND...
+The call fails with EPERM, or with the error of that name, as on other kernels."""
 import ctypes
 import errno
 import os
 import struct
 import sys
 
+ERROR = errno.EPERM
+if sys.argv[1] == "--errno":
+    ERROR = getattr(errno, sys.argv[2])
+    del sys.argv[1:3]
 NUMBER = {"x86_64": 298, "aarch64": 241}[os.uname().machine]
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO = 0x7FFF0000, 0x00050000
@@ -15,7 +20,7 @@ LOAD_WORD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
 filters = b"".join(struct.pack("=HBBI", *one) for one in (
     (LOAD_WORD, 0, 0, 0),
     (JUMP_IF_EQUAL, 0, 1, NUMBER),
-    (RETURN, 0, 0, SECCOMP_RET_ERRNO | errno.EPERM),
+    (RETURN, 0, 0, SECCOMP_RET_ERRNO | ERROR),
     (RETURN, 0, 0, SECCOMP_RET_ALLOW),
 ))
 text = ctypes.create_string_buffer(filters, len(filters))

@@ -53,7 +53,11 @@ void Dialer::try_next_endpoint() {
         timer_.cancel();
         if (stopped_) return;
         if (!error) return connected_(std::move(socket_));
-        last_error_ = error == asio::error::operation_aborted ? "no answer within 10 seconds" : error.message();
+        last_error_ = error == asio::error::operation_aborted
+                          ? "no answer within 10 seconds: check the address, and that no firewall is in between"
+                      : error == asio::error::connection_refused
+                          ? "it refuses connections: run flamewire-server there, or check --port"
+                          : error.message();
         try_next_endpoint();
     });
 }

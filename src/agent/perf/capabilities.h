@@ -17,8 +17,7 @@ namespace flamewire::agent {
 
 // Something that was tried: what it was for, and one sentence on what came of it, with the remedy where there is one.
 struct Finding {
-    std::string
-        code;  // "perf-events", "other-users", "kernel-samples", "kernel-names", "dwarf", "lbr", "tracepoints", "event"
+    std::string code;  // "perf-events", "other-users", "kernel-samples", "event", …: docs/agent.md has them all
     std::string name;  // of the event
     bool works = false;
     std::string text, remedy;

@@ -8,6 +8,9 @@
 namespace flamewire::agent {
 namespace {
 
+// What kernels allow by default; below it somebody lowered it, or the kernel itself because sampling took too long.
+constexpr std::uint32_t usual_rate_hz = 1'000, usual_stack = 127;
+
 Finding works(std::string code, std::string text) { return {std::move(code), {}, true, std::move(text), {}}; }
 
 Finding fails(std::string code, Explanation why) {
@@ -51,6 +54,33 @@ Finding tracepoints(const Capabilities& capabilities, const Sysfs& sysfs, const 
     return works("tracepoints", "Tracepoints can be sampled");
 }
 
+Finding hardware(std::span<const Trial> trials) {
+    for (const Trial& trial : trials)
+        if (trial.works() && trial.spec.parts.front().type == PERF_TYPE_HARDWARE)
+            return works("hardware", "The CPU's own counters can be used");
+    return {"hardware",
+            {},
+            false,
+            "No hardware counter works here, as in most virtual machines: cpu-clock is sampled instead of cycles",
+            {}};
+}
+
+Finding sample_rate(const Capabilities& capabilities) {
+    std::string text = fmt::format("The kernel allows {} samples a second", capabilities.max_sample_rate_hz);
+    if (capabilities.max_sample_rate_hz >= usual_rate_hz) return works("sample-rate", std::move(text));
+    return {"sample-rate", {}, false, std::move(text), "sysctl -w kernel.perf_event_max_sample_rate=100000"};
+}
+
+Finding stack_depth(const Capabilities& capabilities) {
+    std::string text = fmt::format("The kernel walks frame pointers for {} frames at most", capabilities.max_stack);
+    if (capabilities.max_stack >= usual_stack) return works("stack-depth", std::move(text));
+    return {"stack-depth",
+            {},
+            false,
+            std::move(text),
+            fmt::format("sysctl -w kernel.perf_event_max_stack={}", usual_stack)};
+}
+
 Finding stacks(std::string mode, std::string what, const Capabilities& capabilities) {
     if (const auto here = check_unwind_here(mode, capabilities); !here)
         return {std::move(mode), {}, false, here.error().message, {}};
@@ -84,6 +114,9 @@ std::vector<Finding> find_out(const Capabilities& capabilities, std::span<const 
         stacks("dwarf", "Stacks of programs without frame pointers are found by their unwind tables", capabilities));
     found.push_back(stacks("lbr", "The CPU records call stacks (lbr)", capabilities));
     found.push_back(tracepoints(capabilities, sysfs, calls));
+    found.push_back(hardware(trials));
+    found.push_back(sample_rate(capabilities));
+    found.push_back(stack_depth(capabilities));
     for (const Trial& trial : trials)
         if (!trial.works()) found.push_back(finding_of(trial, capabilities));
     return found;

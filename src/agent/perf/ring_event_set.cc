@@ -82,11 +82,8 @@ Result<bool> RingEventSet::open_rings(std::span<const std::uint32_t> cpus, std::
     if (options_.choice.events.empty()) pages.sample = 1;
     if (options_.force_one_page) pages = {1, 1};
     rings_ = TRY(RingSet::open(cpus, pages, capabilities_, kernel_));
-    if (rings_->pages().sample < pages.sample)
-        say("rings-halved",
-            fmt::format("The sample rings have {} KiB a CPU instead of {}: the kernel's limit on locked memory.",
-                        rings_->pages().sample * page_size / 1024, pages.sample * page_size / 1024),
-            "sysctl -w kernel.perf_event_mlock_kb=4096, or setcap cap_ipc_lock+ep flamewire-agent");
+    if (auto halved = rings_halved(rings_->pages(), pages, page_size))
+        say(std::move(halved->code), std::move(halved->text), std::move(halved->remedy));
     lost_records_.assign(rings_->cursors().size(), 0);
     counts_.ring_bytes = rings_->bytes();
     return true;

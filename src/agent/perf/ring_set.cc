@@ -1,5 +1,7 @@
 #include "agent/perf/ring_set.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -45,6 +47,15 @@ RingPages ring_pages_for(const RingDemand& demand, std::uint64_t page_size) {
     if (demand.memory_bytes != 0)
         while (bytes * demand.cpus > demand.memory_bytes / memory_share && bytes / 2 >= least) bytes /= 2;
     return {pages_of(bytes, page_size), pages_of(sideband_ring, page_size)};
+}
+
+std::optional<wire::Notice> rings_halved(RingPages got, RingPages wanted, std::uint64_t page_size) {
+    if (got.sample >= wanted.sample) return std::nullopt;
+    return wire::Notice{
+        "rings-halved",
+        fmt::format("The sample rings have {} KiB a CPU instead of {}: the kernel's limit on locked memory.",
+                    got.sample * page_size / 1024, wanted.sample * page_size / 1024),
+        "sysctl -w kernel.perf_event_mlock_kb=4096, or setcap cap_ipc_lock+ep flamewire-agent"};
 }
 
 Result<std::unique_ptr<RingSet>> RingSet::open(std::span<const std::uint32_t> cpus, RingPages wanted,

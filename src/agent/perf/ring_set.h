@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,6 +33,9 @@ struct RingDemand {
 };
 // Pure.
 RingPages ring_pages_for(const RingDemand& demand, std::uint64_t page_size);
+
+// The notice when `got` is less than `wanted`. Pure.
+std::optional<wire::Notice> rings_halved(RingPages got, RingPages wanted, std::uint64_t page_size);
 
 class RingSet {
 public:

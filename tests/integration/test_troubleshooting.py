@@ -1,0 +1,279 @@
+"""docs/troubleshooting.md: every entry is provoked, and its sentence is the one that the programs print. What takes a sysctl is undone at the
+end; what root is exempt from runs as somebody else; what this kernel cannot do a filter of system calls does."""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+
+import pytest
+from flamewire import BIN, ROOT, TESTS_BIN, free_port, wait_until
+
+PROGRAM = TESTS_BIN / "shares-workload"
+SYSCTL = pathlib.Path("/proc/sys/kernel")
+WITHOUT_PERF = ROOT / "tests" / "harness" / "without_perf_events.py"
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="it takes root to become somebody else and to change sysctls; CI runs as root")
+
+
+def entries():
+    """title -> sentence"""
+    text = (ROOT / "docs" / "troubleshooting.md").read_text()
+    found = {}
+    for part in re.split(r"^### ", text, flags=re.M)[1:]:
+        title = part.split("\n", 1)[0]
+        sentences = re.findall(r"^```text\n(.*?)\n```$", part, re.M | re.S)
+        assert len(sentences) == 1 and "\n" not in sentences[0], f"{title}: an entry has one sentence, in one line"
+        found[title] = sentences[0]
+    return found
+
+
+def pattern(sentence):
+    parts = re.split(r"(<number>|<text>)", sentence)
+    return "".join({"<number>": r"\d+", "<text>": r"\S.*?"}.get(part, re.escape(part)) for part in parts)
+
+
+@contextlib.contextmanager
+def sysctl(**values):
+    before = {name: (SYSCTL / name).read_text() for name in values}
+    try:
+        for name, value in values.items():
+            (SYSCTL / name).write_text(f"{value}\n")
+        yield
+    finally:
+        for name, value in before.items():
+            (SYSCTL / name).write_text(value)
+
+
+class Place:
+    """Where a provocation runs: a folder, an agent that anybody may run, and programs that end with the test."""
+
+    def __init__(self, start, folder):
+        self.start = start
+        self.folder = pathlib.Path(folder)
+        self.agent = self.folder / "flamewire-agent"
+        shutil.copy(BIN / "flamewire-agent", self.agent)
+        self.agent.chmod(0o755)
+
+    def run(self, *arguments, nobody=False, before=()):
+        """What the agent says, and its exit code in the first line."""
+        user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups") if nobody else ()
+        done = subprocess.run([str(word) for word in (*before, *user, self.agent, *arguments)], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, cwd="/", check=False)
+        return f"{done.returncode}\n{done.stdout}{done.stderr}"
+
+    def doctor(self, code=1, **options):
+        said = self.run("--doctor", **options)
+        assert said.startswith(f"{code}\n"), said
+        for line in said.splitlines()[2:]:
+            assert re.match(r"(ok |limited |missing )", line), line
+            assert line.startswith("limited") == ("(try: " in line), line
+        return said
+
+    def dial(self, host, port):
+        agent = self.start.process("dialling", [self.agent, "--server", host, "--port", port])
+        said = wait_until(lambda: re.search(r"^.*no server at.*$", agent.err, re.M), 30, "a sentence about the server")[0]
+        agent.stop()
+        return said
+
+    def module(self, program, *options):
+        """Problem and remedy of the program's file, by a server that has it as `options` say."""
+        server = self.start.server(*options)
+        agent = self.start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 499, "--no-module-upload", "--", program, 1)
+        assert agent.wait(60) == 0, agent.err
+        wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended", 30, "the end of the session")
+
+        def told():
+            for module in (row["module"] for row in server.get("/api/modules")["modules"]):
+                if module["path"] == str(program) and module.get("problem"):
+                    return f"{module['problem']}: {module['remedy']}"
+            return None
+
+        return wait_until(told, 20, "the module's problem")
+
+
+def kernel_functions(place):
+    with sysctl(perf_event_paranoid=2):
+        return place.doctor(nobody=True)
+
+
+def above_two(place):
+    # Only some kernels know 3; others are asked through a filter.
+    with sysctl(perf_event_paranoid=3):
+        return place.doctor(nobody=True, before=(sys.executable, WITHOUT_PERF, "--errno", "EACCES"))
+
+
+def seccomp(place):
+    with sysctl(perf_event_paranoid=1):
+        return place.doctor(nobody=True, before=(sys.executable, WITHOUT_PERF))
+
+
+def another_user(place):
+    program = place.start.workload("shares", 30)
+    return place.run("--output", "-", "--pid", program.pid, nobody=True)
+
+
+def hidden_names(place):
+    with sysctl(kptr_restrict=1):
+        return place.doctor(nobody=True)
+
+
+def in_namespace(script, *more):
+    return ("unshare", "--mount", "--propagation", "private", "sh", "-c", f'{script}; exec "$@"', "sh", *more)
+
+
+def no_tracefs(place):
+    return place.doctor(before=in_namespace("umount -l /sys/kernel/debug /sys/kernel/tracing 2>/dev/null; mount -t tmpfs none /sys/kernel/tracing"))
+
+
+def no_proc(place):
+    return place.run("--doctor", before=in_namespace("mount -t tmpfs none /proc"))
+
+
+def no_perf_events(place):
+    return place.doctor(before=(sys.executable, WITHOUT_PERF, "--errno", "ENOSYS"))
+
+
+def no_hardware(place):
+    said = place.run("--doctor")
+    if "The CPU's own counters can be used" in said:
+        pytest.skip("NOT tested: this machine has hardware counters")
+    return said
+
+
+def locked_memory(place):
+    with sysctl(perf_event_mlock_kb=16, perf_event_paranoid=1):
+        return place.doctor(nobody=True, before=("prlimit", "--memlock=65536:65536"))
+
+
+def few_files(place):
+    return place.run("--output", place.folder / "never.flw", "--", PROGRAM, 1, before=("prlimit", "--nofile=12:12"))
+
+
+def rate(place):
+    # Far above what recordings of others on this machine use.
+    with sysctl(perf_event_max_sample_rate=50_000):
+        return place.run("--output", place.folder / "fast.flw", "--frequency", 100_000, "--", "true")
+
+
+def max_stack(place):
+    return place.run("--output", place.folder / "deep.flw", "--unwind", "fp", "--max-depth", 4096, "--", PROGRAM, 1)
+
+
+def refused(place):
+    return place.dial("127.0.0.1", free_port())
+
+
+def no_answer(place):
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        # A full queue: the kernel leaves the next ones unanswered, as a firewall does.
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        return place.dial("127.0.0.1", listener.getsockname()[1])
+
+
+def unknown_name(place):
+    return place.dial("no-such-host.invalid", 9999)
+
+
+def compiled(place, name, *options):
+    source = place.folder / "spin.c"
+    # An exported function beside those that strip takes away.
+    source.write_text("""#include <time.h>
+static __attribute__((noinline)) unsigned turn(unsigned n) { for (unsigned i = 0; i < 100000; ++i) n = n * 1664525u + 1013904223u; return n; }
+unsigned shown(unsigned n) { return turn(n) + 1; }
+int main(void) { unsigned n = 1; time_t end = time(0) + 2; while (time(0) < end) n = shown(n); return n == 0; }
+""")
+    program = place.folder / name
+    subprocess.run(["gcc", "-O1", "-fno-omit-frame-pointer", "-Wl,--build-id", *options, "-o", program, source], check=True)
+    return program
+
+
+def stripped(place):
+    return place.module(compiled(place, "stripped", "-s", "-rdynamic"))
+
+
+def without_g(place):
+    return place.module(compiled(place, "no-g", "-g0"))
+
+
+def another_build(place):
+    program = compiled(place, "app", "-s")
+    (place.folder / "other").mkdir()
+    other = compiled(place, "other/app", "-g", "-O2")
+    program.rename(place.folder / "kept")
+    program = (place.folder / "kept").rename(program)
+    return place.module(program, "--binary", other)
+
+
+def no_source(place):
+    program = compiled(place, "moved", "-g", f"-ffile-prefix-map={place.folder}=/somewhere/else")
+    server = place.start.server()
+    agent = place.start.agent("--server", "127.0.0.1", "--port", server.port, "--", program)
+    assert agent.wait(60) == 0, agent.err
+    status, _, answer = server.request("GET", "/api/source", file="/somewhere/else/spin.c")
+    assert status == 404 and answer["error"]["tried"], answer
+    return answer["error"]["message"]
+
+
+PROVOCATIONS = {
+    "Kernel functions are missing: perf_event_paranoid": kernel_functions,
+    "Nothing can be sampled: perf_event_paranoid above 2": above_two,
+    "Nothing can be sampled: a seccomp profile": seccomp,
+    "A process of another user": another_user,
+    "Kernel frames are addresses: kptr_restrict": hidden_names,
+    "Tracepoints are not there: tracefs": no_tracefs,
+    "Nothing can be watched: /proc": no_proc,
+    "No perf events in the kernel": no_perf_events,
+    "No hardware counters, as in most virtual machines": no_hardware,
+    "Small rings: the limit on locked memory": locked_memory,
+    "Too many files": few_files,
+    "A higher rate than the kernel allows": rate,
+    "Deep stacks are cut: perf_event_max_stack": max_stack,
+    "The server refuses": refused,
+    "The server does not answer": no_answer,
+    "The name is unknown": unknown_name,
+    "A stripped program": stripped,
+    "A program without -g": without_g,
+    "Another build": another_build,
+    "The source is not found": no_source,
+}
+
+
+def test_every_entry_is_provoked():
+    assert set(entries()) == set(PROVOCATIONS)
+
+
+@pytest.mark.parametrize("title", PROVOCATIONS)
+def test_the_sentence_is_what_is_printed(title, start):
+    with tempfile.TemporaryDirectory(prefix="flamewire-trouble-") as folder:
+        os.chmod(folder, 0o755)
+        said = PROVOCATIONS[title](Place(start, folder))
+    expected = re.compile(rf"^(flamewire-agent: |limited  |missing  )?{pattern(entries()[title])}$", re.M)
+    assert expected.search(said), f"the document says:\n{entries()[title]}\nand the programs:\n{said}"
+
+
+def test_the_doctor_and_the_page_have_one_list(start):
+    server = start.server()
+    start.agent("--server", "127.0.0.1", "--port", server.port)
+    wait_until(lambda: any(entry["connected"] for entry in server.get("/api/agents")["agents"]), 30, "the agent")
+    findings = server.command("reprobe")["findings"]
+    done = subprocess.run([BIN / "flamewire-agent", "--doctor"], capture_output=True, text=True, timeout=60, check=False)
+    lines = done.stdout.splitlines()[1:]
+    for finding in findings:
+        if finding["code"] == "event":
+            assert any(finding["name"] in line for line in lines), finding
+            continue
+        word = "ok" if finding["works"] else "limited" if finding["remedy"] else "missing"
+        remedy = f" (try: {finding['remedy']})" if finding["remedy"] else ""
+        assert f"{word:<9}{finding['text']}{remedy}" in lines, json.dumps(finding)
+    assert done.returncode == (1 if any(line.startswith("limited") for line in lines) else 0)
+    assert {"hardware", "sample-rate", "stack-depth", "locked-memory", "open-files", "kernel-names"} <= {finding["code"] for finding in findings}
