@@ -168,7 +168,7 @@ TEST_CASE("each wrong usage has its sentence") {
     CHECK_THAT(sentence({}), Contains("say where samples go"));
     CHECK(sentence({"--listen", "--server", "x"}) == "--server, --listen and --output exclude each other");
     CHECK(sentence({"--listen", "--output", "x"}) == "--server, --listen and --output exclude each other");
-    CHECK(sentence({"--output", "x"}) == "--output needs a target: --pid PID, --name COMM or -- CMD");
+    CHECK(sentence({"--output", "x"}) == "--output needs a target: --pid PID, --name COMM, --all or -- CMD");
     CHECK_THAT(sentence({"--output", "-", "--", "ls"}), Contains("cannot be used with -- CMD"));
     CHECK_THAT(sentence({"--output", "-", "--pid", "1"}, true), Contains("terminal"));
     CHECK(parse({"--output", "x", "--pid", "1"}, true).has_value());
