@@ -35,7 +35,11 @@ KernelName split_kernel_name(std::string_view name) {
     const std::size_t open = name.rfind(" [");
     if (open == std::string_view::npos || open == 0 || name.back() != ']' || name.size() - open < 4)
         return {name, "[kernel]"};
-    return {name.substr(0, open), std::string(name.substr(open + 2, name.size() - open - 3)) + ".ko"};
+    const std::string_view module = name.substr(open + 2, name.size() - open - 3);
+    // What the kernel made itself is of no file: "[bpf]", "[__builtin__kprobes]".
+    if (module == "bpf" || module.starts_with("__builtin__"))
+        return {name.substr(0, open), fmt::format("[{}]", module)};
+    return {name.substr(0, open), std::string(module) + ".ko"};
 }
 
 }  // namespace

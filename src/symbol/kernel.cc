@@ -9,10 +9,15 @@
 namespace flamewire::symbol {
 namespace {
 
+// No function is as large: what is farther behind the last one is code that the table does not name (a module's, a
+// program's that was loaded later), not that function.
+constexpr std::uint64_t max_function_bytes = 1u << 20;
+
 struct KernelSymbol {
     std::uint64_t address = 0;
     char type = 0;
     std::string_view name;
+    std::string_view module;  // "ext4", of BPF programs "bpf"; empty: the image itself
 };
 
 // "ffffffff81000000 T _text" or, of a module, "ffffffffc0001000 t ext4_find\t[ext4]".
@@ -24,6 +29,9 @@ bool parse_line(std::string_view line, KernelSymbol& symbol) {
     symbol.type = after[1];
     const std::string_view rest(after + 3, static_cast<std::size_t>(end - after - 3));
     symbol.name = rest.substr(0, rest.find_first_of("\t "));
+    const std::size_t open = rest.find('['), close = rest.find(']');
+    if (open != std::string_view::npos && close != std::string_view::npos && close > open + 1)
+        symbol.module = rest.substr(open + 1, close - open - 1);
     return !symbol.name.empty();
 }
 
@@ -52,11 +60,16 @@ Result<SymbolTable> parse_kallsyms(std::string_view text) {
     });
     if (base == 0) return fail(ErrorCode::permission, "the kernel hides its symbol addresses from this user");
     SymbolTable table;
+    std::string name;
     each_symbol(text, [&](const KernelSymbol& symbol) {
         // Below _text are per-CPU offsets and, on arm64 and x86, what is mapped elsewhere: differences wrap, as the
         // agent's do.
-        if (is_text(symbol.type))
-            table.add(symbol.address - base, 0, std::numeric_limits<std::uint64_t>::max(), symbol.name);
+        if (!is_text(symbol.type)) return;
+        name = symbol.name;
+        if (!symbol.module.empty()) name.append(" [").append(symbol.module).append("]");
+        const std::uint64_t address = symbol.address - base;
+        const std::uint64_t last = std::numeric_limits<std::uint64_t>::max();
+        table.add(address, 0, address > last - max_function_bytes ? last : address + max_function_bytes, name);
     });
     table.sort();
     return table;

@@ -9,7 +9,8 @@
 
 namespace flamewire::symbol {
 
-// The functions in the text of /proc/kallsyms, at addresses relative to _text. permission: the kernel shows zeros to
+// The functions in the text of /proc/kallsyms, at addresses relative to _text; those of kernel modules and BPF programs
+// are "name [module]". More than 1 MiB behind the last of them nothing is named. permission: the kernel shows zeros to
 // us.
 Result<SymbolTable> parse_kallsyms(std::string_view text);
 

@@ -29,7 +29,12 @@ TEST_CASE("kallsyms: functions relative to _text, modules above, data left out")
     CHECK(name_at(*table, 0x10) == "helper");
     CHECK(name_at(*table, 0x80) == "helper");
     CHECK(name_at(*table, 0x1000) == "weak_function");
-    CHECK(name_at(*table, 0x3f001010) == "ext4_find");
+    CHECK(name_at(*table, 0x3f001010) == "ext4_find [ext4]");
+    // Code that the table does not have is not the function before it.
+    CHECK(name_at(*table, 0x3f001fff) == "ext4_find [ext4]");
+    CHECK(name_at(*table, 0x100 + (1 << 20) - 1) == "weak_function");
+    CHECK(name_at(*table, 0x100 + (1 << 20)) == "-");
+    CHECK(name_at(*table, 0x3f003000 + (1 << 20)) == "-");
     CHECK(name_at(*table, 0x3f002000) == "last_line_without_newline");
 }
 
