@@ -172,6 +172,8 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+# Loaded when --debuginfod is given, so nothing links it.
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS libdebuginfod1)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${package_files}/conffiles ${package_files}/postinst ${package_files}/prerm)
 

@@ -33,7 +33,8 @@ struct Imported {
     std::vector<wire::Notice> notices;
 };
 
-Result<Imported> import_one(const std::string& file, server::Catalog& catalog, symbol::Symbolizer& symbolizer) {
+Result<Imported> import_one(const std::string& file, server::Catalog& catalog, symbol::Symbolizer& symbolizer,
+                            const server::SettingsValues& symbols) {
     Progress progress;
     const std::string name = fs::path(file).filename().string();
     const symbol::Config config = symbolizer.config();
@@ -51,6 +52,7 @@ Result<Imported> import_one(const std::string& file, server::Catalog& catalog, s
     };
     const auto session = TRY(server::import_file(file, name, place));
     session->symbolize(symbolizer, [&] { progress.show("Naming addresses"); });
+    TRY(ask_debuginfod(*session, symbolizer, symbols, progress));
     catalog.save(*session);
     const server::SessionInfo info = session->info();
     return Imported{name, session->id(), info.samples, info.notices};
@@ -71,7 +73,7 @@ Result<int> import_all(const Options& options) {
     json.array();
     int code = 0;
     for (const std::string& file : options.files) {
-        const auto done = import_one(file, *catalog, symbolizer);
+        const auto done = import_one(file, *catalog, symbolizer, open.symbols);
         if (!done) {
             fmt::print(stderr, "flamewire import: {}\n", done.error().message);
             code = 1;

@@ -6,15 +6,18 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <vector>
 
 #include "base/file.h"
 #include "server/options.h"
 #include "server/session/archive.h"
+#include "server/session/debug_fetch.h"
 #include "server/session/import_file.h"
 #include "server/session/label.h"
 #include "server/session/side_files.h"
+#include "symbol/debuginfod.h"
 
 namespace flamewire::cli {
 namespace {
@@ -112,6 +115,21 @@ Result<std::string> find_session(const std::string& file, const std::string& dat
                 fmt::format("there is no file {} and no session of that id in {} (flamewire list)", file, data_dir));
 }
 
+Result<bool> ask_debuginfod(server::Session& session, symbol::Symbolizer& symbolizer,
+                            const server::SettingsValues& symbols, Progress& progress) {
+    if (symbols.debuginfod.empty() || session.lacking_debug_info().empty()) return true;
+    if (symbols.debuginfod_directory.empty()) return std::unexpected(no_home());
+    TRY(symbol::prepare_debuginfod(symbols.debuginfod, symbols.debuginfod_directory, symbols.debuginfod_cache_bytes));
+    const auto problems =
+        server::fetch_debug_info(session, symbolizer, symbols.debuginfod_directory, symbols.debuginfod_cache_bytes,
+                                 [&](const std::string& name, std::uint64_t got, std::uint64_t total) {
+                                     progress.show("Fetching debug info of " + name, got, total);
+                                 });
+    progress.clear();
+    for (const std::string& problem : problems) fmt::print(stderr, "{}\n", problem);
+    return true;
+}
+
 Result<OpenProfile> open_profile(const std::string& file, OpenOptions options, OpenWhere where) {
     Progress progress;
     // Without a home there are no ids; files are read all the same.
@@ -160,6 +178,7 @@ Result<OpenProfile> open_profile(const std::string& file, OpenOptions options, O
     if (const auto label = server::read_label(server::side_file(open.session->stream_path(), server::label_name)))
         open.session->set_label(*label);
     open.session->symbolize(*open.symbolizer, [&] { progress.show("Naming addresses"); });
+    TRY(ask_debuginfod(*open.session, *open.symbolizer, options.symbols, progress));
     return open;
 }
 

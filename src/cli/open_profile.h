@@ -39,6 +39,10 @@ enum class OpenWhere : std::uint8_t { in_place, in_scratch };
 // Blocking, with a progress bar. Losses and damage are in the session's notices.
 Result<OpenProfile> open_profile(const std::string& file, OpenOptions options, OpenWhere where = OpenWhere::in_place);
 
+// What the session lacks, from the servers of --debuginfod, if any; what they have not is said on standard error. Blocking.
+Result<bool> ask_debuginfod(server::Session& session, symbol::Symbolizer& symbolizer,
+                            const server::SettingsValues& symbols, Progress& progress);
+
 // Path of the session's stream: of an id, a folder, a file, or the newest ("").
 Result<std::string> find_session(const std::string& file, const std::string& data_dir);
 

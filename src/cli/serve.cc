@@ -77,6 +77,7 @@ Result<int> serve_session(const std::string& path, const std::string& data_dir) 
     options.data_dir = data_dir;
     options.settings.module_directory = data_dir + "/modules";
     options.settings.upload_directory = data_dir + "/given";
+    options.settings.debuginfod_directory = data_dir + "/debuginfod";
     options.bind = "127.0.0.1";
     options.port = options.http_port = 0;
     return serve_files(std::move(options), {path}, false);

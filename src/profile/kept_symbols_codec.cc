@@ -145,13 +145,13 @@ void read_field(pbf_reader& in, KeptModule& module, Columns& columns) {
             module.report.file = get_text(in);
             break;
         case varint(f::found):
-            module.report.found = known(in.get_uint64(), symbol::FoundBy::this_machine);
+            module.report.found = known(in.get_uint64(), symbol::FoundBy::debuginfod);
             break;
         case bytes(f::debug_file):
             module.report.debug_file = get_text(in);
             break;
         case varint(f::debug_found):
-            module.report.debug_found = known(in.get_uint64(), symbol::FoundBy::this_machine);
+            module.report.debug_found = known(in.get_uint64(), symbol::FoundBy::debuginfod);
             break;
         case bytes(f::map_file):
             module.report.map_file = get_text(in);

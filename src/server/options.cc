@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "server/source/toolchain.h"
+#include "symbol/debuginfod.h"
 
 namespace flamewire::server {
 namespace {
@@ -102,6 +103,14 @@ void add_symbol_options(CLI::App& app, SettingsValues& settings) {
         ->type_name("FROM=TO")
         ->allow_extra_args(false);
     app.add_option("--sysroot", settings.sysroot, "libraries and sources of the target")->type_name("DIR");
+    app.add_option("--debuginfod", settings.debuginfod,
+                   "ask this server for debug info that is not here (repeatable); env: those of DEBUGINFOD_URLS")
+        ->type_name("URL|env")
+        ->allow_extra_args(false);
+    app.add_option("--debuginfod-cache-size", settings.debuginfod_cache_size,
+                   "room for what debuginfod servers sent (500M, 20G)")
+        ->type_name("SIZE")
+        ->capture_default_str();
     app.add_flag("--inline,!--no-inline", settings.inlines, "show inlined functions (default: on)");
     app.add_option("--toolchain-prefix", settings.toolchain_prefix,
                    "prefix of a cross compiler: its sysroot is used (runs PREFIXgcc -print-sysroot, once)")
@@ -121,9 +130,15 @@ Result<std::vector<std::string>> finish_symbol_options(SettingsValues& settings,
         settings.sysroot = std::move(sysroot).value_or(std::string{});
     }
     TRY(check(settings));
+    settings.debuginfod = TRY(symbol::debuginfod_urls(settings.debuginfod));
+    const auto cache_bytes = parse_size(settings.debuginfod_cache_size);
+    if (!cache_bytes)
+        return fail(ErrorCode::invalid, fmt::format("--debuginfod-cache-size: {}", cache_bytes.error().message));
+    settings.debuginfod_cache_bytes = *cache_bytes;
     if (data_dir.empty()) return remarks;
     settings.module_directory = data_dir + "/modules";
     settings.upload_directory = data_dir + "/given";
+    settings.debuginfod_directory = data_dir + "/debuginfod";
     return remarks;
 }
 

@@ -22,6 +22,7 @@
 #include "server/http/http_server.h"
 #include "server/link/agent_hub.h"
 #include "server/pairing.h"
+#include "server/session/debug_fetch.h"
 #include "server/session/imports.h"
 #include "server/session/prune.h"
 
@@ -78,7 +79,7 @@ public:
           symbolizer_(symbol_config(options.settings)),
           sources_(source_config(options.settings)),
           catalog_(std::move(catalog)),
-          symbols_(symbolizer_, [this](const std::shared_ptr<Session>& session) { session_changed(session); }),
+          symbols_(symbolizer_, [this](const std::shared_ptr<Session>& session) { session_named(session); }),
           opening_(*catalog_, symbols_, [this](const std::shared_ptr<Session>& session) { session_changed(session); }),
           disk_(*catalog_,
                 [this](std::shared_ptr<Session> session, std::uint64_t seq) { hub_.synced(std::move(session), seq); }),
@@ -122,6 +123,12 @@ public:
         api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, uploads_, imports_, keys_,
                                      api_agents(), std::move(facts));
         http_->serve(*api_);
+        if (!options_.settings.debuginfod.empty())
+            debug_fetch_ = std::make_unique<DebugFetch>(
+                options_.settings.debuginfod_directory, options_.settings.debuginfod_cache_bytes,
+                DebugFetch::Events{
+                    .changed = [this](const std::shared_ptr<Session>& session) { session_changed(session); },
+                    .arrived = [this](const symbol::ModuleIdentity& module) { module_arrived(module); }});
         for (const AgentAddress& agent : options_.agents) TRY(hub_.keep_dialling(agent.host, agent.port));
         // Last: a server that does not start must not have jobs under way.
         for (const std::string& file : options_.imports) begin_import(file);
@@ -144,6 +151,7 @@ public:
         // What the workers have in hand is finished and made durable; their callbacks into io_ find everything alive.
         pool_.join();
         symbols_.stop();
+        debug_fetch_.reset();
         disk_.stop();
         io_.poll();
     }
@@ -284,6 +292,12 @@ private:
         for (const auto& session : catalog_->all_loaded()) symbols_.schedule(session);
     }
 
+    // Some of its addresses have names now; what for others is lacking may be had elsewhere.
+    void session_named(const std::shared_ptr<Session>& session) {
+        session_changed(session);
+        if (debug_fetch_) debug_fetch_->want(session);
+    }
+
     // From any thread.
     void session_changed(const std::shared_ptr<Session>& session) {
         asio::post(io_, [this, id = session->id()] {
@@ -324,6 +338,7 @@ private:
     UploadStore uploads_;
     Pruner pruner_;
     asio::steady_timer prune_timer_{io_};
+    std::unique_ptr<DebugFetch> debug_fetch_;  // only with --debuginfod
     AgentHub hub_;
     std::string http_token_;  // of the page; empty: nobody logs in
     bool ended_ = false;
@@ -346,7 +361,17 @@ int run(const Options& options) {
         fmt::print(stderr, "flamewire-server: {}\n", keys.error().message);
         return 1;
     }
-    Server server(options, std::move(*catalog), std::move(*keys));
+    Options chosen = options;
+    SettingsValues& symbols = chosen.settings;
+    // Settings of the process: before there are threads. A server without these names is better than none.
+    if (!symbols.debuginfod.empty())
+        if (const auto ready = symbol::prepare_debuginfod(symbols.debuginfod, symbols.debuginfod_directory,
+                                                          symbols.debuginfod_cache_bytes);
+            !ready) {
+            chosen.remarks.push_back(fmt::format("--debuginfod: {}", ready.error().message));
+            symbols.debuginfod.clear();
+        }
+    Server server(chosen, std::move(*catalog), std::move(*keys));
     if (auto started = server.start(); !started) {
         fmt::print(stderr, "flamewire-server: {}\n", started.error().message);
         return 1;

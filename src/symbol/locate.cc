@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/hex.h"
 #include "base/rooted_path.h"
+#include "symbol/debuginfod.h"
 
 namespace flamewire::symbol {
 namespace {
@@ -99,6 +100,8 @@ public:
         if (!satisfied()) try_build_id_tree();
         if (!satisfied()) try_debug_link();
         if (!satisfied()) try_debug_names();
+        if (!satisfied()) try_debuginfod();
+        add_alternate();
         find_code();
         describe();
         return std::move(files_);
@@ -273,6 +276,32 @@ private:
         }
         for (const std::string& place : places)
             if (!satisfied() && note(place)) offer_debug(on_disk(place), module_.build_id);
+    }
+
+    // What a server sent earlier; others are asked for elsewhere, as that takes its time.
+    void try_debuginfod() {
+        const std::string& id = module_.build_id.empty() ? main_build_id_ : module_.build_id;
+        if (config_.debuginfod_directory.empty() || id.empty()) return;
+        const std::string path = debuginfod_file(config_.debuginfod_directory, id);
+        // Not noted among the places when none has come.
+        if (!identify(path)) return;
+        place_ = FoundBy::debuginfod;
+        (void)note(path);
+        offer_debug(path, id);
+        // Used last goes last, when room is made there.
+        if (files_.report.debug_file == path) (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
+    }
+
+    // The common debug info of several files, where it came from a server, too.
+    void add_alternate() {
+        ObjectFile* const file = files_.debug ? &*files_.debug : files_.main ? &*files_.main : nullptr;
+        if (config_.debuginfod_directory.empty() || file == nullptr || !satisfied()) return;
+        const std::string id = file->alternate_build_id();
+        if (id.empty()) return;
+        const std::string path = debuginfod_file(config_.debuginfod_directory, id);
+        const auto found = identify(path);
+        if (!found || found->build_id != id) return;
+        if (auto common = ObjectFile::open(path)) file->set_alternate(std::move(*common));
     }
 
     [[nodiscard]] std::vector<std::string> debug_places() const {

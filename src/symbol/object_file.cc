@@ -54,8 +54,20 @@ Result<ObjectFile> ObjectFile::of_image(std::string image) {
 Dwarf* ObjectFile::dwarf() {
     if (!dwarf_tried_ && quality() == Quality::debug_info)
         dwarf_.reset(dwarf_begin_elf(elf_.get(), DWARF_C_READ, nullptr));
+    if (!dwarf_tried_ && dwarf_ && alternate_ && alternate_->dwarf() != nullptr)
+        dwarf_setalt(dwarf_.get(), alternate_->dwarf());
     dwarf_tried_ = true;
     return dwarf_.get();
+}
+
+// A file name, a zero, and the build-id.
+std::string ObjectFile::alternate_build_id() const {
+    const Bytes bytes = section(".gnu_debugaltlink");
+    ByteReader in(bytes);
+    (void)in.read_c_string();
+    const std::size_t at = in.position();
+    if (!in.ok() || at >= bytes.size()) return {};
+    return {reinterpret_cast<const char*>(bytes.data()) + at, bytes.size() - at};
 }
 
 Bytes ObjectFile::section(std::string_view name) const {

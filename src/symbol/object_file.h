@@ -29,6 +29,10 @@ public:
     // Opened on first use; nullptr when there is no usable DWARF.
     [[nodiscard]] Dwarf* dwarf();
     [[nodiscard]] const elf::Header& header() const { return header_; }
+    // What .gnu_debugaltlink names: the build-id (raw bytes) of the file that dwz moved common debug info into; empty.
+    [[nodiscard]] std::string alternate_build_id() const;
+    // That file, for where libdw does not find it; before dwarf() is called first.
+    void set_alternate(ObjectFile file) { alternate_ = std::make_unique<ObjectFile>(std::move(file)); }
     // Contents of a section, decompressed if need be; empty when absent. Valid as long as this object.
     [[nodiscard]] Bytes section(std::string_view name) const;
     // Whether its code is in it: not so of separate debug info.
@@ -54,6 +58,7 @@ private:
     // Order matters: libdw's handle goes first, then libelf's, then what they read from.
     UniqueFd fd_;
     std::unique_ptr<std::string> image_;
+    std::unique_ptr<ObjectFile> alternate_;
     std::unique_ptr<Elf, Closer> elf_;
     std::unique_ptr<Dwarf, Closer> dwarf_;
     bool dwarf_tried_ = false;

@@ -65,6 +65,7 @@ enum class FoundBy : std::uint8_t {
     debug_name,    // by the module's name where only debug files are
     kernel_place,  // where distributions put a vmlinux
     this_machine,  // the running kernel's own names, the vDSO of this process
+    debuginfod,    // a debuginfod server sent it (the order of these is what kept symbols have on disk)
 };
 
 // What is known of a module's symbols, for people: which file, how good, why not better.
@@ -116,9 +117,10 @@ struct Config {
     std::vector<std::string> binaries;  // --binary: unstripped files, matched by build-id, else by file name
     std::string sysroot;
     std::vector<PathMap> path_maps;
-    std::vector<MapFile> maps;     // --map: for modules that have no symbol table
-    std::string module_directory;  // files that agents sent, by fetched_name(); empty: none
-    std::string upload_directory;  // files that people sent, named in the same way; empty: none
+    std::vector<MapFile> maps;         // --map: for modules that have no symbol table
+    std::string module_directory;      // files that agents sent, by fetched_name(); empty: none
+    std::string upload_directory;      // files that people sent, named in the same way; empty: none
+    std::string debuginfod_directory;  // what debuginfod servers sent (debuginfod.h); empty: none
     std::vector<std::string> debug_directories = {"/usr/lib/debug"};
     bool inlines =
         true;  // else one frame an address: the function that the linker knows, at the line of its outermost call

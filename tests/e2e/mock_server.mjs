@@ -127,7 +127,7 @@ void move_car(World& world, Car& car) {
 function moduleRow(self, total, module) {
   const of = (percent) => ({ weight: percent * 4.8e8, samples: Math.round(percent * 482) });
   return {
-    module: { path: `/usr/bin/${module.name}`, kind: 'file', build_id: '', file: '', found: '', debug_file: '', debug_found: '', map_file: '', problem: '', remedy: '', tried: [], fetch: null, ...module },
+    module: { path: `/usr/bin/${module.name}`, kind: 'file', build_id: '', file: '', found: '', debug_file: '', debug_found: '', map_file: '', problem: '', remedy: '', tried: [], fetch: null, debuginfod: null, ...module },
     self: of(self).weight, total: of(total).weight, self_samples: of(self).samples, total_samples: of(total).samples, self_percent: self, total_percent: total,
   };
 }

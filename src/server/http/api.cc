@@ -327,7 +327,7 @@ Answer Api::session_detail(const Request& request, std::string_view id) {
 
 Answer Api::session_answer(const Session& session) {
     const auto reports = session.module_reports();
-    const auto fetches = session.fetches();
+    const auto fetches = session.fetches(), debug_fetches = session.debug_fetches();
     const SessionInfo info = session.info();
     JsonWriter json;
     session.read([&](const profile::Store& store) {
@@ -339,9 +339,8 @@ Answer Api::session_answer(const Session& session) {
             const std::vector<bool> nameless = profile::nameless_jit_modules(store);
             for (profile::ModuleId id_ = 1; id_ < modules.size(); ++id_) {
                 const auto report = reports.find(id_);
-                const auto fetch = fetches.find(id_);
                 write_module(out, modules[id_], report == reports.end() ? nullptr : &report->second,
-                             fetch == fetches.end() ? nullptr : &fetch->second, nameless[id_] ? &store : nullptr);
+                             fetch_of(fetches, id_), fetch_of(debug_fetches, id_), nameless[id_] ? &store : nullptr);
             }
             out.end_array();
         });

@@ -139,7 +139,7 @@ Answer Api::give_file(const Session& session, const Request& request) {
     JsonWriter json;
     json.object();
     json.key("module");
-    write_module(json, module, &report, nullptr);
+    write_module(json, module, &report, nullptr, nullptr);
     json.end_object();
     return json_answer(json.take());
 }

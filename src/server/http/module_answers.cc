@@ -18,9 +18,13 @@ namespace {
 using symbol::Quality;
 
 // How good the names of a module can be, in one word for a person.
-std::string_view state_of(const profile::Module& module, const symbol::ModuleReport* report, bool nameless) {
+std::string_view state_of(const profile::Module& module, const symbol::ModuleReport* report, bool nameless,
+                          const ModuleFetch* debug_fetch) {
     if (module.identity.kind == symbol::ModuleKind::jit) return nameless ? "unnamed" : "recorded";
     if (report == nullptr) return "pending";
+    const bool fetching = debug_fetch != nullptr && (debug_fetch->state == ModuleFetch::State::asked ||
+                                                     debug_fetch->state == ModuleFetch::State::arriving);
+    if (fetching && report->quality < Quality::debug_info) return "fetching";
     if (report->kept) return "kept";
     switch (report->quality) {
         case Quality::debug_info:
@@ -39,9 +43,9 @@ std::string_view state_of(const profile::Module& module, const symbol::ModuleRep
 }
 
 std::string_view found_name(symbol::FoundBy found) {
-    static constexpr std::string_view names[] = {"",           "uploaded",    "given",        "path_map",
-                                                 "sysroot",    "target_path", "agent",        "debug_tree",
-                                                 "debug_link", "debug_name",  "kernel_place", "this_machine"};
+    static constexpr std::string_view names[] = {
+        "",           "uploaded",   "given",      "path_map",     "sysroot",      "target_path", "agent",
+        "debug_tree", "debug_link", "debug_name", "kernel_place", "this_machine", "debuginfod"};
     return names[static_cast<std::size_t>(found)];
 }
 
@@ -92,7 +96,7 @@ void write_fetch(JsonWriter& json, const ModuleFetch& fetch) {
 }
 
 void write_module(JsonWriter& json, const profile::Module& module, const symbol::ModuleReport* report,
-                  const ModuleFetch* fetch, const profile::Store* nameless_in) {
+                  const ModuleFetch* fetch, const ModuleFetch* debug_fetch, const profile::Store* nameless_in) {
     static constexpr std::string_view kinds[] = {"file", "kernel", "vdso", "jit"};
     static constexpr std::string_view qualities[] = {"none", "linker_map", "dynamic_symbols", "symbols", "debug_info"};
     symbol::ModuleReport known;
@@ -105,7 +109,7 @@ void write_module(JsonWriter& json, const profile::Module& module, const symbol:
     json.member("path", module.identity.path);
     json.member("kind", kinds[static_cast<std::size_t>(module.identity.kind)]);
     json.member("build_id", to_hex(module.identity.build_id));
-    json.member("state", state_of(module, report, nameless_in != nullptr));
+    json.member("state", state_of(module, report, nameless_in != nullptr, debug_fetch));
     json.member("quality", report == nullptr ? "pending" : qualities[static_cast<std::size_t>(known.quality)]);
     json.member("file", known.file);
     json.member("found", found_name(known.found));
@@ -115,17 +119,24 @@ void write_module(JsonWriter& json, const profile::Module& module, const symbol:
     json.member("problem", known.problem);
     json.member("remedy", known.remedy);
     json.texts("tried", known.tried);
-    json.key("fetch");
-    if (fetch != nullptr)
-        write_fetch(json, *fetch);
-    else
-        json.null();
+    for (const auto& [name, known_fetch] : {std::pair{"fetch", fetch}, std::pair{"debuginfod", debug_fetch}}) {
+        json.key(name);
+        if (known_fetch != nullptr)
+            write_fetch(json, *known_fetch);
+        else
+            json.null();
+    }
     json.end_object();
+}
+
+const ModuleFetch* fetch_of(const std::map<profile::ModuleId, ModuleFetch>& fetches, profile::ModuleId module) {
+    const auto fetch = fetches.find(module);
+    return fetch == fetches.end() ? nullptr : &fetch->second;
 }
 
 Answer modules_answer(const Session& session, const Request& request) {
     const auto reports = session.module_reports();
-    const auto fetches = session.fetches();
+    const auto fetches = session.fetches(), debug_fetches = session.debug_fetches();
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
         std::vector<profile::ModuleRow> rows = profile::modules(store, view.filter);
         profile::Weight total;
@@ -141,11 +152,11 @@ Answer modules_answer(const Session& session, const Request& request) {
         write_head(json, head, total);
         json.list("modules", rows, [&](const profile::ModuleRow& row) {
             const auto report = reports.find(row.module);
-            const auto fetch = fetches.find(row.module);
             json.object();
             json.key("module");
             write_module(json, store.modules()[row.module], report == reports.end() ? nullptr : &report->second,
-                         fetch == fetches.end() ? nullptr : &fetch->second, nameless[row.module] ? &store : nullptr);
+                         fetch_of(fetches, row.module), fetch_of(debug_fetches, row.module),
+                         nameless[row.module] ? &store : nullptr);
             json.member("self", row.self.weight);
             json.member("total", row.total.weight);
             json.member("self_samples", row.self.samples);

@@ -12,7 +12,10 @@ namespace flamewire::server {
 void write_fetch(JsonWriter& json, const ModuleFetch& fetch);
 // The Module object of docs/openapi.yaml. `nameless_in`: its store, when it is code made at run time without names.
 void write_module(JsonWriter& json, const profile::Module& module, const symbol::ModuleReport* report,
-                  const ModuleFetch* fetch, const profile::Store* nameless_in = nullptr);
+                  const ModuleFetch* fetch, const ModuleFetch* debug_fetch,
+                  const profile::Store* nameless_in = nullptr);
+// nullptr when the module was asked of nobody.
+const ModuleFetch* fetch_of(const std::map<profile::ModuleId, ModuleFetch>& fetches, profile::ModuleId module);
 
 Answer modules_answer(const Session& session, const Request& request);
 

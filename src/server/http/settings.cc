@@ -55,6 +55,7 @@ symbol::Config symbol_config(const SettingsValues& values) {
     config.inlines = values.inlines;
     config.module_directory = values.module_directory;
     config.upload_directory = values.upload_directory;
+    config.debuginfod_directory = values.debuginfod_directory;
     for (const std::string& text : values.maps)
         if (auto map = parse_map(text)) config.maps.push_back(std::move(*map));
     for (const std::string& text : values.path_map)

@@ -20,9 +20,13 @@ struct SettingsValues {
     std::string sysroot{};
     std::vector<std::string> maps{};  // FILE or MODULE=FILE
     bool inlines = true;
-    std::string module_directory{};  // where files that agents sent are; set once
-    std::string upload_directory{};  // the same for those that people sent for a module
-    std::string toolchain_prefix{};  // what the sysroot was taken from, when it was; only shown
+    std::string module_directory{};            // where files that agents sent are; set once
+    std::string upload_directory{};            // the same for those that people sent for a module
+    std::vector<std::string> debuginfod{};     // servers to ask for debug info; empty: nobody is asked
+    std::string debuginfod_directory{};        // what they sent; set once
+    std::string debuginfod_cache_size{"4G"};   // as it was given
+    std::uint64_t debuginfod_cache_bytes = 0;  // of it, at most; set with the directory
+    std::string toolchain_prefix{};            // what the sysroot was taken from, when it was; only shown
 };
 
 // {FROM, TO}; invalid with a sentence otherwise.

@@ -284,6 +284,16 @@ std::map<profile::ModuleId, ModuleFetch> Session::fetches() const {
     return fetches_;
 }
 
+void Session::set_debug_fetch(profile::ModuleId module, ModuleFetch fetch) {
+    const std::lock_guard lock(info_mutex_);
+    debug_fetches_[module] = std::move(fetch);
+}
+
+std::map<profile::ModuleId, ModuleFetch> Session::debug_fetches() const {
+    const std::lock_guard lock(info_mutex_);
+    return debug_fetches_;
+}
+
 std::map<profile::ModuleId, symbol::ModuleReport> Session::module_reports() const {
     const std::lock_guard lock(info_mutex_);
     return reports_;

@@ -32,7 +32,7 @@ namespace flamewire::server {
 // How long a session whose agent is away counts as waiting for it.
 inline constexpr std::chrono::seconds waiting_time{120};
 
-// How far the file of a module is on its way from the agent.
+// How far the file of a module is on its way from the agent, or its debug info from a debuginfod server.
 struct ModuleFetch {
     enum class State : std::uint8_t { asked, arriving, arrived, refused, interrupted };
     State state = State::asked;
@@ -96,6 +96,11 @@ public:
     [[nodiscard]] std::vector<WantedModule> wanted_modules() const;
     void set_fetch(profile::ModuleId module, ModuleFetch fetch);
     [[nodiscard]] std::map<profile::ModuleId, ModuleFetch> fetches() const;
+    // Modules that have samples and a build-id, but no debug info here.
+    [[nodiscard]] std::vector<WantedModule> lacking_debug_info() const;
+    // The same as fetches(), of debuginfod servers.
+    void set_debug_fetch(profile::ModuleId module, ModuleFetch fetch);
+    [[nodiscard]] std::map<profile::ModuleId, ModuleFetch> debug_fetches() const;
 
     // Runs `query` on the store, shared with other queries.
     template <class Query>
@@ -146,6 +151,7 @@ private:
     void read_kept_symbols();
     void symbolize_module(symbol::Symbolizer& symbolizer, const profile::PendingModule& module,
                           const symbol::ModuleIdentity& identity);
+    std::vector<WantedModule> listed(const std::map<profile::ModuleId, symbol::ModuleIdentity>& modules) const;
     void learn_clock(const wire::Batch& batch, std::int64_t arrival_ns);
     void learn_from_kept(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
     void fill_from_store(SessionInfo& info, bool thorough);
@@ -180,8 +186,8 @@ private:
     mutable std::mutex info_mutex_;
     SessionInfo info_;
     std::map<profile::ModuleId, symbol::ModuleReport> reports_;
-    std::map<profile::ModuleId, symbol::ModuleIdentity> wanted_;
-    std::map<profile::ModuleId, ModuleFetch> fetches_;
+    std::map<profile::ModuleId, symbol::ModuleIdentity> wanted_, lacking_debug_info_;
+    std::map<profile::ModuleId, ModuleFetch> fetches_, debug_fetches_;
     std::vector<wire::Notice> own_notices_;
     std::int64_t clock_difference_ns_ = 0;  // smallest seen
     std::int64_t realtime_minus_monotonic_ns_ = 0;

@@ -24,6 +24,11 @@ bool is_wanted(const symbol::ModuleIdentity& module, const symbol::ModuleReport&
     return error || size != module.size;
 }
 
+bool lacks_debug_info(const symbol::ModuleIdentity& module, const symbol::ModuleReport& report) {
+    const bool has_file = module.kind == symbol::ModuleKind::file || module.kind == symbol::ModuleKind::kernel;
+    return has_file && !module.build_id.empty() && report.quality < symbol::Quality::debug_info;
+}
+
 // One slice of a module's pending addresses.
 profile::PendingModule slice_of(const profile::PendingModule& module, std::size_t begin, std::size_t end) {
     const auto from = static_cast<std::ptrdiff_t>(begin), to = static_cast<std::ptrdiff_t>(end);
@@ -80,12 +85,16 @@ void Session::symbolize_module(symbol::Symbolizer& symbolizer, const profile::Pe
         report.tried = std::move(tried);
         report.kept = true;
     }
-    const bool wanted = is_wanted(identity, report);
+    const bool wanted = is_wanted(identity, report), lacks = lacks_debug_info(identity, report);
     const std::lock_guard lock(info_mutex_);
     if (wanted)
         wanted_[module.module] = identity;
     else
         wanted_.erase(module.module);
+    if (lacks)
+        lacking_debug_info_[module.module] = identity;
+    else
+        lacking_debug_info_.erase(module.module);
     reports_[module.module] = std::move(report);
 }
 
@@ -143,13 +152,19 @@ void Session::forget_frames() {
     const std::lock_guard lock(info_mutex_);
     reports_.clear();
     wanted_.clear();
+    lacking_debug_info_.clear();
 }
 
-std::vector<Session::WantedModule> Session::wanted_modules() const {
+std::vector<Session::WantedModule> Session::listed(
+    const std::map<profile::ModuleId, symbol::ModuleIdentity>& modules) const {
     const std::lock_guard lock(info_mutex_);
-    std::vector<WantedModule> modules;
-    for (const auto& [id, identity] : wanted_) modules.push_back({id, identity});
-    return modules;
+    std::vector<WantedModule> list;
+    for (const auto& [id, identity] : modules) list.push_back({id, identity});
+    return list;
 }
+
+std::vector<Session::WantedModule> Session::wanted_modules() const { return listed(wanted_); }
+
+std::vector<Session::WantedModule> Session::lacking_debug_info() const { return listed(lacking_debug_info_); }
 
 }  // namespace flamewire::server

@@ -2470,6 +2470,7 @@ export interface components {
             remedy: string;
             tried: string[];
             fetch: components["schemas"]["ModuleFetch"];
+            debuginfod: components["schemas"]["ModuleFetch"];
         };
         SourcesKept: {
             /** @description that the session keeps now */
@@ -2482,15 +2483,15 @@ export interface components {
             no_room: string[];
         };
         /**
-         * @description kept: this machine has nothing as good, so the names are those that the session keeps, and file, found and debug_file tell where it had them from; stripped: exported names only, or none; mismatch: there is a file, but of another build; recorded: JIT code, which brings its names in the recording; unnamed: JIT code of which nothing on the target gave a name, problem and remedy say why; pending: not looked at yet
+         * @description kept: this machine has nothing as good, so the names are those that the session keeps, and file, found and debug_file tell where it had them from; stripped: exported names only, or none; mismatch: there is a file, but of another build; recorded: JIT code, which brings its names in the recording; unnamed: JIT code of which nothing on the target gave a name, problem and remedy say why; pending: not looked at yet; fetching: a debuginfod server is asked for its debug info
          * @enum {string}
          */
-        ModuleState: "debug_info" | "symbols" | "linker_map" | "kept" | "stripped" | "mismatch" | "not_found" | "recorded" | "unnamed" | "pending";
+        ModuleState: "debug_info" | "symbols" | "linker_map" | "kept" | "stripped" | "mismatch" | "not_found" | "recorded" | "unnamed" | "pending" | "fetching";
         /**
-         * @description uploaded: sent by a person for this module; given: --binary; agent: sent by it; debug_tree: by build-id in a debug directory; debug_link and debug_name: by name there; this_machine: the running kernel's names or vDSO. Empty: no file
+         * @description uploaded: sent by a person for this module; given: --binary; agent: sent by it; debug_tree: by build-id in a debug directory; debug_link and debug_name: by name there; this_machine: the running kernel's names or vDSO; debuginfod: a debuginfod server sent it. Empty: no file
          * @enum {string}
          */
-        FoundBy: "" | "uploaded" | "given" | "path_map" | "sysroot" | "target_path" | "agent" | "debug_tree" | "debug_link" | "debug_name" | "kernel_place" | "this_machine";
+        FoundBy: "" | "uploaded" | "given" | "path_map" | "sysroot" | "target_path" | "agent" | "debug_tree" | "debug_link" | "debug_name" | "kernel_place" | "this_machine" | "debuginfod";
         Modules: {
             session: string;
             event: string;
@@ -2531,13 +2532,13 @@ export interface components {
             size: number;
             whole: boolean;
         };
-        /** @description How far the file of a module that is not here is on its way from the agent; null: the agent was not asked */
+        /** @description How far the file of a module that is not here is on its way from the agent, or (in debuginfod) its debug info from a debuginfod server; null: nobody was asked */
         ModuleFetch: {
             /** @enum {string} */
             state: "asked" | "arriving" | "arrived" | "refused" | "interrupted";
-            /** @description here already; what is missing comes when the agent is back */
+            /** @description here already; of the agent, what is missing comes when it is back */
             bytes: number;
-            /** @description 0 until the agent has answered */
+            /** @description 0 until somebody has answered */
             total_bytes: number;
             /** @description of refused and interrupted: one sentence, with the remedy where there is one */
             problem: string;

@@ -5,7 +5,7 @@ import { givePath, giveUpload, giving, moduleKey, stopGiving } from '../store/mo
 import { isSaved } from '../store/saved';
 import { copy } from '../store/ui';
 import { setView } from '../store/view';
-import { fetchText } from '../text/fetch';
+import { debuginfodText, fetchText } from '../text/fetch';
 import { bytes } from '../text/format';
 import { foundText, stateMeaning, takesFile } from '../text/modules';
 import { Button } from './Button';
@@ -90,6 +90,7 @@ export function ModuleDetail({ module }: { module: Module }) {
         )}
         {module.remedy && <p data-remedy>What helps: {module.remedy}</p>}
         {module.fetch && <p>{fetchText(module.fetch)}</p>}
+        {module.debuginfod && <p data-debuginfod>{debuginfodText(module)}</p>}
         <dl>
           <Fact name="On the target" value={module.path} />
           <Fact name="Build-id" value={module.build_id || 'none'} />

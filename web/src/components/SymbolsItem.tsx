@@ -4,7 +4,7 @@ import { isSaved } from '../store/saved';
 import { session } from '../store/session';
 import { dialog } from '../store/ui';
 import { openTab } from '../store/view';
-import { fetchText } from '../text/fetch';
+import { debuginfodText, fetchText } from '../text/fetch';
 import { percent } from '../text/format';
 import { Button } from './Button';
 import { Popover } from './Popover';
@@ -28,6 +28,7 @@ function Entry({ module }: { module: Module }) {
       </div>
       {module.problem && <div>{module.problem}</div>}
       {module.fetch && <div>{fetchText(module.fetch)}</div>}
+      {module.debuginfod && <div>{debuginfodText(module)}</div>}
       {module.remedy && <div class="faint">{module.remedy}</div>}
     </li>
   );

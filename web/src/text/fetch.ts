@@ -1,5 +1,5 @@
-// What became of asking the agent for a module's file, in words.
-import type { ModuleFetch } from '../api/types';
+// What became of asking the agent for a module's file, or a debuginfod server for its debug info, in words.
+import type { Module, ModuleFetch } from '../api/types';
 import { bytes } from './format';
 
 export function fetchText(fetch: ModuleFetch): string {
@@ -16,5 +16,18 @@ export function fetchText(fetch: ModuleFetch): string {
       return `Its symbols are on the way from the agent${share ? `, ${share} are here` : ''}: ${fetch.problem}. It goes on by itself.`;
     case 'refused':
       return `The agent has not sent its symbols: ${fetch.problem}.`;
+  }
+}
+
+export function debuginfodText({ state, quality, debuginfod: fetch }: Module): string {
+  if (!fetch || (fetch.state === 'arrived' && quality !== 'debug_info')) return '';
+  switch (fetch.state) {
+    case 'arrived':
+      return `Its debug info came from debuginfod: ${bytes(fetch.bytes)}.`;
+    case 'asked':
+    case 'arriving':
+      return state === 'fetching' ? `Debug info comes from debuginfod: ${fetch.total_bytes ? `${bytes(fetch.bytes)} of ${bytes(fetch.total_bytes)}` : 'asked'}.` : '';
+    default:
+      return `No debug info from debuginfod: ${fetch.problem}.`;
   }
 }

@@ -12,6 +12,7 @@ export const stateText: Record<ModuleState, string> = {
   recorded: 'recorded',
   unnamed: 'no names',
   pending: 'being read',
+  fetching: 'being fetched',
 };
 
 export const stateMeaning: Record<ModuleState, string> = {
@@ -25,6 +26,7 @@ export const stateMeaning: Record<ModuleState, string> = {
   recorded: 'Code made at run time; its names came with the recording.',
   unnamed: 'Code made at run time; nothing on the target gave names for it.',
   pending: 'Its file is being looked for.',
+  fetching: 'A debuginfod server is asked for its debug info.',
 };
 
 export type Tone = 'good' | 'fair' | 'bad' | 'none';
@@ -39,6 +41,7 @@ export const stateTone: Record<ModuleState, Tone> = {
   not_found: 'bad',
   unnamed: 'bad',
   pending: 'none',
+  fetching: 'none',
 };
 
 const foundTexts: Record<FoundBy, string> = {
@@ -54,6 +57,7 @@ const foundTexts: Record<FoundBy, string> = {
   debug_name: 'by its name, among the debug files',
   kernel_place: 'where kernels are kept',
   this_machine: 'this machine’s own',
+  debuginfod: 'from a debuginfod server',
 };
 export const foundText = (found: FoundBy): string => foundTexts[found];
 
@@ -62,7 +66,7 @@ export const takesFile = (module: Module): boolean => module.kind === 'file' || 
 
 // Of the samples in view: how much of their own weight each state has, worst first.
 export function byState(rows: readonly ModuleRow[]): { state: ModuleState; count: number; share: number }[] {
-  const order: readonly ModuleState[] = ['mismatch', 'not_found', 'unnamed', 'stripped', 'linker_map', 'symbols', 'pending', 'recorded', 'kept', 'debug_info'];
+  const order: readonly ModuleState[] = ['mismatch', 'not_found', 'unnamed', 'stripped', 'linker_map', 'symbols', 'fetching', 'pending', 'recorded', 'kept', 'debug_info'];
   return order.flatMap((state) => {
     const of = rows.filter((row) => row.module.state === state);
     return of.length === 0 ? [] : [{ state, count: of.length, share: of.reduce((sum, row) => sum + row.self_percent, 0) / 100 }];

@@ -1,0 +1,192 @@
+#include "server/session/debug_fetch.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+
+namespace flamewire::server {
+namespace {
+
+// Two, so that one that comes slowly does not hold up the others; more would be rude to public servers.
+constexpr unsigned fetchers = 2;
+constexpr std::chrono::minutes after_refusal{10};
+constexpr std::chrono::seconds while_gone{15};
+constexpr std::chrono::milliseconds between_tellings{250};
+
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::uint64_t size_of(const std::string& path) {
+    const auto status = file_status(path);
+    return status ? status->size_bytes : 0;
+}
+
+bool is_gone(const Result<std::string>& outcome) { return !outcome && outcome.error().code == ErrorCode::closed; }
+
+}  // namespace
+
+DebugFetch::DebugFetch(std::string folder, std::uint64_t limit_bytes, Events events)
+    : folder_(std::move(folder)), limit_bytes_(limit_bytes), events_(std::move(events)) {
+    for (unsigned i = 0; i < fetchers; ++i) threads_.emplace_back([this] { run(); });
+}
+
+void DebugFetch::want(const std::shared_ptr<Session>& session) {
+    const auto lacking = session->lacking_debug_info();
+    if (lacking.empty()) return;
+    bool told = false;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const Session::WantedModule& wanted : lacking) {
+            const std::string& id = wanted.identity.build_id;
+            Job& job = jobs_[id];
+            const bool known = std::ranges::any_of(
+                job.waiting, [&](const auto& one) { return one.second == wanted.id && one.first.lock() == session; });
+            if (!known) job.waiting.emplace_back(session, wanted.id);
+            if (!job.under_way && Clock::now() >= job.again) {
+                job.identity = wanted.identity;
+                job.progress = {};
+                job.under_way = true;
+                queue_.push_back(id);
+            } else if (known) {
+                continue;
+            }
+            session->set_debug_fetch(wanted.id, job.progress);
+            told = true;
+        }
+        if (!noticed_.empty()) session->set_notice("debuginfod", noticed_, "");
+    }
+    wake_.notify_all();
+    if (told) events_.changed(session);
+}
+
+void DebugFetch::stop() {
+    {
+        const std::lock_guard lock(mutex_);
+        stopping_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+}
+
+void DebugFetch::run() {
+    symbol::DebuginfodClient client;
+    std::unique_lock lock(mutex_);
+    while (!stopping_) {
+        if (queue_.empty()) {
+            wake_.wait(lock);
+        } else if (Clock::now() < paused_until_) {
+            wake_.wait_until(lock, paused_until_);
+        } else {
+            const std::string build_id = queue_.front();
+            queue_.pop_front();
+            lock.unlock();
+            fetch(client, build_id);
+            lock.lock();
+        }
+    }
+}
+
+void DebugFetch::fetch(symbol::DebuginfodClient& client, const std::string& build_id) {
+    Clock::time_point told{};
+    finish(build_id, client.debug_info(build_id, [&](std::uint64_t got, std::uint64_t total) {
+        const auto now = Clock::now();
+        if (total != 0 && now - told >= between_tellings) {
+            told = now;
+            tell(build_id, {ModuleFetch::State::arriving, got, total, ""});
+        }
+        const std::lock_guard lock(mutex_);
+        return !stopping_;
+    }));
+}
+
+void DebugFetch::finish(const std::string& build_id, const Result<std::string>& outcome) {
+    symbol::ModuleIdentity identity;
+    bool stopping = false;
+    {
+        const std::lock_guard lock(mutex_);
+        Job& job = jobs_[build_id];
+        identity = job.identity;
+        stopping = stopping_;
+        if (is_gone(outcome) && !stopping) {
+            // Kept in the queue, behind those that another server may have.
+            paused_until_ = Clock::now() + while_gone;
+            queue_.push_back(build_id);
+        } else {
+            job.under_way = false;
+            job.again = Clock::now() + after_refusal;
+        }
+    }
+    if (stopping) return;
+    if (is_gone(outcome)) {
+        spdlog::warn("debug info of {}: {}", identity.path, outcome.error().message);
+        notice(fmt::format("Names come from what is here, as {}.", outcome.error().message),
+               fmt::format("see that the server runs and that its address is right; it is asked again every {} s",
+                           while_gone.count()));
+        return tell(build_id, {ModuleFetch::State::interrupted, 0, 0, outcome.error().message});
+    }
+    notice("", "");
+    if (!outcome) {
+        if (outcome.error().code != ErrorCode::not_found)
+            spdlog::warn("debug info of {}: {}", identity.path, outcome.error().message);
+        return tell(build_id, {ModuleFetch::State::refused, 0, 0, outcome.error().message});
+    }
+    const std::uint64_t bytes = size_of(*outcome);
+    spdlog::info("debug info of {} came from a debuginfod server: {} bytes", identity.path, bytes);
+    symbol::limit_debuginfod_folder(folder_, limit_bytes_, build_id);
+    tell(build_id, {ModuleFetch::State::arrived, bytes, bytes, ""});
+    events_.arrived(identity);
+}
+
+void DebugFetch::tell(const std::string& build_id, const ModuleFetch& progress) {
+    std::vector<std::shared_ptr<Session>> sessions;
+    {
+        const std::lock_guard lock(mutex_);
+        Job& job = jobs_[build_id];
+        job.progress = progress;
+        std::erase_if(job.waiting, [](const auto& one) { return one.first.expired(); });
+        for (const auto& [weak, module] : job.waiting)
+            if (const auto session = weak.lock()) {
+                session->set_debug_fetch(module, progress);
+                sessions.push_back(session);
+            }
+    }
+    for (const auto& session : sessions) events_.changed(session);
+}
+
+// Said once for all modules: no server answers, or (empty) one does again.
+void DebugFetch::notice(const std::string& text, const std::string& remedy) {
+    const std::lock_guard lock(mutex_);
+    if (text.empty() && noticed_.empty()) return;
+    noticed_ = text;
+    if (text.empty()) paused_until_ = {};
+    for (const auto& [id, job] : jobs_)
+        for (const auto& [weak, module] : job.waiting)
+            if (const auto session = weak.lock()) session->set_notice("debuginfod", text, remedy);
+}
+
+std::vector<std::string> fetch_debug_info(
+    Session& session, symbol::Symbolizer& symbolizer, const std::string& folder, std::uint64_t limit_bytes,
+    const std::function<void(const std::string& name, std::uint64_t got, std::uint64_t total)>& progress) {
+    std::vector<std::string> problems;
+    symbol::DebuginfodClient client;
+    for (const Session::WantedModule& wanted : session.lacking_debug_info()) {
+        const std::string name = file_name(wanted.identity.path);
+        const auto outcome = client.debug_info(wanted.identity.build_id, [&](std::uint64_t got, std::uint64_t total) {
+            progress(name, got, total);
+            return true;
+        });
+        if (!outcome && outcome.error().code != ErrorCode::not_found)
+            problems.push_back(fmt::format("no debug info for {}: {}", name, outcome.error().message));
+        if (is_gone(outcome)) break;  // nor does it for the others
+        if (!outcome) continue;
+        symbol::limit_debuginfod_folder(folder, limit_bytes, wanted.identity.build_id);
+        symbolizer.forget(wanted.identity);
+    }
+    session.symbolize(symbolizer, [] {});
+    return problems;
+}
+
+}  // namespace flamewire::server

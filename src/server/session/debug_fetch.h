@@ -1,0 +1,80 @@
+// Debug info that this machine lacks, asked of debuginfod servers in the background: sessions say what they lack, threads
+// of their own fetch it, and whoever names addresses is told. Nothing waits for it: a server that is slow or gone costs
+// names, not time.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "server/session/session.h"
+#include "symbol/debuginfod.h"
+#include "symbol/symbolizer.h"
+
+namespace flamewire::server {
+
+class DebugFetch {
+public:
+    // All are called from the threads of this. `changed`: a session's fetches are other ones; `arrived`: a module's debug
+    // info is in the folder.
+    struct Events {
+        std::function<void(const std::shared_ptr<Session>&)> changed;
+        std::function<void(const symbol::ModuleIdentity&)> arrived;
+    };
+
+    // After symbol::prepare_debuginfod() with that folder.
+    DebugFetch(std::string folder, std::uint64_t limit_bytes, Events events);
+    ~DebugFetch() { stop(); }
+
+    // Asks for what the session lacks, unless that was done lately. Never blocks.
+    void want(const std::shared_ptr<Session>& session);
+    // Ends what is under way, within a second or two.
+    void stop();
+
+private:
+    using Clock = std::chrono::steady_clock;
+    // One build, for all sessions that lack it.
+    struct Job {
+        symbol::ModuleIdentity identity;
+        std::vector<std::pair<std::weak_ptr<Session>, profile::ModuleId>> waiting;
+        ModuleFetch progress;
+        bool under_way = false;  // queued or being fetched
+        Clock::time_point again{};
+    };
+
+    void run();
+    void fetch(symbol::DebuginfodClient& client, const std::string& build_id);
+    void tell(const std::string& build_id, const ModuleFetch& progress);
+    void notice(const std::string& text, const std::string& remedy);
+    void finish(const std::string& build_id, const Result<std::string>& outcome);
+
+    const std::string folder_;
+    const std::uint64_t limit_bytes_;
+    const Events events_;
+
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    std::map<std::string, Job> jobs_;  // by build-id
+    std::deque<std::string> queue_;
+    Clock::time_point paused_until_{};  // while no server answers
+    std::string noticed_;               // what the sessions were told last
+    bool stopping_ = false;
+    std::vector<std::thread> threads_;
+};
+
+// The same for who waits for it: fetches all that the session lacks, and names its addresses anew. `progress` is called
+// with what is being fetched. The answer is what went wrong, a sentence each.
+std::vector<std::string> fetch_debug_info(
+    Session& session, symbol::Symbolizer& symbolizer, const std::string& folder, std::uint64_t limit_bytes,
+    const std::function<void(const std::string& name, std::uint64_t got, std::uint64_t total)>& progress);
+
+}  // namespace flamewire::server

@@ -1,0 +1,277 @@
+"""Debug info that only a debuginfod server has: Debian's own server on loopback, and servers that stall, lie and go away."""
+import http.client
+import http.server
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import threading
+import time
+
+from flamewire import BIN, ROOT, TESTS_BIN, Tree, free_port, wait_until
+
+PROGRAM = "shares-workload"
+
+
+def build_id_of(path):
+    return re.search(r"Build ID: ([0-9a-f]+)", subprocess.run(["readelf", "-n", path], check=True, capture_output=True, text=True).stdout)[1]
+
+
+def stripped(folder, program=TESTS_BIN / PROGRAM):
+    """A copy without symbols below `folder`, and its debug info where only a debuginfod server looks."""
+    (folder / "target").mkdir(parents=True)
+    (folder / "served").mkdir()
+    target, debug = folder / "target" / PROGRAM, folder / "served" / f"{PROGRAM}.debug"
+    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+    subprocess.run(["strip", "-o", target, program], check=True)
+    return target, debug
+
+
+def answers(port, path):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    except OSError:
+        return 0
+    finally:
+        connection.close()
+
+
+def debuginfod(start, folder, build_id, port=None):
+    """Debian's debuginfod over the files of a folder; its port, once it serves the build."""
+    port = port or free_port()
+    start.process(f"debuginfod-{port}", ["debuginfod", "-F", "-p", port, "-d", folder / f"index-{port}", folder / "served"])
+    wait_until(lambda: answers(port, f"/buildid/{build_id}/debuginfo") == 200, 30, "debuginfod's index")
+    return port
+
+
+class Front:
+    """A debuginfod server in front of another: passes on, or holds every request until let go, or says what a test has for a build."""
+
+    def __init__(self, behind=None):
+        self.behind = behind
+        self.go = threading.Event()
+        self.go.set()
+        self.asked = []
+        self.said = {}
+        front = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                build_id = self.path.split("/")[2]
+                front.asked.append(build_id)
+                front.go.wait()
+                status, body = 404, b"not here"
+                if build_id in front.said:
+                    status, body = 200, front.said[build_id]
+                elif front.behind:
+                    connection = http.client.HTTPConnection("127.0.0.1", front.behind, timeout=30)
+                    connection.request("GET", self.path)
+                    answer = connection.getresponse()
+                    status, body = answer.status, answer.read()
+                    connection.close()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                try:
+                    self.wfile.write(body)
+                except OSError:
+                    pass  # who asked went away
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.go.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def module_of(server, name=PROGRAM):
+    return next((module for module in server.only_session()["modules"] if module["name"] == name), None) if server.sessions() else None
+
+
+def fetch_state(server):
+    module = module_of(server)
+    return module and module["debuginfod"] and module["debuginfod"]["state"]
+
+
+def names(server):
+    return set(Tree(server.get("/api/flamegraph", min_share=0)).names)
+
+
+def record(start, server, program):
+    workload = start.process("stripped", [program, "120"])
+    return start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", workload.pid, "--frequency", 199)
+
+
+def test_names_and_lines_come_into_the_running_session_and_nothing_waits(start, tmp_path):
+    target, debug = stripped(tmp_path)
+    build_id = build_id_of(debug)
+    front = Front(debuginfod(start, tmp_path, build_id))
+    front.go.clear()
+    try:
+        server = start.server("--fetch-modules", "off", "--debuginfod", front.url)
+        agent = record(start, server, target)
+        wait_until(lambda: (module_of(server) or {}).get("state") == "fetching", 30, "the fetch to be seen")
+        assert build_id in wait_until(lambda: build_id in front.asked and front.asked, 10, "the request")
+        # The server that is asked says nothing: samples come in, and every view answers.
+        before = server.only_session()["samples"]
+        for _ in range(10):
+            begin = time.monotonic()
+            server.get("/api/flamegraph")
+            server.get("/api/functions")
+            server.get("/api/modules")
+            assert time.monotonic() - begin < 5, "an answer waits for debuginfod"
+            time.sleep(0.2)
+        wait_until(lambda: server.only_session()["samples"] > before + 100, 20, "samples meanwhile")
+        module = module_of(server)
+        assert module["debuginfod"] == {"state": "asked", "bytes": 0, "total_bytes": 0, "problem": ""}, module
+        assert not any("burn_" in name for name in names(server))
+
+        front.go.set()
+        wait_until(lambda: any("burn_40" in name for name in names(server)), 30, "names in the running session")
+        module = wait_until(lambda: (found := module_of(server))["state"] == "debug_info" and found["debuginfod"]["state"] == "arrived" and found, 20, "the report")
+        kept = server.data_dir / "debuginfod" / build_id / "debuginfo"
+        assert module["debug_file"] == str(kept) and module["debug_found"] == "debuginfod" and module["file"] == str(target), module
+        assert module["debuginfod"]["bytes"] == module["debuginfod"]["total_bytes"] == debug.stat().st_size == kept.stat().st_size, module
+        assert module["problem"] == "" and kept.parent.parent.stat().st_mode & 0o777 == 0o700
+        # Lines too, and they are those that binutils finds.
+        file = next(file["file"] for file in server.get("/api/source-files")["files"] if file["file"].endswith("shares.cc"))
+        hot = {line["line"] for line in server.get("/api/source", file=file)["lines"] if line["total"] > 0}
+        assert hot, "no line of shares.cc has samples"
+        code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", TESTS_BIN / PROGRAM], check=True, capture_output=True, text=True).stdout
+        addresses = re.findall(r"^\s+([0-9a-f]+):\t", code[:code.find("_fini>:")], re.M)
+        known = subprocess.run(["addr2line", "-i", "-e", TESTS_BIN / PROGRAM], input="\n".join(addresses), check=True, capture_output=True, text=True).stdout
+        assert hot <= {int(line) for line in re.findall(r"shares\.cc:(\d+)", known)}, hot
+
+        # One request for a build, also for those that nobody has.
+        wait_until(lambda: all(not module["debuginfod"] or module["debuginfod"]["state"] in ("arrived", "refused") for module in server.only_session()["modules"]), 30, "all answers")
+        refused = [module for module in server.only_session()["modules"] if module["debuginfod"] and module["debuginfod"]["state"] == "refused"]
+        assert all(module["debuginfod"]["problem"] == "no debuginfod server has it" for module in refused), refused
+        time.sleep(2)
+        assert len(front.asked) == len(set(front.asked)), front.asked
+        assert agent.stop() == 0
+        server.stop()
+        # What came stays, also where nobody may be asked any more.
+        next((server.data_dir / "sessions").glob("*/symbols.pb.zst")).unlink()
+        asked = len(front.asked)
+        again = start.server(name="again", data_dir=server.data_dir)
+        wait_until(lambda: any("burn_40" in name for name in set(Tree(again.get("/api/flamegraph", session=again.sessions()[0]["id"], min_share=0)).names)), 30, "names in replay")
+        assert len(front.asked) == asked
+    finally:
+        front.close()
+
+
+def test_nobody_is_asked_unless_a_person_says_so(start, tmp_path):
+    """DEBUGINFOD_URLS alone does nothing; --debuginfod env takes it; the command line fetches what it shows."""
+    target, debug = stripped(tmp_path)
+    build_id = build_id_of(debug)
+    front = Front(debuginfod(start, tmp_path, build_id))
+    environment = {**os.environ, "DEBUGINFOD_URLS": f"{front.url} ima:ignore"}
+    try:
+        recording = tmp_path / "some.flw"
+        workload = start.process("stripped", [target, "60"])
+        subprocess.run([BIN / "flamewire-agent", "--output", recording, "--pid", str(workload.pid), "--duration", "2", "--frequency", "199"], check=True, capture_output=True)
+        command = [BIN / "flamewire", "report", recording, "--data-dir", tmp_path / "home"]
+        without = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert "burn_40" not in without.stdout and front.asked == []
+        for name, arguments, words in (("empty", ["--debuginfod", "env"], "DEBUGINFOD_URLS names no server"), ("word", ["--debuginfod", "debuginfod.example"], "--debuginfod takes http://HOST:PORT"),
+                                       ("size", ["--debuginfod", front.url, "--debuginfod-cache-size", "much"], "--debuginfod-cache-size: a size is")):
+            refused = subprocess.run([*command, *arguments], env={**os.environ, "DEBUGINFOD_URLS": ""}, capture_output=True, text=True)
+            assert refused.returncode != 0 and words in refused.stderr, (name, refused)
+        with_it = subprocess.run([*command, "--debuginfod", "env"], env=environment, capture_output=True, text=True, check=True)
+        assert "burn_40" in with_it.stdout and build_id in front.asked, with_it
+        # Too little room, and a server that is not there: one sentence, and what is known without it.
+        shutil.rmtree(tmp_path / "home")
+        small = subprocess.run([*command, "--debuginfod", front.url, "--debuginfod-cache-size", "1K"], capture_output=True, text=True, check=True)
+        assert "burn_40" not in small.stdout and "more bytes than --debuginfod-cache-size allows" in small.stderr, small
+        gone = subprocess.run([*command, "--debuginfod", f"http://127.0.0.1:{free_port()}"], capture_output=True, text=True, check=True)
+        assert re.search(r"^no debug info for .*: the debuginfod server http://127\.0\.0\.1:\d+ does not answer: Connection refused$", gone.stderr.strip()), gone
+    finally:
+        front.close()
+
+
+def test_what_lies_or_is_gone_is_said_and_does_no_harm(start, tmp_path):
+    target, debug = stripped(tmp_path)
+    build_id = build_id_of(debug)
+    front = Front()
+    liar = pathlib.Path(shutil.which("objcopy")).resolve()
+    front.said[build_id] = liar.read_bytes()
+    try:
+        server = start.server("--fetch-modules", "off", "--debuginfod", front.url, name="lied-to")
+        agent = record(start, server, target)
+        wait_until(lambda: fetch_state(server) == "refused", 30, "the refusal")
+        problem = module_of(server)["debuginfod"]["problem"]
+        other = build_id_of(liar)
+        assert problem == f"build-id mismatch: the debuginfod server {front.url} sent {other[:16]} for {build_id[:16]}", problem
+        assert module_of(server)["state"] == "stripped" and not (server.data_dir / "debuginfod" / build_id / "debuginfo").exists()
+        assert not any("burn_" in name for name in names(server))
+        assert agent.stop() == 0
+        server.stop()
+
+        # Nobody there: one notice for all modules. It ends when the server comes, and the names with it.
+        port = free_port()
+        late = start.server("--fetch-modules", "off", "--debuginfod", f"http://127.0.0.1:{port}", name="late", data_dir=tmp_path / "late")
+        agent = record(start, late, target)
+        wait_until(lambda: any(notice["code"] == "debuginfod" for notice in (late.sessions() and late.only_session()["notices"]) or []), 30, "the notice")
+        notice = next(notice for notice in late.only_session()["notices"] if notice["code"] == "debuginfod")
+        assert notice["text"] == f"Names come from what is here, as the debuginfod server http://127.0.0.1:{port} does not answer: Connection refused." and "asked again" in notice["remedy"], notice
+        debuginfod(start, tmp_path, build_id, port)
+        wait_until(lambda: any("burn_40" in name for name in names(late)), 40, "names after the server came")
+        wait_until(lambda: not any(notice["code"] == "debuginfod" for notice in late.only_session()["notices"]), 20, "the end of the notice")
+        assert agent.stop() == 0
+
+        # One that stalls does not keep the server from ending.
+        late.stop()
+        front.go.clear()
+        stalled = start.server("--fetch-modules", "off", "--debuginfod", front.url, name="stalled", data_dir=tmp_path / "stalled")
+        record(start, stalled, target)
+        wait_until(lambda: fetch_state(stalled) == "asked", 30, "the request")
+        assert stalled.stop() == 0
+    finally:
+        front.close()
+
+
+def test_debug_info_that_dwz_shared_between_files(start, tmp_path):
+    """As distributions pack it: what several files have in common is a file of its own, which is asked for too."""
+    whole, other = tmp_path / "whole", tmp_path / "other"
+    source = tmp_path / "inlined.c"
+    source.write_text("#include <stdint.h>\nstatic inline __attribute__((always_inline)) uint64_t inlined_step(uint64_t x)\n{\n  return x * 3 + 1;\n}\n"
+                      "__attribute__((noinline)) uint64_t spin(uint64_t n)\n{\n  volatile uint64_t x = 1;\n  while (n--) x = inlined_step(x);\n  return x;\n}\n"
+                      "int main(void)\n{\n  for (;;) spin(1000000);\n}\n")
+    for path, define in ((whole, "A"), (other, "B")):
+        subprocess.run(["gcc", "-g", "-O2", f"-D{define}", "-Wl,--build-id", "-o", path, source], check=True)
+    target, debug = stripped(tmp_path, whole)
+    twin, common = tmp_path / "served" / "other.debug", tmp_path / "served" / "common.debug"
+    subprocess.run(["objcopy", "--only-keep-debug", other, twin], check=True)
+    subprocess.run(["dwz", "-m", common, debug, twin], check=True)
+    assert ".gnu_debugaltlink" in subprocess.run(["readelf", "-SW", debug], check=True, capture_output=True, text=True).stdout
+    moved = tmp_path / "served" / "elsewhere"
+    moved.mkdir()
+    common.rename(moved / "common.debug")
+    port = debuginfod(start, tmp_path, build_id_of(debug))
+    wait_until(lambda: answers(port, f"/buildid/{build_id_of(moved / 'common.debug')}/debuginfo") == 200, 30, "the common file")
+    recording = tmp_path / "some.flw"
+    workload = start.process("spins", [target])
+    subprocess.run([BIN / "flamewire-agent", "--output", recording, "--pid", str(workload.pid), "--duration", "2", "--frequency", "199"], check=True, capture_output=True)
+    report = subprocess.run([BIN / "flamewire", "report", recording, "--data-dir", tmp_path / "home", "--debuginfod", f"http://127.0.0.1:{port}"], capture_output=True, text=True, check=True)
+    assert "spin" in report.stdout and "inlined_step" in report.stdout, report
+
+
+def test_without_the_library_it_is_said(start, tmp_path):
+    """libdebuginfod is loaded when it is wanted: a machine that has none still has a server."""
+    if shutil.which("unshare") is None:
+        raise AssertionError("util-linux is one of the packages of the tests")
+    folder = next(line.split(" => ")[1].rsplit("/", 1)[0] for line in subprocess.run(["ldconfig", "-p"], check=True, capture_output=True, text=True).stdout.splitlines() if "libdebuginfod.so.1 " in line)
+    script = f'mount --bind /dev/null {folder}/libdebuginfod.so.1 && exec "$@"'
+    server = start.server("--debuginfod", "http://127.0.0.1:9", program=("unshare", "--mount", "sh", "-c", script, "sh", BIN / "flamewire-server"))
+    assert "--debuginfod: libdebuginfod.so.1 is not on this machine: install libdebuginfod1" in server.err, server.err
+    assert server.get("/api/status")["status"] == "ok" and ROOT.exists()
