@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/doctor.h"
@@ -25,10 +27,19 @@
 #include "agent/version.h"
 #include "base/file.h"
 
-// The default prints the demangled type of an escaped exception: 60 KB of demangler in a static program, for a message
-// that nobody can act on.
+// Where there is no memory nothing can be put together any more: the sentence is there already.
+[[noreturn]] static void out_of_memory() {
+    constexpr std::string_view text =
+        "flamewire-agent: there is no memory left: give it more (ulimit -v, its memory cgroup), or let it need less "
+        "(--ring-pages, --spool, --unwind-memory)\n";
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+    ::_exit(1);
+}
+
+// The default prints the demangled type of an escaped exception: 60 KB of demangler in a static program. None is thrown
+// but by a library that gets no memory or no thread.
 namespace __gnu_cxx {
-void __verbose_terminate_handler() { std::abort(); }
+void __verbose_terminate_handler() { out_of_memory(); }
 }  // namespace __gnu_cxx
 
 namespace {
@@ -120,6 +131,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     hold_standard_files();
+    std::set_new_handler(out_of_memory);
     // A static glibc would load the machine's own NSS modules for host names; the two that it has built in are enough.
     __nss_configure_lookup("hosts", "files dns");
     return run(argc, argv);
