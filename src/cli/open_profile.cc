@@ -25,7 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // Rows are kept as they are unless a session has more than this.
-constexpr profile::StoreLimits limits{.max_rows = 16'000'000};
+// A file on disk is all its reader's own.
+constexpr server::SessionLimits limits{.store = {.max_rows = 16'000'000, .max_table_bytes = std::size_t{16} << 30}};
 
 Error no_home() { return {.code = ErrorCode::invalid, .message = "there is no home directory: give --data-dir"}; }
 

@@ -17,6 +17,9 @@ namespace {
 // Room above every time, so that the end of a coarse bucket is still a number: 292 years of uptime.
 constexpr std::uint64_t max_time_ns = std::numeric_limits<std::uint64_t>::max() / 2;
 constexpr std::size_t max_notices = 1'000;
+constexpr std::size_t max_notice_bytes = 1'000;  // of each of its texts
+constexpr std::size_t max_about_bytes = 4'096;   // of each text of a recording
+constexpr std::size_t max_about_pids = 65'536;
 constexpr std::size_t max_why_bytes = 500;  // one sentence
 
 // Ids below these exist once the batch is applied.
@@ -139,6 +142,15 @@ Result<bool> check_rest(const wire::Batch& batch, const Bounds& bounds) {
     return true;
 }
 
+// Its texts are copied for every reader.
+wire::Recording bounded(wire::Recording recording) {
+    for (std::string* text : {&recording.target, &recording.host, &recording.arch, &recording.kernel_release,
+                              &recording.agent_version, &recording.boot_id, &recording.unwind})
+        if (text->size() > max_about_bytes) text->resize(max_about_bytes);
+    if (recording.pids.size() > max_about_pids) recording.pids.resize(max_about_pids);
+    return recording;
+}
+
 }  // namespace
 
 Result<bool> Store::Tables::validate(const wire::Batch& batch, const EpochMaps& maps) const {
@@ -156,6 +168,7 @@ bool Store::Tables::apply(const wire::Batch& batch) {
     const bool state_changed = apply_state(batch);
     apply_rows(batch);
     enforce_limits();
+    full = memory_bytes() - rows.memory_bytes() > limits.max_table_bytes;
     const bool changed = state_changed || !batch.rows.empty() || !batch.symbols.empty() || !batch.lifecycle.empty() ||
                          !batch.events.empty() || threads.size() != threads_before;
     if (changed) ++version;
@@ -181,7 +194,7 @@ void Store::Tables::apply_tables(const wire::Batch& batch) {
                        .start_ns = batch.recording->changed_ns,
                        .end_ns = batch.recording->changed_ns + batch.recording->gap_ns,
                        .name = strings.intern(what_changed(*recording, *batch.recording))});
-        recording = batch.recording;
+        recording = bounded(*batch.recording);
         for (Module& module : modules)
             if (module.identity.kind == symbol::ModuleKind::kernel) module.identity.boot_id = recording->boot_id;
     }
@@ -272,9 +285,12 @@ bool Store::Tables::apply_state(const wire::Batch& batch) {
                    .reason = loss.reason,
                    .event = epoch.events[loss.event]});
     }
-    for (const wire::Notice& notice : batch.notices)
-        if (notices.size() < max_notices && std::ranges::find(notices, notice) == notices.end())
-            notices.push_back(notice);
+    for (const wire::Notice& given : batch.notices) {
+        if (notices.size() >= max_notices) break;
+        const wire::Notice notice{given.code.substr(0, max_notice_bytes), given.text.substr(0, max_notice_bytes),
+                                  given.remedy.substr(0, max_notice_bytes)};
+        if (std::ranges::find(notices, notice) == notices.end()) notices.push_back(notice);
+    }
     for (const wire::ProcessUnwind& unwind : batch.unwinds) {
         const ProcessId process = epoch.processes[unwind.process];
         std::optional<wire::ProcessUnwind>& kept = processes[process].unwind;
@@ -289,9 +305,28 @@ bool Store::Tables::apply_state(const wire::Batch& batch) {
                          {reading.start_ns, reading.end_ns, value.value, value.enabled_ns, value.running_ns,
                           value.status, reading.after_gap});
     if (batch.agent) agent_stats = batch.agent;
-    if (batch.end) end = batch.end;
+    if (batch.end) end = wire::End{batch.end->reason.substr(0, max_why_bytes), batch.end->exit_code};
     return batch.recording || batch.agent || batch.end || !batch.losses.empty() || !batch.notices.empty() ||
            !batch.unwinds.empty() || !batch.counters.empty();
+}
+
+// No table learns anything, so nothing that a batch refers to is looked up but events that are known.
+void Store::Tables::count_only(const wire::Batch& batch) {
+    const bool known = batch.recording_id == epoch.recording_id && batch.epoch == epoch.epoch;
+    const auto event_of = [&](wire::Id id) {
+        return known && id < epoch.events.size() ? epoch.events[id] : EventId{0};
+    };
+    for (const wire::Row& row : batch.rows) {
+        const bool sane = batch.bucket_ns != 0 && row.bucket < max_time_ns / batch.bucket_ns;
+        const std::uint64_t at_ns = sane ? row.bucket * batch.bucket_ns : 0;
+        add_loss({wire::LossReason::unknown, event_of(row.event), row.count, at_ns, at_ns, true});
+    }
+    for (const wire::Loss& loss : batch.losses)
+        add_loss({loss.reason, event_of(loss.event), loss.count, loss.first_ns, loss.last_ns, false});
+    if (batch.monotonic_ns <= max_time_ns) closed_ns = std::max(closed_ns, batch.monotonic_ns);
+    if (batch.agent) agent_stats = batch.agent;
+    if (batch.end) end = wire::End{batch.end->reason.substr(0, max_why_bytes), batch.end->exit_code};
+    ++version;
 }
 
 void Store::Tables::add_loss(const LossTotal& loss) {

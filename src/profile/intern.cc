@@ -82,6 +82,7 @@ ModuleId Store::Tables::intern_module(const wire::Module& module, std::string_vi
     if (identity.kind == symbol::ModuleKind::kernel && recording) identity.boot_id = recording->boot_id;
     const ModuleId id = narrow32(modules.size());
     std::string name(shown_name(identity.kind, path));
+    module_text_bytes += 2 * path.size() + identity.build_id.size() + identity.boot_id.size() + 64;
     modules.push_back({std::move(identity), std::move(name)});
     module_files.push_back(file);
     module_symbols.emplace_back();

@@ -11,7 +11,8 @@ namespace flamewire::profile {
 static constexpr std::size_t least_max_rows = 64;
 
 Store::Tables::Tables(StoreLimits store_limits)
-    : limits{std::max(store_limits.max_rows, least_max_rows)}, rows(chunk_rows_for(limits.max_rows)) {}
+    : limits{std::max(store_limits.max_rows, least_max_rows), store_limits.max_table_bytes},
+      rows(chunk_rows_for(limits.max_rows)) {}
 
 Store::Store(StoreLimits limits) : tables_(std::make_unique<Tables>(limits)) {}
 Store::~Store() = default;
@@ -20,6 +21,10 @@ Store& Store::operator=(Store&&) noexcept = default;
 
 Result<bool> Store::apply(const wire::Batch& batch) {
     Tables& t = *tables_;
+    if (t.full) {
+        t.count_only(batch);
+        return true;
+    }
     const bool same_recording = batch.recording_id == t.epoch.recording_id;
     if (same_recording && t.epoch.epoch != 0 && batch.epoch < t.epoch.epoch)
         return fail(ErrorCode::invalid, "the batch is of an epoch that has ended");
@@ -125,6 +130,7 @@ std::size_t Store::unresolved_kernel_locations() const {
 std::uint64_t Store::version() const { return tables_->version; }
 std::size_t Store::row_count() const { return tables_->rows.size(); }
 std::size_t Store::memory_bytes() const { return tables_->memory_bytes(); }
+bool Store::tables_full() const { return tables_->full; }
 std::span<const Module> Store::modules() const { return tables_->modules; }
 std::span<const Process> Store::processes() const { return tables_->processes; }
 std::span<const ProcessId> Store::processes_with_stacks() const { return tables_->processes_with_stacks; }
@@ -200,6 +206,7 @@ std::size_t Store::Tables::memory_bytes() const {
     sum += bytes(modules) + bytes(module_files) + bytes(module_symbols) + bytes(locations) + bytes(wanted) +
            bytes(frames) + bytes(stack_depth) + bytes(node_of_stack) + bytes(processes) + bytes(processes_with_stacks) +
            bytes(threads) + bytes(events);
+    sum += module_text_bytes;
     for (const SymbolIntervals& symbols : module_symbols) sum += symbols.memory_bytes();
     for (const auto* map : {&epoch.strings, &epoch.modules, &epoch.locations, &epoch.stacks, &epoch.processes,
                             &epoch.threads, &epoch.events})

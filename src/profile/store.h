@@ -77,6 +77,9 @@ struct PendingModule {
 
 struct StoreLimits {
     std::size_t max_rows = 500'000;  // above it the oldest rows are coarsened, then dropped with a loss
+    // Of names, stacks and all else but the rows. Once they are over it (by one batch at most) what comes is counted as a
+    // loss and not shown: nothing of it would be small.
+    std::size_t max_table_bytes = std::size_t{1} << 30;
 };
 
 class Store {
@@ -108,6 +111,8 @@ public:
     [[nodiscard]] std::size_t row_count() const;
     // Bytes of rows and tries together.
     [[nodiscard]] std::size_t memory_bytes() const;
+    // max_table_bytes was reached: batches are only counted.
+    [[nodiscard]] bool tables_full() const;
 
     [[nodiscard]] std::span<const Module> modules() const;  // [0] reserved, as in all tables
     [[nodiscard]] std::span<const Process> processes() const;

@@ -117,6 +117,8 @@ struct Store::Tables {
     std::optional<wire::AgentStats> agent_stats;
     std::optional<wire::End> end;
     std::uint64_t version = 0;
+    std::size_t module_text_bytes = 0;  // outside of the tables' own vectors
+    bool full = false;                  // limits.max_table_bytes was reached
 
     // intern.cc: an entry that may be known already -> its id.
     ModuleId intern_module(const wire::Module& module, std::string_view path);
@@ -151,6 +153,7 @@ struct Store::Tables {
     bool apply_state(const wire::Batch& batch);
     void enforce_limits();
     void add_loss(const LossTotal& loss);
+    void count_only(const wire::Batch& batch);  // what a full store does with a batch
 
     [[nodiscard]] std::size_t memory_bytes() const;
 };

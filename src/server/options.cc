@@ -13,6 +13,8 @@
 namespace flamewire::server {
 namespace {
 
+constexpr std::uint64_t least_size = 64U << 10;
+
 Result<std::uint16_t> parse_port(std::string_view text, unsigned least) {
     unsigned value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -41,6 +43,16 @@ Result<std::vector<std::string>> finish_browse_roots(const Options& options) {
             return fail(ErrorCode::invalid, fmt::format("--browse-root {} is no folder", root));
     }
     return options.browse_roots;
+}
+
+Result<bool> take_size(std::string_view option, const std::string& text, std::uint64_t& into) {
+    if (text.empty()) return true;
+    const auto size = parse_size(text);
+    if (!size) return fail(ErrorCode::invalid, fmt::format("{}: {}", option, size.error().message));
+    if (*size < least_size)
+        return fail(ErrorCode::invalid, fmt::format("{} is at least {}K", option, least_size >> 10));
+    into = *size;
+    return true;
 }
 
 Result<bool> finish_keeping(Options& options, const std::vector<std::string>& tags, const std::string& keep_size) {
@@ -193,6 +205,12 @@ void ServerCommandLine::add(CLI::App& app) {
         ->allow_extra_args(false);
     app.add_option("--max-samples", options_.max_samples, "rows in memory for each session; older ones become coarser")
         ->capture_default_str();
+    app.add_option("--table-memory", table_memory_,
+                   "memory for names and stacks of each session (1G); beyond it samples are counted, not shown")
+        ->type_name("SIZE");
+    app.add_option("--session-size", session_size_,
+                   "largest file of a session that is recorded (32G); beyond it batches wait with the agent")
+        ->type_name("SIZE");
     app.add_option("--import", options_.imports, "make a session of a recording or a file of another tool (repeatable)")
         ->type_name("FILE")
         ->allow_extra_args(false);
@@ -229,6 +247,8 @@ Result<Options> ServerCommandLine::finish() {
     Options options = options_;
     for (const std::string& text : agents_) options.agents.push_back(TRY(parse_agent_address(text)));
     TRY(finish_keeping(options, tags_, keep_size_));
+    TRY(take_size("--table-memory", table_memory_, options.table_memory));
+    TRY(take_size("--session-size", session_size_, options.session_size));
     if (options.max_samples < 1000) return fail(ErrorCode::invalid, "--max-samples is at least 1000");
     if (options.data_dir.empty()) options.data_dir = default_data_dir();
     if (options.data_dir.empty()) return fail(ErrorCode::invalid, "there is no home directory: give --data-dir");

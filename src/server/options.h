@@ -40,7 +40,8 @@ struct Options {
     SettingsValues settings;
     std::vector<std::string> browse_roots;  // folders that the page may look into
     std::size_t max_samples = 500'000;
-    Tags tags;       // of new sessions
+    std::uint64_t table_memory = std::uint64_t{1} << 30, session_size = std::uint64_t{32} << 30;  // bytes of a session
+    Tags tags;                                                                                    // of new sessions
     KeepRules keep;  // which old ones are deleted
     std::vector<AgentAddress> agents;
     bool insecure = false;             // agents of other machines also without encryption
@@ -74,7 +75,7 @@ public:
 private:
     Options options_;
     std::vector<std::string> agents_, tags_;
-    std::string http_prefix_, keep_size_, addr2line_, readelf_, fetch_modules_ = "on";
+    std::string http_prefix_, keep_size_, table_memory_, session_size_, addr2line_, readelf_, fetch_modules_ = "on";
 };
 
 // Where symbols and sources are looked for (--binary and its like); the values stay where they are.

@@ -351,7 +351,8 @@ int run(const Options& options) {
     spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %l: %v");
     spdlog::set_level(options.verbose ? spdlog::level::debug : spdlog::level::info);
     raise_descriptor_limit();
-    auto catalog = Catalog::open(options.data_dir, {.max_rows = options.max_samples}, options.tags);
+    auto catalog = Catalog::open(options.data_dir, {{options.max_samples, options.table_memory}, options.session_size},
+                                 options.tags);
     if (!catalog) {
         fmt::print(stderr, "flamewire-server: {}\n", catalog.error().message);
         return 1;

@@ -23,14 +23,13 @@
 #include "server/http/access.h"
 #include "server/http/assets.h"
 #include "server/http/upload_answers.h"
+#include "server/limits.h"
 
 namespace flamewire::server {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t max_connections = 512;
-constexpr std::size_t max_streams = 128;
 constexpr std::chrono::seconds heartbeat{10};
 // A reader is told of changes at most this often; what happens meanwhile becomes one event.
 constexpr std::chrono::milliseconds between_events{100};
@@ -219,11 +218,11 @@ private:
         settings.address(address)
             .protocol(address.is_v6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4())
             .port(options_.port)
-            .max_parallel_connections(max_connections)
+            .max_parallel_connections(limits::http_connections)
             // Commands wait for agents that long; the stream's heartbeat is more frequent.
             .handle_request_timeout(std::chrono::seconds(660))
-            .read_next_http_message_timelimit(std::chrono::seconds(60))
-            .write_http_response_timelimit(std::chrono::seconds(60))
+            .read_next_http_message_timelimit(limits::http_read_time)
+            .write_http_response_timelimit(limits::http_write_time)
             .incoming_http_msg_limits(restinio::incoming_http_msg_limits_t{}
                                           .max_url_size(max_target_bytes)
                                           .max_field_name_size(1024)
@@ -364,8 +363,10 @@ private:
     }
 
     void open_stream(const RequestHandle& handle, const Request& request, bool head) {
-        if (streams_.size() >= max_streams)
+        if (streams_.size() >= limits::streams) {
+            limit_reached(Limit::streams);
             return respond(handle, error_answer(503, "internal", "too many readers of the stream"), head);
+        }
         auto response = handle->create_response<restinio::chunked_output_t>();
         response.append_header(restinio::http_field::content_type, "text/event-stream");
         response.append_header(restinio::http_field::cache_control, "no-store");

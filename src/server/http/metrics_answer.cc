@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/file.h"
+#include "server/limits.h"
 #include "wire/control.h"
 
 namespace flamewire::server {
@@ -114,6 +115,11 @@ void put_sessions(Metrics& out, const MetricsFacts& facts) {
          [](const SessionInfo& info) { return info.retention ? info.retention->rows : 0; });
 }
 
+void put_limits(Metrics& out) {
+    out.begin("flamewire_limit_reached_total", "counter", "How often a bound of this server was reached.");
+    for (std::size_t i = 0; i < limit_count; ++i) out.sample({{"limit", limit_names[i]}}, limits_reached[i].load());
+}
+
 void put_agents(Metrics& out, const MetricsFacts& facts) {
     struct Reporting {
         const AgentInfo* agent;
@@ -152,6 +158,7 @@ Answer metrics_answer(const MetricsFacts& facts) {
     put_server(out, facts);
     put_sessions(out, facts);
     put_agents(out, facts);
+    put_limits(out);
     Answer answer;
     answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
     answer.body = out.take();

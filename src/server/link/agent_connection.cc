@@ -10,14 +10,9 @@
 #include <netinet/tcp.h>
 #include <span>
 
+#include "server/limits.h"
+
 namespace flamewire::server {
-namespace {
-
-constexpr std::size_t max_outbox_bytes = std::size_t{4} << 20;
-constexpr std::uint32_t max_hello_bytes = 1U << 20;
-
-}  // namespace
-
 void tune_socket(asio::ip::tcp::socket& socket) {
     const int fd = socket.native_handle();
     const auto set = [fd](int level, int option, int value) {
@@ -64,7 +59,7 @@ bool AgentConnection::first_header_fits() {
     const wire::FrameHeader header = wire::decode_header(bytes);
     greeted_ = true;
     return (header.flag == wire::Flag::reply || header.flag == wire::Flag::refusal) &&
-           header.payload_bytes <= max_hello_bytes;
+           header.payload_bytes <= limits::hello_bytes;
 }
 
 void AgentConnection::received(std::size_t count) {
@@ -105,8 +100,17 @@ void AgentConnection::queue(std::string bytes) {
     if (closed_ || bytes.empty()) return;
     outbox_.push_back(std::move(bytes));
     outbox_bytes_ += outbox_.back().size();
-    if (outbox_bytes_ > max_outbox_bytes) return close("does not read what it is sent");
+    if (outbox_bytes_ > limits::outbox_bytes) {
+        limit_reached(Limit::outbox_bytes);
+        return close("does not read what it is sent");
+    }
     if (outbox_.size() == 1) write();
+}
+
+void AgentConnection::refuse(const std::string& reason) {
+    if (closed_) return;
+    if (const auto bytes = carrier_.carry(wire::encode_frame(wire::Flag::refusal, reason))) write_last(*bytes);
+    close(reason);
 }
 
 void AgentConnection::refuse_plain(const std::string& reason) {

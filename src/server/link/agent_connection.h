@@ -31,6 +31,8 @@ public:
     // Queues a frame; a peer that does not read what it asked for is closed at 4 MiB.
     void send(wire::Flag flag, std::string_view payload);
     void close(const std::string& reason);
+    // Tells the other end why, as far as the socket takes it at once, and closes.
+    void refuse(const std::string& reason);
     // Back-pressure: while paused nothing is read and the other end's writes stall.
     void pause_reading(bool pause);
 

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "secure/this_machine.h"
+#include "server/limits.h"
 #include "server/link/agent_hub.h"
 #include "server/link/agent_hub_state.h"
 
@@ -14,8 +15,6 @@ namespace flamewire::server {
 namespace {
 
 constexpr std::chrono::milliseconds first_backoff{1000}, longest_backoff{30'000};
-constexpr std::chrono::seconds connect_time{10};
-constexpr std::size_t max_dials = 64;
 
 // Between half and all of `pause`, so that many do not come at the same moment.
 std::chrono::milliseconds with_jitter(std::chrono::milliseconds pause) {
@@ -31,7 +30,7 @@ std::string explain_dial(const std::string& host, std::uint16_t port, const std:
         return fmt::format(
             "no answer from {}:{} within {} s: check the address, that the board is on, and that no "
             "firewall is in between",
-            host, port, connect_time.count());
+            host, port, limits::dial_time.count());
     if (error == asio::error::connection_refused)
         return fmt::format(
             "{}:{} refuses connections: run flamewire-agent --listen --port {} there, or "
@@ -52,8 +51,10 @@ Result<bool> AgentHub::keep_dialling(const std::string& host, std::uint16_t port
         if (known->waiting) start_dial(known);
         return true;
     }
-    if (dials_.size() >= max_dials)
-        return fail(ErrorCode::busy, fmt::format("{} addresses are dialled already: cancel one first", max_dials));
+    if (dials_.size() >= limits::dials) {
+        limit_reached(Limit::dials);
+        return fail(ErrorCode::busy, fmt::format("{} addresses are dialled already: cancel one first", limits::dials));
+    }
     auto dial = std::make_shared<Dial>(io_, host, port);
     dial->kept = true;
     dials_.push_back(dial);
@@ -125,7 +126,7 @@ void AgentHub::start_dial(const std::shared_ptr<Dial>& dial) {
     dial->waiting = false;
     dial->attempt = socket;
     ++dial->attempts;
-    dial->timer.expires_after(connect_time);
+    dial->timer.expires_after(limits::dial_time);
     dial->timer.async_wait([socket, expired](const std::error_code& error) {
         if (error) return;
         *expired = true;

@@ -13,17 +13,13 @@
 #include "base/clock.h"
 #include "base/hex.h"
 #include "secure/this_machine.h"
+#include "server/limits.h"
 #include "server/link/agent_hub_state.h"
 #include "server/link/perflens_messages.h"
 
 namespace flamewire::server {
 namespace {
 
-constexpr std::size_t max_connections = 256;
-constexpr std::size_t max_gone_agents = 64;
-constexpr std::chrono::seconds hello_time{10};
-constexpr std::chrono::minutes remember_gone{10};
-constexpr std::size_t max_turned_away = 8;
 constexpr std::chrono::milliseconds between_numbers{500};
 
 std::string random_id() {
@@ -101,8 +97,22 @@ AgentHub::PeerPtr AgentHub::adopt_accepted(asio::ip::tcp::socket socket) {
     if (gone) return nullptr;
     // Closed with the socket. Those who tried too many wrong keys were told so before.
     if (attempts_.wait_left_ns(remote.address().to_string(), monotonic_ns()) > 0) return nullptr;
-    if (peers_.size() >= max_connections) {
+    if (peers_.size() >= limits::agent_connections) {
+        limit_reached(Limit::agent_connections);
         turn_away(address_text(remote), fmt::format("{} are connected already", peers_.size()));
+        return nullptr;
+    }
+    const std::string host = remote.address().to_string();
+    std::size_t unnamed = 0, of_host = 0;
+    for (const PeerPtr& peer : peers_) {
+        if (!peer->agent_id.empty()) continue;
+        ++unnamed;
+        if (peer->host == host) ++of_host;
+    }
+    if (unnamed >= limits::unnamed_connections || of_host >= limits::unnamed_connections_of_host) {
+        limit_reached(Limit::unnamed_connections);
+        turn_away(address_text(remote),
+                  fmt::format("{} connections have not said who they are yet, {} from there", unnamed, of_host));
         return nullptr;
     }
     const bool plain_allowed = pairing_.insecure || secure::on_this_machine(remote.address());
@@ -155,6 +165,27 @@ void AgentHub::frame_arrived(const PeerPtr& peer, wire::Frame frame) {
     }
 }
 
+// An id is its key's for as long as the agent is known, and a key has not any number of agents. Empty: not refused.
+std::string AgentHub::why_refused(const Peer& peer, const std::string& agent_id) const {
+    const std::string key = peer.connection->key_id();
+    if (const auto known = agents_.find(agent_id); known != agents_.end()) {
+        const AgentInfo& info = known->second.info;
+        if (info.key != key && (info.connected || !info.key.empty())) {
+            limit_reached(Limit::foreign_recordings);
+            return "an agent of this name is known already, with another pairing key: start this one again";
+        }
+        return {};
+    }
+    const auto same_key = [&](const PeerPtr& other) {
+        return !other->agent_id.empty() && other->connection->key_id() == key;
+    };
+    if (key.empty() || static_cast<std::size_t>(std::ranges::count_if(peers_, same_key)) < limits::connections_of_key)
+        return {};
+    limit_reached(Limit::connections_of_key);
+    return fmt::format("{} agents are connected with this pairing key already: give this one its own",
+                       limits::connections_of_key);
+}
+
 void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
     auto document = wire::parse_object(payload);
     auto hello = wire::parse_hello(payload);
@@ -164,7 +195,16 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
     }
     if (is_perflens_hello(*document) && !peer->perflens) return greet_perflens(peer, *document);
     const bool again = !peer->agent_id.empty();
-    if (!again) peer->agent_id = hello->agent_id.empty() ? peer->connection->address() : hello->agent_id;
+    // Its own word, which stands in logs and answers: one line, and not a long one.
+    const std::string said = wire::refusal_text(hello->agent_id).substr(0, limits::agent_id_bytes);
+    const std::string id = said.empty() ? peer->connection->address() : said;
+    if (!again) {
+        if (const std::string why = why_refused(*peer, id); !why.empty()) {
+            spdlog::warn("security: {} says it is agent {}: {}", peer->connection->address(), id, why);
+            return peer->connection->refuse(why);
+        }
+        peer->agent_id = id;
+    }
     Agent& agent = agents_[peer->agent_id];
     if (agent.peer && agent.peer != peer)
         agent.peer->connection->close("replaced by a newer connection of the same agent");
@@ -256,6 +296,14 @@ std::string AgentHub::command(const std::string& agent_id, const std::string& na
         answer({CommandAnswer::Kind::unreachable, "the agent is not connected", false});
         return {};
     }
+    const auto waiting =
+        std::ranges::count_if(commands_, [&](const auto& pending) { return pending.second.agent == agent_id; });
+    if (static_cast<std::size_t>(waiting) >= limits::commands_of_agent) {
+        limit_reached(Limit::commands_of_agent);
+        answer({CommandAnswer::Kind::unreachable,
+                fmt::format("{} commands wait for the agent's answers already: try again later", waiting), false});
+        return {};
+    }
     const std::string id = random_id();
     const std::string json = wire::encode_command(id, name, args);
     if (json.size() > wire::max_payload_to_agent) {
@@ -283,7 +331,7 @@ void AgentHub::turn_away(const std::string& address, const std::string& reason) 
     {
         const std::lock_guard lock(snapshot_mutex_);
         turned_away_.push_front({address, reason, realtime_ns()});
-        if (turned_away_.size() > max_turned_away) turned_away_.pop_back();
+        if (turned_away_.size() > limits::turned_away) turned_away_.pop_back();
     }
     events_.turned_away();
 }
@@ -380,7 +428,10 @@ void AgentHub::tick() {
     for (const std::string& id : late)
         finish_command(id, {CommandAnswer::Kind::timeout, "the agent did not answer in time", false});
     for (const PeerPtr& peer : std::list<PeerPtr>(peers_)) {
-        if (peer->agent_id.empty() && now - peer->since > hello_time) peer->connection->close("sent no hello");
+        if (peer->agent_id.empty() && now - peer->since > limits::hello_time) {
+            limit_reached(Limit::hello_time);
+            peer->connection->close("sent no hello");
+        }
         if (!peer->inbox.empty()) ingest(peer);
         if (peer->perflens && peer->perflens->end_at != Clock::time_point{} && now >= peer->perflens->end_at)
             end_perflens(peer, "stopped");
@@ -392,8 +443,8 @@ void AgentHub::tick() {
         fetch_modules(agent);
     }
     std::erase_if(agents_, [&](const auto& agent) {
-        return !agent.second.peer &&
-               (now - agent.second.left > remember_gone || agents_.size() > max_connections + max_gone_agents);
+        return !agent.second.peer && (now - agent.second.left > limits::gone_agents_time ||
+                                      agents_.size() > limits::agent_connections + limits::gone_agents);
     });
     std::map<std::string, SessionState> states;
     for (const auto& session : catalog_.all_loaded()) states[session->id()] = session->info().state;

@@ -127,6 +127,7 @@ private:
     void check_keys();
     void frame_arrived(const PeerPtr& peer, wire::Frame frame);
     void greet(const PeerPtr& peer, const std::string& payload);
+    [[nodiscard]] std::string why_refused(const Peer& peer, const std::string& agent_id) const;
     void greet_perflens(const PeerPtr& peer, const rapidjson::Document& hello);
     void perflens_paired(const PeerPtr& peer, const rapidjson::Document& reply);
     void perflens_replied(const PeerPtr& peer, const std::string& command, const rapidjson::Document& reply,
@@ -136,6 +137,8 @@ private:
     void end_perflens(const PeerPtr& peer, const std::string& reason);
     void greeted(const PeerPtr& peer, Result<std::shared_ptr<Session>> session);
     void reply_arrived(const PeerPtr& peer, const std::string& payload);
+    void refuse_foreign(const PeerPtr& peer, const std::string& why);
+    static Sender sender_of(const Peer& peer);
     void ingest(const PeerPtr& peer);
     void ingested(const PeerPtr& peer, Ingested result);
     void take_session(const PeerPtr& peer, const std::shared_ptr<Session>& session);

@@ -20,6 +20,7 @@ struct AgentHub::Peer {
     // Frames that wait for their turn on the pool.
     std::deque<ArrivedFrame> inbox;
     std::size_t inbox_bytes = 0;
+    bool inbox_full = false;
     bool busy = false;
     bool hello_waiting = false;    // a hello named `recording`: to be looked up once the inbox is empty
     ArrivedFrame hello;            // that one
@@ -46,6 +47,9 @@ struct AgentHub::Peer {
     Clock::time_point kernel_asked{}, kernel_missing_since{};
     std::size_t kernel_missing_at_ask = 0;
 };
+
+// Any thread, once hello was said: neither changes.
+inline Sender AgentHub::sender_of(const Peer& peer) { return {peer.connection->address(), peer.connection->key_id()}; }
 
 // What stands between such an agent and the rest, which knows ours alone.
 struct AgentHub::Peer::PerfLens {

@@ -5,14 +5,13 @@
 
 #include <algorithm>
 
+#include "server/limits.h"
 #include "server/link/agent_hub.h"
 #include "server/link/agent_hub_state.h"
 
 namespace flamewire::server {
 namespace {
 
-// Above this much waiting for the pool (or for the disk) a connection is not read.
-constexpr std::size_t max_inbox_bytes = std::size_t{16} << 20;
 constexpr std::uint64_t cpu_window_ns = 5'000'000'000;
 constexpr std::chrono::seconds disk_retry{1};
 constexpr std::chrono::seconds kernel_names_wait{1}, between_kernel_asks{10};
@@ -23,6 +22,7 @@ void AgentHub::greeted(const PeerPtr& peer, Result<std::shared_ptr<Session>> ses
     peer->busy = false;
     if (!peer->open) return;
     if (!session) {
+        if (is_foreign(session.error())) return refuse_foreign(peer, session.error().message);
         spdlog::error("agent {}: its session cannot be continued: {}", peer->agent_id, session.error().message);
         return peer->connection->close("its session cannot be continued: " + session.error().message);
     }
@@ -37,13 +37,23 @@ void AgentHub::greeted(const PeerPtr& peer, Result<std::shared_ptr<Session>> ses
     ingest(peer);
 }
 
+// Not a mistake of this end's agent: somebody says another one's recording.
+void AgentHub::refuse_foreign(const PeerPtr& peer, const std::string& why) {
+    spdlog::warn("security: agent {} at {} with key {}: {}", peer->agent_id, peer->connection->address(),
+                 peer->connection->key_id().empty() ? "none" : peer->connection->key_id(), why);
+    peer->connection->refuse(why);
+}
+
 void AgentHub::ingest(const PeerPtr& peer) {
-    peer->connection->pause_reading(peer->inbox_bytes > max_inbox_bytes);
+    const bool full = peer->inbox_bytes > limits::inbox_bytes;
+    if (full && !peer->inbox_full) limit_reached(Limit::inbox_bytes);
+    peer->inbox_full = full;
+    peer->connection->pause_reading(full);
     if (peer->hello_waiting && !peer->busy && peer->inbox.empty() && peer->open && !stopping_) {
         peer->hello_waiting = false;
         peer->busy = true;  // batches that arrive meanwhile wait in the inbox
         asio::post(pool_, [this, peer, recording = *peer->recording, hello = std::move(peer->hello)] {
-            auto session = ingest_.resume(recording, hello);
+            auto session = ingest_.resume(recording, hello, sender_of(*peer));
             asio::post(io_,
                        [this, peer, session = std::move(session)]() mutable { greeted(peer, std::move(session)); });
         });
@@ -54,7 +64,7 @@ void AgentHub::ingest(const PeerPtr& peer) {
     std::deque<ArrivedFrame> frames = std::exchange(peer->inbox, {});
     asio::post(pool_, [this, peer, frames = std::move(frames), session = peer->session]() mutable {
         if (peer->perflens) frames = peer->perflens->recording.take(std::move(frames));
-        auto result = ingest_.take(std::move(frames), std::move(session), peer->connection->address());
+        auto result = ingest_.take(std::move(frames), std::move(session), sender_of(*peer));
         asio::post(io_, [this, peer, result = std::move(result)]() mutable { ingested(peer, std::move(result)); });
     });
 }
@@ -64,7 +74,11 @@ void AgentHub::ingested(const PeerPtr& peer, Ingested result) {
     if (peer->perflens && !peer->perflens->end_reason.empty())
         end_perflens(peer, std::exchange(peer->perflens->end_reason, {}));
     if (result.session) {
-        if (peer->open && peer->session != result.session) take_session(peer, result.session);
+        if (peer->open && peer->session != result.session) {
+            take_session(peer, result.session);
+            // The disk may have been faster than this: then nobody was told, as the session was nobody's yet.
+            if (const std::uint64_t seq = result.session->synced_seq(); seq != 0) acknowledge(peer, seq);
+        }
         if (!peer->open && result.session->attached()) {
             // It closed while its last frames were taken; a successor attaches itself with its next frame.
             const auto agent = agents_.find(peer->agent_id);
@@ -75,6 +89,7 @@ void AgentHub::ingested(const PeerPtr& peer, Ingested result) {
         events_.session_changed(result.session);
         if (result.last && result.last->end) events_.sessions_changed();
     }
+    if (result.foreign) return refuse_foreign(peer, result.garbage);
     if (!result.garbage.empty()) {
         spdlog::warn("agent {}: {}", peer->agent_id, result.garbage);
         return peer->connection->close(result.garbage);
@@ -142,7 +157,8 @@ void AgentHub::learn_from(const PeerPtr& peer, const Session::Taken& taken) {
                                      static_cast<double>(taken.monotonic_ns - first_ns);
     }
     if (taken.end) {
-        spdlog::info("session {} ended: {}", peer->session ? peer->session->id() : "", taken.end->reason);
+        spdlog::info("session {} ended: {}", peer->session ? peer->session->id() : "",
+                     wire::refusal_text(taken.end->reason));
         agent.info.state = "idle";
         agent.info.session.clear();
         agent.info.target.clear();

@@ -1,27 +1,66 @@
 #include "server/link/ingest.h"
 
+#include <fmt/format.h>
+
+#include "base/hex.h"
+#include "server/limits.h"
+
 namespace flamewire::server {
 namespace {
 
 bool is_batch(wire::Flag flag) { return flag == wire::Flag::batch || flag == wire::Flag::batch_zstd; }
 
+// What was begun with a key goes on with that key alone. What was begun without one has no owner that could be known.
+Result<bool> check_owner(const Session& session, const Sender& sender) {
+    if (session.made_by().empty() || session.made_by() == sender.key) return true;
+    limit_reached(Limit::foreign_recordings);
+    return fail(ErrorCode::permission,
+                fmt::format("recording {} was begun with another pairing key, and only that one may continue it: start "
+                            "the agent again, which begins a new recording",
+                            to_hex(std::as_bytes(std::span(session.recording()))).substr(0, 8)));
+}
+
+std::string host_of(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
 }  // namespace
 
-Result<std::shared_ptr<Session>> Ingest::session_of(const wire::Frame& frame) {
+// Under beginning_.
+bool Ingest::may_begin(const Sender& sender) {
+    const auto now = std::chrono::steady_clock::now();
+    const auto old = [&](const auto& entry) {
+        return entry.second.empty() || now - entry.second.back() > limits::new_recordings_window;
+    };
+    std::erase_if(begun_, old);
+    auto& times = begun_[sender.key.empty() ? host_of(sender.address) : sender.key];
+    while (!times.empty() && now - times.front() > limits::new_recordings_window) times.pop_front();
+    if (times.size() >= limits::new_recordings) return false;
+    times.push_back(now);
+    return true;
+}
+
+Result<std::shared_ptr<Session>> Ingest::session_of(const wire::Frame& frame, const Sender& sender) {
     const std::string bytes = TRY(wire::batch_bytes(frame));
     const wire::BatchHeader header = TRY(wire::peek_header(as_bytes_view(bytes)));
     const std::lock_guard lock(beginning_);
-    if (auto known = TRY(catalog_.of_recording(header.recording_id))) return known;
+    if (auto known = TRY(catalog_.of_recording(header.recording_id))) {
+        TRY(check_owner(*known, sender));
+        return known;
+    }
     // Decoded once more when it is stored; only here its target is needed, for the directory's name.
     wire::EventPeriods periods;
     const wire::Batch batch = TRY(wire::decode(as_bytes_view(bytes), periods));
-    auto created = catalog_.create(header.recording_id, batch.recording ? batch.recording->target : "");
+    if (!may_begin(sender)) {
+        limit_reached(Limit::new_recordings);
+        return fail(ErrorCode::busy, fmt::format("{} recordings were begun from there within {} s: wait a minute",
+                                                 limits::new_recordings, limits::new_recordings_window.count()));
+    }
+    auto created = catalog_.create(header.recording_id, batch.recording ? batch.recording->target : "", sender.key);
     if (!created)
         return std::unexpected(Error{ErrorCode::busy, created.error().errno_value, std::move(created.error().message)});
     return created;
 }
 
-Ingested Ingest::take(std::deque<ArrivedFrame> frames, std::shared_ptr<Session> session, const std::string& address) {
+Ingested Ingest::take(std::deque<ArrivedFrame> frames, std::shared_ptr<Session> session, const Sender& sender) {
     Ingested result;
     result.session = std::move(session);
     bool urgent = false, took = false;
@@ -34,11 +73,11 @@ Ingested Ingest::take(std::deque<ArrivedFrame> frames, std::shared_ptr<Session> 
         Result<Session::Taken> taken = fail(ErrorCode::not_found, "no session yet");
         if (result.session) taken = result.session->take(it.frame.flag, it.frame.payload, it.arrival_ns);
         if (!taken && taken.error().code == ErrorCode::not_found) {
-            auto found = session_of(it.frame);
+            auto found = session_of(it.frame, sender);
             if (found) {
                 if (result.session && took) disk_.touched(result.session, true);
                 result.session = *found;
-                result.session->attach_agent(address);
+                result.session->attach_agent(sender.address);
                 taken = result.session->take(it.frame.flag, it.frame.payload, it.arrival_ns);
             } else {
                 taken = std::unexpected(found.error());
@@ -46,8 +85,10 @@ Ingested Ingest::take(std::deque<ArrivedFrame> frames, std::shared_ptr<Session> 
         }
         if (!taken) {
             const ErrorCode code = taken.error().code;
-            if (code == ErrorCode::invalid || code == ErrorCode::too_large || code == ErrorCode::not_found) {
+            if (code == ErrorCode::invalid || code == ErrorCode::too_large || code == ErrorCode::not_found ||
+                is_foreign(taken.error())) {
                 result.garbage = taken.error().message;
+                result.foreign = is_foreign(taken.error());
             } else {
                 result.trouble = with_disk_remedy(taken.error()).message;  // the disk: not the agent's fault
                 result.rest = std::move(frames);
@@ -65,10 +106,12 @@ Ingested Ingest::take(std::deque<ArrivedFrame> frames, std::shared_ptr<Session> 
     return result;
 }
 
-Result<std::shared_ptr<Session>> Ingest::resume(const wire::RecordingId& recording, const ArrivedFrame& hello) {
+Result<std::shared_ptr<Session>> Ingest::resume(const wire::RecordingId& recording, const ArrivedFrame& hello,
+                                                const Sender& sender) {
     const std::lock_guard lock(beginning_);
     auto session = TRY(catalog_.of_recording(recording));
     if (session) {
+        TRY(check_owner(*session, sender));
         // A full disk refuses it, and says so in a notice; the recording can go on.
         if (!session->ended()) (void)session->keep(hello.frame.flag, hello.frame.payload, hello.arrival_ns);
         (void)TRY(session->sync());

@@ -101,7 +101,7 @@ void AgentHub::end_perflens(const PeerPtr& peer, const std::string& reason) {
         PerfLensRecording& recording = peer->perflens->recording;
         frames = recording.take(std::move(frames));
         for (ArrivedFrame& last : recording.end(reason, realtime_ns())) frames.push_back(std::move(last));
-        auto result = ingest_.take(std::move(frames), std::move(session), peer->connection->address());
+        auto result = ingest_.take(std::move(frames), std::move(session), sender_of(*peer));
         asio::post(io_, [this, peer, result = std::move(result)]() mutable { ingested(peer, std::move(result)); });
     });
 }

@@ -120,7 +120,7 @@ Result<wire::RecordingId> recording_of_stream(const std::string& stream_path) {
     }
 }
 
-Result<std::unique_ptr<Catalog>> Catalog::open(const std::string& data_dir, profile::StoreLimits limits, Tags tags) {
+Result<std::unique_ptr<Catalog>> Catalog::open(const std::string& data_dir, SessionLimits limits, Tags tags) {
     const std::string sessions_dir = data_dir + "/sessions", lock_path = data_dir + "/lock";
     TRY(make_directory(sessions_dir));
     UniqueFd lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
@@ -137,7 +137,7 @@ Result<std::unique_ptr<Catalog>> Catalog::open(const std::string& data_dir, prof
     return catalog;
 }
 
-std::unique_ptr<Catalog> Catalog::look_at(const std::string& data_dir, profile::StoreLimits limits) {
+std::unique_ptr<Catalog> Catalog::look_at(const std::string& data_dir, SessionLimits limits) {
     std::unique_ptr<Catalog> catalog(new Catalog(data_dir, limits, {}, UniqueFd()));
     catalog->scan();
     return catalog;
@@ -298,7 +298,8 @@ Result<std::shared_ptr<Session>> Catalog::of_recording(const wire::RecordingId& 
     return session;
 }
 
-Result<std::shared_ptr<Session>> Catalog::create(const wire::RecordingId& recording, std::string_view target) {
+Result<std::shared_ptr<Session>> Catalog::create(const wire::RecordingId& recording, std::string_view target,
+                                                 const std::string& made_by) {
     const std::string base =
         fmt::format("{}_{}", session_word(target), to_hex(std::as_bytes(std::span(recording))).substr(0, 8));
     std::string id = base;
@@ -312,7 +313,7 @@ Result<std::shared_ptr<Session>> Catalog::create(const wire::RecordingId& record
             id = fmt::format("{}_{}", base, attempt);
         }
         const std::string directory = sessions_dir_ + "/" + id;
-        session = Session::create(id, fmt::format("{}/{}", directory, stream_name), recording, limits_);
+        session = Session::create(id, fmt::format("{}/{}", directory, stream_name), recording, limits_, made_by);
         if (!session) {
             std::error_code ignored;
             fs::remove_all(directory, ignored);

@@ -48,11 +48,10 @@ struct StoredSession {
 class Catalog {
 public:
     // Creates the directories and locks them; busy when another server has them. New sessions get `tags`. Blocking.
-    static Result<std::unique_ptr<Catalog>> open(const std::string& data_dir, profile::StoreLimits limits,
-                                                 Tags tags = {});
+    static Result<std::unique_ptr<Catalog>> open(const std::string& data_dir, SessionLimits limits, Tags tags = {});
 
     // For who only looks, beside a server that may have them. Blocking.
-    static std::unique_ptr<Catalog> look_at(const std::string& data_dir, profile::StoreLimits limits);
+    static std::unique_ptr<Catalog> look_at(const std::string& data_dir, SessionLimits limits);
 
     // Every session, newest first. Blocking.
     std::vector<SessionInfo> list();
@@ -69,8 +68,9 @@ public:
     Result<std::shared_ptr<Session>> get(std::string_view id, const Session::More& more = {});
     // The session of a recording, from memory or disk, ready to be continued; nothing when there is none. Blocking.
     Result<std::shared_ptr<Session>> of_recording(const wire::RecordingId& recording);
-    // Begins one. `target` names the directory. Blocking.
-    Result<std::shared_ptr<Session>> create(const wire::RecordingId& recording, std::string_view target);
+    // Begins one. `target` names the directory, `made_by` is as Session::create() has it. Blocking.
+    Result<std::shared_ptr<Session>> create(const wire::RecordingId& recording, std::string_view target,
+                                            const std::string& made_by = {});
 
     // Takes a copy of a session file that was written elsewhere; its id. No agent continues it. Blocking.
     Result<std::string> adopt(const std::string& path, std::string_view name);
@@ -120,7 +120,7 @@ private:
     };
     using EntryPtr = std::shared_ptr<Entry>;
 
-    Catalog(std::string data_dir, profile::StoreLimits limits, Tags tags, UniqueFd lock)
+    Catalog(std::string data_dir, SessionLimits limits, Tags tags, UniqueFd lock)
         : data_dir_(std::move(data_dir)),
           sessions_dir_(data_dir_ + "/sessions"),
           limits_(limits),
@@ -143,7 +143,7 @@ private:
     static bool in_use(const Entry& entry, const std::optional<FileStatus>& stream);
 
     const std::string data_dir_, sessions_dir_;
-    const profile::StoreLimits limits_;
+    const SessionLimits limits_;
     const Tags tags_;
     UniqueFd lock_;
 

@@ -13,7 +13,6 @@ namespace flamewire::server {
 namespace {
 
 constexpr std::array<std::string_view, 6> types{"system", "process", "network", "disk", "threads", "agent"};
-constexpr std::size_t max_frame_bytes = 256 << 10;
 // Frames of one round are this close to each other.
 constexpr std::uint64_t round_ns = 500'000'000;
 
@@ -94,11 +93,19 @@ bool HealthHistory::add(std::string_view json) {
     if (!frames.empty() && mono_ns < frames.back().mono_ns) return false;
     frames.push_back({mono_ns, std::string(json)});
     ++version_;
-    if (frames.size() <= max_frames_) return true;
+    std::size_t& bytes = bytes_[std::string(name)];
+    bytes += json.size();
+    const auto over = [&] { return frames.size() > max_frames_ || (bytes > max_bytes_ && frames.size() > 1); };
+    const auto count = [&] {
+        bytes = 0;
+        for (const Frame& frame : frames) bytes += frame.json.size();
+    };
+    if (!over()) return true;
     thin_out(frames);
+    count();
     // Rounds that are too large to be thinned (one process each 0.1 s): the oldest go.
-    if (frames.size() > max_frames_)
-        frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(frames.size() / 2));
+    if (over()) frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>((frames.size() + 1) / 2));
+    count();
     return true;
 }
 

@@ -14,7 +14,9 @@ namespace flamewire::server {
 
 class HealthHistory {
 public:
-    explicit HealthHistory(std::size_t max_frames_of_type = 3600) : max_frames_(max_frames_of_type) {}
+    static constexpr std::size_t max_frame_bytes = std::size_t{256} << 10, default_bytes = std::size_t{16} << 20;
+    explicit HealthHistory(std::size_t max_frames_of_type = 3600, std::size_t max_bytes_of_type = default_bytes)
+        : max_frames_(max_frames_of_type), max_bytes_(max_bytes_of_type) {}
 
     // One flag-4 payload. False: no object with a known `type` and a `mono_ns`; it is not kept.
     bool add(std::string_view json);
@@ -34,9 +36,10 @@ public:
     [[nodiscard]] std::size_t memory_bytes() const;
 
 private:
-    std::size_t max_frames_;
+    std::size_t max_frames_, max_bytes_;
     mutable std::mutex mutex_;
     std::map<std::string, std::vector<Frame>, std::less<>> frames_;
+    std::map<std::string, std::size_t, std::less<>> bytes_;  // of each type's
     std::uint64_t version_ = 0;
 };
 

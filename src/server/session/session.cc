@@ -13,6 +13,7 @@
 #include "base/hex.h"
 #include "profile/query.h"
 #include "profile/tables.h"
+#include "server/limits.h"
 #include "wire/control.h"
 
 namespace flamewire::server {
@@ -24,6 +25,10 @@ constexpr std::uint64_t urgent_spool_bytes = std::uint64_t{1} << 20;
 constexpr std::chrono::seconds thorough_every{1};
 // A file that takes longer to read is shown after each of these.
 constexpr std::chrono::milliseconds read_slice{200};
+
+// The first record of a stream whose agent has a pairing key. Written by the server alone; an agent's own frames come
+// behind it.
+std::string link_record(std::string_view key) { return fmt::format(R"({{"type":"link","key":"{}"}})", key); }
 
 std::string recording_hex(const wire::RecordingId& id) { return to_hex(std::as_bytes(std::span(id))); }
 
@@ -57,22 +62,30 @@ const std::string& own_boot_id() {
     return id;
 }
 
-Session::Session(std::string id, std::string stream_path, profile::StoreLimits limits)
-    : id_(std::move(id)), stream_path_(std::move(stream_path)), store_(limits) {
+Session::Session(std::string id, std::string stream_path, SessionLimits limits)
+    : id_(std::move(id)),
+      stream_path_(std::move(stream_path)),
+      max_stream_bytes_(limits.stream_bytes),
+      store_(limits.store) {
     info_.id = id_;
 }
 
 Result<std::shared_ptr<Session>> Session::create(std::string id, std::string stream_path,
-                                                 const wire::RecordingId& recording, profile::StoreLimits limits) {
+                                                 const wire::RecordingId& recording, SessionLimits limits,
+                                                 const std::string& made_by) {
     std::shared_ptr<Session> session(new Session(std::move(id), std::move(stream_path), limits));
     session->recording_ = recording;
     session->info_.recording = recording_hex(recording);
     session->writer_ = TRY(wire::SessionWriter::create(session->stream_path_));
+    if (!made_by.empty()) {
+        session->made_by_ = made_by;
+        TRY(session->writer_->append(realtime_ns(), wire::Flag::reply, link_record(made_by)));
+    }
     session->attached_ = true;  // an agent is sending its first batch; attach_agent() adds its address
     return session;
 }
 
-Result<std::shared_ptr<Session>> Session::load(std::string id, std::string stream_path, profile::StoreLimits limits,
+Result<std::shared_ptr<Session>> Session::load(std::string id, std::string stream_path, SessionLimits limits,
                                                const More& more) {
     std::shared_ptr<Session> session(new Session(std::move(id), std::move(stream_path), limits));
     session->reading_ = true;
@@ -123,6 +136,9 @@ Result<bool> Session::read_stream(const std::function<void(const Session&)>& mor
 
 void Session::take_record(const wire::SessionRecord& record) {
     const wire::Frame& frame = record.frame;
+    if (std::exchange(first_record_, false) && frame.flag == wire::Flag::reply)
+        if (const auto link = wire::parse_object(frame.payload); link && wire::text_member(*link, "type") == "link")
+            made_by_ = wire::text_member(*link, "key");
     if (frame.flag != wire::Flag::batch && frame.flag != wire::Flag::batch_zstd)
         return learn_from_kept(frame.flag, frame.payload, record.arrival_ns);
     // A batch that is refused here was refused when it came, too: the notice is the same.
@@ -188,9 +204,12 @@ Result<Session::Taken> Session::take_locked(wire::Flag flag, std::string_view pa
     taken.stats = batch.agent;
     taken.end = batch.end;
     Result<bool> applied = true;
+    bool filled = false;
     {
         const std::unique_lock store_lock(store_mutex_);
+        const bool was_full = store_.tables_full();
         applied = store_.apply(batch);
+        filled = store_.tables_full() && !was_full;
         if (store_.row_count() != 0 && (first_row_ns_ == 0 || store_.first_ns() < first_row_ns_))
             first_row_ns_ = store_.first_ns();
         taken.same_boot = store_.recording() && !own_boot_id().empty() && store_.recording()->boot_id == own_boot_id();
@@ -200,6 +219,13 @@ Result<Session::Taken> Session::take_locked(wire::Flag flag, std::string_view pa
                    fmt::format("{} batches refer to something that was never sent and are not shown (last: {}).",
                                ++refused_batches_, applied.error().message),
                    "");
+    if (filled) {
+        limit_reached(Limit::table_bytes);
+        set_notice("session-full",
+                   "Names and stacks of this session fill the memory that one session gets: what comes is kept in its "
+                   "file and counted, and not shown.",
+                   "--table-memory SIZE of flamewire-server, then open it again");
+    }
     learn_clock(batch, arrival_ns);
     if (batch.end) ended_ = true;
     if (!from_file) publish(false);
@@ -220,6 +246,14 @@ Result<bool> Session::append(wire::Flag flag, std::string_view payload, std::int
         if (!opened) return refused(opened.error());
         writer_ = std::move(*opened);
     }
+    if (writer_->size_bytes() + payload.size() > max_stream_bytes_) {
+        if (!std::exchange(stream_full_, true)) limit_reached(Limit::session_bytes);
+        return refused(Error{ErrorCode::busy, 0,
+                             fmt::format("its file has {} MiB, which is all that a session gets: stop it, or start the "
+                                         "server with more --session-size",
+                                         writer_->size_bytes() >> 20)});
+    }
+    stream_full_ = false;
     if (auto appended = writer_->append(arrival_ns, flag, payload); !appended) return refused(appended.error());
     size_bytes_ = writer_->size_bytes();
     set_notice("disk", "", "");

@@ -29,6 +29,12 @@
 
 namespace flamewire::server {
 
+// What one session takes at most.
+struct SessionLimits {
+    profile::StoreLimits store;                            // of memory
+    std::uint64_t stream_bytes = std::uint64_t{32} << 30;  // of its file, while it is recorded
+};
+
 // How long a session whose agent is away counts as waiting for it.
 inline constexpr std::chrono::seconds waiting_time{120};
 
@@ -42,14 +48,16 @@ struct ModuleFetch {
 
 class Session {
 public:
-    // A new session, written to `stream_path` (whose directory exists).
+    // A new session, written to `stream_path` (whose directory exists). `made_by`: id of the pairing key of its agent,
+    // which is kept in the stream and alone may continue it; empty: whoever is let in.
     static Result<std::shared_ptr<Session>> create(std::string id, std::string stream_path,
-                                                   const wire::RecordingId& recording, profile::StoreLimits limits);
+                                                   const wire::RecordingId& recording, SessionLimits limits,
+                                                   const std::string& made_by = {});
     // A session on disk, read to the last whole record. Damage in the middle ends the reading there with a notice.
     // `more` is called every now and then on the way, for the first time when there is something to show: the session
     // can be queried from then on, but not continued before this returns. Whoever loads it sees to that.
     using More = std::function<void(const std::shared_ptr<Session>&)>;
-    static Result<std::shared_ptr<Session>> load(std::string id, std::string stream_path, profile::StoreLimits limits,
+    static Result<std::shared_ptr<Session>> load(std::string id, std::string stream_path, SessionLimits limits,
                                                  const More& more = {});
 
     // What became of a frame.
@@ -114,6 +122,8 @@ public:
 
     [[nodiscard]] const std::string& id() const { return id_; }
     [[nodiscard]] const wire::RecordingId& recording() const { return recording_; }
+    // Id of the pairing key of the agent that began it; empty: not encrypted, or not from an agent.
+    [[nodiscard]] const std::string& made_by() const { return made_by_; }
     [[nodiscard]] const std::string& stream_path() const { return stream_path_; }
     // As of now.
     [[nodiscard]] SessionInfo info() const;
@@ -143,7 +153,7 @@ public:
     std::atomic<std::int64_t> last_used_ns{0};
 
 private:
-    Session(std::string id, std::string stream_path, profile::StoreLimits limits);
+    Session(std::string id, std::string stream_path, SessionLimits limits);
     Result<bool> read_stream(const std::function<void(const Session&)>& more);
     void take_record(const wire::SessionRecord& record);
     Result<Taken> take_locked(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns, bool from_file);
@@ -158,7 +168,11 @@ private:
     [[nodiscard]] SessionState state() const;
 
     const std::string id_, stream_path_;
+    const std::uint64_t max_stream_bytes_;
     wire::RecordingId recording_{};
+    std::string made_by_;       // as recording_: does not change once there is something to show
+    bool first_record_ = true;  // of the file
+    bool stream_full_ = false;  // said
 
     // Ingestion: one frame at a time.
     std::mutex ingest_mutex_;

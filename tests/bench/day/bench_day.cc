@@ -311,7 +311,7 @@ void run(const std::string& directory) {
     Recorded recorded;
     const double heap_generator_mib = heap_mib() - heap_before_mib;
     recorded.session =
-        Session::create("day", directory + "/stream.flw", recorded.day.recording_id(), profile::StoreLimits{}).value();
+        Session::create("day", directory + "/stream.flw", recorded.day.recording_id(), server::SessionLimits{}).value();
     record(recorded);
     print_memory(*recorded.session, heap_before_mib + heap_generator_mib);
     print("samples in full detail, newest", (day_ms - check_session(recorded)) / 60e3, "min", {}, "none dropped");
@@ -320,7 +320,7 @@ void run(const std::string& directory) {
 
     recorded.session.reset();
     const auto begin = Clock::now();
-    recorded.session = Session::load("day", directory + "/stream.flw", profile::StoreLimits{}).value();
+    recorded.session = Session::load("day", directory + "/stream.flw", server::SessionLimits{}).value();
     print("loaded from disk", ms_since(begin) / 1e3, "s", {},
           fmt::format("{:.0f} MiB", mib(std::filesystem::file_size(directory + "/stream.flw"))));
     (void)check_session(recorded);

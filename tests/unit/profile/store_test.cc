@@ -274,4 +274,31 @@ TEST_CASE("frames that were joined are the same functions as those that were rea
     CHECK(show(store, functions(store, {})) == "work 5/5;main 0/5;");
 }
 
+TEST_CASE("a store whose tables are full shows what it has and counts what comes") {
+    BatchMaker maker;
+    const wire::Id event = maker.event("cycles", "cycles");
+    const wire::Id thread = maker.thread(maker.process(1), 1);
+    maker.row(1, event, thread, maker.stack({maker.named("main")}), 2);
+    Store store({.max_table_bytes = 1});
+    REQUIRE(store.apply(maker.take()));
+    CHECK(store.tables_full());
+    const std::size_t bytes = store.memory_bytes();
+    // New names, ids that nobody knows, another epoch: nothing of it is looked at, all of it is counted.
+    maker.row(3, event, thread, maker.stack({maker.named("other")}), 4);
+    maker.batch().losses = {{wire::LossReason::ring_full, 5, 1, 1, event, 0}};
+    REQUIRE(store.apply(maker.take_and_end_epoch()));
+    maker.batch().rows = {{7, 1, 77, 777, 0, 8, 8}};
+    maker.batch().bucket_ns = 10'000'000;
+    maker.batch().end = wire::End{"stopped", 0};
+    REQUIRE(store.apply(maker.take()));
+    CHECK(store.total(0).samples == 2);
+    CHECK(show(store, call_tree(store, {})) == "root 0/2\n  main 2/2\n");
+    std::uint64_t counted = 0, stated = 0;
+    for (const LossTotal& loss : store.losses()) (loss.by_store ? counted : stated) += loss.count;
+    CHECK(counted == 12);
+    CHECK(stated == 5);
+    CHECK(store.end()->reason == "stopped");
+    CHECK(store.memory_bytes() < bytes + 4096);
+}
+
 }  // namespace flamewire::profile

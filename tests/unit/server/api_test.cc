@@ -346,7 +346,8 @@ TEST_CASE("the time axis has slices of a width, and what happened") {
 TEST_CASE("a timeline whose older part was coarsened says so, and has all samples from the session's start on") {
     const ScratchDirectory directory;
     RecordingScene scene;
-    const auto session = Session::create("s", directory / "stream.flw", scene.id(), {.max_rows = 640}).value();
+    const auto session =
+        Session::create("s", directory / "stream.flw", scene.id(), {.store = {.max_rows = 640}}).value();
     constexpr std::uint64_t batches = 2'000;
     for (std::uint64_t i = 0; i < batches; ++i) {
         const wire::Frame frame = scene.next();

@@ -311,3 +311,22 @@ TEST_CASE("the sidecar says again what it was told") {
     CHECK_FALSE(parse_sidecar("{}"));
     CHECK_FALSE(parse_sidecar("[1,2"));
 }
+
+TEST_CASE("the key that began a recording is in its stream") {
+    ScratchDirectory data;
+    RecordingScene scene, clear(0xC1);
+    {
+        auto catalog = open(data);
+        for (const auto& [one, key] : {std::pair{&scene, "0123456789abcdef"}, {&clear, ""}}) {
+            auto session = catalog->create(one->id(), "demo", key).value();
+            const wire::Frame frame = one->next();
+            session->take(frame.flag, frame.payload, arrival).value();
+            CHECK(session->made_by() == key);
+        }
+    }
+    // No sidecar was written: the stream alone says it.
+    auto catalog = open(data);
+    CHECK(catalog->of_recording(scene.id()).value()->made_by() == "0123456789abcdef");
+    CHECK(catalog->of_recording(clear.id()).value()->made_by().empty());
+    CHECK(catalog->of_recording(scene.id()).value()->info().samples == 5);
+}

@@ -94,3 +94,14 @@ TEST_CASE("health: rounds stay whole when a day of them is thinned out") {
     REQUIRE(all.size() % 3 == 0);
     for (std::size_t i = 0; i < all.size(); i += 3) REQUIRE(all[i + 2].mono_ns == all[i].mono_ns + 2);
 }
+
+TEST_CASE("health: large frames stay within their bytes") {
+    HealthHistory health(3600, 1 << 20);
+    const std::string large = fmt::format(R"(,"x":"{}")", std::string(50'000, 'x'));
+    for (std::uint64_t i = 0; i < 400; ++i) {
+        REQUIRE(health.add(frame("system", i * 2 * second, large)));
+        REQUIRE(health.memory_bytes() < (1 << 20) + 100'000);
+    }
+    CHECK(health.newest().at("system").back().mono_ns == 399 * 2 * second);
+    CHECK(health.between("system", 0, UINT64_MAX).size() >= 5);
+}

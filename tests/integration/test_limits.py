@@ -1,0 +1,306 @@
+"""Each bound of docs/limits.md that another one can reach is reached, beside an honest recording that must lose nothing."""
+import contextlib
+import json
+import pathlib
+import re
+import socket
+import time
+
+import pytest
+from flamewire import HttpError, free_port, wait_until
+from hostile import Forged, HostileAgent
+from test_accounting import check_books
+from test_pairing import OWN, pair_file
+
+
+def reached(server, limit):
+    """How often, by /metrics."""
+    text = server.get("/metrics").decode()
+    return int(re.search(rf'^flamewire_limit_reached_total{{limit="{limit}"}} (\d+)$', text, re.M)[1])
+
+
+def session_of(server, target):
+    return next((one for one in server.sessions() if one["target"].startswith(target)), None)
+
+
+@contextlib.contextmanager
+def honest(start, server):
+    """A recording that goes on beside what a test does, and has every sample at the end."""
+    program = start.workload("shares", 600)
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 199, name=f"honest-{time.monotonic_ns()}")
+    session = wait_until(lambda: session_of(server, f"pid {program.pid}"), 20, "the honest session")["id"]
+    wait_until(lambda: server.session(session)["samples"] > 30, 20, "its samples")
+    yield session
+    before = server.session(session)["samples"]
+    wait_until(lambda: server.session(session)["samples"] > before + 30, 20, "it to go on")
+    program.stop()
+    wait_until(lambda: server.session(session)["state"] == "ended", 30, "its end")
+    mine = server.session(session)
+    stats = next(one["stats"] for one in server.get("/api/agents")["agents"] if one["hello"].get("platform", {}).get("hostname") != "nowhere" and one.get("stats"))
+    assert mine["lost"] == 0 and mine["samples"] == stats["samples_read"] - stats["samples_duplicate"], (mine["losses"], stats)
+    assert agent.stop() == 0
+
+
+def test_a_recording_is_its_keys(start):
+    """Who knows the id of another one's recording, or of another agent, gets nothing of it."""
+    server = start.server()
+    program = start.workload("shares", 600)
+    agent = start.agent("--server", OWN, "--port", server.port, "--pair-file", pair_file(start.directory, server.pair()), "--pid", program.pid, "--frequency", 199)
+    session = wait_until(lambda: server.sessions() and server.sessions()[0]["samples"] > 30 and server.sessions()[0], 20, "samples")["id"]
+    stream = server.data_dir / "sessions" / session / "stream.flw"
+    agent_info = next(one for one in server.get("/api/agents")["agents"] if one["connected"])
+    hello = json.loads(agent_info["hello"]) if isinstance(agent_info["hello"], str) else agent_info["hello"]
+    assert b'{"type":"link","key":"' in stream.read_bytes()[:100]
+    sidecar = server.data_dir / "sessions" / session / "session.json"
+    identity = bytes.fromhex(json.loads(wait_until(lambda: sidecar.exists() and sidecar.read_text(), 20, "the sidecar"))["recording"])
+    mine = server.pair()
+    for code in (None, mine):
+        # By its hello, and without one by its batch.
+        with HostileAgent(server.port, code).hello("thief", identity, last=10**6) as thief:
+            refusal = thief.said(9)
+            assert refusal and "begun with another pairing key" in refusal and "start the agent again" in refusal, (code, refusal)
+        with HostileAgent(server.port, code).hello("thief") as thief:
+            assert thief.said(8) == {"recording": None, "seq": 0}
+            forged = Forged(identity=identity)
+            forged.seq = 10**6
+            thief.send(5, forged.batch(strings=["evil"]))
+            refusal = thief.said(9)
+            assert refusal and "begun with another pairing key" in refusal, (code, refusal)
+        # And who says its name is not taken for it.
+        with HostileAgent(server.port, code).hello(hello["agent_id"]) as thief:
+            refusal = thief.said(9)
+            assert refusal and "an agent of this name is known already" in refusal, (code, refusal)
+    assert server.err.count("security: ") == 6 and reached(server, "foreign_recordings") == 6
+    assert b"evil" not in stream.read_bytes() and mine[17:] not in server.err
+    # It holds for a server that is started again, too, with or without its sidecar; and its own agent goes on.
+    port, http_port = server.port, server.http_port
+    server.process.kill()
+    server.process.wait()
+    sidecar.unlink(missing_ok=True)
+    server = start.server(port=port, http_port=http_port)
+    with HostileAgent(server.port, mine).hello("thief", identity, last=10**6) as thief:
+        assert "begun with another pairing key" in (thief.said(9) or "")
+    have = server.session(session)["samples"]
+    wait_until(lambda: server.session(session)["samples"] > have, 40, "it to go on")
+    program.stop()
+    wait_until(lambda: server.session(session)["state"] == "ended", 30, "its end")
+    assert check_books(server, session)["lost"] == 0 and len(server.sessions()) == 1
+    assert agent.stop() == 0
+
+
+def test_connections_without_a_name(start):
+    """They hold no place of an agent, and are gone after their time."""
+    server = start.server()
+    silent = []
+    with honest(start, server):
+        for _ in range(60):
+            silent.append(HostileAgent(server.port))
+        wait_until(lambda: reached(server, "unnamed_connections") == 12, 10, "twelve to be turned away")
+        turned_away = server.get("/api/status")["turned_away"]
+        assert any("have not said who they are yet" in one["reason"] for one in turned_away), turned_away
+        # Who says it in time is welcome as soon as one of them has gone.
+        silent.pop(0).close()
+        wait_until(lambda: HostileAgent(server.port).hello("late").said(8, 2), 20, "a place")
+        wait_until(lambda: reached(server, "hello_time") >= 40, 20, "their time to be over")
+    for one in silent:
+        one.close()
+
+
+def test_connections_with_a_name(start):
+    server = start.server("--verbose")
+    with honest(start, server), contextlib.ExitStack() as stack:
+        code = server.pair()
+        for number in range(16):
+            agent = stack.enter_context(HostileAgent(server.port, code)).hello(f"clone-{number}")
+            assert agent.said(8) is not None
+        refusal = stack.enter_context(HostileAgent(server.port, code)).hello("one-more").said(9)
+        assert "16 agents are connected with this pairing key already" in refusal and reached(server, "connections_of_key") == 1
+        have = len([one for one in server.get("/api/agents")["agents"] if one["connected"]])
+        for number in range(256 - have):
+            agent = stack.enter_context(HostileAgent(server.port)).hello(f"many-{number}")
+            assert agent.said(8) is not None
+        assert stack.enter_context(HostileAgent(server.port)).hello("too-many").said(8, 5) is None
+        assert reached(server, "agent_connections") == 1
+        assert server.get("/api/status")["turned_away"][0]["reason"] == "256 are connected already"
+
+
+def test_recordings_without_end(start):
+    """One that begins recordings as fast as it can gets as many in a minute as there are places for agents."""
+    server = start.server()
+    with honest(start, server), HostileAgent(server.port).hello("hasty") as agent:
+        assert agent.said(8)
+        for number in range(270):
+            agent.send(5, Forged(f"hasty-{number}").batch(stacks=1, rows=1))
+        wait_until(lambda: reached(server, "new_recordings") > 0, 20, "the bound")
+        problem = wait_until(lambda: next((one["problem"] for one in server.get("/api/agents")["agents"] if one["id"] == "hasty"), None), 10, "the sentence")
+        assert "256 recordings were begun from there within 60 s: wait a minute" in problem
+        # The honest one is of this machine, too, and had begun before.
+        assert server.get("/api/sessions", limit=1)["total"] == 256
+
+
+def test_names_without_end(start):
+    """Memory for names is bounded; what is not shown any more is in the file, and counted."""
+    server = start.server("--table-memory", "8M")
+    with honest(start, server), HostileAgent(server.port).hello("wordy") as agent:
+        assert agent.said(8)
+        forged = Forged("wordy")
+        agent.send(5, forged.batch(stacks=10, rows=10))
+        shown = forged.samples
+        before = resident(server)
+        for number in range(64):
+            words = [f"{number}-{i}-" + "x" * 900 for i in range(1000)]
+            agent.send(5, forged.batch(strings=words, stacks=100, rows=10, depth=3))
+        agent.send(5, forged.batch(rows=10, count=5, end="stopped"))
+        assert agent.acknowledged(forged.seq)
+        session = wait_until(lambda: (one := session_of(server, "wordy")) and one["state"] == "ended" and server.session(one["id"]), 20, "its end")
+        full = next(one for one in session["notices"] if one["code"] == "session-full")
+        assert "is kept in its file and counted, and not shown" in full["text"] and "--table-memory" in full["remedy"]
+        assert reached(server, "table_bytes") == 1
+        # 58 MiB of names came; 8 MiB and a batch of them were kept.
+        assert session["retention"]["memory_bytes"] < 16 << 20 and resident(server) - before < 48 << 20, (session["retention"], before, resident(server))
+        missing = [loss for loss in session["losses"] if loss["reason"] == "memory_limit"]
+        assert shown < session["samples"] < forged.samples and session["samples"] + sum(loss["count"] for loss in missing) == forged.samples, (session["samples"], session["losses"], forged.samples)
+        assert session["end_reason"] == "stopped"
+        assert server.get("/api/flamegraph", session=session["id"])["total"]["samples"] == session["samples"]
+    # The file has all of it, for who has the memory.
+    server.stop()
+    again = start.server(name="again", data_dir=server.data_dir)
+    whole = again.session(session["id"])
+    assert again.get("/api/flamegraph", session=session["id"])["total"]["samples"] == forged.samples
+    assert again.session(session["id"])["lost"] == 0, whole["losses"]
+
+
+def test_texts_without_end(start):
+    """A notice or a target of megabytes is cut; nobody has to copy it."""
+    server = start.server()
+    with honest(start, server), HostileAgent(server.port).hello("talker\n2026-01-01 error: forged" + "!" * 100_000) as agent:
+        assert agent.said(8)
+        forged = Forged("talk" * 500_000)
+        agent.send(5, forged.batch(stacks=1, rows=1, notices=[(f"code-{i}", "blah " * 50_000) for i in range(20)], end="why " * 100_000))
+        assert agent.acknowledged(1)
+        session = wait_until(lambda: session_of(server, "talktalk"), 10, "its session")
+        session = server.session(session["id"])
+        assert len(session["target"]) == 4096 and len(session["end_reason"]) == 500 and max(map(len, server.err.splitlines())) < 2000 and {len(one["text"]) for one in session["notices"]} == {1000}
+
+
+def test_a_file_without_end(start):
+    """A session's file has a size at which its batches wait with the agent; other sessions do not feel it."""
+    server = start.server("--session-size", "256K")
+    with HostileAgent(server.port).hello("big") as agent:
+        assert agent.said(8)
+        forged = Forged("big")
+        for _ in range(20):
+            agent.send(5, forged.batch(strings=[str(time.monotonic_ns()) * 2500], stacks=1, rows=1))
+        problem = wait_until(lambda: next((one["problem"] for one in server.get("/api/agents")["agents"] if one["id"] == "big"), None), 20, "the sentence")
+        assert "which is all that a session gets" in problem and "--session-size" in problem and problem.endswith("It waits with the agent.")
+        session = session_of(server, "big")
+        stream = server.data_dir / "sessions" / session["id"] / "stream.flw"
+        assert stream.stat().st_size <= 256 << 10 and reached(server, "session_bytes") == 1
+        with honest(start, server):
+            pass
+        assert stream.stat().st_size <= 256 << 10 and reached(server, "session_bytes") == 1
+
+
+def test_commands_without_answers(start):
+    server = start.server()
+    with honest(start, server), HostileAgent(server.port).hello("mute") as agent:
+        assert agent.said(8)
+        with contextlib.ExitStack() as stack:
+            for _ in range(70):
+                waiting = stack.enter_context(socket.create_connection(("127.0.0.1", server.http_port)))
+                body = b'{"cmd":"ping"}'
+                waiting.sendall(b"POST /api/agent/command?agent=mute HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            wait_until(lambda: reached(server, "commands_of_agent") >= 6, 20, "the bound")
+            with pytest.raises(HttpError) as refused:
+                server.command("ping", agent="mute")
+            assert refused.value.status == 502 and "commands wait for the agent's answers already" in refused.value.error["message"]
+
+
+def test_an_agent_that_does_not_read(start):
+    """It is sent what it asks for until 4 MiB wait."""
+    server = start.server()
+    with honest(start, server), HostileAgent(server.port).hello("deaf", Forged().id) as agent:
+        # Each hello is answered; 4 MiB of answers and the socket's buffers are not read.
+        hello = json.dumps({"type": "hello", "version": 1, "agent": "flamewire", "agent_version": "0", "agent_id": "deaf", "platform": {}, "state": "idle", "recording": None}).encode()
+        with contextlib.suppress(OSError):
+            while reached(server, "outbox_bytes") == 0:
+                for _ in range(2000):
+                    agent.send(3, hello)
+        assert reached(server, "outbox_bytes") == 1
+
+
+def test_readers_of_the_stream(start):
+    server = start.server()
+    with honest(start, server), contextlib.ExitStack() as stack:
+        for _ in range(128):
+            stack.enter_context(server.stream())
+        status, _, answer = server.request("GET", "/api/stream")
+        assert status == 503 and "too many readers" in answer["error"]["message"] and reached(server, "streams") == 1
+
+
+def test_dials(start):
+    server = start.server()
+    with pytest.raises(HttpError):
+        for number in range(65):
+            server.post("/api/agent/dials", {"host": "127.0.0.1", "port": 1 + number})
+    assert reached(server, "dials") == 1 and len(server.get("/api/agent/dials")["dials"]) == 64
+
+
+def test_an_agent_that_is_faster_than_the_disk(start):
+    """What waits for the disk is bounded: above it the connection is not read."""
+    server = start.server("--session-size", "128K")
+    with HostileAgent(server.port).hello("fast") as agent:
+        assert agent.said(8)
+        forged = Forged("fast")
+        before = resident(server)
+        agent.socket.settimeout(3)
+        sent = 0
+        with contextlib.suppress(TimeoutError):
+            for _ in range(200):
+                agent.send(5, forged.batch(strings=["y" * (1 << 20)]))
+                sent += 1
+        assert 16 <= sent < 60, sent
+        wait_until(lambda: reached(server, "inbox_bytes") >= 1, 10, "the bound")
+        assert resident(server) - before < 100 << 20
+        with honest(start, server):
+            pass
+
+
+def resident(server):
+    return int(re.search(r"^VmRSS:\s+(\d+) kB", pathlib.Path(f"/proc/{server.pid}/status").read_text(), re.M)[1]) << 10
+
+
+def test_a_server_that_is_hostile(start):
+    """What an agent takes from a server is bounded, too: it says why, stays, and serves the next one."""
+    port = free_port()
+    agent = start.agent("--listen", "--port", port)
+
+    def talk(data, first=b""):
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            connection.sendall(first or frame_of(8, b'{"recording":null,"seq":0}'))
+            with contextlib.suppress(OSError):
+                connection.sendall(data)
+                connection.settimeout(15)
+                while connection.recv(65536):
+                    pass
+
+    def frame_of(flag, payload):
+        return len(payload).to_bytes(4, "big") + bytes([flag]) + payload
+
+    wait_until(lambda: "waiting" in agent.err or "listening" in agent.err, 10, "its start")
+    before = int(re.search(r"^VmRSS:\s+(\d+) kB", pathlib.Path(f"/proc/{agent.pid}/status").read_text(), re.M)[1])
+    talk(b"\x00\x10\x00\x01\x02" + b"x" * 100)  # a command of 1 MiB and a byte
+    talk(frame_of(2, b"[" * 100_000))
+    talk(frame_of(9, b"\x1b[31m" + b"n" * 100_000))
+    flood = frame_of(2, b'{"id":"1","cmd":"list_processes","args":{}}') * 20_000
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(frame_of(8, b'{"recording":null,"seq":0}'))
+        connection.settimeout(3)
+        with contextlib.suppress(OSError):
+            connection.sendall(flood)
+    after = int(re.search(r"^VmRSS:\s+(\d+) kB", pathlib.Path(f"/proc/{agent.pid}/status").read_text(), re.M)[1])
+    assert agent.alive() and after - before < 20_000, (before, after)
+    assert "\x1b" not in agent.err and max(map(len, agent.err.splitlines())) < 1500
+    server = start.server("--agent", f"127.0.0.1:{port}")
+    wait_until(lambda: server.get("/api/status")["agent_connected"], 60, "an honest server to be served")
+    assert server.command("ping")["ok"]

@@ -1,0 +1,228 @@
+// docs/limits.md is made of the constants: this compares it with them, and FLAMEWIRE_WRITE_DOCS=1 writes it anew. Every
+// bound names the test that reaches it, and that test is there.
+#include "server/limits.h"
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "agent/options.h"
+#include "base/file.h"
+#include "profile/store.h"
+#include "secure/attempts.h"
+#include "server/http/request.h"
+#include "server/link/key_ring.h"
+#include "server/options.h"
+#include "server/session/health_history.h"
+#include "server/session/kept_sources.h"
+#include "server/session/label.h"
+#include "server/session/module_store.h"
+#include "server/session/upload_store.h"
+#include "wire/batch.h"
+#include "wire/control.h"
+#include "wire/frame.h"
+#include "wire/module_chunk.h"
+
+namespace {
+
+using namespace flamewire;
+namespace limits = server::limits;
+
+// One line of the table. `counted`: where a person sees that it was reached.
+struct Row {
+    std::string bound, value, beyond, counted, test;
+};
+struct Part {
+    std::string title;
+    std::vector<Row> rows;
+};
+
+std::string bytes(std::uint64_t count) {
+    if (count % (std::uint64_t{1} << 30) == 0) return fmt::format("{} GiB", count >> 30);
+    if (count % (1U << 20) == 0) return fmt::format("{} MiB", count >> 20);
+    return count % 1024 == 0 ? fmt::format("{} KiB", count >> 10) : fmt::format("{} bytes", count);
+}
+
+std::string count(std::uint64_t number) {
+    std::string text = std::to_string(number);
+    for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+    return text;
+}
+
+std::string seconds(std::chrono::seconds time) { return fmt::format("{} s", time.count()); }
+
+std::string metric(server::Limit limit) {
+    return fmt::format("`{}`", server::limit_names[static_cast<std::size_t>(limit)]);
+}
+
+std::vector<Part> parts() {
+    using server::Limit;
+    const std::string here = "tests/integration/test_limits.py ", garbage = "tests/integration/test_garbage.py ";
+    const std::string closed = "the page's list of connections that were turned away";
+    const server::Options options;
+    const agent::Options agent;
+    return {
+        {"Connections of agents",
+         {{"connections", count(limits::agent_connections), "the new one is closed", metric(Limit::agent_connections),
+           here + "test_connections_with_a_name"},
+          {"connections that have not said hello", count(limits::unnamed_connections), "the new one is closed",
+           metric(Limit::unnamed_connections), here + "test_connections_without_a_name"},
+          {"of these from one address", count(limits::unnamed_connections_of_host), "the new one is closed",
+           metric(Limit::unnamed_connections), here + "test_connections_without_a_name"},
+          {"time until hello", seconds(limits::hello_time), "closed", metric(Limit::hello_time),
+           here + "test_connections_without_a_name"},
+          {"agents with one pairing key", count(limits::connections_of_key), "the new one is refused with a sentence",
+           metric(Limit::connections_of_key), here + "test_connections_with_a_name"},
+          {"hello", bytes(limits::hello_bytes), "closed", closed, garbage + "test_agent_port"},
+          {"frame from an agent, and a batch unpacked", bytes(wire::max_payload_from_agent), "closed", closed,
+           garbage + "test_agent_port"},
+          {"JSON of an agent", fmt::format("{}, {} levels", bytes(wire::max_json_bytes), wire::max_json_depth),
+           "closed", closed, garbage + "test_agent_port"},
+          {"batches that wait for the disk, for each connection", bytes(limits::inbox_bytes),
+           "the connection is not read until they are written", metric(Limit::inbox_bytes),
+           here + "test_an_agent_that_is_faster_than_the_disk"},
+          {"what an agent does not read", bytes(limits::outbox_bytes), "closed", metric(Limit::outbox_bytes),
+           here + "test_an_agent_that_does_not_read"},
+          {"commands that wait for an agent's answers", count(limits::commands_of_agent), "status 502",
+           metric(Limit::commands_of_agent), here + "test_commands_without_answers"},
+          {"addresses that are dialled", count(limits::dials), "status 409", metric(Limit::dials), here + "test_dials"},
+          {"wrong pairing codes of an address within a minute", count(secure::Attempts::allowed_failures),
+           "it waits for half a minute", closed, "tests/integration/test_pairing.py test_"}}},
+        {"Recordings",
+         {{"recordings that a key, or an address without one, begins in a minute", count(limits::new_recordings),
+           "they wait, and the agent is shown with the sentence", metric(Limit::new_recordings),
+           here + "test_recordings_without_end"},
+          {"recordings and agent names of another pairing key", "none",
+           "refused with a sentence, and a line in the log that begins with `security:`",
+           metric(Limit::foreign_recordings), here + "test_a_recording_is_its_keys"},
+          {"rows of a batch; locations, stack nodes", count(wire::max_batch_rows), "closed", closed,
+           "tests/unit/wire/batch_limits_test.cc TEST_CASE"},
+          {"other entries of a batch", count(wire::max_batch_entries), "closed", closed,
+           "tests/unit/wire/batch_limits_test.cc TEST_CASE"},
+          {"events of an epoch", count(wire::max_events), "closed", closed,
+           "tests/unit/wire/batch_limits_test.cc TEST_CASE"},
+          {"rows in memory, `--max-samples`", count(options.max_samples),
+           "the oldest become coarser, then are dropped with a loss", "`retention` of the session, `memory_limit`",
+           "tests/unit/profile/coarsen_test.cc TEST_CASE"},
+          {"names and stacks in memory, `--table-memory`", bytes(options.table_memory),
+           "what comes is counted, not shown; the file has it", metric(Limit::table_bytes) + ", `session-full`",
+           here + "test_names_without_end"},
+          {"file of a session, `--session-size`", bytes(options.session_size), "batches wait with the agent",
+           metric(Limit::session_bytes) + ", `disk`", here + "test_a_file_without_end"},
+          {"health of a session in memory", fmt::format("{} of a type", bytes(server::HealthHistory::default_bytes)),
+           "the older half becomes sparser", "", "tests/unit/server/health_history_test.cc bytes"},
+          {"health frame", bytes(server::HealthHistory::max_frame_bytes), "it is not shown", "",
+           "tests/unit/server/health_history_test.cc TEST_CASE"},
+          {"sources kept with a session",
+           fmt::format("{}, {} files", bytes(server::max_kept_source_bytes), count(server::max_kept_source_files)),
+           "the rest is not kept", "the answer", "tests/integration/test_travel.py test_"},
+          {"name and tags of a session",
+           fmt::format("{} bytes, {} tags of {} and {} bytes", server::max_session_name_bytes, server::max_tags,
+                       server::max_tag_key_bytes, server::max_tag_value_bytes),
+           "status 400", "the answer", "tests/unit/server/label_test.cc TEST_CASE"},
+          {"part of a module's file",
+           fmt::format("{}, {} ranges", bytes(wire::max_module_chunk), count(wire::max_module_ranges)), "closed",
+           closed, "tests/unit/wire/module_chunk_test.cc TEST_CASE"},
+          {"a module's symbols from an agent, `--fetch-cap`", fmt::format("{} MiB", options.fetch_cap_mib),
+           "they are not fetched", "the module's line on the page", "tests/integration/test_modules.py test_"},
+          {"files of modules on disk", bytes(server::ModuleStore::default_limit), "the oldest go", "",
+           "tests/unit/server/module_store_test.cc TEST_CASE"},
+          {"pairing keys", count(server::KeyRing::max_keys), "a sentence", "the answer",
+           "tests/unit/server/key_ring_test.cc TEST_CASE"}}},
+        {"Browsers",
+         {{"connections", count(limits::http_connections), "the next one waits to be accepted", "", ""},
+          {"readers of the event stream", count(limits::streams), "status 503", metric(Limit::streams),
+           here + "test_readers_of_the_stream"},
+          {"time for a request, and for reading an answer", seconds(limits::http_read_time), "closed", "",
+           "tests/integration/test_fault_resources.py test_a_browser_that_does_not_read"},
+          {"body of a request", bytes(server::max_body_bytes), "status 413", "the answer",
+           "tests/unit/server/api_test.cc TEST_CASE"},
+          {"slice of an upload", bytes(server::max_upload_slice), "status 413", "the answer",
+           "tests/unit/server/upload_store_test.cc TEST_CASE"},
+          {"uploads that wait on disk", bytes(server::UploadStore::default_limit), "status 409", "the answer",
+           "tests/unit/server/upload_store_test.cc TEST_CASE"}}},
+        {"The agent",
+         {{"frame from a server", bytes(wire::max_payload_to_agent), "the connection ends, with a line",
+           "the agent's stderr", here + "test_a_server_that_is_hostile"},
+          {"batches that wait for a server, `--spool`", bytes(agent.spool_bytes),
+           "coarser time, then rows dropped with a loss", "`TIME_COARSENED`, `SPOOL_FULL`",
+           "tests/integration/test_accounting.py test_server_away_longer_than_the_spool"},
+          {"a module's symbols for a server, `--module-cap`", bytes(agent.module_cap_bytes), "refused with a sentence",
+           "the module's line on the page", "tests/integration/test_modules.py test_"},
+          {"frequency", count(agent::limits::max_frequency_hz) + " Hz", "a sentence", "",
+           "tests/unit/agent/options_test.cc TEST_CASE"},
+          {"pids of a command", count(agent::limits::max_pids), "a sentence", "",
+           "tests/unit/agent/options_test.cc TEST_CASE"},
+          {"frames of a stack, `--max-depth`", fmt::format("at most {}", count(agent::limits::max_depth)),
+           "`[truncated]` is its root", "the page's unwinding table", "tests/unit/agent/options_test.cc TEST_CASE"},
+          {"refusal of a server that is shown", bytes(wire::max_refusal_bytes), "cut", "",
+           here + "test_a_server_that_is_hostile"}}},
+    };
+}
+
+std::string page() {
+    std::string out =
+        "# Limits\n\n"
+        "What the programs take from each other and from files at most. Whoever is at the other end, hostile or "
+        "broken, gets\n"
+        "no more than this, and nothing of anybody else's. The server's counters are in `/metrics`, as\n"
+        "`flamewire_limit_reached_total{limit=\"…\"}`; what is not counted there says so where it happens.\n\n"
+        "This page is made of the constants by `unit_limits`; `FLAMEWIRE_WRITE_DOCS=1 build/bin/unit_limits` writes it "
+        "anew.\n";
+    for (const Part& part : parts()) {
+        out += fmt::format("\n## {}\n\n| bound | at most | beyond it | where it is seen |\n|---|---|---|---|\n",
+                           part.title);
+        for (const Row& row : part.rows)
+            out += fmt::format("| {} | {} | {} | {} |\n", row.bound, row.value, row.beyond,
+                               row.counted.empty() ? "–" : row.counted);
+    }
+    out +=
+        "\nA batch can be up to a frame's size before a bound of memory is looked at again, so memory can be over it "
+        "by "
+        "that much.\n";
+    out += "\n## Which test reaches it\n\n";
+    for (const Part& part : parts())
+        for (const Row& row : part.rows) {
+            if (row.test.empty()) continue;
+            const auto space = row.test.find(' ');
+            const std::string name = row.test.substr(space + 1);
+            const bool whole = name == "TEST_CASE" || name == "test_" || name == "bytes";
+            out += fmt::format("- {}: `{}`{}\n", row.bound, row.test.substr(0, space),
+                               whole ? "" : fmt::format(", `{}`", name));
+        }
+    return out;
+}
+
+const std::string root = PROJECT_DIR "/";
+
+}  // namespace
+
+TEST_CASE("docs/limits.md says what the constants say") {
+    const std::string path = root + "docs/limits.md", fresh = page();
+    if (std::getenv("FLAMEWIRE_WRITE_DOCS") != nullptr) REQUIRE(replace_file(path, as_bytes_view(fresh)));
+    INFO("FLAMEWIRE_WRITE_DOCS=1 writes it anew");
+    CHECK(read_file(path).value_or("") == fresh);
+}
+
+TEST_CASE("each bound has a test that is there") {
+    for (const Part& part : parts())
+        for (const Row& row : part.rows) {
+            if (row.test.empty()) continue;
+            INFO(row.bound << ": " << row.test);
+            const auto space = row.test.find(' ');
+            const auto text = read_file(root + row.test.substr(0, space));
+            REQUIRE(text);
+            CHECK(text->find(row.test.substr(space + 1)) != std::string::npos);
+        }
+}
+
+TEST_CASE("each counter of /metrics is on the page") {
+    const std::string text = page();
+    for (const std::string_view name : server::limit_names) {
+        INFO(name);
+        CHECK(text.find(fmt::format("`{}`", name)) != std::string::npos);
+    }
+}
