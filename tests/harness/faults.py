@@ -1,0 +1,109 @@
+"""What goes wrong, made on purpose: lines that delay, stall and lose; and what a process holds, before and after."""
+import collections
+import contextlib
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import threading
+import time
+
+from flamewire import Relay
+
+
+class SlowLine(Relay):
+    """A relay whose bytes take `delay` seconds each way. While `stalled` nothing is taken from either side, as when the other end has
+    stopped; while `swallowing` all is taken and nothing arrives, as on a line that is half open."""
+
+    def __init__(self, target_port, delay=0.0):
+        self.delay = delay
+        self.stalled = False
+        self.swallowing = False
+        super().__init__(target_port)
+
+    def _pump(self, client, server):
+        ways = [threading.Thread(target=self._way, args=way, daemon=True) for way in ((client, server), (server, client))]
+        for way in ways:
+            way.start()
+        for way in ways:
+            way.join()
+        for sock in (client, server):
+            with contextlib.suppress(OSError):
+                sock.close()
+
+    def _way(self, source, sink):
+        waiting = collections.deque()
+        source.settimeout(0.01)
+        try:
+            while True:
+                while waiting and waiting[0][0] <= time.monotonic():
+                    sink.sendall(waiting.popleft()[1])
+                if self.stalled:
+                    time.sleep(0.01)
+                    continue
+                try:
+                    data = source.recv(65536)
+                except TimeoutError:
+                    continue
+                if not data:
+                    break
+                if not self.swallowing:
+                    waiting.append((time.monotonic() + self.delay, data))
+        except OSError:
+            pass
+        with contextlib.suppress(OSError):
+            sink.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):
+            source.shutdown(socket.SHUT_RDWR)
+
+
+class Wire:
+    """A network of two: this machine at `here`, and a network namespace, in which inside() runs programs. rules() are of nft, for what
+    comes in there; rate() is a line of so many kbit/s from there; up() and down() are its plug."""
+
+    count = 0
+
+    def __init__(self):
+        Wire.count += 1
+        self.name = f"fw{os.getpid() % 100000}{chr(96 + Wire.count)}"
+        third = os.getpid() % 250
+        self.here, self.there = f"10.{213 + Wire.count}.{third}.1", f"10.{213 + Wire.count}.{third}.2"
+        self._run("ip", "netns", "add", self.name)
+        self._run("ip", "link", "add", self.name, "type", "veth", "peer", "name", "line", "netns", self.name)
+        self._run("ip", "addr", "add", f"{self.here}/30", "dev", self.name)
+        self._run("ip", "link", "set", self.name, "up")
+        for words in (["addr", "add", f"{self.there}/30", "dev", "line"], ["link", "set", "line", "up"], ["link", "set", "lo", "up"]):
+            self._run("ip", "-n", self.name, *words)
+        self.inside = ["ip", "netns", "exec", self.name]
+        self._run(*self.inside, "nft", "add table ip faults; add chain ip faults in { type filter hook input priority 0; }; add chain ip faults out { type filter hook output priority 0; }")
+
+    @staticmethod
+    def _run(*words):
+        subprocess.run(words, check=True, capture_output=True)
+
+    def rules(self, *rules):
+        self._run(*self.inside, "nft", "; ".join(["flush chain ip faults in", "flush chain ip faults out", *(f"add rule ip faults {way} {rule}" for rule in rules for way in ("in", "out"))]))
+
+    def rate(self, kbit):
+        self._run(*self.inside, "tc", "qdisc", "replace", "dev", "line", "root", "tbf", "rate", f"{kbit}kbit", "burst", "16kb", "latency", "400ms")
+
+    def down(self):
+        self._run("ip", "-n", self.name, "link", "set", "line", "down")
+
+    def up(self):
+        self._run("ip", "-n", self.name, "link", "set", "line", "up")
+
+    def close(self):
+        subprocess.run(["ip", "netns", "del", self.name], check=False, capture_output=True)
+        subprocess.run(["ip", "link", "del", self.name], check=False, capture_output=True)
+
+
+Held = collections.namedtuple("Held", "files threads rss")
+
+
+def held(process):
+    """What a process holds of the machine."""
+    root = pathlib.Path(f"/proc/{process.pid}")
+    rss = int(re.search(r"^VmRSS:\s+(\d+) kB", (root / "status").read_text(), re.M)[1]) << 10
+    return Held(len(list((root / "fd").iterdir())), len(list((root / "task").iterdir())), rss)

@@ -1,0 +1,94 @@
+"""Too many threads, too little memory, another clock, readers that do not read: what is shown is right, and nothing grows."""
+import pathlib
+import re
+import socket
+import time
+
+import flamewire
+from faults import held
+from flamewire import wait_until
+from test_accounting import check_books, kernel_samples
+
+
+def test_two_thousand_threads(start):
+    """As many as a large server has, most of them asleep."""
+    server = start.server()
+    crowd = start.process("crowd", ["python3", "-c", "import threading, time\nthreading.stack_size(65536)\nready = []\ndef wait():\n    ready.append(1)\n    while True: time.sleep(2)\n"
+                                    "for _ in range(2000): threading.Thread(target=wait, daemon=True).start()\nprint('ready', flush=True)\nwhile True: sum(range(10000))"])
+    wait_until(lambda: "ready" in crowd.out, 30, "its threads")
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", crowd.pid, "--frequency", 199)
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 40, "samples")
+    assert len(list(pathlib.Path(f"/proc/{crowd.pid}/task").iterdir())) == 2001
+    crowd.stop()
+    wait_until(lambda: server.only_session()["state"] == "ended", 30, "the end")
+    session = check_books(server)
+    # While two thousand are opened a ring may be full: then it is stated.
+    assert {one["reason"] for one in session["losses"] if one["lost"]} <= {"ring_full"}, session["losses"]
+    assert "threads-skipped" not in {one["code"] for one in session["notices"]}, session["notices"]
+    assert agent.stop() == 0
+
+
+def test_an_agent_with_another_monotonic_clock(start):
+    """In a time namespace its CLOCK_MONOTONIC is hours ahead of the kernel's, in which samples are stamped."""
+    server = start.server()
+    program = start.workload("shares", 600)
+    agent = start.process("agent", ["unshare", "--time", "--monotonic", "100000", "--fork", "--kill-child", flamewire.BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 199])
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 300, 30, "samples")
+    program.stop()
+    wait_until(lambda: server.only_session()["state"] == "ended", 30, "the end")
+    session = check_books(server)
+    assert session["lost"] == 0 and session["duration_ms"] < 60_000, session["duration_ms"]
+    timeline = server.get("/api/timeline", session=session["id"])
+    assert timeline["session_end_ms"] < 60_000
+    agent.process.kill()  # unshare takes no signal on
+    agent.process.wait()
+
+
+def test_an_agent_with_little_memory(start):
+    """It works within what it is given, or says in one sentence that it cannot."""
+    server = start.server()
+    said = {}
+    for mib in (256, 64, 24, 12, 6):
+        agent = start.process(f"agent-{mib}", ["prlimit", f"--as={mib << 20}", flamewire.BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", server.port, "--frequency", 499, "--", flamewire.BIN / "shares-workload", 2])
+        code = agent.wait(30)
+        said[mib] = code
+        assert code in (0, 1), (mib, code, agent.err)
+        if code == 1:
+            lines = agent.err.splitlines()
+            assert lines and re.search("there is no memory left|[Cc]annot allocate memory", agent.err), (mib, agent.err)
+    assert said[256] == 0 and said[64] == 0, said
+    assert server.alive()
+
+
+def test_a_browser_that_does_not_read(start):
+    """It holds one event of each kind at most; others are told as before."""
+    server = start.server()
+    program = start.workload("shares", 600, 2)
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999, "--interval", 20)
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 20, "samples")
+    deaf = []
+    for _ in range(20):
+        one = socket.socket()
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        one.connect(("127.0.0.1", server.http_port))
+        one.sendall(b"GET /api/stream HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n")
+        deaf.append(one)
+    time.sleep(1)
+    before = held(server)
+    told = 0
+    with server.stream() as events:
+        until = time.monotonic() + 8
+        for name, _ in events:
+            told += name == "data_version"
+            if time.monotonic() > until:
+                break
+    after = held(server)
+    assert told > 20 and after.rss < before.rss + (16 << 20) and after.files <= before.files + 1, (told, before, after)
+    for one in deaf:
+        one.close()
+    wait_until(lambda: held(server).files <= before.files - 19, 20, "their places to be free")
+    read, lost = kernel_samples(server)
+    assert read >= 0 and lost == 0
+    program.stop()
+    wait_until(lambda: server.only_session()["state"] == "ended", 20, "the end")
+    assert check_books(server)["lost"] == 0 and agent.stop() == 0
