@@ -1,0 +1,228 @@
+"""Long runs: ./dev soak [MINUTES] [--load]. Not a test that is quick; a short run of each is one (test_soak.py).
+
+soak: one recording at 999 Hz whose link is cut again and again. Every sample is there in the end, and neither side grows.
+load: 200 agents of 1,000 samples a second each, played by one program, and 100 browsers that fetch what the page fetches."""
+import argparse
+import asyncio
+import contextlib
+import itertools
+import pathlib
+import re
+import statistics
+import sys
+import tempfile
+import time
+import urllib.parse
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "harness"))
+
+import flamewire  # noqa: E402
+from faults import held  # noqa: E402
+from flamewire import Relay, wait_until  # noqa: E402
+from hostile import Forged, Replay, frame  # noqa: E402
+
+MIB = 1 << 20
+# Of what is bounded: the allocator's own unevenness.
+ROOM = {"agent": 4 * MIB, "server": 24 * MIB}
+
+
+def growth(sizes):
+    """From the middle of the second quarter to that of the last one: caches are filled by then."""
+    quarter = max(1, len(sizes) // 4)
+    return statistics.median(sizes[-quarter:]) - statistics.median(sizes[quarter:2 * quarter])
+
+
+def soak(directory, seconds, every=30.0, say=print):
+    """Raises AssertionError when something does not hold."""
+    # Few rows in memory, so that their bound is reached at once and what grows is something else.
+    server = flamewire.Server(directory, "--max-samples", 5000)
+    line = Relay(server.port)
+    program = flamewire.workload(directory, "shares", 10**6, 2)
+    agent = flamewire.Agent(directory, "--server", "127.0.0.1", "--port", line.port, "--pid", program.pid, "--frequency", 999)
+    with flamewire.ended(agent, program, server):
+        wait_until(lambda: server.sessions() and server.only_session()["samples"] > 100, 30, "samples")
+        sizes, files = {"agent": [], "server": []}, {}
+        begun, cut_at = time.monotonic(), time.monotonic() + every
+        while time.monotonic() < begun + seconds:
+            time.sleep(min(1.0, seconds / 20))
+            for name, process in (("agent", agent), ("server", server)):
+                now = held(process)
+                sizes[name].append(now.rss)
+                files.setdefault(name, []).append(now.files)
+            if time.monotonic() >= cut_at:
+                line.cut()
+                cut_at = time.monotonic() + every
+        wait_until(lambda: server.get("/api/status")["agent_connected"], 45, "the agent's return")
+        program.stop()
+        wait_until(lambda: server.only_session()["state"] == "ended", 60, "the end")
+        session = server.only_session()
+        stats = server.get("/api/agents")["agents"][0]["stats"]
+        kernel = stats["samples_read"] - stats["samples_duplicate"] + stats["samples_lost"]
+        grown = {name: growth(of) for name, of in sizes.items()}
+        say(f"soak: {seconds:.0f} s, {line.cuts} cuts: {kernel} samples taken by the kernel = {session['samples']} in memory + {flamewire.lost(session)} stated; "
+            + ", ".join(f"{name} {sizes[name][-1] / MIB:.1f} MiB ({grown[name] / MIB:+.1f})" for name in grown))
+        assert session["samples"] + flamewire.lost(session) == kernel, (session["samples"], session["losses"], stats)
+        assert {loss["reason"] for loss in session["losses"] if loss["lost"]} <= {"memory_limit"}, session["losses"]
+        for name, of in grown.items():
+            assert of < ROOM[name], (name, sizes[name])
+            assert max(files[name]) <= min(files[name]) + 4, (name, files[name])
+        assert agent.stop() == 0 and server.stop() == 0
+        line.close()
+
+
+class Generator:
+    """Agents that send a batch each quarter of a second."""
+
+    interval, rows = 0.25, 250
+
+    def __init__(self, port, agents, stacks=2000):
+        self.port, self.stopping = port, False
+        self.recordings = [Forged(f"load-{n}") for n in range(agents)]
+        self.first = [each.batch(stacks=stacks, rows=1, depth=1) for each in self.recordings]
+        self.late = 0
+
+    async def agent(self, number):
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        forged = self.recordings[number]
+        hello = (f'{{"type":"hello","version":1,"agent":"flamewire","agent_version":"0","agent_id":"load-{number}","platform":{{"hostname":"load"}},'
+                 f'"state":"profiling","recording":{{"id":"{forged.id.hex()}","first_unacknowledged":1,"last_seq":1}}}}')
+        writer.write(frame(3, hello.encode()) + frame(5, self.first[number]))
+        acknowledged = 0
+
+        async def read():
+            nonlocal acknowledged
+            while True:
+                head = await reader.readexactly(5)
+                body = await reader.readexactly(int.from_bytes(head[:4], "big"))
+                if head[4] == 8:
+                    acknowledged = int(re.search(rb'"seq":(\d+)', body)[1])
+
+        reading = asyncio.create_task(read())
+        replay = Replay(forged, self.rows)
+        due = time.monotonic() + self.interval * number / len(self.recordings)
+        while not self.stopping:
+            due += self.interval
+            wait = due - time.monotonic()
+            self.late += wait < -1
+            await asyncio.sleep(max(0, wait))
+            writer.write(frame(5, replay.batch()))
+            await writer.drain()
+        writer.write(frame(5, forged.batch(end="stopped")))
+        await writer.drain()
+        until = time.monotonic() + 60
+        while acknowledged < forged.seq and time.monotonic() < until and not reading.done():
+            await asyncio.sleep(0.05)
+        assert acknowledged == forged.seq, (number, acknowledged, forged.seq)
+        reading.cancel()
+        writer.close()
+
+
+class Browsers:
+    """Pages that are open: each has the event stream and fetches its session's views when told of something new, as the page does."""
+
+    def __init__(self, server, count):
+        self.server, self.count, self.stopping = server, count, False
+        self.times = {}
+
+    async def fetch(self, target, session=None):
+        begun = time.monotonic()
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.server.http_port)
+        path = f"/api/{target}" + (f"?{urllib.parse.urlencode({'session': session})}" if session else "")
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
+        head = await reader.readuntil(b"\r\n\r\n")
+        await reader.read(-1)
+        writer.close()
+        assert b" 200 " in head[:20], (path, head[:200])
+        self.times.setdefault(target, []).append(time.monotonic() - begun)
+
+    async def page(self, session):
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.server.http_port)
+        writer.write(f"GET /api/stream?session={session} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n".encode())
+        seen = 0.0
+        while not self.stopping:
+            line = await reader.readline()
+            assert line, "the stream ended"
+            # The page draws again every two seconds at most while a session is live.
+            if line.startswith(b"event: data_version") and time.monotonic() - seen > 2:
+                seen = time.monotonic()
+                for target in ("flamegraph", "timeline", "functions"):
+                    await self.fetch(target, session)
+        writer.close()
+
+    async def status(self):
+        while not self.stopping:
+            await self.fetch("status")
+            await asyncio.sleep(0.05)
+
+
+def percentile(values, share):
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+async def play(server, generator, browsers, seconds, sizes):
+    agents = [asyncio.create_task(generator.agent(n)) for n in range(len(generator.recordings))]
+    loop = asyncio.get_running_loop()
+    sessions = []
+    while len(sessions) < len(agents):
+        for one in agents:
+            if one.done():
+                one.result()
+        await asyncio.sleep(0.5)
+        sessions = [one["id"] for one in (await loop.run_in_executor(None, lambda: server.get("/api/sessions", limit=1000)))["sessions"]]
+    pages = [asyncio.create_task(browsers.page(id_)) for id_, _ in zip(itertools.cycle(sessions), range(browsers.count))]
+    pages.append(asyncio.create_task(browsers.status()))
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        await asyncio.sleep(min(1.0, seconds / 20))
+        sizes.append(held(server).rss)
+        for one in (*agents, *pages):
+            if one.done():
+                one.result()
+    browsers.stopping = True
+    await asyncio.sleep(0.5)
+    for one in pages:
+        one.cancel()
+    await asyncio.gather(*pages, return_exceptions=True)
+    generator.stopping = True
+    await asyncio.gather(*agents)
+
+
+def load(directory, seconds, agents=200, clients=100, bound_ms=None, say=print):
+    """The same for many at once. `bound_ms`: of /api/status, at the 99th percentile; None: only told."""
+    # New recordings of one address are bounded; here it is all of them.
+    server = flamewire.Server(directory, "--max-samples", 5000)
+    with flamewire.ended(server):
+        generator, browsers, sizes = Generator(server.port, agents), Browsers(server, clients), []
+        before, begun = time.process_time(), time.monotonic()
+        asyncio.run(play(server, generator, browsers, seconds, sizes))
+        took = time.monotonic() - begun
+        sessions = {one["target"]: one for one in server.get("/api/sessions", limit=1000)["sessions"]}
+        sent = sum(each.samples for each in generator.recordings)
+        p99 = percentile(browsers.times["status"], 0.99) * 1000
+        grown = growth(sizes)
+        say(f"load: {agents} agents, {clients} browsers, {took:.0f} s: {sent / took:.0f} samples/s; /api/status p50 {percentile(browsers.times['status'], 0.5) * 1000:.1f} ms, p99 {p99:.1f} ms; "
+            + ", ".join(f"{name} p99 {percentile(of, 0.99) * 1000:.0f} ms ({len(of)})" for name, of in browsers.times.items() if name != "status")
+            + f"; server {flamewire.cpu_seconds(server.pid) / took * 100:.0f} % CPU, {sizes[-1] / MIB:.0f} MiB ({grown / MIB:+.1f}); generator and browsers "
+            f"{(time.process_time() - before) / took * 100:.0f} % CPU, {generator.late} batches late by over 1 s")
+        for forged in generator.recordings:
+            one = sessions[forged.target]
+            assert one["samples"] + one["lost"] == forged.samples, (forged.target, one["samples"], one["lost"], forged.samples)
+        assert grown < ROOM["server"] + agents * MIB // 4, sizes
+        assert bound_ms is None or p99 <= bound_ms, p99
+        assert server.stop(seconds=60) == 0
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev soak")
+    parser.add_argument("minutes", type=float, nargs="?", default=30)
+    parser.add_argument("--load", action="store_true", help="many agents and browsers at once")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="flamewire-soak-") as directory, contextlib.suppress(KeyboardInterrupt):
+        if arguments.load:
+            load(directory, arguments.minutes * 60, bound_ms=100)
+        else:
+            soak(directory, arguments.minutes * 60)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,10 @@
+"""The long runs for a moment: what must hold in them holds from the beginning."""
+import run
+
+
+def test_soak(tmp_path):
+    run.soak(tmp_path, 24, every=4)
+
+
+def test_load(tmp_path):
+    run.load(tmp_path, 12, agents=40, clients=20)
