@@ -79,6 +79,8 @@ Result<bool> RingEventSet::open_rings(std::span<const std::uint32_t> cpus, std::
     const std::uint64_t page_size = kernel_.page_size;
     RingPages pages = ring_pages_for(demand, page_size);
     if (options_.ring_pages > 0) pages.sample = std::bit_floor(options_.ring_pages);
+    // All processes of the machine tell what they do.
+    if (options_.scope.wide) pages.sideband *= 4;
     if (options_.choice.events.empty()) pages.sample = 1;
     if (options_.force_one_page) pages = {1, 1};
     rings_ = TRY(RingSet::open(cpus, pages, capabilities_, kernel_));
