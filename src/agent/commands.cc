@@ -126,6 +126,7 @@ Result<SettingsChange> read_change(const Arguments& args, const Capabilities& ca
     change.duration_s = TRY(args.number<std::uint32_t>("duration", 1, limits::max_duration_s));
     change.interval_ms = TRY(args.number<std::uint32_t>("interval", limits::min_interval_ms, limits::max_interval_ms));
     change.events = TRY(args.events("events"));
+    change.filter = TRY(args.text("filter"));
     change.stat = TRY(args.events("stat"));
     change.kernel = TRY(args.flag("kernel"));
     change.unwind = TRY(args.text("unwind"));
@@ -170,6 +171,7 @@ void put_settings(JsonObject& reply, const Settings& settings) {
         .number("stack_size", settings.stack_bytes)
         .number("max_depth", settings.max_depth)
         .number("unwind_memory", settings.unwind_memory_bytes)
+        .text("filter", settings.filter)
         .text("stat", settings.stat)
         .text("mode", "continuous");
 }
@@ -401,6 +403,7 @@ Settings changed(Settings settings, const SettingsChange& change) {
     if (change.duration_s) settings.duration_s = *change.duration_s;
     if (change.interval_ms) settings.interval_ms = *change.interval_ms;
     if (change.events) settings.events = *change.events;
+    if (change.filter) settings.filter = *change.filter;
     if (change.stat) settings.stat = *change.stat;
     if (change.unwind) settings.unwind = *change.unwind;
     if (change.stack_bytes) settings.stack_bytes = *change.stack_bytes;

@@ -30,7 +30,7 @@ struct SettingsChange {
     std::optional<std::uint32_t> frequency_hz;
     std::optional<std::uint64_t> period;
     std::optional<std::uint32_t> duration_s, interval_ms;
-    std::optional<std::string> events, stat, unwind;
+    std::optional<std::string> events, filter, stat, unwind;
     std::optional<std::uint32_t> stack_bytes, max_depth;
     std::optional<bool> kernel;
     std::vector<std::uint32_t> pids;  // of `configure`: another target; empty: it stays
@@ -78,6 +78,7 @@ struct Accounting {
     std::uint64_t samples_dropped = 0;  // after the rings: stated as losses
     std::uint64_t batches = 0;
     std::uint64_t ring_bytes = 0;
+    std::int64_t switches_not_told = 0;  // samples of context switches that are no row, less rows that are no sample
 };
 
 struct StatusReport {

@@ -5,6 +5,16 @@ namespace flamewire::agent {
 EventTable make_event_table(const EventChoice& choice) {
     EventTable table;
     for (const EventSpec& spec : choice.events) {
+        if (spec.away != 0) {
+            table.absences = {static_cast<std::uint32_t>(table.events.size()), spec.away};
+            for (std::size_t kind = 0; kind < away_kinds; ++kind) {
+                if ((spec.away >> kind & 1U) == 0) continue;
+                table.events.emplace_back();
+                table.names.emplace_back(name_of(static_cast<Away>(kind)));
+                table.units.push_back(spec.unit);
+            }
+            continue;
+        }
         wire::Event event;
         if (spec.frequency_hz.has_value() || choice.period == 0) {
             event.frequency_hz = spec.frequency_hz.value_or(choice.frequency_hz);

@@ -42,6 +42,7 @@ enum Option : int {
     opt_rounds,
     opt_interval,
     opt_events,
+    opt_filter,
     opt_stat,
     opt_unwind,
     opt_stack_size,
@@ -86,6 +87,7 @@ const option long_options[] = {
     {"rounds", required_argument, nullptr, opt_rounds},
     {"interval", required_argument, nullptr, opt_interval},
     {"events", required_argument, nullptr, opt_events},
+    {"filter", required_argument, nullptr, opt_filter},
     {"stat", required_argument, nullptr, opt_stat},
     {"unwind", required_argument, nullptr, opt_unwind},
     {"stack-size", required_argument, nullptr, opt_stack_size},
@@ -194,6 +196,10 @@ Result<bool> apply_settings(int code, std::string_view value, Settings& settings
         case opt_events:
             if (value.empty()) return usage("--events needs at least one event, for example --events cpu-clock");
             settings.events = value;
+            break;
+        case opt_filter:
+            if (value.empty()) return usage("--filter needs an expression, for example --filter 'prev_pid == 42'");
+            settings.filter = value;
             break;
         case opt_stat:
             if (value.empty()) return usage("--stat needs a list of events, default or none");
@@ -481,7 +487,9 @@ Sampling
   --frequency HZ      samples a second and thread (99)
   --count N           a sample every N events, instead of a frequency
   --events LIST       perf's names, comma separated: cycles, cpu-clock:u, r01c2, cpu_core/cycles/, each with
-                      optional @HZ (cycles, or cpu-clock where no hardware counter works); none: only count
+                      optional @HZ (cycles, or cpu-clock where no hardware counter works); none: only count.
+                      Tracepoints: sys:name, sys:name/FILTER/
+  --filter EXPR       the kernel's filter for all tracepoints of LIST that have none of their own
   --stat LIST         what is counted meanwhile: events as above, default or none (default). With --events none a
                       table as perf stat's is printed at the end; --output - prints only that
   --unwind MODE       how user stacks are found (auto):

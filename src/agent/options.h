@@ -20,6 +20,7 @@ enum class Mode { listen, server, output };
 // How to sample; also what `start` and `configure` change.
 struct Settings {
     std::string events;  // perf's grammar, comma separated; empty: the default event; "none": nothing is sampled
+    std::string filter;  // the kernel's, for tracepoints without one of their own; empty: none
     std::string stat = "default";     // what is counted: "default", "none" or the same grammar
     std::uint32_t frequency_hz = 99;  // used when period is 0
     std::uint64_t period = 0;

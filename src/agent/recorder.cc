@@ -128,6 +128,7 @@ Result<bool> Recorder::open_events(const Capabilities& capabilities) {
     capabilities_ = capabilities;
     choice_ =
         TRY(choose_events(plan_.wanted.events, settings.frequency_hz, settings.period, settings.kernel, capabilities));
+    find_io_functions(choice_);
     choose_first_modes();
     EventSetOptions options = event_options(choice_, plan_.pids);
     options.enable_on_exec = plan_.launched && plan_.delay_ms == 0;
@@ -202,7 +203,7 @@ Running Recorder::describe_running() const {
     running.pids = plan_.pids;
     running.scope = plan_.scope;
     running.settings = plan_.settings;
-    for (const EventSpec& event : choice_.events) running.events.push_back(event.name);
+    running.events = make_event_table(choice_).names;
     running.effective_frequency_hz = choice_.period != 0 ? 0 : choice_.frequency_hz;
     running.kernel = choice_.kernel;
     running.notices = choice_.notices;
@@ -227,6 +228,8 @@ void Recorder::start_folding(std::uint32_t max_stack) {
     options.event_units = std::move(table.units);
     options.stacks = stack_options();
     folder_ = std::make_unique<Folder>(std::move(options), processes_);
+    follow_absences(table.absences);
+    if (!plan_.launched) look_at_threads(start_ns_);
     {
         const std::lock_guard lock(mutex_);
         running_ = describe_running();
@@ -257,12 +260,15 @@ void Recorder::loop() {
         (void)!::read(wake_.get(), &ignored, sizeof(ignored));
         run_task();
         folder_->look_at_stacks();
-        events_->drain(*this, processes_.exchange_jit_names());
+        const std::uint64_t drained_ns = std::min(processes_.exchange_jit_names(), monotonic_ns());
+        events_->drain(*this, drained_ns);
+        cut_absences(drained_ns);
         const std::uint64_t now = monotonic_ns();
         if (enable_at_ns_ && now >= *enable_at_ns_) {
             enable_at_ns_.reset();
             if (auto enabled = events_->enable(); !enabled) log("cannot start sampling: {}", enabled.error().message);
             (void)counting_->resume();
+            look_at_threads(now);
         }
         if (counting_->read_if_due(now, *folder_)) something_new_ = true;
         if (processes_.kernel_symbols_begun()) advance_kernel_names(now + names_piece_ns);
@@ -323,6 +329,8 @@ void Recorder::finish() {
     while (processes_.exchange_jit_names() < disabled_ns) {  // not for long, see there
     }
     events_->drain_rest(*this);
+    folder_->absences().cut(paused_ ? paused_ns_ : disabled_ns);
+    folder_->tell_absences();
     (void)counting_->read(*folder_);
     advance_kernel_names(never);
     if (sink_.names_kernel_at_end() || names_wanted_) {
@@ -360,6 +368,7 @@ Result<bool> Recorder::pause() {
     return on_sampler([this]() -> Result<bool> {
         (void)TRY(events_->disable());
         (void)TRY(counting_->pause(*folder_));
+        paused_ns_ = monotonic_ns();
         paused_ = true;
         return true;
     });
@@ -367,6 +376,7 @@ Result<bool> Recorder::pause() {
 
 Result<bool> Recorder::resume() {
     return on_sampler([this]() -> Result<bool> {
+        if (paused_) folder_->absences().gap(paused_ns_, monotonic_ns());
         (void)TRY(events_->enable());
         (void)TRY(counting_->resume());
         paused_ = false;
@@ -457,11 +467,14 @@ CounterTotals Recorder::counter_totals() const {
 std::string Recorder::account_line() const {
     const std::lock_guard lock(mutex_);
     const Accounting& a = accounting_;
-    const bool exact =
-        a.samples_read - a.samples_duplicate == a.rows_samples + a.samples_dropped && a.samples_lost == lost_stated_;
-    return fmt::format("samples read {} - duplicates {} = in rows {} + dropped {}; lost in the kernel {} = stated {}{}",
-                       a.samples_read, a.samples_duplicate, a.rows_samples, a.samples_dropped, a.samples_lost,
-                       lost_stated_, exact ? "" : " (THEY DIFFER)");
+    const bool exact = a.samples_read - a.samples_duplicate - static_cast<std::uint64_t>(a.switches_not_told) ==
+                           a.rows_samples + a.samples_dropped &&
+                       a.samples_lost == lost_stated_;
+    const std::string switches = a.switches_not_told != 0 ? fmt::format(" + switches {}", a.switches_not_told) : "";
+    return fmt::format(
+        "samples read {} - duplicates {} = in rows {} + dropped {}{}; lost in the kernel {} = stated {}{}",
+        a.samples_read, a.samples_duplicate, a.rows_samples, a.samples_dropped, switches, a.samples_lost, lost_stated_,
+        exact ? "" : " (THEY DIFFER)");
 }
 
 }  // namespace flamewire::agent

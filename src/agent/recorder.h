@@ -146,6 +146,12 @@ private:
     void follow_task(const TaskRecord& task);
     void note_member(std::uint32_t pid);
     [[nodiscard]] bool shows(std::uint32_t pid) const;
+    // recorder_absences.cc: what becomes of switches.
+    void find_io_functions(const EventChoice& choice);
+    void follow_absences(AbsenceEvents events);
+    void look_at_threads(std::uint64_t begin_ns);
+    void follow_absence(const Record& record);
+    void cut_absences(std::uint64_t drained_ns);
 
     void flush();
     // Hands over what waits, oldest first; true when nothing is left.
@@ -185,6 +191,10 @@ private:
     std::uint64_t sideband_from_ns_ = 0;  // older records of processes and maps were seen in the event set before
     std::uint64_t switched_ns_ = 0, switch_gap_ns_ = 0;  // of the last event set that was replaced
     std::uint64_t changed_ns_ = 0, gap_ns_ = 0;  // when a person changed what is recorded, and for how long nothing was
+    std::optional<std::vector<KernelFunction>> io_functions_;  // that wait for devices; looked up when first needed
+    std::uint64_t paused_ns_ = 0;                              // when sampling was paused last
+    std::uint64_t absences_cut_ns_ = 0;                        // all that are away were told until then
+    bool threads_unknown_ = false;                             // records were lost: who is away is to be looked up
     std::uint64_t start_ns_ = 0, last_flush_ns_ = 0, next_flush_ns_ = 0;
     NamesPace names_pace_;
     std::optional<std::uint64_t> enable_at_ns_;

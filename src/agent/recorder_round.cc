@@ -65,6 +65,7 @@ void Recorder::on_record(const Record& record) {
                                events_->event_of(throttle->id) + 1, 0});
         return;
     }
+    if (std::holds_alternative<SwitchRecord>(record)) return follow_absence(record);
     // How much was lost is in the event set's counts; the process table needs the record to distrust its maps.
     const bool lost = std::holds_alternative<LostRecord>(record);
     if (!lost && time_of(record) < sideband_from_ns_) return;
@@ -77,6 +78,7 @@ void Recorder::on_record(const Record& record) {
         counting_->on_task(*task);
     }
     if (const auto event = processes_.on_record(record); event && shown) folder_->add_lifecycle(*event);
+    if (folder_->follows_absences()) follow_absence(record);
 }
 
 void Recorder::note_member(std::uint32_t pid) {
@@ -123,6 +125,9 @@ Result<bool> Recorder::switch_events(EventChoice choice) {
     switched_ns_ = stopping_ns;
     switch_gap_ns_ = counting ? monotonic_ns() - stopping_ns : 0;
     events_->drain_rest(*this);
+    folder_->absences().gap(paused_ ? paused_ns_ : stopping_ns, monotonic_ns());
+    if (paused_) paused_ns_ = monotonic_ns();
+    folder_->tell_absences();
     closed_counts_ = closed_counts_ + events_->counts();
     sideband_from_ns_ = switched_ns;
     events_ = std::move(replacement);
@@ -177,13 +182,15 @@ Result<bool> Recorder::replace_events(Settings settings, Wanted wanted, const Ca
     const Settings old = plan_.settings;
     const bool same_stacks =
         settings.unwind == old.unwind && settings.stack_bytes == old.stack_bytes && settings.max_depth == old.max_depth;
-    const bool same_events = settings.events == old.events && settings.frequency_hz == old.frequency_hz &&
-                             settings.period == old.period && settings.kernel == old.kernel;
+    const bool same_events = settings.events == old.events && settings.filter == old.filter &&
+                             settings.frequency_hz == old.frequency_hz && settings.period == old.period &&
+                             settings.kernel == old.kernel;
     const bool switches = !same_events || !same_stacks || target;
     if (switches) {
         EventChoice choice =
             TRY(choose_events(wanted.events, settings.frequency_hz, settings.period, settings.kernel, capabilities));
         capabilities_ = capabilities;
+        find_io_functions(choice);
         (void)TRY(switch_to(settings, std::move(choice), target, same_stacks));
     }
     Result<bool> counted = true;
@@ -203,6 +210,9 @@ Result<bool> Recorder::replace_events(Settings settings, Wanted wanted, const Ca
         gap_ns_ = switch_gap_ns_;
         EventTable table = make_event_table(choice_);
         folder_->change_events(describe(), std::move(table.events), std::move(table.names), std::move(table.units));
+        follow_absences(table.absences);
+        if (target) folder_->absences().forget();
+        look_at_threads(monotonic_ns());
         say(choice_.notices);
     }
     const std::lock_guard lock(mutex_);
@@ -345,6 +355,7 @@ void Recorder::publish() {
     accounting_.samples_duplicate = counts_.samples_duplicate;
     accounting_.samples_lost = counts_.samples_lost;
     accounting_.ring_bytes = counts_.ring_bytes;
+    accounting_.switches_not_told = folder_->switches_not_told();
     lost_stated_ = lost_told_;
     counter_totals_ = counting_->totals();
     running_.counters = counting_->states();

@@ -1,5 +1,7 @@
 #include "agent/wanted.h"
 
+#include <linux/perf_event.h>
+
 #include <string_view>
 
 namespace flamewire::agent {
@@ -19,6 +21,13 @@ Result<Wanted> parse_wanted(const Settings& settings, const Sysfs& sysfs) {
         auto events = parse_events(settings.events.empty() ? "cycles" : settings.events, sysfs);
         if (!events) return about("events", std::move(events).error());
         wanted.events = *std::move(events);
+        bool filtered = settings.filter.empty();
+        for (EventSpec& spec : wanted.events) {
+            if (spec.parts.empty() || spec.parts.front().type != PERF_TYPE_TRACEPOINT) continue;
+            filtered = true;
+            if (spec.filter.empty()) spec.filter = settings.filter;
+        }
+        if (!filtered) return fail(ErrorCode::invalid, "filter: there is no tracepoint among the events to filter");
     }
     auto counters = parse_counters(settings.stat, sysfs);
     if (!counters) return about("stat", std::move(counters).error());

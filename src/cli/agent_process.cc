@@ -138,6 +138,7 @@ void AgentOptions::add(CLI::App& command, bool sampling) {
         pass("-F,--frequency", "--frequency", "samples a second of CPU time and thread (99)", "HZ");
         pass("-c,--count", "--count", "a sample every N events instead", "N");
         pass("-e,--events", "--events", "what is sampled, in perf's words (cycles)", "LIST");
+        pass("--filter", "--filter", "the kernel's filter for the tracepoints among them", "EXPR");
         pass("--unwind", "--unwind", "how stacks are found: auto, fp, dwarf, lbr or hybrid (auto)", "MODE");
         pass("--stack-size", "--stack-size", "copied with a sample in dwarf mode (16K)", "BYTES");
         pass("--max-depth", "--max-depth", "frames of a stack (1024)", "N");

@@ -65,6 +65,13 @@ std::uint64_t planned_sample_bytes(const SampleLayout& layout) {
            (layout.stack_bytes != 0 ? layout.stack_bytes + 2 * word_bytes : 0);
 }
 
+std::uint64_t fixed_period(const EventSpec& spec, const EventPart& part, const SampleAttrOptions& options) {
+    if (spec.away != 0 || spec.frequency_hz.value_or(options.frequency_hz) > 0 || options.period <= 1) return 0;
+    const bool clock = part.config == PERF_COUNT_SW_CPU_CLOCK || part.config == PERF_COUNT_SW_TASK_CLOCK;
+    const bool counted = part.type == PERF_TYPE_TRACEPOINT || (part.type == PERF_TYPE_SOFTWARE && !clock);
+    return counted ? options.period : 0;
+}
+
 perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const SampleAttrOptions& options,
                             const Capabilities& capabilities) {
     perf_event_attr attr = base_attr(capabilities);
@@ -82,7 +89,10 @@ perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const 
     attr.precise_ip = spec.precise & 3U;
 
     const std::uint32_t frequency = spec.frequency_hz.value_or(options.frequency_hz);
-    if (frequency > 0) {
+    if (spec.away != 0) {
+        attr.sample_period = 1;
+        attr.context_switch = 1;
+    } else if (frequency > 0) {
         attr.freq = 1;
         attr.sample_freq = frequency;
     } else {
@@ -91,10 +101,13 @@ perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const 
 
     const bool kernel = options.kernel && !spec.exclude_kernel;
     attr.exclude_user = spec.exclude_user ? 1 : 0;
-    attr.exclude_kernel = kernel ? 0 : 1;
-    attr.exclude_hv = kernel ? 0 : 1;
+    // Switches happen in the kernel, also where its stacks are not wanted.
+    const bool counts_kernel = kernel || spec.away != 0;
+    attr.exclude_kernel = counts_kernel ? 0 : 1;
+    attr.exclude_hv = counts_kernel ? 0 : 1;
     attr.exclude_callchain_kernel = kernel ? 0 : 1;
     const SampleLayout& layout = options.layout;
+    if (layout.fixed_period != 0) attr.sample_type &= ~std::uint64_t{PERF_SAMPLE_PERIOD};
     if (layout.branches) {
         attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
         attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK;

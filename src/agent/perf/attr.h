@@ -28,6 +28,7 @@ struct SampleLayout {
     bool branches = false;
     std::uint64_t register_mask = 0;  // sample_regs_user; 0: no registers
     std::uint32_t stack_bytes = 0;    // sample_stack_user; 0: no stack
+    std::uint64_t fixed_period = 0;   // PERF_SAMPLE_PERIOD is not there, as it is always this; 0: it is
     bool operator==(const SampleLayout&) const = default;
 };
 
@@ -52,6 +53,10 @@ struct SampleAttrOptions {
     bool whole_cpu = false;  // of whoever runs there, but the idle thread where the kernel's clock would sample it
     SampleLayout layout = {};
 };
+
+// SampleLayout::fixed_period. The kernel takes a sample at every single event of a software event or tracepoint that is
+// asked for PERF_SAMPLE_PERIOD, whatever the period (perf_swevent_event); so those of a period are not asked.
+std::uint64_t fixed_period(const EventSpec& spec, const EventPart& part, const SampleAttrOptions& options);
 
 // One event on one (thread, CPU), inherited by children, or of a whole CPU. A spec's own @HZ comes before the options'
 // rate.

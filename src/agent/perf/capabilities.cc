@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <ctime>
 
 #include "agent/perf/attr.h"
@@ -190,6 +191,15 @@ void replace_event(const EventSpec& wanted, const Explanation& why, EventChoice&
     if (!has_event(choice, clock.name)) choice.events.push_back(std::move(clock));
 }
 
+// What the kernel means it writes only where the whole system's filters are set, so what could be meant is said here.
+Error filter_refused(const EventSpec& spec, int error) {
+    return {
+        ErrorCode::invalid, error,
+        fmt::format("the kernel refuses the filter '{}' of {}: {}; it compares fields with numbers or \"texts\" (== "
+                    "!= < <= > >= & ~), joined by && and ||; fields here: {}",
+                    spec.filter, spec.name.substr(0, spec.name.find('/')), std::strerror(error), spec.fields)};
+}
+
 void choose_mode(bool kernel_wanted, const Capabilities& capabilities, EventChoice& choice) {
     choice.kernel = kernel_wanted && capabilities.kernel_samples;
     if (kernel_wanted && !choice.kernel)
@@ -299,8 +309,8 @@ Result<EventChoice> choose_events(std::vector<EventSpec> wanted, std::uint32_t f
     choose_mode(kernel, capabilities, choice);
     // Read anew: the kernel lowers it while it runs.
     const std::uint32_t max_hz = max_sample_rate(calls);
-    choice.period = frequency_hz == 0 ? period : 0;
-    choice.frequency_hz = clamp_rate(frequency_hz, max_hz, choice);
+    choice.period = period;
+    choice.frequency_hz = period == 0 ? clamp_rate(frequency_hz, max_hz, choice) : 0;
     for (EventSpec& spec : wanted)
         if (spec.frequency_hz) spec.frequency_hz = clamp_rate(*spec.frequency_hz, max_hz, choice);
 
@@ -309,6 +319,7 @@ Result<EventChoice> choose_events(std::vector<EventSpec> wanted, std::uint32_t f
     std::optional<Error> first_failure;
     const std::vector<Trial> trials = try_events(wanted, options, capabilities, calls);
     for (std::size_t i = 0; i < trials.size(); ++i) {
+        if (trials[i].filter_error != 0) return std::unexpected(filter_refused(wanted[i], trials[i].filter_error));
         const bool nothing_left = wanted[i].exclude_user && !choice.kernel;
         if (trials[i].works() && !nothing_left) {
             if (has_event(choice, trials[i].spec.name)) continue;  // the clock that cycles became

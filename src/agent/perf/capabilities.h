@@ -74,7 +74,8 @@ Capabilities probe_capabilities(const Sysfs& sysfs, const Kernel& calls = real_k
 // The specs that can be opened here, with a notice for each replacement: cycles -> cpu-clock where no hardware counter
 // works, kernel + user -> user only, a frequency above the kernel's limit -> the limit. Tries just `wanted`, so a
 // hardware event costs microseconds, and one that opens but never counts 50 ms. unsupported or permission when nothing
-// is left; invalid without a frequency and a period. Nothing wanted is a choice, too.
+// is left; invalid without a frequency and a period, or with a filter that the kernel refuses. A period comes before a
+// frequency. Nothing wanted is a choice, too.
 struct EventChoice {
     std::vector<EventSpec> events;
     std::uint32_t frequency_hz = 0;  // effective; 0 when a period was asked for

@@ -26,6 +26,8 @@ private:
     [[nodiscard]] bool follows(const Record& record);
 
     Verdict judge(const SampleRecord& sample, const OpenEvent& event) override;
+    // Of threads whose samples do not count nobody knows that they left.
+    bool judge_switch(const SwitchRecord&, const OpenEvent&) override { return true; }
     bool on_sideband(const MergedRecord& merged, const Record& record, const RecordOrigin& origin) override;
     void on_sideband_lost() override {}
     bool look_for_targets() override;

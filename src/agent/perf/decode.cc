@@ -11,10 +11,12 @@ namespace {
 // Newer than some headers that we are built with.
 constexpr std::uint32_t record_lost_samples = 13;
 constexpr std::uint16_t misc_mmap_build_id = 1U << 14;
+constexpr std::uint16_t misc_switch_preempted = 1U << 14;
 
-// Offsets that attr.h's field lists make. Sample: header, id, ip, pid, tid, time, cpu, res, period, nr, ips.
+// Offsets that attr.h's field lists make. Sample: header, id, ip, pid, tid, time, cpu, res, period (unless it is fixed),
+// nr, ips.
 constexpr std::size_t sample_time_offset = 32;
-constexpr std::size_t sample_chain_offset = 56;
+constexpr std::size_t sample_period_offset = 48;
 // Trailer: pid, tid, time, cpu, res, id.
 constexpr std::size_t trailer_size = 32;
 
@@ -103,7 +105,8 @@ bool decode_stack(Bytes rest, const SampleLayout& layout, SampleRecord& sample) 
 }
 
 bool decode_sample(Bytes record, std::uint16_t misc, const SampleLayout& layout, Record& out, RecordOrigin& origin) {
-    if (record.size() < sample_chain_offset + 8) return false;
+    const std::size_t chain_offset = sample_period_offset + (layout.fixed_period != 0 ? 0 : sizeof(std::uint64_t));
+    if (record.size() < chain_offset + 8) return false;
     SampleRecord& sample = out.emplace<SampleRecord>();
     sample.id = load<std::uint64_t>(record, 8);
     sample.ip = load<std::uint64_t>(record, 16);
@@ -111,11 +114,11 @@ bool decode_sample(Bytes record, std::uint16_t misc, const SampleLayout& layout,
     sample.tid = load<std::uint32_t>(record, 28);
     sample.time_ns = load<std::uint64_t>(record, sample_time_offset);
     sample.cpu = load<std::uint32_t>(record, 40);
-    sample.period = load<std::uint64_t>(record, 48);
+    sample.period = layout.fixed_period != 0 ? layout.fixed_period : load<std::uint64_t>(record, sample_period_offset);
     sample.user_mode = (misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
     sample.mode = layout.mode;
     origin = {sample.id, sample.tid, sample.cpu};
-    return decode_stack(record.subspan(sample_chain_offset), layout, sample);
+    return decode_stack(record.subspan(chain_offset), layout, sample);
 }
 
 void decode_mmap2(ByteReader& body, std::uint16_t misc, const Trailer& trailer, Record& out) {
@@ -228,6 +231,13 @@ Decoded decode_record(Bytes record, const SampleLayout& layout, Record& out, Rec
         case record_lost_samples:
             decode_lost(body, false, trailer, out);
             break;
+        case PERF_RECORD_SWITCH:
+        case PERF_RECORD_SWITCH_CPU_WIDE: {
+            const bool went = (header->misc & PERF_RECORD_MISC_SWITCH_OUT) != 0;
+            out = SwitchRecord{trailer.origin.tid, trailer.time_ns, went,
+                               went && (header->misc & misc_switch_preempted) != 0};
+            return Decoded::ok;
+        }
         case PERF_RECORD_THROTTLE:
             decode_throttle(body, false, out);
             break;

@@ -74,6 +74,9 @@ void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
             ++counts_.samples_duplicate;
             return;
         }
+    } else if (const auto* change = std::get_if<SwitchRecord>(&record_)) {
+        event = find(origin.id);
+        if (!event || !judge_switch(*change, *event)) return;
     } else if (auto* lost = std::get_if<LostRecord>(&record_)) {
         lost->sideband = RingSet::is_sideband(merged.ring);
         lost_records_[merged.ring] += lost->count;

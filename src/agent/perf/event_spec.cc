@@ -143,37 +143,86 @@ Result<bool> parse_pmu_event(EventSpec& spec, std::string_view item, const Sysfs
     return apply_modifiers(spec, modifiers);
 }
 
-Result<bool> parse_tracepoint(EventSpec& spec, std::string_view system, std::string_view rest, const Sysfs& sysfs) {
-    const std::size_t colon = rest.find(':');
-    const std::string_view event = rest.substr(0, colon);
-    const std::string_view modifiers = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
+// "\tfield:pid_t prev_pid;\toffset:24;…" in a tracepoint's format file; common_* are fields of every one.
+std::string field_names(std::string_view format) {
+    std::string names;
+    for (std::size_t at = 0; (at = format.find("field:", at)) != std::string_view::npos;) {
+        at += 6;
+        std::string_view declared = format.substr(at, format.find(';', at) - at);
+        declared = declared.substr(0, declared.find('['));
+        const std::string_view name = declared.substr(declared.find_last_of(" *") + 1);
+        if (name.empty() || name.starts_with("common_")) continue;
+        if (!names.empty()) names += ", ";
+        names += name;
+    }
+    return names;
+}
+
+Result<bool> parse_tracepoint(EventSpec& spec, std::string_view system, std::string_view event,
+                              std::string_view modifiers, const Sysfs& sysfs) {
     const auto bad = [](std::string_view part) {
         return part.empty() || part.find('/') != std::string_view::npos || part.starts_with('.');
     };
-    if (bad(system) || bad(event))
-        return fail(ErrorCode::invalid, fmt::format("'{}:{}' is no tracepoint", system, rest));
-    for (const std::string_view folder : {"kernel/tracing", "kernel/debug/tracing"}) {
-        const auto text = sysfs.read(fmt::format("{}/events/{}/{}/id", folder, system, event));
+    if (bad(system) || bad(event)) return fail(ErrorCode::invalid, fmt::format("'{}' is no tracepoint", spec.name));
+    bool mounted = false;
+    for (const std::string& folder : tracefs_folders(sysfs)) {
+        const std::string place = fmt::format("{}/events/{}/{}/", folder, system, event);
+        const auto text = sysfs.read(place + "id");
         if (!text && text.error().code == ErrorCode::permission)
             return fail(ErrorCode::permission,
                         fmt::format("tracepoint {}:{}: tracefs may only be read by root here", system, event));
+        mounted = mounted || sysfs.list(folder + "/events").has_value();
         if (!text) continue;
         std::uint32_t id = 0;
         const auto parsed = std::from_chars(text->data(), text->data() + text->size(), id);
         if (parsed.ec != std::errc{}) continue;
         spec.unit = "events";
         spec.parts.push_back({{}, PERF_TYPE_TRACEPOINT, id, 0, 0, {}});
+        if (const auto format = sysfs.read(place + "format")) spec.fields = field_names(*format);
         return apply_modifiers(spec, modifiers);
     }
+    if (mounted) return fail(ErrorCode::not_found, fmt::format("this kernel has no tracepoint {}:{}", system, event));
     return fail(ErrorCode::not_found,
-                fmt::format("tracepoint {}:{} is not in /sys/kernel/tracing/events (is tracefs mounted there?)", system,
-                            event));
+                fmt::format("tracepoint {}:{} needs tracefs, which is not mounted (try: mount -t tracefs tracefs "
+                            "/sys/kernel/tracing)",
+                            system, event));
+}
+
+// "sys:name/EXPR/modifiers": the last slash ends the expression, which may have some of its own.
+Result<bool> parse_filtered_tracepoint(EventSpec& spec, std::string_view item, const Sysfs& sysfs) {
+    const std::size_t colon = item.find(':'), open = item.find('/'), close = item.rfind('/');
+    const std::string_view filter = trim(item.substr(open + 1, close > open ? close - open - 1 : 0));
+    if (filter.empty())
+        return fail(ErrorCode::invalid, fmt::format("event '{}' should look like sys:name/FILTER/", item));
+    spec.filter = filter;
+    std::string_view modifiers = item.substr(close + 1);
+    if (modifiers.starts_with(':')) modifiers.remove_prefix(1);
+    return parse_tracepoint(spec, item.substr(0, colon), item.substr(colon + 1, open - colon - 1), modifiers, sysfs);
+}
+
+// off-cpu asks for all kinds: with the other two a thread's time is whole.
+std::uint8_t away_bits(std::string_view item) {
+    for (std::size_t kind = 0; kind < away_kinds; ++kind)
+        if (item == name_of(static_cast<Away>(kind)))
+            return static_cast<std::uint8_t>(kind == 0 ? (1U << away_kinds) - 1 : 1U << kind);
+    return 0;
+}
+
+EventSpec away_spec(std::uint8_t bits) {
+    EventSpec spec;
+    for (std::size_t kind = away_kinds; kind-- > 0;)
+        if ((bits >> kind & 1U) != 0) spec.name = name_of(static_cast<Away>(kind));
+    spec.unit = "ns";
+    spec.away = bits;
+    spec.parts = {generic_part(*find_named_event("context-switches"))};
+    return spec;
 }
 
 std::string known_names() {
     std::string all;
     for (const NamedEvent& event : named_events()) all += fmt::format("{}{}", all.empty() ? "" : " ", event.name);
-    return all + ", cache events such as L1-dcache-load-misses, rNNN, pmu/event/, sys:tracepoint";
+    return all +
+           " off-cpu run-queue io-wait, cache events such as L1-dcache-load-misses, rNNN, pmu/event/, sys:tracepoint";
 }
 
 Result<bool> parse_name(EventSpec& spec, std::string_view item, const Sysfs& sysfs) {
@@ -190,7 +239,11 @@ Result<bool> parse_name(EventSpec& spec, std::string_view item, const Sysfs& sys
         spec.parts = raw_parts(*config, sysfs);
         return apply_modifiers(spec, rest);
     }
-    if (colon != std::string_view::npos) return parse_tracepoint(spec, name, rest, sysfs);
+    if (colon != std::string_view::npos) {
+        const std::size_t second = rest.find(':');
+        const std::string_view modifiers = second == std::string_view::npos ? "" : rest.substr(second + 1);
+        return parse_tracepoint(spec, name, rest.substr(0, second), modifiers, sysfs);
+    }
     return fail(ErrorCode::invalid, fmt::format("unknown event '{}'; known: {}", item, known_names()));
 }
 
@@ -202,7 +255,10 @@ Result<EventSpec> parse_event(std::string_view item, const Sysfs& sysfs) {
     EventSpec spec;
     spec.frequency_hz = TRY(take_frequency(item));
     spec.name = item;
-    if (item.find('/') != std::string_view::npos) {
+    const std::size_t slash = item.find('/');
+    if (slash != std::string_view::npos && item.find(':') < slash) {
+        (void)TRY(parse_filtered_tracepoint(spec, item, sysfs));
+    } else if (slash != std::string_view::npos) {
         (void)TRY(parse_pmu_event(spec, item, sysfs));
     } else {
         (void)TRY(parse_name(spec, item, sysfs));
@@ -211,6 +267,18 @@ Result<EventSpec> parse_event(std::string_view item, const Sysfs& sysfs) {
 }
 
 }  // namespace
+
+std::string_view name_of(Away kind) {
+    switch (kind) {
+        case Away::run_queue:
+            return "run-queue";
+        case Away::io_wait:
+            return "io-wait";
+        case Away::off_cpu:
+            break;
+    }
+    return "off-cpu";
+}
 
 Sysfs real_sysfs() {
     return {[](const std::string& path) { return read_file("/sys/" + path, std::size_t{1} << 20); },
@@ -226,9 +294,35 @@ Sysfs real_sysfs() {
             }};
 }
 
+// Lines of /proc/mounts: device, mount point (a space is \040), type.
+std::vector<std::string> tracefs_folders(const Sysfs& sysfs) {
+    std::vector<std::string> folders{"kernel/tracing", "kernel/debug/tracing"};
+    const auto mounts = sysfs.read("../proc/self/mounts");
+    if (!mounts) return folders;
+    for (std::string_view rest = *mounts; !rest.empty();) {
+        const std::string_view line = rest.substr(0, rest.find('\n'));
+        rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+        const std::size_t first = line.find(' ');
+        const std::size_t second = line.find(' ', first + 1);
+        if (first == std::string_view::npos || second == std::string_view::npos) continue;
+        const std::string_view type = line.substr(second + 1);
+        const bool debug = type.starts_with("debugfs ");
+        if (!debug && !type.starts_with("tracefs ")) continue;
+        std::string folder = fmt::format("..{}{}", line.substr(first + 1, second - first - 1), debug ? "/tracing" : "");
+        for (std::size_t at = 0; (at = folder.find("\\040", at)) != std::string::npos;) folder.replace(at++, 4, " ");
+        folders.push_back(std::move(folder));
+    }
+    return folders;
+}
+
 Result<std::vector<EventSpec>> parse_events(std::string_view list, const Sysfs& sysfs) {
     std::vector<EventSpec> specs;
+    std::uint8_t away = 0;
     for (const std::string_view item : split_list(list)) {
+        if (const std::uint8_t bits = away_bits(item); bits != 0) {
+            away |= bits;
+            continue;
+        }
         EventSpec spec = TRY(parse_event(item, sysfs));
         const bool twice =
             std::any_of(specs.begin(), specs.end(), [&](const EventSpec& other) { return other.name == spec.name; });
@@ -237,6 +331,7 @@ Result<std::vector<EventSpec>> parse_events(std::string_view list, const Sysfs& 
         if (specs.size() > max_events)
             return fail(ErrorCode::invalid, fmt::format("more than {} events at once", max_events));
     }
+    if (away != 0) specs.push_back(away_spec(away));
     return specs;
 }
 

@@ -1,7 +1,9 @@
 // What to sample, as a person says it and as the kernel wants it. Pure: text and a view of sysfs in, specs out.
 // The grammar is perf's: `cycles`, `cpu-clock:u`, `r01c2`, `cpu_core/cycles/`, `cpu/event=0x3c,umask=0x1/`, each with
 // an optional `@HZ`; several are separated by commas outside of slashes. Modifiers: u, k, and p (up to three) for
-// hardware events. Tracepoints: `sys:name`. docs/sampling.md has the whole grammar.
+// hardware events. `off-cpu`, `run-queue` and `io-wait` are times between context switches: all that are asked for are
+// one spec, the last. Tracepoints: `sys:name`, or with a filter of the kernel's `sys:name/EXPR/`. docs/sampling.md has the
+// whole grammar.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +25,14 @@ struct EventPart {
     std::vector<std::uint32_t> cpus;  // the PMU's cpumask; empty: all CPUs
 };
 
+// Why a thread is not on a CPU, as far as the kernel tells.
+enum class Away : std::uint8_t {
+    off_cpu,    // it went to sleep
+    run_queue,  // it could run, and waits for a CPU
+    io_wait,    // it went to sleep where the kernel counts waits for devices
+};
+inline constexpr std::size_t away_kinds = 3;
+
 struct EventSpec {
     std::string name;  // as asked for, without @HZ: what people see
     std::string unit;  // "cycles", "ns", "faults", "events", …
@@ -30,6 +40,9 @@ struct EventSpec {
     bool exclude_user = false, exclude_kernel = false;
     std::uint8_t precise = 0;                   // perf_event_attr.precise_ip, from :p, :pp, :ppp
     std::optional<std::uint32_t> frequency_hz;  // its own @HZ
+    std::uint8_t away = 0;                      // bits of Away: context switches that become times; 0: an event
+    std::string filter;                         // of a tracepoint: the kernel's expression; "": all
+    std::string fields;                         // of a tracepoint: what a filter may name, with commas
 };
 
 // Answers what the target's sysfs says: the content of a file below /sys, or not_found. Tests give a fake tree.
@@ -42,6 +55,12 @@ struct Sysfs {
     SysfsLister list;
 };
 Sysfs real_sysfs();
+
+// The name of a kind of absence as an event.
+std::string_view name_of(Away kind);
+
+// The folders, relative to /sys, where tracefs is or may be mounted; the first that has an event is taken.
+std::vector<std::string> tracefs_folders(const Sysfs& sysfs);
 
 // invalid (or not_found: no such PMU or tracepoint here; permission: tracefs may not be read) with one sentence that
 // names the bad part and what is known instead.

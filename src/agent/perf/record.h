@@ -79,7 +79,16 @@ struct ThrottleRecord {
     std::uint64_t time_ns = 0;
 };
 
-using Record = std::variant<SampleRecord, Mmap2Record, CommRecord, TaskRecord, LostRecord, ThrottleRecord>;
+// A thread left its CPU or came back to one, as an event with attr.context_switch tells.
+struct SwitchRecord {
+    std::uint32_t tid = 0;
+    std::uint64_t time_ns = 0;
+    bool out = false;
+    bool preempted = false;  // out, though it could have run on (since Linux 4.17; false before)
+};
+
+using Record =
+    std::variant<SampleRecord, Mmap2Record, CommRecord, TaskRecord, LostRecord, ThrottleRecord, SwitchRecord>;
 
 // Receives records in time order. Calls happen on the thread that drains.
 class RecordSink {

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cerrno>
 
+#include "agent/perf/trial.h"
 #include "base/clock.h"
 
 namespace flamewire::agent {
@@ -59,7 +60,7 @@ RingDemand RingEventSet::ring_demand(std::span<const wire::StackMode> modes) con
     bool known = true;
     demand.sample_bytes = 0;
     for (const EventSpec& spec : options_.choice.events) {
-        const std::uint32_t hz = spec.frequency_hz.value_or(options_.choice.frequency_hz);
+        const std::uint32_t hz = spec.away != 0 ? 0 : spec.frequency_hz.value_or(options_.choice.frequency_hz);
         known = known && hz != 0;
         demand.samples_per_second += hz;
         for (const wire::StackMode mode : modes)
@@ -115,14 +116,19 @@ int RingEventSet::open_samples(const Subject& subject, wire::StackMode mode, std
 int RingEventSet::open_sample(std::uint32_t event, const EventPart& part, const Subject& subject, wire::StackMode mode,
                               std::uint32_t cpu_index, std::uint32_t set) {
     EventChoice& choice = options_.choice;
-    const SampleAttrOptions attr_options{.frequency_hz = choice.frequency_hz,
-                                         .period = choice.period,
-                                         .kernel = choice.kernel,
-                                         .disabled = !sampling_,
-                                         .enable_on_exec = exec_awaited_,
-                                         .whole_cpu = subject.tid < 0,
-                                         .layout = layout_of(mode, part)};
-    perf_event_attr attr = sample_attr(choice.events[event], part, attr_options, capabilities_);
+    const EventSpec& spec = choice.events[event];
+    SampleAttrOptions attr_options{.frequency_hz = choice.frequency_hz,
+                                   .period = choice.period,
+                                   .kernel = choice.kernel,
+                                   .disabled = !sampling_,
+                                   .enable_on_exec = exec_awaited_,
+                                   .whole_cpu = subject.tid < 0,
+                                   .layout = layout_of(mode, part)};
+    attr_options.layout.fixed_period = fixed_period(spec, part, attr_options);
+    perf_event_attr attr = sample_attr(spec, part, attr_options, capabilities_);
+    const bool filtered = !spec.filter.empty();
+    const bool starts_now = attr.disabled == 0 && attr.enable_on_exec == 0;
+    if (filtered) attr.disabled = 1;
     OpenEvent opened;
     int error = open_event(attr, subject, 2 * std::size_t{cpu_index}, opened);
     if (error == EINVAL && attr.freq != 0) {
@@ -131,11 +137,17 @@ int RingEventSet::open_sample(std::uint32_t event, const EventPart& part, const 
         if (max_hz > 0 && attr.sample_freq > static_cast<std::uint64_t>(max_hz)) {
             say("rate-clamped",
                 fmt::format("The kernel now allows {} samples a second, so {} runs at {} Hz instead of {} Hz.", max_hz,
-                            choice.events[event].name, max_hz, static_cast<std::uint64_t>(attr.sample_freq)),
+                            spec.name, max_hz, static_cast<std::uint64_t>(attr.sample_freq)),
                 "sysctl -w kernel.perf_cpu_time_max_percent=0");
             attr.sample_freq = static_cast<std::uint64_t>(max_hz);
             error = open_event(attr, subject, 2 * std::size_t{cpu_index}, opened);
         }
+    }
+    if (error == 0 && filtered) {
+        error = -set_filter(opened.fd, spec, kernel_);
+        if (error == 0 && starts_now) error = -std::min(kernel_.ioctl(opened.fd, PERF_EVENT_IOC_ENABLE, 0), 0);
+        if (error != 0) kernel_.close(opened.fd);
+        if (starts_now) apply_until_ns_ = monotonic_ns() + clone_ns;  // for children born in between
     }
     if (error != 0) return error;
     opened.event = event;

@@ -20,7 +20,7 @@ constexpr std::uint64_t with_stack_bytes = 2'048;
 constexpr std::uint64_t min_sample_ring = std::uint64_t{64} << 10;
 constexpr std::uint64_t max_sample_ring = std::uint64_t{1} << 20, max_stack_ring = std::uint64_t{8} << 20;
 // Events by period have no known rate: room for so many samples.
-constexpr std::uint64_t unknown_rate_samples = 512, unknown_rate_stacks = 64;
+constexpr std::uint64_t unknown_rate_samples = 2'048, unknown_rate_stacks = 512;
 // A ring that is full of few samples loses whenever the sampler is late at all.
 constexpr std::uint64_t least_samples = 8;
 // With privileges nothing but us bounds the rings: all together may take this part of the machine's memory.

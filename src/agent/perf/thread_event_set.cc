@@ -18,6 +18,8 @@ namespace {
 constexpr std::uint64_t max_discovery_ns = 500'000'000;
 // A clone() that began before its thread was opened has ended by then, so no FORK is doubtful any more.
 constexpr std::uint64_t clone_ns = 1'000'000'000;
+// Added to the slot of an event, for its records of switches.
+constexpr std::uint32_t switch_slot = std::uint32_t{1} << 31;
 
 }  // namespace
 
@@ -164,6 +166,11 @@ ThreadEventSet::Opened ThreadEventSet::open_thread(const Found& found) {
 ThreadEventSet::Verdict ThreadEventSet::judge(const SampleRecord& sample, const OpenEvent& event) {
     const bool counts = sets_ <= 1 || owners_.accept(sample.tid, event.slot, event.set);
     return counts ? Verdict::counts : Verdict::duplicate;
+}
+
+bool ThreadEventSet::judge_switch(const SwitchRecord& change, const OpenEvent& event) {
+    // Their own slot: an event may tell of switches and take no samples.
+    return sets_ <= 1 || owners_.accept(change.tid, event.slot | switch_slot, event.set);
 }
 
 bool ThreadEventSet::on_sideband(const MergedRecord& merged, const Record& record, const RecordOrigin& origin) {

@@ -41,6 +41,7 @@ private:
     [[nodiscard]] Found found_by(const TaskRecord& fork);
 
     Verdict judge(const SampleRecord& sample, const OpenEvent& event) override;
+    bool judge_switch(const SwitchRecord& change, const OpenEvent& event) override;
     bool on_sideband(const MergedRecord& merged, const Record& record, const RecordOrigin& origin) override;
     void on_sideband_lost() override { owners_.forget_all(); }
     void after_round() override;

@@ -24,8 +24,9 @@ std::vector<std::uint32_t> list_threads(std::uint32_t pid) {
     return tids;
 }
 
-std::optional<ProcessState> read_process_state(std::uint32_t pid) {
-    const auto text = read_file(fmt::format("/proc/{}/stat", pid), 4096);
+std::optional<ProcessState> read_process_state(std::uint32_t pid, std::uint32_t tid) {
+    const auto text =
+        read_file(tid == 0 ? fmt::format("/proc/{}/stat", pid) : fmt::format("/proc/{}/task/{}/stat", pid, tid), 4096);
     if (!text) return std::nullopt;
     // pid (comm) state …: comm may hold anything, so count from the last parenthesis. Fields of proc(5): 3 state, 20
     // threads, 22 start.

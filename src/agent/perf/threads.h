@@ -15,7 +15,7 @@ struct ProcessState {
     std::uint32_t threads = 0;
     std::uint64_t start_ticks = 0;  // since boot; tells a reused pid
 };
-// From /proc/PID/stat; nothing when the process is gone.
-std::optional<ProcessState> read_process_state(std::uint32_t pid);
+// From /proc/PID/stat, or of one thread from /proc/PID/task/TID/stat; nothing when it is gone.
+std::optional<ProcessState> read_process_state(std::uint32_t pid, std::uint32_t tid = 0);
 
 }  // namespace flamewire::agent

@@ -86,6 +86,12 @@ void spin(std::span<const OpenPart> open, std::vector<Trial>& trials, const Kern
 
 }  // namespace
 
+int set_filter(int fd, const EventSpec& spec, const Kernel& calls) {
+    if (spec.filter.empty()) return 0;
+    return std::min(calls.ioctl(fd, PERF_EVENT_IOC_SET_FILTER, reinterpret_cast<unsigned long>(spec.filter.c_str())),
+                    0);
+}
+
 std::vector<Trial> try_events(std::span<const EventSpec> specs, const SampleAttrOptions& options,
                               const Capabilities& capabilities, const Kernel& calls) {
     return try_events(
@@ -107,6 +113,7 @@ std::vector<Trial> try_events(std::span<const EventSpec> specs, const MakeAttr& 
                 first_error = first_error != 0 ? first_error : -fd;
                 continue;
             }
+            trial.filter_error = -set_filter(fd, wanted, calls);
             open.push_back({trials.size(), fd});
             trial.spec.parts.push_back(std::move(part));
         }

@@ -12,10 +12,15 @@
 
 namespace flamewire::agent {
 
+// Tells the kernel which hits of a tracepoint count (EventSpec::filter, if any): 0 or -errno. Children that inherit the
+// event have its filter.
+int set_filter(int fd, const EventSpec& spec, const Kernel& calls);
+
 // The answer for one spec.
 struct Trial {
     EventSpec spec;         // as it can be opened: parts that the kernel refused are gone, precise may be lower
     int error = 0;          // errno, when no part could be opened
+    int filter_error = 0;   // errno, when it can be opened but its filter is refused
     bool counted = true;    // false: a hardware event opened but counted nothing
     bool scheduled = true;  // false: it never got a counter
     [[nodiscard]] bool works() const { return error == 0 && counted && scheduled; }

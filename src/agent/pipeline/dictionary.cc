@@ -1,5 +1,6 @@
 #include "agent/pipeline/dictionary.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace flamewire::agent {
@@ -141,6 +142,43 @@ void Dictionary::flush(wire::Batch& batch) {
 std::size_t Dictionary::bytes() const {
     return string_bytes_ + modules_.bytes() + processes_seen_.bytes() + threads_.bytes() + locations_.bytes() +
            stacks_.bytes();
+}
+
+std::vector<KeptStack> Dictionary::keep(std::span<wire::Id* const> stacks) const {
+    std::vector<KeptStack> kept;
+    if (stacks.empty()) return kept;
+    std::vector<NodeKey> nodes(next_.stack);
+    stacks_.each([&](const NodeKey& key, wire::Id id) { nodes[id] = key; });
+    std::vector<ModuleHandle> modules(next_.module);
+    modules_.each([&](const HandleKey& key, wire::Id id) { modules[id] = key.handle; });
+    std::vector<const std::string*> texts(next_.string);
+    for (const auto& [text, id] : strings_) texts[id] = &text;
+    std::vector<KeptFrame> frames(next_.location);
+    locations_.each([&](const LocationKey& key, wire::Id id) {
+        frames[id] = {modules[key.module], key.address, key.flags, 0, {}, {}};
+    });
+    names_.each([&](const NameKey& key, wire::Id id) {
+        frames[id] = {modules[key.module], 0,
+                      key.flags,           key.line,
+                      *texts[key.name],    key.file != 0 ? *texts[key.file] : std::string()};
+    });
+    for (const wire::Id* stack : stacks) {
+        KeptStack& one = kept.emplace_back();
+        for (wire::Id id = *stack; id != 0; id = nodes[id].parent) one.push_back(frames[nodes[id].location]);
+        std::reverse(one.begin(), one.end());
+    }
+    return kept;
+}
+
+wire::Id Dictionary::put_back(const KeptStack& stack_kept) {
+    wire::Id id = 0;
+    for (const KeptFrame& frame : stack_kept) {
+        const wire::Id location = frame.name.empty()
+                                      ? address({frame.module, frame.address}, frame.flags)
+                                      : function_of(frame.module, {frame.name, frame.file, frame.line}, frame.flags);
+        id = stack(id, location);
+    }
+    return id;
 }
 
 void Dictionary::clear() {

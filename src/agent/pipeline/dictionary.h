@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -13,6 +14,15 @@
 #include "wire/batch.h"
 
 namespace flamewire::agent {
+
+// A stack in words that outlive an epoch, outermost frame first.
+struct KeptFrame {
+    ModuleHandle module = 0;
+    std::uint64_t address = 0;
+    std::uint32_t flags = 0, line = 0;
+    std::string name, file;  // of a name location
+};
+using KeptStack = std::vector<KeptFrame>;
 
 class Dictionary {
 public:
@@ -34,6 +44,9 @@ public:
     void flush(wire::Batch& batch);
     // Memory of the tables.
     [[nodiscard]] std::size_t bytes() const;
+    // For stacks that are still needed in the next epoch: one pass over the tables, then in the new ones again.
+    [[nodiscard]] std::vector<KeptStack> keep(std::span<wire::Id* const> stacks) const;
+    wire::Id put_back(const KeptStack& stack);
     // A new epoch.
     void clear();
 

@@ -1,6 +1,7 @@
 #include "agent/pipeline/folder.h"
 
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 #include <utility>
 
@@ -30,6 +31,7 @@ constexpr std::size_t max_readings = 256, max_counter_values = 65'536;
 namespace stack_flag {
 constexpr std::uint8_t truncated = 1;
 constexpr std::uint8_t unknown_process = 2;
+constexpr std::uint8_t io_wait = 4;
 }  // namespace stack_flag
 
 // A chain as the kernel gave it or as a walk found it, in an address space of a certain content. The hash stands for
@@ -108,6 +110,10 @@ struct Folder::State {
     std::unique_ptr<UserStacks> stacks;
     StackPolicy policy;
     StackAccount accounts;
+    Absences absences;
+    AbsenceEvents absence_events;
+    std::vector<KernelFunction> io_functions;
+    std::int64_t switches_not_told = 0;
     std::unordered_map<std::uint32_t, StackChoice> chosen;  // by pid
 
     // Scratch.
@@ -131,12 +137,15 @@ void Folder::State::begin_epoch() {
     ++epoch;
     epoch_due = false;
     recording_due = true;
+    const std::vector<wire::Id*> away = absences.stacks();
+    const std::vector<KeptStack> kept = dictionary.keep(away);
     dictionary.clear();
     located.clear();
     chains.clear();
     folded = {};
     if (std::exchange(symbols_due, false)) kernel_names.forget_names();
     intern_events();
+    for (std::size_t i = 0; i < away.size(); ++i) *away[i] = dictionary.put_back(kept[i]);
 }
 
 std::size_t Folder::State::table_bytes() const {
@@ -188,6 +197,9 @@ wire::Id Folder::State::locate_jit(const ResolvedAddress& resolved, std::uint32_
 FoldedStack Folder::State::fold_frames(ProcessHandle process, unwind::StopReason stop) {
     FoldedStack result;
     result.stop = stop;
+    for (const KernelFunction& function : io_functions)
+        for (const ChainFrame& frame : frames)
+            if (frame.kernel && frame.address - function.address < function.size) result.flags |= stack_flag::io_wait;
     bool unknown_process = false;
     // The second time finds everything in what the first has read.
     if (!locate_frames(process, unknown_process)) (void)locate_frames(process, unknown_process);
@@ -363,6 +375,14 @@ void Folder::add_sample(const SampleRecord& sample, std::uint32_t event) {
     const ProcessHandle process = state.processes.thread(thread).process;
     const FoldedStack folded = state.fold(sample, thread, process);
     state.account(sample, process, folded);
+    const bool away = state.absence_events.wanted != 0 && event == state.absence_events.first;
+    if (away) {
+        ++state.switches_not_told;
+        const bool io = (folded.flags & stack_flag::io_wait) != 0;
+        if (sample.tid != 0)
+            state.absences.leaves(sample.tid, thread, folded.stack, sample.cpu, io ? Away::io_wait : Away::off_cpu,
+                                  sample.time_ns);
+    }
     wire::Row row;
     row.bucket = sample.time_ns / wire::default_bucket_ns;
     row.event = state.event_id(event);
@@ -371,12 +391,49 @@ void Folder::add_sample(const SampleRecord& sample, std::uint32_t event) {
     row.stack = folded.stack;
     row.count = 1;
     row.weight = sample.period;
-    state.rows.add(row);
+    if (!away) state.rows.add(row);
     if (folded.flags == 0) return;
     if ((folded.flags & stack_flag::truncated) != 0)
         state.lose(wire::LossReason::stack_truncated, sample.time_ns, event);
     if ((folded.flags & stack_flag::unknown_process) != 0)
         state.lose(wire::LossReason::unknown_process, sample.time_ns, event);
+}
+
+void Folder::follow_absences(AbsenceEvents events, std::vector<KernelFunction> io_functions) {
+    State& state = *state_;
+    state.absence_events = events;
+    state.io_functions = std::move(io_functions);
+    if (events.wanted == 0) state.absences.forget();
+    // What is remembered of a chain says nothing of devices yet.
+    state.chains.clear();
+    state.folded.clear();
+}
+
+bool Folder::follows_absences() const { return state_->absence_events.wanted != 0; }
+Absences& Folder::absences() { return state_->absences; }
+std::int64_t Folder::switches_not_told() const { return state_->switches_not_told; }
+
+void Folder::tell_absences() {
+    State& state = *state_;
+    const AbsenceEvents& events = state.absence_events;
+    for (const Absences::Piece& piece : state.absences.take_pieces()) {
+        const unsigned kind = static_cast<unsigned>(piece.kind);
+        if ((events.wanted >> kind & 1U) == 0) continue;
+        wire::Row row;
+        row.bucket = piece.end_ns / wire::default_bucket_ns;
+        row.event = state.event_id(events.first +
+                                   static_cast<std::uint32_t>(std::popcount(events.wanted & ((1U << kind) - 1U))));
+        row.thread = state.dictionary.thread(piece.thread);
+        row.cpu = piece.cpu;
+        row.stack =
+            piece.stack != 0
+                ? piece.stack
+                : state.dictionary.stack(0, state.dictionary.name(piece.born ? "[new thread]" : "[not seen leaving]"));
+        row.count = 1;
+        row.weight = piece.length_ns;
+        state.rows.add(row);
+        --state.switches_not_told;
+    }
 }
 
 void Folder::add_lifecycle(const ProcessTable::LifecycleEvent& event) {

@@ -13,8 +13,10 @@
 
 #include "agent/perf/counter_set.h"
 #include "agent/perf/record.h"
+#include "agent/pipeline/absences.h"
 #include "agent/pipeline/stack_policy.h"
 #include "agent/pipeline/user_stack.h"
+#include "agent/process/kallsyms.h"
 #include "agent/process/process_table.h"
 #include "base/result.h"
 #include "wire/batch.h"
@@ -57,6 +59,15 @@ public:
     // What was counted in the times of `reading`, whose values are made from `deltas`, entries of `counters`.
     void add_counters(wire::CounterReading reading, std::span<const Counter> counters,
                       std::span<const CounterDelta> deltas);
+    // Context switches as times (absences.h). Samples of the event `events.first` are switches; those whose stack is in
+    // one of `io_functions` (absolute addresses) wait for a device.
+    void follow_absences(AbsenceEvents events, std::vector<KernelFunction> io_functions);
+    [[nodiscard]] bool follows_absences() const;
+    [[nodiscard]] Absences& absences();
+    // What absences() has to tell becomes rows.
+    void tell_absences();
+    // Samples of switches that are no row, less the rows that are no sample of a switch.
+    [[nodiscard]] std::int64_t switches_not_told() const;
     void add_symbols(std::span<const TargetSymbol> symbols);
 
     // Other events or another rate inside the same recording (`configure`): rows folded so far keep their events, and

@@ -36,6 +36,13 @@ public:
         return place.id;
     }
 
+    // Calls visit(key, id) for all, in no order.
+    template <class Visit>
+    void each(const Visit& visit) const {
+        for (const Place& place : places_)
+            if (place.id != 0) visit(place.key, place.id);
+    }
+
     [[nodiscard]] std::size_t size() const { return count_; }
     [[nodiscard]] std::size_t bytes() const { return places_.size() * sizeof(Place); }
 

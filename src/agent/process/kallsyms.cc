@@ -112,6 +112,26 @@ std::vector<KernelFunction> FunctionSearch::functions() const {
     return found;
 }
 
+std::vector<KernelFunction> find_kernel_functions(const std::string& proc_root,
+                                                  std::span<const std::string_view> names) {
+    std::vector<KernelFunction> found;
+    auto lines = LineReader::open(proc_root + "/kallsyms", 8 * 1024);
+    if (!lines) return found;
+    std::uint64_t* open_end = nullptr;  // size of the function found last; the table is sorted by address
+    for (std::string_view line; lines->next(line);) {
+        const auto entry = parse_kallsyms_line(line);
+        if (!entry || !entry->is_code() || !entry->module.empty() || entry->address == 0) continue;
+        if (open_end != nullptr && entry->address > found.back().address) {
+            *open_end = std::min(entry->address - found.back().address, max_function_bytes);
+            open_end = nullptr;
+        }
+        if (std::find(names.begin(), names.end(), entry->name) == names.end()) continue;
+        found.push_back({entry->address, 1, std::string(entry->name)});
+        open_end = &found.back().size;
+    }
+    return found;
+}
+
 Result<FunctionPass> FunctionPass::begin(const std::string& proc_root, std::vector<std::uint64_t> addresses) {
     // What one read gives is formatted by the kernel in one go, so it bounds a piece.
     std::string path = proc_root + "/kallsyms";

@@ -139,7 +139,7 @@ TEST_CASE("ring sizes") {
     CHECK(pages({.samples_per_second = 999}) == 64);
     CHECK(pages({.samples_per_second = 99}) == 16);          // the least, 64 KiB
     CHECK(pages({.samples_per_second = 1'000'000}) == 256);  // the most, 1 MiB
-    CHECK(pages({}) == 64);
+    CHECK(pages({}) == 256);                                 // nobody knows the rate: 2,048 samples
     CHECK(ring_pages_for({.samples_per_second = 99}, 4096).sideband == 32);
     CHECK(pages({.samples_per_second = 99}, 65'536) == 1);
     CHECK(ring_pages_for({.samples_per_second = 99}, 65'536).sideband == 2);
@@ -149,7 +149,8 @@ TEST_CASE("ring sizes") {
     CHECK(pages({.samples_per_second = 99, .sample_bytes = 17'000}) == 128);       // 323,000 B: 512 KiB
     CHECK(pages({.samples_per_second = 20'000, .sample_bytes = 17'000}) == 2048);  // the most, 8 MiB
     CHECK(pages({.samples_per_second = 1, .sample_bytes = 17'000}) == 64);         // 8 samples: 136,000 B
-    CHECK(pages({.sample_bytes = 17'000}) == 512);                                 // 64 samples: 1,088,000 B
+    CHECK(pages({.sample_bytes = 17'000}) == 2048);                                // 512 samples, at most 8 MiB
+    CHECK(pages({.sample_bytes = 4'096}) == 512);                                  // 512 samples: 2 MiB
 
     // All rings together stay below 1/32 of the machine's memory: 64 MiB leaves 2 MiB, half a MiB for each of 4 CPUs.
     RingDemand board{.samples_per_second = 999, .sample_bytes = 17'000, .cpus = 4, .memory_bytes = 64 << 20};

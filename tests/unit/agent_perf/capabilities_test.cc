@@ -125,6 +125,17 @@ TEST_CASE("attribute bits are asked for, one by one") {
     }
 }
 
+TEST_CASE("a period comes before a frequency") {
+    FakeKernel kernel{.version = 600};
+    const auto choice = choose(kernel, "cpu-clock,page-faults@50", 99, 1'000);
+    REQUIRE(choice);
+    CHECK((choice->period == 1'000 && choice->frequency_hz == 0));
+    const SampleAttrOptions options{.frequency_hz = choice->frequency_hz, .period = choice->period};
+    const perf_event_attr attr = sample_attr(choice->events[0], choice->events[0].parts[0], options, read(kernel));
+    CHECK((attr.freq == 0 && attr.sample_period == 1'000));
+    CHECK(choice->events[1].frequency_hz == 50);
+}
+
 TEST_CASE("how stacks can be found is asked, too") {
     using Modes = std::vector<std::string>;
     FakeKernel no_registers{.registers = false}, no_branches{.call_stacks = false}, no_pmu_here{.pmu = false};

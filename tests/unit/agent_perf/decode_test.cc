@@ -57,6 +57,35 @@ TEST_CASE("a sample") {
     CHECK(decoded<SampleRecord>(padded, origin).callchain.size() == 1);
 }
 
+TEST_CASE("a sample of a fixed period does not carry it") {
+    RecordBytes bytes(9, 2);
+    bytes.u64(77).u64(0x401000).u32(100).u32(101).u64(5000).u32(3).u32(0).u64(1).u64(0x401000);
+    Record record;
+    RecordOrigin origin;
+    const auto words = bytes.words();
+    REQUIRE(decode_record(agent::as_bytes(words), {.fixed_period = 250}, record, origin) == Decoded::ok);
+    const auto& sample = std::get<SampleRecord>(record);
+    CHECK(sample.period == 250);
+    REQUIRE(sample.callchain.size() == 1);
+    CHECK(sample.callchain[0] == 0x401000);
+}
+
+TEST_CASE("switches say who went, and whether it could have run on") {
+    Record record;
+    RecordOrigin origin;
+    for (const std::uint32_t type : {14U, 15U})
+        for (const unsigned misc : {0U, 1U << 13, 3U << 13}) {
+            RecordBytes bytes(type, static_cast<std::uint16_t>(misc));
+            if (type == 15) bytes.u32(200).u32(201);
+            const auto words = bytes.trailer(100, 101, 5000, 3, 77).words();
+            REQUIRE(decode_record(agent::as_bytes(words), {}, record, origin) == Decoded::ok);
+            const auto& change = std::get<SwitchRecord>(record);
+            CHECK((change.tid == 101 && change.time_ns == 5000 && origin.id == 77));
+            CHECK(change.out == (misc != 0));
+            CHECK(change.preempted == (misc == 3U << 13));
+        }
+}
+
 TEST_CASE("registers and stack bytes") {
     // abi 2 (64 bits), sp, ip; size 32, the bytes, dyn_size 24: the last word is what the ring held before.
     const auto words = sample_bytes(7, 1, {0xffff'ffff'ffff'ff80, 0xffff'ffff'8100'0000})

@@ -206,9 +206,35 @@ TEST_CASE("tracepoints") {
     CHECK(spec.unit == "events");
     CHECK(spec.exclude_kernel);
     CHECK(refused("sched:nothing").code == ErrorCode::not_found);
-    CHECK(says(refused("sched:nothing"), "tracefs"));
+    CHECK(says(refused("sched:nothing"), "this kernel has no tracepoint sched:nothing"));
+    const auto unmounted = parse_events("sched:sched_switch", fake_sysfs({}));
+    REQUIRE_FALSE(unmounted);
+    CHECK(says(unmounted.error(), "mount -t tracefs"));
     CHECK(says(refused("sched:"), "no tracepoint"));
     CHECK(says(refused("..:x"), "no tracepoint"));
+}
+
+TEST_CASE("tracepoints with a filter, wherever tracefs is mounted") {
+    FakeTree tree{
+        {"../proc/self/mounts", "proc /proc proc rw 0 0\nt /mnt/my\\040trace tracefs rw 0 0\n\nnonsense\n"},
+        {"../mnt/my trace/events/sched/sched_switch/id", "7\n"},
+        {"../mnt/my trace/events/sched/sched_switch/format",
+         "name: sched_switch\nformat:\n\tfield:unsigned short common_type;\toffset:0;\n\n"
+         "\tfield:char prev_comm[16];\toffset:8;\n\tfield:pid_t prev_pid;\toffset:24;\n"},
+    };
+    EventSpec spec = one("sched:sched_switch/prev_pid == 1 && prev_comm ~ \"a/b*\"/u@50", tree);
+    CHECK(spec.parts.at(0).config == 7);
+    CHECK(spec.filter == "prev_pid == 1 && prev_comm ~ \"a/b*\"");
+    CHECK(spec.fields == "prev_comm, prev_pid");
+    CHECK(spec.exclude_kernel);
+    CHECK(spec.frequency_hz == 50);
+    CHECK(one("sched:sched_switch", tree).filter.empty());
+    CHECK(parse_events("sched:sched_switch/prev_pid > 1/,sched:sched_switch", fake_sysfs(tree))->size() == 2);
+    for (const char* bad : {"sched:sched_switch//", "sched:sched_switch/prev_pid"})
+        CHECK(says(parse_events(bad, fake_sysfs(tree)).error(), "sys:name/FILTER/"));
+    tree["../proc/self/mounts"] = "d /mnt/d debugfs rw 0 0\n";
+    tree["../mnt/d/tracing/events/a/b/id"] = "9\n";
+    CHECK(one("a:b", tree).parts.at(0).config == 9);
 }
 
 TEST_CASE("CPU lists") {

@@ -462,3 +462,47 @@ TEST_CASE("one batch that never ends keeps its bound, too") {
     receiver.take(folder.close_batch());
     CHECK(receiver.epoch == 2);
 }
+
+TEST_CASE("an absence that outlives an epoch keeps its stack") {
+    Setup setup;
+    setup.options.events.assign(3, {});
+    setup.options.event_names = {"cycles", "off-cpu", "io-wait"};
+    setup.options.event_units = {"cycles", "ns", "ns"};
+    Folder folder(setup.options, setup.table);
+    folder.follow_absences({1, 0b101}, {{0xffffffff81000100, 0x200, "work"}});
+    const std::vector<std::uint64_t> plain{kernel_part, 0xffffffff81000310, user_part, 0x10010, 0x10020};
+    const std::vector<std::uint64_t> device{kernel_part, 0xffffffff81000310, 0xffffffff81000110, user_part, 0x10010};
+    Receiver receiver;
+    const auto leaves = [&](const std::vector<std::uint64_t>& chain, std::uint64_t at) {
+        folder.add_sample(setup.sample(chain, at), 1);
+        folder.absences().switched({42, at + 1, true, false});
+    };
+    const auto returns = [&](std::uint64_t at) {
+        folder.absences().switched({42, at, false, false});
+        folder.tell_absences();
+        receiver.take(folder.close_batch());
+    };
+    leaves(plain, second);
+    returns(second + 1'001);
+    REQUIRE(receiver.counts.size() == 1);
+    const std::string stack = receiver.counts.begin()->first;
+    leaves(plain, 2 * second);
+    for (int i = 0; i < 3; ++i) {
+        folder.begin_epoch();
+        receiver.take(folder.close_batch());
+    }
+    returns(2 * second + 501);
+    CHECK(receiver.epoch == 4);
+    CHECK(receiver.counts == std::map<std::string, std::uint64_t>{{stack, 2}});
+    CHECK(receiver.weights == std::map<std::string, std::uint64_t>{{"off-cpu", 1'500}});
+    leaves(device, 3 * second);
+    returns(3 * second + 101);
+    CHECK(receiver.weights == std::map<std::string, std::uint64_t>{{"off-cpu", 1'500}, {"io-wait", 100}});
+    CHECK(folder.switches_not_told() == 0);
+    // Preempted: that is not among what is wanted.
+    folder.add_sample(setup.sample(plain, 4 * second), 1);
+    folder.absences().switched({42, 4 * second + 1, true, true});
+    returns(4 * second + 2);
+    CHECK(receiver.samples == 3);
+    CHECK(folder.switches_not_told() == 1);
+}

@@ -1,0 +1,87 @@
+// The time that threads are not on a CPU: with which stack each left, why, and for how long. Pure.
+//
+// What the kernel tells of a switch, in this order: a sample of context-switches with the stack of the thread that
+// leaves; PERF_RECORD_SWITCH out, which says whether it could have run on (preempted); and PERF_RECORD_SWITCH in when it
+// is back, perhaps on another CPU. An absence is the time between the last two.
+//
+//            sample, out                                    in
+//     running ───┼──────────── away ────────────┬───────────┼──── running
+//                │                         every second     │
+//                └─────────── piece ────────────┴── piece ──┘
+//
+// It is told in pieces: where a second of the clock ends, and where the thread comes back. So long waits show while they
+// last, and no piece is more than a second away from the time that it is about. A piece stands at its end.
+// - Threads that sleep when the recording begins are away from its beginning on, with a stack that nobody saw.
+// - New threads are away from their birth until they first run.
+// - While events are off (a pause, another event set), nothing is counted. Who is away before and comes back after it
+//   was away all the time, as far as anybody can tell; who leaves anew came back unseen.
+// - When records were lost, nobody knows who is away: all is forgotten, and threads are looked at anew.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "agent/perf/event_spec.h"
+#include "agent/perf/record.h"
+#include "agent/process/process_table.h"
+#include "wire/batch.h"
+
+namespace flamewire::agent {
+
+// Where the kinds of absence stand among the events of a recording: those wanted one after the other, in Away's order.
+struct AbsenceEvents {
+    std::uint32_t first = 0;
+    std::uint8_t wanted = 0;  // bits of Away; 0: none
+    bool operator==(const AbsenceEvents&) const = default;
+};
+
+class Absences {
+public:
+    struct Piece {
+        ThreadHandle thread = 0;
+        wire::Id stack = 0;  // 0: nobody saw the thread leave
+        bool born = false;   // since its birth, so there is no stack
+        std::uint32_t cpu = 0;
+        Away kind = Away::off_cpu;
+        std::uint64_t end_ns = 0, length_ns = 0;
+    };
+
+    // The sample; `kind` is off_cpu or io_wait.
+    void leaves(std::uint32_t tid, ThreadHandle thread, wire::Id stack, std::uint32_t cpu, Away kind,
+                std::uint64_t time_ns);
+    void switched(const SwitchRecord& record);
+    void born(std::uint32_t tid, ThreadHandle thread, std::uint64_t time_ns);
+    void exited(std::uint32_t tid) { threads_.erase(tid); }
+    // Found in /proc at the beginning; those in run_queue may as well be running.
+    void found(std::uint32_t tid, ThreadHandle thread, Away kind, std::uint64_t begin_ns);
+    // Nothing was recorded from `from_ns` to `to_ns`.
+    void gap(std::uint64_t from_ns, std::uint64_t to_ns);
+    void forget() { threads_.clear(); }
+    // Pieces of all that are away, until `time_ns`.
+    void cut(std::uint64_t time_ns);
+
+    std::vector<Piece> take_pieces() { return std::exchange(pieces_, {}); }
+    [[nodiscard]] bool has_pieces() const { return !pieces_.empty(); }
+    // Of those that are away: ids of an epoch, which the caller changes when it ends.
+    [[nodiscard]] std::vector<wire::Id*> stacks();
+
+private:
+    enum class State : std::uint8_t { here, leaving, away, maybe_away };
+    struct Thread {
+        ThreadHandle thread = 0;
+        wire::Id stack = 0;
+        std::uint32_t cpu = 0;
+        Away kind = Away::off_cpu;
+        State state = State::here;
+        bool born = false;
+        std::uint64_t since_ns = 0;  // of what was not told yet
+    };
+    void tell(Thread& thread, std::uint64_t until_ns);
+
+    std::unordered_map<std::uint32_t, Thread> threads_;  // by tid
+    std::vector<Piece> pieces_;
+};
+
+}  // namespace flamewire::agent

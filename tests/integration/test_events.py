@@ -1,0 +1,120 @@
+"""Events that are counted one by one: page faults against getrusage around each, tracepoints against perf stat and against the program,
+periods, filters of the kernel, and tracefs wherever it is mounted."""
+import json
+import re
+import subprocess
+
+import pytest
+from flamewire import BIN, TESTS_BIN
+
+AGENT = BIN / "flamewire-agent"
+
+
+def run(*arguments, **options):
+    return subprocess.run([str(one) for one in arguments], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, **options)
+
+
+def record(directory, *arguments, program):
+    """The session of a launched program, and what the program printed."""
+    path = directory / "recorded.flw"
+    outcome = run(AGENT, "--output", path, "--force", *arguments, "--", *program)
+    assert outcome.returncode == 0, outcome
+    return path, outcome
+
+
+def weights(path, event):
+    """Stack of functions -> weight in the event's unit."""
+    outcome = run(BIN / "flamewire", "export", path, "--format", "collapsed", "-e", event, "--weights")
+    assert outcome.returncode == 0, outcome
+    lines = [line.rsplit(" ", 1) for line in outcome.stdout.splitlines()]
+    return {tuple(names.split(";")): int(number) for names, number in lines}
+
+
+def within(stacks, function):
+    return sum(number for names, number in stacks.items() if any(function in name for name in names))
+
+
+@pytest.fixture(scope="module")
+def tracefs(tmp_path_factory):
+    """Mounted at a place of our own: it is found by the list of mounts."""
+    place = tmp_path_factory.mktemp("tracefs")
+    subprocess.run(["mount", "-t", "tracefs", "tracefs", place], check=True)
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+PAGES = 700
+
+
+@pytest.fixture
+def cold_file(tmp_path):
+    path = tmp_path / "pages"
+    path.write_bytes(bytes(PAGES * 4096))
+    return path
+
+
+def test_page_faults_one_by_one(tmp_path, cold_file):
+    # Not auto, which may open the events anew meanwhile.
+    path, outcome = record(tmp_path, "--events", "page-faults,minor-faults,major-faults", "--count", 1, "--unwind", "fp",
+                           program=[TESTS_BIN / "faults-workload", PAGES, cold_file])
+    own = json.loads(outcome.stdout)
+    assert own["memory"]["minor"] >= PAGES and own["file"]["major"] > 0, own
+    for event, kinds in {"minor-faults": ["minor"], "major-faults": ["major"], "page-faults": ["minor", "major"]}.items():
+        stacks = weights(path, event)
+        for function, counted in {"touch_memory": own["memory"], "touch_file": own["file"]}.items():
+            # The function begins a little before it asks for the numbers and ends a little after that.
+            assert 0 <= within(stacks, function) - sum(counted[kind] for kind in kinds) <= 6, (event, function, own)
+
+
+def test_a_period_is_a_period(tmp_path, cold_file):
+    """Every 100th fault is a sample that stands for 100; perf stat counts the same program."""
+    program = [TESTS_BIN / "faults-workload", 20000, cold_file.with_name("pages")]
+    cold_file.write_bytes(bytes(20000 * 4096))
+    path, _ = record(tmp_path, "--events", "page-faults", "--count", 100, "--unwind", "fp", program=program)
+    summary = run("perf", "stat", "-x", ";", "-e", "page-faults", *program)
+    counted = int(summary.stderr.split(";")[0])
+    total = sum(weights(path, "page-faults").values())
+    assert total % 100 == 0
+    # What the kernel reads ahead of a file, or maps around a fault, is not the same twice.
+    assert abs(total - counted) <= 0.01 * counted + 200, (total, counted)
+    samples = run(BIN / "flamewire", "export", path, "--format", "collapsed").stdout
+    assert sum(int(line.rsplit(" ", 1)[1]) for line in samples.splitlines()) == total // 100
+
+
+def test_tracepoints_and_their_filters(tmp_path, tracefs):
+    """A program that makes so many system calls of a kind; perf stat says the same of the same tracepoint."""
+    program = ["/bin/sh", "-c", "i=0; while [ $i -lt 300 ]; do umask 0$((i % 3)); i=$((i+1)); done"]
+    event = "syscalls:sys_enter_umask"
+
+    def counted(*filter):
+        return int(run("perf", "stat", "-x", ";", "-e", event, *filter, *program).stderr.split(";")[0])
+
+    everything, some = counted(), counted("--filter", "mask == 2")
+    assert everything >= 300 and 100 <= some < everything
+
+    def recorded(*arguments):
+        path, _ = record(tmp_path, "--unwind", "fp", "--count", 1, *arguments, program=program)
+        info = json.loads(run(BIN / "flamewire", "export", path, "--format", "json").stdout)
+        return sum(weights(path, info["events"][0]["name"]).values())
+
+    assert recorded("--events", event) == everything
+    assert recorded("--events", event, "--filter", "mask == 2") == some
+    assert recorded("--events", f"{event}/mask == 2/") == some
+    # Its own filter comes first.
+    assert recorded("--events", f"{event}/mask != 2/", "--filter", "mask == 2") == everything - some
+
+
+def test_what_the_kernel_refuses_is_a_sentence(tmp_path, tracefs):
+    def sentence(*arguments):
+        outcome = run(AGENT, "--output", tmp_path / "x.flw", *arguments, "--", "true")
+        assert outcome.returncode in (1, 2), outcome
+        lines = outcome.stderr.strip().splitlines()
+        assert len(lines) == 1, outcome.stderr
+        return lines[0]
+
+    for bad in ("nonsense == 1", "prev_pid ==", "(prev_pid == 1"):
+        said = sentence("--events", "sched:sched_switch", "--filter", bad)
+        assert f"'{bad}' of sched:sched_switch" in said and re.search(r"\bprev_pid\b.*\bnext_pid\b", said), said
+    assert "this kernel has no tracepoint sched:nothing" in sentence("--events", "sched:nothing")
+    assert "no tracepoint among the events" in sentence("--events", "cpu-clock", "--filter", "a == 1")
+    assert "sys:name/FILTER/" in sentence("--events", "sched:sched_switch//")

@@ -1,0 +1,137 @@
+"""Where threads wait: against a program that measures its own waits by the clock, and its CPU time by the kernel's."""
+import collections
+import json
+import subprocess
+import time
+
+import pytest
+from flamewire import BIN, TESTS_BIN, wait_until
+
+AGENT = BIN / "flamewire-agent"
+KINDS = ("off-cpu", "run-queue", "io-wait")
+
+
+def export(path, event):
+    """(thread's name, functions) -> ns."""
+    outcome = subprocess.run([BIN / "flamewire", "export", path, "--format", "collapsed", "-e", event, "--weights"], capture_output=True, text=True, timeout=60)
+    assert outcome.returncode == 0, outcome
+    stacks = {}
+    for line in outcome.stdout.splitlines():
+        names, number = line.rsplit(" ", 1)
+        comm, *functions = names.split(";")
+        stacks[comm, tuple(functions)] = int(number)
+    return stacks
+
+
+def by_thread(path):
+    """Thread's name -> kind -> ns."""
+    sums = collections.defaultdict(lambda: dict.fromkeys(KINDS, 0))
+    for kind in KINDS:
+        for (comm, _), number in export(path, kind).items():
+            sums[comm][kind] += number
+    return sums
+
+
+def within(path, comm, function, kinds=KINDS):
+    return sum(number for kind in kinds for (name, functions), number in export(path, kind).items() if name == comm and any(function in one for one in functions))
+
+
+def lives(text):
+    return {one["thread"]: one for one in map(json.loads, (line for line in text.splitlines() if line.startswith("{")))}
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("waits")
+    disk = directory / "disk"
+    disk.write_bytes(bytes(4 << 20))
+    path = directory / "waits.flw"
+    outcome = subprocess.run([AGENT, "--output", path, "--verbose", "--events", "off-cpu", "--", TESTS_BIN / "waits-workload", "4", disk],
+                             capture_output=True, text=True, timeout=60)
+    assert outcome.returncode == 0, outcome
+    assert "THEY DIFFER" not in outcome.stderr
+    return path, lives(outcome.stdout)
+
+
+@pytest.mark.parametrize("thread, function", [("sleeper", "sleep_a_while"), ("pipe-reader", "read_from_pipe"), ("pipe-writer", "sleep_a_while"),
+                                              ("mutex-waiter", "wait_for_mutex"), ("idler", "idler")])
+def test_waits_are_as_long_as_measured_with_their_stacks(recorded, thread, function):
+    path, own = recorded
+    measured = own[thread]["waited_ns"]
+    found = within(path, thread, function)
+    assert abs(found - measured) <= 0.02 * measured, (found, measured, own[thread])
+
+
+def test_every_moment_of_a_thread_is_one_of_four(recorded):
+    """On a CPU + waiting for one + asleep + waiting for a device = its life."""
+    path, own = recorded
+    away = by_thread(path)
+    assert len(own) == 9
+    for thread, life in own.items():
+        if thread == "disk-reader":
+            # Interrupts of its disk come while it runs, and are in nobody's CPU time.
+            assert sum(away[thread].values()) + life["cpu_ns"] <= 1.01 * life["wall_ns"]
+            continue
+        total = life["cpu_ns"] + sum(away[thread].values())
+        assert abs(total - life["wall_ns"]) <= 0.01 * life["wall_ns"], (thread, life, away[thread])
+
+
+def test_kinds_are_told_apart(recorded):
+    path, own = recorded
+    away = by_thread(path)
+    for thread in ("burner-1", "burner-2"):
+        # Two on one CPU.
+        assert away[thread]["run-queue"] >= 0.35 * own[thread]["wall_ns"], away[thread]
+        # (It sleeps once, while it is moved to its CPU.)
+        assert within(path, thread, "::burn(", ["off-cpu", "io-wait"]) == 0
+    for thread in ("sleeper", "pipe-reader", "mutex-waiter", "idler"):
+        assert away[thread]["io-wait"] == 0, away[thread]
+    disk = within(path, "disk-reader", "read_from_disk", ["io-wait"])
+    assert own["disk-reader"]["waited_ns"] >= disk > 0
+    assert disk >= 0.9 * within(path, "disk-reader", "read_from_disk", ["io-wait", "off-cpu"])
+    assert within(path, "disk-reader", "io_schedule", ["off-cpu"]) == 0
+
+
+def test_asleep_all_the_time_over_pauses_and_changes(start, tmp_path):
+    """A thread that never wakes is away for as long as is recorded: live, over a pause, new events and another way to find stacks."""
+    program = start.workload("waits", 30)
+    server = start.server()
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--events", "off-cpu,task-clock", "--verbose")
+    wait_until(lambda: server.sessions(), 20, "the session")
+    time.sleep(2.5)
+
+    def off(event="off-cpu"):
+        session = server.only_session()
+        threads = {}
+        for one in server.get("/api/thread-summary", event=event, session=session["id"])["threads"]:
+            threads[one["comm"]] = one["weight"]
+        return threads
+
+    # It shows while it lasts: all but the second that is not over.
+    assert off()["idler"] >= 1e9
+    server.command("pause")
+    time.sleep(1.5)
+    server.command("resume")
+    server.command("configure", events="off-cpu,cpu-clock")
+    time.sleep(1)
+    server.command("configure", unwind="dwarf")
+    time.sleep(1)
+    server.command("stop")
+    wait_until(lambda: server.only_session()["state"] == "ended", 20, "the end")
+    totals = off()
+    # How long events were on, as the kernel says of the counters beside them.
+    length = server.get("/api/counters")["groups"][0]["elapsed_ms"] / 1000
+    assert abs(totals["idler"] / 1e9 - length) <= 0.15 + 0.02 * length, (totals, length)
+    # Others have gone and come all the while: together never more than the time there was.
+    for comm in ("pipe-reader", "mutex-waiter", "sleeper"):
+        assert 0.3 * length <= totals[comm] / 1e9 <= length + 0.15, (comm, totals, length)
+    assert agent.stop() == 0
+    assert "THEY DIFFER" not in agent.err
+
+
+def test_only_what_was_asked_for(tmp_path):
+    path = tmp_path / "one.flw"
+    subprocess.run([AGENT, "--output", path, "--events", "run-queue", "--no-kernel", "--", TESTS_BIN / "waits-workload", "0.5"], check=True, capture_output=True, timeout=60)
+    info = json.loads(subprocess.run([BIN / "flamewire", "export", path, "--format", "json"], check=True, capture_output=True, timeout=60).stdout)
+    assert [event["name"] for event in info["events"]] == ["run-queue"]
+    assert not any("schedule" in name for (_, functions) in export(path, "run-queue") for name in functions)

@@ -1,0 +1,175 @@
+// Threads that wait in known ways and measure it themselves: waits-workload SECONDS [DISK_FILE]
+// At its end each prints a line of JSON: its name, tid, the sum of its waits by CLOCK_MONOTONIC around each, its life,
+// and the CPU time that the kernel says it had.
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace {
+
+std::uint64_t now(clockid_t clock = CLOCK_MONOTONIC) {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+std::uint64_t end_ns;
+std::atomic<std::uint64_t> sink;
+
+struct Life {
+    const char* name;
+    std::uint64_t born = now(), waited = 0, waits = 0;
+    explicit Life(const char* name_in) : name(name_in) { pthread_setname_np(pthread_self(), name); }
+    ~Life() {
+        const std::uint64_t died = now();
+        std::printf(
+            "{\"thread\": \"%s\", \"tid\": %ld, \"waits\": %llu, \"waited_ns\": %llu, \"wall_ns\": %llu, \"cpu_ns\": "
+            "%llu}\n",
+            name, syscall(SYS_gettid), static_cast<unsigned long long>(waits), static_cast<unsigned long long>(waited),
+            static_cast<unsigned long long>(died - born),
+            static_cast<unsigned long long>(now(CLOCK_THREAD_CPUTIME_ID)));
+    }
+    template <class Wait>
+    void wait(const Wait& one) {
+        const std::uint64_t before = now();
+        one();
+        waited += now() - before;
+        ++waits;
+    }
+};
+
+void burn(std::uint64_t until_ns) {
+    std::uint64_t value = 1;
+    while (now() < until_ns)
+        for (int i = 0; i < 2000; ++i) value = value * 6364136223846793005ULL + 1442695040888963407ULL;
+    sink += value;
+}
+
+[[gnu::noinline]] void sleep_a_while() {
+    const timespec time{0, 20'000'000};
+    nanosleep(&time, nullptr);
+}
+
+[[gnu::noinline]] void read_from_pipe(int fd) {
+    char byte = 0;
+    if (read(fd, &byte, 1) != 1) std::abort();
+}
+
+[[gnu::noinline]] void wait_for_mutex(std::mutex& mutex) { mutex.lock(); }
+
+[[gnu::noinline]] void read_from_disk(int fd, void* buffer, std::uint64_t turn) {
+    if (pread(fd, buffer, 4096, static_cast<off_t>(turn % 1024 * 4096)) < 0) std::abort();
+}
+
+void sleeper() {
+    Life life("sleeper");
+    while (now() < end_ns) {
+        life.wait(sleep_a_while);
+        burn(now() + 5'000'000);
+    }
+}
+
+void pipe_reader(int fd) {
+    Life life("pipe-reader");
+    while (now() < end_ns) life.wait([&] { read_from_pipe(fd); });
+}
+
+void pipe_writer(int fd) {
+    Life life("pipe-writer");
+    while (now() < end_ns + 100'000'000) {
+        life.wait(sleep_a_while);
+        if (write(fd, "x", 1) != 1) std::abort();
+    }
+}
+
+// One holds it for 30 ms, asleep; the other asks for it meanwhile.
+std::mutex contended;
+std::atomic<bool> held{false}, wanted_gone{false};
+
+void mutex_holder() {
+    Life life("mutex-holder");
+    while (!wanted_gone) {
+        contended.lock();
+        held = true;
+        const timespec time{0, 30'000'000};
+        life.wait([&] { nanosleep(&time, nullptr); });
+        held = false;
+        contended.unlock();
+        const timespec pause{0, 2'000'000};
+        life.wait([&] { nanosleep(&pause, nullptr); });
+    }
+}
+
+void mutex_waiter() {
+    Life life("mutex-waiter");
+    while (now() < end_ns) {
+        while (!held && now() < end_ns) sched_yield();
+        life.wait([] { wait_for_mutex(contended); });
+        contended.unlock();
+    }
+    wanted_gone = true;
+}
+
+// Two on one CPU, so each waits for the other half of the time.
+void burner(const char* name, int cpu) {
+    Life life(name);
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    sched_setaffinity(0, sizeof set, &set);
+    burn(end_ns);
+}
+
+void disk_reader(const char* path) {
+    Life life("disk-reader");
+    const int fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+    void* buffer = nullptr;
+    if (fd < 0 || posix_memalign(&buffer, 4096, 4096) != 0) std::abort();
+    for (std::uint64_t turn = 0; now() < end_ns; ++turn) life.wait([&] { read_from_disk(fd, buffer, turn * 37); });
+    close(fd);
+    std::free(buffer);
+}
+
+// Asleep all the time.
+void idler() {
+    Life life("idler");
+    life.wait([] {
+        const std::uint64_t rest = end_ns > now() ? end_ns - now() : 1;
+        const timespec time{static_cast<time_t>(rest / 1'000'000'000), static_cast<long>(rest % 1'000'000'000)};
+        nanosleep(&time, nullptr);
+    });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    setvbuf(stdout, nullptr, _IOLBF, 0);
+    const double seconds = argc > 1 ? std::atof(argv[1]) : 3;
+    end_ns = now() + static_cast<std::uint64_t>(seconds * 1e9);
+    int ends[2];
+    if (pipe(ends) != 0) return 1;
+    std::vector<std::thread> threads;
+    threads.emplace_back(sleeper);
+    threads.emplace_back(pipe_reader, ends[0]);
+    threads.emplace_back(pipe_writer, ends[1]);
+    threads.emplace_back(mutex_holder);
+    threads.emplace_back(mutex_waiter);
+    threads.emplace_back(idler);
+    threads.emplace_back(burner, "burner-1", 0);
+    threads.emplace_back(burner, "burner-2", 0);
+    if (argc > 2) threads.emplace_back(disk_reader, argv[2]);
+    std::puts("ready");
+    for (std::thread& thread : threads) thread.join();
+    return 0;
+}
