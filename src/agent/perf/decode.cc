@@ -231,12 +231,14 @@ Decoded decode_record(Bytes record, const SampleLayout& layout, Record& out, Rec
         case record_lost_samples:
             decode_lost(body, false, trailer, out);
             break;
-        case PERF_RECORD_SWITCH:
-        case PERF_RECORD_SWITCH_CPU_WIDE: {
+        case PERF_RECORD_SWITCH_CPU_WIDE:
+            body.skip(sizeof(std::uint64_t));  // the thread before or after it
+            [[fallthrough]];
+        case PERF_RECORD_SWITCH: {
             const bool went = (header->misc & PERF_RECORD_MISC_SWITCH_OUT) != 0;
             out = SwitchRecord{trailer.origin.tid, trailer.time_ns, went,
                                went && (header->misc & misc_switch_preempted) != 0};
-            return Decoded::ok;
+            break;
         }
         case PERF_RECORD_THROTTLE:
             decode_throttle(body, false, out);

@@ -300,9 +300,11 @@ TEST_CASE("bytes that are no records") {
             RecordBytes record(type, 0);
             for (std::size_t i = 0; i < extra; ++i) record.u64(0x4141'4141'4141'4141);
             const auto words = record.words();
-            CHECK(answer(agent::as_bytes(words)) != Decoded::ok);
+            // A switch of one thread has no fields of its own.
+            const bool whole = type == 14 && extra == 4;
+            CHECK((answer(agent::as_bytes(words)) == Decoded::ok) == whole);
         }
-    const auto unknown = RecordBytes(14, 0).trailer(1, 2, 3, 4, 5).words();
+    const auto unknown = RecordBytes(16, 0).trailer(1, 2, 3, 4, 5).words();
     CHECK(answer(agent::as_bytes(unknown)) == Decoded::skipped);
     // Not at an 8-byte boundary.
     std::vector<std::uint64_t> shifted(good.size() + 1);

@@ -81,7 +81,9 @@ TEST_CASE("functions of the kernel's image, without modules and what is behind i
     };
     CHECK(at(0x1ff) == "first");
     CHECK(at(0x200) == "second");
-    CHECK(at(0x1000000) == "_etext");
+    CHECK(at(0x1000) == "_etext");
+    // Farther behind than any function is long.
+    CHECK(at(0x1000000) == "none");
     const std::string_view text =
         "0000000000000000 A __per_cpu_start\nffffffff9a000000 T _stext\nffffffff9a000000 T _text\n"
         "ffffffff9a000040 t one\nffffffff9a000040 T alias\nffffffff9a000080 T two\nffffffff9a0000c0 d data\n"
