@@ -10,8 +10,9 @@ if(FLAMEWIRE_AGENT)
   target_link_libraries(flamewire-agent PRIVATE flamewire_agent_session_agent Threads::Threads)
   # --eh-frame-hdr: g++ leaves it out of static programs, and then nobody can unwind this one (exceptions included) quickly.
   target_link_options(flamewire-agent PRIVATE -static -no-pie -Wl,--gc-sections -Wl,--eh-frame-hdr -Wl,--build-id)
+  # Before the folders that a toolchain file names.
   if(FLAMEWIRE_LIBC_FOLDER)
-    target_link_directories(flamewire-agent BEFORE PRIVATE ${FLAMEWIRE_LIBC_FOLDER})
+    string(PREPEND CMAKE_EXE_LINKER_FLAGS "-L${FLAMEWIRE_LIBC_FOLDER} ")
   endif()
   # Where pages may have 64 KiB, ld ends what is made read-only after the start at one of these, which costs up to 64 KiB of nothing in the file.
   # Nor does the data need to begin at a page of the file.
