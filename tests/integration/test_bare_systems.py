@@ -101,7 +101,7 @@ def test_without_names_of_the_kernel(bare):
 def test_without_tracefs(bare):
     code, said = bare.agent("--output", "/run.flw", "--events", "sched:sched_switch", "--", "/program", 1)
     assert code != 0
-    assert said == "flamewire-agent: --events: tracepoint sched:sched_switch is not in /sys/kernel/tracing/events (is tracefs mounted there?)\n"
+    assert said == "flamewire-agent: --events: tracepoint sched:sched_switch needs tracefs, which is not mounted (try: mount -t tracefs tracefs /sys/kernel/tracing)\n"
 
 
 def test_a_root_directory_that_cannot_be_written(bare):

@@ -36,10 +36,11 @@ Finding tracepoints(const Capabilities& capabilities, const Sysfs& sysfs, const 
     const auto parsed = parse_events(usual, sysfs);
     if (!parsed) {
         const bool hidden = parsed.error().code == ErrorCode::permission;
+        const std::string& said = parsed.error().message;
         return {"tracepoints",
                 {},
                 false,
-                parsed.error().message,
+                said.substr(0, said.find(" (try: ")),
                 hidden ? "run the agent as root, or mount -o remount,mode=755 /sys/kernel/tracing"
                        : "mount -t tracefs tracefs /sys/kernel/tracing"};
     }
