@@ -1,6 +1,7 @@
 """Our export for pprof, read by Debian's `go tool pprof`: the same functions, stacks, threads, files and lines."""
 import collections
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -131,6 +132,10 @@ def test_labels(recorded):
         of_thread[comm] += number
     text = "\n".join(pprof(recorded.pprof, "-tags", "-sample_index=cpu-clock_samples"))
     found = {key: dict(reversed(row) for row in re.findall(r"^ +([\d.]+) \( *[\d.]+%\): (.*)$", rows, re.M)) for key, rows in re.findall(r"^ *(\w+): Total .*\n((?:.+\n?)*)", text, re.M)}
+    # Where it ran, if that says anything: in our own control group.
+    where = {key: list(found.pop(key)) for key in ("container_id", "pod_uid", "cgroup_path") if key in found}
+    groups = {line.split(":", 2)[2] for line in pathlib.Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()}
+    assert set(where.get("cgroup_path", ["/"])) <= groups | {"/"} and (where or groups <= {"/"}), (where, groups)
     assert set(found) == {"pid", "tid", "thread", "process", "build"}, text
     assert {name: float(number) for name, number in found["thread"].items()} == of_thread
     assert len(of_thread) == 4
