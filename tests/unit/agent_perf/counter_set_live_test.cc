@@ -177,6 +177,8 @@ TEST_CASE("by CPU: what ran where") {
     CHECK((faults[2] >= 4'000 && faults[2] < 4'300));
 }
 
+// The kernel's time of a thread leaves out what the hypervisor took from it (stolen time); perf's clock goes on. A
+// thread that always runs is counted between the two: its own time and that of the wall.
 TEST_CASE("a pause is not counted, and the kernel agrees with its own clock") {
     if (!perf_works()) return;
     const Child child([] {
@@ -185,12 +187,15 @@ TEST_CASE("a pause is not counted, and the kernel agrees with its own clock") {
     const std::vector<Counter> counters = counters_of("task-clock,cpu-clock");
     auto set = open_counters({.pids = {child.pid()}}, counters);
     const double begin = child.cpu_seconds();
+    const std::uint64_t wall_begin = monotonic_ns();
     child.go();
     burn_until(child, 0.2);
+    const double burnt = child.cpu_seconds();
     REQUIRE(set->disable());
-    const double paused = child.cpu_seconds();
+    const std::uint64_t wall = monotonic_ns() - wall_begin;
     const auto first = set->read();
-    CHECK(static_cast<double>(first[0].value) == Approx((paused - begin) * 1e9).epsilon(0.02));
+    CHECK(static_cast<double>(first[0].value) >= 0.98e9 * (burnt - begin));
+    CHECK(static_cast<double>(first[0].value) <= 1.02 * static_cast<double>(wall));
     CHECK(first[0].running_ns == first[0].enabled_ns);
     burn_until(child, 0.2);
     CHECK(set->read()[0].value == 0);
