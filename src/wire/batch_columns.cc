@@ -199,7 +199,7 @@ CounterReading counters(pbf_reader in) {
                 reading.end_ns = in.get_uint64();
                 break;
             case varint(f::after_gap):
-                reading.after_gap = in.get_bool();
+                reading.after_gap = in.get_uint64() != 0;  // get_bool() would look behind the end of what is cut here
                 break;
             case bytes(f::name):
                 get_column(in, name);

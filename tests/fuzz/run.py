@@ -1,9 +1,13 @@
-"""./dev fuzz [SECONDS] [NAME...] [--write]: each target for that long, and what it reached. Seeds are copied, so the tree stays as it is."""
+"""./dev fuzz [SECONDS] [NAME...] [--jobs N] [--write]: each target for so much CPU time, and what it reached. Seeds are copied, so the tree stays as it is."""
 import argparse
 import pathlib
 import re
+import signal
 import subprocess
 import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "fuzzing.md"
@@ -29,19 +33,35 @@ def numbers(said):
     return edges, int(counters[1]) if counters else 0, kept, int(tried[1]) if tried else 0
 
 
+def cpu_seconds(process):
+    """Its CPU time by the scheduler's clock, also when it has ended and is not waited for."""
+    return int(pathlib.Path(f"/proc/{process.pid}/schedstat").read_text(encoding="utf-8").split()[0]) / 1e9
+
+
+def fuzz(command, seconds):
+    """Runs it until it had that much CPU time, however busy the machine is: its end code and what it said."""
+    with tempfile.TemporaryFile("w+", errors="replace") as said, subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said) as process:
+        while process.poll() is None:
+            if cpu_seconds(process) >= seconds:
+                process.send_signal(signal.SIGUSR1)  # libFuzzer ends after the input that it is at
+                process.wait()
+            time.sleep(0.2)
+        said.seek(0)
+        return process.returncode, said.read()
+
+
 def run(program, seconds):
     """The row of one target, and whether nothing was found."""
     build, name = program.parents[1], program.name.removeprefix("fuzz_")
     work = build / "fuzz" / name
-    done = subprocess.run([program, f"-max_total_time={seconds}", "-rss_limit_mb=2048", "-timeout=10", "-print_final_stats=1", f"-artifact_prefix={work}/", corpus(build, name)],
-                          capture_output=True, text=True, errors="replace", check=False)
-    edges, of, kept, tried = numbers(done.stderr)
-    found = re.search(r"Test unit written to (\S+)", done.stderr)
-    finding = "none" if done.returncode == 0 else f"`{pathlib.Path(found[1]).name}`" if found else f"ended with {done.returncode}"
+    code, said = fuzz([program, "-rss_limit_mb=2048", "-timeout=10", "-print_final_stats=1", f"-artifact_prefix={work}/", corpus(build, name)], seconds)
+    edges, of, kept, tried = numbers(said)
+    found = re.search(r"Test unit written to (\S+)", said)
+    finding = "none" if code == 0 else f"`{pathlib.Path(found[1]).name}`" if found else f"ended with {code}"
     print(f"{name:24} {tried:>12,} inputs  {edges:>7,} of {of:,} edges  {kept:>7,} kept  {finding}", flush=True)
-    if done.returncode:
-        print(done.stderr[-3000:], file=sys.stderr)
-    return f"| {name} | {seconds} | {tried:,} | {edges:,} of {of:,} | {kept:,} | {finding} |", done.returncode == 0
+    if code:
+        print(said[-3000:], file=sys.stderr)
+    return f"| {name} | {seconds} | {tried:,} | {edges:,} of {of:,} | {kept:,} | {finding} |", code == 0
 
 
 def write(rows):
@@ -58,6 +78,7 @@ def write(rows):
 def main():
     parser = argparse.ArgumentParser(prog="./dev fuzz")
     parser.add_argument("words", nargs="*", metavar="SECONDS or NAME")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many at a time")
     parser.add_argument("--write", action="store_true", help="put the rows into docs/fuzzing.md")
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build-fuzz" / "bin", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -66,14 +87,12 @@ def main():
     programs = {path.name.removeprefix("fuzz_"): path for path in sorted(arguments.bin.glob("fuzz_*")) if not path.suffix}
     if unknown := wanted - set(programs):
         sys.exit(f"dev: there is no fuzz target {', '.join(sorted(unknown))}: {', '.join(programs)}")
-    rows, fine = {}, True
-    for name, program in programs.items():
-        if not wanted or name in wanted:
-            rows[name], well = run(program.resolve(), seconds)
-            fine = fine and well
+    names = [name for name in programs if not wanted or name in wanted]
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        done = list(pool.map(lambda name: run(programs[name].resolve(), seconds), names))
     if arguments.write:
-        write(rows)
-    sys.exit(0 if fine else 1)
+        write({name: row for name, (row, _) in zip(names, done)})
+    sys.exit(0 if all(well for _, well in done) else 1)
 
 
 if __name__ == "__main__":
