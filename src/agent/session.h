@@ -78,6 +78,8 @@ private:
     [[nodiscard]] std::shared_ptr<Recorder> recorder() const;
     // What works here, with the names of kernel functions, which are not of perf.
     [[nodiscard]] Capabilities probe() const;
+    // To open events with: sysctls change while an agent runs.
+    [[nodiscard]] Capabilities capabilities_now() const;
     [[nodiscard]] std::optional<Error> problem_of(const std::vector<std::uint32_t>& pids) const;
     // Also what a server may not choose.
     [[nodiscard]] std::optional<Error> problem_for_server(const std::vector<std::uint32_t>& pids) const;

@@ -140,7 +140,7 @@ Result<Running> Session::record(RecordingTarget target, Settings settings, Wante
     } else {
         sink = &*link_sink_;
     }
-    auto opened = Recorder::open(std::move(plan), capabilities(), machine_, *sink, [this] {
+    auto opened = Recorder::open(std::move(plan), capabilities_now(), machine_, *sink, [this] {
         const std::uint64_t one = 1;
         (void)!::write(wake_.get(), &one, sizeof(one));
     });
@@ -262,7 +262,7 @@ Result<std::optional<Running>> Session::configure(const SettingsChange& change) 
     Settings settings = changed(current ? current->running().settings : settings_, change);
     Wanted wanted = TRY(parse_wanted(settings, sysfs_));
     if (current)
-        (void)TRY(current->change(settings, std::move(wanted), capabilities(), std::move(target)));
+        (void)TRY(current->change(settings, std::move(wanted), capabilities_now(), std::move(target)));
     else
         first_wanted_ = std::move(wanted);  // of the process that --name may still wait for
     {
@@ -316,7 +316,7 @@ ProcessCheck Session::verify_pid(std::uint32_t pid) {
     check.refused = problem_for_server({pid});
     if (check.refused) return check;
     // The one honest answer is to open the events that `start` would open.
-    const Capabilities known = capabilities();
+    const Capabilities known = capabilities_now();
     Settings settings;
     {
         const std::lock_guard lock(mutex_);
@@ -336,6 +336,8 @@ ProcessCheck Session::verify_pid(std::uint32_t pid) {
     if (auto opened = try_open(); !opened) check.refused = std::move(opened).error();
     return check;
 }
+
+Capabilities Session::capabilities_now() const { return read_capabilities(sysfs_); }
 
 Capabilities Session::probe() const { return examine_machine(sysfs_); }
 

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 
-from flamewire import Relay
+from flamewire import Relay, wait_until
 
 
 class SlowLine(Relay):
@@ -97,6 +97,24 @@ class Wire:
     def close(self):
         subprocess.run(["ip", "netns", "del", self.name], check=False, capture_output=True)
         subprocess.run(["ip", "link", "del", self.name], check=False, capture_output=True)
+
+
+@contextlib.contextmanager
+def memory_group(limit):
+    """A control group whose programs get so many bytes of memory together, of either version: words that start a program in it."""
+    mounts = [line.split() for line in pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
+    first = next((pathlib.Path(fields[1]) for fields in mounts if fields[2] == "cgroup" and "memory" in fields[3].split(",")), None)
+    second = next((pathlib.Path(fields[1]) for fields in mounts if fields[2] == "cgroup2"), None)
+    if first is None and second is not None:
+        (second / "cgroup.subtree_control").write_text("+memory")
+    folder = (first or second) / f"flamewire-memory-{os.getpid()}"
+    folder.mkdir()
+    try:
+        (folder / ("memory.limit_in_bytes" if first else "memory.max")).write_text(str(limit))
+        yield ["sh", "-c", f'echo $$ >{folder}/cgroup.procs && exec "$@"', "sh"]
+    finally:
+        wait_until(lambda: not (folder / "cgroup.procs").read_text(encoding="utf-8").split(), 20, f"the end of {folder}")
+        folder.rmdir()
 
 
 Held = collections.namedtuple("Held", "files threads rss")
