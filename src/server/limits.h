@@ -56,6 +56,10 @@ enum class Limit : std::uint8_t {
     foreign_recordings,
     session_bytes,
     table_bytes,
+    health_bytes,
+    health_frame,
+    module_bytes,
+    http_connections,
     streams,
     count_
 };
@@ -74,12 +78,20 @@ inline constexpr std::array<std::string_view, limit_count> limit_names{"agent_co
                                                                        "foreign_recordings",
                                                                        "session_bytes",
                                                                        "table_bytes",
+                                                                       "health_bytes",
+                                                                       "health_frame",
+                                                                       "module_bytes",
+                                                                       "http_connections",
                                                                        "streams"};
 
 // How often each was reached since the program started. Any thread.
 inline std::array<std::atomic<std::uint64_t>, limit_count> limits_reached{};
 inline void limit_reached(Limit limit) {
     limits_reached[static_cast<std::size_t>(limit)].fetch_add(1, std::memory_order_relaxed);
+}
+
+inline std::uint64_t times_reached(Limit limit) {
+    return limits_reached[static_cast<std::size_t>(limit)].load(std::memory_order_relaxed);
 }
 
 }  // namespace flamewire::server

@@ -3,6 +3,7 @@ import contextlib
 import json
 import pathlib
 import re
+import select
 import socket
 import time
 
@@ -236,6 +237,27 @@ def test_readers_of_the_stream(start):
             stack.enter_context(server.stream())
         status, _, answer = server.request("GET", "/api/stream")
         assert status == 503 and "too many readers" in answer["error"]["message"] and reached(server, "streams") == 1
+
+
+def test_connections_of_browsers(start):
+    """One more than there may be waits until another one leaves; agents are not concerned."""
+    server = start.server()
+    with honest(start, server):
+        def connect():
+            one = socket.create_connection(("127.0.0.1", server.http_port), timeout=10)
+            one.sendall(b"GET /api/status HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            return one
+
+        crowd = [connect() for _ in range(512)]
+        for one in crowd:
+            assert one.recv(12) == b"HTTP/1.1 200"
+        waiting = connect()
+        assert not select.select([waiting], [], [], 0.5)[0]
+        crowd.pop().close()
+        assert waiting.recv(12) == b"HTTP/1.1 200"
+        for one in [*crowd, waiting]:
+            one.close()
+        assert reached(server, "http_connections") >= 1
 
 
 def test_dials(start):

@@ -41,12 +41,29 @@ constexpr std::chrono::hours file_time_limit{6};
 // RESTinio closes a connection whose body is too long without a word; between the two limits ours says so.
 constexpr std::size_t hard_body_limit = std::size_t{8} << 20;
 
-struct PlainTraits : restinio::single_thread_traits_t<restinio::asio_timer_manager_t, restinio::null_logger_t> {
-    static constexpr bool use_connection_count_limiter = true;
+// RESTinio accepts no more while so many are open; of the thread of its io_context.
+class ConnectionCount {
+public:
+    void state_changed(const restinio::connection_state::notice_t& notice) noexcept {
+        const restinio::connection_state::cause_t cause = notice.cause();
+        if (nonstd::holds_alternative<restinio::connection_state::accepted_t>(cause) &&
+            ++open_ == limits::http_connections)
+            limit_reached(Limit::http_connections);
+        if (nonstd::holds_alternative<restinio::connection_state::closed_t>(cause)) --open_;
+    }
+
+private:
+    std::size_t open_ = 0;
 };
-struct TlsTraits : restinio::single_thread_tls_traits_t<restinio::asio_timer_manager_t, restinio::null_logger_t> {
+
+template <class Base>
+struct Counting : Base {
     static constexpr bool use_connection_count_limiter = true;
+    using connection_state_listener_t = ConnectionCount;
 };
+using PlainTraits = Counting<restinio::single_thread_traits_t<restinio::asio_timer_manager_t, restinio::null_logger_t>>;
+using TlsTraits =
+    Counting<restinio::single_thread_tls_traits_t<restinio::asio_timer_manager_t, restinio::null_logger_t>>;
 using RequestHandle = restinio::request_handle_t;
 using StreamResponse = restinio::response_builder_t<restinio::chunked_output_t>;
 
@@ -219,6 +236,7 @@ private:
             .protocol(address.is_v6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4())
             .port(options_.port)
             .max_parallel_connections(limits::http_connections)
+            .connection_state_listener(std::make_shared<ConnectionCount>())
             // Commands wait for agents that long; the stream's heartbeat is more frequent.
             .handle_request_timeout(std::chrono::seconds(660))
             .read_next_http_message_timelimit(limits::http_read_time)

@@ -117,7 +117,8 @@ void put_sessions(Metrics& out, const MetricsFacts& facts) {
 
 void put_limits(Metrics& out) {
     out.begin("flamewire_limit_reached_total", "counter", "How often a bound of this server was reached.");
-    for (std::size_t i = 0; i < limit_count; ++i) out.sample({{"limit", limit_names[i]}}, limits_reached[i].load());
+    for (std::size_t i = 0; i < limit_count; ++i)
+        out.sample({{"limit", limit_names[i]}}, times_reached(static_cast<Limit>(i)));
 }
 
 void put_agents(Metrics& out, const MetricsFacts& facts) {

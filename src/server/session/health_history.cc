@@ -6,6 +6,7 @@
 #include <array>
 #include <iterator>
 
+#include "server/limits.h"
 #include "server/session/json_writer.h"
 
 namespace flamewire::server {
@@ -76,7 +77,11 @@ void thin_out(std::vector<HealthHistory::Frame>& frames) {
 bool is_health_type(std::string_view type) { return std::ranges::find(types, type) != types.end(); }
 
 bool HealthHistory::add(std::string_view json) {
-    if (json.size() > max_frame_bytes || !is_valid_utf8(json)) return false;
+    if (json.size() > max_frame_bytes) {
+        limit_reached(Limit::health_frame);
+        return false;
+    }
+    if (!is_valid_utf8(json)) return false;
     rapidjson::Document document;
     document.Parse<rapidjson::kParseIterativeFlag>(json.data(), json.size());
     if (document.HasParseError() || !document.IsObject()) return false;
@@ -101,6 +106,7 @@ bool HealthHistory::add(std::string_view json) {
         for (const Frame& frame : frames) bytes += frame.json.size();
     };
     if (!over()) return true;
+    if (bytes > max_bytes_) limit_reached(Limit::health_bytes);
     thin_out(frames);
     count();
     // Rounds that are too large to be thinned (one process each 0.1 s): the oldest go.

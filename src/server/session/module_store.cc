@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "elf/elf_file.h"
+#include "server/limits.h"
 
 namespace flamewire::server {
 namespace fs = std::filesystem;
@@ -142,6 +143,7 @@ void ModuleStore::make_room(const std::string& keep) const {
     std::sort(files.begin(), files.end(), [](const Kept& a, const Kept& b) {
         return std::tie(a.used.tv_sec, a.used.tv_nsec, a.path) < std::tie(b.used.tv_sec, b.used.tv_nsec, b.path);
     });
+    if (total > limit_bytes_) limit_reached(Limit::module_bytes);
     for (const Kept& file : files) {
         if (total <= limit_bytes_) return;
         if (file.path == keep) continue;

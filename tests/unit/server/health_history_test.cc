@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include "server/limits.h"
+
 using namespace flamewire::server;
 
 namespace {
@@ -59,7 +61,9 @@ TEST_CASE("health: what is no frame is not kept") {
          {"", "[]", "{", R"({"type":"system"})", R"({"type":"other","mono_ns":1})", R"({"type":"system","mono_ns":-1})",
           R"({"type":"system","mono_ns":1.5})", "{\"type\":\"system\",\"mono_ns\":1,\"x\":\"\xff\"}"})
         CHECK_FALSE(health.add(bad));
+    const std::uint64_t before = times_reached(Limit::health_frame);
     CHECK_FALSE(health.add(frame("system", 1, fmt::format(R"(,"x":"{}")", std::string(300 << 10, 'x')))));
+    CHECK(times_reached(Limit::health_frame) == before + 1);
     CHECK_FALSE(health.add(std::string(200'000, '[')));
     REQUIRE(health.add(frame("system", 5)));
     CHECK_FALSE(health.add(frame("system", 4)));  // time does not go back
@@ -97,6 +101,7 @@ TEST_CASE("health: rounds stay whole when a day of them is thinned out") {
 
 TEST_CASE("health: large frames stay within their bytes") {
     HealthHistory health(3600, 1 << 20);
+    const std::uint64_t before = times_reached(Limit::health_bytes);
     const std::string large = fmt::format(R"(,"x":"{}")", std::string(50'000, 'x'));
     for (std::uint64_t i = 0; i < 400; ++i) {
         REQUIRE(health.add(frame("system", i * 2 * second, large)));
@@ -104,4 +109,5 @@ TEST_CASE("health: large frames stay within their bytes") {
     }
     CHECK(health.newest().at("system").back().mono_ns == 399 * 2 * second);
     CHECK(health.between("system", 0, UINT64_MAX).size() >= 5);
+    CHECK(times_reached(Limit::health_bytes) > before);
 }

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "elf/elf_file.h"
 #include "recording.h"
+#include "server/limits.h"
 
 using namespace flamewire;
 using namespace flamewire::server;
@@ -145,7 +146,9 @@ TEST_CASE("files used longest ago make room for new ones, never the new one itse
     age("older", 1000);
     age("young", 3000);
     ModuleStore store(folder, 300'000);
+    const std::uint64_t before = times_reached(Limit::module_bytes);
     CHECK(store.add(sent.module, sent.chunk(0, sent.total()))->whole);
+    CHECK(times_reached(Limit::module_bytes) == before + 1);
     CHECK_FALSE(fs::exists(folder + "/older"));
     CHECK(fs::exists(folder + "/old"));
     CHECK(fs::exists(folder + "/young"));
