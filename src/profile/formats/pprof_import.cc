@@ -3,7 +3,6 @@
 #include "profile/formats/pprof_import.h"
 
 #include <fmt/format.h>
-#include <protozero/pbf_reader.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -16,10 +15,12 @@
 #include "base/cgroup_path.h"
 #include "profile/formats/import_names.h"
 #include "profile/formats/pprof.h"
+#include "profile/formats/pprof_messages.h"
 
 namespace flamewire::profile {
 namespace {
 
+using namespace pprof_file;
 using protozero::pbf_reader;
 using protozero::pbf_wire_type;
 
@@ -27,37 +28,11 @@ constexpr std::uint64_t max_file_bytes = std::uint64_t{2} << 30;
 // Programs that are not position-independent are linked to low addresses; others never come to lie there.
 constexpr std::uint64_t fixed_addresses_end = 0x1000'0000;
 
-constexpr std::uint32_t varint(std::uint32_t tag) { return protozero::tag_and_type(tag, pbf_wire_type::varint); }
-constexpr std::uint32_t bytes(std::uint32_t tag) {
-    return protozero::tag_and_type(tag, pbf_wire_type::length_delimited);
-}
-
-std::string_view view_of(pbf_reader& in) {
-    const protozero::data_view view = in.get_view();
-    return {view.data(), view.size()};
-}
-pbf_reader message(std::string_view text) { return pbf_reader(text.data(), text.size()); }
-
-// A repeated number, packed or one by one.
-template <class Each>
-void each_number(pbf_reader& in, Each each) {
-    if (in.wire_type() == pbf_wire_type::varint) {
-        each(in.get_uint64());
-        return;
-    }
-    for (const std::uint64_t value : in.get_packed_uint64()) each(value);
-}
-
-struct SampleType {
-    std::string_view type, unit;
-};
-struct Mapping {
-    std::uint64_t start = 0, limit = 0, offset = 0;
+// A mapping, as far as addresses in it and names need it.
+struct Range {
+    std::uint64_t start = 0, offset = 0;
     wire::Id module = 0;
     ImportedModule name;
-};
-struct Function {
-    std::string_view name, file;
 };
 // Of a place: ids in the recording, innermost first. An address alone has one as what runs and one as a caller.
 struct Place {
@@ -88,7 +63,7 @@ public:
         // Texts first: everything names its texts by their number.
         bool whole = pass([&](pbf_reader& in) {
             if (in.tag_and_type() != bytes(6)) return in.skip();
-            strings_.push_back(view_of(in));
+            texts_.add(view_of(in));
         });
         whole = pass([&](pbf_reader& in) { header(in); }) && whole;
         if (types_.empty()) return fail(ErrorCode::invalid, "the pprof profile has no sample type: it is not whole");
@@ -122,45 +97,26 @@ private:
         }
     }
 
-    [[nodiscard]] std::string_view text(std::int64_t index) const {
-        const auto at = static_cast<std::uint64_t>(index);
-        return at < strings_.size() ? strings_[at] : std::string_view{};
-    }
-
     void header(pbf_reader& in) {
         switch (in.tag_and_type()) {
             case bytes(1):
-                types_.push_back(sample_type(view_of(in)));
+                types_.push_back(read_sample_type(view_of(in), texts_));
                 break;
             case varint(9):
                 time_ns_ = in.get_int64();
                 break;
             case varint(13):
-                comments_.push_back(text(in.get_int64()));
+                comments_.push_back(texts_.at(in.get_int64()));
                 break;
             case bytes(13):
-                for (const std::int64_t index : in.get_packed_int64()) comments_.push_back(text(index));
+                for (const std::int64_t index : in.get_packed_int64()) comments_.push_back(texts_.at(index));
                 break;
             case varint(14):
-                default_type_ = text(in.get_int64());
+                default_type_ = texts_.at(in.get_int64());
                 break;
             default:
                 in.skip();
         }
-    }
-
-    SampleType sample_type(std::string_view one) {
-        SampleType type;
-        pbf_reader in = message(one);
-        while (in.next()) {
-            if (in.tag_and_type() == varint(1))
-                type.type = text(in.get_int64());
-            else if (in.tag_and_type() == varint(2))
-                type.unit = text(in.get_int64());
-            else
-                in.skip();
-        }
-        return type;
     }
 
     void start() {
@@ -206,151 +162,67 @@ private:
     void tables(pbf_reader& in) {
         switch (in.tag_and_type()) {
             case bytes(3):
-                mapping(view_of(in));
+                mapping(read_mapping(view_of(in), texts_));
                 break;
             case bytes(4):
                 location_messages_.push_back(view_of(in));
                 break;
-            case bytes(5):
-                function(view_of(in));
+            case bytes(5): {
+                const pprof_file::Function function = read_function(view_of(in), texts_);
+                functions_[function.id] = function;
                 break;
+            }
             default:
                 in.skip();
         }
     }
 
-    void mapping(std::string_view one) {
-        std::uint64_t id = 0;
-        std::string_view file, build_id;
-        Mapping mapping;
-        pbf_reader in = message(one);
-        while (in.next()) switch (in.tag_and_type()) {
-                case varint(1):
-                    id = in.get_uint64();
-                    break;
-                case varint(2):
-                    mapping.start = in.get_uint64();
-                    break;
-                case varint(3):
-                    mapping.limit = in.get_uint64();
-                    break;
-                case varint(4):
-                    mapping.offset = in.get_uint64();
-                    break;
-                case varint(5):
-                    file = text(in.get_int64());
-                    break;
-                case varint(6):
-                    build_id = text(in.get_int64());
-                    break;
-                default:
-                    in.skip();
-            }
-        mapping.name = module_of_name(file);
-        if (!mapping.name.path.empty() || !build_id.empty())
-            mapping.module = builder_->module(mapping.name.kind, mapping.name.path, build_id_of(build_id));
-        mappings_[id] = mapping;
+    void mapping(const Mapping& mapping) {
+        Range& range = mappings_[mapping.id];
+        range = {mapping.start, mapping.offset, 0, module_of_name(mapping.file)};
+        if (!range.name.path.empty() || !mapping.build_id.empty())
+            range.module = builder_->module(range.name.kind, range.name.path, build_id_of(mapping.build_id));
     }
 
-    void function(std::string_view one) {
-        std::uint64_t id = 0;
-        std::string_view system_name;
-        Function function;
-        pbf_reader in = message(one);
-        while (in.next()) switch (in.tag_and_type()) {
-                case varint(1):
-                    id = in.get_uint64();
-                    break;
-                case varint(2):
-                    function.name = text(in.get_int64());
-                    break;
-                case varint(3):
-                    system_name = text(in.get_int64());
-                    break;
-                case varint(4):
-                    function.file = text(in.get_int64());
-                    break;
-                default:
-                    in.skip();
-            }
-        if (function.name.empty()) function.name = system_name;
-        functions_[id] = function;
-    }
-
-    struct Line {
-        std::uint64_t function = 0, line = 0;
-    };
-    Line line(std::string_view one) {
-        Line line;
-        pbf_reader in = message(one);
-        while (in.next()) {
-            if (in.tag_and_type() == varint(1))
-                line.function = in.get_uint64();
-            else if (in.tag_and_type() == varint(2))
-                line.line = in.get_uint64();
-            else
-                in.skip();
-        }
-        return line;
-    }
-
-    void place(std::string_view one) {
-        std::uint64_t id = 0, mapping_id = 0, address = 0;
-        std::vector<Line> lines;
-        pbf_reader in = message(one);
-        while (in.next()) switch (in.tag_and_type()) {
-                case varint(1):
-                    id = in.get_uint64();
-                    break;
-                case varint(2):
-                    mapping_id = in.get_uint64();
-                    break;
-                case varint(3):
-                    address = in.get_uint64();
-                    break;
-                case bytes(4):
-                    lines.push_back(line(view_of(in)));
-                    break;
-                default:
-                    in.skip();
-            }
-        const auto known = mappings_.find(mapping_id);
-        const Mapping mapping = known == mappings_.end() ? Mapping{} : known->second;
-        Place& place = places_[id];
+    void place(const Location& location) {
+        const auto known = mappings_.find(location.mapping);
+        const Range range = known == mappings_.end() ? Range{} : known->second;
+        Place& place = places_[location.id];
         place.frames.clear();
-        place.kernel = mapping.name.kind == wire::ModuleKind::kernel;
-        for (std::size_t i = 0; i < lines.size(); ++i) named(place, mapping, lines[i], i + 1 < lines.size());
-        if (place.frames.empty()) addressed(place, mapping, address);
+        place.kernel = range.name.kind == wire::ModuleKind::kernel;
+        for (std::size_t i = 0; i < location.lines.size(); ++i)
+            named(place, range, location.lines[i], i + 1 < location.lines.size());
+        if (place.frames.empty()) addressed(place, range, location.address);
     }
 
-    void named(Place& place, const Mapping& mapping, const Line& line, bool inlined) {
+    void named(Place& place, const Range& range, const Line& line, bool inlined) {
         const auto function = functions_.find(line.function);
         if (function == functions_.end() || function->second.name.empty()) return;
         std::string with_module;
         std::string_view name = function->second.name;
-        if (!mapping.name.kernel_module.empty())
-            name = with_module = fmt::format("{} [{}]", name, mapping.name.kernel_module);
+        if (!range.name.kernel_module.empty())
+            name = with_module = fmt::format("{} [{}]", name, range.name.kernel_module);
         place.frames.push_back(builder_->location(
             {.function = name,
              .file = function->second.file,
              .line = static_cast<std::uint32_t>(line.line <= std::numeric_limits<std::uint32_t>::max() ? line.line : 0),
-             .module = mapping.module,
+             .module = range.module,
              .flags = inlined ? wire::location_flag::inlined : 0}));
     }
 
     // ELF virtual addresses, as far as the file tells: where a program's segments lie in its file it does not say.
-    void addressed(Place& place, const Mapping& mapping, std::uint64_t address) {
-        if (mapping.module == 0 && address == 0) {
+    void addressed(Place& place, const Range& range, std::uint64_t address) {
+        if (range.module == 0 && address == 0) {
             place.frames.push_back(builder_->location({.function = "[unknown]"}));
             return;
         }
-        const bool adjusted = mapping.start == 0 && mapping.offset == 0;
+        const bool adjusted = range.start == 0 && range.offset == 0;
         if (place.kernel)
-            address -= address >= mapping.start ? mapping.start : 0;
-        else if (!adjusted && mapping.start >= fixed_addresses_end && address >= mapping.start)
-            address = address - mapping.start + mapping.offset;
-        place.frames.push_back(builder_->location(mapping.module, address, 0));
-        place.caller = builder_->location(mapping.module, address + 1, wire::location_flag::return_address);
+            address -= address >= range.start ? range.start : 0;
+        else if (!adjusted && range.start >= fixed_addresses_end && address >= range.start)
+            address = address - range.start + range.offset;
+        place.frames.push_back(builder_->location(range.module, address, 0));
+        place.caller = builder_->location(range.module, address + 1, wire::location_flag::return_address);
     }
 
     struct Labels {
@@ -359,39 +231,12 @@ private:
         bool has_tid = false;
     };
 
-    void label(std::string_view one, Labels& labels) {
-        std::string_view key, string;
-        std::int64_t number = 0;
-        pbf_reader in = message(one);
-        while (in.next()) switch (in.tag_and_type()) {
-                case varint(1):
-                    key = text(in.get_int64());
-                    break;
-                case varint(2):
-                    string = text(in.get_int64());
-                    break;
-                case varint(3):
-                    number = in.get_int64();
-                    break;
-                default:
-                    in.skip();
-            }
-        const auto as_number = [&] {
-            std::uint64_t value = static_cast<std::uint64_t>(number);
-            if (!string.empty()) {
-                value = 0;
-                for (const char c : string) {
-                    if (c < '0' || c > '9' || value > std::numeric_limits<std::uint32_t>::max())
-                        return std::uint32_t{0};
-                    value = value * 10 + static_cast<std::uint64_t>(c - '0');
-                }
-            }
-            return value <= std::numeric_limits<std::uint32_t>::max() ? static_cast<std::uint32_t>(value) : 0;
-        };
+    void label(const Label& label, Labels& labels) {
+        const auto& [key, string, number] = label;
         if (key == "pid" || key == "process_id" || key == "process id") {
-            labels.pid = as_number();
+            labels.pid = label.whole();
         } else if (key == "tid" || key == "thread_id" || key == "thread id") {
-            labels.tid = as_number();
+            labels.tid = label.whole();
             labels.has_tid = labels.tid != 0;
         } else if (key == "thread" || key == "thread_name" || key == "thread name" || key == "comm" ||
                    key == "thread_comm") {
@@ -431,7 +276,7 @@ private:
 
     const Place& place_of(std::uint64_t id) {
         if (!location_messages_.empty()) {
-            for (const std::string_view one : std::exchange(location_messages_, {})) place(one);
+            for (const std::string_view one : std::exchange(location_messages_, {})) place(read_location(one));
         }
         static const Place none;
         const auto found = places_.find(id);
@@ -453,41 +298,26 @@ private:
     }
 
     Result<bool> sample(std::string_view one) {
-        ids_.clear();
-        values_.clear();
+        read_sample(one, texts_, sample_);
+        const std::vector<std::uint64_t>& values = sample_.values;
         Labels labels;
-        pbf_reader in = message(one);
-        while (in.next()) switch (in.tag_and_type()) {
-                case varint(1):
-                case bytes(1):
-                    each_number(in, [&](std::uint64_t id) { ids_.push_back(id); });
-                    break;
-                case varint(2):
-                case bytes(2):
-                    each_number(in, [&](std::uint64_t value) { values_.push_back(value); });
-                    break;
-                case bytes(3):
-                    label(view_of(in), labels);
-                    break;
-                default:
-                    in.skip();
-            }
-        row_.stack = stack(ids_);
+        for (const Label& one_label : sample_.labels) label(one_label, labels);
+        row_.stack = stack(sample_.locations);
         row_.thread = thread(labels);
-        for (std::size_t i = 0; i < std::min(values_.size(), columns_.size()); ++i) {
+        for (std::size_t i = 0; i < std::min(values.size(), columns_.size()); ++i) {
             const Column& column = columns_[i];
             if (column.event == 0) continue;
-            const std::uint64_t count = column.count && *column.count != i ? values_[*column.count] : 0;
-            if (values_[i] == 0 && count == 0) continue;
-            if (static_cast<std::int64_t>(values_[i]) < 0) {
+            const std::uint64_t count = column.count && *column.count != i ? values[*column.count] : 0;
+            if (values[i] == 0 && count == 0) continue;
+            if (static_cast<std::int64_t>(values[i]) < 0) {
                 ++negative_;
                 continue;
             }
             row_.event = column.event;
-            row_.weight = values_[i] > std::numeric_limits<std::int64_t>::max() / column.scale
+            row_.weight = values[i] > std::numeric_limits<std::int64_t>::max() / column.scale
                               ? std::numeric_limits<std::int64_t>::max()
-                              : values_[i] * column.scale;
-            const std::uint64_t samples = !column.count ? 1 : *column.count == i ? values_[i] : count;
+                              : values[i] * column.scale;
+            const std::uint64_t samples = !column.count ? 1 : *column.count == i ? values[i] : count;
             row_.count = static_cast<std::uint32_t>(
                 std::clamp<std::uint64_t>(samples, 1, std::numeric_limits<std::uint32_t>::max()));
             TRY(builder_->add(row_));
@@ -514,18 +344,19 @@ private:
     ImportJob& job_;
     std::string_view file_;
     RecordingBuilder* builder_ = nullptr;
-    std::vector<std::string_view> strings_, comments_, location_messages_;
+    Texts texts_;
+    std::vector<std::string_view> comments_, location_messages_;
     std::vector<SampleType> types_;
     std::vector<Column> columns_;
     std::string_view default_type_;
     std::int64_t time_ns_ = 0;
-    std::unordered_map<std::uint64_t, Mapping> mappings_;
-    std::unordered_map<std::uint64_t, Function> functions_;
+    std::unordered_map<std::uint64_t, Range> mappings_;
+    std::unordered_map<std::uint64_t, pprof_file::Function> functions_;
     std::unordered_map<std::uint64_t, Place> places_;
     std::map<std::pair<std::uint32_t, std::string_view>, std::uint32_t> invented_;
     std::set<std::uint32_t> named_processes_;
     std::set<std::string_view> other_labels_;
-    std::vector<std::uint64_t> ids_, values_;
+    Sample sample_;
     wire::Row row_;
     std::uint64_t negative_ = 0;
 };

@@ -1,0 +1,73 @@
+// The messages of a profile.proto one by one (field numbers: see pprof.h). Texts are views of the file, which has to
+// outlive them. protozero reports malformed input by exceptions, which pass through.
+#pragma once
+
+#include <protozero/pbf_reader.hpp>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace flamewire::profile::pprof_file {
+
+// Of whole numbers and of texts and messages, for protozero's tag_and_type().
+constexpr std::uint32_t varint(std::uint32_t tag) {
+    return protozero::tag_and_type(tag, protozero::pbf_wire_type::varint);
+}
+constexpr std::uint32_t bytes(std::uint32_t tag) {
+    return protozero::tag_and_type(tag, protozero::pbf_wire_type::length_delimited);
+}
+std::string_view view_of(protozero::pbf_reader& in);
+protozero::pbf_reader message(std::string_view text);
+
+// The file's texts; everything names its own by their number. One that is not there is empty.
+class Texts {
+public:
+    void add(std::string_view text) { texts_.push_back(text); }
+    [[nodiscard]] std::string_view at(std::int64_t index) const {
+        const auto at = static_cast<std::uint64_t>(index);
+        return at < texts_.size() ? texts_[at] : std::string_view{};
+    }
+
+private:
+    std::vector<std::string_view> texts_;
+};
+
+struct SampleType {
+    std::string_view type, unit;
+};
+struct Mapping {
+    std::uint64_t id = 0, start = 0, offset = 0;
+    std::string_view file, build_id;
+};
+struct Function {
+    std::uint64_t id = 0;
+    std::string_view name, file;  // name: as a person reads it, or the linker where there is no other
+};
+struct Line {
+    std::uint64_t function = 0, line = 0;
+};
+struct Location {
+    std::uint64_t id = 0, mapping = 0, address = 0;
+    std::vector<Line> lines;  // innermost first
+};
+struct Label {
+    std::string_view key, text;
+    std::int64_t number = 0;
+
+    // Its number, also where it is written as a text; 0 when it has none of 32 bits.
+    [[nodiscard]] std::uint32_t whole() const;
+};
+struct Sample {
+    std::vector<std::uint64_t> locations, values;  // of the stack, innermost first; of each sample type
+    std::vector<Label> labels;
+};
+
+SampleType read_sample_type(std::string_view text, const Texts& texts);
+Mapping read_mapping(std::string_view text, const Texts& texts);
+Function read_function(std::string_view text, const Texts& texts);
+Location read_location(std::string_view text);
+// Into one that is used again and again, for its memory.
+void read_sample(std::string_view text, const Texts& texts, Sample& sample);
+
+}  // namespace flamewire::profile::pprof_file
