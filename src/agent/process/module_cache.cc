@@ -140,6 +140,14 @@ ModuleHandle ModuleCache::of_file(const MappedFile& mapped) {
             if (state.readable || state.offsets_given) return known->second;
         }
     }
+    // An inode that is held open is nobody else's.
+    if (mapped.build_id.empty() && mapped.inode != 0)
+        if (const auto held = by_file_.find({mapped.device, mapped.inode}); held != by_file_.end()) {
+            State& state = modules_[held->second - 1];
+            struct stat status{};
+            if (!state.changed && ::fstat(state.file.get(), &status) == 0 && key_of(status) == state.file_key)
+                return held->second;
+        }
     auto candidate = find_candidate(mapped);
     return candidate ? of_candidate(mapped, *std::move(candidate)) : of_unreadable(mapped, candidate.error());
 }
@@ -170,6 +178,8 @@ ModuleHandle ModuleCache::of_candidate(const MappedFile& mapped, Candidate candi
     }
     if (by_file_.size() > max_modules) by_file_.clear();
     by_file_.emplace(candidate.key, handle);
+    if (handle != 0 && modules_[handle - 1].file && modules_[handle - 1].file_key == candidate.key)
+        by_file_.emplace(FileKey{candidate.key.device, candidate.key.inode}, handle);
     return handle;
 }
 

@@ -24,6 +24,10 @@ constexpr std::uint64_t start_tolerance_ns = 100'000'000;
 // A path has up to 4,096 bytes, an escaped newline takes four.
 constexpr std::size_t maps_buffer_bytes = 20 * 1024;
 constexpr std::size_t max_listed_threads = 65'536;
+// So many that it is worth reading the maps again.
+constexpr unsigned unexplained_before_look = 16;
+// A pid has no other owner so soon: all the others come first.
+constexpr std::uint64_t same_owner_ns = 5'000'000;
 
 bool same_start(std::uint64_t a, std::uint64_t b) { return (a > b ? a - b : b - a) <= start_tolerance_ns; }
 
@@ -137,11 +141,21 @@ bool ProcessTable::State::parse_maps(ProcessState& process, AddressSpace& map) {
     return count != 0 && error == 0;
 }
 
+// Servers that fork their workers, and have done so before we came: what is known of one's stacks is known of all.
+bool ProcessTable::State::take_map(ProcessState& process, AddressSpace map) {
+    if (map == process.space.map()) return false;
+    for (const SharedSpace::Known& known : read_spaces)
+        if (process.space.share(known, map)) return true;
+    (void)process.space.replace(std::move(map));
+    read_spaces[next_read_space++ % read_spaces.size()] = process.space.known();
+    return true;
+}
+
 bool ProcessTable::State::read_maps(ProcessState& process) {
     const std::uint64_t started = options.monotonic_clock();
     AddressSpace map;
     if (!parse_maps(process, map)) return false;
-    const bool changed = process.space.replace(std::move(map));
+    const bool changed = take_map(process, std::move(map));
     process.maps_known = true;
     process.maps_read_ns = started;
     process.suspect = false;
@@ -158,13 +172,19 @@ bool ProcessTable::State::backfill(ProcessState& process, std::uint64_t address)
     // No mapping reaches the first page or the kernel's half.
     if (address < 4096 || address >> 63 != 0) return false;
     if (process.ended || process.barren || process.maps_forbidden) return false;
+    // Records tell of all that is mapped since the maps are known: what they do not explain is garbage of code without
+    // frame pointers, or was moved (mremap), of which nothing tells.
+    if (process.maps_known && ++process.unexplained < unexplained_before_look) return false;
     const std::uint64_t now = options.monotonic_clock();
     if (!process.budget.take(now)) {
         process.retry_ns = process.budget.next_ns();
         return false;
     }
-    const auto stat = read_stat(options.proc_root, process.info.pid);
-    const bool same = stat && same_start(ticks_to_ns(stat->start_ticks), process.info.start_time_ns);
+    bool same = now < process.info_read_ns + same_owner_ns;
+    if (!same) {
+        const auto stat = read_stat(options.proc_root, process.info.pid);
+        same = stat && same_start(ticks_to_ns(stat->start_ticks), process.info.start_time_ns);
+    }
     const bool changed = same && add_maps(process);
     process.barren = process.space.find(address) == nullptr;
     if (process.barren)

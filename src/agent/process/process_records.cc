@@ -83,11 +83,11 @@ ProcessState& ProcessTable::State::begin_exec(ProcessState& old, std::string_vie
     info.exe.clear();
     info.command_line = read_command_line(options.proc_root, info.pid);
     if (info.command_line.empty()) info.command_line = info.comm;
-    // A container runtime moves its child to another namespace and cgroup between fork and exec.
-    const ProcStatus status = read_status(options.proc_root, info.pid);
-    if (status.namespace_pid != 0 && status.namespace_pid != info.ns_pid) {
+    // Between fork and exec, a container runtime moves its child to another namespace and cgroup, a service manager to
+    // another cgroup.
+    if (const ProcStatus status = read_status(options.proc_root, info.pid); status.namespace_pid != 0)
         info.ns_pid = status.namespace_pid;
-        Cgroup cgroup = read_cgroup(options.proc_root, info.pid);
+    if (Cgroup cgroup = read_cgroup(options.proc_root, info.pid); !cgroup.path.empty()) {
         info.cgroup = std::move(cgroup.path);
         info.container_id = std::move(cgroup.container_id);
     }

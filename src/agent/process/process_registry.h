@@ -59,6 +59,7 @@ struct ProcessState {
     std::uint64_t info_read_ns =
         0;  // /proc showed it at this time: older records of its birth, exec and names are in `info` already
     std::uint64_t maps_read_ns = 0;  // start of the last read of its maps: older MMAP2 records are in it already
+    unsigned unexplained = 0;        // addresses in no mapping that were asked for since its maps are known
     std::uint64_t retry_ns = std::numeric_limits<std::uint64_t>::max();  // when unknown addresses deserve another look
     ReadBudget budget;
 };

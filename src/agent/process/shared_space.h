@@ -10,7 +10,11 @@
 namespace flamewire::agent {
 
 class SharedSpace {
+    struct Body;
+
 public:
+    using Known = std::weak_ptr<Body>;
+
     explicit SharedSpace(std::uint64_t& counter) : counter_(&counter), body_(std::make_shared<Body>(counter)) {}
 
     [[nodiscard]] std::uint64_t generation() const { return body_->generation; }
@@ -53,10 +57,19 @@ public:
         body_->map = std::move(map);
         return true;
     }
-    // Makes every cached answer ask again.
+    // Makes every cached answer ask again. They may be of this process alone.
     void forget_answers() {
         unshare();
         renew();
+        body_->private_answers = true;
+    }
+    [[nodiscard]] Known known() const { return body_; }
+    // Takes part in another's content when that is the same: its answers hold here, too. False when it is not, or gone.
+    bool share(const Known& other, const AddressSpace& map) {
+        auto body = other.lock();
+        if (!body || body->private_answers || body->map != map) return false;
+        body_ = std::move(body);
+        return true;
     }
 
 private:
@@ -65,6 +78,7 @@ private:
         AddressSpace map;
         std::uint64_t generation;
         bool answered_unknown = false;
+        bool private_answers = false;
     };
 
     void renew() {

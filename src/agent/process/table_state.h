@@ -2,6 +2,7 @@
 // (process_backfill.cc), and questions (process_table.cc).
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,7 @@ struct ProcessTable::State {
     // … adds to what is known. Records that are still to come tell of the time in between.
     bool add_maps(ProcessState& process);
     bool parse_maps(ProcessState& process, AddressSpace& map);
+    bool take_map(ProcessState& process, AddressSpace map);
     // Tries to explain an address that is in no known mapping. True when the maps changed.
     bool backfill(ProcessState& process, std::uint64_t address);
     // After lost records: is this still the same process, with the same program and mappings?
@@ -71,6 +73,9 @@ struct ProcessTable::State {
     std::vector<wire::Loss> losses;
     std::vector<wire::Notice> notices;
     bool forbidden_notice_given = false;
+
+    std::array<SharedSpace::Known, 16> read_spaces;  // the last that were read from /proc and were like no other
+    std::size_t next_read_space = 0;
 
     bool kernel_read = false;
     bool kernel_hidden = false;

@@ -81,9 +81,15 @@ struct Target {
     ProcessHandle process_of(std::uint32_t pid, std::uint64_t at) {
         return table.thread(table.thread_of(pid, pid, at)).process;
     }
+    // As often as it takes until the maps are looked at again.
+    ResolvedAddress insist(ProcessHandle process, std::uint64_t address) {
+        ResolvedAddress resolved = table.resolve(process, address);
+        for (int again = 1; again < 16 && resolved.module == 0; ++again) resolved = table.resolve(process, address);
+        return resolved;
+    }
     // "path+address" of what an address resolves to.
     std::string at(ProcessHandle process, std::uint64_t address) {
-        const ResolvedAddress resolved = table.resolve(process, address);
+        const ResolvedAddress resolved = insist(process, address);
         return table.module(resolved.module).path + "+" + std::to_string(resolved.address);
     }
 };
@@ -123,6 +129,8 @@ TEST_CASE("a mapping over the attach race is found in /proc, and a garbage addre
     const ProcessHandle process = target.process_of(42, fake_now);
     target.proc.write_maps(
         42, "10000-18000 r-xp 00001000 00:00 0 /bin/tool\n30000-38000 r-xp 00000000 00:00 0 /lib/one.so\n");
+    // One address alone is garbage, as records tell of what is mapped; many are worth a look.
+    CHECK(target.table.resolve(process, 0x30020).module == 0);
     CHECK(target.at(process, 0x30020) == "/lib/one.so+" + std::to_string(0x20));
     CHECK(target.at(process, 0x70000) == "+" + std::to_string(0x70000));
 
@@ -147,7 +155,7 @@ TEST_CASE("looks into /proc are rationed, and unknown answers asked again when t
         const std::string start = std::to_string(i) + "00000";  // "100000" … "2000000", read as hex
         maps += start + "-" + std::to_string(i) + "01000 r-xp 00000000 00:00 0 /lib/one.so\n";
         target.proc.write_maps(42, maps);
-        if (target.table.resolve(process, std::stoull(start, nullptr, 16)).module != 0) ++found;
+        if (target.insist(process, std::stoull(start, nullptr, 16)).module != 0) ++found;
     }
     CHECK(found == 8);  // the burst
     const std::uint64_t generation = target.table.generation(process);
@@ -157,6 +165,42 @@ TEST_CASE("looks into /proc are rationed, and unknown answers asked again when t
     CHECK(target.process_of(42, fake_now) == process);
     CHECK(target.table.generation(process) != generation);
     CHECK(target.table.resolve(process, 0x2000000).module != 0);
+}
+
+TEST_CASE("processes with the same maps share what is known of their stacks, until one has its own") {
+    Target target;
+    for (const std::uint32_t pid : {42U, 43U, 44U}) {
+        target.live(pid);
+        target.table.attach(pid);
+    }
+    target.proc.write_maps(44, "20000-28000 r-xp 00001000 00:00 0 /bin/tool\n");
+    target.live(45);
+    target.proc.write_maps(45, "20000-28000 r-xp 00001000 00:00 0 /bin/tool\n");
+    target.table.attach(45);
+    const auto generation = [&](std::uint32_t pid) {
+        return target.table.generation(target.process_of(pid, fake_now));
+    };
+    CHECK(generation(42) == generation(43));
+    CHECK(generation(45) != generation(42));
+    const std::uint64_t before = generation(42);
+    target.mmap(43, 0x90000, "/lib/one.so", fake_now + 1);
+    CHECK(generation(42) == before);
+    CHECK(generation(43) != before);
+    CHECK(target.at(target.process_of(43, fake_now), 0x90000) == "/lib/one.so+0");
+    CHECK(target.table.resolve(target.process_of(42, fake_now), 0x90000).module == 0);
+    // Code that a process made itself is its own, also where another one has such memory at the same place.
+    for (const std::uint32_t pid : {46U, 47U, 48U}) {
+        target.live(pid);
+        target.proc.write_maps(pid, "50000-58000 rwxp 00000000 00:00 0 \n");
+        target.table.attach(pid);
+        if (pid == 46) CHECK(target.table.resolve(target.process_of(46, fake_now), 0x50010).jit);
+    }
+    CHECK(generation(47) != generation(46));
+    CHECK(generation(48) == generation(47));
+    const ModuleHandle first = target.table.resolve(target.process_of(47, fake_now), 0x50010).module;
+    const ModuleHandle second_one = target.table.resolve(target.process_of(48, fake_now), 0x50010).module;
+    CHECK(first != second_one);
+    CHECK(generation(47) != generation(48));
 }
 
 TEST_CASE("threads that live for a moment get their names from records alone") {
