@@ -16,6 +16,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 
+import family  # noqa: E402
 import flamewire  # noqa: E402
 from flamewire import BIN, ROOT, Agent, Relay, Server, wait_until, workload  # noqa: E402
 
@@ -66,10 +67,10 @@ def perf_peer(directory, pid, seconds, call_graph="fp"):
 
 
 def agent_run(directory, server, pid, seconds, name, *options):
-    """One recording of `seconds`, start-up included: (session, CPU ms, bytes on the wire, RSS, ring bytes)."""
+    """One recording of `seconds`, of a process or what the options say (pid None), start-up included: (session, CPU ms, bytes on the wire, RSS, ring bytes)."""
     relay = Relay(server.port)
     known = {session["id"] for session in server.sessions()}
-    clock = TaskClock(directory, name, [BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", str(relay.port), "--pid", str(pid),
+    clock = TaskClock(directory, name, [BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", str(relay.port), *([] if pid is None else ["--pid", str(pid)]),
                                         "--frequency", "999", "--events", "cpu-clock", "--stat", "none", "--metrics", "off", *options])
     agent = clock.child()
     time.sleep(seconds - 0.2)
@@ -289,6 +290,25 @@ def bench_slowdown(directory):
     result("slowdown of the target, hybrid", percent["hybrid"], percent["perf fp"], "%", f"perf record --call-graph fp: {percent['perf fp']:.2f} %")
 
 
+def bench_targets(directory):
+    """A whole machine, on which processes come and go, against as many samples of two processes that do the same work."""
+    server = Server(directory, name="server-targets", data_dir=pathlib.Path(directory) / "data-targets")
+    runs = {}
+    with flamewire.ended(server):
+        for way, (old, young, programs) in {"processes": (200, 0, 0), "machine": (200, 10, 10)}.items():
+            everybody = family.ready(flamewire.Process(way, family.command(old, young, programs), directory))
+            with flamewire.ended(everybody):
+                burning = [pid for number, pid in enumerate(family.children(everybody.pid)[:old]) if number % 100 == 0]
+                time.sleep(1)
+                target = [] if way == "processes" else ["-a"]
+                session, cpu, *_ = agent_run(directory, server, None if target else ",".join(map(str, burning)), SECONDS, f"agent-{way}", "--unwind", "fp", *target)
+                result(f"{way}: samples lost", flamewire.lost(session), 0)
+            runs[way] = 1000 * cpu / session["samples"], session["samples"]
+    (alone, few), (wide, many) = runs["processes"], runs["machine"]
+    result("whole machine, 200 processes, 20 a second come and go: agent CPU per sample, ratio to two processes", wide / alone, 1.3, "x",
+           f"{wide:.2f} us of {many} samples against {alone:.2f} us of {few}")
+
+
 def bench_counters(directory):
     """What counting and health cost: an agent that samples nothing, with all else at its defaults, while it records."""
     server = Server(directory, name="server-counters", data_dir=pathlib.Path(directory) / "data-counters")
@@ -372,7 +392,7 @@ def bench_imports(directory):
     imports.measure(directory, result)
 
 
-BENCHES = {"cli": bench_cli, "agent": bench_agent, "link": bench_link, "compiler": bench_compiler, "latency": bench_latency, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "replay": bench_replay, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown, "size": bench_size, "imports": bench_imports, "page": bench_page, "load": bench_load}
+BENCHES = {"cli": bench_cli, "agent": bench_agent, "link": bench_link, "compiler": bench_compiler, "latency": bench_latency, "targets": bench_targets, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "replay": bench_replay, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown, "size": bench_size, "imports": bench_imports, "page": bench_page, "load": bench_load}
 
 
 def write_document(some):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Runs a command that may not call perf_event_open(2), as in a container with a strict seccomp profile: without_perf_events.py [--errno NAME] COMMAND...
-The call fails with EPERM, or with the error of that name, as on other kernels."""
+"""Runs a command that may not call perf_event_open(2), as in a container with a strict seccomp profile: without_perf_events.py [--errno NAME] [--only processes|cpus] COMMAND...
+The call fails with EPERM, or with the error of that name, as on other kernels; with --only when it is for events of processes, or of whole CPUs (pid is -1), alone."""
 import ctypes
 import errno
 import os
@@ -11,15 +11,22 @@ ERROR = errno.EPERM
 if sys.argv[1] == "--errno":
     ERROR = getattr(errno, sys.argv[2])
     del sys.argv[1:3]
+ONLY = ""
+if sys.argv[1] == "--only":
+    ONLY = sys.argv[2]
+    del sys.argv[1:3]
 NUMBER = {"x86_64": 298, "aarch64": 241}[os.uname().machine]
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO = 0x7FFF0000, 0x00050000
 LOAD_WORD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
 
-# The number of the call is the first word of struct seccomp_data.
+# struct seccomp_data: the number of the call is its first word, the arguments stand from 16 on; the second is the pid.
+PID_OFFSET, ANY_PID = 24, 0xFFFFFFFF
+of_whom = {"": (), "processes": ((LOAD_WORD, 0, 0, PID_OFFSET), (JUMP_IF_EQUAL, 1, 0, ANY_PID)), "cpus": ((LOAD_WORD, 0, 0, PID_OFFSET), (JUMP_IF_EQUAL, 0, 1, ANY_PID))}[ONLY]
 filters = b"".join(struct.pack("=HBBI", *one) for one in (
     (LOAD_WORD, 0, 0, 0),
-    (JUMP_IF_EQUAL, 0, 1, NUMBER),
+    (JUMP_IF_EQUAL, 0, 1 + len(of_whom), NUMBER),
+    *of_whom,
     (RETURN, 0, 0, SECCOMP_RET_ERRNO | ERROR),
     (RETURN, 0, 0, SECCOMP_RET_ALLOW),
 ))

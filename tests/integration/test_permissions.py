@@ -1,6 +1,5 @@
 """What an agent without privileges finds to work, and that a remedy that somebody applies shows as soon as it is asked again. Changes of
 sysctls are undone at the end."""
-import contextlib
 import os
 import pathlib
 import shutil
@@ -9,20 +8,7 @@ import tempfile
 
 import pytest
 from flamewire import BIN, Process, ended, wait_until
-
-SYSCTL = pathlib.Path("/proc/sys/kernel")
-
-
-@contextlib.contextmanager
-def sysctl(**values):
-    before = {name: (SYSCTL / name).read_text() for name in values}
-    try:
-        for name, value in values.items():
-            (SYSCTL / name).write_text(f"{value}\n")
-        yield
-    finally:
-        for name, value in before.items():
-            (SYSCTL / name).write_text(value)
+from sysctls import sysctl
 
 
 @pytest.fixture

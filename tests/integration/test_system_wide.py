@@ -13,55 +13,14 @@ import tempfile
 import time
 
 import pytest
-from flamewire import BIN, cpu_seconds, wait_until
-from test_permissions import sysctl
+import family as everybody
+from flamewire import BIN, ROOT, cpu_seconds, wait_until
+from sysctls import sysctl
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: events of whole CPUs and control groups take root; CI runs as root")
 
-# Makes `old` processes that stay, of which every 100th burns and the others run for 2 ms a second, and `young` a second that live for 30 ms of CPU time each. Every one names itself after its pid (in /proc and to the
-# kernel), and so says what its name is: whoever shows another one is wrong.
-FAMILY = """
-import ctypes, os, sys, time
-old, young = int(sys.argv[1]), int(sys.argv[2])
-libc = ctypes.CDLL(None)
-os.nice(10)
-def burn(seconds):
-    end = time.process_time() + seconds
-    while time.process_time() < end:
-        sum(range(200))
-def live(letter, seconds, pause=0):
-    if os.fork() == 0:
-        libc.prctl(15, f"{letter}{os.getpid()}".encode(), 0, 0, 0)
-        libc.prctl(1, 9)
-        burn(seconds)
-        while pause:
-            time.sleep(pause)
-            burn(seconds)
-        os._exit(0)
-for number in range(old):
-    live("o", 1000 if number % 100 == 0 else 0.002, 1)
-print("ready", flush=True)
-alive = 0
-due = time.monotonic()
-while True:
-    # Where the machine is busy with other things they are fewer, not ever more.
-    if young and time.monotonic() > due and alive < 8:
-        live("y", 0.03)
-        alive += 1
-        due = max(due + 1 / young, time.monotonic() - 0.1)
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            alive -= 1
-    except ChildProcessError:
-        pass
-    time.sleep(0.01)
-"""
-
-
 def family(start, name, *numbers, **options):
-    process = start.process(name, [sys.executable, "-c", FAMILY, *numbers], **options)
-    wait_until(lambda: "ready" in process.out, 60, "the processes")
-    return process
+    return everybody.ready(start.process(name, everybody.command(*numbers), **options))
 
 
 def connected(server):
@@ -119,7 +78,7 @@ def enter(folder, pid):
 
 def test_two_hundred_processes_that_come_and_go_as_perf_has_them(start, tmp_path):
     """As many samples of each kind of process as perf takes at the same time, and nobody under another's name."""
-    everybody = family(start, "family", 200, 20)
+    crowd = family(start, "family", 200, 20)
     server = start.server()
     # Rings that a busy machine does not fill: what is lost is nobody's.
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--verbose", "--ring-pages", 1024)
@@ -179,7 +138,7 @@ def test_two_hundred_processes_that_come_and_go_as_perf_has_them(start, tmp_path
     assert not far, [(pid, ours[pid], of_perf[pid]) for pid in far]
     account = wait_until(lambda: next((line for line in agent.err.splitlines() if "samples read" in line), None), 30, "the account")
     assert "DIFFER" not in account
-    everybody.stop(9)
+    crowd.stop(9)
 
 
 def test_kernel_threads_and_the_words_for_the_target(start, tmp_path):
@@ -199,12 +158,11 @@ def test_one_cpu(start, tmp_path):
     server = start.server()
     start.agent("--server", "127.0.0.1", "--port", server.port, "--cpus", cpus[-1], "--frequency", 999, "--events", "cpu-clock")
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 30, "samples")
+    # They are polite, and may have to wait for others.
+    wait_until(lambda: all(processes(server)[pid][0] > 50 for pid in everybody.children(here.pid)), 60, "samples of who runs there")
     detail = server.only_session()
     assert detail["target"] == f"system-wide on CPU {cpus[-1]}" and detail["pids"] == []
-    found = processes(server)
-    children = lambda process: set(map(int, pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()))  # noqa: E731
-    assert all(found[pid][0] > 50 for pid in children(here))
-    assert not children(there) & set(found)
+    assert not set(everybody.children(there.pid)) & set(processes(server))
 
     # CPUs that are not there, and words that are no numbers.
     assert "CPU 4000 is not online" in server_refusal(server, cpus="0,4000")
@@ -252,7 +210,7 @@ def test_control_group_and_container(start, tmp_path):
         assert by_id["target"] == "container fefefefefefe" and by_id["cgroups"] == [str(folder)], by_id
         everything = server.command("configure", all=True)
         assert everything["ok"] and everything["recording"] == started["recording"] and everything["target"] == "system-wide"
-        others = set(map(int, pathlib.Path(f"/proc/{outside.pid}/task/{outside.pid}/children").read_text().split()))
+        others = set(everybody.children(outside.pid))
         wait_until(lambda: others <= set(processes(server)), 30, "the process outside")
         assert f"o{min(others)}" in processes(server)[min(others)][1]
 
@@ -362,6 +320,73 @@ def test_without_the_privilege(start, tmp_path):
             assert process.returncode == 0, process.stderr
             samples = int(re.search(r"(\d+) samples", process.stderr)[1])
             assert 0 < samples <= 1.1 * 999 * (used + 0.02), (samples, used)
+
+
+CROWD = """
+import sys, threading
+threading.stack_size(64 * 1024)
+idle = threading.Event()
+for number in range(int(sys.argv[1])):
+    threading.Thread(target=idle.wait, daemon=True).start()
+print(f"ready {threading.get_native_id()}", flush=True)
+while True:
+    sum(range(1000))
+"""
+
+
+def test_more_threads_than_descriptors(start):
+    """A process of few threads has an event for each; one of many is sampled by events of the CPUs, and nobody else with it. (By frame pointers: stacks of everybody would be copied for those of one.)"""
+    server = start.server()
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--stat", "none")
+    connected(server)
+    burning = start.workload("shares", 120)
+    events = {}
+    for threads in (40, 1500):
+        crowd = start.process(f"crowd-{threads}", [sys.executable, "-c", CROWD, str(threads)])
+        wait_until(lambda crowd=crowd: "ready" in crowd.out, 60, "the threads")
+        assert server.command("start", pid=crowd.pid, frequency=499, events=["cpu-clock"], unwind="fp")["ok"]
+        session = wait_until(lambda: next((one["id"] for one in server.sessions() if one["state"] != "ended"), None), 30, "the session")
+        before = cpu_seconds(crowd.pid)
+        seen = server.session(session)["samples"]
+        wait_until(lambda session=session, seen=seen: server.session(session)["samples"] > seen + 100, 60, "samples")
+        used, taken = cpu_seconds(crowd.pid) - before, server.session(session)["samples"] - seen
+        # What it took, give or take the samples under way.
+        assert taken <= 1.2 * 499 * (used + 1), (taken, used)
+        links = [os.readlink(link) for link in pathlib.Path(f"/proc/{agent.pid}/fd").iterdir() if link.is_symlink()]
+        events[threads] = sum("perf_event" in link for link in links)
+        shown = {(thread["pid"], thread["tid"]) for thread in server.get("/api/thread-summary", session=session)["threads"] if thread["samples"]}
+        busy = int(crowd.out.split()[1])
+        assert (crowd.pid, busy) in shown and {pid for pid, _ in shown} == {crowd.pid}, shown
+        # A child of it belongs to it, whichever way.
+        assert server.command("stop")["ok"]
+        wait_until(lambda session=session: server.session(session)["state"] == "ended", 30, "the end")
+        crowd.stop(9)
+    assert burning.alive()
+    cpus = os.cpu_count()
+    assert events[40] >= 41 * cpus, events
+    assert events[1500] <= 8 * cpus, events
+
+
+def test_refused_for_processes_or_for_cpus_alone(start, tmp_path):
+    """As a sandbox may: without events of CPUs a process can still be sampled; what cannot is said in one sentence."""
+    program = start.workload("shares", 60)
+    without = ROOT / "tests" / "harness" / "without_perf_events.py"
+
+    def run(refused, *target):
+        path = tmp_path / f"{refused}.flw"
+        path.unlink(missing_ok=True)
+        done = subprocess.run([sys.executable, without, "--only", refused, BIN / "flamewire-agent", "--output", path, "--events", "cpu-clock", "--stat", "none", "--frequency", "499", "--duration", "1", *target],
+                              capture_output=True, text=True, timeout=60)
+        assert path.exists() == (done.returncode == 0), done.stderr
+        return done.returncode, done.stderr.splitlines()[-1]
+
+    code, said = run("cpus", "-a")
+    assert code == 1 and said.startswith("flamewire-agent: the whole system may not be sampled by this user") and "setcap" in said, said
+    code, said = run("cpus", "--pid", str(program.pid))
+    assert code == 0 and int(re.search(r"(\d+) samples", said)[1]) > 0, said
+    for target in (["-a"], ["--pid", str(program.pid)]):
+        code, said = run("processes", *target)
+        assert code == 1 and said.startswith("flamewire-agent: the kernel refuses perf events to this user") and "seccomp profile" in said and "PERFMON" in said, said
 
 
 def test_the_command_line_records_it_too(tmp_path):

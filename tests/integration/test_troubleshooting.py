@@ -13,9 +13,9 @@ import tempfile
 
 import pytest
 from flamewire import BIN, ROOT, TESTS_BIN, free_port, wait_until
+from sysctls import sysctl
 
 PROGRAM = TESTS_BIN / "shares-workload"
-SYSCTL = pathlib.Path("/proc/sys/kernel")
 WITHOUT_PERF = ROOT / "tests" / "harness" / "without_perf_events.py"
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="it takes root to become somebody else and to change sysctls; CI runs as root")
 
@@ -35,18 +35,6 @@ def entries():
 def pattern(sentence):
     parts = re.split(r"(<number>|<text>)", sentence)
     return "".join({"<number>": r"\d+", "<text>": r"\S.*?"}.get(part, re.escape(part)) for part in parts)
-
-
-@contextlib.contextmanager
-def sysctl(**values):
-    before = {name: (SYSCTL / name).read_text() for name in values}
-    try:
-        for name, value in values.items():
-            (SYSCTL / name).write_text(f"{value}\n")
-        yield
-    finally:
-        for name, value in before.items():
-            (SYSCTL / name).write_text(value)
 
 
 class Place:
@@ -114,6 +102,11 @@ def seccomp(place):
 def another_user(place):
     program = place.start.workload("shares", 30)
     return place.run("--output", "-", "--pid", program.pid, nobody=True)
+
+
+def whole_system(place):
+    with sysctl(perf_event_paranoid=2):
+        return place.run("--output", "-", "-a", nobody=True)
 
 
 def hidden_names(place):
@@ -229,6 +222,7 @@ PROVOCATIONS = {
     "Nothing can be sampled: perf_event_paranoid above 2": above_two,
     "Nothing can be sampled: a seccomp profile": seccomp,
     "A process of another user": another_user,
+    "The whole system, or a control group": whole_system,
     "Kernel frames are addresses: kptr_restrict": hidden_names,
     "Tracepoints are not there: tracefs": no_tracefs,
     "Nothing can be watched: /proc": no_proc,
