@@ -23,7 +23,7 @@ namespace flamewire::cli {
 namespace {
 
 struct Options {
-    std::string file, format = "collapsed", output;
+    std::string file, format = "collapsed", output, group;
     bool weights = false, sources = false;
     OpenOptions open;
     server::ViewParameters view;
@@ -62,6 +62,7 @@ Result<std::string> exported(const server::Session& session, const Options& opti
     about.tags.assign(info.label.tags.begin(), info.label.tags.end());
     about.started_ns = info.started_ns;
     about.weights = options.weights;
+    about.group = profile::parse_group(options.group).value_or(profile::GroupBy::none);
     return session.read([&](const profile::Store& store) -> Result<std::string> {
         server::View view = TRY(resolve_view(options.view, store, start_ns));
         TRY(check_places(options.view, store));
@@ -153,6 +154,7 @@ Action add_export(CLI::App& command) {
                      "numbers of folded stacks are weights in the event's unit, not samples");
     command.add_flag("--sources", options->sources, "put the source files into the archive");
     add_view_options(command, options->view);
+    add_group_option(command, options->group);
     add_open_options(command, options->open);
     return [options] { return export_profile(*options); };
 }

@@ -45,9 +45,10 @@ std::size_t width_of(std::string_view text) {
         std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
-std::string name_cell(const profile::Store& store, const profile::Function& function, unsigned width,
-                      const Look& look) {
-    std::string text = shown_function(store.string(function.name), store.string(function.module), width);
+std::string name_cell(const profile::Store& store, const profile::Function& function, std::string_view name,
+                      unsigned width, const Look& look) {
+    std::string text = shown_function(name, store.string(function.module), width);
+    if (function.kind == profile::group_frame) return look.styled(text, fmt::emphasis::bold);
     switch (function.kind) {
         case profile::FrameKind::kernel:
             return look.styled(text, fmt::fg(fmt::terminal_color::yellow));
@@ -71,14 +72,16 @@ struct Limits {
 
 class TreeText {
 public:
-    TreeText(const profile::Store& store, const CallTree& tree, const TableOptions& options, const Look& look)
+    TreeText(const profile::Store& store, const profile::GroupedTree& grouped, const TableOptions& options,
+             const Look& look)
         : store_(store),
-          tree_(tree),
+          grouped_(grouped),
+          tree_(grouped.tree),
           look_(look),
-          limits_(tree.total, options.percent_limit),
-          children_(tree.nodes.size()) {
-        for (std::uint32_t node = 1; node < tree.nodes.size(); ++node)
-            if (limits_.shows(tree.nodes[node].total)) children_[tree.nodes[node].parent].push_back(node);
+          limits_(tree_.total, options.percent_limit),
+          children_(tree_.nodes.size()) {
+        for (std::uint32_t node = 1; node < tree_.nodes.size(); ++node)
+            if (limits_.shows(tree_.nodes[node].total)) children_[tree_.nodes[node].parent].push_back(node);
     }
 
     std::string text() && {
@@ -127,11 +130,13 @@ private:
         const unsigned width = look_.columns == 0                 ? 0
                                : look_.columns > indented + least ? look_.columns - indented
                                                                   : least;
-        out_ += name_cell(store_, tree_.functions[node.function], width, look_);
+        out_ += name_cell(store_, tree_.functions[node.function], grouped_.name(store_, tree_.functions[node.function]),
+                          width, look_);
         out_ += '\n';
     }
 
     const profile::Store& store_;
+    const profile::GroupedTree& grouped_;
     const CallTree& tree_;
     const Look& look_;
     const Limits limits_;
@@ -218,7 +223,7 @@ std::string function_table(const profile::Store& store, const server::View& view
         out += ' ';
         out += percent_cell(limits.measure(row->total), limits.whole, look);
         out += fmt::format(" {:>9}  ", row->self.samples);
-        out += name_cell(store, row->function, width, look);
+        out += name_cell(store, row->function, store.string(row->function.name), width, look);
         out += '\n';
     }
     if (order.size() < rows.size())
@@ -226,7 +231,7 @@ std::string function_table(const profile::Store& store, const server::View& view
     return out;
 }
 
-std::string call_tree_text(const profile::Store& store, const CallTree& tree, const TableOptions& options,
+std::string call_tree_text(const profile::Store& store, const profile::GroupedTree& tree, const TableOptions& options,
                            const Look& look) {
     return TreeText(store, tree, options, look).text();
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cli/terminal.h"
+#include "profile/grouping.h"
 #include "profile/query.h"
 #include "server/http/view.h"
 #include "server/session/session_info.h"
@@ -28,7 +29,7 @@ std::string function_table(const profile::Store& store, const server::View& view
                            const std::vector<profile::FunctionRow>& rows, const TableOptions& options,
                            const Look& look);
 // A row a node, callers before callees; only where calls part the lines are indented.
-std::string call_tree_text(const profile::Store& store, const profile::CallTree& tree, const TableOptions& options,
+std::string call_tree_text(const profile::Store& store, const profile::GroupedTree& tree, const TableOptions& options,
                            const Look& look);
 
 // Sum of a view.

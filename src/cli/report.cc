@@ -19,7 +19,7 @@ struct Options {
     OutputOptions output;
     server::ViewParameters view;
     TableOptions table;
-    std::string sort = "self", only;
+    std::string sort = "self", only, group;
     bool inverted = false, collapse = false;
 };
 
@@ -38,7 +38,9 @@ std::string tables_of(const profile::Store& store, const server::View& view, con
         text += "\n" + function_table(store, view, profile::functions(store, view.filter), options.table, look);
     if (options.only != "functions") {
         const profile::TreeOptions shape{.inverted = options.inverted, .collapse_recursion = options.collapse};
-        text += "\n" + call_tree_text(store, profile::call_tree(store, view.filter, shape), options.table, look);
+        const auto group = profile::parse_group(options.group).value_or(profile::GroupBy::none);
+        const profile::GroupedTree tree = profile::grouped_tree(store, view.filter, group, shape);
+        text += "\n" + call_tree_text(store, tree, options.table, look);
     }
     return text;
 }
@@ -62,6 +64,7 @@ Action add_report(CLI::App& command) {
     auto options = std::make_shared<Options>();
     command.add_option("FILE", options->file, "session or profile (default: the newest session)");
     add_view_options(command, options->view);
+    add_group_option(command, options->group);
     command.add_option("--percent-limit", options->table.percent_limit, "leave out what is below this share")
         ->type_name("PERCENT")
         ->capture_default_str()

@@ -92,7 +92,7 @@ std::string page_of(const profile::Store& store, const Showing& showing, const O
     const TableOptions table{.percent_limit = 0.1, .most_rows = rows, .by_total = showing.by_total};
     std::string page = head_of(store, part, showing, options);
     if (showing.tree)
-        page += call_tree_text(store, profile::call_tree(store, part.view.filter), table, look);
+        page += call_tree_text(store, {profile::call_tree(store, part.view.filter), {}}, table, look);
     else
         page += function_table(store, part.view, profile::functions(store, part.view.filter), table, look);
     return page;

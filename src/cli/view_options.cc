@@ -1,5 +1,6 @@
 #include "cli/view_options.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,6 +40,15 @@ void add_view_options(CLI::App& command, server::ViewParameters& view) {
           "ID");
     place("--pod", view.pods, "processes of these pods only", "UID");
     place("--cgroup", view.cgroups, "processes of this cgroup and those below it", "PATH");
+}
+
+void add_group_option(CLI::App& command, std::string& group) {
+    command
+        .add_option(
+            "--group", group,
+            "a root frame for each process, thread, container or cpu, in call trees, folded stacks and pictures")
+        ->type_name("BY")
+        ->check(CLI::IsMember({"none", "process", "thread", "container", "cpu"}));
 }
 
 Result<bool> check_places(const server::ViewParameters& parameters, const profile::Store& store) {

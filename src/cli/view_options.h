@@ -11,6 +11,9 @@
 
 namespace flamewire::cli {
 
+// --group; empty: none.
+void add_group_option(CLI::App& command, std::string& group);
+
 // --event, --start, --end, --pid, --tid, --container, --pod, --cgroup.
 void add_view_options(CLI::App& command, server::ViewParameters& view);
 

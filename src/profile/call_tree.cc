@@ -121,11 +121,9 @@ std::optional<std::uint32_t> find_path(const Store::Tables& tables, const Shape&
             return is_exactly(entry, function.kind, tables.strings[function.module],
                               address != 0 ? address : function.line);
         };
-        const StringId id = tables.strings.find(entry.name);
-        if (id == 0) return std::nullopt;
         std::uint32_t best = 0;
         for (std::uint32_t child = tree.first_child[at]; child != 0; child = tree.next_sibling[child]) {
-            if (tables.functions[shape.labels.function(tree.node[child])].name != id) continue;
+            if (shape.labels.name(tree.node[child]) != entry.name) continue;
             if (entry.qualified && fits(tree.node[child])) {
                 best = child;
                 break;
@@ -147,17 +145,19 @@ CallTree to_call_tree(const Shape& shape, std::uint32_t root, const TreeOptions&
     return out;
 }
 
-CallTree call_tree(const Store& store, const Filter& filter, const TreeOptions& options) {
-    const Store::Tables& tables = store.tables();
-    const Shape made = shape(tables, filter, options);
-    if (const auto root = find_path(tables, made, options.path, Measure(made.tree.total[0])))
-        return to_call_tree(made, *root, options);
+CallTree call_tree_of(const Store& store, const Shape& shape, const TreeOptions& options) {
+    if (const auto root = find_path(store.tables(), shape, options.path, Measure(shape.tree.total[0])))
+        return to_call_tree(shape, *root, options);
     CallTree out;
     out.nodes.push_back({});
     out.functions.emplace_back();
-    out.newest_ns = made.tree.newest_ns;
+    out.newest_ns = shape.tree.newest_ns;
     if (options.merge == MergeBy::address) out.addresses.push_back(0);
     return out;
+}
+
+CallTree call_tree(const Store& store, const Filter& filter, const TreeOptions& options) {
+    return call_tree_of(store, shape(store.tables(), filter, options), options);
 }
 
 }  // namespace flamewire::profile

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "profile/grouping.h"
+
 namespace flamewire::profile {
 
 std::uint32_t Labels::of(LocationId location, const LocationFrame& frame) {
@@ -25,6 +27,7 @@ std::uint32_t Labels::of(LocationId location, const LocationFrame& frame) {
 }
 
 Function Labels::shown(std::uint32_t label) const {
+    if (is_group(label)) return {.name = label - first_group_, .kind = group_frame};
     Function function = tables_->functions[this->function(label)];
     if (merge_ == MergeBy::function || label == 0) return function;
     if (places_[label].file != 0) {
@@ -39,6 +42,10 @@ ShapeBuilder::Cursor ShapeBuilder::step(Cursor at, LocationId location, const Lo
     const std::uint32_t label = labels_.of(location, frame);
     const std::uint32_t above = at.node == 0 ? root_label_ : trie_.label(at.node);
     if (collapse_ && above != 0 && labels_.same_function(above, label)) return at;
+    return child(at, label);
+}
+
+ShapeBuilder::Cursor ShapeBuilder::child(Cursor at, std::uint32_t label) {
     if (trie_.size() >= most_) {
         const std::uint32_t known = trie_.find(at.node, label);
         return known != 0 ? Cursor{known} : Cursor{at.node, true};
@@ -134,17 +141,21 @@ void remove(TouchedTree& tree, std::uint32_t node) {
 
 }  // namespace
 
+void hide(const Store::Tables& tables, Shape& shape, const TreeOptions& options) {
+    for (const std::vector<std::string>& path : options.hidden) {
+        const Measure measure(shape.tree.total[0]);
+        const auto node = find_path(tables, shape, path, measure);
+        if (node && *node != 0) remove(shape.tree, *node);
+    }
+}
+
 Shape shape(const Store::Tables& tables, const Filter& filter, const TreeOptions& options) {
     const Selection selection = select(tables, filter);
     const bool plain = !options.inverted && !options.collapse_recursion && options.merge == MergeBy::function;
     Shape made = plain              ? function_shape(tables, selection)
                  : options.inverted ? bottom_up(tables, touched_stacks(tables, selection), options)
                                     : top_down(tables, touched_stacks(tables, selection), options);
-    for (const std::vector<std::string>& path : options.hidden) {
-        const Measure measure(made.tree.total[0]);
-        const auto node = find_path(tables, made, path, measure);
-        if (node && *node != 0) remove(made.tree, *node);
-    }
+    hide(tables, made, options);
     return made;
 }
 

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "profile/accumulate.h"
+#include "profile/grouping.h"
 
 namespace flamewire::profile {
 
@@ -22,20 +24,45 @@ void append_name(std::string& out, std::string_view name) {
     for (const char c : name) out += c == ';' ? ':' : c == '\n' || c == '\r' ? ' ' : c;
 }
 
-// Threads of one name are one group.
-std::vector<std::uint32_t> group_by_comm(std::span<const Thread> threads, std::vector<std::string_view>& names) {
-    std::map<std::string_view, std::uint32_t> known;
-    std::vector<std::uint32_t> group;
-    for (const Thread& thread : threads) {
+// What lines begin with: the event when there are several, the group when there are such, and the thread's name unless
+// the group has it.
+class Beginnings {
+public:
+    Beginnings(const Store& store, GroupBy by, std::string_view event)
+        : tables_(store.tables()),
+          named_(by == GroupBy::process || by == GroupBy::thread),
+          groups_(by == GroupBy::none ? nullptr : std::make_unique<Grouping>(store, by)),
+          event_(event) {}
+
+    // Into texts(). Threads of one name are one.
+    std::uint32_t of(const Lane& lane) {
+        const std::uint32_t group = groups_ ? groups_->of(lane) : 0;
+        const std::string_view comm = named_ ? std::string_view() : comm_of(tables_.threads[lane.thread]);
+        const auto [entry, added] = known_.try_emplace({group, comm}, narrow32(texts_.size()));
+        if (!added) return entry->second;
+        std::string text;
+        if (!event_.empty()) append_name(text, event_);
+        if (groups_) append_name(text, groups_->names()[group]);
+        if (!comm.empty()) append_name(text, comm);
+        texts_.push_back(std::move(text));
+        return entry->second;
+    }
+    [[nodiscard]] const std::vector<std::string>& texts() const { return texts_; }
+
+private:
+    static std::string_view comm_of(const Thread& thread) {
         // Imports of formats without threads have one that is none.
         const bool none = thread.comm.empty() && thread.tid == 0;
-        const std::string_view name = none || !thread.comm.empty() ? std::string_view(thread.comm) : "[unknown]";
-        const auto [entry, added] = known.try_emplace(name, narrow32(names.size()));
-        if (added) names.push_back(name);
-        group.push_back(entry->second);
+        return none || !thread.comm.empty() ? thread.comm : "[unknown]";
     }
-    return group;
-}
+
+    const Store::Tables& tables_;
+    bool named_;
+    std::unique_ptr<Grouping> groups_;
+    std::string_view event_;
+    std::map<std::pair<std::uint32_t, std::string_view>, std::uint32_t> known_;
+    std::vector<std::string> texts_;
+};
 
 void append_stack(std::string& out, const Store::Tables& tables, NodeId node, std::vector<NodeId>& path) {
     path.clear();
@@ -44,23 +71,18 @@ void append_stack(std::string& out, const Store::Tables& tables, NodeId node, st
         append_name(out, tables.strings[tables.functions[tables.nodes.label(*step)].name]);
 }
 
-void add_event(const Store::Tables& tables, const Filter& filter, std::string_view prefix,
-               const CollapsedOptions& options, std::size_t& bytes, std::vector<Line>& lines) {
+void add_event(const Store& store, const Filter& filter, std::string_view prefix, const CollapsedOptions& options,
+               std::size_t& bytes, std::vector<Line>& lines) {
+    const Store::Tables& tables = store.tables();
     const Selection selection = select(tables, filter);
-    std::vector<std::string_view> names;
-    const std::vector<std::uint32_t> group = group_by_comm(tables.threads, names);
+    Beginnings beginnings(store, options.group, prefix);
     PairSums sums;
     tables.rows.for_each(selection.rows, [&](const RowChunk&, const Row& row) {
-        sums.add(group[row.lane.thread], tables.node_of_stack[row.stack], {row.count, row.weight});
+        sums.add(beginnings.of(row.lane), tables.node_of_stack[row.stack], {row.count, row.weight});
     });
-    std::vector<std::uint64_t> beyond(names.size());
+    const std::vector<std::string>& texts = beginnings.texts();
+    std::vector<std::uint64_t> beyond(texts.size());
     std::vector<NodeId> path;
-    const auto start_line = [&](std::uint32_t name) {
-        std::string text;
-        if (!prefix.empty()) append_name(text, prefix);
-        if (!names[name].empty()) append_name(text, names[name]);
-        return text;
-    };
     for (const PairSums::Entry& entry : sums.entries()) {
         const std::uint64_t number = options.weights ? entry.sum.weight : entry.sum.samples;
         if (number == 0) continue;
@@ -68,14 +90,14 @@ void add_event(const Store::Tables& tables, const Filter& filter, std::string_vi
             beyond[entry.first] += number;
             continue;
         }
-        std::string text = start_line(entry.first);
+        std::string text = texts[entry.first];
         append_stack(text, tables, entry.second, path);
         bytes += text.size() + sizeof(Line);
         lines.push_back({std::move(text), number});
     }
-    for (std::uint32_t name = 0; name < names.size(); ++name) {
+    for (std::uint32_t name = 0; name < texts.size(); ++name) {
         if (beyond[name] == 0) continue;
-        std::string text = start_line(name);
+        std::string text = texts[name];
         append_name(text, "[export limit]");
         lines.push_back({std::move(text), beyond[name]});
     }
@@ -95,7 +117,7 @@ std::string collapsed(const Store& store, const Filter& filter, const CollapsedO
     for (const EventId event : events) {
         Filter one = filter;
         one.event = event;
-        add_event(tables, one, prefixed ? std::string_view(tables.events[event].name) : "", options, bytes, lines);
+        add_event(store, one, prefixed ? std::string_view(tables.events[event].name) : "", options, bytes, lines);
     }
     std::ranges::sort(lines, {}, &Line::text);
     std::string out;

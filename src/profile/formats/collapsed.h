@@ -5,13 +5,15 @@
 #include <cstddef>
 #include <string>
 
+#include "profile/grouping.h"
 #include "profile/model.h"
 #include "profile/store.h"
 
 namespace flamewire::profile {
 
 struct CollapsedOptions {
-    bool weights = false;  // the number is the weight in the event's unit, not the samples
+    bool weights = false;           // the number is the weight in the event's unit, not the samples
+    GroupBy group = GroupBy::none;  // lines begin with the group's name; a process's or thread's stands for the comm
     // Deep stacks times many leaves can be a lot of text. Stacks beyond this become one line a thread name,
     // "comm;[export limit]", so that the sum still is the sum.
     std::size_t max_bytes = std::size_t{512} << 20;

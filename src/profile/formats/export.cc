@@ -23,7 +23,7 @@ using Text = Result<std::string>;
 constexpr std::array formats{
     ExportFormat{"collapsed", "folded stacks, one a line", "text/plain; charset=utf-8", ".collapsed", true,
                  [](const Store& store, const Filter& filter, const ExportAbout& about) -> Text {
-                     return collapsed(store, filter, {.weights = about.weights});
+                     return collapsed(store, filter, {.weights = about.weights, .group = about.group});
                  }},
     ExportFormat{"json", "functions and call trees of all events", "application/json", ".json", false,
                  [](const Store& store, const Filter& filter, const ExportAbout& about) -> Text {
@@ -36,6 +36,7 @@ constexpr std::array formats{
                  [](const Store& store, const Filter& filter, const ExportAbout& about) -> Text {
                      SvgOptions options;
                      options.title = about.name;
+                     options.group = about.group;
                      if (filter.event && *filter.event < store.events().size())
                          options.title += fmt::format(" ({})", store.events()[*filter.event].name);
                      return svg(store, filter, options);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "profile/grouping.h"
 #include "profile/model.h"
 #include "profile/store.h"
 
@@ -20,7 +21,8 @@ struct ExportAbout {
     std::string name;             // what was profiled
     std::int64_t started_ns = 0;  // wall clock at the first sample; 0: not known
     std::vector<std::pair<std::string, std::string>> tags;
-    bool weights = false;  // of folded stacks: numbers are weights in the event's unit, not samples
+    bool weights = false;           // of folded stacks: numbers are weights in the event's unit, not samples
+    GroupBy group = GroupBy::none;  // of folded stacks and pictures
 };
 
 struct ExportFormat {

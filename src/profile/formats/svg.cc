@@ -31,6 +31,7 @@ std::string colour(const Function& function, std::string_view name) {
         int hue, saturation;
     };
     const Base base = [&]() -> Base {
+        if (function.kind == group_frame) return {210, 30};
         switch (function.kind) {
             case FrameKind::kernel:
                 return {18, 85};
@@ -99,7 +100,9 @@ std::string tooltip(const Store& store, const CallTree& tree, const CallTree::No
 
 std::string svg(const Store& store, const Filter& filter, const SvgOptions& options) {
     const double width_px = std::clamp(options.width_px, 100.0, 100'000.0);
-    const CallTree tree = call_tree(store, filter, {.min_share = options.least_px / (width_px - 2 * margin_px)});
+    const GroupedTree grouped =
+        grouped_tree(store, filter, options.group, {.min_share = options.least_px / (width_px - 2 * margin_px)});
+    const CallTree& tree = grouped.tree;
     const Measure measure(tree.total);
     const std::vector<Box> boxes = place(tree, measure, width_px);
     const std::uint32_t depth = std::ranges::max(boxes, {}, &Box::depth).depth;
@@ -116,7 +119,7 @@ std::string svg(const Store& store, const Filter& filter, const SvgOptions& opti
         const CallTree::Node& node = tree.nodes[i];
         const Box& box = boxes[i];
         const Function& function = tree.functions[node.function];
-        const std::string_view name = i == 0 ? "all" : store.string(function.name);
+        const std::string_view name = i == 0 ? "all" : grouped.name(store, function);
         const double y = height_px - margin_px - (box.depth + 1) * row_px;
         fmt::format_to(std::back_inserter(out),
                        "<g><title>{}</title><rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\" "

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "profile/grouping.h"
 #include "profile/model.h"
 #include "profile/store.h"
 
@@ -12,6 +13,7 @@ namespace flamewire::profile {
 struct SvgOptions {
     std::string title = "Flame graph";
     double width_px = 1200;
+    GroupBy group = GroupBy::none;
     double least_px = 1;  // narrower frames are left out; their width stays empty above their parent
 };
 

@@ -13,18 +13,20 @@ public:
     explicit StringColumn(bool empty_first) {
         if (empty_first) (void)index(0);
     }
-    std::uint32_t index(profile::StringId id) {
+    std::uint32_t index(std::uint64_t id) {
         const auto [at, added] = indexes_.try_emplace(id, static_cast<std::uint32_t>(ids_.size()));
         if (added) ids_.push_back(id);
         return at->second;
     }
-    void write(JsonWriter& json, std::string_view name, const profile::Store& store) const {
-        json.list(name, ids_, [&](profile::StringId id) { json.text(store.string(id)); });
+    // `text(id)`.
+    template <class Text>
+    void write(JsonWriter& json, std::string_view name, Text text) const {
+        json.list(name, ids_, [&](std::uint64_t id) { json.text(text(id)); });
     }
 
 private:
-    std::unordered_map<profile::StringId, std::uint32_t> indexes_;
-    std::vector<profile::StringId> ids_;
+    std::unordered_map<std::uint64_t, std::uint32_t> indexes_;
+    std::vector<std::uint64_t> ids_;
 };
 
 struct FunctionIndexes {
@@ -54,23 +56,34 @@ void write_head(JsonWriter& json, const ViewHead& head, const profile::Weight& t
 }
 
 void write_flamegraph(JsonWriter& json, const ViewHead& head, const profile::Store& store,
-                      const profile::CallTree& tree) {
+                      const profile::GroupedTree& tree) {
     json.object();
-    write_head(json, head, tree.total);
-    write_tree(json, store, tree);
+    write_head(json, head, tree.tree.total);
+    write_tree(json, store, tree.tree, tree.groups);
     json.end_object();
 }
 
-void write_tree(JsonWriter& json, const profile::Store& store, const profile::CallTree& tree) {
+void write_tree(JsonWriter& json, const profile::Store& store, const profile::CallTree& tree,
+                std::span<const std::string> groups) {
     StringColumn names(false), modules(false), files(true);
     std::vector<FunctionIndexes> functions;
     functions.reserve(tree.functions.size());
+    // Names of groups are none of the store's.
+    constexpr std::uint64_t group = std::uint64_t{1} << 32;
+    const auto name_of = [&](const profile::Function& function) {
+        return function.kind == profile::group_frame ? group | function.name : function.name;
+    };
+    const auto text = [&](std::uint64_t id) {
+        return id >= group ? std::string_view(groups[static_cast<std::uint32_t>(id)])
+                           : store.string(static_cast<profile::StringId>(id));
+    };
     for (const profile::Function& function : tree.functions)
-        functions.push_back({names.index(function.name), modules.index(function.module), files.index(function.file)});
+        functions.push_back(
+            {names.index(name_of(function)), modules.index(function.module), files.index(function.file)});
     json.member("newest_ns", tree.newest_ns);
-    names.write(json, "names", store);
-    modules.write(json, "modules", store);
-    files.write(json, "files", store);
+    names.write(json, "names", text);
+    modules.write(json, "modules", text);
+    files.write(json, "files", text);
     json.key("nodes");
     json.object();
     using Node = profile::CallTree::Node;

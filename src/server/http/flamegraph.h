@@ -1,6 +1,10 @@
 // A call tree as the columns that the page draws.
 #pragma once
 
+#include <span>
+#include <string>
+
+#include "profile/grouping.h"
 #include "profile/query.h"
 #include "server/http/view.h"
 #include "server/session/json_writer.h"
@@ -18,9 +22,10 @@ void write_view(JsonWriter& json, const ViewHead& head);
 void write_head(JsonWriter& json, const ViewHead& head, const profile::Weight& total);
 
 void write_flamegraph(JsonWriter& json, const ViewHead& head, const profile::Store& store,
-                      const profile::CallTree& tree);
-// Its members alone, behind a head.
-void write_tree(JsonWriter& json, const profile::Store& store, const profile::CallTree& tree);
+                      const profile::GroupedTree& tree);
+// Its members alone, behind a head. `groups`: see GroupedTree.
+void write_tree(JsonWriter& json, const profile::Store& store, const profile::CallTree& tree,
+                std::span<const std::string> groups = {});
 void write_sandwich(JsonWriter& json, const ViewHead& head, const profile::Store& store,
                     const profile::Sandwich& sandwich);
 void write_functions(JsonWriter& json, const ViewHead& head, const profile::Store& store, const profile::Weight& total,

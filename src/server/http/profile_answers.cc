@@ -25,6 +25,12 @@ std::vector<std::string> split(std::string_view text, char separator) {
     return parts;
 }
 
+// The root frames that a tree or an export is to have.
+Result<profile::GroupBy> group_of(const Request& request) {
+    if (const auto group = profile::parse_group(request.parameter("group"))) return *group;
+    return fail(ErrorCode::invalid, "group is none, process, thread, container or cpu");
+}
+
 // What the view counts, without a tree.
 profile::Weight view_total(const profile::Store& store, const View& view) {
     profile::Weight total;
@@ -39,6 +45,9 @@ Answer export_answer(const Session& session, const Request& request, const profi
     about.started_ns = info.started_ns;
     about.tags.assign(info.label.tags.begin(), info.label.tags.end());
     about.weights = request.parameter("value") == "weight";
+    const auto group = group_of(request);
+    if (!group) return error_answer(group.error());
+    about.group = *group;
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead&) {
         profile::Filter filter = view.filter;
         // A whole session unless one event is asked for.
@@ -89,9 +98,11 @@ Result<profile::TreeOptions> tree_options(const Request& request) {
 Answer flamegraph_answer(const Session& session, const Request& request) {
     const auto options = tree_options(request);
     if (!options) return error_answer(options.error());
+    const auto group = group_of(request);
+    if (!group) return error_answer(group.error());
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
         JsonWriter json;
-        write_flamegraph(json, head, store, profile::call_tree(store, view.filter, *options));
+        write_flamegraph(json, head, store, profile::grouped_tree(store, view.filter, *group, *options));
         return json_answer(json.take());
     });
 }
@@ -130,7 +141,7 @@ Answer thread_view_answer(const Session& session, const Request& request) {
         JsonWriter json;
         json.object();
         json.key("flamegraph");
-        write_flamegraph(json, head, store, tree);
+        write_flamegraph(json, head, store, {tree, {}});
         json.key("functions");
         write_functions(json, head, store, tree.total, profile::functions(store, view.filter));
         json.end_object();

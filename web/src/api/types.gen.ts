@@ -122,6 +122,8 @@ export interface paths {
                     path?: string;
                     /** @description subtrees that are taken out with all their weight: paths like `path`, separated by U+001D */
                     hide?: string;
+                    /** @description a root frame for each of these, with its name and number; paths begin with it */
+                    group?: components["parameters"]["group"];
                     /** @description bottom-up: innermost frames stand below the root, their callers below them */
                     order?: components["parameters"]["order"];
                     /** @description what makes two frames one node */
@@ -1594,6 +1596,8 @@ export interface paths {
                     pod?: components["parameters"]["pod"];
                     /** @description processes of these cgroups and those below them: paths, comma-separated */
                     cgroup?: components["parameters"]["cgroup"];
+                    /** @description a root frame for each of these, with its name and number; paths begin with it */
+                    group?: components["parameters"]["group"];
                 };
                 header?: never;
                 path?: never;
@@ -1641,6 +1645,8 @@ export interface paths {
                     page?: string;
                     /** @description the number behind a collapsed stack */
                     value?: "samples" | "weight";
+                    /** @description a root frame for each of these, with its name and number; paths begin with it */
+                    group?: components["parameters"]["group"];
                     /** @description event name; default: the session's first. A base name finds its only variant */
                     event?: components["parameters"]["event"];
                     /** @description ms since the session's start, inclusive */
@@ -2561,7 +2567,7 @@ export interface components {
                 name: number[];
                 /** @description index into modules */
                 module: number[];
-                /** @description 0 user, 1 kernel, 2 jit, 3 inlined, 4 unknown */
+                /** @description 0 user, 1 kernel, 2 jit, 3 inlined, 4 unknown, 5 the root frame of a group */
                 kind: number[];
                 /** @description index into files; files[0] is empty */
                 file: number[];
@@ -3209,6 +3215,8 @@ export interface components {
         base_container: string;
         /** @description as pod, of the baseline */
         base_pod: string;
+        /** @description a root frame for each of these, with its name and number; paths begin with it */
+        group: "none" | "process" | "thread" | "container" | "cpu";
         /** @description as cgroup, of the baseline */
         base_cgroup: string;
         /** @description what weights are divided by before they are compared: all weight of their side, which makes shares, or the seconds that it covers. Weights count, not samples, so the frequencies may differ */

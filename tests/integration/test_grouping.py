@@ -1,0 +1,110 @@
+"""Root frames for processes, threads, containers and CPUs: in the flame graph, in folded stacks and in the report. Programs that may run on one CPU only, and the tables of threads, say what must come out."""
+import collections
+import os
+import subprocess
+
+import pytest
+from flamewire import BIN, TESTS_BIN, HttpError, Tree, wait_until
+from test_system_wide import cgroup, enter
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: control groups take root; CI runs as root")
+
+CONTAINER = "facade" + 58 * "7"
+GROUP_FRAME = 5
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """(session file, pid in the container on the first CPU, pid outside on the last)"""
+    cpus = sorted(os.sched_getaffinity(0))
+    path = tmp_path_factory.mktemp("grouping") / "two.flw"
+    programs = []
+    with cgroup(f"docker-{CONTAINER}.scope") as folder:
+        try:
+            for cpu in (cpus[0], cpus[-1]):
+                programs.append(subprocess.Popen([TESTS_BIN / "shares-workload", "60"], stdout=subprocess.DEVNULL, preexec_fn=lambda cpu=cpu: os.sched_setaffinity(0, {cpu})))
+            inside, outside = (program.pid for program in programs)
+            enter(folder, inside)
+            subprocess.run([BIN / "flamewire-agent", "--pid", f"{inside},{outside}", "--frequency", "499", "--events", "cpu-clock", "--duration", "2", "--output", path],
+                           check=True, capture_output=True, timeout=60)
+        finally:
+            for program in programs:
+                program.kill()
+                program.wait()
+    return path, (inside, cpus[0]), (outside, cpus[-1])
+
+
+def folded(path, *options):
+    text = subprocess.run([BIN / "flamewire", "export", path, *options], check=True, capture_output=True, text=True, timeout=60).stdout
+    sums = collections.Counter()
+    for line in text.splitlines():
+        stack, number = line.rsplit(" ", 1)
+        sums[stack.split(";")[0]] += int(number)
+    return sums
+
+
+def test_folded_stacks_by_group(recorded):
+    path, (inside, first_cpu), (outside, last_cpu) = recorded
+    whole = {pid: sum(folded(path, "-p", str(pid)).values()) for pid in (inside, outside)}
+    assert all(whole.values()), whole
+    assert folded(path, "--group", "process") == {f"shares-workload ({pid})": number for pid, number in whole.items()}
+    assert folded(path, "--group", "container") == {CONTAINER[:12]: whole[inside], "[no container]": whole[outside]}
+    by_cpu = collections.Counter()
+    by_cpu[f"CPU {first_cpu}"] += whole[inside]
+    by_cpu[f"CPU {last_cpu}"] += whole[outside]
+    assert folded(path, "--group", "cpu") == by_cpu
+    threads = folded(path, "--group", "thread")
+    assert sum(threads.values()) == sum(whole.values()) and all(name.endswith(")") for name in threads)
+    assert folded(path, "--group", "none") == folded(path)
+
+
+def test_report_and_picture(recorded):
+    path, (inside, _), (outside, _) = recorded
+    report = subprocess.run([BIN / "flamewire", "report", path, "--only", "tree", "--group", "process"], check=True, capture_output=True, text=True, timeout=60).stdout
+    for pid in (inside, outside):
+        assert sum(line.endswith(f"shares-workload ({pid})") for line in report.splitlines()) == 1, report
+    picture = subprocess.run([BIN / "flamewire", "export", path, "--format", "svg", "--group", "container"], check=True, capture_output=True, text=True, timeout=60).stdout
+    assert f"<title>{CONTAINER[:12]}, " in picture and "<title>[no container], " in picture
+    wrong = subprocess.run([BIN / "flamewire", "report", path, "--group", "planet"], capture_output=True, text=True, timeout=60)
+    assert wrong.returncode != 0 and "planet" in wrong.stderr and "container" in wrong.stderr, wrong.stderr
+
+
+def test_flame_graph_by_group(start):
+    server = start.server()
+    programs = [start.workload("shares", seconds) for seconds in (60, 61)]
+    start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", ",".join(str(program.pid) for program in programs), "--frequency", 499, "--events", "cpu-clock")
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 300, 60, "samples")
+    assert server.command("stop")["ok"]
+    wait_until(lambda: server.only_session()["state"] == "ended", 30, "the end")
+    session = server.only_session()["id"]
+
+    def graph(**options):
+        return Tree(server.get("/api/flamegraph", session=session, min_share=0, **options))
+
+    def roots(tree):
+        assert all((kind == GROUP_FRAME) == (up == 0) for up, kind in list(zip(tree.parent, tree.kind))[1:])
+        return {name: number for name, number, up in list(zip(tree.names, tree.samples, tree.parent))[1:] if up == 0}
+
+    threads = server.get("/api/thread-summary", session=session)["threads"]
+    by_process = collections.Counter()
+    for thread in threads:
+        by_process[f"shares-workload ({thread['pid']})"] += thread["samples"]
+    plain = graph()
+    for options in ({}, {"order": "bottom-up"}, {"merge": "line"}, {"merge": "address"}, {"recursion": "collapse"}):
+        tree = graph(group="process", **options)
+        assert roots(tree) == by_process and tree.samples[0] == plain.samples[0], options
+        assert roots(graph(group="thread", **options)) == {f"{thread['comm']} ({thread['tid']})": thread["samples"] for thread in threads if thread["samples"]}
+    assert sum(roots(graph(group="cpu")).values()) == plain.samples[0]
+    assert roots(graph(group="container")).keys() == {"[no container]"} or len(roots(graph(group="container"))) == 1
+
+    # Into one of them by its path, which is the process alone.
+    one, other = sorted(by_process)
+    pid = int(one.split("(")[1][:-1])
+    inside, alone = graph(group="process", path=f"{one}\x1e{GROUP_FRAME}\x1e"), graph(pid=pid)
+    assert collections.Counter(zip(inside.names[1:], inside.samples[1:])) == collections.Counter(zip(alone.names[1:], alone.samples[1:]))
+    assert roots(graph(group="process", hide=one)) == {other: by_process[other]}
+    assert graph(group="none").names == plain.names
+    for path in ("/api/flamegraph", "/api/export/flamegraph", f"/api/export/session/{session}"):
+        with pytest.raises(HttpError, match="group is none, process, thread, container or cpu"):
+            server.get(path, session=session, group="planet")
+    assert one in server.get("/api/export/flamegraph", session=session, group="process").decode()
