@@ -84,4 +84,6 @@ test('whose code is shown and what is marked is in the address', () => {
   assert.equal(formatHash(view), hash);
   assert.equal(parseHash('#source?at=xyz').address, null);
   assert.equal(parseHash('#source').split, true);
+  for (const group of ['process', 'cpu'] as const) assert.equal(parseHash(formatHash({ ...parseHash('#flame'), group })).group, group);
+  assert.equal(parseHash('#flame?each=planet').group, 'none');
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isLoopback, parseAddress } from '../src/text/address';
 import { capabilitiesOf, findingLines, ordered, type Finding } from '../src/text/capabilities';
-import { changeArgs, draftOfReply, draftOfStored, isValid, problemOf, startArgs, targetText, usualDraft, wholeSystem } from '../src/text/recording';
+import { changeArgs, commandOf, draftOfReply, draftOfStored, isValid, problemOf, startArgs, targetText, usualDraft, wholeSystem, wide } from '../src/text/recording';
 import { after, before, formatRemembered, freshWizard, missing, parseRemembered, reachable, steps } from '../src/text/wizard';
 
 test('addresses', () => {
@@ -35,6 +35,27 @@ test('the whole system in the place of a process', () => {
   assert.equal(targetText(draftOfReply({ pid: 0, all: true, target: 'system-wide' })), 'system-wide');
   assert.equal(targetText({ ...usualDraft, pid: 7, comm: 'demo' }), 'demo (7)');
   assert.deepEqual(steps.filter((step) => reachable(step, { ...freshWizard, agent: 'a', draft }, true)), [...steps]);
+});
+
+test('a part of the machine: a container, a control group, some CPUs', () => {
+  const whole = { ...usualDraft, ...wide('the whole system') };
+  const container = { ...whole, ...wide('container c0ffee', { container: 'c0ffee11' }) };
+  const group = { ...whole, ...wide('cgroup a b', { cgroup: 'a b' }), cpus: '0-3,6' };
+  assert.deepEqual(startArgs(container), { container: 'c0ffee11', frequency: 99, unwind: 'auto' });
+  assert.deepEqual(startArgs({ ...whole, cpus: '2' }), { all: true, cpus: '2', frequency: 99, unwind: 'auto' });
+  assert.deepEqual(startArgs(group), { cgroups: ['a b'], cpus: '0-3,6', frequency: 99, unwind: 'auto' });
+  assert.deepEqual(startArgs({ ...group, pid: 7 }), { pid: 7, frequency: 99, unwind: 'auto' });
+  assert.deepEqual(changeArgs(whole, container), { container: 'c0ffee11' });
+  assert.deepEqual(changeArgs(container, { ...whole, cpus: '1' }), { all: true, cpus: '1' });
+  assert.deepEqual(changeArgs(group, group), {});
+  assert.equal(targetText(group), 'cgroup a b on CPU 0-3,6');
+  assert.equal(isValid(group), true);
+  for (const cpus of ['all', '-1', '1 2', '0;1']) assert.match(problemOf({ ...whole, cpus }), /numbers/, cpus);
+  const running = draftOfReply({ pid: 0, all: false, cgroups: ['/sys/fs/cgroup/x'], cpus: [1, 2], target: 'cgroup x' });
+  assert.deepEqual(startArgs(running), { cgroups: ['/sys/fs/cgroup/x'], cpus: '1,2', frequency: 99, unwind: 'auto' });
+  assert.equal(commandOf({ ...usualDraft, pid: 7 }), 'flamewire-agent --pid 7 --frequency 99 --unwind auto --output recording.flw');
+  assert.equal(commandOf({ ...whole, cpus: '0-1', events: ['cycles', 'faults'], kernel: false }), 'flamewire-agent -a --cpus 0-1 --events cycles,faults --no-kernel --frequency 99 --unwind auto --output recording.flw');
+  assert.equal(commandOf({ ...group, unwind: 'dwarf' }), "flamewire-agent --cgroup 'a b' --cpus 0-3,6 --stack-size 16384 --frequency 99 --unwind dwarf --output recording.flw");
 });
 
 test('a draft of a reply, and one that the browser kept', () => {

@@ -171,6 +171,8 @@ const treeShape = (shape: ShapeParams): Record<string, Param> => ({
   hide: shape.hidden.map((path) => path.join(PATH_SEPARATOR)).join(PATHS_SEPARATOR),
 });
 
+const grouped = (by = 'none') => (by === 'none' ? '' : by);
+
 export const api = {
   status: (signal?: AbortSignal) => call<Status>('/api/status', { signal }),
   agents: (signal?: AbortSignal) => call<{ agents: Agent[] }>('/api/agents', { signal }),
@@ -179,7 +181,7 @@ export const api = {
   changeSession: (id: string, change: SessionChange) => send<Session>('PATCH', `/api/sessions/${encodeURIComponent(id)}`, change),
   deleteSession: (id: string) => send<{ ok: boolean }>('DELETE', `/api/sessions/${encodeURIComponent(id)}`),
   flamegraph: (v: ViewParams, shape: ShapeParams, path: readonly string[], signal?: AbortSignal) =>
-    call<FlameGraph>(`/api/flamegraph${query({ ...view(v), ...treeShape(shape), path: path.join(PATH_SEPARATOR) })}`, { signal }),
+    call<FlameGraph>(`/api/flamegraph${query({ ...view(v), ...treeShape(shape), group: grouped(shape.group), path: path.join(PATH_SEPARATOR) })}`, { signal }),
   diff: (v: ViewParams, b: BaselineParams, shape: ShapeParams, path: readonly string[], signal?: AbortSignal) =>
     call<Diff>(`/api/diff${query({ ...view(v), ...baseline(b), ...treeShape(shape), path: path.join(PATH_SEPARATOR) })}`, { signal }),
   functionDiffs: (v: ViewParams, b: BaselineParams, signal?: AbortSignal) =>
@@ -231,9 +233,9 @@ export type SessionFormat = 'collapsed' | 'json' | 'pprof' | 'speedscope' | 'fir
 
 // Addresses that the browser downloads by itself.
 export const download = {
-  svg: (v: ViewParams) => served(`/api/export/flamegraph${query(choice(v))}`),
-  session: (id: string, format: SessionFormat, v: ViewParams = {}) =>
-    served(`/api/export/session/${encodeURIComponent(id)}${query({ ...choice({ ...v, session: undefined }), format })}`),
+  svg: (v: ViewParams, group?: string) => served(`/api/export/flamegraph${query({ ...choice(v), group: grouped(group) })}`),
+  session: (id: string, format: SessionFormat, v: ViewParams = {}, group?: string) =>
+    served(`/api/export/session/${encodeURIComponent(id)}${query({ ...choice({ ...v, session: undefined }), format, group: grouped(group) })}`),
   // The whole session, whatever is filtered.
   archive: (id: string, sources = false) =>
     served(`/api/export/session/${encodeURIComponent(id)}${query({ format: 'flamewire', sources: sources ? '1' : undefined })}`),

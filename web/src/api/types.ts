@@ -121,6 +121,7 @@ export interface ShapeParams {
   merge: 'function' | 'line' | 'address';
   collapse: boolean;
   hidden: readonly (readonly string[])[];
+  group?: string; // none: no root frames
 }
 
 // An agent's reply to a command, verbatim; what a command adds stands in the interfaces below.

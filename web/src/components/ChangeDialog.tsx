@@ -64,7 +64,7 @@ export function ChangeDialog({ agent }: { agent: string }) {
       {!draft.value ? (
         <Message title={problem.value || 'Asking the agent how it records'} busy={!problem.value} />
       ) : choosing.value ? (
-        <ProcessTable agent={agent} pid={draft.value.pid} onChoose={(process) => edit({ pid: process.pid, comm: process.comm })} onStart={() => (choosing.value = false)} />
+        <ProcessTable agent={agent} chosen={draft.value} onChoose={edit} onStart={() => (choosing.value = false)} />
       ) : (
         <>
           <div class="target-row">

@@ -28,6 +28,7 @@ interface Props {
 
 export function ExportMenu({ table }: Props) {
   const flame = view.value.tab === 'flame';
+  const each = view.value.group;
   return (
     <Popover id="export-menu" class="button button-plain button-icon" align="end" title="Save or share what is shown" name="Save or share what is shown" label={<Icon name="download" />}>
       {(close) => {
@@ -56,13 +57,13 @@ export function ExportMenu({ table }: Props) {
             {!isSaved && (
               <>
                 <li>
-                  <a href={download.svg(filter.value)} download onClick={close}>
+                  <a href={download.svg(filter.value, each)} download onClick={close}>
                     <span>SVG</span>
                     <span class="faint">flame graph, all of it</span>
                   </a>
                 </li>
                 <li>
-                  <a href={download.session(currentId.value, 'collapsed', filter.value)} download onClick={close}>
+                  <a href={download.session(currentId.value, 'collapsed', filter.value, each)} download onClick={close}>
                     <span>Collapsed stacks</span>
                     <span class="faint">text</span>
                   </a>

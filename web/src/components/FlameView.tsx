@@ -2,7 +2,9 @@
 import { baselineKey, flame, frozen } from '../store/data';
 import { mainFrames, matches, pattern, setSearch, tree, walk, walkedMatch, zoomTarget } from '../store/flame';
 import { comparing, dropBaseline } from '../store/compare';
+import { isSaved } from '../store/saved';
 import { isLive } from '../store/session';
+import { groups, type Group } from '../store/url';
 import { isFiltered, search, setShape, setView, view, zoom } from '../store/view';
 import { changeText } from '../text/diff';
 import { count, percent, weight } from '../text/format';
@@ -45,6 +47,18 @@ function Toolbar() {
       <Matched />
       <span class="spacer" />
       <Legend />
+      {!isSaved && !comparing.value && (
+        <label class="select" title="Whose root frames the graph has">
+          Group by
+          <select id="group-by" value={v.group} onChange={(event) => setShape({ group: event.currentTarget.value as Group })}>
+            {groups.map((one) => (
+              <option key={one} value={one}>
+                {one === 'cpu' ? 'CPU' : one}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
       <Choice
         label="Order of frames"
         value={v.inverted ? 'bottom-up' : 'top-down'}

@@ -67,7 +67,7 @@ function Colours({ shown }: { shown: FlameTree | null }) {
   }
   return (
     <>
-      {kinds.map((kind) => (
+      {kinds.slice(0, 5).map((kind) => (
         <li key={kind}>
           <span class={`swatch kind-${kind}`} />
           {kindLabels[kind]}

@@ -84,7 +84,7 @@ export function ProcessDialog({ agent }: { agent: string }) {
           {`It does not start: ${problem.value}`}
         </p>
       )}
-      <ProcessTable agent={agent} pid={pid} onChoose={(process) => edit({ pid: process.pid, comm: process.comm })} onStart={() => void start()}>
+      <ProcessTable agent={agent} chosen={draft.value} onChoose={edit} onStart={() => void start()}>
         {connectedAgents.value.length > 1 && (
           <label class="select">
             <span class="visually-hidden">Agent</span>

@@ -1,11 +1,11 @@
-// What runs on a target, with its use of the CPU, to choose one process.
+// What runs on a target, with its use of the CPU, to choose a process, a container or more. Processes stand by containers where there are such.
 import { useComputed, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { ProcessInfo } from '../api/types';
 import { listProcesses } from '../store/actions';
 import { count } from '../text/format';
-import { wholeSystem } from '../text/recording';
+import { type Target, wholeSystem, wide } from '../text/recording';
 import { Button } from './Button';
 import { Message } from './Message';
 import { SearchBox } from './SearchBox';
@@ -40,15 +40,39 @@ function Row({ process, on, choose, start }: { process: ProcessInfo; on: boolean
   );
 }
 
+interface Group {
+  container: string; // empty: in none
+  processes: ProcessInfo[];
+  cpu: number;
+}
+type Item = ProcessInfo | Group;
+const isGroup = (item: Item): item is Group => 'processes' in item;
+const nameOf = (container: string) => `container ${container.slice(0, 12)}`;
+const targetOf = (item: Item): Target | null =>
+  !isGroup(item) ? { pid: item.pid, comm: item.comm, container: '', cgroup: '', cpus: '' } : item.container ? wide(nameOf(item.container), { container: item.container }) : null;
+
+function byContainer(processes: ProcessInfo[]): Item[] {
+  if (!processes.some((one) => one.container)) return processes;
+  const groups = new Map<string, Group>();
+  for (const one of processes) {
+    const container = one.container ?? '';
+    const group = groups.get(container) ?? { container, processes: [], cpu: 0 };
+    group.processes.push(one);
+    group.cpu += one.cpu;
+    groups.set(container, group);
+  }
+  return [...groups.values()].sort((a, b) => b.cpu - a.cpu).flatMap((group) => [group, ...group.processes]);
+}
+
 interface Props {
   agent: string;
-  pid: number;
-  onChoose: (process: { pid: number; comm: string }) => void;
+  chosen: Target;
+  onChoose: (target: Target) => void;
   onStart: () => void; // Enter or a double click on what is chosen
   children?: ComponentChildren; // more for the toolbar
 }
 
-export function ProcessTable({ agent, pid, onChoose, onStart, children }: Props) {
+export function ProcessTable({ agent, chosen, onChoose, onStart, children }: Props) {
   const list = useSignal<ProcessInfo[] | null>(null);
   const error = useSignal('');
   const text = useSignal('');
@@ -82,14 +106,20 @@ export function ProcessTable({ agent, pid, onChoose, onStart, children }: Props)
     const kept = (list.value ?? []).filter((p) => `${p.pid} ${p.comm} ${p.cmdline} ${p.user ?? ''} ${p.container ?? ''}`.toLowerCase().includes(wanted));
     return kept.sort((a, b) => b.cpu - a.cpu || a.pid - b.pid);
   });
+  const items = useComputed(() => byContainer(rows.value));
+  const { pid, container, cgroup, cpus } = chosen;
+  const isOn = (item: Item) => (isGroup(item) ? pid === wholeSystem && item.container !== '' && item.container === container : item.pid === pid);
 
   const keys = (event: KeyboardEvent) => {
-    const at = rows.value.findIndex((row) => row.pid === pid);
+    const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
     if (event.key === 'Enter') onStart();
-    else if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
-      const next = Math.min(rows.value.length - 1, Math.max(0, at + (event.key === 'ArrowDown' ? 1 : -1)));
-      const row = rows.value[next];
-      if (row) onChoose(row);
+    else if (step) {
+      const list = items.value;
+      let next = list.findIndex(isOn) + step;
+      if (next >= 0 && next < list.length && !targetOf(list[next]!)) next += step;
+      next = Math.min(list.length - 1, Math.max(0, next));
+      const target = list[next] && targetOf(list[next]!);
+      if (target) onChoose(target);
       scroll.value = { index: next, stamp: scroll.value.stamp + 1 };
     } else return;
     event.preventDefault();
@@ -99,9 +129,11 @@ export function ProcessTable({ agent, pid, onChoose, onStart, children }: Props)
     <>
       <div class="toolbar">
         <SearchBox value={text.value} placeholder="Find by name, pid, user or container" onInput={(value) => (text.value = value)} />
-        <Button id="whole-system" title="Every process of the machine, kernel threads too; without idling and the agent itself" pressed={pid === wholeSystem} onClick={() => onChoose({ pid: wholeSystem, comm: 'the whole system' })}>
+        <Button id="whole-system" title="Every process of the machine, kernel threads too; without idling and the agent itself" pressed={pid === wholeSystem && !container && !cgroup} onClick={() => onChoose(wide('the whole system'))}>
           Whole system
         </Button>
+        <input class="field" name="cgroup" size={14} placeholder="Control group" title="Every process of a control group, by its path" value={cgroup ?? ''} onInput={({ currentTarget: { value } }) => onChoose(value ? wide(`cgroup ${value}`, { cgroup: value }) : { ...wide(''), pid: 0 })} />
+        {pid === wholeSystem && <input class="field" name="cpus" size={8} placeholder="CPUs, as 0-3" title="On these CPUs only" value={cpus ?? ''} onInput={(event) => onChoose({ ...chosen, cpus: event.currentTarget.value })} />}
         {children}
         <span class="faint" role="status">
           {list.value && `${count(rows.value.length)} ${rows.value.length === 1 ? "process" : "processes"}`}
@@ -114,7 +146,7 @@ export function ProcessTable({ agent, pid, onChoose, onStart, children }: Props)
         <VirtualRows
           class="processes"
           label="Processes"
-          count={rows.value.length}
+          count={items.value.length}
           rowHeight={ROW_HEIGHT}
           scrollTo={scroll.value}
           onKeyDown={keys}
@@ -129,18 +161,27 @@ export function ProcessTable({ agent, pid, onChoose, onStart, children }: Props)
             </div>
           }
           render={(index) => {
-            const row = rows.value[index]!;
+            const item = items.value[index]!;
+            const target = targetOf(item);
+            const choose = () => target && onChoose(target);
+            const start = () => {
+              choose();
+              if (target) onStart();
+            };
+            if (!isGroup(item)) return <Row key={item.pid} process={item} on={isOn(item)} choose={choose} start={start} />;
             return (
-              <Row
-                key={row.pid}
-                process={row}
-                on={row.pid === pid}
-                choose={() => onChoose(row)}
-                start={() => {
-                  onChoose(row);
-                  onStart();
-                }}
-              />
+              <div key={item.container} class={`row process-row process-group ${isOn(item) ? 'row-selected' : ''}`} role="row" aria-selected={isOn(item)} data-container={item.container} onClick={choose} onDblClick={start}>
+                <span class="cell cell-number cpu-text" role="cell">
+                  {item.cpu.toFixed(1)}
+                </span>
+                <span class="cell cell-number" role="cell">
+                  {count(item.processes.length)}
+                </span>
+                <span class="cell" role="cell" />
+                <span class="cell ellipsis strong" role="cell" title={item.container}>
+                  {item.container ? nameOf(item.container) : 'No container'}
+                </span>
+              </div>
             );
           }}
         />

@@ -6,12 +6,13 @@ import { agents, connectedAgents } from '../store/live';
 import { capabilitiesFor } from '../store/probe';
 import { closeDialog } from '../store/ui';
 import { back, blocker, chooseAgent, editWizard, finish, goTo, isConnected, next, startProblem, wizard } from '../store/wizard';
-import { isValid, targetText } from '../text/recording';
+import { commandOf, isValid, targetText } from '../text/recording';
 import { reachable, steps, stepTitles, type Step } from '../text/wizard';
 import { Button } from './Button';
 import { CapabilityList } from './CapabilityList';
 import { ConfigForm } from './ConfigForm';
 import { ConnectOut } from './ConnectOut';
+import { CopyLine } from './CopyLine';
 import { Modal } from './Modal';
 import { ProcessTable } from './ProcessTable';
 import { RecordingFields } from './RecordingFields';
@@ -97,6 +98,8 @@ function Summary() {
           {`It does not start: ${startProblem.value}`}
         </p>
       )}
+      <p class="faint">The same without this page, on the machine itself:</p>
+      <CopyLine text={commandOf(draft)} />
       <p class="faint">Rate, events, stacks and process can be changed while it records, without losing the session: Change in the header.</p>
     </div>
   );
@@ -108,7 +111,7 @@ function Pane({ step }: { step: Step }) {
     case 'connect':
       return <Connect />;
     case 'process':
-      return <ProcessTable agent={agent} pid={draft.pid} onChoose={(process) => editWizard({ pid: process.pid, comm: process.comm })} onStart={() => void next()} />;
+      return <ProcessTable agent={agent} chosen={draft} onChoose={editWizard} onStart={() => void next()} />;
     case 'check':
       return <CapabilityList agent={agent} pid={draft.pid} comm={draft.comm} />;
     case 'files':

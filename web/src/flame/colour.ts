@@ -3,13 +3,16 @@
 import type { Kind } from '../api/types';
 import type { Theme } from '../store/theme';
 
-export const kinds: readonly Kind[] = ['user', 'kernel', 'jit', 'inlined', 'unknown'];
-export const kindLabels: Record<Kind, string> = {
+// As answers number them. A group's is no code: the root frame of a process or the like.
+export type FrameKind = Kind | 'group';
+export const kinds: readonly FrameKind[] = ['user', 'kernel', 'jit', 'inlined', 'unknown', 'group'];
+export const kindLabels: Record<FrameKind, string> = {
   user: 'User',
   kernel: 'Kernel',
   jit: 'JIT',
   inlined: 'Inlined',
   unknown: 'Unknown',
+  group: 'Group',
 };
 
 interface Hue {
@@ -20,11 +23,12 @@ interface Hue {
   spread: number; // of the hue
 }
 
-const hues: Record<Kind, Hue> = {
+const hues: Record<FrameKind, Hue> = {
   user: { hue: 29, saturation: 88, light: 68, dark: 62, spread: 9 },
   kernel: { hue: 205, saturation: 62, light: 68, dark: 60, spread: 8 },
   jit: { hue: 325, saturation: 48, light: 74, dark: 66, spread: 6 },
   inlined: { hue: 49, saturation: 82, light: 76, dark: 70, spread: 5 },
+  group: { hue: 150, saturation: 22, light: 78, dark: 56, spread: 0 },
   unknown: { hue: 220, saturation: 7, light: 76, dark: 58, spread: 0 },
 };
 
@@ -36,7 +40,7 @@ export function shadeOf(name: string): number {
   return (hash >>> 0) % SHADES;
 }
 
-export function frameColour(kind: Kind, shade: number, theme: Theme): string {
+export function frameColour(kind: FrameKind, shade: number, theme: Theme): string {
   const { hue, saturation, light, dark, spread } = hues[kind];
   const step = (shade % SHADES) / (SHADES - 1) - 0.5;
   const lightness = (theme === 'dark' ? dark : light) + step * 9;
@@ -70,4 +74,4 @@ export function palette(theme: Theme): string[][] {
   return kinds.map((kind) => Array.from({ length: SHADES }, (_, shade) => frameColour(kind, shade, theme)));
 }
 
-export const legendColour = (kind: Kind, theme: Theme): string => frameColour(kind, (SHADES - 1) / 2, theme);
+export const legendColour = (kind: FrameKind, theme: Theme): string => frameColour(kind, (SHADES - 1) / 2, theme);

@@ -57,8 +57,8 @@ const isCurrent = ({ data_version, against }: FlameHead): boolean =>
   data_version >= currentVersion.peek() && (!against || against.data_version >= (versions.peek().get(against.session) ?? 0));
 
 export const shape = computed<ShapeParams>(() => {
-  const { inverted, merge, collapse, hidden } = view.value;
-  return { inverted, merge, collapse, hidden };
+  const { inverted, merge, collapse, hidden, group, baseline } = view.value;
+  return { inverted, merge, collapse, hidden, group: baseline ? 'none' : group };
 });
 const shapeKey = computed(() => JSON.stringify(shape.value));
 

@@ -16,6 +16,10 @@ export type ChangeSort = (typeof changeSorts)[number];
 export type Colouring = 'kind' | 'module' | 'heat';
 export type Grouping = 'none' | 'module' | 'file';
 
+// Whose root frames a flame graph has.
+export const groups = ['none', 'process', 'thread', 'container', 'cpu'] as const;
+export type Group = (typeof groups)[number];
+
 export type Lanes = 'total' | 'thread' | 'cpu';
 
 // Where processes run, as filters: an id, a uid, a path; each may be a list with commas.
@@ -48,6 +52,7 @@ export interface ViewState {
   byWeight: boolean; // siblings by weight instead of by name
   inverted: boolean; // bottom-up: from the innermost frames to their callers
   merge: Merge;
+  group: Group;
   collapse: boolean; // a function that calls itself directly is one frame
   hidden: readonly (readonly string[])[]; // subtrees that are taken out, as paths
   colouring: Colouring;
@@ -94,6 +99,7 @@ export const defaultView: ViewState = {
   upright: false,
   byWeight: false,
   inverted: false,
+  group: 'none',
   merge: 'function',
   collapse: false,
   hidden: [],
@@ -177,6 +183,7 @@ export function parseHash(hash: string): ViewState {
     upright: params.get('root') === 'bottom',
     byWeight: params.get('siblings') === 'weight',
     inverted: params.get('order') === 'bottom-up',
+    group: groups.find((one) => one === params.get('each')) ?? 'none',
     merge: merge === 'line' || merge === 'address' ? merge : 'function',
     collapse: params.get('recursion') === 'collapse',
     hidden: params.get('hide')?.split(PATHS_SEPARATOR).map((path) => path.split(SEPARATOR)) ?? [],
@@ -226,6 +233,7 @@ export function formatHash(view: ViewState): string {
   put('root', view.upright ? 'bottom' : '');
   put('siblings', view.byWeight ? 'weight' : '');
   put('order', view.inverted ? 'bottom-up' : '');
+  put('each', view.group === 'none' ? '' : view.group);
   put('merge', view.merge === 'function' ? '' : view.merge);
   put('recursion', view.collapse ? 'collapse' : '');
   put('hide', view.hidden.map((path) => path.join(SEPARATOR)).join(PATHS_SEPARATOR));

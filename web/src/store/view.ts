@@ -27,7 +27,7 @@ export function openCallers(name: string, module: string): void {
 }
 
 // Paths are of one shape of the tree; another begins at its root, with nothing hidden.
-export function setShape(patch: Partial<Pick<ViewState, 'inverted' | 'merge' | 'collapse'>>): void {
+export function setShape(patch: Partial<Pick<ViewState, 'inverted' | 'merge' | 'collapse' | 'group'>>): void {
   setView({ ...patch, zoom: [], span: null, hidden: [], callersZoom: [], calleesZoom: [] });
 }
 

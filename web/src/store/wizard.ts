@@ -27,7 +27,7 @@ export function editWizard(patch: Partial<RecordingDraft>): void {
 
 export function chooseAgent(agent: string): void {
   if (agent === wizard.value.agent) return;
-  wizard.value = { ...wizard.value, agent, draft: { ...wizard.value.draft, pid: 0, comm: '' } };
+  wizard.value = { ...wizard.value, agent, draft: { ...wizard.value.draft, pid: 0, comm: '', container: '', cgroup: '', cpus: '' } };
 }
 
 export function goTo(step: Step): void {
@@ -47,7 +47,7 @@ export async function finish(): Promise<boolean> {
   startProblem.value = await startProfiling(wizard.value.agent, wizard.value.draft);
   if (startProblem.value) return false;
   remember();
-  wizard.value = { ...wizard.value, step: 'connect', draft: { ...wizard.value.draft, pid: 0, comm: '' } };
+  wizard.value = { ...wizard.value, step: 'connect', draft: { ...wizard.value.draft, pid: 0, comm: '', container: '', cgroup: '', cpus: '' } };
   closeDialog();
   return true;
 }

@@ -2,6 +2,9 @@
 export interface RecordingDraft {
   pid: number; // 0: none chosen; wholeSystem
   comm: string;
+  container?: string; // of the whole system, this alone: an id or a name, the path of a control group, numbers of CPUs
+  cgroup?: string;
+  cpus?: string;
   frequency: number;
   events: readonly string[]; // empty: the agent's own choice
   unwind: string;
@@ -11,7 +14,11 @@ export interface RecordingDraft {
 
 // In the place of a process.
 export const wholeSystem = -1;
-export const targetText = (draft: RecordingDraft): string => (draft.pid > 0 ? `${draft.comm} (${draft.pid})` : draft.comm);
+export const targetText = ({ pid, comm, cpus }: RecordingDraft): string => (pid > 0 ? `${comm} (${pid})` : cpus ? `${comm} on CPU ${cpus}` : comm);
+
+// What is chosen in the list: a process, or a part of the machine.
+export type Target = Pick<RecordingDraft, 'pid' | 'comm' | 'container' | 'cgroup' | 'cpus'>;
+export const wide = (comm: string, part: Partial<Target> = {}): Target => ({ pid: wholeSystem, comm, container: '', cgroup: '', ...part });
 
 export const usualDraft: RecordingDraft = { pid: 0, comm: '', frequency: 99, events: [], unwind: 'auto', stackKib: 16, kernel: true };
 
@@ -30,17 +37,23 @@ const whole = (value: number, from: number, to: number): boolean => Number.isInt
 export function problemOf(draft: RecordingDraft, maxFrequency = 0): string {
   if (!whole(draft.frequency, 1, 100000)) return 'The frequency is a whole number from 1 to 100,000 Hz.';
   if (!Number.isFinite(draft.stackKib) || draft.stackKib < 1 || draft.stackKib > 64) return 'The copied stack is 1 to 64 KiB.';
+  if (draft.cpus && !/^\d[\d,-]*$/.test(draft.cpus)) return 'CPUs are numbers, as 0-3,6.';
   if (maxFrequency > 0 && draft.frequency > maxFrequency) return `The kernel allows ${maxFrequency} Hz: sampling will run at that.`;
   return '';
 }
-// Only the first two keep a recording from starting; a rate above the kernel's limit is clamped and said.
+// A rate above the kernel's limit keeps no recording from starting: it is clamped, and said.
 export const isValid = (draft: RecordingDraft): boolean => problemOf(draft) === '';
 
 type Args = Record<string, unknown>;
 
+function where({ pid, container, cgroup, cpus }: RecordingDraft): Args {
+  if (pid !== wholeSystem) return pid ? { pid } : {};
+  return { ...(container ? { container } : cgroup ? { cgroups: [cgroup] } : { all: true }), ...(cpus && { cpus }) };
+}
+
 // An agent that was started with --no-kernel stays without: only a person's own wish is sent.
 export function startArgs(draft: RecordingDraft): Args {
-  const args: Args = { ...(draft.pid === wholeSystem ? { all: true } : { pid: draft.pid }), frequency: draft.frequency, unwind: draft.unwind };
+  const args: Args = { ...where(draft), frequency: draft.frequency, unwind: draft.unwind };
   if (!draft.kernel) args['kernel'] = false;
   if (draft.unwind === 'dwarf') args['stack_size'] = stackBytes(draft.stackKib);
   if (draft.events.length > 0) args['events'] = draft.events;
@@ -49,15 +62,26 @@ export function startArgs(draft: RecordingDraft): Args {
 
 // Of `configure`: only what is not as before, so that nothing else is opened anew.
 export function changeArgs(before: RecordingDraft, after: RecordingDraft): Args {
-  const args: Args = {};
-  if (after.pid !== before.pid && after.pid > 0) args['pid'] = after.pid;
-  if (after.pid !== before.pid && after.pid === wholeSystem) args['all'] = true;
+  const target = where(after);
+  const args: Args = JSON.stringify(target) === JSON.stringify(where(before)) ? {} : target;
   if (after.frequency !== before.frequency) args['frequency'] = after.frequency;
   if (after.events.join() !== before.events.join() && after.events.length > 0) args['events'] = after.events;
   if (after.unwind !== before.unwind) args['unwind'] = after.unwind;
   if (after.stackKib !== before.stackKib) args['stack_size'] = stackBytes(after.stackKib);
   if (after.kernel !== before.kernel) args['kernel'] = after.kernel;
   return args;
+}
+
+const word = (text: string): string => (/^[\w./:,@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+// The same recording by the agent alone, into a file.
+export function commandOf(draft: RecordingDraft): string {
+  const { pid, container, cgroup, cpus, events, unwind } = draft;
+  const target = pid !== wholeSystem ? ['--pid', `${pid}`] : container ? ['--container', container] : cgroup ? ['--cgroup', cgroup] : ['-a'];
+  if (pid === wholeSystem && cpus) target.push('--cpus', cpus);
+  if (events.length > 0) target.push('--events', events.join());
+  if (unwind === 'dwarf') target.push('--stack-size', `${stackBytes(draft.stackKib)}`);
+  if (!draft.kernel) target.push('--no-kernel');
+  return ['flamewire-agent', ...target, '--frequency', `${draft.frequency}`, '--unwind', unwind, '--output', 'recording.flw'].map(word).join(' ');
 }
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
@@ -67,8 +91,12 @@ const texts = (value: unknown): string[] => (Array.isArray(value) ? value.filter
 // The agent's `status` or `start` reply as a draft.
 export function draftOfReply(reply: Readonly<Record<string, unknown>>): RecordingDraft {
   const target = text(reply['target']);
+  const cgroup = texts(reply['cgroups'])[0];
+  const cpus = Array.isArray(reply['cpus']) ? reply['cpus'].join() : '';
   return {
-    pid: reply['all'] === true ? wholeSystem : number(reply['pid'], 0),
+    pid: reply['all'] === true || cgroup ? wholeSystem : number(reply['pid'], 0),
+    ...(cgroup && { cgroup }),
+    ...(cpus && { cpus }),
     comm: /\((.*)\)$/.exec(target)?.[1] ?? target,
     frequency: number(reply['frequency'], 0) || usualDraft.frequency,
     events: texts(reply['events']),
