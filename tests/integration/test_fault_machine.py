@@ -11,8 +11,8 @@ import flamewire
 from faults import memory_group
 from flamewire import BIN, Process, Relay, ended, wait_until
 from hostile import Forged, HostileAgent
+from sysctls import KERNEL, sysctl
 from test_accounting import check_books
-from test_permissions import SYSCTL, sysctl
 
 DAY = 86_400
 
@@ -96,7 +96,7 @@ def test_perf_events_that_are_forbidden_while_recording(start):
                     return [one for one in server.only_session()["notices"] if one["code"] == "kernel-excluded"]
 
                 for level, frequency in ((2, 499), (3, 299)):
-                    (SYSCTL / "perf_event_paranoid").write_text(f"{level}\n")
+                    (KERNEL / "perf_event_paranoid").write_text(f"{level}\n")
                     goes_on()
                     assert len(excluded()) == level - 2
                     changed = server.command("configure", frequency=frequency)
@@ -104,7 +104,7 @@ def test_perf_events_that_are_forbidden_while_recording(start):
                     goes_on()
                     assert excluded()[-1]["text"] == f"Kernel functions are not sampled: kernel.perf_event_paranoid is {level} and the agent has no CAP_PERFMON."
                     assert excluded()[-1]["remedy"] == "sysctl -w kernel.perf_event_paranoid=1"
-                (SYSCTL / "perf_event_paranoid").write_text("1\n")
+                (KERNEL / "perf_event_paranoid").write_text("1\n")
                 changed = server.command("configure", frequency=399)
                 assert changed["ok"] and changed["kernel"], changed
                 goes_on()
