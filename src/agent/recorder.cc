@@ -137,6 +137,7 @@ Result<bool> Recorder::open_events(const Capabilities& capabilities) {
     // A launched child is still us before its exec: what it will be comes in records.
     if (!plan_.launched)
         for (const std::uint32_t pid : plan_.pids) processes_.attach(pid);
+    if (plan_.scope.wide) processes_.note_living();
     start_folding(capabilities.max_stack);
     for (const auto& [pid, choice] : modes_) folder_->chose_stack_mode(pid, choice);
     return open_counters(capabilities);

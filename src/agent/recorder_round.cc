@@ -171,6 +171,7 @@ Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const st
     if (target && plan_.scope.wide && !old_target.scope.wide) processes_.distrust_all();
     if (target)
         for (const std::uint32_t pid : plan_.pids) processes_.attach(pid);
+    if (target && plan_.scope.wide) processes_.note_living();
     if (!same_stacks || (target && plan_.scope.wide != old_target.scope.wide)) folder_->change_stacks(stack_options());
     if (!same_stacks || target)
         for (const auto& [pid, mode] : modes_) folder_->chose_stack_mode(pid, mode);

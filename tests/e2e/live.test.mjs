@@ -117,6 +117,31 @@ step('the workload is on the canvas with its known shares', async () => {
   }
 });
 
+step('each process, thread or CPU has a root frame when it is grouped by', async () => {
+  const canvas = (await page.locator('.flame-canvas').boundingBox()).width;
+  const roots = async (group) => {
+    await page.selectOption('#group-by', group);
+    // The picture of another grouping stays until this one is there.
+    await page.waitForFunction((wanted) => window.__flamewire.settled() && window.__flamewire.frames().some((frame) => frame.kind === 'group') === (wanted !== 'none'), group, { timeout: 20_000 });
+    await settled(page);
+    const list = (await frames(page)).filter((frame) => frame.kind === 'group');
+    const width = list.reduce((sum, frame) => sum + frame.width, 0);
+    assert.ok(group === 'none' || Math.abs(width - canvas) < 2, `${group}: ${width} of ${canvas}`);
+    return list.map((frame) => frame.name);
+  };
+  const { threads } = (await api(`/api/thread-summary?session=${recorded}`)).body;
+  assert.deepEqual(await roots('process'), [`demo-workload (${threads[0].pid})`]);
+  assert.match(await page.evaluate(() => location.hash), /each=process/);
+  await shot('grouped');
+  await roots('none');
+  const busy = threads.filter((thread) => thread.share > 0.05 || thread.percent > 5).map((thread) => `${thread.comm} (${thread.tid})`);
+  const shown = await roots('thread');
+  assert.ok(shown.length >= 2 && busy.every((name) => shown.includes(name)), `${shown} ${busy}`);
+  await roots('none');
+  for (const name of await roots('cpu')) assert.match(name, /^CPU \d+$/);
+  await roots('none');
+});
+
 step('the status bar tells samples, losses, unresolved, rate, cost and latency', async () => {
   const number = async (id) => Number((await page.textContent(id)).replace(/[^\d.]/g, ''));
   await waitFor(async () => (await number('#status-samples')) > 4000, 'the samples of some seconds', 60);

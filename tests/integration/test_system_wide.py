@@ -141,6 +141,51 @@ def test_two_hundred_processes_that_come_and_go_as_perf_has_them(start, tmp_path
     crowd.stop(9)
 
 
+LEAVING = """
+import ctypes, os, sys, time
+libc = ctypes.CDLL(None)
+os.nice(-10)
+gate, opener = os.pipe()
+for number in range(20):
+    if os.fork() == 0:
+        os.close(opener)
+        libc.prctl(15, f"l{os.getpid()}".encode(), 0, 0, 0)
+        os.write(1, f"{os.getpid()}\\n".encode())
+        os.read(gate, 1)
+        end = time.process_time() + 0.02
+        while time.process_time() < end:
+            sum(range(200))
+        os._exit(0)
+print("ready", flush=True)
+sys.stdin.read()
+os.close(opener)
+for number in range(20):
+    os.wait()
+print("gone", flush=True)
+"""
+
+
+def test_who_ends_as_the_recording_begins_has_a_name(start, tmp_path):
+    """Processes that were there before, wait, and burn and end at once: no record tells their names, and /proc has forgotten them when their samples are read."""
+    server = start.server()
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--ring-pages", 1024)
+    connected(server)
+    with subprocess.Popen([sys.executable, "-c", LEAVING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as leaving:
+        said = [leaving.stdout.readline().strip() for _ in range(21)]
+        pids = {int(word) for word in said if word.isdigit()}
+        assert len(pids) == 20, said
+        assert server.command("start", all=True, frequency=999, events=["cpu-clock"], unwind="fp")["ok"]
+        leaving.stdin.close()
+        assert leaving.stdout.readline().strip() == "gone"
+        time.sleep(1)
+        assert server.command("stop")["ok"]
+    wait_until(lambda: server.only_session()["state"] == "ended", 30, "the end")
+    found = processes(server, server.only_session()["id"])
+    shown = pids & set(found)
+    assert len(shown) >= 15, (len(shown), agent.err)
+    assert {pid: found[pid][1] for pid in shown} == {pid: {f"l{pid}"} for pid in shown}
+
+
 def test_kernel_threads_and_the_words_for_the_target(start, tmp_path):
     # A page cache that is written back keeps kernel threads busy: with a synchronous write they run in any case.
     agent, path = recorded(start, tmp_path, "-a", seconds=1)

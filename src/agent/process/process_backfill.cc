@@ -10,6 +10,7 @@
 #include "agent/process/maps.h"
 #include "agent/process/proc_text.h"
 #include "agent/process/process_info.h"
+#include "agent/process/process_list.h"
 #include "agent/process/table_state.h"
 
 namespace flamewire::agent {
@@ -35,7 +36,10 @@ bool same_start(std::uint64_t a, std::uint64_t b) { return (a > b ? a - b : b - 
 
 ProcessState& ProcessTable::State::ensure_process(std::uint32_t pid, std::uint64_t time_ns) {
     ProcessState* known = registry.by_pid(pid);
-    if (known != nullptr && !(known->ended && time_ns > known->ended_ns + exit_tail_ns)) return *known;
+    if (known != nullptr && !(known->ended && time_ns > known->ended_ns + exit_tail_ns)) {
+        if (known->noted) complete(*known);
+        return *known;
+    }
 
     ProcessInfo info;
     info.pid = pid;
@@ -46,6 +50,7 @@ ProcessState& ProcessTable::State::ensure_process(std::uint32_t pid, std::uint64
     if (stat) {
         if (alive && known != nullptr && same_start(known->info.start_time_ns, ticks_to_ns(stat->start_ticks))) {
             known->ended = false;  // its leader had ended, others live
+            if (known->noted) complete(*known);
             return *known;
         }
         info = read_process_info(options.proc_root, pid, *stat);
@@ -58,6 +63,35 @@ ProcessState& ProcessTable::State::ensure_process(std::uint32_t pid, std::uint64
     process.info_read_ns = alive ? now : 0;
     process.barren = !alive;
     return process;
+}
+
+void ProcessTable::State::note_living() {
+    for (const std::uint32_t pid : list_pids(options.proc_root)) {
+        if (registry.by_pid(pid) != nullptr) continue;
+        const std::uint64_t now = options.monotonic_clock();
+        auto stat = read_stat(options.proc_root, pid);
+        if (!stat) continue;
+        ProcessInfo info;
+        info.pid = pid;
+        info.parent_pid = stat->parent_pid;
+        info.start_time_ns = ticks_to_ns(stat->start_ticks);
+        info.comm = std::move(stat->comm);
+        ProcessState& process = registry.add_process(std::move(info));
+        process.info_read_ns = now;
+        process.noted = true;
+    }
+}
+
+// One that is gone keeps its name.
+void ProcessTable::State::complete(ProcessState& process) {
+    process.noted = false;
+    const std::uint64_t now = options.monotonic_clock();
+    const auto stat = read_stat(options.proc_root, process.info.pid);
+    process.barren = !stat || stat->state == 'Z' || stat->state == 'X' ||
+                     !same_start(ticks_to_ns(stat->start_ticks), process.info.start_time_ns);
+    if (process.barren) return;
+    process.info = read_process_info(options.proc_root, process.info.pid, *stat);
+    process.info_read_ns = now;
 }
 
 ThreadHandle ProcessTable::State::ensure_thread(ProcessState& process, std::uint32_t tid) {

@@ -18,6 +18,7 @@ std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_fork(const T
     };
     if (ProcessState* known = registry.by_pid(record.pid); known != nullptr && record.pid != record.parent_pid) {
         if (known->info_read_ns > record.time_ns) {  // found in /proc after its birth, before we came to this record
+            if (known->noted) complete(*known);
             known->info.parent_pid = record.parent_pid;
             return born(ensure_thread(*known, record.tid));
         }
@@ -59,6 +60,12 @@ std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_fork(const T
 std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_exit(const TaskRecord& record) {
     ProcessState* process = registry.by_pid(record.pid);
     if (process == nullptr || process->ended) return std::nullopt;
+    if (process->noted) {  // never sampled: nobody is told of it
+        if (record.tid != record.pid || process->info_read_ns > record.time_ns) return std::nullopt;
+        process->ended_ns = record.time_ns;
+        registry.end_process(*process);
+        return std::nullopt;
+    }
     const ThreadHandle known = registry.thread_by_tid(record.tid);
     const ThreadState* state = registry.thread(known);
     const bool ours = state != nullptr && state->info.process == process->handle;

@@ -48,6 +48,7 @@ struct ProcessState {
     ModuleHandle jit_module = 0;  // of the code that it made itself; 0: none was sampled
     std::string jitdump;          // the file that it mapped to say so; empty: none
 
+    bool noted = false;  // only its name, parent and start time were read
     bool maps_known = false;
     bool exe_pending = false;  // the next file mapping is the main image of an exec
     bool ended = false;

@@ -63,6 +63,8 @@ void ProcessTable::attach(std::uint32_t pid) {
     state_->list_threads(process);
 }
 
+void ProcessTable::note_living() { state_->note_living(); }
+
 void ProcessTable::distrust_all() { state_->registry.mark_all_suspect(); }
 
 std::optional<ProcessTable::LifecycleEvent> ProcessTable::on_record(const Record& record) {

@@ -98,6 +98,10 @@ public:
     // between. A process that is gone leaves no trace.
     void attach(std::uint32_t pid);
 
+    // Names of all that runs, for a recording of them all: who ends before its first sample is looked at has one, too.
+    // One file a process; the rest is read with its first sample. Call it once the events are open.
+    void note_living();
+
     // Its records were not seen for a while: who lives is compared with /proc before the next sample, without a loss.
     void distrust_all();
 

@@ -27,6 +27,9 @@ struct ProcessTable::State {
     // process_backfill.cc
     // The process of a pid, read from /proc on first sight; one that is gone stays without name and maps.
     ProcessState& ensure_process(std::uint32_t pid, std::uint64_t time_ns);
+    void note_living();
+    // Reads what was left out of one that is only noted.
+    void complete(ProcessState& process);
     // Boot time of a record, rounded down to ticks as /proc/PID/stat gives start times.
     [[nodiscard]] std::uint64_t start_time_of(std::uint64_t record_ns) const;
     ThreadHandle ensure_thread(ProcessState& process, std::uint32_t tid);

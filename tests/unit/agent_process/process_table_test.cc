@@ -203,6 +203,29 @@ TEST_CASE("processes with the same maps share what is known of their stacks, unt
     CHECK(generation(47) != generation(48));
 }
 
+TEST_CASE("of all that lives the name is noted, and the rest read when it is sampled") {
+    Target target;
+    for (const std::uint32_t pid : {42U, 43U, 44U}) target.live(pid, "tool" + std::to_string(pid));
+    target.proc.write("proc/43/cmdline", std::string_view("tool\0--one\0", 11));
+    target.table.note_living();
+    fake_now += second;
+    // Gone before its sample is looked at.
+    target.proc.remove("proc/42");
+    CHECK(target.table.process(target.process_of(42, 100 * second + 1)).comm == "tool42");
+    const ProcessHandle gone = target.process_of(42, 100 * second + 1);
+    CHECK(target.table.resolve(gone, 0x10020).module == 0);
+    CHECK(target.task(true, 42, 1, 42, 1, 100 * second + 2));
+    // Alive: all of it.
+    const ProcessHandle alive = target.process_of(43, fake_now);
+    CHECK(target.table.process(alive).command_line == "tool --one");
+    CHECK(target.at(alive, 0x10020) == "/bin/tool+" + std::to_string(0x401020));
+    // Never sampled: nobody is told of its end, and its number's next owner is another process.
+    CHECK_FALSE(target.task(true, 44, 1, 44, 1, fake_now));
+    const auto born = target.task(false, 44, 43, 44, 43, fake_now + 5);
+    REQUIRE(born);
+    CHECK(target.table.process(target.process_of(44, fake_now + 6)).comm == "tool43");
+}
+
 TEST_CASE("threads that live for a moment get their names from records alone") {
     Target target;
     target.live(42);
