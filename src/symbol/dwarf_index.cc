@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 
 #include "symbol/demangle.h"
 
@@ -31,10 +32,37 @@ std::string linkage_name(Dwarf_Die die) {
     return {};
 }
 
+std::uint64_t number_of(Dwarf_Die die, std::initializer_list<unsigned> names) {
+    Dwarf_Attribute attribute;
+    Dwarf_Word value = 0;
+    for (const unsigned name : names)
+        if (dwarf_attr(&die, name, &attribute) != nullptr && dwarf_formudata(&attribute, &value) == 0) return value;
+    return 0;
+}
+
+std::string text_of(Dwarf_Die die, std::initializer_list<unsigned> names) {
+    Dwarf_Attribute attribute;
+    for (const unsigned name : names)
+        if (const char* text = dwarf_formstring(dwarf_attr(&die, name, &attribute)); text != nullptr) return text;
+    return {};
+}
+
+// What a unit says of its other half.
+std::optional<SplitName> split_name(Dwarf_Die& die) {
+    SplitName name{0, text_of(die, {DW_AT_dwo_name, DW_AT_GNU_dwo_name}), text_of(die, {DW_AT_comp_dir})};
+    Dwarf_Half version = 0;
+    std::uint8_t type = 0;
+    if (name.name.empty() ||
+        dwarf_cu_info(die.cu, &version, &type, nullptr, nullptr, &name.id, nullptr, nullptr) != 0 ||
+        type != DW_UT_skeleton)
+        return std::nullopt;
+    return name;
+}
+
 }  // namespace
 
-DwarfIndex::DwarfIndex(ObjectFile& file, StringPool& strings, Names names)
-    : file_(file), strings_(strings), names_(names), dwarf_(file.dwarf()) {
+DwarfIndex::DwarfIndex(ObjectFile& file, StringPool& strings, Names names, const SplitDwarf& split)
+    : file_(file), strings_(strings), names_(names), split_(split), dwarf_(file.dwarf()) {
     if (dwarf_ == nullptr) return;
     sections_ = {file.section(".debug_abbrev"), file.section(".debug_addr")};
     read_units();
@@ -58,8 +86,11 @@ void DwarfIndex::read_units() {
         unit.format = {version, address_size, offset_size, file_.header().big_endian};
         offset = next;
         if (unit.die_offset >= unit.end || (address_size != 4 && address_size != 8)) continue;
-        if (dwarf_offdie(dwarf_, unit.die_offset, &unit.die) != nullptr && may_hold_code(unit.die))
-            read_unit(unit, ranges);
+        if (dwarf_offdie(dwarf_, unit.die_offset, &unit.die) == nullptr || !may_hold_code(unit.die)) continue;
+        unit.dies =
+            Bytes(static_cast<const std::byte*>(unit.die.addr), static_cast<std::size_t>(unit.end - unit.die_offset));
+        unit.address_base = number_of(unit.die, {DW_AT_addr_base, DW_AT_GNU_addr_base});
+        read_unit(unit, ranges);
     }
     units_by_address_ = IntervalMap(std::move(ranges));
 }
@@ -69,6 +100,7 @@ void DwarfIndex::read_unit(Unit unit, std::vector<Interval>& ranges) {
     const std::uint32_t owner = owner_of(units_.size());
     IndexedUnit& indexed = units_.emplace_back();
     indexed.unit = unit;
+    indexed.split_name = split_name(indexed.unit.die);
     Dwarf_Addr base = 0, start = 0, end = 0;
     std::ptrdiff_t position = 0;
     bool stated = false;
@@ -87,6 +119,12 @@ const LineTable& DwarfIndex::lines(IndexedUnit& unit) {
 
 const ScopeTree& DwarfIndex::scopes(IndexedUnit& unit) {
     if (unit.scopes) return *unit.scopes;
+    if (unit.split_name) open_split(unit);
+    if (unit.split) {
+        const SplitUnit& split = unit.split->unit;
+        unit.scopes = scan_scopes(file_, sections_, split.unit, split.abbreviations);
+        return *unit.scopes;
+    }
     const Unit& where = unit.unit;
     if (abbreviations_offset_ != where.abbreviations_offset || abbreviations_format_ != where.format) {
         const auto offset = static_cast<std::size_t>(
@@ -99,7 +137,45 @@ const ScopeTree& DwarfIndex::scopes(IndexedUnit& unit) {
     return *unit.scopes;
 }
 
-std::uint32_t DwarfIndex::name_of(DieRef ref) {
+// The half that is here knows addresses and ranges.
+void DwarfIndex::open_split(IndexedUnit& indexed) {
+    indexed.split = split_.open(*indexed.split_name);
+    if (!indexed.split) return;
+    Unit& half = indexed.split->unit.unit;
+    half.split = true;
+    half.address_base = indexed.unit.address_base;
+    Dwarf_Addr low = 0;
+    if (dwarf_lowpc(&indexed.unit.die, &low) == 0) half.low_pc = low;
+    if (half.format.version >= 5) {
+        half.ranges = indexed.split->unit.sections.range_lists;
+        return;
+    }
+    const Bytes ranges = file_.section(".debug_ranges");
+    const std::uint64_t base = number_of(indexed.unit.die, {DW_AT_GNU_ranges_base});
+    if (base <= ranges.size()) half.ranges = ranges.subspan(static_cast<std::size_t>(base));
+}
+
+DwarfIndex::Split DwarfIndex::split() const {
+    // A file of another build shows when it is opened, which would take too long for all.
+    constexpr std::size_t opened = 16;
+    Split split;
+    for (const IndexedUnit& unit : units_) {
+        if (!unit.split_name) continue;
+        const bool there =
+            ++split.units <= opened ? split_.open(*unit.split_name).has_value() : split_.is_there(*unit.split_name);
+        if (there) continue;
+        if (split.missing++ == 0) split.first_missing = unit.split_name->name;
+    }
+    return split;
+}
+
+std::uint32_t DwarfIndex::name_of(IndexedUnit& unit, DieRef ref) {
+    if (unit.split) {
+        const auto [known, fresh] = unit.split_names.try_emplace(ref.offset, 0);
+        if (!fresh) return known->second;
+        const std::string text = unit.split->unit.name(ref.offset);
+        return known->second = strings_.intern(names_ == Names::readable ? demangle(text) : text);
+    }
     const std::uint64_t key = ref.offset * 2 + (ref.alternate ? 1 : 0);
     if (const auto found = name_cache_.find(key); found != name_cache_.end()) return found->second;
     Dwarf_Die die;
@@ -128,7 +204,7 @@ void DwarfIndex::find(std::uint64_t vaddr, std::vector<IndexedFrame>& frames) {
     for (std::size_t depth = 0; scope != IntervalMap::none && depth < max_inline_depth; ++depth) {
         const Scope& here = tree.scopes[scope];
         frames.push_back(
-            {name_of(here.named_by), line.file, line.line, here.inlined && here.parent != IntervalMap::none});
+            {name_of(unit, here.named_by), line.file, line.line, here.inlined && here.parent != IntervalMap::none});
         line = {table.file(here.call_file), here.call_line};
         scope = here.parent;
     }

@@ -10,6 +10,7 @@
 #include "symbol/line_table.h"
 #include "symbol/object_file.h"
 #include "symbol/scope_tree.h"
+#include "symbol/split_dwarf.h"
 #include "symbol/string_pool.h"
 
 namespace flamewire::symbol {
@@ -24,8 +25,8 @@ enum class Names : std::uint8_t { readable, linkage };
 
 class DwarfIndex {
 public:
-    // `file` and `strings` must outlive the index. Without usable DWARF it answers nothing.
-    DwarfIndex(ObjectFile& file, StringPool& strings, Names names);
+    // `file`, `strings` and `split` must outlive the index. Without usable DWARF it answers nothing.
+    DwarfIndex(ObjectFile& file, StringPool& strings, Names names, const SplitDwarf& split);
 
     // Whether there is anything to answer from: units that hold code.
     [[nodiscard]] bool usable() const { return !units_.empty(); }
@@ -34,22 +35,34 @@ public:
     // function gives one frame without a name.
     void find(std::uint64_t vaddr, std::vector<IndexedFrame>& frames);
 
+    // Units whose functions are in files of their own (-gsplit-dwarf), and which of those are not here.
+    struct Split {
+        std::size_t units = 0, missing = 0;
+        std::string first_missing;
+    };
+    [[nodiscard]] Split split() const;
+
 private:
     struct IndexedUnit {
         Unit unit;
         std::optional<LineTable> lines;
         std::optional<ScopeTree> scopes;
+        std::optional<SplitName> split_name;
+        std::optional<SplitDwarf::Opened> split;                       // once scopes are there, if it was found
+        std::unordered_map<std::uint64_t, std::uint32_t> split_names;  // as name_cache_, of DIEs of `split`
     };
 
     void read_units();
     void read_unit(Unit unit, std::vector<Interval>& ranges);
     const LineTable& lines(IndexedUnit& unit);
     const ScopeTree& scopes(IndexedUnit& unit);
-    std::uint32_t name_of(DieRef die);
+    void open_split(IndexedUnit& unit);
+    std::uint32_t name_of(IndexedUnit& unit, DieRef die);
 
     ObjectFile& file_;
     StringPool& strings_;
     Names names_;
+    const SplitDwarf& split_;
     Dwarf* dwarf_;
     DwarfSections sections_;
     std::vector<IndexedUnit> units_;

@@ -1,6 +1,8 @@
 #include "symbol/module.h"
 
 #include <elf.h>
+#include <fmt/format.h>
+#include <sys/utsname.h>
 
 #include "symbol/demangle.h"
 #include "symbol/kernel.h"
@@ -71,6 +73,9 @@ void Module::open_kernel(const ModuleIdentity& identity, const Config& config) {
     Result<SymbolTable> running = running_kernel_symbols(identity.boot_id);
     if (running) {
         symbols_ = std::move(*running);
+        struct utsname name{};
+        const std::string release = ::uname(&name) == 0 ? name.release : "";
+        kernel_modules_ = std::make_unique<KernelModules>(config, release, "/sys/module", strings_);
         files_.report.quality = Quality::symbols;
         files_.report.file = "/proc/kallsyms";
         files_.report.found = FoundBy::this_machine;
@@ -94,7 +99,7 @@ void Module::open_vdso(const ModuleIdentity& identity) {
     files_.report.quality = own->quality();
     files_.report.file = "[vdso]";
     files_.report.found = FoundBy::this_machine;
-    symbols_ = SymbolTable::of_elf(own->elf(), own->header().machine);
+    symbols_ = SymbolTable::of_file(*own);
     files_.code_file = "[vdso]";
     files_.code.emplace(std::move(*own));
 }
@@ -104,21 +109,35 @@ void Module::index(const Config& config) {
     ObjectFile* symbols = files_.debug ? &*files_.debug : files_.main ? &*files_.main : nullptr;
     if (symbols == nullptr) return;
     if (symbols->header().machine == EM_ARM) address_mask_ = ~std::uint64_t{1};
-    symbols_ = SymbolTable::of_elf(symbols->elf(), symbols->header().machine);
-    if (symbols_.size() == 0 && files_.main)
-        symbols_ = SymbolTable::of_elf(files_.main->elf(), files_.main->header().machine);
+    symbols_ = SymbolTable::of_file(*symbols);
+    if (symbols_.size() == 0 && files_.main) symbols_ = SymbolTable::of_file(*files_.main);
     if (files_.main) {  // a debug file has no code
         add_plt_symbols(files_.main->elf(), files_.main->header().machine, symbols_);
         symbols_.sort();
     }
     if (symbols->quality() != Quality::debug_info) return;
-    dwarf_ = std::make_unique<DwarfIndex>(*symbols, strings_, config.demangle ? Names::readable : Names::linkage);
-    if (dwarf_->usable()) return;
     ModuleReport& report = files_.report;
+    split_ = std::make_unique<SplitDwarf>(config, std::vector{report.file, report.debug_file});
+    dwarf_ =
+        std::make_unique<DwarfIndex>(*symbols, strings_, config.demangle ? Names::readable : Names::linkage, *split_);
+    if (dwarf_->usable()) return explain_split();
     report.quality = symbols_.size() == 0 ? Quality::none : Quality::symbols;
     report.problem =
         "the debug info of " + (files_.debug ? report.debug_file : report.file) + " is damaged or of an unknown kind";
     report.remedy = "build it with -g, DWARF 4 or 5, and give the unstripped file with --binary FILE";
+}
+
+// Lines are in the program all the same.
+void Module::explain_split() {
+    const DwarfIndex::Split split = dwarf_->split();
+    if (split.missing == 0) return;
+    ModuleReport& report = files_.report;
+    const std::string& file = files_.debug ? report.debug_file : report.file;
+    report.problem = fmt::format(
+        "{} of the {} .dwo files of {} are not here or of another build (the first: {}): no inlined functions there",
+        split.missing, split.units, file, split.first_missing);
+    report.remedy = fmt::format(
+        "put {}.dwp beside it (llvm-dwp -e {}), or say where the .dwo files are with --path-map FROM=TO", file, file);
 }
 
 std::uint32_t Module::symbol_name(std::uint32_t symbol) {
@@ -148,11 +167,26 @@ void Module::add_symbol(std::uint64_t vaddr, std::size_t first, std::vector<Inde
     if (frames.back().file == 0) frames.back().file = strings_.intern(symbols_.file(symbol));
 }
 
+// kallsyms' "function [module]", when the module's file is here.
+bool Module::find_in_kernel_module(std::uint64_t vaddr, std::vector<IndexedFrame>& frames) {
+    const std::uint32_t symbol = symbols_.find(vaddr);
+    if (symbol == SymbolTable::none) return false;
+    const std::string_view name = symbols_.name(symbol);
+    const std::size_t open = name.rfind(" [");
+    if (open == std::string_view::npos || !name.ends_with(']')) return false;
+    return kernel_modules_->find(std::string(name.substr(open + 2, name.size() - open - 3)), name.substr(0, open),
+                                 vaddr - symbols_.range(symbol).address, frames);
+}
+
 void Module::find(const Address& address, std::vector<IndexedFrame>& frames) {
     std::uint64_t vaddr = (address.vaddr + base_) & address_mask_;
     // A return address may be the first byte of another line, scope or function: the call is before it.
     if (address.return_address) --vaddr;
     const std::size_t first = frames.size();
+    if (kernel_modules_ && find_in_kernel_module(vaddr, frames)) {
+        if (!inlines_) frames.erase(frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end() - 1);
+        return;
+    }
     if (dwarf_) dwarf_->find(vaddr, frames);
     add_symbol(vaddr, first, frames);
     if (frames.size() == first) return;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "symbol/dwarf_index.h"
+#include "symbol/kernel_modules.h"
 #include "symbol/locate.h"
 #include "symbol/string_pool.h"
 #include "symbol/symbol_table.h"
@@ -35,6 +36,8 @@ private:
     void open_kernel(const ModuleIdentity& identity, const Config& config);
     void open_vdso(const ModuleIdentity& identity);
     void index(const Config& config);
+    void explain_split();
+    bool find_in_kernel_module(std::uint64_t vaddr, std::vector<IndexedFrame>& frames);
     void open_map(const ModuleIdentity& identity, const Config& config);
     void explain_missing_code(ModuleCode& code) const;
     std::uint32_t symbol_name(std::uint32_t symbol);
@@ -48,6 +51,8 @@ private:
     SymbolTable symbols_;
     SymbolTable map_symbols_;                                 // of a linker map: where symbols_ has nothing
     std::vector<std::optional<std::uint32_t>> symbol_names_;  // by symbol: its name in the string pool, once asked for
+    std::unique_ptr<KernelModules> kernel_modules_;           // of the running kernel
+    std::unique_ptr<SplitDwarf> split_;
     std::unique_ptr<DwarfIndex> dwarf_;
     std::optional<std::vector<CodeMark>> code_marks_;  // of an Arm file, once code is asked for
     std::uint64_t base_ = 0;  // ELF address of what addresses are relative to: a vmlinux's _text, else 0

@@ -3,12 +3,15 @@
 #include <gelf.h>
 
 #include "base/file.h"
+#include "elf/xz.h"
 #include "symbol/zstd_sections.h"
 
 namespace flamewire::symbol {
 namespace {
 
 constexpr std::size_t largest_image = std::size_t{4} << 30;
+// Of the symbols of one file: those of the largest libraries are a tenth of it.
+constexpr std::size_t largest_mini = std::size_t{256} << 20;
 
 // Calls visit(section, header, name) for each section until it returns true.
 template <class Visit>
@@ -38,6 +41,8 @@ Result<ObjectFile> ObjectFile::open(const std::string& path) {
         file.image_ = std::make_unique<std::string>(TRY(read_file(path, largest_image)));
         file.elf_.reset(TRY(open_decompressed(*file.image_)));
     }
+    if (file.header_.type == ET_REL) TRY(file.relocate(path));
+    if (file.quality() < Quality::symbols) file.open_mini();
     return file;
 }
 
@@ -49,6 +54,36 @@ Result<ObjectFile> ObjectFile::of_image(std::string image) {
     file.elf_.reset(elf_memory(file.image_->data(), file.image_->size()));
     if (!file.elf_) return fail(ErrorCode::invalid, "the image cannot be read as ELF");
     return file;
+}
+
+Result<bool> ObjectFile::relocate(const std::string& path) {
+    static const Dwfl_Callbacks callbacks = {
+        // Nothing is looked for: this file it is.
+        .find_elf = nullptr,
+        .find_debuginfo = [](Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*, const char*, GElf_Word,
+                             char**) { return -1; },
+        .section_address = dwfl_offline_section_address,
+        .debuginfo_path = nullptr};
+    dwfl_.reset(dwfl_begin(&callbacks));
+    UniqueFd fd = TRY(open_read(path));
+    dwfl_report_begin(dwfl_.get());
+    Dwfl_Module* const module = dwfl_report_offline(dwfl_.get(), path.c_str(), path.c_str(), fd.get());
+    if (module != nullptr) (void)fd.release();  // it is dwfl's now
+    dwfl_report_end(dwfl_.get(), nullptr, nullptr);
+    Dwarf_Addr bias = 0;
+    Elf* const elf = module == nullptr ? nullptr : dwfl_module_getelf(module, &bias);
+    if (elf == nullptr) return fail(ErrorCode::invalid, path + " cannot be laid out as a relocatable file");
+    dwarf_ = {dwfl_module_getdwarf(module, &bias), Closer{true}};
+    dwarf_tried_ = true;
+    elf_ = {elf, Closer{true}};
+    return true;
+}
+
+void ObjectFile::open_mini() {
+    auto image = elf::decompress_xz(section(".gnu_debugdata"), largest_mini);
+    if (!image) return;
+    if (auto mini = of_image(std::move(*image)); mini && mini->quality() >= Quality::symbols)
+        mini_ = std::make_unique<ObjectFile>(std::move(*mini));
 }
 
 Dwarf* ObjectFile::dwarf() {
@@ -125,7 +160,7 @@ Result<std::string> ObjectFile::code(std::uint64_t vaddr, std::uint64_t size) co
 }
 
 Quality ObjectFile::quality() const {
-    Quality best = Quality::none;
+    Quality best = mini_ ? Quality::symbols : Quality::none;
     each_section(elf_.get(), [&](Elf_Scn*, const GElf_Shdr& header, std::string_view name) {
         if (header.sh_type == SHT_NOBITS) return false;
         if (name == ".debug_info" || name == ".zdebug_info")

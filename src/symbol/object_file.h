@@ -1,8 +1,10 @@
 // One ELF file opened for symbols: libelf and libdw handles with one owner. Bytes are read, never mapped: a file that
-// is overwritten while we look at it gives wrong names at worst, not a SIGBUS. Not thread-safe, like libdw itself.
+// is overwritten while we look at it gives wrong names at worst, not a SIGBUS. A relocatable file (a kernel module's .ko)
+// has its sections laid out one behind the other, and debug info that is relocated so. Not thread-safe, like libdw itself.
 #pragma once
 
 #include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
 #include <libelf.h>
 
 #include <cstdint>
@@ -33,6 +35,8 @@ public:
     [[nodiscard]] std::string alternate_build_id() const;
     // That file, for where libdw does not find it; before dwarf() is called first.
     void set_alternate(ObjectFile file) { alternate_ = std::make_unique<ObjectFile>(std::move(file)); }
+    // What .gnu_debugdata holds (MiniDebugInfo: a small ELF file of the symbols that are not exported); nullptr.
+    [[nodiscard]] const ObjectFile* mini() const { return mini_.get(); }
     // Contents of a section, decompressed if need be; empty when absent. Valid as long as this object.
     [[nodiscard]] Bytes section(std::string_view name) const;
     // Whether its code is in it: not so of separate debug info.
@@ -48,17 +52,30 @@ public:
 
 private:
     struct Closer {
-        void operator()(Elf* elf) const { elf_end(elf); }
-        void operator()(Dwarf* dwarf) const { dwarf_end(dwarf); }
+        Closer() : borrowed(false) {}  // NOLINT(modernize-use-default-member-init): g++ 12 has it too late
+        explicit Closer(bool of_dwfl) : borrowed(of_dwfl) {}
+        bool borrowed;  // it is of dwfl_
+        void operator()(Elf* elf) const {
+            if (!borrowed) elf_end(elf);
+        }
+        void operator()(Dwarf* dwarf) const {
+            if (!borrowed) dwarf_end(dwarf);
+        }
+    };
+    struct DwflCloser {
+        void operator()(Dwfl* dwfl) const { dwfl_end(dwfl); }
     };
 
     ObjectFile() = default;
     [[nodiscard]] elf::ByteSource source() const;
+    void open_mini();
+    Result<bool> relocate(const std::string& path);
 
     // Order matters: libdw's handle goes first, then libelf's, then what they read from.
     UniqueFd fd_;
     std::unique_ptr<std::string> image_;
-    std::unique_ptr<ObjectFile> alternate_;
+    std::unique_ptr<ObjectFile> alternate_, mini_;
+    std::unique_ptr<Dwfl, DwflCloser> dwfl_;  // of a relocatable file: owns the two that follow
     std::unique_ptr<Elf, Closer> elf_;
     std::unique_ptr<Dwarf, Closer> dwarf_;
     bool dwarf_tried_ = false;

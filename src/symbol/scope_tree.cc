@@ -5,6 +5,8 @@
 #include <limits>
 #include <optional>
 
+#include "symbol/split_ranges.h"
+
 namespace flamewire::symbol {
 namespace {
 
@@ -75,26 +77,18 @@ Value read_value(DwarfCursor& in, const AttributeSpec& attribute, const UnitForm
 struct FunctionDie {
     Value low, high, origin, call_file, call_line;
     bool has_ranges = false, has_linkage_name = false;
+    std::uint64_t ranges = 0;  // of a split unit: the list's offset, or its index
+    bool ranges_index = false;
 };
 
 class ScopeScan {
 public:
     ScopeScan(const ObjectFile& file, const DwarfSections& sections, const Unit& unit,
               const Abbreviations& abbreviations)
-        : file_(file), sections_(sections), unit_(unit), abbreviations_(abbreviations) {
-        Dwarf_Attribute attribute;
-        Dwarf_Word base = 0;
-        Dwarf_Die die = unit.die;
-        if ((dwarf_attr(&die, DW_AT_addr_base, &attribute) != nullptr ||
-             dwarf_attr(&die, DW_AT_GNU_addr_base, &attribute) != nullptr) &&
-            dwarf_formudata(&attribute, &base) == 0)
-            address_base_ = base;
-    }
+        : file_(file), sections_(sections), unit_(unit), abbreviations_(abbreviations) {}
 
     ScopeTree run() {
-        const Bytes bytes(static_cast<const std::byte*>(unit_.die.addr),
-                          static_cast<std::size_t>(unit_.end - unit_.die_offset));
-        DwarfCursor in(bytes, unit_.format.big_endian);
+        DwarfCursor in(unit_.dies, unit_.format.big_endian);
         std::vector<std::uint32_t> around;  // by depth: the innermost scope
         while (in.ok() && in.remaining() > 0 && intervals_.size() < max_intervals) {
             const std::size_t position = in.position();
@@ -161,7 +155,11 @@ private:
                 return;
             case DW_AT_ranges:
                 die.has_ranges = true;
-                break;
+                if (!unit_.split) break;
+                die.ranges_index = attribute.form == DW_FORM_rnglistx;
+                die.ranges =
+                    attribute.fixed_size < 0 ? in.uleb() : in.fixed(static_cast<std::size_t>(attribute.fixed_size));
+                return;
             case DW_AT_linkage_name:
             case DW_AT_MIPS_linkage_name:
                 die.has_linkage_name = true;
@@ -173,6 +171,13 @@ private:
     }
 
     void add_intervals(const FunctionDie& die, std::size_t position, std::uint32_t scope) {
+        if (die.has_ranges && unit_.split) {
+            for (const AddressRange& range : split_ranges(unit_, sections_.addresses, die.ranges, die.ranges_index)) {
+                if (intervals_.size() >= max_intervals) return;
+                if (file_.is_code(range.start)) intervals_.push_back({range.start, range.end, scope});
+            }
+            return;
+        }
         if (die.has_ranges) return add_range_list(position, scope);
         const std::optional<std::uint64_t> low = address_of(die.low);
         if (!low || !file_.is_code(*low)) return;
@@ -193,13 +198,8 @@ private:
 
     [[nodiscard]] std::optional<std::uint64_t> address_of(const Value& value) const {
         if (value.kind == Value::address) return value.number;
-        const std::uint64_t size = unit_.format.address_size;
-        if (value.kind != Value::address_index || address_base_ > sections_.addresses.size() ||
-            value.number >= (sections_.addresses.size() - address_base_) / size)
-            return std::nullopt;
-        DwarfCursor in(sections_.addresses.subspan(static_cast<std::size_t>(address_base_ + value.number * size)),
-                       unit_.format.big_endian);
-        return in.fixed(static_cast<std::size_t>(size));
+        return value.kind == Value::address_index ? indexed_address(unit_, sections_.addresses, value.number)
+                                                  : std::nullopt;
     }
 
     [[nodiscard]] Scope make_scope(const FunctionDie& die, std::size_t position, std::uint32_t parent,
@@ -227,7 +227,6 @@ private:
     const DwarfSections& sections_;
     const Unit& unit_;
     const Abbreviations& abbreviations_;
-    std::uint64_t address_base_ = 0;
     ScopeTree tree_;
     std::vector<Interval> intervals_;  // of the scopes, as found
 };

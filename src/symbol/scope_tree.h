@@ -21,6 +21,13 @@ struct Unit {
     std::uint64_t end = 0;         // behind its last byte
     std::uint64_t abbreviations_offset = 0;
     UnitFormat format;
+    Bytes dies;                      // from its first DIE to its end
+    std::uint64_t address_base = 0;  // of its part of .debug_addr
+    // Of a unit that was split off (DWARF 5: .debug_rnglists.dwo; before: the program's .debug_ranges from the unit's
+    // base on), as libdw knows no such ranges without the unit's other half.
+    bool split = false;
+    Bytes ranges;
+    std::uint64_t low_pc = 0;  // what offsets in them are relative to
 };
 
 // A DIE of .debug_info (or, with `alternate`, of the file that dwz shared DIEs into), by its offset.

@@ -11,7 +11,7 @@ namespace flamewire::symbol {
 namespace {
 
 struct SectionEnd {
-    std::uint64_t end = 0;
+    std::uint64_t begin = 0, end = 0;
     bool code = false;
 };
 
@@ -24,6 +24,7 @@ std::vector<SectionEnd> section_ends(Elf* elf) {
         SectionEnd end;
         if (gelf_getshdr(section, &header) != nullptr) {
             end.code = (header.sh_flags & SHF_ALLOC) != 0 && (header.sh_flags & SHF_EXECINSTR) != 0;
+            end.begin = header.sh_addr;
             end.end = header.sh_addr + header.sh_size;
         }
         ends.push_back(end);
@@ -54,29 +55,44 @@ bool is_mapping_symbol(std::string_view name, std::uint16_t machine) {
 
 SymbolTable SymbolTable::of_elf(Elf* elf, std::uint16_t machine) {
     SymbolTable table;
+    table.add_elf(elf, machine);
+    table.sort();
+    return table;
+}
+
+SymbolTable SymbolTable::of_file(const ObjectFile& file) {
+    SymbolTable table;
+    table.add_elf(file.elf(), file.header().machine);
+    if (const ObjectFile* mini = file.mini(); mini != nullptr) table.add_elf(mini->elf(), file.header().machine);
+    table.sort();
+    return table;
+}
+
+void SymbolTable::add_elf(Elf* elf, std::uint16_t machine) {
     GElf_Shdr header;
     Elf_Scn* section = section_of_type(elf, SHT_SYMTAB, header);
     if (section == nullptr) section = section_of_type(elf, SHT_DYNSYM, header);
     Elf_Data* data = section == nullptr ? nullptr : elf_getdata(section, nullptr);
-    if (data == nullptr || header.sh_entsize == 0) return table;
+    if (data == nullptr || header.sh_entsize == 0) return;
     const std::vector<SectionEnd> ends = section_ends(elf);
+    GElf_Ehdr file_header;
+    const bool relocatable = gelf_getehdr(elf, &file_header) != nullptr && file_header.e_type == ET_REL;
     const std::size_t count = std::min<std::size_t>(data->d_size / header.sh_entsize, std::numeric_limits<int>::max());
     for (std::size_t i = 1; i < count; ++i) {
         GElf_Sym symbol;
         if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
         if (GELF_ST_TYPE(symbol.st_info) == STT_FILE)
-            if (const char* file = elf_strptr(elf, header.sh_link, symbol.st_name); file != nullptr)
-                table.begin_file(file);
+            if (const char* file = elf_strptr(elf, header.sh_link, symbol.st_name); file != nullptr) begin_file(file);
         // An index beyond 0xff00 stands in another table; files with so many sections are not linked programs.
         if (!may_name_code(symbol.st_info) || symbol.st_shndx >= ends.size() || !ends[symbol.st_shndx].code) continue;
         const char* name = elf_strptr(elf, header.sh_link, symbol.st_name);
         if (name == nullptr || *name == '\0' || is_mapping_symbol(name, machine)) continue;
         const bool thumb = machine == EM_ARM && GELF_ST_TYPE(symbol.st_info) == STT_FUNC;
-        table.add(symbol.st_value & ~std::uint64_t{thumb ? 1u : 0u}, symbol.st_size, ends[symbol.st_shndx].end, name,
-                  GELF_ST_BIND(symbol.st_info) == STB_LOCAL);
+        // In a relocatable file a value counts from its section.
+        if (relocatable) symbol.st_value += ends[symbol.st_shndx].begin;
+        add(symbol.st_value & ~std::uint64_t{thumb ? 1u : 0u}, symbol.st_size, ends[symbol.st_shndx].end, name,
+            GELF_ST_BIND(symbol.st_info) == STB_LOCAL);
     }
-    table.sort();
-    return table;
 }
 
 void SymbolTable::add(std::uint64_t address, std::uint64_t size, std::uint64_t limit, std::string_view name,

@@ -19,6 +19,8 @@ public:
     // .symtab, or .dynsym where there is none. Data outside executable sections, section names and the mapping symbols
     // of Arm and RISC-V ($a, $t, $d, $x) are left out; the Thumb bit of Arm function addresses is cleared.
     static SymbolTable of_elf(Elf* elf, std::uint16_t machine);
+    // That, and the functions that MiniDebugInfo has besides: those that are not exported.
+    static SymbolTable of_file(const ObjectFile& file);
 
     // A symbol without size reaches to the next one, or to `limit` (the end of its section). A local one is of the file
     // named last.
@@ -44,6 +46,8 @@ public:
     [[nodiscard]] std::size_t size() const { return symbols_.size(); }
 
 private:
+    void add_elf(Elf* elf, std::uint16_t machine);
+
     struct Symbol {
         std::uint64_t address = 0, size = 0, end = 0;
         std::uint64_t name_offset = 0;

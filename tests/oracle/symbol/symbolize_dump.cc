@@ -1,6 +1,6 @@
 // Prints what src/symbol knows of addresses, for comparison with other symbolizers: one JSON array of frames a line,
 // [[function, file, line]…], innermost first. Names are those of the linker, as demanglers differ in spelling. Usage:
-// symbolize_dump ELF [--demangle] [--no-inlines] [--return-addresses] < hexadecimal addresses, one a line
+// symbolize_dump ELF [--demangle] [--no-inlines] [--return-addresses] [--binary FILE]... < hexadecimal addresses, one a line
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
         config.demangle |= option == "--demangle";
         config.inlines &= option != "--no-inlines";
         return_addresses |= option == "--return-addresses";
+        if (option == "--binary" && i + 1 < argc) config.binaries.emplace_back(argv[++i]);
     }
     if (argc < 2) {
         fmt::print(stderr, "symbolize_dump: which ELF file?\n");
@@ -58,7 +59,7 @@ int main(int argc, char** argv) {
     }
     ModuleIdentity module;
     module.path = argv[1];
-    config.binaries = {argv[1]};
+    config.binaries.insert(config.binaries.begin(), argv[1]);
     Symbolizer symbolizer(config);
     std::vector<Address> addresses;
     char text[64];

@@ -14,13 +14,15 @@
 namespace flamewire::symbol {
 namespace {
 
-void ask_everywhere(const std::string& path, std::uint64_t around) {
+void ask_everywhere(const std::string& path, std::uint64_t around, std::vector<std::string> binaries = {}) {
     ModuleIdentity module;
     module.path = path;
     std::vector<Address> addresses;
     for (std::uint64_t offset = 0; offset < 2048; offset += 16)
         addresses.push_back({around - 1024 + offset, offset % 32 == 0});
-    Symbolizer symbolizer(Config{});
+    Config config;
+    config.binaries = std::move(binaries);
+    Symbolizer symbolizer(std::move(config));
     const Resolved resolved = symbolizer.resolve(module, addresses);
     REQUIRE(resolved.first.size() == addresses.size() + 1);
     for (const SourceFrame& frame : resolved.frames) {
@@ -31,6 +33,36 @@ void ask_everywhere(const std::string& path, std::uint64_t around) {
 
 void write(const std::string& path, const std::string& content) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
+}
+
+TEST_CASE("bytes of a split-off unit replaced at random") {
+    const ScratchFolder folder;
+    for (const std::string build : {"split4", "split5"}) {
+        std::string split =
+            output_of("find " FIXTURE_DIR "/.. -name program.cc.dwo -path '*fixture_" + build + ".dir*'");
+        split.pop_back();
+        const std::string good = read_file(split).value();
+        const std::uint64_t around = addresses_of(fixture(build)).at("plain");
+        const auto file = elf::read_header(elf::source_of_bytes(as_bytes_view(good)));
+        std::mt19937 random(11);
+        const auto sections = elf::read_sections(elf::source_of_bytes(as_bytes_view(good)), file.value()).value();
+        for (const elf::Section& section : sections) {
+            if (!section.name.starts_with(".debug_")) continue;
+            for (int round = 0; round < 40; ++round) {
+                std::string bad = good;
+                for (int i = 0; i < (round < 20 ? 1 : 40); ++i) {
+                    // The header of the unit with its id stays: without it nothing would be read.
+                    const std::uint64_t first = section.name == ".debug_info.dwo" ? 20 : 0;
+                    const std::uint64_t size = section.size - first;
+                    const std::uint64_t reach = i % 2 == 0 ? std::min<std::uint64_t>(size, 64) : size;
+                    bad[static_cast<std::size_t>(section.offset + first + random() % reach)] =
+                        static_cast<char>(random());
+                }
+                write(folder.path() + "/program.cc.dwo", bad);
+                ask_everywhere(fixture(build), around, {folder.path() + "/program.cc.dwo"});
+            }
+        }
+    }
 }
 
 TEST_CASE("bytes of the debug sections replaced at random") {

@@ -86,7 +86,7 @@ std::string at(const std::string& function, const std::string& mark, bool inline
 using Strings = std::vector<std::string>;
 
 TEST_CASE("functions, inlined functions and lines of a known program, in each kind of DWARF") {
-    for (const std::string build : {"full", "dwarf4", "compressed", "zstd", "anonymous", "another"}) {
+    for (const std::string build : {"full", "dwarf4", "compressed", "zstd", "anonymous", "another", "split4", "split5"}) {
         CAPTURE(build);
         ModuleIdentity module;
         module.path = fixture(build);
