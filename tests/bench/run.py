@@ -67,10 +67,10 @@ def perf_peer(directory, pid, seconds, call_graph="fp"):
 
 
 def agent_run(directory, server, pid, seconds, name, *options):
-    """One recording of `seconds`, of a process or what the options say (pid None), start-up included: (session, CPU ms, bytes on the wire, RSS, ring bytes)."""
+    """One recording of `seconds`, start-up included: (session, CPU ms, bytes on the wire, RSS, ring bytes)."""
     relay = Relay(server.port)
     known = {session["id"] for session in server.sessions()}
-    clock = TaskClock(directory, name, [BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", str(relay.port), *([] if pid is None else ["--pid", str(pid)]),
+    clock = TaskClock(directory, name, [BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", str(relay.port), "--pid", str(pid),
                                         "--frequency", "999", "--events", "cpu-clock", "--stat", "none", "--metrics", "off", *options])
     agent = clock.child()
     time.sleep(seconds - 0.2)
@@ -291,22 +291,32 @@ def bench_slowdown(directory):
 
 
 def bench_targets(directory):
-    """A whole machine, on which processes come and go, against as many samples of two processes that do the same work."""
+    """A whole machine, on which processes come and go, against two of its processes alone; and what it takes until all of them are known."""
     server = Server(directory, name="server-targets", data_dir=pathlib.Path(directory) / "data-targets")
     runs = {}
     with flamewire.ended(server):
         for way, (old, young, programs) in {"processes": (200, 0, 0), "machine": (200, 10, 10)}.items():
-            everybody = family.ready(flamewire.Process(way, family.command(old, young, programs), directory))
+            everybody = family.ready(flamewire.Process(way, family.command(old, young, programs, nice=0), directory))
             with flamewire.ended(everybody):
-                burning = [pid for number, pid in enumerate(family.children(everybody.pid)[:old]) if number % 100 == 0]
+                burning = [str(pid) for number, pid in enumerate(family.children(everybody.pid)[:old]) if number % 100 == 0]
                 time.sleep(1)
-                target = [] if way == "processes" else ["-a"]
-                session, cpu, *_ = agent_run(directory, server, None if target else ",".join(map(str, burning)), SECONDS, f"agent-{way}", "--unwind", "fp", *target)
-                result(f"{way}: samples lost", flamewire.lost(session), 0)
-            runs[way] = 1000 * cpu / session["samples"], session["samples"]
-    (alone, few), (wide, many) = runs["processes"], runs["machine"]
-    result("whole machine, 200 processes, 20 a second come and go: agent CPU per sample, ratio to two processes", wide / alone, 1.3, "x",
-           f"{wide:.2f} us of {many} samples against {alone:.2f} us of {few}")
+                target = ["--pid", ",".join(burning)] if way == "processes" else ["-a"]
+                known = {session["id"] for session in server.sessions()}
+                agent = Agent(directory, "--server", "127.0.0.1", "--port", server.port, *target, "--frequency", 999, "--events", "cpu-clock", "--unwind", "fp", "--stat", "none", "--metrics", "off", name=f"agent-{way}")
+                with flamewire.ended(agent):
+                    identity = wait_until(lambda known=known: next((session["id"] for session in server.sessions() if session["id"] not in known and session["samples"]), None), 20, "a session")
+                    time.sleep(5)
+                    begun = sum(int(task.read_text().split()[0]) for task in pathlib.Path(f"/proc/{agent.pid}/task").glob("*/schedstat")) / 1e6
+                    before, report = server.session(identity)["samples"], pathlib.Path(directory) / f"{way}.stat"
+                    subprocess.run([PERF, "stat", "-x,", "-e", "task-clock", "-o", report, "-p", str(agent.pid), "--", "sleep", str(SECONDS)], check=True)
+                    session = server.session(identity)
+                    cpu = next(float(line.split(",")[0]) for line in report.read_text().splitlines() if "task-clock" in line)
+                    result(f"{way}: samples lost", flamewire.lost(session), 0)
+                    runs[way] = 1000 * cpu / (session["samples"] - before), session["samples"] - before, begun
+                wait_until(lambda identity=identity: server.session(identity)["state"] != "live", 20, "the end")
+    (alone, few, _), (wide, many, begun) = runs["processes"], runs["machine"]
+    result("whole machine, 200 processes, 20 a second come and go: agent CPU per sample, ratio to two processes", wide / alone, 1.3, "x", f"{wide:.2f} us of {many} samples against {alone:.2f} us of {few}")
+    result("whole machine, 200 processes: agent CPU of the first 5 s", begun, None, "ms")
 
 
 def bench_counters(directory):

@@ -8,9 +8,9 @@ import flamewire
 # about as much.
 PROGRAM = """
 import ctypes, os, sys, time
-old, young, programs = (int(word) for word in sys.argv[1:4])
+old, young, programs, nice = (int(word) for word in sys.argv[1:5])
 libc = ctypes.CDLL(None)
-os.nice(10)
+os.nice(nice)
 def burn(seconds):
     end = time.process_time() + seconds
     while time.process_time() < end:
@@ -48,8 +48,8 @@ while True:
 """
 
 
-def command(old, young=0, programs=0):
-    return [sys.executable, "-c", PROGRAM, str(old), str(young), str(programs)]
+def command(old, young=0, programs=0, nice=10):
+    return [sys.executable, "-c", PROGRAM, str(old), str(young), str(programs), str(nice)]
 
 
 def ready(process):

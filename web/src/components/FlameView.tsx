@@ -48,7 +48,7 @@ function Toolbar() {
       <span class="spacer" />
       <Legend />
       {!isSaved && !comparing.value && (
-        <label class="select" title="Whose root frames the graph has">
+        <label class="inline-field" title="Whose root frames the graph has">
           Group by
           <select id="group-by" value={v.group} onChange={(event) => setShape({ group: event.currentTarget.value as Group })}>
             {groups.map((one) => (
