@@ -68,6 +68,31 @@ test('an idle agent is offered for a choice of process', () =>
     assert.ok(mock.state.live);
   }));
 
+test('a container, a control group or some CPUs are chosen in the place of a process', () =>
+  withPage({ size: 0, live: false }, async ({ page }) => {
+    await page.getByRole('button', { name: 'Choose a process' }).click();
+    const asked = () => page.waitForRequest((request) => request.url().includes('/api/agent/command') && request.postDataJSON().cmd === 'start').then((request) => request.postDataJSON().args);
+    const group = page.locator('.process-group[data-container="9f86d081884c7d65"]');
+    // By their use of the CPU, each with its processes below it.
+    await shows(page, '.process-group', /No container/);
+    await page.fill('dialog [data-search]', '9f86d081884c');
+    await group.waitFor();
+    assert.equal(await page.locator('.process-group').count(), 1);
+    assert.match(await group.textContent(), /12container 9f86d081884c$/);
+    await group.click();
+    assert.equal(await group.getAttribute('aria-selected'), 'true');
+    await shows(page, '#start', /^Profile container 9f86d081884c$/);
+    await page.fill('dialog input[name=cgroup]', 'system.slice');
+    assert.equal(await group.getAttribute('aria-selected'), 'false');
+    await page.fill('dialog input[name=cpus]', 'all');
+    assert.equal(await page.locator('#start').isDisabled(), true);
+    await page.fill('dialog input[name=cpus]', '0-3');
+    const sent = asked();
+    await page.click('#start');
+    const { cgroups, cpus, pid, all, container } = await sent;
+    assert.deepEqual({ cgroups, cpus, pid, all, container }, { cgroups: ['system.slice'], cpus: '0-3', pid: undefined, all: undefined, container: undefined });
+  }));
+
 test('20,000 frames stay smooth while data stream in', () =>
   withPage({ size: 20_000, pruneShare: 0, hz: 3 }, async ({ page }) => {
     await settled(page);
