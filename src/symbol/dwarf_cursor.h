@@ -18,10 +18,11 @@ public:
     // An unsigned number of 1 to 8 bytes.
     std::uint64_t fixed(std::size_t size) {
         if (!take(size)) return 0;
+        const std::byte* const first = next_ - size;
         std::uint64_t value = 0;
         for (std::size_t i = 0; i < size; ++i) {
             const std::size_t at = big_endian_ ? i : size - 1 - i;
-            value = value << 8 | std::to_integer<std::uint64_t>(next_[at - size]);
+            value = value << 8 | std::to_integer<std::uint64_t>(first[at]);
         }
         return value;
     }

@@ -19,7 +19,7 @@ std::vector<AddressRange> pairs(const Unit& unit, DwarfCursor in) {
         if (!in.ok() || (first == 0 && second == 0)) break;
         if (first == highest)
             base = second;
-        else if (first < second)
+        else if (base + first < base + second)  // either may wrap
             found.push_back({base + first, base + second});
     }
     return found;

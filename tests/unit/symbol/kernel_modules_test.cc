@@ -146,12 +146,13 @@ TEST_CASE(
 
 TEST_CASE("a vmlinux with debug info: addresses count from _text, wherever the kernel was loaded") {
     const ScratchFolder folder;
-    std::ofstream(folder.path() + "/a.c") << source << "void outside(int n) { table[n & 3] = n; }\n";
-    // Linked where no kernel ever runs with address randomization; _text is not the first byte of its section.
+    std::ofstream(folder.path() + "/a.c") << source << "void outside(int n) { table[n & 3] = n; }\n"
+                                          << "__asm__(\".text\\n.globl _text\\n_text: .skip 64\\n\");\n";
+    // Its own addresses say nothing about where it runs.
     const std::string path = folder.path() + "/vmlinux-of-a-board";
     output_of("cd " + folder.path() +
               " && gcc -O2 -g -ffreestanding -fno-pic -no-pie -nostdlib -nostartfiles -static -ffunction-sections"
-              " -Wl,--build-id -Wl,-Ttext=0x40200000 -Wl,--defsym=_text=0x40100000 -Wl,-e,start_it a.c -o " +
+              " -Wl,--build-id -Wl,-Ttext=0x40200000 -Wl,-e,start_it a.c -o " +
               path);
     ModuleIdentity kernel;
     kernel.kind = ModuleKind::kernel;
@@ -162,9 +163,9 @@ TEST_CASE("a vmlinux with debug info: addresses count from _text, wherever the k
     Symbolizer symbolizer(given(path));
     const std::uint64_t begin =
         std::stoull(output_of("nm " + path + " | awk '$3 == \"first_function\" {print $1}'"), nullptr, 16);
-    REQUIRE(begin >= 0x40200000);
+    REQUIRE(begin > 0x40200000);
     std::vector<Address> addresses;
-    for (std::uint64_t offset = 0; offset < 12; ++offset) addresses.push_back({begin + offset - 0x40100000, false});
+    for (std::uint64_t offset = 0; offset < 12; ++offset) addresses.push_back({begin + offset - 0x40200000, false});
     const Resolved resolved = symbolizer.resolve(kernel, addresses);
     for (std::size_t i = 0; i < addresses.size(); ++i) {
         std::ostringstream command, shown;
