@@ -54,7 +54,7 @@ def run(program, seconds):
     """The row of one target, and whether nothing was found."""
     build, name = program.parents[1], program.name.removeprefix("fuzz_")
     work = build / "fuzz" / name
-    code, said = fuzz([program, "-rss_limit_mb=2048", "-timeout=10", "-print_final_stats=1", f"-artifact_prefix={work}/", corpus(build, name)], seconds)
+    code, said = fuzz([program, "-rss_limit_mb=2048", "-timeout=60", "-print_final_stats=1", f"-artifact_prefix={work}/", corpus(build, name)], seconds)
     edges, of, kept, tried = numbers(said)
     found = re.search(r"Test unit written to (\S+)", said)
     finding = "none" if code == 0 else f"`{pathlib.Path(found[1]).name}`" if found else f"ended with {code}"
