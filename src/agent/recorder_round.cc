@@ -66,6 +66,7 @@ void Recorder::on_record(const Record& record) {
         return;
     }
     if (std::holds_alternative<SwitchRecord>(record)) return follow_absence(record);
+    if (const auto* symbol = std::get_if<KsymbolRecord>(&record)) return folder_->follow_program(*symbol);
     // How much was lost is in the event set's counts; the process table needs the record to distrust its maps.
     const bool lost = std::holds_alternative<LostRecord>(record);
     if (!lost && time_of(record) < sideband_from_ns_) return;

@@ -235,7 +235,8 @@ void Store::Tables::apply_symbols(const wire::Batch& batch) {
     std::vector<std::uint8_t> changed(locations.size());
     any = false;
     for (LocationId id = 1; id < locations.size(); ++id) {
-        if (renamed[locations[id].module] == 0 || locations[id].by_symbolizer) continue;
+        if (renamed[locations[id].module] == 0) continue;
+        if (locations[id].by_symbolizer && !is_ended_program(locations[id])) continue;
         const LocationFrame frame = frame_from_wire(locations[id]);
         if (replace_frames(id, {&frame, 1})) changed[id] = any = true;
     }

@@ -66,12 +66,19 @@ FunctionId Store::Tables::intern_function(std::string_view name, const Location&
     return functions.intern(function);
 }
 
+StringId Store::Tables::name_from_wire(const Location& location) const {
+    if (location.name != 0 || module_symbols[location.module].empty()) return location.name;
+    const bool return_address = (location.flags & wire::location_flag::return_address) != 0;
+    return module_symbols[location.module].find(location.address - (return_address ? 1 : 0));
+}
+
+bool Store::Tables::is_ended_program(const Location& location) const {
+    return modules[location.module].identity.kind == symbol::ModuleKind::kernel &&
+           std::string_view(strings[name_from_wire(location)]).ends_with(" [bpf]");
+}
+
 LocationFrame Store::Tables::frame_from_wire(const Location& location) {
-    StringId name = location.name;
-    if (name == 0 && !module_symbols[location.module].empty()) {
-        const bool return_address = (location.flags & wire::location_flag::return_address) != 0;
-        name = module_symbols[location.module].find(location.address - (return_address ? 1 : 0));
-    }
+    const StringId name = name_from_wire(location);
     const bool inlined = (location.flags & wire::location_flag::inlined) != 0;
     return {intern_function(strings[name], location, inlined, location.file, location.line), location.file,
             location.line};

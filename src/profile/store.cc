@@ -88,7 +88,9 @@ void Store::set_frames(const PendingModule& pending, const symbol::Resolved& res
     for (std::size_t i = 0; i < pending.locations.size(); ++i) {
         const LocationId id = pending.locations[i];
         if (id == 0 || id >= t.locations.size() || t.locations[id].state == FrameState::named) continue;
-        std::vector<LocationFrame> own = own_frames(t, id, resolved, i, files);
+        // Of a BPF program that is gone the target's word counts: another one may be at its place here.
+        const bool told = t.is_ended_program(t.locations[id]);
+        std::vector<LocationFrame> own = told ? std::vector<LocationFrame>{} : own_frames(t, id, resolved, i, files);
         const bool known = !own.empty();
         if (!known) own.push_back(t.frame_from_wire(t.locations[id]));
         Location& location = t.locations[id];

@@ -135,6 +135,9 @@ struct Store::Tables {
     }
     // What the wire alone says of a location: its name, a symbol that covers it, or its address.
     LocationFrame frame_from_wire(const Location& location);
+    [[nodiscard]] StringId name_from_wire(const Location& location) const;
+    // Whether the target told that a BPF program was there which is gone now.
+    [[nodiscard]] bool is_ended_program(const Location& location) const;
     bool replace_frames(LocationId location, std::span<const LocationFrame> with);  // true when they differ
     FunctionId intern_function(std::string_view name, const Location& location, bool inlined, StringId file,
                                std::uint32_t line);

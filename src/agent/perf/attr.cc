@@ -140,6 +140,13 @@ perf_event_attr sideband_attr(const Capabilities& capabilities, bool inherit) {
     return attr;
 }
 
+perf_event_attr ksymbol_attr(const Capabilities& capabilities) {
+    perf_event_attr attr = dummy_attr(capabilities);
+    attr.ksymbol = 1;
+    attr.watermark = 1;
+    return attr;
+}
+
 perf_event_attr owner_attr(std::uint64_t ring_bytes, const Capabilities& capabilities) {
     perf_event_attr attr = dummy_attr(capabilities);
     attr.watermark = 1;

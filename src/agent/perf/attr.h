@@ -66,6 +66,8 @@ perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const 
 // A dummy that writes mmap2, comm, fork and exit records of one (thread, CPU) and with `inherit` of its children. Always
 // enabled: a pause of sampling must not lose maps.
 perf_event_attr sideband_attr(const Capabilities& capabilities, bool inherit = true);
+// For a whole CPU: BPF programs as they come and go, whoever loads them. EINVAL before Linux 5.1.
+perf_event_attr ksymbol_attr(const Capabilities& capabilities);
 
 // A dummy of our own that owns a ring of `ring_bytes`, and wakes us when it is half full.
 perf_event_attr owner_attr(std::uint64_t ring_bytes, const Capabilities& capabilities);

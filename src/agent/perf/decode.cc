@@ -9,7 +9,8 @@ namespace flamewire::agent {
 namespace {
 
 // Newer than some headers that we are built with.
-constexpr std::uint32_t record_lost_samples = 13;
+constexpr std::uint32_t record_lost_samples = 13, record_ksymbol = 17;
+constexpr std::uint16_t ksymbol_of_bpf = 1, ksymbol_gone = 1;
 constexpr std::uint16_t misc_mmap_build_id = 1U << 14;
 constexpr std::uint16_t misc_switch_preempted = 1U << 14;
 
@@ -238,6 +239,17 @@ Decoded decode_record(Bytes record, const SampleLayout& layout, Record& out, Rec
             const bool went = (header->misc & PERF_RECORD_MISC_SWITCH_OUT) != 0;
             out = SwitchRecord{trailer.origin.tid, trailer.time_ns, went,
                                went && (header->misc & misc_switch_preempted) != 0};
+            break;
+        }
+        case record_ksymbol: {
+            KsymbolRecord& symbol = out.emplace<KsymbolRecord>();
+            symbol.time_ns = trailer.time_ns;
+            symbol.address = body.read<std::uint64_t>();
+            symbol.size = body.read<std::uint32_t>();
+            const bool of_bpf = body.read<std::uint16_t>() == ksymbol_of_bpf;
+            symbol.gone = (body.read<std::uint16_t>() & ksymbol_gone) != 0;
+            symbol.name = padded_text(body.read_bytes(body.remaining()));
+            if (body.ok() && !of_bpf) return Decoded::skipped;
             break;
         }
         case PERF_RECORD_THROTTLE:

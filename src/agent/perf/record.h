@@ -87,8 +87,17 @@ struct SwitchRecord {
     bool preempted = false;  // out, though it could have run on (since Linux 4.17; false before)
 };
 
-using Record =
-    std::variant<SampleRecord, Mmap2Record, CommRecord, TaskRecord, LostRecord, ThrottleRecord, SwitchRecord>;
+// A BPF program was loaded, or is gone (since Linux 5.1).
+struct KsymbolRecord {
+    std::uint64_t time_ns = 0;
+    std::uint64_t address = 0;
+    std::uint32_t size = 0;
+    bool gone = false;
+    std::string_view name;  // as in /proc/kallsyms: "bpf_prog_0123456789abcdef_name"
+};
+
+using Record = std::variant<SampleRecord, Mmap2Record, CommRecord, TaskRecord, LostRecord, ThrottleRecord, SwitchRecord,
+                            KsymbolRecord>;
 
 // Receives records in time order. Calls happen on the thread that drains.
 class RecordSink {

@@ -89,6 +89,13 @@ Result<bool> RingEventSet::open_rings(std::span<const std::uint32_t> cpus, std::
         say(std::move(halved->code), std::move(halved->text), std::move(halved->remedy));
     lost_records_.assign(rings_->cursors().size(), 0);
     counts_.ring_bytes = rings_->bytes();
+    // Who may not look at a whole CPU (or an old kernel) has the names of /proc/kallsyms alone.
+    if (options_.choice.kernel)
+        for (std::size_t cpu = 0; cpu < cpus.size(); ++cpu) {
+            OpenEvent event;
+            if (open_event(ksymbol_attr(capabilities_), {}, 2 * cpu + 1, event) != 0) break;
+            sideband_.push_back(event);
+        }
     return true;
 }
 

@@ -8,6 +8,7 @@
 #include "agent/pipeline/callchain.h"
 #include "agent/pipeline/dictionary.h"
 #include "agent/pipeline/kernel_names.h"
+#include "agent/pipeline/kernel_programs.h"
 #include "agent/pipeline/located_frames.h"
 #include "agent/pipeline/row_table.h"
 #include "agent/pipeline/stack_account.h"
@@ -96,6 +97,7 @@ struct Folder::State {
     std::vector<FoldedStack> folded;
     RowTable rows;
     KernelNames kernel_names;
+    KernelPrograms programs;
 
     wire::Batch next;  // what has no table: lifecycle, losses, symbols, notices
     std::uint64_t seq = 0;
@@ -165,6 +167,12 @@ bool Folder::State::locate_frames(ProcessHandle process, bool& unknown_process) 
         if (frame.kernel) {
             flags |= wire::location_flag::kernel_mode;
             resolved = processes.resolve_kernel(frame.address);
+            const std::string_view program = programs.name_at(frame.address - (frame.return_address ? 1 : 0));
+            if (!program.empty()) {
+                locations.push_back(dictionary.function_of(resolved.module, {program, {}, 0},
+                                                           flags & ~wire::location_flag::return_address));
+                continue;
+            }
             kernel_names.saw(resolved.address);
         } else {
             if (const wire::Id known = located.find({generation, frame.address, flags})) {
@@ -495,6 +503,17 @@ void Folder::add_symbols(std::span<const TargetSymbol> symbols) {
         if (state.processes.module(symbol.module).kind == wire::ModuleKind::kernel)
             state.kernel_names.named(symbol.address, symbol.size);
     }
+}
+
+void Folder::follow_program(const KsymbolRecord& record) {
+    State& state = *state_;
+    // A chain may stand for another stack now.
+    state.chains.clear();
+    state.folded.clear();
+    if (state.programs.follow(record)) return;
+    const ResolvedAddress there = state.processes.resolve_kernel(record.address);
+    const TargetSymbol symbol{there.module, there.address, record.size, KernelPrograms::full_name(record.name)};
+    add_symbols(std::span(&symbol, 1));
 }
 
 void Folder::change_events(wire::Recording recording, std::vector<wire::Event> events,

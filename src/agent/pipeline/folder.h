@@ -69,6 +69,8 @@ public:
     // Samples of switches that are no row, less the rows that are no sample of a switch.
     [[nodiscard]] std::int64_t switches_not_told() const;
     void add_symbols(std::span<const TargetSymbol> symbols);
+    // Kernel addresses of later samples may have other names; of a program that ends, those of earlier ones are told.
+    void follow_program(const KsymbolRecord& record);
 
     // Other events or another rate inside the same recording (`configure`): rows folded so far keep their events, and
     // `event` of add_sample counts in the new list from now on. The next batch carries `recording` and the new events.

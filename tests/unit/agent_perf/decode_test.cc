@@ -86,6 +86,33 @@ TEST_CASE("switches say who went, and whether it could have run on") {
         }
 }
 
+// struct perf_record_ksymbol: addr, len, type and flags (two halves of a word), name.
+TEST_CASE("a BPF program that comes and one that goes; other kernel code is left out") {
+    for (const std::uint32_t flags : {0U, 1U}) {
+        const auto words = RecordBytes(17, 0)
+                               .u64(0xffff'ffff'c000'1234)
+                               .u32(0x180)
+                               .u32(1U | flags << 16)
+                               .text("bpf_prog_0123456789abcdef_hot")
+                               .trailer(100, 101, 5000, 3, 77)
+                               .words();
+        Record record;
+        RecordOrigin origin;
+        REQUIRE(decode_record(agent::as_bytes(words), {}, record, origin) == Decoded::ok);
+        const auto& symbol = std::get<KsymbolRecord>(record);
+        CHECK((symbol.address == 0xffff'ffff'c000'1234 && symbol.size == 0x180 && symbol.time_ns == 5000));
+        CHECK(symbol.gone == (flags != 0));
+        CHECK(symbol.name == "bpf_prog_0123456789abcdef_hot");
+    }
+    // PERF_RECORD_KSYMBOL_TYPE_OOL: a trampoline.
+    const auto other = RecordBytes(17, 0).u64(1).u32(2).u32(2).text("page").trailer(1, 1, 1, 1, 1).words();
+    Record record;
+    RecordOrigin origin;
+    CHECK(decode_record(agent::as_bytes(other), {}, record, origin) == Decoded::skipped);
+    const auto cut = RecordBytes(17, 0).u64(1).trailer(1, 1, 1, 1, 1).words();
+    CHECK(decode_record(agent::as_bytes(cut), {}, record, origin) == Decoded::malformed);
+}
+
 TEST_CASE("registers and stack bytes") {
     // abi 2 (64 bits), sp, ip; size 32, the bytes, dyn_size 24: the last word is what the ring held before.
     const auto words = sample_bytes(7, 1, {0xffff'ffff'ffff'ff80, 0xffff'ffff'8100'0000})

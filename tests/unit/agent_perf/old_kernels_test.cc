@@ -56,7 +56,7 @@ Result<Recording> record(OldKernel& kernel, std::string_view events, std::uint32
 
 // What is open in the end, by kind. The owners of rings are those that are mapped.
 struct Asked {
-    std::vector<OldKernel::Event> owners, sideband, samples;
+    std::vector<OldKernel::Event> owners, sideband, ksymbols, samples;
 };
 Asked asked(const OldKernel& kernel) {
     Asked all;
@@ -66,6 +66,8 @@ Asked asked(const OldKernel& kernel) {
             all.owners.push_back(event);
         else if (event.attr.mmap2 != 0)
             all.sideband.push_back(event);
+        else if (event.attr.ksymbol != 0)
+            all.ksymbols.push_back(event);
         else
             all.samples.push_back(event);
         CHECK((event.mapped != 0 || event.output >= 0));
@@ -100,6 +102,12 @@ TEST_CASE("every release is asked for what it knows, and for no bit more") {
         REQUIRE(all.owners.size() == 2 * online());
         REQUIRE(all.sideband.size() == online());
         REQUIRE(all.samples.size() == 3 * online());
+        REQUIRE(all.ksymbols.size() == (release.flags > 29 ? online() : 0));
+        for (const OldKernel::Event& event : all.ksymbols) {
+            CHECK((event.attr.type == PERF_TYPE_SOFTWARE && event.attr.config == PERF_COUNT_SW_DUMMY));
+            CHECK(event.pid == -1);  // whoever loads a program
+            CHECK(event.attr.sample_type == plain_sideband);
+        }
         for (const auto& [attr, pid, cpu, leader, output, followers, enabled, mapped, memory] : all.owners) {
             CHECK((attr.type == PERF_TYPE_SOFTWARE && attr.config == PERF_COUNT_SW_DUMMY && pid == 0));
             CHECK(flag_word(attr) == owner_flags);

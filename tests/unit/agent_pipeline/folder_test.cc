@@ -210,6 +210,40 @@ TEST_CASE("samples become rows of stacks") {
     CHECK(batch.symbols[0].size == 0x200);
 }
 
+TEST_CASE("the same chain is of another BPF program when another one was loaded at its address") {
+    Setup setup;
+    Folder folder(setup.options, setup.table);
+    Receiver receiver;
+    const std::uint64_t place = 0xffffffffc0001000;
+    const std::vector<std::uint64_t> inside = {kernel_part, place + 0x10, 0xffffffff81000150};
+    // A call that ends the program returns behind it.
+    const std::vector<std::uint64_t> above = {kernel_part, 0xffffffff81000150, place + 0x40};
+    const std::string address = "[kernel]+" + std::to_string(place + 0x10 - 0xffffffff81000000) + "k";
+    folder.add_sample(setup.sample(inside), 0);  // of one that was there before
+    folder.follow_program({second, place, 0x40, true, "early"});
+    wire::Batch batch = folder.close_batch();
+    receiver.take(batch);
+    REQUIRE(batch.symbols.size() == 1);
+    CHECK(receiver.strings.at(batch.symbols[0].name) == "early [bpf]");
+    CHECK((batch.symbols[0].address == place - 0xffffffff81000000 && batch.symbols[0].size == 0x40));
+    for (const std::string name : {"first", "second"}) {
+        folder.follow_program({second, place, 0x40, false, name});
+        folder.add_sample(setup.sample(inside), 0);
+        folder.add_sample(setup.sample(inside), 0);
+        folder.add_sample(setup.sample(above), 0);
+        folder.follow_program({second, place, 0x40, true, name});
+    }
+    folder.add_sample(setup.sample(inside), 0);
+    batch = folder.close_batch();
+    receiver.take(batch);
+    CHECK(batch.symbols.empty());
+    CHECK(receiver.counts == std::map<std::string, std::uint64_t>{{"[kernel]+336rk;" + address, 2},
+                                                                  {"[kernel]+336rk;first [bpf]", 2},
+                                                                  {"first [bpf];[kernel]+336k", 1},
+                                                                  {"[kernel]+336rk;second [bpf]", 2},
+                                                                  {"second [bpf];[kernel]+336k", 1}});
+}
+
 TEST_CASE("a sample without stack is still a sample") {
     Setup setup;
     Folder folder(setup.options, setup.table);

@@ -1,0 +1,46 @@
+// BPF programs that come and go while a recording runs, as the kernel tells of them (PERF_RECORD_KSYMBOL). What is there
+// already and stays is in /proc/kallsyms, where other kernel names are from.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "agent/perf/record.h"
+
+namespace flamewire::agent {
+
+class KernelPrograms {
+public:
+    // As kallsyms would have it.
+    static std::string full_name(std::string_view name) { return std::string(name) + " [bpf]"; }
+
+    // False: a program ends that was there before.
+    bool follow(const KsymbolRecord& record) {
+        constexpr std::size_t max_programs = 16'384;
+        const auto after = programs_.lower_bound(record.address);
+        if (record.gone) {
+            const bool known = after != programs_.end() && after->first == record.address;
+            if (known) programs_.erase(after);
+            return known;
+        }
+        if (programs_.size() < max_programs) programs_[record.address] = {record.size, full_name(record.name)};
+        return true;
+    }
+    // Of the program at an address now; empty: none that came meanwhile.
+    [[nodiscard]] std::string_view name_at(std::uint64_t address) const {
+        auto at = programs_.upper_bound(address);
+        if (at == programs_.begin() || address - (--at)->first >= at->second.size) return {};
+        return at->second.name;
+    }
+
+private:
+    struct Program {
+        std::uint64_t size = 0;
+        std::string name;
+    };
+    std::map<std::uint64_t, Program> programs_;  // by address; they do not overlap
+};
+
+}  // namespace flamewire::agent
