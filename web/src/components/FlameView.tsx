@@ -50,7 +50,7 @@ function Toolbar() {
       {!isSaved && !comparing.value && (
         <label class="inline-field" title="Whose root frames the graph has">
           Group by
-          <select id="group-by" value={v.group} onChange={(event) => setShape({ group: event.currentTarget.value as Group })}>
+          <select id="group-by" class="field" value={v.group} onChange={(event) => setShape({ group: event.currentTarget.value as Group })}>
             {groups.map((one) => (
               <option key={one} value={one}>
                 {one === 'cpu' ? 'CPU' : one}

@@ -132,8 +132,8 @@ export function ProcessTable({ agent, chosen, onChoose, onStart, children }: Pro
         <Button id="whole-system" title="Every process of the machine, kernel threads too; without idling and the agent itself" pressed={pid === wholeSystem && !container && !cgroup} onClick={() => onChoose(wide('the whole system'))}>
           Whole system
         </Button>
-        <input class="field" name="cgroup" size={14} placeholder="Control group" title="Every process of a control group, by its path" value={cgroup ?? ''} onInput={({ currentTarget: { value } }) => onChoose(value ? wide(`cgroup ${value}`, { cgroup: value }) : { ...wide(''), pid: 0 })} />
-        {pid === wholeSystem && <input class="field" name="cpus" size={8} placeholder="CPUs, as 0-3" title="On these CPUs only" value={cpus ?? ''} onInput={(event) => onChoose({ ...chosen, cpus: event.currentTarget.value })} />}
+        <input class="field" name="cgroup" aria-label="Control group" size={14} placeholder="Control group" title="Every process of a control group, by its path" value={cgroup ?? ''} onInput={({ currentTarget: { value } }) => onChoose(value ? wide(`cgroup ${value}`, { cgroup: value }) : { ...wide(''), pid: 0 })} />
+        {pid === wholeSystem && <input class="field" name="cpus" aria-label="CPUs" size={8} placeholder="CPUs, as 0-3" title="On these CPUs only" value={cpus ?? ''} onInput={(event) => onChoose({ ...chosen, cpus: event.currentTarget.value })} />}
         {children}
         <span class="faint" role="status">
           {list.value && `${count(rows.value.length)} ${rows.value.length === 1 ? "process" : "processes"}`}
