@@ -203,7 +203,8 @@ Result<bool> apply_settings(int code, std::string_view value, Settings& settings
             break;
         case opt_stat:
             if (value.empty()) return usage("--stat needs a list of events, default or none");
-            settings.stat = value;
+            options.sched = value == "sched";
+            settings.stat = options.sched ? "none" : value;
             break;
         case opt_unwind:
             settings.unwind = TRY(check_unwind(value));
@@ -359,6 +360,8 @@ Result<bool> check_combination(const Options& options, const Given& given, bool 
     if (options.insecure && given.server && (!options.pair.empty() || !options.pair_file.empty()))
         return usage("--insecure is for a server without a pairing code: leave one of them out");
     if (given.delay && options.command.empty()) return usage("--delay needs a command to launch: -- CMD");
+    if (options.sched && (options.output != "-" || !options.settings.events.empty()))
+        return usage("--stat sched prints a table of its own: give --output - with it, and no --events");
     if (options.force && !given.output) return usage("--force needs --output FILE");
     if (!options.settings.samples() && options.settings.stat == "none")
         return usage("--events none counts without sampling; with --stat none nothing is left to do");
@@ -444,6 +447,10 @@ Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bo
                                 words.end());
     if (given.listen && !given.bind) line.options.host = "0.0.0.0";
     (void)TRY(check_combination(line.options, given, stdout_is_terminal));
+    if (line.options.sched) {
+        line.options.settings.events = "off-cpu";
+        line.options.settings.unwind = "fp";  // nobody looks at the stacks
+    }
     if (given.output && !given.interval) line.options.settings.interval_ms = file_interval_ms;
     return line;
 }
@@ -492,6 +499,7 @@ Sampling
   --filter EXPR       the kernel's filter for all tracepoints of LIST that have none of their own
   --stat LIST         what is counted meanwhile: events as above, default or none (default). With --events none a
                       table as perf stat's is printed at the end; --output - prints only that
+                      sched, with --output -: prints how threads were scheduled, on a terminal anew each second
   --unwind MODE       how user stacks are found (auto):
                       auto    by what each process needs, measured: fp, hybrid or dwarf
                       fp      frame pointers, as the kernel walks them

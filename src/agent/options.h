@@ -85,11 +85,12 @@ struct Options {
     std::size_t spool_bytes = std::size_t{8} << 20;
     std::uint64_t module_cap_bytes = std::uint64_t{64} << 20;  // of a module file that a server lacks; 0: none is sent
     std::uint32_t ring_pages = 0;                              // 0: by frequency and memory limits
+    bool sched = false;  // --stat sched: the table is of what threads did with their time
     bool verbose = false;
     bool seccomp = true;
 
-    // Instead of a session, the table of counters goes to standard output.
-    [[nodiscard]] bool prints_table() const { return output == "-" && !settings.samples(); }
+    // Instead of a session, a table goes to standard output.
+    [[nodiscard]] bool prints_table() const { return output == "-" && (sched || !settings.samples()); }
     [[nodiscard]] bool has_target() const { return !pids.empty() || !name.empty() || !command.empty() || wide.given(); }
 };
 

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint8_t io_wait_bit = 1U << static_cast<unsigned>(Away::io_wait);
 constexpr std::uint64_t second_ns = 1'000'000'000;
+constexpr std::uint64_t times_step_ns = 100'000'000;
 
 // Inside these the kernel counts a sleeping thread as waiting for a device (in_iowait, kernel/sched/core.c).
 constexpr std::array<std::string_view, 4> io_wait_functions{"io_schedule", "io_schedule_timeout", "mutex_lock_io",
@@ -77,10 +78,14 @@ void Recorder::follow_absence(const Record& record) {
         if (folder_->absences().has_pieces()) folder_->tell_absences();
     } else if (const auto* task = std::get_if<TaskRecord>(&record)) {
         if (task->exit)
-            folder_->absences().exited(task->tid);
+            folder_->absences().exited(task->tid, task->time_ns);
         else if (!paused_ && !enable_at_ns_ && task->time_ns >= sideband_from_ns_)
             folder_->absences().born(task->tid, processes_.thread_of(task->pid, task->tid, task->time_ns),
                                      task->time_ns);
+    } else if (const auto* comm = std::get_if<CommRecord>(&record)) {
+        if (comm->exec && !paused_ && !enable_at_ns_)
+            folder_->absences().execed(comm->tid, processes_.thread_of(comm->pid, comm->tid, comm->time_ns),
+                                       comm->time_ns);
     } else if (std::holds_alternative<LostRecord>(record)) {
         folder_->absences().forget();
         threads_unknown_ = true;
@@ -91,12 +96,21 @@ void Recorder::follow_absence(const Record& record) {
 void Recorder::cut_absences(std::uint64_t drained_ns) {
     if (!folder_->follows_absences() || paused_ || enable_at_ns_) return;
     if (std::exchange(threads_unknown_, false)) look_at_threads(monotonic_ns());
-    const std::uint64_t until = (drained_ns - 2 * merge_slack_ns) / second_ns * second_ns;
+    const std::uint64_t until = (drained_ns - 2 * merge_slack_ns) / times_step_ns * times_step_ns;
     if (until <= absences_cut_ns_) return;
+    Absences& absences = folder_->absences();
+    for (const std::uint32_t tid : absences.undecided()) {
+        const auto state = read_process_state(tid);
+        absences.decide(tid, state ? away_kind(state->state) : std::nullopt);
+    }
+    if (until / second_ns > absences_cut_ns_ / second_ns) {
+        absences.cut(until / second_ns * second_ns);
+        folder_->tell_absences();
+        something_new_ = true;
+    }
+    absences.cut_times(until);
     absences_cut_ns_ = until;
-    folder_->absences().cut(until);
-    folder_->tell_absences();
-    something_new_ = true;
+    folder_->tell_thread_times();
 }
 
 }  // namespace flamewire::agent

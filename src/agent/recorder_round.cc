@@ -79,7 +79,9 @@ void Recorder::on_record(const Record& record) {
         counting_->on_task(*task);
     }
     if (const auto event = processes_.on_record(record); event && shown) folder_->add_lifecycle(*event);
-    if (folder_->follows_absences()) follow_absence(record);
+    // Of its own threads the agent takes no samples, so nothing would say that they leave.
+    const bool own = pid == static_cast<std::uint32_t>(::getpid());
+    if (folder_->follows_absences() && (lost || shown) && !own) follow_absence(record);
 }
 
 void Recorder::note_member(std::uint32_t pid) {
@@ -126,7 +128,9 @@ Result<bool> Recorder::switch_events(EventChoice choice) {
     switched_ns_ = stopping_ns;
     switch_gap_ns_ = counting ? monotonic_ns() - stopping_ns : 0;
     events_->drain_rest(*this);
-    folder_->absences().gap(paused_ ? paused_ns_ : stopping_ns, monotonic_ns());
+    // Not until now: the new set has been heard while the rest of the old one was read.
+    folder_->absences().gap(paused_ ? paused_ns_ : stopping_ns,
+                            counting ? stopping_ns + switch_gap_ns_ : monotonic_ns());
     if (paused_) paused_ns_ = monotonic_ns();
     folder_->tell_absences();
     closed_counts_ = closed_counts_ + events_->counts();

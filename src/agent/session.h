@@ -19,6 +19,7 @@
 #include "agent/options.h"
 #include "agent/output.h"
 #include "agent/recorder.h"
+#include "agent/sched_sink.h"
 #include "agent/worker.h"
 #include "base/fd.h"
 #include "secure/pairing_key.h"
@@ -99,6 +100,7 @@ private:
 
     std::optional<FileSink> file_;
     NoSink no_sink_;
+    std::optional<SchedSink> sched_sink_;
     std::unique_ptr<Link> link_;
     std::atomic<Link*> link_ready_{nullptr};
     std::optional<LinkSink> link_sink_;

@@ -135,6 +135,9 @@ Result<Running> Session::record(RecordingTarget target, Settings settings, Wante
     if (file_) {
         file_->set_hello(make_hello(agent_id_, machine_, capabilities(), "profiling"));
         sink = &*file_;
+    } else if (options_.sched) {
+        // A command's own output would stand between.
+        sink = &sched_sink_.emplace(options_.command.empty() && ::isatty(STDOUT_FILENO) != 0);
     } else if (options_.prints_table()) {
         sink = &no_sink_;
     } else {

@@ -8,7 +8,10 @@
 #include "cli/profile_text.h"
 #include "cli/terminal.h"
 #include "cli/view_options.h"
+#include "counters/sched_table.h"
 #include "profile/formats/json.h"
+#include "profile/thread_states.h"
+#include "server/http/profile_answers.h"
 
 namespace flamewire::cli {
 namespace {
@@ -20,7 +23,7 @@ struct Options {
     server::ViewParameters view;
     TableOptions table;
     std::string sort = "self", only, group;
-    bool inverted = false, collapse = false;
+    bool inverted = false, collapse = false, sched = false;
 };
 
 // Every event's tables in one document, as the export has it.
@@ -45,9 +48,32 @@ std::string tables_of(const profile::Store& store, const server::View& view, con
     return text;
 }
 
+// What threads did with their time, instead of functions.
+Result<int> print_scheduling(const server::Session& session, const Options& options) {
+    server::ViewParameters view = options.view;
+    view.event.clear();
+    const std::vector<server::View> views = TRY(views_of(session, view));
+    const profile::Filter filter = views.empty() ? profile::Filter{} : views.front().filter;
+    std::vector<counters::SchedLine> lines;
+    session.read([&](const profile::Store& store) {
+        for (const profile::Scheduling& one : profile::scheduling(store, filter)) {
+            const profile::Thread& thread = store.threads()[one.thread];
+            lines.push_back({std::string(thread.comm), thread.tid, one.times});
+        }
+    });
+    if (lines.empty())
+        return fail(ErrorCode::not_found,
+                    "nothing is known of what threads did with their time; record with --events off-cpu");
+    std::vector<const counters::SchedLine*> shown;
+    for (const counters::SchedLine& line : lines) shown.push_back(&line);
+    return print_paged(session_head(session.info()) + "\n" + counters::sched_table(shown, options.table.most_rows),
+                       options.output);
+}
+
 Result<int> report(const Options& options) {
     const OpenProfile open = TRY(open_profile(options.file, options.open));
     const server::Session& session = *open.session;
+    if (options.sched) return print_scheduling(session, options);
     const std::vector<server::View> views = TRY(views_of(session, options.view));
     if (options.output.json) return print_json(session, options, views);
     const Look look = look_of_output(options.output);
@@ -80,6 +106,10 @@ Action add_report(CLI::App& command) {
         ->check(CLI::IsMember({"functions", "tree"}));
     command.add_flag("--inverted", options->inverted, "the tree from the innermost functions to their callers");
     command.add_flag("--collapse-recursion", options->collapse, "a function that calls itself is one line");
+    command.add_flag("--sched", options->sched, "what threads did with their time, waits for a CPU and turns on one")
+        ->excludes("--sort")
+        ->excludes("--only")
+        ->excludes("--inverted");
     add_output_options(command, options->output);
     add_open_options(command, options->open);
     return [options] {

@@ -137,6 +137,9 @@ Result<bool> check_rest(const wire::Batch& batch, const Bounds& bounds) {
                 value.part >= bounds.strings || value.thread >= bounds.threads)
                 return bad("a counter's name, unit, part or thread");
     }
+    for (const wire::ThreadTimes& times : batch.thread_times)
+        if (times.thread == 0 || times.thread >= bounds.threads || times.end_ns > max_time_ns)
+            return bad("what a thread did");
     for (const wire::ProcessUnwind& unwind : batch.unwinds)
         if (unwind.process == 0 || unwind.process >= bounds.processes) return bad("the process of some stacks");
     return true;
@@ -305,10 +308,11 @@ bool Store::Tables::apply_state(const wire::Batch& batch) {
                           epoch.threads[value.thread], value.cpu_plus_1},
                          {reading.start_ns, reading.end_ns, value.value, value.enabled_ns, value.running_ns,
                           value.status, reading.after_gap});
+    for (const wire::ThreadTimes& times : batch.thread_times) thread_times.add(epoch.threads[times.thread], times);
     if (batch.agent) agent_stats = batch.agent;
     if (batch.end) end = wire::End{batch.end->reason.substr(0, max_why_bytes), batch.end->exit_code};
     return batch.recording || batch.agent || batch.end || !batch.losses.empty() || !batch.notices.empty() ||
-           !batch.unwinds.empty() || !batch.counters.empty();
+           !batch.unwinds.empty() || !batch.counters.empty() || !batch.thread_times.empty();
 }
 
 // No table learns anything, so nothing that a batch refers to is looked up but events that are known.

@@ -120,6 +120,7 @@ bool RecordingCopy::refers_to_known(const wire::Batch& batch) const {
            all(batch.losses, [&](const wire::Loss& it) { return event_(it.event); }) &&
            all(batch.symbols, [&](const wire::Symbol& it) { return module_(it.module) && text(it.name); }) &&
            all(batch.unwinds, [&](const wire::ProcessUnwind& it) { return process_(it.process); }) &&
+           all(batch.thread_times, [&](const wire::ThreadTimes& it) { return thread_(it.thread); }) &&
            all(batch.counters, [&](const wire::CounterReading& reading) {
                return all(reading.values, [&](const wire::CounterValue& it) {
                    return text(it.name) && text(it.unit) && text(it.part) && thread_(it.thread);
@@ -149,6 +150,12 @@ Result<bool> RecordingCopy::add(const wire::Batch& batch) {
     add_unwinds(batch);
     if (source_.counters)
         for (const wire::CounterReading& reading : batch.counters) add_counters(reading);
+    for (const wire::ThreadTimes& times : batch.thread_times) {
+        if (!in_window(times.end_ns - times.length_ns())) continue;
+        out_.thread_times.push_back(times);
+        out_.thread_times.back().thread = thread(times.thread);
+        out_.thread_times.back().end_ns = shifted(times.end_ns);
+    }
     for (const wire::Notice& notice : batch.notices) out_.notices.push_back(notice);
     if (batch.agent && in_window(batch.monotonic_ns)) out_.agent = batch.agent;
     if (pending() == 0 && !out_.agent && out_.notices.empty()) return true;
@@ -321,7 +328,7 @@ void RecordingCopy::note(std::string code, std::string text) {
 std::size_t RecordingCopy::pending() const {
     return out_.rows.size() + out_.strings.size() + out_.modules.size() + out_.locations.size() + out_.stacks.size() +
            out_.processes.size() + out_.threads.size() + out_.lifecycle.size() + out_.losses.size() +
-           out_.symbols.size() + out_.unwinds.size() + out_.counters.size();
+           out_.symbols.size() + out_.unwinds.size() + out_.counters.size() + out_.thread_times.size();
 }
 
 Result<bool> RecordingCopy::flush(std::uint64_t closed_ns) {

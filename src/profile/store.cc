@@ -139,6 +139,7 @@ std::span<const ProcessId> Store::processes_with_stacks() const { return tables_
 std::span<const Thread> Store::threads() const { return tables_->threads; }
 std::span<const Event> Store::events() const { return tables_->events; }
 const CounterHistory& Store::counters() const { return tables_->counters; }
+const ThreadTimesHistory& Store::thread_times() const { return tables_->thread_times; }
 const Marks& Store::marks() const { return tables_->marks; }
 std::span<const LossTotal> Store::losses() const { return tables_->losses; }
 const std::vector<wire::Notice>& Store::notices() const { return tables_->notices; }
@@ -201,10 +202,10 @@ std::vector<Coverage> Store::coverage() const {
 
 std::size_t Store::Tables::memory_bytes() const {
     const auto bytes = [](const auto& vector) { return vector.capacity() * sizeof(vector[0]); };
-    std::size_t sum = strings.memory_bytes() + counters.memory_bytes() + marks.memory_bytes() +
-                      functions.memory_bytes() + rows.memory_bytes() + stacks.memory_bytes() + nodes.memory_bytes() +
-                      module_index.memory_bytes() + location_index.memory_bytes() + process_index.memory_bytes() +
-                      thread_index.memory_bytes() + event_index.memory_bytes();
+    std::size_t sum = strings.memory_bytes() + counters.memory_bytes() + thread_times.memory_bytes() +
+                      marks.memory_bytes() + functions.memory_bytes() + rows.memory_bytes() + stacks.memory_bytes() +
+                      nodes.memory_bytes() + module_index.memory_bytes() + location_index.memory_bytes() +
+                      process_index.memory_bytes() + thread_index.memory_bytes() + event_index.memory_bytes();
     sum += bytes(modules) + bytes(module_files) + bytes(module_symbols) + bytes(locations) + bytes(wanted) +
            bytes(frames) + bytes(stack_depth) + bytes(node_of_stack) + bytes(processes) + bytes(processes_with_stacks) +
            bytes(threads) + bytes(events);

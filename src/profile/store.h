@@ -18,6 +18,7 @@
 #include "profile/counter_history.h"
 #include "profile/marks.h"
 #include "profile/model.h"
+#include "profile/thread_times.h"
 #include "symbol/symbolizer.h"
 #include "wire/batch.h"
 
@@ -121,6 +122,7 @@ public:
     [[nodiscard]] std::span<const Thread> threads() const;
     [[nodiscard]] std::span<const Event> events() const;
     [[nodiscard]] const CounterHistory& counters() const;
+    [[nodiscard]] const ThreadTimesHistory& thread_times() const;
     [[nodiscard]] const Marks& marks() const;
     [[nodiscard]] std::span<const LossTotal> losses() const;
     [[nodiscard]] const std::vector<wire::Notice>& notices() const;

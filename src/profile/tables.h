@@ -107,6 +107,7 @@ struct Store::Tables {
     std::uint64_t dropped_first_ns = 0, dropped_end_ns = 0;  // equal: nothing was dropped
 
     CounterHistory counters;
+    ThreadTimesHistory thread_times;
     Marks marks;
     std::uint64_t closed_ns = 0;  // of the newest batch
 

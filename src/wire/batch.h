@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "wire/durations.h"
 
 namespace flamewire::wire {
 
@@ -215,6 +216,33 @@ struct CounterReading {
     bool operator==(const CounterReading&) const = default;
 };
 
+// What a thread did with a stretch of its life.
+enum class ThreadState : std::uint8_t {
+    run,       // on a CPU
+    runnable,  // it could run, and waited for a CPU
+    blocked,   // asleep
+    io_wait,   // asleep where the kernel counts waits for devices
+};
+inline constexpr std::size_t thread_states = 4;
+
+// The stretch ends at end_ns and is as long as its states together; those of a thread follow each other, with gaps where
+// nobody knows.
+struct ThreadTimes {
+    Id thread = 0;
+    std::uint64_t end_ns = 0;  // CLOCK_MONOTONIC
+    std::array<std::uint64_t, thread_states> state_ns{};
+    // How often it left a CPU: though it could have run on, asleep, asleep for a device.
+    std::uint64_t preempted = 0, slept = 0, io_waits = 0;
+    std::uint64_t woken = 0;  // of its times in `queued`: began with a wake-up (the others: preempted, or new)
+    Durations slices;         // on a CPU, from coming to leaving; those that ended in the stretch
+    Durations queued;         // runnable, until it ran; those that ended in the stretch
+
+    [[nodiscard]] std::uint64_t length_ns() const { return state_ns[0] + state_ns[1] + state_ns[2] + state_ns[3]; }
+    // `later` follows, perhaps after a gap. Its thread is not looked at.
+    void add(const ThreadTimes& later);
+    bool operator==(const ThreadTimes&) const = default;
+};
+
 struct AgentStats {
     std::uint64_t cpu_ns = 0, rss_bytes = 0, ring_bytes = 0;
     std::uint64_t samples_read = 0, samples_duplicate = 0, samples_lost = 0;
@@ -259,6 +287,7 @@ struct Batch {
     std::vector<Notice> notices;
     std::vector<ProcessUnwind> unwinds;
     std::vector<CounterReading> counters;
+    std::vector<ThreadTimes> thread_times;
     std::optional<AgentStats> agent;
     std::optional<End> end;
     bool operator==(const Batch&) const = default;

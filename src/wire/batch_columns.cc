@@ -1,4 +1,4 @@
-// The columns of a batch: locations, stack nodes, rows, counters. Lengths first, then values.
+// The columns of a batch: locations, stack nodes, rows, counters, lengths of times. Lengths first, then values.
 #include <limits>
 #include <unordered_map>
 
@@ -247,6 +247,96 @@ CounterReading counters(pbf_reader in) {
             value[i],        enabled[i],      running[i]};
     }
     return reading;
+}
+
+namespace {
+
+Durations durations(pbf_reader in) {
+    namespace f = field::durations;
+    Durations durations;
+    Column bucket, count;
+    while (in.next()) {
+        switch (in.tag_and_type()) {
+            case varint(f::sum_ns):
+                durations.sum_ns = in.get_uint64();
+                break;
+            case varint(f::min_ns):
+                durations.min_ns = in.get_uint64();
+                break;
+            case varint(f::max_ns):
+                durations.max_ns = in.get_uint64();
+                break;
+            case bytes(f::bucket_delta):
+                get_column(in, bucket);
+                break;
+            case bytes(f::count):
+                get_column(in, count);
+                break;
+            default:
+                in.skip();
+        }
+    }
+    check_length(count, bucket.size(), false);
+    if (durations.max_ns < durations.min_ns) throw Malformed{"times whose longest is shorter than their shortest"};
+    std::uint64_t at = 0;
+    for (std::size_t i = 0; i < bucket.size(); ++i) {
+        if (i > 0 && bucket[i] == 0) throw Malformed{"a bucket of times that stands twice"};
+        if (bucket[i] >= duration_buckets) throw Malformed{"a bucket of times that there is not"};
+        at += bucket[i];
+        if (at >= duration_buckets) throw Malformed{"a bucket of times that there is not"};
+        if (count[i] == 0) throw Malformed{"a bucket of times with count 0"};
+        durations.counts.push_back({static_cast<std::uint32_t>(at), narrow(count[i])});
+    }
+    return durations;
+}
+
+}  // namespace
+
+ThreadTimes thread_times(pbf_reader in) {
+    namespace f = field::thread_times;
+    ThreadTimes times;
+    while (in.next()) {
+        switch (in.tag_and_type()) {
+            case varint(f::thread):
+                times.thread = get_u32(in);
+                break;
+            case varint(f::end_ns):
+                times.end_ns = in.get_uint64();
+                break;
+            case varint(f::run_ns):
+            case varint(f::runnable_ns):
+            case varint(f::blocked_ns):
+            case varint(f::io_wait_ns):
+                times.state_ns[in.tag() - f::run_ns] = in.get_uint64();
+                break;
+            case varint(f::preempted):
+                times.preempted = get_u32(in);
+                break;
+            case varint(f::slept):
+                times.slept = get_u32(in);
+                break;
+            case varint(f::io_waits):
+                times.io_waits = get_u32(in);
+                break;
+            case varint(f::woken):
+                times.woken = get_u32(in);
+                break;
+            case bytes(f::slices):
+                times.slices = durations(in.get_message());
+                break;
+            case bytes(f::queued):
+                times.queued = durations(in.get_message());
+                break;
+            default:
+                in.skip();
+        }
+    }
+    std::uint64_t room = times.end_ns;
+    for (const std::uint64_t part : times.state_ns) {
+        if (part > room) throw Malformed{"a stretch of a thread's life that is longer than time"};
+        room -= part;
+    }
+    return times;
 }
 
 }  // namespace flamewire::wire::read

@@ -142,6 +142,9 @@ void read_other_field(pbf_reader& in, Batch& batch, Pending& pending) {
         case bytes(f::counters):
             append(batch.counters, max_batch_entries) = read::counters(in.get_message());
             break;
+        case bytes(f::thread_times):
+            append(batch.thread_times, max_batch_entries) = read::thread_times(in.get_message());
+            break;
         case bytes(f::agent):
             batch.agent = read::agent(in.get_message());
             break;

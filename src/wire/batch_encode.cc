@@ -222,6 +222,40 @@ void write(pbf_writer out, const CounterReading& reading) {
     running.write(out, f::running_ns);
 }
 
+void write(pbf_writer out, const Durations& durations) {
+    namespace f = field::durations;
+    Column bucket, count;
+    std::uint32_t before = 0;
+    for (const DurationCount& one : durations.counts) {
+        bucket.add(one.bucket - before);
+        before = one.bucket;
+        count.add(one.count);
+    }
+    put(out, f::sum_ns, durations.sum_ns);
+    put(out, f::min_ns, durations.min_ns);
+    put(out, f::max_ns, durations.max_ns);
+    bucket.write(out, f::bucket_delta);
+    count.write(out, f::count);
+}
+
+void write(pbf_writer out, const ThreadTimes& times) {
+    namespace f = field::thread_times;
+    put(out, f::thread, times.thread);
+    put(out, f::end_ns, times.end_ns);
+    for (std::uint32_t state = 0; state < thread_states; ++state) put(out, f::run_ns + state, times.state_ns[state]);
+    put(out, f::preempted, times.preempted);
+    put(out, f::slept, times.slept);
+    put(out, f::io_waits, times.io_waits);
+    put(out, f::woken, times.woken);
+    std::string message;
+    for (const auto& [tag, durations] : {std::pair{f::slices, &times.slices}, std::pair{f::queued, &times.queued}}) {
+        if (durations->counts.empty()) continue;
+        message.clear();
+        write(pbf_writer(message), *durations);
+        out.add_message(tag, message);
+    }
+}
+
 void write(pbf_writer out, const AgentStats& stats) {
     namespace f = field::agent;
     put(out, f::cpu_ns, stats.cpu_ns);
@@ -390,6 +424,7 @@ std::string encode(Batch& batch, const EventPeriods& periods) {
     if (batch.end) add_message(out, f::end, *batch.end);
     add_each(out, f::unwinds, batch.unwinds);
     add_each(out, f::counters, batch.counters);
+    add_each(out, f::thread_times, batch.thread_times);
     return bytes;
 }
 

@@ -14,7 +14,7 @@ inline constexpr Tag string_base = 10, strings = 11, module_base = 12, modules =
                      stack_base = 16, stacks = 17, process_base = 18, processes = 19, thread_base = 20, threads = 21,
                      event_base = 22, events = 23;
 inline constexpr Tag rows = 30, lifecycle = 31, losses = 32, symbols = 33, notices = 34, agent = 35, end = 36,
-                     unwinds = 37, counters = 38;
+                     unwinds = 37, counters = 38, thread_times = 39;
 }  // namespace batch
 
 namespace recording {
@@ -79,6 +79,15 @@ namespace counters {
 inline constexpr Tag start_ns = 1, end_ns = 2, after_gap = 3, name = 4, unit = 5, part = 6, thread = 7, cpu_plus_1 = 8,
                      status = 9, value = 10, enabled_ns = 11, running_ns = 12;
 }  // namespace counters
+
+namespace thread_times {
+inline constexpr Tag thread = 1, end_ns = 2, run_ns = 3, runnable_ns = 4, blocked_ns = 5, io_wait_ns = 6, preempted = 7,
+                     slept = 8, io_waits = 9, woken = 10, slices = 11, queued = 12;
+}  // namespace thread_times
+
+namespace durations {
+inline constexpr Tag sum_ns = 1, min_ns = 2, max_ns = 3, bucket_delta = 4, count = 5;
+}  // namespace durations
 
 namespace agent {
 inline constexpr Tag cpu_ns = 1, rss_bytes = 2, ring_bytes = 3, samples_read = 4, samples_duplicate = 5,

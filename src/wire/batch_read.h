@@ -48,6 +48,7 @@ Symbol symbol(pbf_reader in);
 Notice notice(pbf_reader in);
 ProcessUnwind process_unwind(pbf_reader in);
 CounterReading counters(pbf_reader in);
+ThreadTimes thread_times(pbf_reader in);
 AgentStats agent(pbf_reader in);
 End end(pbf_reader in);
 // Nothing is added for a kind that came after this version.

@@ -11,6 +11,9 @@ def views(server, session, **parameters):
     graph = server.get("/api/flamegraph", session=session, min_share=0, **parameters)
     functions = server.get("/api/functions", session=session, **parameters)
     threads = server.get("/api/thread-summary", session=session, **parameters)
+    # test_thread_times.py says whether they are right.
+    server.get("/api/thread-states", session=session, slices=20, **parameters)
+    server.get("/api/scheduling", session=session, **parameters)
     timeline = server.get("/api/timeline", session=session, slices=50, **parameters)
     # What they say is tested in test_counters.py.
     for path in ("/api/counters", "/api/metrics/current", "/api/metrics/history", "/api/modules"):

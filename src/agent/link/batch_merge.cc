@@ -66,6 +66,25 @@ void join_unwinds(std::vector<wire::ProcessUnwind>& unwinds, std::vector<wire::P
 // Readings of counters while the server is away: two a second for days, so they become longer.
 constexpr std::size_t max_readings = 512, max_counter_values = 65'536;
 
+// What threads did while the server is away: one stretch of each.
+void join_times(std::vector<wire::ThreadTimes>& times, std::vector<wire::ThreadTimes>& newer) {
+    append(times, newer);
+    std::vector<std::uint32_t> places;  // by thread, and one more
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < times.size(); ++i) {
+        if (times[i].thread >= places.size()) places.resize(times[i].thread + 1);
+        std::uint32_t& place = places[times[i].thread];
+        if (place != 0 && times[place - 1].end_ns == times[i].end_ns - times[i].length_ns()) {
+            times[place - 1].add(times[i]);
+            continue;
+        }
+        place = static_cast<std::uint32_t>(kept + 1);
+        if (kept != i) times[kept] = std::move(times[i]);
+        ++kept;
+    }
+    times.resize(kept);
+}
+
 // Losses of one reason, an event each, that cover the rows.
 std::vector<wire::Loss> losses_of_rows(const Batch& batch, wire::LossReason reason) {
     std::map<Id, wire::Loss> by_event;
@@ -122,6 +141,7 @@ bool is_bare(const Batch& batch) {
     return batch.rows.empty() && batch.strings.empty() && batch.modules.empty() && batch.locations.empty() &&
            batch.stacks.empty() && batch.processes.empty() && batch.threads.empty() && batch.events.empty() &&
            batch.lifecycle.empty() && batch.symbols.empty() && batch.unwinds.empty() && batch.counters.empty() &&
+           batch.thread_times.empty() &&
            std::none_of(batch.losses.begin(), batch.losses.end(),
                         [](const wire::Loss& loss) { return loss.event != 0; });
 }
@@ -147,7 +167,8 @@ bool can_merge(const Batch& older, const Batch& newer) {
            fits(older.symbols, newer.symbols, max_batch_entries) &&
            fits(older.notices, newer.notices, max_batch_entries) &&
            fits(older.unwinds, newer.unwinds, max_batch_entries) &&
-           fits(older.counters, newer.counters, max_batch_entries);
+           fits(older.counters, newer.counters, max_batch_entries) &&
+           fits(older.thread_times, newer.thread_times, max_batch_entries);
 }
 
 Batch merge(Batch older, Batch newer, std::uint32_t bucket_ns) {
@@ -178,6 +199,7 @@ Batch merge(Batch older, Batch newer, std::uint32_t bucket_ns) {
     join_unwinds(merged.unwinds, newer.unwinds);
     append(merged.counters, newer.counters);
     counters::shorten(merged.counters, max_readings, max_counter_values);
+    join_times(merged.thread_times, newer.thread_times);
     if (newer.agent) merged.agent = newer.agent;
     if (newer.end) merged.end = std::move(newer.end);
     if (coarser) {
@@ -211,6 +233,7 @@ void drop_tables(Batch& batch) {
     batch.symbols.clear();
     batch.unwinds.clear();
     batch.counters.clear();
+    batch.thread_times.clear();
     for (wire::Loss& loss : batch.losses) loss.event = 0;
     fold_losses(batch.losses);
 }

@@ -1,6 +1,14 @@
 #include "agent/pipeline/absences.h"
 
 namespace flamewire::agent {
+namespace {
+
+wire::ThreadState state_of(Away kind) {
+    if (kind == Away::run_queue) return wire::ThreadState::runnable;
+    return kind == Away::io_wait ? wire::ThreadState::io_wait : wire::ThreadState::blocked;
+}
+
+}  // namespace
 
 void Absences::tell(Thread& thread, std::uint64_t until_ns) {
     if (until_ns <= thread.since_ns) return;
@@ -9,52 +17,186 @@ void Absences::tell(Thread& thread, std::uint64_t until_ns) {
     thread.since_ns = until_ns;
 }
 
-// Away still: it came back while nothing was recorded.
-void Absences::leaves(std::uint32_t tid, ThreadHandle thread, wire::Id stack, std::uint32_t cpu, Away kind,
+void Absences::spend(Thread& thread, std::uint64_t until_ns) {
+    wire::ThreadTimes& times = thread.times;
+    if (until_ns <= times.end_ns) return;
+    const bool here = thread.state == State::here || thread.state == State::leaving;
+    const wire::ThreadState state = here ? wire::ThreadState::run : state_of(thread.kind);
+    times.state_ns[static_cast<std::size_t>(state)] += until_ns - times.end_ns;
+    times.end_ns = until_ns;
+}
+
+void Absences::tell_times(Thread& thread) {
+    thread.busy = false;
+    if (thread.times.length_ns() == 0) return;
+    const std::uint64_t end_ns = thread.times.end_ns;
+    thread.times.thread = thread.thread;
+    times_.push_back(std::move(thread.times));
+    thread.times = {};
+    thread.times.end_ns = end_ns;
+}
+
+void Absences::skip(Thread& thread, std::uint64_t until_ns) {
+    if (until_ns > thread.times.end_ns) {
+        tell_times(thread);
+        thread.times.end_ns = until_ns;
+    }
+    thread.began_ns = 0;
+}
+
+void Absences::leaves(std::uint32_t tid, ThreadHandle handle, wire::Id stack, std::uint32_t cpu, Away kind,
                       std::uint64_t time_ns) {
-    threads_[tid] = {thread, stack, cpu, kind, State::leaving, false, time_ns};
+    Thread& thread = threads_[tid];
+    if (thread.state == State::gone) return;
+    // Unknown, or away still: it came back while nothing was recorded.
+    if (thread.state == State::away || thread.thread == 0)
+        skip(thread, time_ns);
+    else if (thread.thread != handle)
+        execed(tid, handle, time_ns);
+    thread.thread = handle;
+    thread.stack = stack;
+    thread.cpu = cpu;
+    thread.kind = kind;
+    thread.state = State::leaving;
+    thread.born = false;
+    thread.since_ns = time_ns;
 }
 
 void Absences::switched(const SwitchRecord& record) {
     const auto found = threads_.find(record.tid);
     if (found == threads_.end()) return;
     Thread& thread = found->second;
+    if (thread.state == State::gone) return;
+    wire::ThreadTimes& times = thread.times;
+    thread.busy = true;
     if (!record.out) {
-        if (thread.state != State::here) tell(thread, record.time_ns);
+        if (thread.state == State::here) {
+            skip(thread, record.time_ns);  // it left meanwhile
+        } else {
+            tell(thread, record.time_ns);
+            if (thread.state == State::leaving) thread.state = State::away;
+            spend(thread, record.time_ns);
+            if (thread.kind == Away::run_queue && thread.began_ns != 0 && record.time_ns >= thread.began_ns)
+                times.queued.add(record.time_ns - thread.began_ns);
+        }
         thread.state = State::here;
         thread.born = false;
+        thread.began_ns = record.time_ns;
         return;
+    }
+    if (thread.state == State::away) {
+        skip(thread, record.time_ns);  // it came back meanwhile
+    } else {
+        if (thread.state == State::maybe_away) thread.state = State::here;
+        spend(thread, record.time_ns);
+        if (thread.began_ns != 0 && record.time_ns >= thread.began_ns)
+            times.slices.add(record.time_ns - thread.began_ns);
     }
     if (thread.state != State::leaving) thread.stack = 0;
     if (record.preempted)
         thread.kind = Away::run_queue;
     else if (thread.state != State::leaving)
         thread.kind = Away::off_cpu;
+    ++(thread.kind == Away::run_queue ? times.preempted : thread.kind == Away::io_wait ? times.io_waits : times.slept);
     thread.state = State::away;
-    thread.since_ns = record.time_ns;
+    thread.since_ns = thread.began_ns = record.time_ns;
 }
 
 void Absences::born(std::uint32_t tid, ThreadHandle thread, std::uint64_t time_ns) {
-    threads_[tid] = {thread, 0, 0, Away::run_queue, State::away, true, time_ns};
+    Thread& born = threads_[tid] = {};
+    born.thread = thread;
+    born.kind = Away::run_queue;
+    born.state = State::away;
+    born.born = true;
+    born.since_ns = born.began_ns = born.times.end_ns = time_ns;
 }
 
-void Absences::found(std::uint32_t tid, ThreadHandle thread, Away kind, std::uint64_t begin_ns) {
-    const State state = kind == Away::run_queue ? State::maybe_away : State::away;
-    threads_.try_emplace(tid, Thread{thread, 0, 0, kind, state, false, begin_ns});
+void Absences::execed(std::uint32_t tid, ThreadHandle handle, std::uint64_t time_ns) {
+    Thread& thread = threads_[tid];
+    if (thread.state == State::away || thread.state == State::gone || thread.thread == 0) {
+        skip(thread, time_ns);
+    } else {
+        thread.state = State::here;
+        spend(thread, time_ns);
+        tell_times(thread);
+    }
+    thread.thread = handle;
+    thread.state = State::here;
+    thread.busy = true;
+}
+
+void Absences::exited(std::uint32_t tid, std::uint64_t time_ns) {
+    Thread& thread = threads_[tid];
+    const ThreadHandle handle = thread.thread;
+    if (handle != 0 && thread.state != State::maybe_away) spend(thread, time_ns);
+    tell_times(thread);
+    thread = {};
+    thread.thread = handle;
+    thread.state = State::gone;
+    thread.times.end_ns = time_ns;
+}
+
+void Absences::found(std::uint32_t tid, ThreadHandle handle, Away kind, std::uint64_t begin_ns) {
+    const auto [place, added] = threads_.try_emplace(tid);
+    if (!added) return;
+    Thread& thread = place->second;
+    thread.thread = handle;
+    thread.kind = kind;
+    thread.state = kind == Away::run_queue ? State::maybe_away : State::away;
+    thread.since_ns = thread.times.end_ns = begin_ns;
+}
+
+std::vector<std::uint32_t> Absences::undecided() const {
+    std::vector<std::uint32_t> all;
+    for (const auto& [tid, thread] : threads_)
+        if (thread.state == State::maybe_away) all.push_back(tid);
+    return all;
+}
+
+void Absences::decide(std::uint32_t tid, std::optional<Away> kind) {
+    const auto found = threads_.find(tid);
+    if (found == threads_.end() || found->second.state != State::maybe_away) return;
+    Thread& thread = found->second;
+    if (std::exchange(thread.seen, kind) != kind || !kind) return;
+    thread.seen.reset();
+    thread.kind = *kind;
+    thread.state = *kind == Away::run_queue ? State::here : State::away;
 }
 
 void Absences::gap(std::uint64_t from_ns, std::uint64_t to_ns) {
     for (auto& [tid, thread] : threads_) {
         if (thread.state == State::away || thread.state == State::leaving) tell(thread, from_ns);
+        if (thread.state == State::gone) continue;
+        if (thread.state != State::maybe_away) spend(thread, from_ns);
+        skip(thread, to_ns);
         if (thread.state == State::here)
-            thread.state = State::maybe_away, thread.stack = 0, thread.kind = Away::off_cpu;
+            thread.state = State::maybe_away, thread.stack = 0, thread.kind = Away::off_cpu, thread.seen.reset();
         thread.since_ns = to_ns;
     }
 }
 
+void Absences::forget() {
+    for (auto& [tid, thread] : threads_) tell_times(thread);
+    threads_.clear();
+}
+
 void Absences::cut(std::uint64_t time_ns) {
-    for (auto& [tid, thread] : threads_)
+    std::erase_if(threads_, [&](const auto& one) {
+        return one.second.state == State::gone && one.second.times.end_ns + 1'000'000'000 < time_ns;
+    });
+    for (auto& [tid, thread] : threads_) {
         if (thread.state == State::away) tell(thread, time_ns);
+        thread.busy = true;
+    }
+    cut_times(time_ns);
+}
+
+void Absences::cut_times(std::uint64_t time_ns) {
+    for (auto& [tid, thread] : threads_) {
+        if (!thread.busy || thread.state == State::maybe_away || thread.state == State::gone) continue;
+        spend(thread, time_ns);
+        tell_times(thread);
+    }
 }
 
 std::vector<wire::Id*> Absences::stacks() {

@@ -16,9 +16,14 @@
 // - While events are off (a pause, another event set), nothing is counted. Who is away before and comes back after it
 //   was away all the time, as far as anybody can tell; who leaves anew came back unseen.
 // - When records were lost, nobody knows who is away: all is forgotten, and threads are looked at anew.
+//
+// Beside the pieces, which have stacks, stand the times: what each thread did with its life, on a CPU too, and how long
+// each of its turns there and in the queue before was. They are told ten times a second of threads that did something,
+// and once a second of all. What is between two records of a thread that do not fit together is nowhere.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -53,22 +58,35 @@ public:
                 std::uint64_t time_ns);
     void switched(const SwitchRecord& record);
     void born(std::uint32_t tid, ThreadHandle thread, std::uint64_t time_ns);
-    void exited(std::uint32_t tid) { threads_.erase(tid); }
-    // Found in /proc at the beginning; those in run_queue may as well be running.
+    // It runs, and is another from now on.
+    void execed(std::uint32_t tid, ThreadHandle thread, std::uint64_t time_ns);
+    void exited(std::uint32_t tid, std::uint64_t time_ns);
+    // Found in /proc at the beginning, or when asked for by undecided(); those in run_queue may as well be running.
     void found(std::uint32_t tid, ThreadHandle thread, Away kind, std::uint64_t begin_ns);
     // Nothing was recorded from `from_ns` to `to_ns`.
     void gap(std::uint64_t from_ns, std::uint64_t to_ns);
-    void forget() { threads_.clear(); }
-    // Pieces of all that are away, until `time_ns`.
+    void forget();
+    // Pieces of all that are away, and times of all, until `time_ns`.
     void cut(std::uint64_t time_ns);
+    // Times of those that did something.
+    void cut_times(std::uint64_t time_ns);
+    // Of those nobody knows whether they are here: no record came since they were found in a run queue, or since a gap.
+    [[nodiscard]] std::vector<std::uint32_t> undecided() const;
+    // What /proc says of it now. Said twice with no record between, it has been so since it was last known: were it only
+    // just so, a record of that would be on its way at the first time.
+    void decide(std::uint32_t tid, std::optional<Away> kind);
 
     std::vector<Piece> take_pieces() { return std::exchange(pieces_, {}); }
     [[nodiscard]] bool has_pieces() const { return !pieces_.empty(); }
+
+    // Their `thread` is a ThreadHandle.
+    std::vector<wire::ThreadTimes> take_times() { return std::exchange(times_, {}); }
     // Of those that are away: ids of an epoch, which the caller changes when it ends.
     [[nodiscard]] std::vector<wire::Id*> stacks();
 
 private:
-    enum class State : std::uint8_t { here, leaving, away, maybe_away };
+    // gone: it has ended, and what is heard of its last steps says nothing.
+    enum class State : std::uint8_t { here, leaving, away, maybe_away, gone };
     struct Thread {
         ThreadHandle thread = 0;
         wire::Id stack = 0;
@@ -77,11 +95,21 @@ private:
         State state = State::here;
         bool born = false;
         std::uint64_t since_ns = 0;  // of what was not told yet
+        std::optional<Away> seen;    // of one that is undecided: what was said last
+        bool busy = false;           // a record came since its times were told
+        std::uint64_t began_ns = 0;  // it is in its state since then; 0: nobody saw it begin
+        wire::ThreadTimes times;     // not told yet; known until their end
     };
     void tell(Thread& thread, std::uint64_t until_ns);
+    void tell_times(Thread& thread);
+    // Until then it did what it does.
+    static void spend(Thread& thread, std::uint64_t until_ns);
+    // What it did until then, nobody knows.
+    void skip(Thread& thread, std::uint64_t until_ns);
 
     std::unordered_map<std::uint32_t, Thread> threads_;  // by tid
     std::vector<Piece> pieces_;
+    std::vector<wire::ThreadTimes> times_;
 };
 
 }  // namespace flamewire::agent

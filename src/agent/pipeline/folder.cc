@@ -444,6 +444,15 @@ void Folder::tell_absences() {
     }
 }
 
+void Folder::tell_thread_times() {
+    State& state = *state_;
+    for (wire::ThreadTimes& times : state.absences.take_times()) {
+        if (state.next.thread_times.size() >= wire::max_batch_entries) break;  // 26,000 busy threads
+        times.thread = state.dictionary.thread(times.thread);
+        state.next.thread_times.push_back(std::move(times));
+    }
+}
+
 void Folder::add_lifecycle(const ProcessTable::LifecycleEvent& event) {
     State& state = *state_;
     if (state.next.lifecycle.size() == max_lifecycle) {

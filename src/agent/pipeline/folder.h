@@ -66,6 +66,8 @@ public:
     [[nodiscard]] Absences& absences();
     // What absences() has to tell becomes rows.
     void tell_absences();
+    // Its times become those of the next batch.
+    void tell_thread_times();
     // Samples of switches that are no row, less the rows that are no sample of a switch.
     [[nodiscard]] std::int64_t switches_not_told() const;
     void add_symbols(std::span<const TargetSymbol> symbols);

@@ -39,6 +39,8 @@ constexpr Endpoint endpoints[] = {
     {"/api/diff", Api::Way::session, "GET"},
     {"/api/diff/functions", Api::Way::session, "GET"},
     {"/api/functions", Api::Way::session, "GET"},
+    {"/api/scheduling", Api::Way::session, "GET"},
+    {"/api/thread-states", Api::Way::session, "GET"},
     {"/api/thread-summary", Api::Way::session, "GET"},
     {"/api/thread-view", Api::Way::session, "GET"},
     {"/api/timeline", Api::Way::session, "GET"},
@@ -250,6 +252,8 @@ Answer Api::session_view(const Request& request) {
     if (is_diff(request)) return diff(session, request);
     if (path == "/api/callers") return callers_answer(session, request);
     if (path == "/api/functions") return functions_answer(session, request);
+    if (path == "/api/scheduling") return scheduling_answer(session, request);
+    if (path == "/api/thread-states") return thread_states_answer(session, request);
     if (path == "/api/thread-summary") return thread_summary_answer(session, request);
     if (path == "/api/thread-view") return thread_view_answer(session, request);
     if (path == "/api/timeline") return timeline_answer(session, request);

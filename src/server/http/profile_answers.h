@@ -18,6 +18,10 @@ Answer callers_answer(const Session& session, const Request& request);
 Answer functions_answer(const Session& session, const Request& request);
 // Also how each thread is and how it used the CPU (thread_answers.cc); slices=N: its samples in so many slices.
 Answer thread_summary_answer(const Session& session, const Request& request);
+// On a CPU, waiting for one, asleep, waiting for a device: of each thread, in sums and slices.
+Answer thread_states_answer(const Session& session, const Request& request);
+// How long threads waited for a CPU and kept it, and why they left.
+Answer scheduling_answer(const Session& session, const Request& request);
 Answer thread_view_answer(const Session& session, const Request& request);
 Answer source_answer(const Session& session, const Request& request, SourceLookup& sources);
 Answer source_files_answer(const Session& session, const Request& request);

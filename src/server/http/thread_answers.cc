@@ -8,6 +8,7 @@
 #include "base/cgroup_path.h"
 #include "profile/query.h"
 #include "profile/thread_cpu.h"
+#include "profile/thread_states.h"
 #include "server/http/profile_answers.h"
 #include "server/http/session_view.h"
 
@@ -124,6 +125,37 @@ Result<std::uint64_t> parse_slices(const Request& request) {
     return slices;
 }
 
+double ms(std::uint64_t ns) { return static_cast<double>(ns) / 1e6; }
+
+void write_thread(JsonWriter& json, const profile::Thread& thread) {
+    json.member("tid", thread.tid);
+    json.member("pid", thread.pid);
+    json.member("comm", thread.comm);
+}
+
+void write_durations(JsonWriter& json, std::string_view name, const wire::Durations& durations) {
+    json.key(name);
+    json.object();
+    json.member("count", durations.count());
+    json.member("sum", ms(durations.sum_ns));
+    json.member("min", ms(durations.min_ns));
+    json.member("p50", ms(durations.quantile_ns(500)));
+    json.member("p95", ms(durations.quantile_ns(950)));
+    json.member("p99", ms(durations.quantile_ns(990)));
+    json.member("max", ms(durations.max_ns));
+    json.end_object();
+}
+
+void write_times(JsonWriter& json, const wire::ThreadTimes& times) {
+    for (std::size_t state = 0; state < wire::thread_states; ++state)
+        json.member(profile::thread_state_names[state], ms(times.state_ns[state]));
+    json.member("preempted", times.preempted);
+    json.member("slept", times.slept);
+    json.member("io_waits", times.io_waits);
+    write_durations(json, "latency", times.queued);
+    write_durations(json, "slice", times.slices);
+}
+
 }  // namespace
 
 Answer thread_summary_answer(const Session& session, const Request& request) {
@@ -171,6 +203,60 @@ Answer thread_summary_answer(const Session& session, const Request& request) {
                 if (line == lines.end()) line = lines.emplace(row.thread, std::vector<profile::Weight>(*slices)).first;
                 json.list("slices", line->second, [&](const profile::Weight& slice) { json.number(slice.samples); });
             }
+            json.end_object();
+        });
+        json.end_object();
+        return json_answer(json.take());
+    });
+}
+
+Answer thread_states_answer(const Session& session, const Request& request) {
+    const auto slices = parse_slices(request);
+    if (!slices) return error_answer(slices.error());
+    const std::uint64_t origin_ns = session.start_ns();
+    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
+        const auto states = profile::states_of_threads(store, view.filter, origin_ns, *slices);
+        JsonWriter json;
+        json.object();
+        json.member("session", session.id());
+        json.member("data_version", head.data_version);
+        json.member("known", states.known);
+        json.member("start_ms", ms(states.start_ns - std::min(states.start_ns, origin_ns)));
+        json.member("end_ms", ms(states.end_ns - std::min(states.end_ns, origin_ns)));
+        json.list("threads", states.threads, [&](const profile::ThreadStates& one) {
+            json.object();
+            write_thread(json, store.threads()[one.thread]);
+            for (std::size_t state = 0; state < wire::thread_states; ++state)
+                json.member(profile::thread_state_names[state], one.sums[state] / 1e6);
+            if (*slices != 0)
+                for (std::size_t state = 0; state < wire::thread_states; ++state)
+                    json.list(fmt::format("{}_slices", profile::thread_state_names[state]), one.slices,
+                              [&](const profile::StateTimes& slice) { json.number(slice[state] / 1e6); });
+            json.end_object();
+        });
+        json.end_object();
+        return json_answer(json.take());
+    });
+}
+
+Answer scheduling_answer(const Session& session, const Request& request) {
+    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
+        const auto list = profile::scheduling(store, view.filter);
+        wire::ThreadTimes all;
+        for (const profile::Scheduling& one : list) all.add(one.times);
+        JsonWriter json;
+        json.object();
+        json.member("session", session.id());
+        json.member("data_version", head.data_version);
+        json.member("known", store.thread_times().end_ns() != 0);
+        json.key("all");
+        json.object();
+        write_times(json, all);
+        json.end_object();
+        json.list("threads", list, [&](const profile::Scheduling& one) {
+            json.object();
+            write_thread(json, store.threads()[one.thread]);
+            write_times(json, one.times);
             json.end_object();
         });
         json.end_object();

@@ -159,3 +159,29 @@ TEST_CASE("readings of counters survive a merge, become longer when there are ma
     drop_tables(merged);
     CHECK(is_bare(merged));
 }
+
+TEST_CASE("what threads did becomes one stretch of each, but over a gap") {
+    const auto times = [](wire::Id thread, std::uint64_t begin_ns, std::uint64_t end_ns) {
+        wire::ThreadTimes one;
+        one.thread = thread;
+        one.end_ns = end_ns;
+        one.state_ns = {end_ns - begin_ns, 0, 0, 0};
+        one.preempted = 1;
+        one.slices.add(end_ns - begin_ns);
+        return one;
+    };
+    Batch older = batch_of(1, {}), newer = batch_of(2, {});
+    older.thread_times = {times(1, 100, 200), times(2, 100, 200), times(1, 200, 300)};
+    newer.thread_times = {times(3, 0, 300), times(2, 250, 300), times(1, 300, 400)};
+    CHECK_FALSE(is_bare(older));
+    const Batch merged = merge(older, newer, wire::default_bucket_ns);
+    REQUIRE(merged.thread_times.size() == 4);
+    CHECK(merged.thread_times[0].thread == 1);
+    CHECK(merged.thread_times[0].end_ns == 400);
+    CHECK(merged.thread_times[0].length_ns() == 300);
+    CHECK(merged.thread_times[0].preempted == 3);
+    CHECK(merged.thread_times[0].slices.count() == 3);
+    CHECK(merged.thread_times[1] == times(2, 100, 200));
+    CHECK(merged.thread_times[2] == times(3, 0, 300));
+    CHECK(merged.thread_times[3] == times(2, 250, 300));
+}

@@ -3,7 +3,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 using namespace flamewire::agent;
+namespace wire = flamewire::wire;
 
 namespace {
 
@@ -19,6 +22,16 @@ std::vector<Told> told(Absences& absences) {
     for (const Absences::Piece& piece : absences.take_pieces())
         all.push_back({piece.stack, piece.kind, piece.end_ns - piece.length_ns, piece.end_ns});
     return all;
+}
+
+// Begin, end, and the four states between.
+using Lived = std::vector<std::vector<std::uint64_t>>;
+Lived lived(const std::vector<wire::ThreadTimes>& all) {
+    Lived stretches;
+    for (const wire::ThreadTimes& one : all)
+        stretches.push_back({one.end_ns - one.length_ns(), one.end_ns, one.state_ns[0], one.state_ns[1],
+                             one.state_ns[2], one.state_ns[3]});
+    return stretches;
 }
 
 constexpr std::uint32_t tid = 7;
@@ -91,7 +104,7 @@ TEST_CASE("threads that sleep at the beginning, new ones, and those that end") {
     // What was found does not come before what records have said.
     out(absences, 5'000, 6);
     absences.found(tid, 1, Away::off_cpu, 1'000);
-    absences.exited(tid);
+    absences.exited(tid, 8'000);
     absences.cut(9'000);
     in(absences, 9'100);
     CHECK(told(absences).empty());
@@ -126,4 +139,114 @@ TEST_CASE("after a loss nobody has been away since before it") {
     absences.switched({tid, 7'000, true, false});
     in(absences, 7'100);
     CHECK(told(absences) == std::vector<Told>{{0, Away::off_cpu, 7'000, 7'100}});
+}
+
+TEST_CASE("every moment of a life is in one of four states") {
+    Absences absences;
+    absences.born(tid, 1, 1'000);
+    in(absences, 1'050);
+    out(absences, 1'150, 5, true);
+    in(absences, 1'180);
+    absences.cut_times(1'200);
+    out(absences, 1'280, 6);
+    in(absences, 1'380);
+    out(absences, 1'400, 7, false, Away::io_wait);
+    absences.cut_times(1'450);
+    in(absences, 1'460);
+    absences.exited(tid, 1'500);
+    const auto times = absences.take_times();
+    CHECK(lived(times) ==
+          Lived{{1'000, 1'200, 120, 80, 0, 0}, {1'200, 1'450, 100, 0, 100, 50}, {1'450, 1'500, 40, 0, 0, 10}});
+    wire::ThreadTimes all;
+    for (const wire::ThreadTimes& one : times) all.add(one);
+    CHECK(all.preempted == 1);
+    CHECK(all.slept == 1);
+    CHECK(all.io_waits == 1);
+    // 50 of the new thread and 30; the turn that ended with the life is none that it left.
+    CHECK(all.queued.count() == 2);
+    CHECK(all.queued.sum_ns == 80);
+    CHECK(all.slices.count() == 3);
+    CHECK(all.slices.sum_ns == 100 + 100 + 20);
+    CHECK(absences.take_times().empty());
+}
+
+TEST_CASE("a thread that has ended does not sleep, whatever its last switch says") {
+    Absences absences;
+    absences.born(tid, 1, 1'000);
+    in(absences, 1'100);
+    absences.exited(tid, 1'200);
+    out(absences, 1'210, 5);
+    absences.cut(2'000);
+    CHECK(told(absences) == std::vector<Told>{{0, Away::run_queue, 1'000, 1'100}});
+    CHECK(lived(absences.take_times()) == Lived{{1'000, 1'200, 100, 100, 0, 0}});
+    absences.cut(2'000'000'000);
+    CHECK(told(absences).empty());
+    // Its number is given anew.
+    absences.born(tid, 2, 2'100'000'000);
+    in(absences, 2'100'000'010);
+    CHECK(told(absences).size() == 1);
+}
+
+TEST_CASE("times are told of those that did something, and at a cut of all") {
+    Absences absences;
+    out(absences, 100, 5);
+    absences.found(8, 2, Away::off_cpu, 50);
+    absences.cut_times(200);
+    CHECK(lived(absences.take_times()) == Lived{{99, 200, 1, 0, 100, 0}});
+    absences.cut_times(300);
+    CHECK(absences.take_times().empty());
+    absences.cut(1'000);
+    auto times = absences.take_times();
+    std::ranges::sort(times, {}, &wire::ThreadTimes::thread);
+    CHECK(lived(times) == Lived{{200, 1'000, 0, 0, 800, 0}, {50, 1'000, 0, 0, 950, 0}});
+}
+
+TEST_CASE("nobody knows what a thread did over a gap, or between records that do not fit") {
+    Absences absences;
+    out(absences, 100, 5);
+    absences.gap(200, 300);
+    in(absences, 350);
+    in(absences, 400);  // it left in between
+    out(absences, 450, 6);
+    out(absences, 500, 7);  // it came back in between
+    absences.cut_times(600);
+    CHECK(lived(absences.take_times()) ==
+          Lived{{99, 200, 1, 0, 100, 0}, {300, 350, 0, 0, 50, 0}, {400, 450, 50, 0, 0, 0}, {499, 600, 1, 0, 100, 0}});
+}
+
+TEST_CASE("who is undecided is as said twice with no record between") {
+    Absences absences;
+    absences.found(tid, 1, Away::run_queue, 100);
+    absences.found(8, 2, Away::run_queue, 100);
+    absences.found(9, 3, Away::run_queue, 100);
+    REQUIRE(absences.undecided().size() == 3);
+    absences.decide(tid, Away::run_queue);
+    absences.decide(8, Away::off_cpu);
+    absences.decide(9, std::nullopt);
+    absences.cut(200);
+    CHECK(absences.take_times().empty());
+    absences.decide(tid, Away::run_queue);
+    absences.switched({8, 190, true, true});  // it was just so
+    absences.decide(8, Away::off_cpu);
+    absences.decide(9, std::nullopt);
+    absences.cut(300);
+    auto times = absences.take_times();
+    std::ranges::sort(times, {}, &wire::ThreadTimes::thread);
+    CHECK(lived(times) == Lived{{100, 300, 200, 0, 0, 0}, {100, 300, 90, 110, 0, 0}});
+    CHECK(absences.undecided().size() == 1);
+}
+
+TEST_CASE("a program that is another goes on as another thread") {
+    Absences absences;
+    absences.execed(tid, 1, 100);  // of one that was launched: it begins here
+    absences.execed(tid, 2, 300);
+    absences.leaves(tid, 2, 5, 0, Away::off_cpu, 399);
+    absences.switched({tid, 400, true, false});
+    absences.cut(500);
+    const auto times = absences.take_times();
+    REQUIRE(times.size() == 2);
+    CHECK(times[0].thread == 1);
+    CHECK(lived(times) == Lived{{100, 300, 200, 0, 0, 0}, {300, 500, 100, 0, 100, 0}});
+    absences.forget();
+    CHECK(absences.take_times().empty());
 }

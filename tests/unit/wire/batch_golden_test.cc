@@ -347,6 +347,20 @@ Batch random_batch(std::mt19937_64& random, const EventPeriods& periods) {
                                   .values = std::vector<CounterValue>(
                                       u32(5), {u32(9), u32(9), u32(1), u32(1), u32(1),
                                                static_cast<CounterStatus>(up_to(4)), wide(), wide(), wide()})});
+    for (auto n = up_to(2); n-- > 0;) {
+        ThreadTimes times{.thread = u32(9),
+                          .end_ns = UINT64_MAX / 2 + wide() / 2,
+                          .state_ns = {wide() / 16, wide() / 16, 0, wide() / 16},
+                          .preempted = u32(9),
+                          .slept = u32(70000),
+                          .io_waits = u32(9),
+                          .woken = u32(9),
+                          .slices = {},
+                          .queued = {}};
+        for (auto m = up_to(9); m-- > 0;) times.slices.add(wide() >> up_to(63));
+        for (auto m = up_to(9); m-- > 0;) times.queued.add(wide() >> up_to(63));
+        batch.thread_times.push_back(times);
+    }
     for (auto n = up_to(2); n-- > 0;)
         batch.unwinds.push_back({u32(9), static_cast<StackMode>(up_to(3)), std::string(up_to(90), 'w'), wide(), wide(),
                                  wide(), wide(), wide(), wide(), wide(), wide()});

@@ -513,6 +513,120 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/thread-states": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What threads did with their time: on a CPU, waiting for one, asleep, waiting for a device */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description session id, see /api/sessions */
+                    session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
+                    /** @description ms since the session's start, inclusive */
+                    start?: components["parameters"]["start"];
+                    /** @description ms since the session's start, exclusive */
+                    end?: components["parameters"]["end"];
+                    /** @description one or several, comma-separated */
+                    pid?: components["parameters"]["pid"];
+                    /** @description one or several, comma-separated */
+                    tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
+                    /** @description also the times in so many equal slices of the range */
+                    slices?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ThreadStates"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/scheduling": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How long threads waited for CPUs and kept them, and why they left */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description session id, see /api/sessions */
+                    session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
+                    /** @description ms since the session's start, inclusive */
+                    start?: components["parameters"]["start"];
+                    /** @description ms since the session's start, exclusive */
+                    end?: components["parameters"]["end"];
+                    /** @description one or several, comma-separated */
+                    pid?: components["parameters"]["pid"];
+                    /** @description one or several, comma-separated */
+                    tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Scheduling"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/modules": {
         parameters: {
             query?: never;
@@ -2931,6 +3045,74 @@ export interface components {
                     percent: number;
                 }[];
             }[];
+        };
+        /** @description Of recordings with the event off-cpu. Times are milliseconds. The four states of a thread add up to how long is known what it did: its life within the range, less pauses and losses */
+        ThreadStates: {
+            session: string;
+            data_version: number;
+            /** @description false: the recording does not tell, and threads is empty */
+            known: boolean;
+            /** @description of the range as far as it is known, from the session's start on */
+            start_ms: number;
+            /** @description the same */
+            end_ms: number;
+            /** @description by time awake, descending */
+            threads: {
+                tid: number;
+                pid: number;
+                comm: string;
+                /** @description on a CPU */
+                run: number;
+                /** @description could run, and waited for a CPU: preempted, or new */
+                runnable: number;
+                /** @description asleep, until it ran again */
+                blocked: number;
+                /** @description asleep where the kernel counts waits for devices */
+                io_wait: number;
+                /** @description with slices=: in equal slices of the range */
+                run_slices?: number[];
+                runnable_slices?: number[];
+                blocked_slices?: number[];
+                io_wait_slices?: number[];
+            }[];
+        };
+        /** @description How long something took, in milliseconds. Sum, min and max are exact, the quantiles within 3.2 % (nearest rank) */
+        Lengths: {
+            count: number;
+            sum: number;
+            min: number;
+            p50: number;
+            p95: number;
+            p99: number;
+            max: number;
+        };
+        Scheduled: {
+            run: number;
+            runnable: number;
+            blocked: number;
+            io_wait: number;
+            /** @description times that it left a CPU though it could have run on */
+            preempted: number;
+            /** @description times that it left to sleep */
+            slept: number;
+            /** @description times that it left to wait for a device */
+            io_waits: number;
+            latency: components["schemas"]["Lengths"];
+            slice: components["schemas"]["Lengths"];
+        };
+        /** @description How threads waited for CPUs (latency: from being preempted, or from birth, until running) and kept them (slice), and why they left. Of recordings with the event off-cpu; what was told within the range, tenths of a second each. Times are milliseconds */
+        Scheduling: {
+            session: string;
+            data_version: number;
+            /** @description false: the recording does not tell, and threads is empty */
+            known: boolean;
+            all: components["schemas"]["Scheduled"];
+            /** @description by time runnable, descending */
+            threads: (components["schemas"]["Scheduled"] & {
+                tid: number;
+                pid: number;
+                comm: string;
+            })[];
         };
         Timeline: {
             session: string;

@@ -1,0 +1,35 @@
+// `--stat sched`: adds up what threads did with their time and prints it as a table, on a terminal anew each second, and
+// when the recording ends. Keeps nothing else of the batches.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent/batch_sink.h"
+#include "counters/sched_table.h"
+
+namespace flamewire::agent {
+
+class SchedSink final : public BatchSink {
+public:
+    // `live`: standard output is a terminal that nobody else writes to.
+    explicit SchedSink(bool live) : live_(live) {}
+    Result<bool> begin(const wire::RecordingId&) override { return true; }
+    Result<bool> push(wire::Batch& batch, const wire::EventPeriods&) override;
+    [[nodiscard]] bool names_kernel_at_end() const override { return false; }
+    [[nodiscard]] Backlog backlog() const override { return {}; }
+
+private:
+    std::uint32_t line_of(std::uint32_t tid, const std::string& name);
+    void print(bool last);
+
+    bool live_;
+    std::uint32_t epoch_ = 0;
+    std::vector<std::string> strings_{1};    // of the epoch
+    std::vector<std::uint32_t> line_of_{0};  // thread of the epoch -> lines_
+    std::vector<counters::SchedLine> lines_;
+    std::uint64_t next_ns_ = 0;
+};
+
+}  // namespace flamewire::agent
