@@ -395,6 +395,26 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
       }));
       return { ...view, total_samples: 48_211, total_weight: 4.8e10, threads };
     }
+    // Of two threads: the first runs and waits in turn, the second sleeps and then waits for a device.
+    if (path === '/api/thread-states') {
+      const slices = Number(params.get('slices') ?? 0);
+      const over = (make) => Array.from({ length: slices }, (_, i) => make(i) * (10_000 / slices));
+      const none = over(() => 0);
+      return {
+        session: id, data_version: view.data_version, known: true, start_ms: 0, end_ms: 10_000,
+        threads: [
+          { tid: 4711, pid: 4711, comm: 'city-1', run: 7500, runnable: 2500, blocked: 0, io_wait: 0,
+            run_slices: over((i) => (i % 2 ? 0.5 : 1)), runnable_slices: over((i) => (i % 2 ? 0.5 : 0)), blocked_slices: none, io_wait_slices: none },
+          { tid: 4712, pid: 4711, comm: 'city-2', run: 0, runnable: 0, blocked: 5000, io_wait: 5000,
+            run_slices: none, runnable_slices: none, blocked_slices: over((i) => (i < slices / 2 ? 1 : 0)), io_wait_slices: over((i) => (i < slices / 2 ? 0 : 1)) },
+        ],
+      };
+    }
+    if (path === '/api/scheduling') {
+      const lengths = (count, p50) => ({ count, sum: count * p50, min: p50 / 2, p50, p95: 2 * p50, p99: 3 * p50, max: 4 * p50 });
+      const all = { run: 7500, runnable: 2500, blocked: 5000, io_wait: 5000, preempted: 1234, slept: 56, io_waits: 7, latency: lengths(1234, 2), slice: lengths(1297, 4) };
+      return { session: id, data_version: view.data_version, known: true, all, threads: [{ tid: 4711, pid: 4711, comm: 'city-1', ...all }, { tid: 4712, pid: 4711, comm: 'city-2', ...all, latency: { ...lengths(0, 0) } }] };
+    }
     if (path === '/api/source-files') {
       const files = graph().files.slice(1).map((file, i) => ({ file, self: 1e9, total: 2e9, self_percent: 40 / (i + 1), total_percent: 60 / (i + 1) }));
       return { session: id, event: 'cycles', files };

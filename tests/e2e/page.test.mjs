@@ -382,6 +382,31 @@ test('counters have words where there is no value, and the machine its limits', 
     await page.getByText('Nothing was counted by thread yet').waitFor();
   }));
 
+test('threads show what they did with their time', () =>
+  withPage({ size: 200, hash: `#threads?session=${SESSION}` }, async ({ page }) => {
+    const row = (name) => page.locator('.thread-row:not(.row-head)', { hasText: name });
+    await page.getByRole('button', { name: 'States', exact: true }).click();
+    assert.match(await row('city-1').textContent(), /city-147117\.50 s2\.50 s0 s0 s$/);
+    assert.match(await row('city-2').textContent(), /city-247120 s0 s5\.00 s5\.00 s$/);
+    await row('city-2').getByLabel('Run 0.0 %, Runnable 0.0 %, Blocked 50.0 %, I/O wait 50.0 %').waitFor();
+    // The first half is of one colour, the second of another, over the whole width.
+    const colour = async (left) => {
+      const box = await row('city-2').locator('.state-bar').boundingBox();
+      const [pixel] = await pixels(page, { x: Math.round(box.x + left * box.width), y: Math.round(box.y + box.height / 2), width: 1, height: 1 });
+      return JSON.stringify(pixel);
+    };
+    const [start, early, late, end] = [await colour(0.02), await colour(0.48), await colour(0.52), await colour(0.98)];
+    assert.equal(start, early);
+    assert.equal(late, end);
+    assert.notEqual(early, late);
+    await shot(page, 'thread-states-dark');
+    await row('city-2').click();
+    await page.waitForFunction(() => location.hash.includes('4712'));
+    assert.equal(await row('city-2').getAttribute('aria-selected'), 'true');
+    await page.getByRole('button', { name: 'Samples', exact: true }).click();
+    await page.locator('.thread-spark').first().waitFor();
+  }));
+
 test('counters are drawn on the time axis, copied and saved', () =>
   withPage({ size: 200, hash: `#counters?session=${SESSION}` }, async ({ page }) => {
     const row = (name) => page.locator(`tr[data-counter="${name}"]`);

@@ -6,13 +6,19 @@ import { query } from '../src/api/client';
 import { defaultView, formatHash, parseHash } from '../src/store/url';
 import { counterRate, counterValue, derivedText, level, shareCounted, sparkPath, statusWord } from '../src/text/counters';
 import { fetchText } from '../src/text/fetch';
-import { axisTime, bytes, count, duration, percent, short, splitPath, ticks, weight } from '../src/text/format';
+import { axisTime, bytes, count, duration, percent, short, splitPath, ticks, weight, weightOf } from '../src/text/format';
 import { hotLines, linesOnPaper, nextHot } from '../src/text/heat';
 import { sumLosses } from '../src/text/loss';
 import { byState, uploadId } from '../src/text/modules';
 import { Rate } from '../src/text/rate';
 import { modesOf, settingsOf, wholeness } from '../src/text/stacks';
 import { commandIn } from '../src/text/remedy';
+
+test('time away from a CPU says in what state', () => {
+  assert.equal(weightOf('off-cpu', 2.5e9, 'ns'), '2.50 s blocked');
+  assert.equal(weightOf('run-queue', 2e6, 'ns'), '2.00 ms runnable');
+  assert.equal(weightOf('cpu-clock', 2e6, 'ns'), '2.00 ms');
+});
 
 test('numbers', () => {
   assert.equal(count(1234567), '1,234,567');

@@ -1,7 +1,7 @@
 // The threads table in words, worked out by hand.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { barsPath, cpuSource, cpuText, cpuTitle, placeText, shortId } from '../src/text/threads';
+import { barsPath, cpuSource, cpuText, cpuTitle, placeText, shortId, stackedStates } from '../src/text/threads';
 
 test('CPU time says where it comes from', () => {
   assert.equal(cpuText({ cpu_percent: 52.345, cpu_from: 'counted' }), '52.3 %');
@@ -27,4 +27,9 @@ test('where a thread runs is told in short', () => {
   assert.equal(shortId('web-frontend'), 'web-frontend');
   assert.equal(placeText({}), '');
   assert.equal(placeText({ container_id: id, pod_uid: 'p', cgroup: '/x' }), 'container 0123456789ab, pod p, cgroup /x');
+});
+
+test('states stand on each other', () => {
+  const row = { tid: 1, pid: 1, comm: 'a', run: 3, runnable: 1, blocked: 2, io_wait: 0, run_slices: [1, 2], runnable_slices: [1, 0], blocked_slices: [0, 2], io_wait_slices: [0, 0] };
+  assert.deepEqual(stackedStates(row), [[1, 2], [2, 2], [2, 4], [2, 4]]);
 });

@@ -3,11 +3,11 @@ import { baselineKey, flame, frozen } from '../store/data';
 import { mainFrames, matches, pattern, setSearch, tree, walk, walkedMatch, zoomTarget } from '../store/flame';
 import { comparing, dropBaseline } from '../store/compare';
 import { isSaved } from '../store/saved';
-import { isLive } from '../store/session';
+import { event, isLive } from '../store/session';
 import { groups, type Group } from '../store/url';
 import { isFiltered, search, setShape, setView, view, zoom } from '../store/view';
 import { changeText } from '../text/diff';
-import { count, percent, weight } from '../text/format';
+import { count, percent, weightOf } from '../text/format';
 import { Breadcrumbs } from './Breadcrumbs';
 import { Button } from './Button';
 import { Choice } from './Choice';
@@ -155,7 +155,7 @@ export function FlameView() {
         {shown.diff && <NormaliseChoice />}
         {shown.diff && <WidthChoice />}
         <span class="faint" id="flame-total">
-          {weight(shown.total[target.node]!, shown.unit)} · {count(shown.samples[target.node]!)} samples
+          {weightOf(event.value?.name ?? '', shown.total[target.node]!, shown.unit)} · {count(shown.samples[target.node]!)} samples
           {shown.diff && ` · ${changeText(shown.diff.change[target.node]!, shown.diff.normalise, shown.unit)}`}
           {target.node > 0 && ` · ${percent(shown.total[target.node]! / shown.total[0]!)} of all`}
         </span>

@@ -6,9 +6,9 @@ import type { Hit } from '../flame/drawn';
 import type { FlameTree } from '../flame/tree';
 import { missingCallers } from '../flame/missing';
 import { presence, type TreeDiff } from '../flame/difference';
-import { session } from '../store/session';
+import { event, session } from '../store/session';
 import { changeText } from '../text/diff';
-import { count, percent, weight } from '../text/format';
+import { count, percent, weight, weightOf } from '../text/format';
 import { settingsOf, stoppedWhy, truncationRemedies } from '../text/stacks';
 
 interface Props {
@@ -124,13 +124,13 @@ function Frame({ tree, node, inverted }: { tree: FlameTree; node: number; invert
         <tbody>
           <tr>
             <th>Total</th>
-            <td>{weight(total, tree.unit)}</td>
+            <td>{weightOf(event.value?.name ?? '', total, tree.unit)}</td>
             <td class="strong">{percent(total / all, 2)}</td>
             <td>{count(tree.samples[node]!)} samples</td>
           </tr>
           <tr>
             <th>{inverted ? 'Begins here' : 'Self'}</th>
-            <td>{weight(self, tree.unit)}</td>
+            <td>{weightOf(event.value?.name ?? '', self, tree.unit)}</td>
             <td class="strong">{percent(self / all, 2)}</td>
             <td>{count(tree.selfSamples[node]!)} samples</td>
           </tr>

@@ -2,16 +2,18 @@
 import { computed } from '@preact/signals';
 import { isSaved } from '../store/saved';
 import type { ThreadRow } from '../api/types';
-import { threads } from '../store/data';
+import { threads, threadsShow, threadStates } from '../store/data';
 import { compareThreads } from '../store/compare';
 import { setView, view } from '../store/view';
 import { count, percent, weight } from '../text/format';
 import { barsPath, cpuSource, cpuText, cpuTitle, placeText, shortId, stateTitle } from '../text/threads';
 import { Button } from './Button';
+import { Choice } from './Choice';
 import { ExportMenu } from './ExportMenu';
 import { Failure, Message } from './Message';
 import { NotRefreshed } from './NotRefreshed';
 import { Share } from './Share';
+import { StatesTable } from './ThreadTimes';
 import { VirtualRows } from './VirtualRows';
 
 const ROW_HEIGHT = 32;
@@ -93,6 +95,12 @@ function Row({ row, unit }: { row: ThreadRow; unit: string }) {
   );
 }
 
+const choosing = { has: (tid: number) => chosen.value.has(tid), toggle };
+const shows = [
+  { value: 'samples', text: 'Samples' },
+  { value: 'states', text: 'States' },
+] as const;
+
 export function ThreadsView() {
   const data = threads.data.value;
   const error = threads.error.value;
@@ -102,11 +110,14 @@ export function ThreadsView() {
     return <Message title="No samples yet" />;
   }
   const list = data.threads;
+  const states = threadStates.data.value;
+  const show = states?.known ? threadsShow.value : 'samples';
   // The busier one is what the other is compared with.
   const pair = chosen.value.size === 2 ? list.filter((row) => chosen.value.has(row.tid)) : [];
   return (
     <section class={`view ${threads.loading.value ? 'is-stale' : ''}`}>
       <div class="toolbar">
+        {states?.known && <Choice label="What of threads" value={show} options={shows} onChoose={(value) => (threadsShow.value = value)} />}
         <span class="faint" role="status">
           {count(list.length)} {list.length === 1 ? 'thread' : 'threads'}
           {chosen.value.size > 0 && `, ${chosen.value.size} chosen`}
@@ -131,7 +142,8 @@ export function ThreadsView() {
         )}
         <ExportMenu />
       </div>
-      <VirtualRows
+      {show === 'states' && states && <StatesTable data={states} choosing={choosing} />}
+      {show === 'samples' && <VirtualRows
         class="threads"
         label="Threads"
         count={list.length}
@@ -151,7 +163,7 @@ export function ThreadsView() {
           </div>
         }
         render={(index) => <Row key={`${list[index]!.pid}/${list[index]!.tid}`} row={list[index]!} unit={data.unit} />}
-      />
+      />}
     </section>
   );
 }

@@ -7,6 +7,7 @@ import type { CallersHead, FlameHead } from '../flame/messages';
 import type { Arrangement, FlameTree } from '../flame/tree';
 import { healthVersions, resyncs, versions } from './live';
 import { createQuery } from './query';
+import { isSaved } from './saved';
 import { currentId, currentVersion, filter } from './session';
 import { tab, view, zoom } from './view';
 
@@ -147,6 +148,22 @@ export const threads = createQuery({
   scope,
   fetch: (abort) => orEmpty(api.threads({ ...filter.peek(), tid: [] }, THREAD_SLICES, abort)),
   intervalMs: 500,
+});
+
+// What the table of threads is about: samples, or (of a recording that tells) what they did with their time.
+export type ThreadsShow = 'samples' | 'states';
+export const threadsShow = signal<ThreadsShow>('samples');
+const STATE_SLICES = 150;
+
+const ofAllThreads = (shown: boolean) => (shown && currentId.value && tab.value === 'threads' ? JSON.stringify({ ...filter.value, tid: [], event: '' }) : null);
+
+// Also asked for once to know whether there is something to show.
+export const threadStates = createQuery({
+  key: () => ofAllThreads(!isSaved),
+  version,
+  scope,
+  fetch: (abort) => orEmpty(api.threadStates({ ...filter.peek(), tid: [], event: '' }, STATE_SLICES, abort)),
+  intervalMs: 1000,
 });
 
 // Counters of each thread or CPU exist from when the agent was asked for them.

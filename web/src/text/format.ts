@@ -68,6 +68,12 @@ export function weight(value: number, unit: string): string {
   return unit ? `${number_} ${unit}` : number_;
 }
 
+// The same of a time that threads were away from their CPUs, in what state.
+export function weightOf(event: string, value: number, unit: string): string {
+  const state = { 'off-cpu': ' blocked', 'run-queue': ' runnable', 'io-wait': ' in I/O wait' }[event];
+  return weight(value, unit) + (state ?? '');
+}
+
 // Local date and time of an ISO text; `now` decides whether the day is said.
 export function clock(iso: string, now = new Date()): string {
   const time = new Date(iso);

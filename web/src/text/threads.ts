@@ -1,5 +1,5 @@
 // What the threads table says. Pure.
-import type { ThreadRow } from '../api/types';
+import type { ThreadRow, ThreadStates } from '../api/types';
 import { percent } from './format';
 
 // Where a thread's CPU time comes from, in words; the short one stands in the cell.
@@ -51,3 +51,21 @@ export const shortId = (id: string): string => (/^[0-9a-f]{32,}$/.test(id) ? id.
 
 export const placeText = (row: Pick<ThreadRow, 'container_id' | 'pod_uid' | 'cgroup'>): string =>
   [row.container_id && `container ${shortId(row.container_id)}`, row.pod_uid && `pod ${row.pod_uid}`, row.cgroup && `cgroup ${row.cgroup}`].filter(Boolean).join(', ');
+
+// What a thread does with its time, from the bottom of its picture to the top.
+export const threadStates = [
+  { name: 'run', text: 'Run', title: 'On a CPU' },
+  { name: 'runnable', text: 'Runnable', title: 'Waits for a CPU' },
+  { name: 'blocked', text: 'Blocked', title: 'Asleep' },
+  { name: 'io_wait', text: 'I/O wait', title: 'Waits for a device' },
+] as const;
+
+// Each state's slices with those below it.
+export function stackedStates(row: ThreadStates['threads'][number]): number[][] {
+  let below: readonly number[] = [];
+  return threadStates.map(({ name }) => {
+    const sum = (row[`${name}_slices`] ?? []).map((value, i) => value + (below[i] ?? 0));
+    below = sum;
+    return sum;
+  });
+}
