@@ -209,7 +209,7 @@ def test_pauses_are_in_no_state(start):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: events of whole CPUs take root; CI runs as root")
 def test_whole_system(start, tmp_path):
-    """Switches of whole CPUs: nobody lives longer than it did or runs more than the kernel says, and all together not more than the CPUs."""
+    """Switches of whole CPUs: all of a life is told, and nobody runs more than the kernel says, and all together not more than the CPUs."""
     path = tmp_path / "all.flw"
     agent = start.agent("--output", path, "--all", "--events", "off-cpu", "--duration", "5", "--verbose")
     wait_until(lambda: path.exists(), 20, "the recording")
@@ -223,7 +223,8 @@ def test_whole_system(start, tmp_path):
     for thread, life in lives(outcome.stdout).items():
         one, wall = found[thread], life["wall_ns"] / 1e6
         # Also when it is over: a thread that has ended does not sleep.
-        assert 0 < sum(one[state] for state in STATES) <= 1.01 * wall, (one, life)
+        # Before its own clock runs it may have waited for a CPU.
+        assert 0.99 * wall <= sum(one[state] for state in STATES) <= 1.01 * wall + 100, (one, life)
         assert one["run"] <= life["run_ns"] / 1e6 + 0.02 * wall, (one, life)
     run = sum(one["run"] for one in answer["threads"])
     assert run <= 1.01 * os.cpu_count() * (answer["end_ms"] - answer["start_ms"])
@@ -252,4 +253,4 @@ def test_control_group(start, tmp_path):
     assert {one["pid"] for one in answer["threads"]} == {program.pid}
     for thread in ("burner-1", "burner-2", "sleeper", "pipe-reader"):
         # From when it first left its CPU.
-        assert 0 < sum(found[thread][state] for state in STATES) <= 1.01 * (answer["end_ms"] - answer["start_ms"]), (thread, found[thread])
+        assert 1_000 < sum(found[thread][state] for state in STATES) <= 1.01 * (answer["end_ms"] - answer["start_ms"]), (thread, found[thread])

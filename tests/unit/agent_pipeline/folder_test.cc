@@ -332,13 +332,13 @@ TEST_CASE("maps read in the middle of a chain leave what was known of its other 
         42, "10000-18000 r-xp 00000000 00:00 0 /lib/two.so\n30000-38000 r-xp 00000000 00:00 0 /lib/one.so\n");
     const std::vector<std::uint64_t> chain = {user_part, 0x10010, 0x30010};
     // It takes sixteen: one alone may be garbage.
-    for (int i = 0; i < 15; ++i) folder.add_sample(setup.sample({user_part, 0x70000}), 0);
+    for (std::uint64_t i = 0; i < 15; ++i) folder.add_sample(setup.sample({user_part, 0x70000 + i}), 0);
     folder.add_sample(setup.sample(chain), 0);
     folder.add_sample(setup.sample(chain), 0);
     Receiver receiver;
     receiver.take(folder.close_batch());
-    CHECK(receiver.counts ==
-          std::map<std::string, std::uint64_t>{{"+458752", 15}, {"/lib/one.so+16r;/bin/tool+4194320", 2}});
+    CHECK(receiver.counts.size() == 16);
+    CHECK(receiver.counts.at("/lib/one.so+16r;/bin/tool+4194320") == 2);
 }
 
 TEST_CASE("processes and threads go out as they are when the batch closes") {
