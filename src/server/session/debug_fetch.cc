@@ -55,7 +55,7 @@ void DebugFetch::want(const std::shared_ptr<Session>& session) {
             session->set_debug_fetch(wanted.id, job.progress);
             told = true;
         }
-        if (!noticed_.empty()) session->set_notice("debuginfod", noticed_, "");
+        if (!noticed_.empty()) session->set_notice("debuginfod", noticed_, noticed_remedy_);
     }
     wake_.notify_all();
     if (told) events_.changed(session);
@@ -161,6 +161,7 @@ void DebugFetch::notice(const std::string& text, const std::string& remedy) {
     const std::lock_guard lock(mutex_);
     if (text.empty() && noticed_.empty()) return;
     noticed_ = text;
+    noticed_remedy_ = remedy;
     if (text.empty()) paused_until_ = {};
     for (const auto& [id, job] : jobs_)
         for (const auto& [weak, module] : job.waiting)

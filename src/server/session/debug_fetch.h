@@ -65,8 +65,8 @@ private:
     std::condition_variable wake_;
     std::map<std::string, Job> jobs_;  // by build-id
     std::deque<std::string> queue_;
-    Clock::time_point paused_until_{};  // while no server answers
-    std::string noticed_;               // what the sessions were told last
+    Clock::time_point paused_until_{};      // while no server answers
+    std::string noticed_, noticed_remedy_;  // what the sessions were told last
     bool stopping_ = false;
     std::vector<std::thread> threads_;
 };

@@ -112,6 +112,7 @@ export function ThreadsView() {
   const list = data.threads;
   const states = threadStates.data.value;
   const show = states?.known ? threadsShow.value : 'samples';
+  const rows = show === 'states' ? states!.threads.length : list.length;
   // The busier one is what the other is compared with.
   const pair = chosen.value.size === 2 ? list.filter((row) => chosen.value.has(row.tid)) : [];
   return (
@@ -119,9 +120,9 @@ export function ThreadsView() {
       <div class="toolbar">
         {states?.known && <Choice label="What of threads" value={show} options={shows} onChoose={(value) => (threadsShow.value = value)} />}
         <span class="faint" role="status">
-          {count(list.length)} {list.length === 1 ? 'thread' : 'threads'}
+          {count(rows)} {rows === 1 ? 'thread' : 'threads'}
           {chosen.value.size > 0 && `, ${chosen.value.size} chosen`}
-          {cpuSource(list) && `. ${cpuSource(list)}.`}
+          {show === 'samples' && cpuSource(list) && `. ${cpuSource(list)}.`}
         </span>
         <span class="spacer" />
         <NotRefreshed of={threads} />
