@@ -378,7 +378,7 @@ Result<bool> Recorder::pause() {
 
 Result<bool> Recorder::resume() {
     return on_sampler([this]() -> Result<bool> {
-        if (paused_) folder_->absences().gap(paused_ns_, monotonic_ns());
+        if (paused_) folder_->absences().gap(paused_ns_, monotonic_ns(), Absences::Gap::pause);
         (void)TRY(events_->enable());
         (void)TRY(counting_->resume());
         paused_ = false;

@@ -129,8 +129,10 @@ Result<bool> Recorder::switch_events(EventChoice choice) {
     switch_gap_ns_ = counting ? monotonic_ns() - stopping_ns : 0;
     events_->drain_rest(*this);
     // Not until now: the new set has been heard while the rest of the old one was read.
-    folder_->absences().gap(paused_ ? paused_ns_ : stopping_ns,
-                            counting ? stopping_ns + switch_gap_ns_ : monotonic_ns());
+    if (counting)
+        folder_->absences().gap(stopping_ns, stopping_ns + switch_gap_ns_, Absences::Gap::exchange);
+    else
+        folder_->absences().gap(paused_ ? paused_ns_ : stopping_ns, monotonic_ns(), Absences::Gap::pause);
     if (paused_) paused_ns_ = monotonic_ns();
     folder_->tell_absences();
     closed_counts_ = closed_counts_ + events_->counts();

@@ -163,11 +163,12 @@ void Absences::decide(std::uint32_t tid, std::optional<Away> kind) {
     thread.state = *kind == Away::run_queue ? State::here : State::away;
 }
 
-void Absences::gap(std::uint64_t from_ns, std::uint64_t to_ns) {
+void Absences::gap(std::uint64_t from_ns, std::uint64_t to_ns, Gap gap) {
     for (auto& [tid, thread] : threads_) {
         if (thread.state == State::away || thread.state == State::leaving) tell(thread, from_ns);
         if (thread.state == State::gone) continue;
         if (thread.state != State::maybe_away) spend(thread, from_ns);
+        if (gap == Gap::exchange && thread.state == State::away) continue;
         skip(thread, to_ns);
         if (thread.state == State::here)
             thread.state = State::maybe_away, thread.stack = 0, thread.kind = Away::off_cpu, thread.seen.reset();

@@ -13,8 +13,9 @@
 // last, and no piece is more than a second away from the time that it is about. A piece stands at its end.
 // - Threads that sleep when the recording begins are away from its beginning on, with a stack that nobody saw.
 // - New threads are away from their birth until they first run.
-// - While events are off (a pause, another event set), nothing is counted. Who is away before and comes back after it
-//   was away all the time, as far as anybody can tell; who leaves anew came back unseen.
+// - While events are off (a pause, another event set), nobody is seen to come or go. Who is away before and comes back
+//   after it was away all the time, as far as anybody can tell; who leaves anew came back unseen. A pause counts for
+//   nobody; the moment between two event sets counts for those who are away.
 // - When records were lost, nobody knows who is away: all is forgotten, and threads are looked at anew.
 //
 // Beside the pieces, which have stacks, stand the times: what each thread did with its life, on a CPU too, and how long
@@ -63,8 +64,9 @@ public:
     void exited(std::uint32_t tid, std::uint64_t time_ns);
     // Found in /proc at the beginning, or when asked for by undecided(); those in run_queue may as well be running.
     void found(std::uint32_t tid, ThreadHandle thread, Away kind, std::uint64_t begin_ns);
-    // Nothing was recorded from `from_ns` to `to_ns`.
-    void gap(std::uint64_t from_ns, std::uint64_t to_ns);
+    // Nothing was recorded from `from_ns` to `to_ns`: wanted so, or because the events were exchanged.
+    enum class Gap : std::uint8_t { pause, exchange };
+    void gap(std::uint64_t from_ns, std::uint64_t to_ns, Gap gap);
     void forget();
     // Pieces of all that are away, and times of all, until `time_ns`.
     void cut(std::uint64_t time_ns);

@@ -113,18 +113,36 @@ TEST_CASE("threads that sleep at the beginning, new ones, and those that end") {
 TEST_CASE("a gap is not counted, and neither loses nor doubles what is around it") {
     Absences absences;
     out(absences, 100, 5);
-    absences.gap(200, 1'200);
+    absences.gap(200, 1'200, Absences::Gap::pause);
     in(absences, 1'300);  // away all the time, as far as anybody can tell
     CHECK(told(absences) == std::vector<Told>{{5, Away::off_cpu, 100, 200}, {5, Away::off_cpu, 1'200, 1'300}});
     out(absences, 1'400, 6);
-    absences.gap(1'500, 1'600);
+    absences.gap(1'500, 1'600, Absences::Gap::pause);
     out(absences, 1'700, 8);  // it was back in between, unseen
     in(absences, 1'800);
     CHECK(told(absences) == std::vector<Told>{{6, Away::off_cpu, 1'400, 1'500}, {8, Away::off_cpu, 1'700, 1'800}});
-    absences.gap(1'900, 2'000);  // here before, left unseen
+    absences.gap(1'900, 2'000, Absences::Gap::pause);  // here before, left unseen
     absences.cut(2'050);
     in(absences, 2'100);
     CHECK(told(absences) == std::vector<Told>{{0, Away::off_cpu, 2'000, 2'100}});
+}
+
+TEST_CASE("who is away while the events are exchanged goes on being away") {
+    Absences absences;
+    out(absences, 100, 5);
+    absences.gap(200, 300, Absences::Gap::exchange);
+    in(absences, 350);
+    CHECK(told(absences) == std::vector<Told>{{5, Away::off_cpu, 100, 200}, {5, Away::off_cpu, 200, 350}});
+    out(absences, 400, 6);
+    absences.gap(450, 500, Absences::Gap::exchange);
+    out(absences, 600, 7);  // it was back in between, unseen
+    in(absences, 700);
+    CHECK(told(absences) == std::vector<Told>{{6, Away::off_cpu, 400, 450}, {7, Away::off_cpu, 600, 700}});
+    absences.gap(750, 800, Absences::Gap::exchange);  // here before, and until it leaves
+    out(absences, 900, 8);
+    absences.cut_times(1'000);
+    CHECK(lived(absences.take_times()) ==
+          Lived{{99, 450, 51, 0, 300, 0}, {599, 750, 51, 0, 100, 0}, {800, 1'000, 100, 0, 100, 0}});
 }
 
 TEST_CASE("after a loss nobody has been away since before it") {
@@ -204,7 +222,7 @@ TEST_CASE("times are told of those that did something, and at a cut of all") {
 TEST_CASE("nobody knows what a thread did over a gap, or between records that do not fit") {
     Absences absences;
     out(absences, 100, 5);
-    absences.gap(200, 300);
+    absences.gap(200, 300, Absences::Gap::pause);
     in(absences, 350);
     in(absences, 400);  // it left in between
     out(absences, 450, 6);
