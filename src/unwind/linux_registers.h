@@ -13,6 +13,14 @@ namespace flamewire::unwind {
 // Value of the abi word in front of sampled registers (linux/perf_event.h, enum perf_sample_regs_abi).
 enum class RegisterAbi : std::uint64_t { none = 0, bits_32 = 1, bits_64 = 2 };
 
+// Whether kernels that run this build hand out registers that a walk can use. Elsewhere nothing is ever walked, and who
+// asks this first leaves the unwinder out of the program.
+#if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__) || defined(__arm__)
+inline constexpr bool walks_here = true;
+#else
+inline constexpr bool walks_here = false;
+#endif
+
 // Bits of perf_event_attr.sample_regs_user to ask for on a machine of this architecture: all that a walk can use.
 std::uint64_t sampled_register_mask(Arch machine);
 

@@ -74,6 +74,7 @@ UserStacks::Context UserStacks::context_of(const SampleRecord& sample, ProcessHa
 
 void UserStacks::find(const SampleRecord& sample, std::span<const std::uint64_t> chain, ThreadHandle thread,
                       ProcessHandle process, UserStack& out) {
+    if constexpr (!unwind::walks_here) return;
     out.frames.clear();
     out.joined = out.caller_missing = out.provisional = false;
     out.stop = out.walked = StopReason::chain_end;
@@ -92,6 +93,7 @@ void UserStacks::find(const SampleRecord& sample, std::span<const std::uint64_t>
 }
 
 std::optional<StackNeed> UserStacks::judge(const SampleRecord& sample, ProcessHandle process, const UserStack& stack) {
+    if constexpr (!unwind::walks_here) return std::nullopt;
     if (stack.frames.empty() || sample.mode == wire::StackMode::lbr || !options_.check_chains) return std::nullopt;
     Context in = context_of(sample, process);
     // Nothing of the chain is certain behind the innermost frame: a short copy may do, and will tell.
@@ -106,6 +108,10 @@ std::optional<StackNeed> UserStacks::judge(const SampleRecord& sample, ProcessHa
     }
     if (sample.mode != wire::StackMode::hybrid || stack.stop != StopReason::root) return StackNeed::long_copy;
     return stack.frames.front().frame_pointer_safe ? StackNeed::chain : StackNeed::short_copy;
+}
+
+void UserStacks::look_at_stacks() {
+    if constexpr (unwind::walks_here) deep_.look();
 }
 
 // Gives the frames of a chain that is right so far their end: the root, the tail that leads there, or the truth that

@@ -67,7 +67,7 @@ public:
     // The next sample of every thread does not follow its last one.
     void samples_lost() { joiner_.samples_lost(); }
     // What deep stacks hold in memory, for the samples that come next; and whether to look again soon.
-    void look_at_stacks() { deep_.look(); }
+    void look_at_stacks();
     [[nodiscard]] bool wants_looks() const { return deep_.wants_looks(); }
 
     [[nodiscard]] const unwind::Unwinder::Counts& unwinder_counts() const { return unwinder_.counts(); }
