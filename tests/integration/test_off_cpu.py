@@ -46,7 +46,7 @@ def recorded(tmp_path_factory):
     disk = directory / "disk"
     disk.write_bytes(bytes(4 << 20))
     path = directory / "waits.flw"
-    outcome = subprocess.run([AGENT, "--output", path, "--verbose", "--events", "off-cpu", "--", TESTS_BIN / "waits-workload", "4", disk],
+    outcome = subprocess.run([AGENT, "--output", path, "--verbose", "--events", "off-cpu", "--ring-pages", "1024", "--", TESTS_BIN / "waits-workload", "4", disk],
                              capture_output=True, text=True, timeout=60)
     assert outcome.returncode == 0, outcome
     assert "THEY DIFFER" not in outcome.stderr
@@ -59,7 +59,9 @@ def test_waits_are_as_long_as_measured_with_their_stacks(recorded, thread, funct
     path, own = recorded
     measured = own[thread]["waited_ns"]
     found = within(path, thread, function)
-    assert abs(found - measured) <= 0.02 * measured, (found, measured, own[thread])
+    # While the events are exchanged (--unwind auto), and the machine is busy, a thread may leave unseen: that is told apart.
+    unseen = within(path, thread, "[not seen leaving]")
+    assert -0.02 * measured - unseen <= found - measured <= 0.02 * measured and unseen <= 0.05 * measured, (found, unseen, measured, own[thread])
 
 
 def test_every_moment_of_a_thread_is_one_of_four(recorded):
