@@ -6,6 +6,7 @@ flamewire_library(agent_session AGENT DESK
 
 if(FLAMEWIRE_AGENT)
   find_package(Threads REQUIRED)
+  include(CheckLinkerFlag)
   add_executable(flamewire-agent main.cc libc_left_out.cc libunwind_left_out.cc zstd_left_out.cc)
   target_link_libraries(flamewire-agent PRIVATE flamewire_agent_session_agent Threads::Threads)
   # --eh-frame-hdr: g++ leaves it out of static programs, and then nobody can unwind this one (exceptions included) quickly.
@@ -19,6 +20,11 @@ if(FLAMEWIRE_AGENT)
   # Little is lost: tables of functions of our own are constants here, and pointers to libc's variants are outside of it in any case.
   if(CMAKE_SYSTEM_PROCESSOR STREQUAL aarch64)
     target_link_options(flamewire-agent PRIVATE -Wl,-z,norelro -Wl,-z,common-page-size=1024)
+    # Around instructions that a Cortex-A53 gets wrong ld makes detours, for which it rounds the code up by 4 KiB twice; this mends them where they stand.
+    check_linker_flag(CXX -Wl,--fix-cortex-a53-843419=adr FLAMEWIRE_FIXES_843419_IN_PLACE)
+    if(FLAMEWIRE_FIXES_843419_IN_PLACE)
+      target_link_options(flamewire-agent PRIVATE -Wl,--fix-cortex-a53-843419=adr)
+    endif()
   endif()
   # What people copy to a target is stripped; its symbols stay beside it under the same build-id.
   add_custom_command(TARGET flamewire-agent POST_BUILD

@@ -42,6 +42,8 @@ std::unexpected<Error> fail_errno(std::string what, int errno_value) {
     const char* reason = strerrordesc_np(errno_value);
     what += ": ";
     what += reason != nullptr ? reason : "unknown error";
+    // Every call that makes a file may be the one too many.
+    if (errno_value == EMFILE) what += " (try: ulimit -n 65536 before starting)";
     return std::unexpected(Error{code_of_errno(errno_value), errno_value, std::move(what)});
 }
 

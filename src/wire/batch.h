@@ -233,9 +233,8 @@ struct ThreadTimes {
     std::array<std::uint64_t, thread_states> state_ns{};
     // How often it left a CPU: though it could have run on, asleep, asleep for a device.
     std::uint64_t preempted = 0, slept = 0, io_waits = 0;
-    std::uint64_t woken = 0;  // of its times in `queued`: began with a wake-up (the others: preempted, or new)
-    Durations slices;         // on a CPU, from coming to leaving; those that ended in the stretch
-    Durations queued;         // runnable, until it ran; those that ended in the stretch
+    Durations slices;  // on a CPU, from coming to leaving; those that ended in the stretch
+    Durations queued;  // runnable, until it ran; those that ended in the stretch
 
     [[nodiscard]] std::uint64_t length_ns() const { return state_ns[0] + state_ns[1] + state_ns[2] + state_ns[3]; }
     // `later` follows, perhaps after a gap. Its thread is not looked at.

@@ -318,9 +318,6 @@ ThreadTimes thread_times(pbf_reader in) {
             case varint(f::io_waits):
                 times.io_waits = get_u32(in);
                 break;
-            case varint(f::woken):
-                times.woken = get_u32(in);
-                break;
             case bytes(f::slices):
                 times.slices = durations(in.get_message());
                 break;

@@ -246,7 +246,6 @@ void write(pbf_writer out, const ThreadTimes& times) {
     put(out, f::preempted, times.preempted);
     put(out, f::slept, times.slept);
     put(out, f::io_waits, times.io_waits);
-    put(out, f::woken, times.woken);
     std::string message;
     for (const auto& [tag, durations] : {std::pair{f::slices, &times.slices}, std::pair{f::queued, &times.queued}}) {
         if (durations->counts.empty()) continue;

@@ -82,7 +82,7 @@ inline constexpr Tag start_ns = 1, end_ns = 2, after_gap = 3, name = 4, unit = 5
 
 namespace thread_times {
 inline constexpr Tag thread = 1, end_ns = 2, run_ns = 3, runnable_ns = 4, blocked_ns = 5, io_wait_ns = 6, preempted = 7,
-                     slept = 8, io_waits = 9, woken = 10, slices = 11, queued = 12;
+                     slept = 8, io_waits = 9, slices = 10, queued = 11;
 }  // namespace thread_times
 
 namespace durations {

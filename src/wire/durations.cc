@@ -66,7 +66,6 @@ void ThreadTimes::add(const ThreadTimes& later) {
     preempted += later.preempted;
     slept += later.slept;
     io_waits += later.io_waits;
-    woken += later.woken;
     slices.add(later.slices);
     queued.add(later.queued);
 }

@@ -143,7 +143,7 @@ def locked_memory(place):
 
 
 def few_files(place):
-    return place.run("--output", place.folder / "never.flw", "--", PROGRAM, 1, before=("prlimit", "--nofile=12:12"))
+    return place.run("--output", place.folder / "never.flw", "--", PROGRAM, 1, before=("prlimit", "--nofile=20:20"))
 
 
 def rate(place):
@@ -240,6 +240,19 @@ PROVOCATIONS = {
     "Another build": another_build,
     "The source is not found": no_source,
 }
+
+
+def test_one_file_too_many_has_its_remedy_at_every_step(start):
+    """From the standard streams alone to all that a recording needs."""
+    with tempfile.TemporaryDirectory(prefix="flamewire-trouble-") as folder:
+        place = Place(start, folder)
+        outcomes = [place.run("--output", place.folder / "some.flw", "--force", "--", PROGRAM, "0.1", before=("prlimit", f"--nofile={files}:{files}"))
+                    for files in (*range(4, 40), 4096)]
+    assert outcomes[-1].startswith("0\n") and "ulimit" not in outcomes[-1], outcomes[-1]
+    for said in outcomes[:10]:
+        assert said.startswith("1\n"), said
+    for said in outcomes:
+        assert said.startswith("0\n") or "(try: ulimit -n 65536 before starting" in said, said
 
 
 def test_every_entry_is_provoked():

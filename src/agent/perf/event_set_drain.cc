@@ -57,18 +57,47 @@ void RingEventSet::hand_out(RecordSink& sink, std::uint64_t limit_ns) {
     }
 }
 
+// Twins. When several software events count one thing, such as a switch, Linux since 6.2 fills in for the first what it
+// takes for common to all (kernel/events/core.c, do_perf_sw_event and perf_sample_data::sample_flags), and among it is
+// the id. So all of their samples carry the first one's id, at the same nanosecond. The second is by the next event
+// that counts the same, in a circle; when it has come round, it is a copy by another set of this thread.
+OpenEvent* RingEventSet::writer_of(Bytes sample, bool& twin) {
+    twin = false;
+    const std::uint64_t id = sample_id(sample);
+    OpenEvent* first = id != 0 ? find(id) : nullptr;
+    if (first == nullptr) return nullptr;
+    const std::uint64_t time_ns = record_time(sample);
+    if (time_ns != first->last_ns) {
+        first->last_ns = time_ns;
+        first->twins = 0;
+        return first;
+    }
+    OpenEvent* writer = first;
+    for (std::uint32_t step = ++first->twins; step > 0; --step) {
+        writer = &samples_[writer->next_alike];
+        twin = twin || writer == first;
+    }
+    return writer;
+}
+
 void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
     RecordOrigin origin;
     // Targets of several modes share the rings: how a sample is laid out is its event's to say.
-    const std::uint64_t id = sample_id(merged.bytes);
-    const OpenEvent* event = id != 0 ? find(id) : nullptr;
+    bool twin = false;
+    OpenEvent* event = writer_of(merged.bytes, twin);
     if (decode_record(merged.bytes, event ? event->layout : SampleLayout{}, record_, origin) != Decoded::ok) return;
     if (merged.late) ++counts_.late_records;
     std::visit([&](auto& record) { record.time_ns = merged.time_ns; }, record_);
 
     if (auto* sample = std::get_if<SampleRecord>(&record_)) {
-        const Verdict verdict = event ? judge(*sample, *event) : Verdict::duplicate;
+        Verdict verdict = event ? judge(*sample, *event) : Verdict::duplicate;
         if (verdict == Verdict::not_of_target) return;
+        if (event) {
+            // Whichever set's id they carry: one of them counts.
+            sample->id = event->id;
+            if (twin) verdict = event->last_counted ? Verdict::duplicate : Verdict::counts;
+            event->last_counted = verdict == Verdict::counts || (twin && event->last_counted);
+        }
         ++counts_.samples_read;
         if (verdict == Verdict::duplicate) {
             ++counts_.samples_duplicate;
@@ -95,7 +124,7 @@ void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
     sink.on_record(record_);
 }
 
-const OpenEvent* RingEventSet::find(std::uint64_t id) const {
+OpenEvent* RingEventSet::find(std::uint64_t id) {
     if (id != last_id_ || id == 0) {
         const auto found = by_id_.find(id);
         if (found == by_id_.end()) return nullptr;

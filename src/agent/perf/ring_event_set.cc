@@ -110,13 +110,29 @@ int RingEventSet::open_sideband(const Subject& subject, std::uint32_t cpu_index)
 int RingEventSet::open_samples(const Subject& subject, wire::StackMode mode, std::uint32_t cpu_index,
                                std::uint32_t set) {
     const std::uint32_t cpu = rings_->cpus()[cpu_index];
+    const std::size_t first = samples_.size();
     for (std::uint32_t event = 0; event < options_.choice.events.size(); ++event)
         for (const EventPart& part : options_.choice.events[event].parts) {
             const bool here = part.cpus.empty() || std::binary_search(part.cpus.begin(), part.cpus.end(), cpu);
             const int error = here ? open_sample(event, part, subject, mode, cpu_index, set) : 0;
             if (error != 0) return error;
         }
+    link_alike(first);
     return 0;
+}
+
+// All from `first` on are of one set on one CPU.
+void RingEventSet::link_alike(std::size_t first) {
+    const auto counted = [&](const OpenEvent& open) {
+        const EventPart& part = options_.choice.events[open.event].parts.front();
+        return std::pair(part.type, part.config);
+    };
+    for (std::size_t one = first; one < samples_.size(); ++one) {
+        std::size_t next = one;
+        do next = next + 1 < samples_.size() ? next + 1 : first;
+        while (next != one && counted(samples_[next]) != counted(samples_[one]));
+        samples_[one].next_alike = static_cast<std::uint32_t>(next);
+    }
 }
 
 // errno, 0 when it worked.
@@ -162,7 +178,8 @@ int RingEventSet::open_sample(std::uint32_t event, const EventPart& part, const 
     opened.set = set;
     opened.layout = attr_options.layout;
     opened.slot = event * static_cast<std::uint32_t>(rings_->cpus().size()) + cpu_index;
-    by_id_[opened.id] = static_cast<std::uint32_t>(samples_.size());
+    opened.next_alike = static_cast<std::uint32_t>(samples_.size());
+    by_id_[opened.id] = opened.next_alike;
     samples_.push_back(opened);
     return 0;
 }

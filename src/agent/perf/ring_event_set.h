@@ -28,6 +28,12 @@ struct OpenEvent {
     std::uint32_t set = 0;    // the thread it was opened for, counted from 0
     std::uint32_t cpu_index = 0;
     SampleLayout layout = {};
+    // For twins, see deliver(): the next event that counts the same in this set on this CPU, in a circle; its own index
+    // when it is alone.
+    std::uint32_t next_alike = 0;
+    std::uint64_t last_ns = 0;  // time of its last sample, as the kernel wrote it, …
+    std::uint32_t twins = 0;    // … the samples that came with it, …
+    bool last_counted = false;  // … and whether one of all these counts
 };
 
 class RingEventSet : public EventSet {
@@ -42,8 +48,8 @@ public:
     void drain(RecordSink& sink, std::uint64_t until_ns) override;
     void drain_rest(RecordSink& sink) override;
     [[nodiscard]] std::uint32_t event_of(std::uint64_t id) const override {
-        const OpenEvent* event = find(id);
-        return event ? event->event : 0;
+        const auto found = by_id_.find(id);
+        return found != by_id_.end() ? samples_[found->second].event : 0;
     }
     [[nodiscard]] EventSetCounts counts() override;
     [[nodiscard]] bool targets_gone() const override { return gone_; }
@@ -106,15 +112,17 @@ private:
     void hand_out(RecordSink& sink, std::uint64_t limit_ns);
     void deliver(const MergedRecord& merged, RecordSink& sink);
     void check_targets();
-    [[nodiscard]] const OpenEvent* find(std::uint64_t id) const;
+    void link_alike(std::size_t first);
+    OpenEvent* find(std::uint64_t id);
+    OpenEvent* writer_of(Bytes sample, bool& twin);
     std::uint64_t read_lost(const OpenEvent& event) const;
     void report_remaining_loss(const std::vector<OpenEvent>& events, bool sideband, RecordSink& sink);
 
     std::uint64_t apply_until_ns_ = 0;
     std::vector<OpenEvent> samples_, sideband_;
     std::unordered_map<std::uint64_t, std::uint32_t> by_id_;  // into samples_
-    mutable std::uint64_t last_id_ = 0;                       // the id that find() saw last, …
-    mutable std::uint32_t last_index_ = 0;                    // … and its answer
+    std::uint64_t last_id_ = 0;                               // the id that find() saw last, …
+    std::uint32_t last_index_ = 0;                            // … and its answer
 
     Merge merge_;
     EventSetCounts counts_;

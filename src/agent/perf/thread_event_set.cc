@@ -96,7 +96,8 @@ Result<bool> ThreadEventSet::discover() {
 Result<bool> ThreadEventSet::open_found(const Found& found) {
     const Opened opened = open_thread(found);
     if (opened == Opened::whole) {
-        coverage_.opened(found.tid, monotonic_ns());
+        // Before exec it is stopped and in no clone().
+        coverage_.opened(found.tid, exec_awaited_ ? 0 : monotonic_ns());
         return true;
     }
     coverage_.skipped(found.tid);

@@ -354,7 +354,6 @@ Batch random_batch(std::mt19937_64& random, const EventPeriods& periods) {
                           .preempted = u32(9),
                           .slept = u32(70000),
                           .io_waits = u32(9),
-                          .woken = u32(9),
                           .slices = {},
                           .queued = {}};
         for (auto m = up_to(9); m-- > 0;) times.slices.add(wide() >> up_to(63));
