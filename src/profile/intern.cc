@@ -73,8 +73,8 @@ void update_text(std::string_view& text, std::string_view newer) {
 }  // namespace
 
 ModuleId Store::Tables::intern_module(const wire::Module& module, std::string_view path) {
-    symbol::ModuleIdentity identity{symbol_kind(module.kind), std::string(path), module.build_id, {}, module.size,
-                                    module.mtime_ns};
+    symbol::ModuleIdentity identity{
+        symbol_kind(module.kind), std::string(path), module.build_id, {}, module.size, module.mtime_ns, owner};
     const FileIdentity file{module.device, module.inode, module.mtime_ns};
     const std::uint64_t hash = module_hash(identity, file);
     const auto equal = [&](ModuleId id) { return same_module(identity, file, modules[id].identity, module_files[id]); };

@@ -79,6 +79,8 @@ static std::vector<LocationFrame> own_frames(Store::Tables& t, LocationId id, co
     return own;
 }
 
+void Store::set_owner(const std::string& owner) { tables_->owner = owner; }
+
 void Store::set_frames(const PendingModule& pending, const symbol::Resolved& resolved) {
     Tables& t = *tables_;
     if (resolved.first.size() != pending.locations.size() + 1) return;

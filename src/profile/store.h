@@ -99,6 +99,8 @@ public:
     // The agent was away from the server; what it sampled meanwhile comes later.
     void note_reconnect(std::uint64_t start_ns, std::uint64_t end_ns);
 
+    // Of the modules that come from now on: symbol::ModuleIdentity::owner.
+    void set_owner(const std::string& owner);
     // Frames for locations of take_pending().
     void set_frames(const PendingModule& pending, const symbol::Resolved& resolved);
     // All frames of these modules (empty: of all) want to be resolved anew: symbols got better.

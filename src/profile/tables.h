@@ -115,6 +115,7 @@ struct Store::Tables {
     std::unordered_map<std::uint64_t, std::size_t> loss_index;
     std::vector<wire::Notice> notices;
     std::optional<wire::Recording> recording;
+    std::string owner;  // of all modules: symbol::ModuleIdentity::owner
     std::optional<wire::AgentStats> agent_stats;
     std::optional<wire::End> end;
     std::uint64_t version = 0;

@@ -186,7 +186,8 @@ private:
         if (config_.module_directory.empty() || files_.report.quality >= Quality::symbols) return;
         if (module_.kind != ModuleKind::file) return;
         place_ = FoundBy::agent;
-        const std::string path = config_.module_directory + "/" + fetched_name(module_);
+        const std::string path = fetched_path(config_.module_directory, module_);
+        if (path.empty()) return;
         try_path(path);
         files_.fetched = files_.report.file == path;
         // Used last goes last, when room is made there.

@@ -1,5 +1,8 @@
 #include "symbol/symbolizer.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -35,9 +38,17 @@ struct Symbolizer::State {
     auto with_module(const ModuleIdentity& identity, Use use) {
         std::shared_ptr<Entry> entry;
         Config current;
+        std::string folder;
         {
             const std::scoped_lock lock(mutex);
-            std::shared_ptr<Entry>& slot = modules[key_of(identity)];
+            folder = config.module_directory;
+        }
+        // Recordings of several agents share what is known of a module, but where one of them sent its file.
+        std::string fetched = identity.kind == ModuleKind::file ? fetched_path(folder, identity) : std::string();
+        if (!fetched.empty() && ::access(fetched.c_str(), F_OK) != 0) fetched.clear();
+        {
+            const std::scoped_lock lock(mutex);
+            std::shared_ptr<Entry>& slot = modules[{key_of(identity), fetched}];
             if (!slot) slot = std::make_shared<Entry>();
             entry = slot;
             current = config;
@@ -49,7 +60,8 @@ struct Symbolizer::State {
 
     mutable std::mutex mutex;  // guards config and modules
     Config config;
-    std::map<ModuleKey, std::shared_ptr<Entry>> modules;
+    // The second: its fetched_path(), where a file is there.
+    std::map<std::pair<ModuleKey, std::string>, std::shared_ptr<Entry>> modules;
     std::atomic<std::uint64_t> generation{1};
 };
 
@@ -72,9 +84,18 @@ Config Symbolizer::config() const {
 void Symbolizer::forget(const ModuleIdentity& module) {
     const std::scoped_lock lock(state_->mutex);
     std::erase_if(state_->modules, [&](const auto& entry) {
-        return module.build_id.empty() ? entry.first == key_of(module) : std::get<1>(entry.first) == module.build_id;
+        const ModuleKey& key = entry.first.first;
+        return module.build_id.empty() ? key == key_of(module) : std::get<1>(key) == module.build_id;
     });
     ++state_->generation;
+}
+
+std::string fetched_path(const std::string& folder, const ModuleIdentity& module) {
+    // It may be the word of a file that somebody else wrote.
+    const bool is_id =
+        std::ranges::all_of(module.owner, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+    if (folder.empty() || !is_id || module.owner.size() > 64) return {};
+    return folder + (module.owner.empty() ? "/" : "/of-" + module.owner + "/") + fetched_name(module);
 }
 
 std::string fetched_name(const ModuleIdentity& module) {

@@ -25,6 +25,7 @@ struct ModuleIdentity {
     std::string boot_id;        // of the target, for the kernel: the live /proc/kallsyms serves only the same boot
     std::uint64_t size = 0;     // of the file on the target; 0 when unknown (the only check without a build-id)
     std::int64_t mtime_ns = 0;  // of that file
+    std::string owner{};        // id of the pairing key of the agent that names it; empty: it has none
 };
 
 struct Address {
@@ -118,7 +119,7 @@ struct Config {
     std::string sysroot;
     std::vector<PathMap> path_maps;
     std::vector<MapFile> maps;         // --map: for modules that have no symbol table
-    std::string module_directory;      // files that agents sent, by fetched_name(); empty: none
+    std::string module_directory;      // files that agents sent, by fetched_path(); empty: none
     std::string upload_directory;      // files that people sent, named in the same way; empty: none
     std::string debuginfod_directory;  // what debuginfod servers sent (debuginfod.h); empty: none
     std::vector<std::string> debug_directories = {"/usr/lib/debug"};
@@ -127,8 +128,11 @@ struct Config {
     bool demangle = true;  // else names as the linker has them, for comparing with other tools
 };
 
-// The name of a module's file among those that agents sent: its build-id, else a hash of path, size and time.
+// The name of a module's file among those that were sent: its build-id, else a hash of path, size and time.
 std::string fetched_name(const ModuleIdentity& module);
+// Where among those that agents sent: a build-id is the word of who sends the file, so the files of each pairing key are
+// for what that key's agents recorded. Empty: the owner is no key's id.
+std::string fetched_path(const std::string& folder, const ModuleIdentity& module);
 
 class Symbolizer {
 public:

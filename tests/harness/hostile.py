@@ -45,8 +45,10 @@ class Forged:
 
     PERIOD = 1_000_000
 
-    def __init__(self, target="forged", identity=None):
+    def __init__(self, target="forged", identity=None, build_id=None, address=4096):
         self.id = identity or os.urandom(16)
+        self.build_id = build_id or os.urandom(20)  # of the module that all its addresses are of, …
+        self.address = address  # … from here on
         self.target = target
         self.seq = 0
         self.sizes = {"string": 1, "module": 1, "location": 1, "stack": 1}
@@ -66,7 +68,7 @@ class Forged:
         now = time.monotonic_ns()
         if first:
             program, clock, unit = (self.string(texts, word) for word in (self.target, "cpu-clock", "ns"))
-            modules = [(program, os.urandom(20)), *modules]
+            modules = [(program, self.build_id), *modules]
             tables += number(18, 1) + text(19, number(1, 4242) + number(4, 1) + number(6, program))
             tables += number(20, 1) + text(21, number(1, 1) + number(2, 4242) + number(3, program))
             tables += number(22, 1) + text(23, number(1, clock) + number(2, unit) + number(3, 1000) + number(4, self.PERIOD))
@@ -80,7 +82,7 @@ class Forged:
         if stacks:
             new = stacks * depth
             base = self.sizes["location"]
-            addresses = [4096 + 16 * base] + [16] * (new - 1)
+            addresses = [self.address + 16 * base] + [16] * (new - 1)
             tables += number(14, base) + text(15, column(1, [1] * new) + column(2, [zigzag(value) for value in addresses]))
             node = self.sizes["stack"]
             parents = [node + i if i % depth == 0 else 1 for i in range(new)]
@@ -181,6 +183,24 @@ class HostileAgent:
             if ack["seq"] >= seq:
                 return True
         return False
+
+    def serve_module(self, content, seconds=20):
+        """Answers the server's requests for a module file with `content`, until it has all. False: it did not ask."""
+        sent = 0
+        end = time.monotonic() + seconds
+        while sent < len(content):
+            got = self.received(end - time.monotonic())
+            if got is None:
+                return False
+            command = json.loads(got[1]) if got[0] == 2 else {}
+            if command.get("cmd") != "fetch_module":
+                continue
+            args = command["args"]
+            part = content[args["offset"]:args["offset"] + args["bytes"]]
+            head = json.dumps({"id": command["id"], "file_size": len(content), "offset": args["offset"], "total": len(content), "ranges": [0, len(content)], "encoding": "raw"}).encode()
+            self.send(7, struct.pack("!I", len(head)) + head + part)
+            sent = args["offset"] + len(part)
+        return True
 
     def close(self):
         if self.tls:

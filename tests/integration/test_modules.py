@@ -9,6 +9,7 @@ import socket
 import subprocess
 
 from flamewire import TESTS_BIN, Relay, Tree, free_port, lost, share_of, wait_until
+from hostile import Forged, HostileAgent
 
 
 def names(server, **parameters):
@@ -368,3 +369,33 @@ def test_a_file_is_given_for_a_module_by_its_path_and_by_an_upload(start, tmp_pa
     wait_until(lambda: any("burn_40" in name for name in names(again, session=session)), 30, "names in the next run")
     assert modules_of(again, session)["shares-workload"]["module"]["found"] == "uploaded"
     again.stop()
+
+
+def test_a_file_that_an_agent_sent_serves_no_other_keys_recordings(start, tmp_path):
+    """A build-id is the word of who sends the file: a false one names what its own sender recorded, and nothing else."""
+    server = start.server()
+    thief_code = server.pair()
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", subprocess.run(["readelf", "-n", TESTS_BIN / "shares-workload"], check=True, capture_output=True, text=True).stdout)[1]
+    false = tmp_path / "false"
+    subprocess.run(["objcopy", "--strip-debug", "--prefix-symbols=false_", TESTS_BIN / "shares-workload", false], check=True)
+    text = int(re.search(r"^([0-9a-f]+) T false_main$", subprocess.run(["nm", false], check=True, capture_output=True, text=True).stdout, re.M)[1], 16)
+    forged = Forged(target="/board/shares-workload", build_id=bytes.fromhex(build_id), address=text)
+    with HostileAgent(server.port, thief_code).hello("thief", forged.id) as thief:
+        thief.send(5, forged.batch(stacks=4, rows=4))
+        assert thief.serve_module(false.read_bytes()), "the server did not ask"
+        theirs = wait_until(lambda: (server.sessions() and server.sessions()[0]["id"]), 20, "the session of the false file")
+        named = lambda session: set(Tree(server.get("/api/flamegraph", session=session, min_share=0)).names)
+        wait_until(lambda: "false_main" in named(theirs), 20, "its sender's own names")
+    assert (server.data_dir / "modules" / f"of-{thief_code[:16]}" / build_id).exists()
+
+    code = server.pair()
+    assert code != thief_code
+    pair = tmp_path / "pair"
+    pair.write_text(code + "\n")
+    pair.chmod(0o600)
+    Vanished(start, tmp_path, "--pair-file", pair, port=server.port)
+    ours = wait_until(lambda: next((one["id"] for one in server.sessions() if one["id"] != theirs), None), 30, "the other session")
+    wait_until(lambda: any("burn_40" in name for name in named(ours)), 60, "names from its own agent")
+    assert not any(name.startswith("false_") for name in named(ours)) and "false_main" in named(theirs)
+    own = server.data_dir / "modules" / f"of-{code[:16]}" / build_id
+    assert own.exists() and any(module["file"] == str(own) for module in server.session(ours)["modules"])

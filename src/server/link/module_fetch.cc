@@ -24,12 +24,12 @@ constexpr std::chrono::seconds again_after{10};
 
 }  // namespace
 
-// Boards of one kind run the same files: the first that is asked sends it for all.
+// Boards of one key that run the same files: the first that is asked sends it for all.
 bool AgentHub::is_fetching(const symbol::ModuleIdentity& module) const {
-    const std::string name = symbol::fetched_name(module);
+    const std::string name = symbol::fetched_path("/", module);
     return std::ranges::any_of(agents_, [&](const auto& agent) {
         const PeerPtr& peer = agent.second.peer;
-        return peer && peer->fetching && symbol::fetched_name(peer->fetching->identity) == name;
+        return peer && peer->fetching && symbol::fetched_path("/", peer->fetching->identity) == name;
     });
 }
 

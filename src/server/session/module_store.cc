@@ -54,7 +54,7 @@ struct Kept {
 }  // namespace
 
 std::string ModuleStore::path_of(const symbol::ModuleIdentity& module) const {
-    return folder_ + "/" + symbol::fetched_name(module);
+    return symbol::fetched_path(folder_, module);
 }
 
 std::uint64_t ModuleStore::offset(const symbol::ModuleIdentity& module) const {
@@ -66,8 +66,10 @@ std::uint64_t ModuleStore::offset(const symbol::ModuleIdentity& module) const {
 
 Result<ModuleStore::Progress> ModuleStore::add(const symbol::ModuleIdentity& module, const wire::ModuleChunk& chunk) {
     std::error_code error;
-    fs::create_directories(folder_, error);
-    if (error) return fail_errno("make " + folder_, error.value());
+    const std::string folder = fs::path(path_of(module)).parent_path();
+    if (folder.empty()) return fail(ErrorCode::invalid, "the recording's owner is no key's id");
+    fs::create_directories(folder, error);
+    if (error) return fail_errno("make " + folder, error.value());
     (void)::chmod(folder_.c_str(), 0700);
     const std::string part = path_of(module) + ".part";
     const std::uint64_t here = offset(module);
@@ -132,7 +134,7 @@ void ModuleStore::make_room(const std::string& keep) const {
     std::error_code error;
     std::vector<Kept> files;
     std::uint64_t total = 0;
-    for (fs::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
+    for (fs::recursive_directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
         struct stat status{};
         const std::string path = at->path().string();
         if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;

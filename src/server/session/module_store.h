@@ -1,6 +1,7 @@
 // Module files that agents sent: a folder of the data directory. A file arrives as a stream in <name>.part, which stays
 // when the connection is lost, and becomes <name> once it is whole and proved to be the right one. Those used longest ago
-// make room. Blocking; one caller at a time for a module.
+// make room. What came with a pairing key is in a folder of that key, and serves no other's recordings. Blocking; one
+// caller at a time for a module.
 #pragma once
 
 #include <cstdint>

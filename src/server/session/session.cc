@@ -79,6 +79,7 @@ Result<std::shared_ptr<Session>> Session::create(std::string id, std::string str
     session->writer_ = TRY(wire::SessionWriter::create(session->stream_path_));
     if (!made_by.empty()) {
         session->made_by_ = made_by;
+        session->store_.set_owner(made_by);
         TRY(session->writer_->append(realtime_ns(), wire::Flag::reply, link_record(made_by)));
     }
     session->attached_ = true;  // an agent is sending its first batch; attach_agent() adds its address
@@ -138,7 +139,7 @@ void Session::take_record(const wire::SessionRecord& record) {
     const wire::Frame& frame = record.frame;
     if (std::exchange(first_record_, false) && frame.flag == wire::Flag::reply)
         if (const auto link = wire::parse_object(frame.payload); link && wire::text_member(*link, "type") == "link")
-            made_by_ = wire::text_member(*link, "key");
+            store_.set_owner(made_by_ = wire::text_member(*link, "key"));
     if (frame.flag != wire::Flag::batch && frame.flag != wire::Flag::batch_zstd)
         return learn_from_kept(frame.flag, frame.payload, record.arrival_ns);
     // A batch that is refused here was refused when it came, too: the notice is the same.
