@@ -4,7 +4,11 @@ flamewire_library(agent_session AGENT DESK
           sched_sink.cc session.cc session_control.cc targets.cc version.cc wanted.cc worker.cc
   LINK base wire secure counters agent_perf agent_process agent_pipeline agent_link agent_health agent_json)
 
-if(FLAMEWIRE_AGENT)
+# With sanitizers it is a program of the desk: nobody links their run times into a static one.
+if(FLAMEWIRE_AGENT AND FLAMEWIRE_SANITIZE)
+  add_executable(flamewire-agent main.cc sanitizer_options.cc)
+  target_link_libraries(flamewire-agent PRIVATE flamewire_agent_session)
+elseif(FLAMEWIRE_AGENT)
   find_package(Threads REQUIRED)
   include(CheckLinkerFlag)
   add_executable(flamewire-agent main.cc libc_left_out.cc libunwind_left_out.cc zstd_left_out.cc)

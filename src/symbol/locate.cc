@@ -13,17 +13,12 @@
 
 #include "base/file.h"
 #include "base/hex.h"
+#include "base/path.h"
 #include "base/rooted_path.h"
 #include "symbol/debuginfod.h"
 
 namespace flamewire::symbol {
 namespace {
-
-std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-std::string folder(const std::string& path) {
-    const std::size_t slash = path.rfind('/');
-    return slash == std::string::npos ? "." : path.substr(0, slash);
-}
 
 // The kernel marks the path of an unlinked file so.
 std::string without_deleted_mark(const std::string& path) {
@@ -242,13 +237,13 @@ private:
         const auto link = debug_link(*files_.main);
         if (!link) return;
         place_ = FoundBy::debug_link;
-        const std::string beside = folder(files_.report.file);
+        const std::string beside = folder_of(files_.report.file);
         std::vector<std::string> places = {beside, beside + "/.debug"};
         // Of a file of the sysroot, where it is on the target.
         const bool of_sysroot = !config_.sysroot.empty() && beside.starts_with(config_.sysroot);
         for (const std::string& place : debug_places()) {
             places.push_back(place + (of_sysroot ? beside.substr(config_.sysroot.size()) : beside));
-            if (path_.starts_with('/')) places.push_back(place + folder(path_));
+            if (path_.starts_with('/')) places.push_back(place + folder_of(path_));
         }
         for (const std::string& place : places) {
             const std::string path = on_disk(place + "/" + link->name);
@@ -269,7 +264,7 @@ private:
         if (module_.build_id.empty() || module_.kind != ModuleKind::file || !path_.starts_with('/')) return;
         place_ = FoundBy::debug_name;
         const std::string name = file_name(path_);
-        std::vector<std::string> places = {folder(path_) + "/.debug/" + name};
+        std::vector<std::string> places = {folder_of(path_) + "/.debug/" + name};
         if (!config_.sysroot.empty()) places.push_back(config_.sysroot + places.front());
         for (const std::string& place : debug_places()) {
             places.push_back(place + path_ + ".debug");

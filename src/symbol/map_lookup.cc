@@ -1,19 +1,18 @@
 #include "symbol/map_lookup.h"
 
 #include "base/file.h"
+#include "base/path.h"
 
 namespace flamewire::symbol {
 namespace {
 
 constexpr std::size_t max_map_bytes = std::size_t{256} << 20;
 
-std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
 std::string_view without_suffix(std::string_view name) { return name.substr(0, name.rfind('.')); }
 
 // app.map, app.elf.map and app.elf's app.map.
 bool named_as(std::string_view map_file, std::string_view module) {
-    const std::string_view map = file_name(map_file);
+    const std::string map = file_name(map_file);
     if (!map.ends_with(".map")) return false;
     const std::string_view stem = without_suffix(map);
     return stem == module || (module.find('.') != std::string_view::npos && stem == without_suffix(module));
@@ -27,7 +26,7 @@ Result<LinkerMap> read_linker_map(const std::string& path) {
 }
 
 std::optional<FoundMap> map_of(const ModuleIdentity& module, const std::string& file, std::span<const MapFile> maps) {
-    const std::string_view name = file_name(module.path);
+    const std::string name = file_name(module.path);
     const auto read = [](const std::string& path) -> std::optional<FoundMap> {
         auto map = read_linker_map(path);
         if (!map) return std::nullopt;

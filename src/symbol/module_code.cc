@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/path.h"
 #include "symbol/code_marks.h"
 #include "symbol/demangle.h"
 #include "symbol/module.h"
@@ -12,8 +13,6 @@ namespace flamewire::symbol {
 namespace {
 
 constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;
-
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
 
@@ -68,7 +67,7 @@ ModuleCode Module::code(std::uint64_t start, std::uint64_t size) {
 }
 
 void Module::explain_missing_code(ModuleCode& code) const {
-    const std::string name = base_name(path_);
+    const std::string name = file_name(path_);
     code.remedy = "give the program's own file with --binary FILE, or the target's root file system with --sysroot DIR";
     switch (kind_) {
         case ModuleKind::jit:

@@ -2,17 +2,12 @@
 
 #include <sys/stat.h>
 
+#include "base/path.h"
 #include "base/rooted_path.h"
 #include "symbol/locate.h"
 
 namespace flamewire::symbol {
 namespace {
-
-std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-std::string folder(const std::string& path) {
-    const std::size_t slash = path.rfind('/');
-    return slash == std::string::npos ? "." : path.substr(0, slash);
-}
 
 bool is_file(const std::string& path) {
     struct stat status{};
@@ -63,8 +58,8 @@ std::vector<std::string> SplitDwarf::places(const SplitName& name) const {
     if (!sysroot_.empty()) places.push_back(path_in_root(sysroot_, path));
     places.push_back(path);
     for (const std::string& file : files_) {
-        places.push_back(folder(file) + "/" + bare);
-        if (!name.name.starts_with('/')) places.push_back(folder(file) + "/" + name.name);
+        places.push_back(folder_of(file) + "/" + bare);
+        if (!name.name.starts_with('/')) places.push_back(folder_of(file) + "/" + name.name);
     }
     return places;
 }

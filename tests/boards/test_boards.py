@@ -245,7 +245,7 @@ def test_names_come_from_the_board_when_no_file_is_here(boot, lab):
         return found[0] if found and found[0] and found[0]["total_bytes"] else None
 
     def here():
-        parts = list(modules.glob("*.part"))
+        parts = list(modules.rglob("*.part"))
         return parts[0].stat().st_size if parts else 0
 
     total = wait_until(fetch, 120, "the first part")["total_bytes"]

@@ -403,6 +403,11 @@ test('threads show what they did with their time', () =>
     await row('city-2').click();
     await page.waitForFunction(() => location.hash.includes('4712'));
     assert.equal(await row('city-2').getAttribute('aria-selected'), 'true');
+    // Waits for a CPU, turns on one, and why it left; who never waited has no lengths.
+    await page.getByRole('button', { name: 'Scheduling', exact: true }).click();
+    await shows(page, '.sched-row:not(.row-head)', /^city-147111,2342\.00 ms6\.00 ms8\.00 ms1,2974\.00 ms12\.0 ms16\.0 ms1,234567$/);
+    assert.match(await row('city-2').textContent(), /^city-247120–––1,297/);
+    await shot(page, 'thread-scheduling-dark');
     await page.getByRole('button', { name: 'Samples', exact: true }).click();
     await page.locator('.thread-spark').first().waitFor();
   }));

@@ -65,7 +65,14 @@ OpenEvent* RingEventSet::writer_of(Bytes sample, bool& twin) {
     twin = false;
     const std::uint64_t id = sample_id(sample);
     OpenEvent* first = id != 0 ? find(id) : nullptr;
-    if (first == nullptr) return nullptr;
+    if (first == nullptr) {
+        if (id != 0)
+            say("foreign-ids",
+                "Another profiler takes samples of the same events; some of ours come under its number and are left "
+                "out.",
+                "stop the other one");
+        return nullptr;
+    }
     const std::uint64_t time_ns = record_time(sample);
     if (time_ns != first->last_ns) {
         first->last_ns = time_ns;

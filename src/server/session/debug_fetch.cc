@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/path.h"
 
 namespace flamewire::server {
 namespace {
@@ -15,8 +16,6 @@ constexpr unsigned fetchers = 2;
 constexpr std::chrono::minutes after_refusal{10};
 constexpr std::chrono::seconds while_gone{15};
 constexpr std::chrono::milliseconds between_tellings{250};
-
-std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::uint64_t size_of(const std::string& path) {
     const auto status = file_status(path);

@@ -28,6 +28,7 @@ import type {
   SessionChange,
   SessionList,
   ShapeParams,
+  Scheduling,
   Source,
   SourceFiles,
   Status,
@@ -192,6 +193,7 @@ export const api = {
   functions: (v: ViewParams, signal?: AbortSignal) => call<Functions>(`/api/functions${query(view(v))}`, { signal }),
   threads: (v: ViewParams, slices: number, signal?: AbortSignal) => call<ThreadSummary>(`/api/thread-summary${query({ ...view(v), slices })}`, { signal }),
   threadStates: (v: ViewParams, slices: number, signal?: AbortSignal) => call<ThreadStates>(`/api/thread-states${query({ ...view(v), slices })}`, { signal }),
+  scheduling: (v: ViewParams, signal?: AbortSignal) => call<Scheduling>(`/api/scheduling${query(view(v))}`, { signal }),
   // Slices of a width (ms), or so many.
   timeline: (v: ViewParams, slices: { bucket: number } | { slices: number }, by: string, signal?: AbortSignal) =>
     call<Timeline>(`/api/timeline${query({ ...view(v), ...slices, by })}`, { signal }),

@@ -13,6 +13,7 @@ import { changesCsv, changeText, countChanges, selectChanges } from '../text/dif
 import { count, percent, weight } from '../text/format';
 import { modulesOf } from '../text/functions';
 import { Button } from './Button';
+import { cell, SortHead } from './cells';
 import { Choice } from './Choice';
 import { NormaliseChoice } from './DiffBar';
 import { Icon } from './Icon';
@@ -63,19 +64,9 @@ function keys(event: KeyboardEvent): void {
   event.preventDefault();
 }
 
-function Head({ name, sort, numeric, title }: { name: string; sort: ChangeSort; numeric?: boolean; title?: string }) {
-  const v = view.value;
-  const active = v.changeSort === sort;
-  const first = sort === 'name' || sort === 'module';
-  return (
-    <span role="columnheader" class={`cell ${numeric ? 'cell-number' : ''}`} title={title} aria-sort={active ? (v.ascending ? 'ascending' : 'descending') : 'none'}>
-      <button type="button" class={`sort ${active ? 'sort-active' : ''}`} onClick={() => setView({ changeSort: sort, ascending: active ? !v.ascending : first })}>
-        {name}
-        {active && <Icon name={v.ascending ? 'up' : 'down'} />}
-      </button>
-    </span>
-  );
-}
+const Head = ({ name, sort, title }: { name: string; sort: ChangeSort; title?: string }) => (
+  <SortHead name={name} sort={sort} now={view.value.changeSort} kind={title && 'cell-number'} title={title} choose={(ascending) => setView({ changeSort: sort, ascending })} />
+);
 
 // A bar from the middle, to the right for what grew.
 function ChangeCell({ change, unit }: { change: number; unit: string }) {
@@ -89,11 +80,7 @@ function ChangeCell({ change, unit }: { change: number; unit: string }) {
 }
 
 function Weights({ own, samples, whole, unit }: { own: number; samples: number; whole: number; unit: string }) {
-  return (
-    <span class="cell cell-number" role="cell" title={`${weight(own, unit)}, ${count(samples)} samples`}>
-      {own > 0 ? percent(whole > 0 ? own / whole : 0, 2) : '–'}
-    </span>
-  );
+  return cell('cell-number', own > 0 ? percent(whole > 0 ? own / whole : 0, 2) : '–', `${weight(own, unit)}, ${count(samples)} samples`);
 }
 
 function Row({ row }: { row: FunctionDiff }) {
@@ -122,9 +109,7 @@ function Row({ row }: { row: FunctionDiff }) {
           )}
         </span>
       </span>
-      <span class="cell faint ellipsis" role="cell" title={row.module}>
-        {row.module}
-      </span>
+      {cell('faint ellipsis', row.module, row.module)}
     </div>
   );
 }
@@ -190,12 +175,12 @@ export function DiffFunctionsView() {
         onKeyDown={keys}
         head={
           <div class="row row-head diff-row" role="row">
-            <Head name="Δ self" sort="self_change" numeric title="Own weight, view less baseline, by the size of the change" />
-            <Head name="Now" sort="self" numeric title="Own share of all, of what is shown" />
-            <Head name="Baseline" sort="base_self" numeric title="Own share of all, of the baseline" />
-            <Head name="Δ total" sort="total_change" numeric title="With what it calls, view less baseline, by the size of the change" />
-            <Head name="Now" sort="total" numeric title="Share of all with what it calls, of what is shown" />
-            <Head name="Baseline" sort="base_total" numeric title="Share of all with what it calls, of the baseline" />
+            <Head name="Δ self" sort="self_change" title="Own weight, view less baseline, by the size of the change" />
+            <Head name="Now" sort="self" title="Own share of all, of what is shown" />
+            <Head name="Baseline" sort="base_self" title="Own share of all, of the baseline" />
+            <Head name="Δ total" sort="total_change" title="With what it calls, view less baseline, by the size of the change" />
+            <Head name="Now" sort="total" title="Share of all with what it calls, of what is shown" />
+            <Head name="Baseline" sort="base_total" title="Share of all with what it calls, of the baseline" />
             <Head name="Function" sort="name" />
             <Head name="Module" sort="module" />
           </div>

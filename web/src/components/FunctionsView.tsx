@@ -11,6 +11,7 @@ import { isFiltered, openCallers, openSource, setView, view } from '../store/vie
 import { count, percent, splitPath, weight } from '../text/format';
 import { FunctionTable, functionsCsv, grouped, modulesOf, type Group, type Item } from '../text/functions';
 import { Button } from './Button';
+import { cell, head, SortHead } from './cells';
 import { Choice } from './Choice';
 import { ExportMenu } from './ExportMenu';
 import { Icon } from './Icon';
@@ -91,35 +92,15 @@ function keys(event: KeyboardEvent): void {
   event.preventDefault();
 }
 
-function Head({ name, sort, numeric }: { name: string; sort: SortKey; numeric?: boolean }) {
-  const v = view.value;
-  const active = v.sort === sort;
-  const first = sort === 'name' || sort === 'module';
-  return (
-    <span role="columnheader" class={`cell ${numeric ? 'cell-number' : ''}`} aria-sort={active ? (v.ascending ? 'ascending' : 'descending') : 'none'}>
-      <button
-        type="button"
-        class={`sort ${active ? 'sort-active' : ''}`}
-        onClick={() => setView({ sort, ascending: active ? !v.ascending : first })}
-      >
-        {name}
-        {active && <Icon name={v.ascending ? 'up' : 'down'} />}
-      </button>
-    </span>
-  );
-}
+const Head = ({ name, sort }: { name: string; sort: SortKey }) => <SortHead name={name} sort={sort} now={view.value.sort} choose={(ascending) => setView({ sort, ascending })} />;
 
 function GroupHead({ group, unit }: { group: Group; unit: string }) {
   const open = !closed.value.has(group.name);
   const by = grouping.value === 'file' ? 'file' : 'module';
   return (
     <div class="row function-row group-row" role="row">
-      <span class="cell" role="cell">
-        <Share value={group.selfPercent / 100} />
-      </span>
-      <span class="cell cell-number" role="cell">
-        {weight(group.self, unit)}
-      </span>
+      {cell('', <Share value={group.selfPercent / 100} />)}
+      {cell('cell-number', weight(group.self, unit))}
       <span class="cell group-name" role="cell">
         <button type="button" class="group-toggle" aria-expanded={open} title={group.name} onClick={() => toggle(group.name)}>
           <Icon name={open ? 'down' : 'right'} />
@@ -165,26 +146,16 @@ function Row({ row, unit }: { row: FunctionRow; unit: string }) {
       onClick={() => choose(row)}
       onDblClick={() => openSource(row.file, row.line, row.name, row.module)}
     >
-      <span class="cell" role="cell">
-        <Share value={row.self_percent / 100} />
-      </span>
-      <span class="cell cell-number" role="cell" title={`${count(row.self_samples)} samples`}>
-        {weight(row.self, unit)}
-      </span>
-      <span class="cell" role="cell">
-        <Share value={row.total_percent / 100} tone="total" />
-      </span>
-      <span class="cell cell-number" role="cell" title={`${count(row.total_samples)} samples`}>
-        {weight(row.total, unit)}
-      </span>
+      {cell('', <Share value={row.self_percent / 100} />)}
+      {cell('cell-number', weight(row.self, unit), `${count(row.self_samples)} samples`)}
+      {cell('', <Share value={row.total_percent / 100} tone="total" />)}
+      {cell('cell-number', weight(row.total, unit), `${count(row.total_samples)} samples`)}
       <span class="cell cell-name" role="cell" title={row.name}>
         <span class={`swatch kind-${row.kind}`} />
         <span class="ellipsis">{row.name}</span>
         {(pointed || active) && <RowActions row={row} />}
       </span>
-      <span class="cell faint ellipsis" role="cell" title={row.module}>
-        {row.module}
-      </span>
+      {cell('faint ellipsis', row.module, row.module)}
       <span class="cell faint ellipsis" role="cell" title={row.file}>
         {row.file && `${splitPath(row.file).file}${row.line > 0 ? `:${row.line}` : ''}`}
       </span>
@@ -260,12 +231,12 @@ export function FunctionsView() {
         head={
           <div class="row row-head function-row" role="row">
             <Head name="Self" sort="self" />
-            <span role="columnheader" class="cell cell-number">{data.unit === 'ns' ? 'time' : data.unit}</span>
+            {head('cell-number', data.unit === 'ns' ? 'time' : data.unit)}
             <Head name="Total" sort="total" />
-            <span role="columnheader" class="cell cell-number">{data.unit === 'ns' ? 'time' : data.unit}</span>
+            {head('cell-number', data.unit === 'ns' ? 'time' : data.unit)}
             <Head name="Function" sort="name" />
             <Head name="Module" sort="module" />
-            <span role="columnheader" class="cell">Source</span>
+            {head('', 'Source')}
           </div>
         }
         render={(index) => {

@@ -7,6 +7,7 @@ import { listProcesses } from '../store/actions';
 import { count } from '../text/format';
 import { type Target, wholeSystem, wide } from '../text/recording';
 import { Button } from './Button';
+import { cell, head } from './cells';
 import { Message } from './Message';
 import { SearchBox } from './SearchBox';
 import { VirtualRows } from './VirtualRows';
@@ -21,21 +22,11 @@ function Row({ process, on, choose, start }: { process: ProcessInfo; on: boolean
         <span class="cpu-bar" style={{ width: `${Math.min(100, process.cpu) * 0.8}%` }} />
         <span class="cpu-text">{process.cpu.toFixed(1)}</span>
       </span>
-      <span class="cell cell-number mono" role="cell" title={process.ns_pid && process.ns_pid !== process.pid ? `${process.ns_pid} in its container` : undefined}>
-        {process.pid}
-      </span>
-      <span class="cell ellipsis faint" role="cell">
-        {process.user ?? ''}
-      </span>
-      <span class="cell ellipsis strong" role="cell">
-        {process.comm}
-      </span>
-      <span class="cell ellipsis faint mono" role="cell" title={process.cmdline}>
-        {process.cmdline}
-      </span>
-      <span class="cell ellipsis faint mono" role="cell" title={process.container}>
-        {process.container?.slice(0, 12) ?? ''}
-      </span>
+      {cell('cell-number mono', process.pid, process.ns_pid && process.ns_pid !== process.pid ? `${process.ns_pid} in its container` : undefined)}
+      {cell('ellipsis faint', process.user ?? '')}
+      {cell('ellipsis strong', process.comm)}
+      {cell('ellipsis faint mono', process.cmdline, process.cmdline)}
+      {cell('ellipsis faint mono', process.container?.slice(0, 12) ?? '', process.container)}
     </div>
   );
 }
@@ -152,12 +143,12 @@ export function ProcessTable({ agent, chosen, onChoose, onStart, children }: Pro
           onKeyDown={keys}
           head={
             <div class="row row-head process-row" role="row">
-              <span role="columnheader" class="cell cell-number">CPU %</span>
-              <span role="columnheader" class="cell cell-number">PID</span>
-              <span role="columnheader" class="cell">User</span>
-              <span role="columnheader" class="cell">Name</span>
-              <span role="columnheader" class="cell">Command</span>
-              <span role="columnheader" class="cell">Container</span>
+              {head('cell-number', 'CPU %')}
+              {head('cell-number', 'PID')}
+              {head('', 'User')}
+              {head('', 'Name')}
+              {head('', 'Command')}
+              {head('', 'Container')}
             </div>
           }
           render={(index) => {
@@ -171,16 +162,10 @@ export function ProcessTable({ agent, chosen, onChoose, onStart, children }: Pro
             if (!isGroup(item)) return <Row key={item.pid} process={item} on={isOn(item)} choose={choose} start={start} />;
             return (
               <div key={item.container} class={`row process-row process-group ${isOn(item) ? 'row-selected' : ''}`} role="row" aria-selected={isOn(item)} data-container={item.container} onClick={choose} onDblClick={start}>
-                <span class="cell cell-number cpu-text" role="cell">
-                  {item.cpu.toFixed(1)}
-                </span>
-                <span class="cell cell-number" role="cell">
-                  {count(item.processes.length)}
-                </span>
+                {cell('cell-number cpu-text', item.cpu.toFixed(1))}
+                {cell('cell-number', count(item.processes.length))}
                 <span class="cell" role="cell" />
-                <span class="cell ellipsis strong" role="cell" title={item.container}>
-                  {item.container ? nameOf(item.container) : 'No container'}
-                </span>
+                {cell('ellipsis strong', item.container ? nameOf(item.container) : 'No container', item.container)}
               </div>
             );
           }}

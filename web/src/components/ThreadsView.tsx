@@ -2,18 +2,19 @@
 import { computed } from '@preact/signals';
 import { isSaved } from '../store/saved';
 import type { ThreadRow } from '../api/types';
-import { threads, threadsShow, threadStates } from '../store/data';
+import { scheduling, threads, threadsShow, threadStates } from '../store/data';
 import { compareThreads } from '../store/compare';
 import { setView, view } from '../store/view';
 import { count, percent, weight } from '../text/format';
 import { barsPath, cpuSource, cpuText, cpuTitle, placeText, shortId, stateTitle } from '../text/threads';
 import { Button } from './Button';
+import { cell, head } from './cells';
 import { Choice } from './Choice';
 import { ExportMenu } from './ExportMenu';
 import { Failure, Message } from './Message';
 import { NotRefreshed } from './NotRefreshed';
 import { Share } from './Share';
-import { StatesTable } from './ThreadTimes';
+import { SchedulingTable, StatesTable } from './ThreadTimes';
 import { VirtualRows } from './VirtualRows';
 
 const ROW_HEIGHT = 32;
@@ -42,12 +43,8 @@ function Row({ row, unit }: { row: ThreadRow; unit: string }) {
           onChange={() => toggle(row.tid)}
         />
       </span>
-      <span class="cell ellipsis strong" role="cell" title={row.comm}>
-        {row.comm}
-      </span>
-      <span class="cell cell-number mono" role="cell">
-        {row.tid}
-      </span>
+      {cell('ellipsis strong', row.comm, row.comm)}
+      {cell('cell-number mono', row.tid)}
       <span class="cell cell-number mono faint" role="cell" title={placeText(row)}>
         {row.container_id ? (
           <button
@@ -68,15 +65,9 @@ function Row({ row, unit }: { row: ThreadRow; unit: string }) {
       <span class={`cell thread-state thread-state-${row.state}`} role="cell" title={stateTitle(row.state)}>
         <span class="dot" /> {row.state}
       </span>
-      <span class="cell cell-number" role="cell" title={cpuTitle(row)}>
-        {cpuText(row)}
-      </span>
-      <span class="cell" role="cell">
-        <Share value={row.percent / 100} />
-      </span>
-      <span class="cell cell-number" role="cell" title={weight(row.weight, unit)}>
-        {count(row.samples)}
-      </span>
+      {cell('cell-number', cpuText(row), cpuTitle(row))}
+      {cell('', <Share value={row.percent / 100} />)}
+      {cell('cell-number', count(row.samples), weight(row.weight, unit))}
       <span class="cell" role="cell">
         <svg class="thread-spark" width={SPARK.width} height={SPARK.height} viewBox={`0 0 ${SPARK.width} ${SPARK.height}`} aria-hidden="true">
           <path d={barsPath(row.slices ?? [], tallest.value, SPARK.width, SPARK.height)} />
@@ -99,6 +90,7 @@ const choosing = { has: (tid: number) => chosen.value.has(tid), toggle };
 const shows = [
   { value: 'samples', text: 'Samples' },
   { value: 'states', text: 'States' },
+  { value: 'scheduling', text: 'Scheduling' },
 ] as const;
 
 export function ThreadsView() {
@@ -112,7 +104,8 @@ export function ThreadsView() {
   const list = data.threads;
   const states = threadStates.data.value;
   const show = states?.known ? threadsShow.value : 'samples';
-  const rows = show === 'states' ? states!.threads.length : list.length;
+  const turns = scheduling.data.value;
+  const rows = (show === 'samples' ? threads : show === 'states' ? threadStates : scheduling).data.value?.threads.length ?? 0;
   // The busier one is what the other is compared with.
   const pair = chosen.value.size === 2 ? list.filter((row) => chosen.value.has(row.tid)) : [];
   return (
@@ -144,6 +137,7 @@ export function ThreadsView() {
         <ExportMenu />
       </div>
       {show === 'states' && states && <StatesTable data={states} choosing={choosing} />}
+      {show === 'scheduling' && turns && <SchedulingTable data={turns} choosing={choosing} />}
       {show === 'samples' && <VirtualRows
         class="threads"
         label="Threads"
@@ -152,15 +146,15 @@ export function ThreadsView() {
         head={
           <div class="row row-head thread-row" role="row">
             <span role="columnheader" class="cell" />
-            <span role="columnheader" class="cell">Thread</span>
-            <span role="columnheader" class="cell cell-number">TID</span>
-            <span role="columnheader" class="cell cell-number">PID</span>
-            <span role="columnheader" class="cell">State</span>
-            <span role="columnheader" class="cell cell-number" title="Of one CPU, in the chosen time">CPU</span>
-            <span role="columnheader" class="cell">Share</span>
-            <span role="columnheader" class="cell cell-number">Samples</span>
-            <span role="columnheader" class="cell" title="Samples over the chosen time, all threads on one scale">Over time</span>
-            <span role="columnheader" class="cell">Hottest functions</span>
+            {head('', 'Thread')}
+            {head('cell-number', 'TID')}
+            {head('cell-number', 'PID')}
+            {head('', 'State')}
+            {head('cell-number', 'CPU', 'Of one CPU, in the chosen time')}
+            {head('', 'Share')}
+            {head('cell-number', 'Samples')}
+            {head('', 'Over time', 'Samples over the chosen time, all threads on one scale')}
+            {head('', 'Hottest functions')}
           </div>
         }
         render={(index) => <Row key={`${list[index]!.pid}/${list[index]!.tid}`} row={list[index]!} unit={data.unit} />}

@@ -151,7 +151,7 @@ export const threads = createQuery({
 });
 
 // What the table of threads is about: samples, or (of a recording that tells) what they did with their time.
-export type ThreadsShow = 'samples' | 'states';
+export type ThreadsShow = 'samples' | 'states' | 'scheduling';
 export const threadsShow = signal<ThreadsShow>('samples');
 const STATE_SLICES = 150;
 
@@ -163,6 +163,14 @@ export const threadStates = createQuery({
   version,
   scope,
   fetch: (abort) => orEmpty(api.threadStates({ ...filter.peek(), tid: [], event: '' }, STATE_SLICES, abort)),
+  intervalMs: 1000,
+});
+
+export const scheduling = createQuery({
+  key: () => ofAllThreads(threadsShow.value === 'scheduling'),
+  version,
+  scope,
+  fetch: (abort) => orEmpty(api.scheduling({ ...filter.peek(), tid: [], event: '' }, abort)),
   intervalMs: 1000,
 });
 

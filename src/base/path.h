@@ -1,0 +1,18 @@
+// The two parts of a path.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace flamewire {
+
+// "b" of "/a/b"; empty behind a slash at the end.
+inline std::string file_name(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
+
+// "/a" of "/a/b", "." of "b".
+inline std::string folder_of(std::string_view path) {
+    const std::size_t slash = path.rfind('/');
+    return std::string(slash == std::string_view::npos ? "." : path.substr(0, slash));
+}
+
+}  // namespace flamewire
