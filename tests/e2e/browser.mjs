@@ -21,6 +21,8 @@ export async function launch() {
     args: [
       '--headless=new', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
       '--disable-component-update', '--disable-sync',
+      // A process that has drawn pages of one pixel a pixel goes on placing letters as it did there, or not.
+      '--disable-font-subpixel-positioning',
     ],
   });
 }
