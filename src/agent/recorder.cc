@@ -343,7 +343,7 @@ void Recorder::finish() {
     const std::uint64_t now = monotonic_ns();
     gather(now);
 
-    Held last{folder_->close_batch(), folder_->periods()};
+    Held last{folder_->close_batch(true), folder_->periods()};
     last.batch.agent = own_cost();
     {
         const std::lock_guard lock(mutex_);
@@ -353,6 +353,7 @@ void Recorder::finish() {
     const std::uint64_t deadline = now + last_batch_patience_ns;
     while (!push_held() && !sink_error_ && monotonic_ns() < deadline) ::usleep(2000);
     if (!held_.empty() && !sink_error_) log("the link took no more batches; the end of the recording is missing");
+    list_processes_at_ns_ = 0;
     publish();
     // Rings and tables go now, on the thread that owns them: an idle agent is small.
     events_.reset();

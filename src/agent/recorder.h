@@ -181,6 +181,7 @@ private:
     // How stacks are found, by pid; children that have none are sampled as the first process.
     std::map<std::uint32_t, StackChoice> modes_;
     std::uint64_t next_adapt_ns_ = 0;
+    std::uint64_t list_processes_at_ns_ = 0;
     // The target's processes: those named and their children; of the whole system and of control groups, those that
     // were sampled and live.
     std::set<std::uint32_t> members_;

@@ -24,7 +24,8 @@ constexpr std::uint64_t ns_per_ms = 1'000'000;
 constexpr std::uint64_t adapt_pause_ns = 500'000'000;
 // … and after a failure less often.
 constexpr std::uint64_t failed_adapt_pause_ns = 5'000'000'000;
-// How many processes `status` lists.
+// How many processes `status` lists, and how old the list may be.
+constexpr std::uint64_t list_processes_every_ns = 1'000'000'000;
 constexpr std::size_t most_listed_processes = 64;
 
 std::uint64_t thread_cpu_ns() {
@@ -368,6 +369,9 @@ void Recorder::publish() {
     counter_totals_ = counting_->totals();
     running_.counters = counting_->states();
     running_.members.assign(members_.begin(), members_.end());
+    const std::uint64_t now = monotonic_ns();
+    if (!running_.unwind_processes.empty() && now < list_processes_at_ns_) return;
+    list_processes_at_ns_ = now + list_processes_every_ns;
     running_.unwind_processes.clear();
     for (ProcessStacks& process : folder_->stacks_of_processes(most_listed_processes)) {
         const wire::ProcessUnwind& counts = process.counts;

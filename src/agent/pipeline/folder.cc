@@ -23,6 +23,9 @@ namespace {
 // more.
 constexpr std::size_t hard_bound_factor = 8;
 
+// How stacks were found is told of each process that often: of a whole machine that is most of what stands beside rows.
+constexpr std::uint64_t accounts_every_ns = 1'000'000'000;
+
 // A batch that waits for a stuck link still learns of this many forks, execs and exits.
 constexpr std::size_t max_lifecycle = 65'536;
 // … and of counters this much, in readings over longer times.
@@ -80,7 +83,7 @@ struct Folder::State {
     FoldedStack fold_frames(ProcessHandle process, unwind::StopReason stop);
     void remember(std::uint64_t chain_hash, ProcessHandle process, const FoldedStack& stack);
     void account(const SampleRecord& sample, ProcessHandle process, const FoldedStack& stack);
-    void tell_accounts(wire::Batch& batch);
+    void tell_accounts(wire::Batch& batch, bool last);
     bool locate_frames(ProcessHandle process, bool& unknown_process);
     wire::Id locate_jit(const ResolvedAddress& resolved, std::uint32_t flags);
     void lose(wire::LossReason reason, std::uint64_t time_ns, std::uint32_t event);
@@ -112,6 +115,7 @@ struct Folder::State {
     std::unique_ptr<UserStacks> stacks;
     StackPolicy policy;
     StackAccount accounts;
+    std::uint64_t accounts_due_ns = 0;
     Absences absences;
     AbsenceEvents absence_events;
     std::vector<KernelFunction> io_functions;
@@ -340,8 +344,9 @@ void Folder::State::account(const SampleRecord& sample, ProcessHandle process, c
         policy.note(process, sample.mode, static_cast<unwind::StackNeed>(stack.need), sample.time_ns);
 }
 
-void Folder::State::tell_accounts(wire::Batch& batch) {
-    if (!stacks) return;
+void Folder::State::tell_accounts(wire::Batch& batch, bool last) {
+    if (!stacks || (!last && batch.monotonic_ns < accounts_due_ns)) return;
+    accounts_due_ns = batch.monotonic_ns + accounts_every_ns;
     accounts.take_changed([&](ProcessHandle process, wire::ProcessUnwind& counts) {
         if (batch.unwinds.size() == wire::max_batch_entries) return;
         const std::string& measured = policy.why(process);
@@ -572,16 +577,21 @@ std::vector<Folder::ModeChange> Folder::wanted_stack_modes() const {
 }
 
 std::vector<ProcessStacks> Folder::stacks_of_processes(std::size_t count) const {
+    // There may be thousands, and this is asked for with every batch.
+    using Account = std::pair<const ProcessHandle, StackAccount::Entry>;
+    std::vector<const Account*> order;
+    order.reserve(state_->accounts.entries().size());
+    for (const Account& account : state_->accounts.entries()) order.push_back(&account);
+    const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(count, order.size()));
+    std::partial_sort(order.begin(), end, order.end(), [](const Account* a, const Account* b) {
+        const std::uint64_t more = a->second.counts.samples, less = b->second.counts.samples;
+        return more != less ? more > less : a->first < b->first;
+    });
     std::vector<ProcessStacks> result;
-    for (const auto& [process, entry] : state_->accounts.entries()) {
-        const ProcessInfo& info = state_->processes.process(process);
-        result.push_back({info.pid, info.comm, entry.counts});
+    for (auto account = order.begin(); account != end; ++account) {
+        const ProcessInfo& info = state_->processes.process((*account)->first);
+        result.push_back({info.pid, info.comm, (*account)->second.counts});
     }
-    const auto more_samples = [](const ProcessStacks& a, const ProcessStacks& b) {
-        return a.counts.samples != b.counts.samples ? a.counts.samples > b.counts.samples : a.pid < b.pid;
-    };
-    std::sort(result.begin(), result.end(), more_samples);
-    if (result.size() > count) result.resize(count);
     return result;
 }
 
@@ -595,7 +605,7 @@ void Folder::look_at_stacks() {
 
 bool Folder::wants_looks() const { return state_->stacks && state_->stacks->wants_looks(); }
 
-wire::Batch Folder::close_batch() {
+wire::Batch Folder::close_batch(bool last) {
     State& state = *state_;
     wire::Batch batch = std::exchange(state.next, {});
     batch.recording_id = state.options.recording_id;
@@ -604,7 +614,7 @@ wire::Batch Folder::close_batch() {
     batch.monotonic_ns = monotonic_ns();
     batch.realtime_ns = realtime_ns();
     if (std::exchange(state.recording_due, false)) batch.recording = state.options.recording;
-    state.tell_accounts(batch);
+    state.tell_accounts(batch, last);
     state.dictionary.flush(batch);
     batch.rows = state.rows.take();
     if (state.periods_epoch != batch.epoch) {

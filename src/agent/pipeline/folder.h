@@ -102,8 +102,8 @@ public:
     void begin_epoch();
 
     // Takes what was folded since the last call as the next batch (seq counts from 1), with its time pair; stats and
-    // end are the caller's. Rows are empty when nothing happened.
-    wire::Batch close_batch();
+    // end are the caller's. Rows are empty when nothing happened. `last`: what else would be told later is in it, too.
+    wire::Batch close_batch(bool last = false);
     // Periods of the events of the epoch of the batch closed last, for wire::encode.
     [[nodiscard]] const wire::EventPeriods& periods() const;
 

@@ -27,6 +27,7 @@ constexpr std::size_t maps_buffer_bytes = 20 * 1024;
 constexpr std::size_t max_listed_threads = 65'536;
 // So many that it is worth reading the maps again.
 constexpr unsigned unexplained_before_look = 16;
+constexpr std::uint64_t first_steps_ns = 1'000'000'000;
 // A pid has no other owner so soon: all the others come first.
 constexpr std::uint64_t same_owner_ns = 5'000'000;
 
@@ -207,9 +208,10 @@ bool ProcessTable::State::backfill(ProcessState& process, std::uint64_t address)
     if (address < 4096 || address >> 63 != 0) return false;
     if (process.ended || process.barren || process.maps_forbidden) return false;
     // Records tell of all that is mapped since the maps are known: what they do not explain is garbage of code without
-    // frame pointers, or was moved (mremap), of which nothing tells.
+    // frame pointers, or was moved (mremap), of which nothing tells. A program that has just begun has moved nothing.
     if (process.maps_known && ++process.unexplained < unexplained_before_look) return false;
     const std::uint64_t now = options.monotonic_clock();
+    if (process.maps_known && now < process.exec_ns + first_steps_ns) return false;
     if (!process.budget.take(now)) {
         process.retry_ns = process.budget.next_ns();
         return false;
