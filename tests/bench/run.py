@@ -311,7 +311,7 @@ def bench_targets(directory):
                     subprocess.run([PERF, "stat", "-x,", "-e", "task-clock", "-o", report, "-p", str(agent.pid), "--", "sleep", str(SECONDS)], check=True)
                     session = server.session(identity)
                     cpu = next(float(line.split(",")[0]) for line in report.read_text().splitlines() if "task-clock" in line)
-                    result(f"{way}: samples lost", flamewire.lost(session), 0)
+                    result(f"{'two processes alone' if way == 'processes' else 'whole machine, 200 processes'}: samples lost", flamewire.lost(session), 0)
                     runs[way] = 1000 * cpu / (session["samples"] - before), session["samples"] - before, begun
                 wait_until(lambda identity=identity: server.session(identity)["state"] != "live", 20, "the end")
     (alone, few, _), (wide, many, begun) = runs["processes"], runs["machine"]

@@ -101,7 +101,7 @@ const columns: [heading: string, text: (one: Scheduled) => string][] = (['latenc
     ...(['p50', 'p99', 'max'] as const).map((which) => [`${what} ${which}`, (one: Scheduled) => (one[of].count ? duration(one[of][which]) : '–')]),
   ] as typeof columns;
 });
-for (const left of ['preempted', 'slept', 'io_waits'] as const) columns.push([left.replace('_', ' '), (one) => count(one[left])]);
+for (const [heading, of] of [['Preempted', 'preempted'], ['Slept', 'slept'], ['I/O waits', 'io_waits']] as const) columns.push([heading, (one) => count(one[of])]);
 
 // How long threads waited for a CPU, how long their turns there were, and why they left.
 export const SchedulingTable = ({ data, choosing }: { data: Scheduling; choosing: Choosing }) => (
