@@ -162,6 +162,7 @@ private:
     void advance_kernel_names(std::uint64_t deadline_ns);
     void say(std::vector<wire::Notice> notices);
     void publish();
+    void list_processes();
 
     RecordingPlan plan_;
     Machine machine_;

@@ -369,9 +369,14 @@ void Recorder::publish() {
     counter_totals_ = counting_->totals();
     running_.counters = counting_->states();
     running_.members.assign(members_.begin(), members_.end());
-    const std::uint64_t now = monotonic_ns();
-    if (!running_.unwind_processes.empty() && now < list_processes_at_ns_) return;
-    list_processes_at_ns_ = now + list_processes_every_ns;
+    if (const std::uint64_t now = monotonic_ns(); now >= list_processes_at_ns_ || running_.unwind_processes.empty()) {
+        list_processes_at_ns_ = now + list_processes_every_ns;
+        list_processes();
+    }
+}
+
+// What `status` says of the stacks of each; under the lock.
+void Recorder::list_processes() {
     running_.unwind_processes.clear();
     for (ProcessStacks& process : folder_->stacks_of_processes(most_listed_processes)) {
         const wire::ProcessUnwind& counts = process.counts;

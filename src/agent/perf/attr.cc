@@ -65,10 +65,15 @@ std::uint64_t planned_sample_bytes(const SampleLayout& layout) {
            (layout.stack_bytes != 0 ? layout.stack_bytes + 2 * word_bytes : 0);
 }
 
+bool is_software_clock(const EventPart& part) {
+    return part.type == PERF_TYPE_SOFTWARE &&
+           (part.config == PERF_COUNT_SW_CPU_CLOCK || part.config == PERF_COUNT_SW_TASK_CLOCK);
+}
+
 std::uint64_t fixed_period(const EventSpec& spec, const EventPart& part, const SampleAttrOptions& options) {
     if (spec.away != 0 || spec.frequency_hz.value_or(options.frequency_hz) > 0 || options.period <= 1) return 0;
-    const bool clock = part.config == PERF_COUNT_SW_CPU_CLOCK || part.config == PERF_COUNT_SW_TASK_CLOCK;
-    const bool counted = part.type == PERF_TYPE_TRACEPOINT || (part.type == PERF_TYPE_SOFTWARE && !clock);
+    const bool counted =
+        part.type == PERF_TYPE_TRACEPOINT || (part.type == PERF_TYPE_SOFTWARE && !is_software_clock(part));
     return counted ? options.period : 0;
 }
 

@@ -54,6 +54,9 @@ struct SampleAttrOptions {
     SampleLayout layout = {};
 };
 
+// cpu-clock or task-clock: its own timer, not something that happens in the kernel.
+bool is_software_clock(const EventPart& part);
+
 // SampleLayout::fixed_period. The kernel takes a sample at every single event of a software event or tracepoint that is
 // asked for PERF_SAMPLE_PERIOD, whatever the period (perf_swevent_event); so those of a period are not asked.
 std::uint64_t fixed_period(const EventSpec& spec, const EventPart& part, const SampleAttrOptions& options);

@@ -202,6 +202,10 @@ std::uint64_t sample_id(Bytes record) {
     return load<std::uint64_t>(record, record_header_size);
 }
 
+std::uint32_t sample_tid(Bytes record) {
+    return sample_id(record) != 0 && record.size() >= 32 ? load<std::uint32_t>(record, 28) : 0;
+}
+
 Decoded decode_record(Bytes record, const SampleLayout& layout, Record& out, RecordOrigin& origin) {
     const auto header = record_header(record);
     const bool aligned = reinterpret_cast<std::uintptr_t>(record.data()) % alignof(std::uint64_t) == 0;

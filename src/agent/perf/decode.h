@@ -38,6 +38,9 @@ std::optional<RecordHeader> record_header(Bytes record);
 // The time of a record, without decoding it; 0 when it is too short to have one.
 std::uint64_t record_time(Bytes record);
 
+// The thread of a sample, without decoding it; 0 when the record is no sample, or too short to have one.
+std::uint32_t sample_tid(Bytes record);
+
 // The id of the event that took a sample; 0 when the record is no sample, or too short to have one.
 std::uint64_t sample_id(Bytes record);
 

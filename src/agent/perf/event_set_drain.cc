@@ -60,7 +60,8 @@ void RingEventSet::hand_out(RecordSink& sink, std::uint64_t limit_ns) {
 // Twins. When several software events count one thing, such as a switch, Linux since 6.2 fills in for the first what it
 // takes for common to all (kernel/events/core.c, do_perf_sw_event and perf_sample_data::sample_flags), and among it is
 // the id. So all of their samples carry the first one's id, at the same nanosecond. The second is by the next event
-// that counts the same, in a circle; when it has come round, it is a copy by another set of this thread.
+// that counts the same, in a circle; when it has come round, it is a copy by another set of this thread. Where neither
+// can be, one time twice is but a coarse clock.
 OpenEvent* RingEventSet::writer_of(Bytes sample, bool& twin) {
     twin = false;
     const std::uint64_t id = sample_id(sample);
@@ -73,9 +74,12 @@ OpenEvent* RingEventSet::writer_of(Bytes sample, bool& twin) {
                 "stop the other one");
         return nullptr;
     }
+    if (!first->shares_ids || (!several_sets_ && &samples_[first->next_alike] == first)) return first;
     const std::uint64_t time_ns = record_time(sample);
-    if (time_ns != first->last_ns) {
+    const std::uint32_t tid = sample_tid(sample);
+    if (time_ns != first->last_ns || tid != first->last_tid) {
         first->last_ns = time_ns;
+        first->last_tid = tid;
         first->twins = 0;
         return first;
     }

@@ -128,6 +128,7 @@ void RingEventSet::link_alike(std::size_t first) {
         return std::pair(part.type, part.config);
     };
     for (std::size_t one = first; one < samples_.size(); ++one) {
+        if (!samples_[one].shares_ids) continue;
         std::size_t next = one;
         do next = next + 1 < samples_.size() ? next + 1 : first;
         while (next != one && counted(samples_[next]) != counted(samples_[one]));
@@ -178,6 +179,7 @@ int RingEventSet::open_sample(std::uint32_t event, const EventPart& part, const 
     opened.set = set;
     opened.layout = attr_options.layout;
     opened.slot = event * static_cast<std::uint32_t>(rings_->cpus().size()) + cpu_index;
+    opened.shares_ids = part.type == PERF_TYPE_SOFTWARE && !is_software_clock(part);
     opened.next_alike = static_cast<std::uint32_t>(samples_.size());
     by_id_[opened.id] = opened.next_alike;
     samples_.push_back(opened);

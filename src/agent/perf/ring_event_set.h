@@ -28,12 +28,14 @@ struct OpenEvent {
     std::uint32_t set = 0;    // the thread it was opened for, counted from 0
     std::uint32_t cpu_index = 0;
     SampleLayout layout = {};
-    // For twins, see deliver(): the next event that counts the same in this set on this CPU, in a circle; its own index
-    // when it is alone.
+    // For twins, see writer_of(). A software event that is no clock; the next that counts the same in this set on this
+    // CPU, in a circle, itself when it is alone:
+    bool shares_ids = false;
     std::uint32_t next_alike = 0;
-    std::uint64_t last_ns = 0;  // time of its last sample, as the kernel wrote it, …
-    std::uint32_t twins = 0;    // … the samples that came with it, …
-    bool last_counted = false;  // … and whether one of all these counts
+    std::uint32_t last_tid = 0;  // of its last sample …
+    std::uint64_t last_ns = 0;   // … and its time, as the kernel wrote it, …
+    std::uint32_t twins = 0;     // … the samples that came with it, …
+    bool last_counted = false;   // … and whether one of all these counts
 };
 
 class RingEventSet : public EventSet {
@@ -97,6 +99,7 @@ protected:
     bool sampling_;      // as enable() and disable() said last
     bool exec_awaited_;  // it will turn sampling on
     bool check_soon_ = false;
+    bool several_sets_ = false;  // a thread may have more than one
     std::unique_ptr<RingSet> rings_;
     Record record_;
 

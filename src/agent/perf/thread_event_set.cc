@@ -149,6 +149,7 @@ ThreadEventSet::Found ThreadEventSet::found_by(const TaskRecord& fork) {
 // when the rest fails: owners make use of parts.
 ThreadEventSet::Opened ThreadEventSet::open_thread(const Found& found) {
     const std::uint32_t set = sets_++;
+    several_sets_ = sets_ > 1;
     const Subject subject{static_cast<pid_t>(found.tid)};
     const auto cpus = static_cast<std::uint32_t>(rings_->cpus().size());
     int error = 0;
@@ -165,13 +166,13 @@ ThreadEventSet::Opened ThreadEventSet::open_thread(const Found& found) {
 
 // With one set there is nothing to be told apart.
 ThreadEventSet::Verdict ThreadEventSet::judge(const SampleRecord& sample, const OpenEvent& event) {
-    const bool counts = sets_ <= 1 || owners_.accept(sample.tid, event.slot, event.set);
+    const bool counts = !several_sets_ || owners_.accept(sample.tid, event.slot, event.set);
     return counts ? Verdict::counts : Verdict::duplicate;
 }
 
 bool ThreadEventSet::judge_switch(const SwitchRecord& change, const OpenEvent& event) {
     // Their own slot: an event may tell of switches and take no samples.
-    return sets_ <= 1 || owners_.accept(change.tid, event.slot | switch_slot, event.set);
+    return !several_sets_ || owners_.accept(change.tid, event.slot | switch_slot, event.set);
 }
 
 bool ThreadEventSet::on_sideband(const MergedRecord& merged, const Record& record, const RecordOrigin& origin) {
