@@ -1,7 +1,7 @@
 // Threads that wait in known ways and measure it themselves: waits-workload SECONDS [DISK_FILE]
 // At its end each prints a line of JSON: its name, tid, the sum of its waits by CLOCK_MONOTONIC around each, its life,
-// the CPU time that the kernel says it had, and the kernel's books of it: time on CPUs and in their queues, turns on them
-// (proc(5), schedstat), and switches that it wanted and that it did not (getrusage).
+// and the kernel's books of it: time in the queues of CPUs, turns on them (proc(5), schedstat), and switches that it
+// wanted and that it did not (getrusage).
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -20,9 +20,9 @@
 
 namespace {
 
-std::uint64_t now(clockid_t clock = CLOCK_MONOTONIC) {
+std::uint64_t now() {
     timespec time{};
-    clock_gettime(clock, &time);
+    clock_gettime(CLOCK_MONOTONIC, &time);
     return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
@@ -30,14 +30,14 @@ std::uint64_t end_ns;
 std::atomic<std::uint64_t> sink;
 
 struct Books {
-    unsigned long long run_ns = 0, queued_ns = 0, turns = 0;
+    unsigned long long queued_ns = 0, turns = 0;
     long slept = 0, preempted = 0;
     static Books now() {
         Books books;
         char path[64];
         std::snprintf(path, sizeof path, "/proc/self/task/%ld/schedstat", syscall(SYS_gettid));
         if (std::FILE* file = std::fopen(path, "r")) {
-            if (std::fscanf(file, "%llu %llu %llu", &books.run_ns, &books.queued_ns, &books.turns) != 3) std::abort();
+            if (std::fscanf(file, "%*u %llu %llu", &books.queued_ns, &books.turns) != 2) std::abort();
             std::fclose(file);
         }
         rusage usage{};
@@ -57,11 +57,10 @@ struct Life {
         const std::uint64_t died = now();
         const Books end = Books::now();
         std::printf(
-            "{\"thread\": \"%s\", \"tid\": %ld, \"waits\": %llu, \"waited_ns\": %llu, \"wall_ns\": %llu, \"cpu_ns\": "
-            "%llu, \"run_ns\": %llu, \"queued_ns\": %llu, \"turns\": %llu, \"slept\": %ld, \"preempted\": %ld}\n",
+            "{\"thread\": \"%s\", \"tid\": %ld, \"waits\": %llu, \"waited_ns\": %llu, \"wall_ns\": %llu, "
+            "\"queued_ns\": %llu, \"turns\": %llu, \"slept\": %ld, \"preempted\": %ld}\n",
             name, syscall(SYS_gettid), static_cast<unsigned long long>(waits), static_cast<unsigned long long>(waited),
-            static_cast<unsigned long long>(died - born), static_cast<unsigned long long>(now(CLOCK_THREAD_CPUTIME_ID)),
-            end.run_ns - begin.run_ns, end.queued_ns - begin.queued_ns, end.turns - begin.turns,
+            static_cast<unsigned long long>(died - born), end.queued_ns - begin.queued_ns, end.turns - begin.turns,
             end.slept - begin.slept, end.preempted - begin.preempted);
     }
     template <class Wait>
