@@ -204,18 +204,14 @@ private:
         return http;
     }
 
-    EventMarks::State stream_state() {
-        EventMarks::State state;
+    EventTexts::State stream_state() {
+        EventTexts::State state;
         state.status = [this] { return api_->status().body; };
         state.session = [this](const std::string& id) -> std::optional<SessionInfo> {
             const auto session = catalog_->opened(id);
             return session ? std::optional(session->info()) : std::nullopt;
         };
-        state.agent = [this](const std::string& id) -> std::optional<AgentInfo> {
-            for (AgentInfo& agent : hub_.agents())
-                if (agent.id == id) return std::move(agent);
-            return {};
-        };
+        state.agent = [this](const std::string& id) { return hub_.agent(id); };
         state.live = [this] {
             std::vector<std::string> ids;
             for (const auto& session : catalog_->live()) ids.push_back(session->id());
@@ -223,7 +219,7 @@ private:
         };
         state.agents = [this] {
             std::vector<std::string> ids;
-            for (const AgentInfo& agent : hub_.agents()) ids.push_back(agent.id);
+            for (const AgentPtr& agent : hub_.agents()) ids.push_back(agent->id);
             return ids;
         };
         return state;

@@ -82,6 +82,8 @@ class Generator:
         self.late = 0
 
     async def agent(self, number):
+        # A server turns away more than 48 at once from one address that have not said who they are.
+        await asyncio.sleep(number * 0.02)
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         forged = self.recordings[number]
         hello = (f'{{"type":"hello","version":1,"agent":"flamewire","agent_version":"0","agent_id":"load-{number}","platform":{{"hostname":"load"}},'
@@ -122,7 +124,7 @@ class Browsers:
 
     def __init__(self, server, count):
         self.server, self.count, self.stopping = server, count, False
-        self.times = {}
+        self.times, self.streamed = {}, 0
 
     async def fetch(self, target, session=None):
         begun = time.monotonic()
@@ -137,13 +139,17 @@ class Browsers:
 
     async def page(self, session):
         reader, writer = await asyncio.open_connection("127.0.0.1", self.server.http_port)
-        writer.write(f"GET /api/stream?session={session} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n".encode())
-        seen = 0.0
+        # As the page has it: of all sessions and agents.
+        writer.write(b"GET /api/stream HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n")
+        news, rest, seen = f'event: data_version\ndata: {{"session":"{session}"'.encode(), b"", 0.0
         while not self.stopping:
-            line = await reader.readline()
-            assert line, "the stream ended"
+            read = await reader.read(1 << 16)
+            assert read, "the stream ended"
+            self.streamed += len(read)
+            # An event may be cut between two reads.
+            text, rest = rest + read, read[-len(news):]
             # The page draws again every two seconds at most while a session is live.
-            if line.startswith(b"event: data_version") and time.monotonic() - seen > 2:
+            if news in text and time.monotonic() - seen > 2:
                 seen = time.monotonic()
                 for target in ("flamegraph", "timeline", "functions"):
                     await self.fetch(target, session)
@@ -202,7 +208,7 @@ def load(directory, seconds, agents=200, clients=100, bound_ms=None, say=print):
         grown = growth(sizes)
         say(f"load: {agents} agents, {clients} browsers, {took:.0f} s: {sent / took:.0f} samples/s; /api/status p50 {percentile(browsers.times['status'], 0.5) * 1000:.1f} ms, p99 {p99:.1f} ms; "
             + ", ".join(f"{name} p99 {percentile(of, 0.99) * 1000:.0f} ms ({len(of)})" for name, of in browsers.times.items() if name != "status")
-            + f"; server {flamewire.cpu_seconds(server.pid) / took * 100:.0f} % CPU, {sizes[-1] / MIB:.0f} MiB ({grown / MIB:+.1f}); generator and browsers "
+            + f"; event streams {browsers.streamed / took / 1e6:.1f} MB/s; server {flamewire.cpu_seconds(server.pid) / took * 100:.0f} % CPU, {sizes[-1] / MIB:.0f} MiB ({grown / MIB:+.1f}); generator and browsers "
             f"{(time.process_time() - before) / took * 100:.0f} % CPU, {generator.late} batches late by over 1 s")
         for forged in generator.recordings:
             one = sessions[forged.target]

@@ -104,24 +104,24 @@ void Api::agent_request(const Request& request, Reply reply) {
     stop(request, std::move(reply));
 }
 
-std::optional<AgentInfo> Api::agent_of(const Request& request, Answer& error) {
+AgentPtr Api::agent_of(const Request& request, Answer& error) {
     const std::string_view wanted = request.parameter("agent");
-    std::vector<AgentInfo> connected = agents_.all();
-    std::erase_if(connected, [](const AgentInfo& agent) { return !agent.connected; });
+    std::vector<AgentPtr> connected = agents_.all();
+    std::erase_if(connected, [](const AgentPtr& agent) { return !agent->connected; });
     if (!wanted.empty()) {
-        for (AgentInfo& agent : connected)
-            if (agent.id == wanted) return std::move(agent);
+        for (const AgentPtr& agent : connected)
+            if (agent->id == wanted) return agent;
         error = error_answer(404, "not_found", fmt::format("no agent {:.100} is connected", wanted));
         return {};
     }
-    if (connected.size() == 1) return std::move(connected.front());
+    if (connected.size() == 1) return connected.front();
     if (connected.empty()) {
         error = error_answer(409, "no_agent", "no agent is connected");
         return {};
     }
     std::vector<std::string> ids;
     ids.reserve(connected.size());
-    for (const AgentInfo& agent : connected) ids.push_back(agent.id);
+    for (const AgentPtr& agent : connected) ids.push_back(agent->id);
     error = list_error(409, "several_agents", "several agents are connected: choose one with agent=", "agents", ids);
     return {};
 }

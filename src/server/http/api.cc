@@ -169,7 +169,7 @@ Answer Api::answer(const Request& request) {
     if (path == "/api/agents") {
         JsonWriter json;
         json.object();
-        json.list("agents", agents_.all(), [&](const AgentInfo& agent) { write_agent(json, agent); });
+        json.list("agents", agents_.all(), [&](const AgentPtr& agent) { write_agent(json, *agent); });
         json.end_object();
         return json_answer(json.take());
     }
@@ -355,7 +355,7 @@ Answer Api::session_answer(const Session& session) {
 Answer Api::status() {
     const auto agents = agents_.all();
     const auto connected =
-        std::find_if(agents.begin(), agents.end(), [](const AgentInfo& agent) { return agent.connected; });
+        std::find_if(agents.begin(), agents.end(), [](const AgentPtr& agent) { return agent->connected; });
     std::uint64_t samples = 0, batches = 0, lost = 0, version = 0;
     std::vector<SessionInfo> live;
     for (const auto& session : catalog_.live()) {
@@ -372,11 +372,11 @@ Answer Api::status() {
     json.member("agent_connected", connected != agents.end());
     json.key("agent_addr");
     if (connected != agents.end())
-        json.text(connected->address);
+        json.text((*connected)->address);
     else
         json.null();
     json.member("agents",
-                std::count_if(agents.begin(), agents.end(), [](const AgentInfo& agent) { return agent.connected; }));
+                std::count_if(agents.begin(), agents.end(), [](const AgentPtr& agent) { return agent->connected; }));
     json.list("live_sessions", live, [&](const SessionInfo& info) { json.text(info.id); });
     json.key("module_fetches");
     json.array();

@@ -52,7 +52,7 @@ public:
 
     // What the API needs of the agents; a test gives its own.
     struct Agents {
-        std::function<std::vector<AgentInfo>()> all;
+        std::function<std::vector<AgentPtr>()> all;
         // Called on the io thread, as the endpoints of Way::agent are.
         std::function<void(const std::string& host, std::uint16_t port, std::function<void(Result<AgentInfo>)>)>
             connect;
@@ -127,7 +127,7 @@ private:
     Answer config_answer(const SettingsValues& values, const std::vector<std::string>* notes);
     std::vector<std::string> notes_about(const SettingsValues& values);
     // The agent that a request means, or an error.
-    std::optional<AgentInfo> agent_of(const Request& request, Answer& error);
+    AgentPtr agent_of(const Request& request, Answer& error);
     void prepare_dial(const Request& request, const Reply& reply,
                       const std::function<void(const std::string& host, std::uint16_t port)>& go_on);
     void connect(const Request& request, const Reply& reply);

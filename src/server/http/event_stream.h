@@ -1,6 +1,6 @@
-// What one reader of /api/stream still has to be told. Not a queue: marks that something changed, rendered into events
-// from the newest state when the reader can take them. So a reader that stalls costs nothing and gets only the newest
-// when it reads again.
+// The events of /api/stream. Not queues: each reader has marks that something changed, turned into events from the newest
+// state when it can take them. So a reader that stalls costs nothing and gets only the newest when it reads again.
+// All of it is of the io thread.
 #pragma once
 
 #include <functional>
@@ -15,16 +15,47 @@
 
 namespace flamewire::server {
 
-class EventMarks {
+// The text of each event, made once for all readers, when the first one asks after a change.
+class EventTexts {
 public:
     // Where the newest state comes from.
     struct State {
         std::function<std::string()> status;  // JSON
         std::function<std::optional<SessionInfo>(const std::string& id)> session;
-        std::function<std::optional<AgentInfo>(const std::string& id)> agent;
-        std::function<std::vector<std::string>()> live, agents;  // what a new reader is told of
+        std::function<AgentPtr(const std::string& id)> agent;        // null: there is none
+        std::function<std::vector<std::string>()> live{}, agents{};  // ids of those that a new reader is told of
+    };
+    // Whole events. Numbers say which of them a reader had already; 0: there is none.
+    struct OfSession {
+        std::string types, version, health, losses;
+        std::uint64_t types_number = 0, health_number = 0, losses_number = 0;
+        bool changed = true;
     };
 
+    explicit EventTexts(State state) : state_(std::move(state)) {}
+    [[nodiscard]] const State& state() const { return state_; }
+
+    void status_changed() { status_.clear(); }
+    void session_changed(const std::string& id);
+    void agent_changed(const std::string& id) { agents_.erase(id); }
+
+    const std::string& status();
+    const std::string& agent(const std::string& id);  // empty: there is none
+    const OfSession* session(const std::string& id);  // null: there is none
+
+private:
+    void write(OfSession& texts, const SessionInfo& info);
+
+    const State state_;
+    std::string status_;
+    std::map<std::string, std::string> agents_;
+    std::map<std::string, OfSession> sessions_;
+    std::uint64_t number_ = 0;  // of the last text that has one
+};
+
+// What one reader still has to be told.
+class EventMarks {
+public:
     // Empty: all sessions.
     explicit EventMarks(std::string session) : only_(std::move(session)) {}
 
@@ -38,14 +69,12 @@ public:
 
     // The events for everything marked; nothing is marked afterwards. What a session's reader knows already (event
     // types, losses) is not repeated.
-    std::string render(const State& state);
+    std::string render(EventTexts& texts);
 
 private:
     struct Told {
-        std::string event_types, losses;
-        std::uint64_t health_version = 0;
+        std::uint64_t types = 0, health = 0, losses = 0;
     };
-    void render_session(std::string& out, const SessionInfo& info);
 
     const std::string only_;
     bool status_ = false, list_ = false;

@@ -31,8 +31,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds heartbeat{10};
-// A reader is told of changes at most this often; what happens meanwhile becomes one event.
+// A reader is told of changes at most this often, and not more than this; what happens meanwhile becomes one event.
 constexpr std::chrono::milliseconds between_events{100};
+constexpr std::size_t reader_bytes_a_second = std::size_t{128} << 10;
+// The status is of all agents and sessions, so something of it changes all the time.
+constexpr std::chrono::milliseconds between_statuses{500};
 // A zoom into a deep stack names every frame on the way to it.
 constexpr std::uint32_t max_target_bytes = std::uint32_t{1} << 20;
 constexpr std::uint32_t max_fields_bytes = std::uint32_t{128} << 10;
@@ -150,14 +153,15 @@ Request request_of(const RequestHandle& handle) {
 class Server final : public HttpServer {
 public:
     Server(asio::io_context& io, asio::thread_pool& pool, Symbolization& slow, Opening& opening, Options options,
-           EventMarks::State state)
+           EventTexts::State state)
         : io_(io),
           pool_(pool),
           slow_(slow),
           opening_(opening),
           options_(std::move(options)),
-          state_(std::move(state)),
-          beat_(io) {}
+          texts_(std::move(state)),
+          beat_(io),
+          status_timer_(io) {}
 
     Result<bool> open() {
         std::error_code bad_address;
@@ -194,12 +198,23 @@ public:
     void serve(Api& api) override { api_ = &api; }
 
     void status_changed() override {
-        each_stream([](Stream& stream) { stream.marks.status(); });
+        if (status_due_) return;
+        status_due_ = true;
+        status_timer_.expires_at(std::max(status_at_ + between_statuses, Clock::now()));
+        status_timer_.async_wait([this](const std::error_code& error) {
+            if (error) return;
+            status_due_ = false;
+            status_at_ = Clock::now();
+            texts_.status_changed();
+            each_stream([](Stream& stream) { stream.marks.status(); });
+        });
     }
     void session_changed(const std::string& id) override {
+        texts_.session_changed(id);
         each_stream([&](Stream& stream) { stream.marks.session(id); });
     }
     void agent_changed(const std::string& id) override {
+        texts_.agent_changed(id);
         each_stream([&](Stream& stream) { stream.marks.agent(id); });
     }
     void sessions_changed() override {
@@ -209,6 +224,7 @@ public:
     void stop() override {
         stopping_ = true;
         beat_.cancel();
+        status_timer_.cancel();
         for (const auto& stream : std::list<StreamPtr>(streams_)) {
             stream->timer.cancel();
             if (!stream->writing) stream->response.done();
@@ -225,7 +241,7 @@ private:
         StreamResponse response;
         EventMarks marks;
         asio::steady_timer timer;
-        Clock::time_point last{};
+        Clock::time_point next{};  // not before
         bool writing = false, waiting = false, gone = false;
     };
     using StreamPtr = std::shared_ptr<Stream>;
@@ -393,8 +409,8 @@ private:
         auto stream = std::make_shared<Stream>(std::move(response), io_, std::string(request.parameter("session")));
         streams_.push_back(stream);
         stream->marks.status();
-        for (const std::string& id : state_.live()) stream->marks.session(id);
-        for (const std::string& id : state_.agents()) stream->marks.agent(id);
+        for (const std::string& id : texts_.state().live()) stream->marks.session(id);
+        for (const std::string& id : texts_.state().agents()) stream->marks.agent(id);
         tell(stream);
     }
 
@@ -410,17 +426,19 @@ private:
     void tell(const StreamPtr& stream) {
         if (stream->gone || stream->writing || stream->waiting || !stream->marks.any()) return;
         const auto now = Clock::now();
-        if (now - stream->last < between_events) {
+        if (now < stream->next) {
             stream->waiting = true;
-            stream->timer.expires_at(stream->last + between_events);
+            stream->timer.expires_at(stream->next);
             stream->timer.async_wait([this, stream](const std::error_code& error) {
                 stream->waiting = false;
                 if (!error) tell(stream);
             });
             return;
         }
-        stream->last = now;
-        write(stream, stream->marks.render(state_));
+        std::string text = stream->marks.render(texts_);
+        const std::chrono::milliseconds length(text.size() * 1000 / reader_bytes_a_second);
+        stream->next = now + std::max(between_events, length);
+        write(stream, std::move(text));
     }
 
     void write(const StreamPtr& stream, std::string text) {
@@ -454,8 +472,10 @@ private:
     Symbolization& slow_;
     Opening& opening_;
     const Options options_;
-    const EventMarks::State state_;
-    asio::steady_timer beat_;
+    EventTexts texts_;
+    asio::steady_timer beat_, status_timer_;
+    Clock::time_point status_at_{};  // when readers were told of it last
+    bool status_due_ = false;
     Access access_;
     std::unique_ptr<restinio::http_server_t<PlainTraits>> plain_;  // one of the two
     std::unique_ptr<restinio::http_server_t<TlsTraits>> tls_;
@@ -469,7 +489,7 @@ private:
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(asio::io_context& io, asio::thread_pool& pool,
                                                       Symbolization& slow, Opening& opening, const Options& options,
-                                                      EventMarks::State state) {
+                                                      EventTexts::State state) {
     auto server = std::make_unique<Server>(io, pool, slow, opening, options, std::move(state));
     TRY(server->open());
     return server;

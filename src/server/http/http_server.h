@@ -31,7 +31,7 @@ public:
     // remedy; invalid when certificate or key cannot be used. `api` is asked for at the first request: it needs the port
     // to exist.
     static Result<std::unique_ptr<HttpServer>> start(asio::io_context& io, asio::thread_pool& pool, Symbolization& slow,
-                                                     Opening& opening, const Options& options, EventMarks::State state);
+                                                     Opening& opening, const Options& options, EventTexts::State state);
     virtual ~HttpServer() = default;
 
     [[nodiscard]] virtual std::uint16_t port() const = 0;

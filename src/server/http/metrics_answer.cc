@@ -127,10 +127,10 @@ void put_agents(Metrics& out, const MetricsFacts& facts) {
         std::string host;
     };
     std::vector<Reporting> connected;
-    for (const AgentInfo& agent : facts.agents) {
-        if (!agent.connected) continue;
-        const auto hello = wire::parse_hello(agent.hello);
-        connected.push_back({&agent, hello ? hello->platform.hostname : std::string{}});
+    for (const AgentPtr& agent : facts.agents) {
+        if (!agent->connected) continue;
+        const auto hello = wire::parse_hello(agent->hello);
+        connected.push_back({agent.get(), hello ? hello->platform.hostname : std::string{}});
     }
     out.one("flamewire_agents_connected", "gauge", "Agents that are connected.", connected.size());
     const auto each = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {

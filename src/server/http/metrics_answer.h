@@ -15,7 +15,7 @@ namespace flamewire::server {
 
 struct MetricsFacts {
     std::chrono::steady_clock::time_point started;
-    std::vector<AgentInfo> agents;
+    std::vector<AgentPtr> agents;
     std::vector<std::shared_ptr<Session>> sessions;  // in memory
 };
 

@@ -10,7 +10,7 @@
 namespace flamewire::server {
 namespace {
 
-Answer list(const KeyRing& keys, const std::vector<AgentInfo>& agents) {
+Answer list(const KeyRing& keys, const std::vector<AgentPtr>& agents) {
     JsonWriter json;
     const auto time = [&](std::string_view name, std::int64_t ns) {
         json.key(name);
@@ -27,8 +27,8 @@ Answer list(const KeyRing& keys, const std::vector<AgentInfo>& agents) {
         time("made", key.made_ns);
         time("used", key.used_ns);
         json.member("used_from", key.used_from);
-        json.member("connected", std::ranges::any_of(agents, [&](const AgentInfo& agent) {
-                        return agent.connected && agent.key == key.id;
+        json.member("connected", std::ranges::any_of(agents, [&](const AgentPtr& agent) {
+                        return agent->connected && agent->key == key.id;
                     }));
         json.end_object();
     });
@@ -53,7 +53,7 @@ Answer next_code(KeyRing& keys, const std::string& target_command, const Request
 
 }  // namespace
 
-Answer pairing_answer(KeyRing& keys, const std::vector<AgentInfo>& agents, const std::string& target_command,
+Answer pairing_answer(KeyRing& keys, const std::vector<AgentPtr>& agents, const std::string& target_command,
                       const Request& request) {
     if (request.method == "POST") return next_code(keys, target_command, request);
     if (request.method == "DELETE") {

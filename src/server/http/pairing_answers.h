@@ -11,7 +11,7 @@
 namespace flamewire::server {
 
 // `target_command`: the line for a target, which the code is added to. Reads and writes the keys' file.
-Answer pairing_answer(KeyRing& keys, const std::vector<AgentInfo>& agents, const std::string& target_command,
+Answer pairing_answer(KeyRing& keys, const std::vector<AgentPtr>& agents, const std::string& target_command,
                       const Request& request);
 
 }  // namespace flamewire::server

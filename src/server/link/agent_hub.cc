@@ -380,25 +380,31 @@ void AgentHub::peer_closed(const PeerPtr& peer, const std::string& reason) {
 
 void AgentHub::changed(Agent& agent, bool numbers_only) {
     const auto now = Clock::now();
-    publish();
+    {
+        auto fresh = std::make_shared<const AgentInfo>(agent.info);
+        const std::lock_guard lock(snapshot_mutex_);
+        snapshot_[agent.info.id] = std::move(fresh);
+    }
     if (numbers_only && now - agent.told < between_numbers) return;
     agent.told = now;
     events_.agent_changed(agent.info);
 }
 
-void AgentHub::publish() {
-    std::vector<AgentInfo> fresh;
-    fresh.reserve(agents_.size());
-    for (const auto& [id, agent] : agents_) fresh.push_back(agent.info);
-    std::stable_sort(fresh.begin(), fresh.end(),
-                     [](const AgentInfo& a, const AgentInfo& b) { return a.connected && !b.connected; });
-    const std::lock_guard lock(snapshot_mutex_);
-    snapshot_ = std::move(fresh);
+std::vector<AgentPtr> AgentHub::agents() const {
+    std::vector<AgentPtr> all;
+    {
+        const std::lock_guard lock(snapshot_mutex_);
+        all.reserve(snapshot_.size());
+        for (const auto& [id, agent] : snapshot_) all.push_back(agent);
+    }
+    std::ranges::stable_partition(all, [](const AgentPtr& agent) { return agent->connected; });
+    return all;
 }
 
-std::vector<AgentInfo> AgentHub::agents() const {
+AgentPtr AgentHub::agent(const std::string& id) const {
     const std::lock_guard lock(snapshot_mutex_);
-    return snapshot_;
+    const auto found = snapshot_.find(id);
+    return found == snapshot_.end() ? nullptr : found->second;
 }
 
 std::vector<TurnedAway> AgentHub::turned_away() const {
@@ -446,8 +452,12 @@ void AgentHub::tick() {
         return !agent.second.peer && (now - agent.second.left > limits::gone_agents_time ||
                                       agents_.size() > limits::agent_connections + limits::gone_agents);
     });
+    {
+        const std::lock_guard lock(snapshot_mutex_);
+        std::erase_if(snapshot_, [&](const auto& agent) { return !agents_.contains(agent.first); });
+    }
     std::map<std::string, SessionState> states;
-    for (const auto& session : catalog_.all_loaded()) states[session->id()] = session->info().state;
+    for (const auto& session : catalog_.all_loaded()) states[session->id()] = session->state();
     if (states != states_seen_) events_.sessions_changed();
     states_seen_ = std::move(states);
     timer_.expires_after(std::chrono::seconds(1));

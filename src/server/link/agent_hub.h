@@ -92,8 +92,10 @@ public:
     // Closes everything.
     void stop();
 
-    // Connected ones first, then those that left in the last minutes. Any thread.
-    [[nodiscard]] std::vector<AgentInfo> agents() const;
+    // Connected ones first, then those that left in the last minutes; by id. Any thread.
+    [[nodiscard]] std::vector<AgentPtr> agents() const;
+    // Null: there is none. Any thread.
+    [[nodiscard]] AgentPtr agent(const std::string& id) const;
     // The last ones, newest first. Any thread.
     [[nodiscard]] std::vector<TurnedAway> turned_away() const;
 
@@ -153,7 +155,6 @@ private:
     void changed(Agent& agent, bool numbers_only);
     void tick();
     void ask_for_kernel_names(Agent& agent);
-    void publish();
     void fetch_modules(Agent& agent);
     [[nodiscard]] bool is_fetching(const symbol::ModuleIdentity& module) const;
     void ask_for_module(const PeerPtr& peer, std::uint64_t offset);
@@ -191,8 +192,8 @@ private:
     bool stopping_ = false;
 
     mutable std::mutex snapshot_mutex_;
-    std::vector<AgentInfo> snapshot_;
-    std::deque<TurnedAway> turned_away_;  // under snapshot_mutex_
+    std::map<std::string, AgentPtr> snapshot_;  // of agents_
+    std::deque<TurnedAway> turned_away_;        // under snapshot_mutex_
 };
 
 }  // namespace flamewire::server

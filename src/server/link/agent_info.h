@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,9 @@ struct AgentInfo {
     double clock_offset_ms = 0;
     std::optional<double> latency_ms;
 };
+
+// As it was at some moment; shared by all who ask.
+using AgentPtr = std::shared_ptr<const AgentInfo>;
 
 // A connection that ended before it was an agent's.
 struct TurnedAway {

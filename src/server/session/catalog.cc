@@ -450,7 +450,7 @@ std::vector<std::shared_ptr<Session>> Catalog::all_loaded() {
 
 std::vector<std::shared_ptr<Session>> Catalog::live() {
     auto result = all_loaded();
-    std::erase_if(result, [](const auto& session) { return session->info().state == SessionState::ended; });
+    std::erase_if(result, [](const auto& session) { return session->state() == SessionState::ended; });
     return result;
 }
 
@@ -480,7 +480,7 @@ void Catalog::unload_idle(std::size_t keep) {
     const auto long_ago = static_cast<std::int64_t>(monotonic_ns()) - std::int64_t{30'000'000'000};
     std::vector<std::shared_ptr<Session>> idle;
     for (auto& session : all_loaded())
-        if (!session->attached() && session->info().state == SessionState::ended && session->last_used_ns < long_ago)
+        if (!session->attached() && session->state() == SessionState::ended && session->last_used_ns < long_ago)
             idle.push_back(session);
     if (idle.size() <= keep) return;
     std::sort(idle.begin(), idle.end(), [](const auto& a, const auto& b) { return a->last_used_ns > b->last_used_ns; });

@@ -345,16 +345,21 @@ void Session::learn_clock(const wire::Batch& batch, std::int64_t arrival_ns) {
     ++info_.batches;
 }
 
-SessionState Session::state() const {
+SessionState Session::state_locked() const {
     if (ended_) return SessionState::ended;
     if (attached_) return paused_ ? SessionState::paused : SessionState::live;
     return std::chrono::steady_clock::now() - away_since_ < waiting_time ? SessionState::waiting : SessionState::ended;
 }
 
+SessionState Session::state() const {
+    const std::lock_guard lock(info_mutex_);
+    return state_locked();
+}
+
 SessionInfo Session::info() const {
     const std::lock_guard lock(info_mutex_);
     SessionInfo info = info_;
-    info.state = state();
+    info.state = state_locked();
     info.health_version = health_.version();
     if (info.state == SessionState::ended && info.end_reason.empty() && !info.reading)
         info.end_reason = "the agent went away";

@@ -127,6 +127,7 @@ public:
     [[nodiscard]] const std::string& stream_path() const { return stream_path_; }
     // As of now.
     [[nodiscard]] SessionInfo info() const;
+    [[nodiscard]] SessionState state() const;
     // Of ms 0.
     [[nodiscard]] std::uint64_t start_ns() const;
 
@@ -165,7 +166,7 @@ private:
     void learn_clock(const wire::Batch& batch, std::int64_t arrival_ns);
     void learn_from_kept(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
     void fill_from_store(SessionInfo& info, bool thorough);
-    [[nodiscard]] SessionState state() const;
+    [[nodiscard]] SessionState state_locked() const;  // under info_mutex_
 
     const std::string id_, stream_path_;
     const std::uint64_t max_stream_bytes_;

@@ -44,7 +44,7 @@ struct Desk {
     UploadStore uploads{data.path() + "/uploads"};
     Imports imports{*catalog, symbols, [] {}};
     KeyRing keys = KeyRing::open(data.path() + "/pairing-keys").value();
-    std::vector<AgentInfo> agents;
+    std::vector<AgentPtr> agents;
     std::string sent;
     std::vector<DialInfo> dialled;
     Api api{*catalog, symbols, symbolizer, sources, settings, uploads, imports, keys, told(), ServerFacts{}};
@@ -450,7 +450,7 @@ TEST_CASE("commands reach the agent that is meant") {
     AgentInfo agent;
     agent.id = "a";
     agent.connected = true;
-    desk.agents.push_back(agent);
+    desk.agents.push_back(std::make_shared<AgentInfo>(agent));
     CHECK(desk.agent_answer(post("/api/agent/command", R"({"cmd":"ping","timeout":2})")).body ==
           R"({"id":"1","ok":true})");
     CHECK(desk.sent == "a ping 2000");
@@ -458,7 +458,7 @@ TEST_CASE("commands reach the agent that is meant") {
                              R"({"cmd":"ping","timeout":0})", R"({"cmd":"ping","timeout":"x"})"})
         check_error(desk.agent_answer(post("/api/agent/command", body)), 400, "validation");
     agent.id = "b";
-    desk.agents.push_back(agent);
+    desk.agents.push_back(std::make_shared<AgentInfo>(agent));
     const Answer several = desk.agent_answer(post("/api/agent/command", R"({"cmd":"ping"})"));
     CHECK(several.status == 409);
     CHECK_THAT(several.body, Catch::Contains("\"agents\":[\"a\",\"b\"]"));
@@ -466,7 +466,8 @@ TEST_CASE("commands reach the agent that is meant") {
     CHECK(desk.sent == "b stop 60000");
     CHECK(desk.agent_answer(get("/api/stop?agent=b")).body ==
           R"({"stopped":false,"reason":"nothing is being recorded"})");
-    desk.agents[1].session = "s";
+    agent.session = "s";
+    desk.agents[1] = std::make_shared<AgentInfo>(agent);
     CHECK(desk.agent_answer(get("/api/stop?agent=b")).body == R"({"stopped":true,"session":"s"})");
 }
 
@@ -522,20 +523,46 @@ TEST_CASE("a stalled reader gets the newest once") {
     SessionInfo info;
     info.id = "s";
     info.events.push_back({"cycles", "cycles", 1, 1, 1, 1});
-    EventMarks::State state;
-    state.status = [] { return "{}"; };
-    state.session = [&](const std::string&) { return std::optional(info); };
-    state.agent = [](const std::string&) { return std::optional<AgentInfo>(); };
-    EventMarks marks("s");
-    for (info.data_version = 1; info.data_version < 100; ++info.data_version) marks.session("s");
+    int asked = 0;
+    EventTexts texts({.status = [] { return "{}"; },
+                      .session =
+                          [&](const std::string&) {
+                              ++asked;
+                              return std::optional(info);
+                          },
+                      .agent = [](const std::string&) { return AgentPtr(); }});
+    EventMarks marks("s"), second("");
+    const auto change = [&] {
+        texts.session_changed("s");
+        marks.session("s");
+        second.session("s");
+    };
+    for (info.data_version = 1; info.data_version < 100; ++info.data_version) change();
     marks.session("another");
-    const std::string text = marks.render(state);
+    const std::string text = marks.render(texts);
+    CHECK(second.render(texts) == text);
+    CHECK(asked == 1);
     CHECK_THAT(text, Catch::Contains("event: event_types\ndata: {\"session\":\"s\",\"event_types\":[\"cycles\"]}\n\n"));
     CHECK_THAT(text, Catch::Contains("\"data_version\":100,"));
     CHECK(text.find("\"data_version\":", text.find("\"data_version\":") + 1) == std::string::npos);
     CHECK_FALSE(marks.any());
-    marks.session("s");
-    CHECK_THAT(marks.render(state), !Catch::Contains("event: event_types"));
+    change();
+    CHECK_THAT(marks.render(texts), Catch::Contains("\"data_version\":100,") &&
+                                        !Catch::Contains("event: event_types") && !Catch::Contains("event: loss") &&
+                                        !Catch::Contains("event: metrics"));
+
+    // Losses are told when there are some, and when there are none any more.
+    info.losses.push_back({"ring_full", 3, true, "cycles", 0, 1});
+    change();
+    CHECK_THAT(marks.render(texts), Catch::Contains("event: loss\ndata: {\"session\":\"s\",\"losses\":[{"));
+    change();
+    CHECK_THAT(marks.render(texts), !Catch::Contains("event: loss"));
+    info.losses.clear();
+    info.health_version = 4;
+    change();
+    CHECK_THAT(marks.render(texts), Catch::Contains("\"losses\":[],") && Catch::Contains("\"health_version\":4"));
+    // Who comes later is told all that there is.
+    CHECK_THAT(second.render(texts), Catch::Contains("\"losses\":[],"));
 }
 
 TEST_CASE("addresses are dialled, listed and given up") {
