@@ -62,7 +62,7 @@ target_link_libraries(flamewire_agent_options INTERFACE flamewire_options)
 target_compile_options(flamewire_agent_options INTERFACE
   -Os -ffunction-sections -fdata-sections -fno-pie -fno-rtti -fno-asynchronous-unwind-tables -fexceptions)
 target_compile_definitions(flamewire_agent_options INTERFACE
-  FMT_HEADER_ONLY=1 FMT_USE_FLOAT=0 FMT_USE_DOUBLE=0 FMT_USE_LONG_DOUBLE=0 "FMT_STATIC_THOUSANDS_SEPARATOR=','" ASIO_NO_TYPEID)
+  FMT_HEADER_ONLY=1 FMT_USE_FLOAT=0 FMT_USE_DOUBLE=0 FMT_USE_LONG_DOUBLE=0 FMT_USE_INT128=0 "FMT_STATIC_THOUSANDS_SEPARATOR=','" ASIO_NO_TYPEID)
 
 function(flamewire_library name)
   cmake_parse_arguments(ARG "AGENT;DESK" "" "SOURCES;LINK;DESK_LINK;AGENT_LINK" ${ARGN})

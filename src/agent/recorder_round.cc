@@ -55,7 +55,7 @@ std::uint64_t samples_in(const wire::Batch& batch) {
 void Recorder::on_record(const Record& record) {
     something_new_ = true;
     if (const auto* sample = std::get_if<SampleRecord>(&record)) {
-        if (!plan_.scope.cgroups.empty()) note_member(sample->pid);
+        if (!plan_.scope.cgroups.empty() && sample->woken_tid == 0) note_member(sample->pid);
         folder_->add_sample(*sample, events_->event_of(sample->id));
         ++pending_samples_;
         return;

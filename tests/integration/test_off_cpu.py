@@ -6,15 +6,15 @@ import time
 
 import pytest
 from flamewire import BIN, TESTS_BIN, wait_until
-from switches import as_root, run_by_perf
+from switches import as_root, run_by_perf, wakings_by_perf
 
 AGENT = BIN / "flamewire-agent"
 KINDS = ("off-cpu", "run-queue", "io-wait")
 
 
-def export(path, event):
-    """(thread's name, functions) -> ns."""
-    outcome = subprocess.run([BIN / "flamewire", "export", path, "--format", "collapsed", "-e", event, "--weights"], capture_output=True, text=True, timeout=60)
+def export(path, event, weights=True):
+    """(thread's name, functions) -> ns, or how many."""
+    outcome = subprocess.run([BIN / "flamewire", "export", path, "--format", "collapsed", "-e", event, *(["--weights"] if weights else [])], capture_output=True, text=True, timeout=60)
     assert outcome.returncode == 0, outcome
     stacks = {}
     for line in outcome.stdout.splitlines():
@@ -39,6 +39,15 @@ def within(path, comm, function, kinds=KINDS):
 
 def lives(text):
     return {one["thread"]: one for one in map(json.loads, (line for line in text.splitlines() if line.startswith("{")))}
+
+
+@pytest.fixture(scope="module")
+def tracefs(tmp_path_factory):
+    """Mounted at a place of our own: it is found by the list of mounts."""
+    place = tmp_path_factory.mktemp("tracefs")
+    subprocess.run(["mount", "-t", "tracefs", "tracefs", place], check=True)
+    yield place
+    subprocess.run(["umount", place], check=True)
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +129,60 @@ def test_every_switch_is_told_once_with_its_stack(attached, start, tmp_path):
     for thread, own in lives(out).items():
         assert -2 <= switches[thread] - own["slept"] - own["preempted"] <= 12, (thread, switches[thread], own)
         assert within(path, thread, "[not seen leaving]") == 0, thread
+
+
+@as_root
+@pytest.mark.parametrize("scope", ["process", "system"])
+def test_who_woke_threads_and_how_long_they_then_wait(scope, tmp_path, tracefs):
+    path = tmp_path / "wakers.flw"
+    record = [AGENT, "--output", path, "--verbose", "--events", "off-cpu,woken-by", "--unwind", "fp" if scope == "system" else "dwarf", "--ring-pages", "2048"]
+    workload = [TESTS_BIN / "waits-workload", "3"]
+    if scope == "system":
+        workload = ["sh", "-c", f'"$@" --all --duration 6 & sleep 1; {workload[0]} 3; wait', "sh", *record]
+    else:
+        workload = [*record, "--", *workload]
+    with wakings_by_perf(tmp_path) as by_perf:
+        outcome = subprocess.run(workload, capture_output=True, text=True, timeout=60)
+    assert outcome.returncode == 0, outcome
+    assert "THEY DIFFER" not in outcome.stderr, outcome
+    own = lives(outcome.stdout)
+    tid = {name: life["tid"] for name, life in own.items()}
+    stacks = export(path, "woken-by")
+    away = by_thread(path)
+    counted = export(path, "woken-by", weights=False)
+    # perf's kernel half is ours: what it does not tell, such as wake-ups on idle CPUs on some machines, is "not seen".
+    unseen = "[not seen waking]"
+
+    def by_waker(stacks, thread):
+        sums = collections.Counter()
+        for (comm, names), number in stacks.items():
+            if comm == thread:
+                sums[names[-1]] += number
+        return sums
+
+    for thread in ("sleeper", "pipe-reader", "mutex-waiter", "mutex-holder", "idler"):
+        # Each sleep has its end, …
+        slept = away[thread]["off-cpu"] + away[thread]["io-wait"]
+        assert abs(sum(by_waker(stacks, thread).values()) - slept) <= 0.01 * slept + 5e6, (by_waker(stacks, thread), slept)
+        # … as often as perf has it, …
+        seen = by_waker(counted, thread)
+        del seen[unseen]
+        assert abs(sum(seen.values()) - sum(number for (_, woken), number in by_perf.items() if woken == tid[thread])) <= 2, (thread, seen, by_perf)
+        if waker := {"pipe-reader": "pipe-writer", "mutex-waiter": "mutex-holder"}.get(thread):
+            assert abs(seen[f"[woken by {waker}]"] - by_perf[tid[waker], tid[thread]]) <= 2, (waker, seen, by_perf)
+            assert by_waker(stacks, thread)[f"[woken by {waker}]"] >= 0.97 * slept, (thread, by_waker(stacks, thread), slept)
+            # … on the waker's own stack (whose innermost functions have no frame pointers), …
+            function = waker.replace("-", "_") + "("
+            found = sum(number for (comm, names), number in counted.items() if comm == thread and any(function in name for name in names))
+            assert scope == "system" or found >= 0.97 * sum(seen.values()), (thread, counted)
+        else:
+            # But for those who let go of the process's memory map, while threads begin.
+            assert seen["[woken by an interrupt]"] >= sum(seen.values()) - 3, (thread, seen)
+    # … and from then on the thread could run: by the kernel's book of its queues.
+    for thread, life in own.items():
+        assert away[thread]["run-queue"] <= life["queued_ns"] + 0.01 * life["wall_ns"], (thread, away[thread], life)
+    for thread in ("pipe-reader", "mutex-waiter", "burner-1", "burner-2"):
+        assert abs(away[thread]["run-queue"] - own[thread]["queued_ns"]) <= 0.005 * own[thread]["wall_ns"], (thread, away[thread], own[thread])
 
 
 def test_asleep_all_the_time_over_pauses_and_changes(start, tmp_path):

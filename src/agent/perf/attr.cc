@@ -44,18 +44,19 @@ constexpr std::uint64_t branch_stack_bytes = std::uint64_t{32} * 24;
 SampleLayout sample_layout(wire::StackMode mode, const EventPart& part, const StackOptions& options,
                            const Capabilities& capabilities) {
     const bool hardware = part.type != PERF_TYPE_SOFTWARE && part.type != PERF_TYPE_TRACEPOINT;
-    switch (mode) {
-        case wire::StackMode::dwarf:
-            return {mode, false, capabilities.register_mask, options.dwarf_bytes};
-        case wire::StackMode::hybrid:
-            return {mode, false, capabilities.register_mask, options.hybrid_bytes};
-        case wire::StackMode::lbr:
-            if (hardware) return {mode, true, 0, 0};
-            break;
-        case wire::StackMode::fp:
-            break;
+    SampleLayout layout;
+    layout.woken_at = part.woken_at;
+    if (mode == wire::StackMode::dwarf || mode == wire::StackMode::hybrid) {
+        layout.mode = mode;
+        layout.register_mask = capabilities.register_mask;
+        layout.stack_bytes = mode == wire::StackMode::dwarf ? options.dwarf_bytes : options.hybrid_bytes;
+    } else if (mode == wire::StackMode::lbr && hardware) {
+        layout.mode = mode;
+        layout.branches = true;
+    } else if (options.stack_pointer) {
+        layout.register_mask = capabilities.stack_pointer_mask;
     }
-    return {wire::StackMode::fp, false, options.stack_pointer ? capabilities.stack_pointer_mask : 0, 0};
+    return layout;
 }
 
 std::uint64_t planned_sample_bytes(const SampleLayout& layout) {
@@ -96,7 +97,7 @@ perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const 
     const std::uint32_t frequency = spec.frequency_hz.value_or(options.frequency_hz);
     if (spec.away != 0) {
         attr.sample_period = 1;
-        attr.context_switch = 1;
+        attr.context_switch = part.woken_at == 0 ? 1 : 0;
     } else if (frequency > 0) {
         attr.freq = 1;
         attr.sample_freq = frequency;
@@ -113,6 +114,7 @@ perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const 
     attr.exclude_callchain_kernel = kernel ? 0 : 1;
     const SampleLayout& layout = options.layout;
     if (layout.fixed_period != 0) attr.sample_type &= ~std::uint64_t{PERF_SAMPLE_PERIOD};
+    if (layout.woken_at != 0) attr.sample_type |= PERF_SAMPLE_RAW;
     if (layout.branches) {
         attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
         attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK;

@@ -14,7 +14,7 @@ namespace flamewire::agent {
 
 // Fields of every sample, in the order in which the kernel writes them: IDENTIFIER first, because events of many
 // threads share a ring and nothing else tells them apart. decode.cc relies on exactly these. What a SampleLayout adds
-// stands behind them: branches, registers, stack.
+// stands behind them: a tracepoint's data, branches, registers, stack.
 inline constexpr std::uint64_t sample_fields = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
                                                PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
                                                PERF_SAMPLE_CALLCHAIN;
@@ -29,6 +29,7 @@ struct SampleLayout {
     std::uint64_t register_mask = 0;  // sample_regs_user; 0: no registers
     std::uint32_t stack_bytes = 0;    // sample_stack_user; 0: no stack
     std::uint64_t fixed_period = 0;   // PERF_SAMPLE_PERIOD is not there, as it is always this; 0: it is
+    std::uint16_t woken_at = 0;       // EventPart::woken_at; not 0: PERF_SAMPLE_RAW is there
     bool operator==(const SampleLayout&) const = default;
 };
 

@@ -82,10 +82,26 @@ private:
 // struct perf_branch_entry is 24 bytes: from, to, and a word of flags.
 static_assert(sizeof(BranchEntry) == 24);
 
-// The order of the fields is enum perf_event_type's: chain, branches, registers, stack.
+// A tracepoint's data begins with common fields: type (2 bytes), flags, preempt_count, pid (kernel/trace/trace.h).
+constexpr std::size_t common_flags_offset = 2;
+constexpr unsigned in_interrupt = 0x08 | 0x10;  // TRACE_FLAG_HARDIRQ, TRACE_FLAG_SOFTIRQ
+
+// u32 size, and so many bytes, which end where a word does.
+bool decode_waking(Words& words, std::uint16_t woken_at, SampleRecord& sample) {
+    const Bytes size = words.bytes(sizeof(std::uint32_t));
+    const Bytes data = words.ok() ? words.bytes(load<std::uint32_t>(size, 0)) : Bytes{};
+    const bool whole_words = (size.size() + data.size()) % sizeof(std::uint64_t) == 0;
+    if (!whole_words || data.size() < std::size_t{woken_at} + sizeof(std::uint32_t)) return false;
+    sample.woken_tid = load<std::uint32_t>(data, woken_at);
+    sample.by_interrupt = (load<std::uint8_t>(data, common_flags_offset) & in_interrupt) != 0;
+    return true;
+}
+
+// The order of the fields is enum perf_event_type's: chain, a tracepoint's data, branches, registers, stack.
 bool decode_stack(Bytes rest, const SampleLayout& layout, SampleRecord& sample) {
     Words words(rest);
     sample.callchain = words.array<std::uint64_t>(words.number());
+    if (layout.woken_at != 0 && !decode_waking(words, layout.woken_at, sample)) return false;
     if (layout.branches) sample.branches = words.array<BranchEntry>(words.number());
     if (layout.register_mask != 0) {
         sample.register_abi = words.number();

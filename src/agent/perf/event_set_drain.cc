@@ -101,7 +101,9 @@ void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
     std::visit([&](auto& record) { record.time_ns = merged.time_ns; }, record_);
 
     if (auto* sample = std::get_if<SampleRecord>(&record_)) {
-        Verdict verdict = event ? judge(*sample, *event) : Verdict::duplicate;
+        sample->of_cpu = event && event->of_cpu;
+        Verdict verdict = Verdict::duplicate;
+        if (event) verdict = event->of_cpu ? Verdict::counts : judge(*sample, *event);
         if (verdict == Verdict::not_of_target) return;
         if (event) {
             // Whichever set's id they carry: one of them counts.

@@ -19,6 +19,7 @@ namespace {
 constexpr unsigned pmu_type_shift = 32;
 constexpr std::uint32_t max_frequency_hz = 1'000'000;
 constexpr std::size_t max_events = 64;
+constexpr std::string_view waking_event = "sched_waking";
 
 std::string_view trim(std::string_view text) {
     const std::size_t begin = text.find_first_not_of(" \t");
@@ -158,6 +159,15 @@ std::string field_names(std::string_view format) {
     return names;
 }
 
+// Where a field stands in the data of a tracepoint; 0: nowhere. `declared` with its type and the semicolon.
+std::uint16_t field_offset(std::string_view format, std::string_view declared) {
+    const std::size_t field = format.find(declared);
+    const std::size_t at = format.find("offset:", field);
+    std::uint32_t offset = 0;
+    if (at < format.size()) (void)std::from_chars(format.data() + at + 7, format.data() + format.size(), offset);
+    return static_cast<std::uint16_t>(offset);
+}
+
 Result<bool> parse_tracepoint(EventSpec& spec, std::string_view system, std::string_view event,
                               std::string_view modifiers, const Sysfs& sysfs) {
     const auto bad = [](std::string_view part) {
@@ -178,7 +188,10 @@ Result<bool> parse_tracepoint(EventSpec& spec, std::string_view system, std::str
         if (parsed.ec != std::errc{}) continue;
         spec.unit = "events";
         spec.parts.push_back({{}, PERF_TYPE_TRACEPOINT, id, 0, 0, {}});
-        if (const auto format = sysfs.read(place + "format")) spec.fields = field_names(*format);
+        if (const auto format = sysfs.read(place + "format")) {
+            spec.fields = field_names(*format);
+            if (spec.away != 0) spec.parts.back().woken_at = field_offset(*format, ":pid_t pid;");
+        }
         return apply_modifiers(spec, modifiers);
     }
     if (mounted) return fail(ErrorCode::not_found, fmt::format("this kernel has no tracepoint {}:{}", system, event));
@@ -204,17 +217,18 @@ Result<bool> parse_filtered_tracepoint(EventSpec& spec, std::string_view item, c
 std::uint8_t away_bits(std::string_view item) {
     for (std::size_t kind = 0; kind < away_kinds; ++kind)
         if (item == name_of(static_cast<Away>(kind)))
-            return static_cast<std::uint8_t>(kind == 0 ? (1U << away_kinds) - 1 : 1U << kind);
+            return static_cast<std::uint8_t>(kind == 0 ? bit_of(Away::woken_by) - 1 : 1U << kind);
     return 0;
 }
 
-EventSpec away_spec(std::uint8_t bits) {
+Result<EventSpec> away_spec(std::uint8_t bits, const Sysfs& sysfs) {
     EventSpec spec;
     for (std::size_t kind = away_kinds; kind-- > 0;)
         if ((bits >> kind & 1U) != 0) spec.name = name_of(static_cast<Away>(kind));
-    spec.unit = "ns";
     spec.away = bits;
     spec.parts = {generic_part(*find_named_event("context-switches"))};
+    if ((bits & bit_of(Away::woken_by)) != 0) (void)TRY(parse_tracepoint(spec, "sched", waking_event, "", sysfs));
+    spec.unit = "ns";
     return spec;
 }
 
@@ -222,7 +236,8 @@ std::string known_names() {
     std::string all;
     for (const NamedEvent& event : named_events()) all += fmt::format("{}{}", all.empty() ? "" : " ", event.name);
     return all +
-           " off-cpu run-queue io-wait, cache events such as L1-dcache-load-misses, rNNN, pmu/event/, sys:tracepoint";
+           " off-cpu run-queue io-wait woken-by, cache events such as L1-dcache-load-misses, rNNN, pmu/event/, "
+           "sys:tracepoint";
 }
 
 Result<bool> parse_name(EventSpec& spec, std::string_view item, const Sysfs& sysfs) {
@@ -274,6 +289,8 @@ std::string_view name_of(Away kind) {
             return "run-queue";
         case Away::io_wait:
             return "io-wait";
+        case Away::woken_by:
+            return "woken-by";
         case Away::off_cpu:
             break;
     }
@@ -331,7 +348,7 @@ Result<std::vector<EventSpec>> parse_events(std::string_view list, const Sysfs& 
         if (specs.size() > max_events)
             return fail(ErrorCode::invalid, fmt::format("more than {} events at once", max_events));
     }
-    if (away != 0) specs.push_back(away_spec(away));
+    if (away != 0) specs.push_back(TRY(away_spec(away, sysfs)));
     return specs;
 }
 

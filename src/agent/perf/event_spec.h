@@ -1,8 +1,8 @@
 // What to sample, as a person says it and as the kernel wants it. Pure: text and a view of sysfs in, specs out.
 // The grammar is perf's: `cycles`, `cpu-clock:u`, `r01c2`, `cpu_core/cycles/`, `cpu/event=0x3c,umask=0x1/`, each with
 // an optional `@HZ`; several are separated by commas outside of slashes. Modifiers: u, k, and p (up to three) for
-// hardware events. `off-cpu`, `run-queue` and `io-wait` are times between context switches: all that are asked for are
-// one spec, the last. Tracepoints: `sys:name`, or with a filter of the kernel's `sys:name/EXPR/`. docs/sampling.md has the
+// hardware events. `off-cpu`, `run-queue`, `io-wait` and `woken-by` are times between context switches: all that are
+// asked for are one spec, the last. Tracepoints: `sys:name`, or with a filter of the kernel's `sys:name/EXPR/`. docs/sampling.md has the
 // whole grammar.
 #pragma once
 
@@ -23,6 +23,8 @@ struct EventPart {
     std::uint32_t type = 0;  // perf_event_attr.type
     std::uint64_t config = 0, config1 = 0, config2 = 0;
     std::vector<std::uint32_t> cpus;  // the PMU's cpumask; empty: all CPUs
+    // Of the tracepoint that tells of wake-ups: where its data has the thread that is woken; 0: another event.
+    std::uint16_t woken_at = 0;
 };
 
 // Why a thread is not on a CPU, as far as the kernel tells.
@@ -30,8 +32,10 @@ enum class Away : std::uint8_t {
     off_cpu,    // it went to sleep
     run_queue,  // it could run, and waits for a CPU
     io_wait,    // it went to sleep where the kernel counts waits for devices
+    woken_by,   // no absence of its own: each sleep that somebody ended, with that one's stack
 };
-inline constexpr std::size_t away_kinds = 3;
+inline constexpr std::size_t away_kinds = 4;
+constexpr std::uint8_t bit_of(Away kind) { return static_cast<std::uint8_t>(1U << static_cast<unsigned>(kind)); }
 
 struct EventSpec {
     std::string name;  // as asked for, without @HZ: what people see

@@ -39,6 +39,11 @@ struct SampleRecord {
     Bytes stack;                               // the user stack from its stack pointer on; may be empty
     bool stack_cut = false;                    // the copy ended because it was full; else the stack (or its memory) did
     std::span<const BranchEntry> branches;     // calls that have not returned (lbr)
+
+    // Of a wake-up: the thread that is woken, …
+    std::uint32_t woken_tid = 0;  // 0: it is none
+    bool by_interrupt = false;    // … not by the one that runs, but by an interrupt on top of it, …
+    bool of_cpu = false;          // … told by the event of a CPU beside those of the target's threads
 };
 
 struct Mmap2Record {

@@ -113,12 +113,28 @@ int RingEventSet::open_samples(const Subject& subject, wire::StackMode mode, std
     const std::size_t first = samples_.size();
     for (std::uint32_t event = 0; event < options_.choice.events.size(); ++event)
         for (const EventPart& part : options_.choice.events[event].parts) {
+            if (part.woken_at != 0 && subject.cgroup >= 0) continue;  // open_wakings() has all
             const bool here = part.cpus.empty() || std::binary_search(part.cpus.begin(), part.cpus.end(), cpu);
             const int error = here ? open_sample(event, part, subject, mode, cpu_index, set) : 0;
-            if (error != 0) return error;
+            // Of wake-ups open_wakings() says it.
+            if (error != 0 && part.woken_at == 0) return error;
         }
     link_alike(first);
     return 0;
+}
+
+void RingEventSet::open_wakings() {
+    const auto& events = options_.choice.events;
+    // They are the last.
+    if (events.empty() || (events.back().away & bit_of(Away::woken_by)) == 0) return;
+    const auto event = static_cast<std::uint32_t>(events.size() - 1);
+    const EventPart& part = events.back().parts.back();
+    int error = part.woken_at == 0 ? ENOENT : 0;
+    for (std::uint32_t cpu = 0; error == 0 && cpu < rings_->cpus().size(); ++cpu)
+        error = open_sample(event, part, {.wakings = true}, wire::StackMode::dwarf, cpu, 0);
+    if (error != 0 && error != ENODEV)
+        say("wakers-unknown", "The kernel refuses sched:sched_waking, so nobody says who wakes threads.",
+            "setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent");
 }
 
 // All from `first` on are of one set on one CPU.
@@ -131,7 +147,7 @@ void RingEventSet::link_alike(std::size_t first) {
         if (!samples_[one].shares_ids) continue;
         std::size_t next = one;
         do next = next + 1 < samples_.size() ? next + 1 : first;
-        while (next != one && counted(samples_[next]) != counted(samples_[one]));
+        while (next != one && (!samples_[next].shares_ids || counted(samples_[next]) != counted(samples_[one])));
         samples_[one].next_alike = static_cast<std::uint32_t>(next);
     }
 }
@@ -144,10 +160,12 @@ int RingEventSet::open_sample(std::uint32_t event, const EventPart& part, const 
     SampleAttrOptions attr_options{.frequency_hz = choice.frequency_hz,
                                    .period = choice.period,
                                    .kernel = choice.kernel,
-                                   .disabled = !sampling_,
-                                   .enable_on_exec = exec_awaited_,
+                                   // What runs on a CPU does not wait for somebody's exec.
+                                   .disabled = !sampling_ && !(exec_awaited_ && subject.wakings),
+                                   .enable_on_exec = exec_awaited_ && !subject.wakings,
                                    .whole_cpu = subject.tid < 0,
                                    .layout = layout_of(mode, part)};
+    if (subject.wakings) attr_options.layout = {.mode = wire::StackMode::dwarf, .woken_at = part.woken_at};
     attr_options.layout.fixed_period = fixed_period(spec, part, attr_options);
     perf_event_attr attr = sample_attr(spec, part, attr_options, capabilities_);
     const bool filtered = !spec.filter.empty();
@@ -177,6 +195,7 @@ int RingEventSet::open_sample(std::uint32_t event, const EventPart& part, const 
     opened.event = event;
     opened.cpu_index = cpu_index;
     opened.set = set;
+    opened.of_cpu = subject.wakings;
     opened.layout = attr_options.layout;
     opened.slot = event * static_cast<std::uint32_t>(rings_->cpus().size()) + cpu_index;
     opened.shares_ids = part.type == PERF_TYPE_SOFTWARE && !is_software_clock(part);

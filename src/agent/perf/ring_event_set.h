@@ -26,6 +26,7 @@ struct OpenEvent {
     std::uint32_t event = 0;  // index of the spec; unused for sideband
     std::uint32_t slot = 0;   // (event, CPU), see owners.h
     std::uint32_t set = 0;    // the thread it was opened for, counted from 0
+    bool of_cpu = false;      // SampleRecord::of_cpu
     std::uint32_t cpu_index = 0;
     SampleLayout layout = {};
     // For twins, see writer_of(). A software event that is no clock; the next that counts the same in this set on this
@@ -60,8 +61,9 @@ public:
 protected:
     // Whose event it is.
     struct Subject {
-        pid_t tid = -1;   // a thread; -1: whoever runs
-        int cgroup = -1;  // a folder that is open: who runs in this control group
+        pid_t tid = -1;        // a thread; -1: whoever runs
+        int cgroup = -1;       // a folder that is open: who runs in this control group
+        bool wakings = false;  // beside what else is opened, for wake-ups alone
     };
     enum class Verdict { counts, duplicate, not_of_target };
 
@@ -78,6 +80,9 @@ protected:
     // errno, 0 when it worked. All parts of all events on that CPU; `set` as in OpenEvent.
     int open_samples(const Subject& subject, wire::StackMode mode, std::uint32_t cpu_index, std::uint32_t set);
     int open_sideband(const Subject& subject, std::uint32_t cpu_index);
+    // Wake-ups, where they are wanted, of whole CPUs: anybody may wake the target's threads. Without stacks of users. A
+    // notice when they cannot be had; all else goes on.
+    void open_wakings();
     void say(std::string code, std::string text, std::string remedy = {});
 
     // Of each sample, …

@@ -17,6 +17,13 @@ void Absences::tell(Thread& thread, std::uint64_t until_ns) {
     thread.since_ns = until_ns;
 }
 
+// The end of its sleep, as a whole.
+void Absences::tell_waker(const Thread& thread, wire::Id stack, std::uint32_t cpu, std::uint64_t time_ns) {
+    const std::uint64_t since_ns = thread.began_ns != 0 ? thread.began_ns : thread.since_ns;
+    if (time_ns > since_ns)
+        pieces_.push_back({thread.thread, stack, false, cpu, Away::woken_by, time_ns, time_ns - since_ns});
+}
+
 void Absences::spend(Thread& thread, std::uint64_t until_ns) {
     wire::ThreadTimes& times = thread.times;
     if (until_ns <= times.end_ns) return;
@@ -73,6 +80,7 @@ void Absences::switched(const SwitchRecord& record) {
         if (thread.state == State::here) {
             skip(thread, record.time_ns);  // it left meanwhile
         } else {
+            if (thread.kind != Away::run_queue) tell_waker(thread, 0, thread.cpu, record.time_ns);
             tell(thread, record.time_ns);
             if (thread.state == State::leaving) thread.state = State::away;
             spend(thread, record.time_ns);
@@ -100,6 +108,22 @@ void Absences::switched(const SwitchRecord& record) {
     ++(thread.kind == Away::run_queue ? times.preempted : thread.kind == Away::io_wait ? times.io_waits : times.slept);
     thread.state = State::away;
     thread.since_ns = thread.began_ns = record.time_ns;
+}
+
+ThreadHandle Absences::asleep(std::uint32_t tid) const {
+    const auto found = threads_.find(tid);
+    if (found == threads_.end() || found->second.state != State::away) return 0;
+    return found->second.kind == Away::run_queue ? 0 : found->second.thread;
+}
+
+void Absences::woken(std::uint32_t tid, wire::Id stack, std::uint32_t cpu, std::uint64_t time_ns) {
+    Thread& thread = threads_[tid];
+    tell_waker(thread, stack, cpu, time_ns);
+    tell(thread, time_ns);
+    spend(thread, time_ns);
+    thread.kind = Away::run_queue;
+    thread.since_ns = thread.began_ns = time_ns;
+    thread.busy = true;
 }
 
 void Absences::born(std::uint32_t tid, ThreadHandle thread, std::uint64_t time_ns) {

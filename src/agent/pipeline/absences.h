@@ -47,7 +47,7 @@ class Absences {
 public:
     struct Piece {
         ThreadHandle thread = 0;
-        wire::Id stack = 0;  // 0: nobody saw the thread leave
+        wire::Id stack = 0;  // 0: nobody saw the thread leave, or be woken
         bool born = false;   // since its birth, so there is no stack
         std::uint32_t cpu = 0;
         Away kind = Away::off_cpu;
@@ -58,6 +58,11 @@ public:
     void leaves(std::uint32_t tid, ThreadHandle thread, wire::Id stack, std::uint32_t cpu, Away kind,
                 std::uint64_t time_ns);
     void switched(const SwitchRecord& record);
+    // Somebody wakes it: it could run from now on. `stack` is that one's.
+    void woken(std::uint32_t tid, wire::Id stack, std::uint32_t cpu, std::uint64_t time_ns);
+    // The thread, when it is asleep, so that waking it means something; else 0.
+    [[nodiscard]] ThreadHandle asleep(std::uint32_t tid) const;
+    [[nodiscard]] bool knows(std::uint32_t tid) const { return threads_.contains(tid); }
     void born(std::uint32_t tid, ThreadHandle thread, std::uint64_t time_ns);
     // It runs, and is another from now on.
     void execed(std::uint32_t tid, ThreadHandle thread, std::uint64_t time_ns);
@@ -103,6 +108,7 @@ private:
         wire::ThreadTimes times;     // not told yet; known until their end
     };
     void tell(Thread& thread, std::uint64_t until_ns);
+    void tell_waker(const Thread& thread, wire::Id stack, std::uint32_t cpu, std::uint64_t time_ns);
     void tell_times(Thread& thread);
     // Until then it did what it does.
     static void spend(Thread& thread, std::uint64_t until_ns);

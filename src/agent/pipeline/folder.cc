@@ -1,5 +1,7 @@
 #include "agent/pipeline/folder.h"
 
+#include <linux/perf_event.h>
+
 #include <algorithm>
 #include <bit>
 #include <unordered_map>
@@ -81,6 +83,8 @@ struct Folder::State {
     void append_user_stack();
     std::optional<FoldedStack> full_tables();
     FoldedStack fold_frames(ProcessHandle process, unwind::StopReason stop);
+    wire::Id fold_waker(const SampleRecord& sample, ThreadHandle woken);
+    void add_waking(const SampleRecord& sample);
     void remember(std::uint64_t chain_hash, ProcessHandle process, const FoldedStack& stack);
     void account(const SampleRecord& sample, ProcessHandle process, const FoldedStack& stack);
     void tell_accounts(wire::Batch& batch, bool last);
@@ -337,6 +341,37 @@ FoldedStack Folder::State::fold(const SampleRecord& sample, ThreadHandle thread,
                                                          : fold_walk(sample, thread, process);
 }
 
+// Who wakes a thread, as a stack in that thread's process, with a frame that names the waker innermost. Of another process,
+// and of what an interrupt came upon, the kernel's functions alone: other addresses mean nothing here.
+wire::Id Folder::State::fold_waker(const SampleRecord& sample, ThreadHandle woken) {
+    const ProcessHandle process = processes.thread(woken).process;
+    std::string name = sample.by_interrupt ? "an interrupt" : "someone outside";
+    ThreadHandle own = 0;
+    if (!sample.by_interrupt && sample.pid != 0) {
+        const ThreadHandle waker = processes.thread_of(sample.pid, sample.tid, sample.time_ns);
+        name = processes.thread(waker).comm;
+        if (!sample.of_cpu && processes.thread(waker).process == process) own = waker;
+    }
+    SampleRecord seen = sample;
+    if (own == 0) {
+        const auto user = std::ranges::find(sample.callchain, static_cast<std::uint64_t>(PERF_CONTEXT_USER));
+        seen.callchain = sample.callchain.first(static_cast<std::size_t>(user - sample.callchain.begin()));
+        seen.mode = wire::StackMode::fp;
+        seen.register_abi = seen.register_mask = 0;
+    }
+    const wire::Id stack = fold(seen, own != 0 ? own : woken, process).stack;
+    return dictionary.stack(stack, dictionary.name("[woken by " + name + "]"));
+}
+
+void Folder::State::add_waking(const SampleRecord& sample) {
+    ++switches_not_told;
+    // The target's own threads have an event of their own.
+    if (sample.of_cpu && absences.knows(sample.tid)) return;
+    const ThreadHandle woken = absences.asleep(sample.woken_tid);
+    if (woken == 0) return;
+    absences.woken(sample.woken_tid, fold_waker(sample, woken), sample.cpu, sample.time_ns);
+}
+
 void Folder::State::account(const SampleRecord& sample, ProcessHandle process, const FoldedStack& stack) {
     if (stack.user_frames == 0) return;
     accounts.add(process, sample.mode, stack.stop, stack.joined, stack.user_frames, sample.stack.size());
@@ -384,6 +419,7 @@ Folder::~Folder() = default;
 
 void Folder::add_sample(const SampleRecord& sample, std::uint32_t event) {
     State& state = *state_;
+    if (sample.woken_tid != 0) return state.add_waking(sample);
     const ThreadHandle thread = state.processes.thread_of(sample.pid, sample.tid, sample.time_ns);
     const ProcessHandle process = state.processes.thread(thread).process;
     const FoldedStack folded = state.fold(sample, thread, process);
@@ -438,10 +474,12 @@ void Folder::tell_absences() {
                                    static_cast<std::uint32_t>(std::popcount(events.wanted & ((1U << kind) - 1U))));
         row.thread = state.dictionary.thread(piece.thread);
         row.cpu = piece.cpu;
-        row.stack =
-            piece.stack != 0
-                ? piece.stack
-                : state.dictionary.stack(0, state.dictionary.name(piece.born ? "[new thread]" : "[not seen leaving]"));
+        row.stack = piece.stack;
+        if (row.stack == 0) {
+            std::string_view why = piece.born ? "[new thread]" : "[not seen leaving]";
+            if (piece.kind == Away::woken_by) why = "[not seen waking]";
+            row.stack = state.dictionary.stack(0, state.dictionary.name(why));
+        }
         row.count = 1;
         row.weight = piece.length_ns;
         state.rows.add(row);

@@ -223,6 +223,40 @@ TEST_CASE("branch records stand between chain and registers") {
     }
 }
 
+TEST_CASE("a wake-up says who is woken, between chain and registers") {
+    // struct trace_event_raw_sched_wakeup_template: type, flags, preempt_count, pid; comm[16], pid, prio, target_cpu.
+    const auto waking = [](std::uint8_t flags, std::uint32_t raw_size = 36) {
+        RecordBytes record = sample_bytes(7, 1, {0xabc});
+        record.u32(raw_size).u16(0x172).u16(flags).u32(101).u64(0).u64(0).u32(4242).u32(120).u32(1);
+        return record.u64(2).u64(0x55);
+    };
+    SampleLayout layout;
+    layout.woken_at = 24;
+    layout.register_mask = 1;
+    RecordOrigin origin;
+    const auto words = waking(0x02).words();
+    const auto sample = decoded<SampleRecord>(words, origin, layout);
+    CHECK(sample.woken_tid == 4242);
+    CHECK_FALSE(sample.by_interrupt);
+    CHECK(list(sample.callchain) == std::vector<std::uint64_t>{0xabc});
+    CHECK(list(sample.registers) == std::vector<std::uint64_t>{0x55});
+    for (const std::uint8_t flags : {0x08, 0x10, 0x1a}) {
+        const auto interrupt = waking(flags).words();
+        CHECK(decoded<SampleRecord>(interrupt, origin, layout).by_interrupt);
+    }
+    // Too short for the field, not whole words, and longer than the record.
+    for (const std::uint32_t size : {20U, 35U, 1'000U, 0xffff'fffcU}) {
+        const auto wrong = waking(0, size).words();
+        CHECK(answer(agent::as_bytes(wrong), layout) == Decoded::malformed);
+    }
+    for (std::size_t count = 0; count < words.size(); ++count) {
+        auto shorter = words;
+        shorter.resize(count);
+        if (count > 0) shorter[0] = (shorter[0] & 0x0000'ffff'ffff'ffff) | count << 51;
+        CHECK(answer(agent::as_bytes(shorter), layout) == Decoded::malformed);
+    }
+}
+
 TEST_CASE("the id of a sample") {
     CHECK(sample_id({}) == 0);
     const auto words = sample_bytes(77, 1).words();

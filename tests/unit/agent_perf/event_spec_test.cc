@@ -3,6 +3,7 @@
 #include "agent/perf/event_spec.h"
 
 #include <catch2/catch.hpp>
+#include <linux/perf_event.h>
 
 #include "agent/perf/pmu.h"
 #include "fake_sysfs.h"
@@ -235,6 +236,31 @@ TEST_CASE("tracepoints with a filter, wherever tracefs is mounted") {
     tree["../proc/self/mounts"] = "d /mnt/d debugfs rw 0 0\n";
     tree["../mnt/d/tracing/events/a/b/id"] = "9\n";
     CHECK(one("a:b", tree).parts.at(0).config == 9);
+}
+
+TEST_CASE("who wakes threads is told by a tracepoint beside the switches") {
+    auto tree = std::map<std::string, std::string>{
+        {"kernel/tracing/events/sched/sched_waking/id", "370\n"},
+        {"kernel/tracing/events/sched/sched_waking/format",
+         "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\tfield:int common_pid;\toffset:4;\n\n"
+         "\tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\tfield:pid_t pid;\toffset:24;\tsize:4;\n"}};
+    const auto both = parse_events("woken-by,cpu-clock,off-cpu", fake_sysfs(tree)).value();
+    REQUIRE(both.size() == 2);
+    const EventSpec& away = both.back();
+    CHECK(away.name == "off-cpu");
+    CHECK(away.unit == "ns");
+    CHECK(away.away == 0b1111);
+    REQUIRE(away.parts.size() == 2);
+    CHECK(away.parts[0].type == PERF_TYPE_SOFTWARE);
+    CHECK(away.parts[0].woken_at == 0);
+    CHECK((away.parts[1].type == PERF_TYPE_TRACEPOINT && away.parts[1].config == 370 && away.parts[1].woken_at == 24));
+    CHECK(one("woken-by", tree).away == 0b1000);
+    // The tracepoint by its own name is an event like others.
+    CHECK(one("sched:sched_waking", tree).parts.front().woken_at == 0);
+    CHECK(one("off-cpu", tree).parts.size() == 1);
+    const auto unmounted = parse_events("woken-by", fake_sysfs({}));
+    REQUIRE_FALSE(unmounted);
+    CHECK(unmounted.error().message.find("sched:sched_waking needs tracefs") != std::string::npos);
 }
 
 TEST_CASE("CPU lists") {

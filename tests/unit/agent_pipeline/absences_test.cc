@@ -17,10 +17,12 @@ struct Told {
     bool operator==(const Told&) const = default;
 };
 
+// But for wakers that nobody saw.
 std::vector<Told> told(Absences& absences) {
     std::vector<Told> all;
     for (const Absences::Piece& piece : absences.take_pieces())
-        all.push_back({piece.stack, piece.kind, piece.end_ns - piece.length_ns, piece.end_ns});
+        if (piece.kind != Away::woken_by || piece.stack != 0)
+            all.push_back({piece.stack, piece.kind, piece.end_ns - piece.length_ns, piece.end_ns});
     return all;
 }
 
@@ -60,6 +62,44 @@ TEST_CASE("an absence is the time between the records of its switches, by kind")
     absences.cut(600);
     CHECK(told(absences).empty());
     CHECK(absences.stacks().empty());
+}
+
+TEST_CASE("who is woken waits for a CPU from then on") {
+    Absences absences;
+    in(absences, 50);
+    out(absences, 100, 5);
+    CHECK(absences.asleep(tid) == 1);
+    CHECK(absences.asleep(tid + 1) == 0);
+    absences.cut(200);
+    absences.woken(tid, 9, 3, 260);
+    CHECK(absences.asleep(tid) == 0);  // twice is once
+    in(absences, 300);
+    out(absences, 310, 6, true);
+    CHECK(absences.asleep(tid) == 0);  // it could run all the time
+    in(absences, 320);
+    // The sleep is told in pieces, its end by the waker as a whole.
+    CHECK(told(absences) == std::vector<Told>{{5, Away::off_cpu, 100, 200},
+                                              {9, Away::woken_by, 100, 260},
+                                              {5, Away::off_cpu, 200, 260},
+                                              {5, Away::run_queue, 260, 300},
+                                              {6, Away::run_queue, 310, 320}});
+    absences.cut_times(400);
+    std::uint64_t blocked = 0, runnable = 0, waits = 0;
+    for (const wire::ThreadTimes& times : absences.take_times()) {
+        blocked += times.state_ns[static_cast<std::size_t>(wire::ThreadState::blocked)];
+        runnable += times.state_ns[static_cast<std::size_t>(wire::ThreadState::runnable)];
+        waits += times.queued.count();
+    }
+    CHECK(blocked == 160);
+    CHECK(runnable == 50);
+    CHECK(waits == 2);
+
+    // A sleep that ends without a word has its length too.
+    out(absences, 410, 7);
+    in(absences, 450);
+    const std::vector<Absences::Piece> pieces = absences.take_pieces();
+    REQUIRE(pieces.size() == 2);
+    CHECK((pieces[0].kind == Away::woken_by && pieces[0].stack == 0 && pieces[0].length_ns == 40));
 }
 
 TEST_CASE("a long absence is told in pieces that add up") {
