@@ -185,6 +185,25 @@ def test_who_woke_threads_and_how_long_they_then_wait(scope, tmp_path, tracefs):
         assert abs(away[thread]["run-queue"] - own[thread]["queued_ns"]) <= 0.005 * own[thread]["wall_ns"], (thread, away[thread], own[thread])
 
 
+def test_two_profilers_of_one_target_say_so(start, tmp_path):
+    """The kernel gives the samples of both one id: stacks are missing then, no time is, and it is said."""
+    program = start.workload("waits", 3)
+    paths = tmp_path / "one.flw", tmp_path / "two.flw"
+    agents = []
+    for number, path in enumerate(paths):
+        agents.append(start.agent("--output", path, "--pid", program.pid, "--events", "off-cpu", "--unwind", "fp", "--verbose", name=f"agent-{number}"))
+        wait_until(lambda agent=agents[-1]: "profiling" in agent.err, 20, "the recording")
+    assert [agent.wait(30) for agent in agents] == [0, 0]
+    said = [agent.err for agent in agents]
+    assert not any("THEY DIFFER" in err for err in said), said
+    assert any("Another profiler takes samples of the same events" in err for err in said), said
+    # Each for as long as it recorded, as long as the thread slept that did nothing else.
+    one, two = map(by_thread, paths)
+    for thread in ("sleeper", "pipe-reader", "mutex-holder"):
+        shares = [times[thread]["off-cpu"] / times["idler"]["off-cpu"] for times in (one, two)]
+        assert shares[0] == pytest.approx(shares[1], abs=0.1), (thread, one[thread], two[thread])
+
+
 def test_asleep_all_the_time_over_pauses_and_changes(start, tmp_path):
     """A thread that never wakes is away for as long as is recorded: live, over a pause, new events and another way to find stacks."""
     program = start.workload("waits", 30)

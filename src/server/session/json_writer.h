@@ -56,10 +56,10 @@ public:
         end_array();
     }
     void texts(std::string_view name, const auto& range) {
-        list(name, range, [this](const auto& element) { text(element); });
+        list(name, range, [this](const auto& element) { this->text(element); });
     }
     void numbers(std::string_view name, const auto& range) {
-        list(name, range, [this](auto element) { number(element); });
+        list(name, range, [this](auto element) { this->number(element); });
     }
 
     [[nodiscard]] std::string take() const { return {buffer_.GetString(), buffer_.GetSize()}; }
