@@ -23,7 +23,7 @@ elseif(FLAMEWIRE_AGENT)
   # Nor does the data need to begin at a page of the file.
   # Little is lost: tables of functions of our own are constants here, and pointers to libc's variants are outside of it in any case.
   if(CMAKE_SYSTEM_PROCESSOR STREQUAL aarch64)
-    target_link_options(flamewire-agent PRIVATE -Wl,-z,norelro -Wl,-z,common-page-size=1024)
+    target_link_options(flamewire-agent PRIVATE -Wl,-z,norelro -Wl,-z,common-page-size=64)
     # Around instructions that a Cortex-A53 gets wrong ld makes detours, for which it rounds the code up by 4 KiB twice; this mends them where they stand.
     check_linker_flag(CXX "-static;-Wl,--fix-cortex-a53-843419=adr" FLAMEWIRE_LINKS_ADR_FOR_843419)
     if(FLAMEWIRE_LINKS_ADR_FOR_843419)

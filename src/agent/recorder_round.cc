@@ -55,9 +55,10 @@ std::uint64_t samples_in(const wire::Batch& batch) {
 void Recorder::on_record(const Record& record) {
     something_new_ = true;
     if (const auto* sample = std::get_if<SampleRecord>(&record)) {
-        if (!plan_.scope.cgroups.empty() && sample->woken_tid == 0) note_member(sample->pid);
-        folder_->add_sample(*sample, events_->event_of(sample->id));
         ++pending_samples_;
+        if (sample->woken_tid != 0) return folder_->add_waking(*sample, !paused_ && !enable_at_ns_);
+        if (!plan_.scope.cgroups.empty()) note_member(sample->pid);
+        folder_->add_sample(*sample, events_->event_of(sample->id));
         return;
     }
     if (const auto* throttle = std::get_if<ThrottleRecord>(&record)) {

@@ -66,4 +66,4 @@ def wakings_by_perf(directory):
     data, wakings = directory / "wakings.data", collections.Counter()
     with recorded_by_perf(data, "-e", "sched:sched_waking"):
         yield wakings
-    wakings.update((int(waker), int(woken)) for waker, woken in WAKING.findall(script(data, "-F", "tid,event,trace")))
+    wakings.update((int(waker), int(woken)) for waker, woken in WAKING.findall(script(data, "--show-lost-events", "-F", "tid,event,trace")))

@@ -1,5 +1,6 @@
 """Where threads wait: against a program that measures its own waits by the clock, and what perf sees of their time on CPUs."""
 import collections
+import contextlib
 import json
 import subprocess
 import time
@@ -7,6 +8,7 @@ import time
 import pytest
 from flamewire import BIN, TESTS_BIN, wait_until
 from switches import as_root, run_by_perf, wakings_by_perf
+from test_system_wide import cgroup, enter
 
 AGENT = BIN / "flamewire-agent"
 KINDS = ("off-cpu", "run-queue", "io-wait")
@@ -132,20 +134,34 @@ def test_every_switch_is_told_once_with_its_stack(attached, start, tmp_path):
 
 
 @as_root
-@pytest.mark.parametrize("scope", ["process", "system"])
-def test_who_woke_threads_and_how_long_they_then_wait(scope, tmp_path, tracefs):
+@pytest.mark.parametrize("scope", ["launched", "attached", "cgroup", "system"])
+def test_who_woke_threads_and_how_long_they_then_wait(scope, start, tmp_path, tracefs):
     path = tmp_path / "wakers.flw"
-    record = [AGENT, "--output", path, "--verbose", "--events", "off-cpu,woken-by", "--unwind", "fp" if scope == "system" else "dwarf", "--ring-pages", "2048"]
+    record = ["--output", path, "--verbose", "--events", "off-cpu,woken-by", "--unwind", "fp" if scope == "system" else "dwarf", "--ring-pages", "2048"]
     workload = [TESTS_BIN / "waits-workload", "3"]
-    if scope == "system":
-        workload = ["sh", "-c", f'"$@" --all --duration 6 & sleep 1; {workload[0]} 3; wait', "sh", *record]
-    else:
-        workload = [*record, "--", *workload]
-    with wakings_by_perf(tmp_path) as by_perf:
-        outcome = subprocess.run(workload, capture_output=True, text=True, timeout=60)
-    assert outcome.returncode == 0, outcome
-    assert "THEY DIFFER" not in outcome.stderr, outcome
-    own = lives(outcome.stdout)
+    with contextlib.ExitStack() as stack:
+        by_perf = stack.enter_context(wakings_by_perf(tmp_path))
+        if scope == "launched":
+            outcome = subprocess.run([AGENT, *record, "--", *workload], capture_output=True, text=True, timeout=60)
+            assert outcome.returncode == 0, outcome
+            out, said = outcome.stdout, outcome.stderr
+        else:
+            program = subprocess.Popen(["bash", "-c", 'read -r; exec "$@"', "bash", *workload], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            if scope == "attached":
+                target = ["--pid", program.pid]
+            elif scope == "system":
+                target = ["--all", "--duration", "6"]
+            else:
+                folder = stack.enter_context(cgroup("flamewire-wakers"))
+                enter(folder, program.pid)
+                target = ["--cgroup", folder, "--duration", "6"]
+            agent = start.agent(*record, *target)
+            wait_until(lambda: "profiling" in agent.err, 20, "the recording")
+            out, _ = program.communicate("\n", timeout=60)
+            assert agent.wait(30) == 0, agent.err
+            said = agent.err
+    assert "THEY DIFFER" not in said, said
+    own = lives(out)
     tid = {name: life["tid"] for name, life in own.items()}
     stacks = export(path, "woken-by")
     away = by_thread(path)
@@ -167,22 +183,26 @@ def test_who_woke_threads_and_how_long_they_then_wait(scope, tmp_path, tracefs):
         # … as often as perf has it, …
         seen = by_waker(counted, thread)
         del seen[unseen]
-        assert abs(sum(seen.values()) - sum(number for (_, woken), number in by_perf.items() if woken == tid[thread])) <= 2, (thread, seen, by_perf)
+        wakings = sum(number for (_, woken), number in by_perf.items() if woken == tid[thread])
+        assert abs(sum(seen.values()) - wakings) <= 2 + 0.03 * wakings, (thread, seen, by_perf)
         if waker := {"pipe-reader": "pipe-writer", "mutex-waiter": "mutex-holder"}.get(thread):
-            assert abs(seen[f"[woken by {waker}]"] - by_perf[tid[waker], tid[thread]]) <= 2, (waker, seen, by_perf)
+            assert abs(seen[f"[woken by {waker}]"] - by_perf[tid[waker], tid[thread]]) <= 2 + 0.03 * wakings, (waker, seen, by_perf)
             assert by_waker(stacks, thread)[f"[woken by {waker}]"] >= 0.97 * slept, (thread, by_waker(stacks, thread), slept)
             # … on the waker's own stack (whose innermost functions have no frame pointers), …
             function = waker.replace("-", "_") + "("
             found = sum(number for (comm, names), number in counted.items() if comm == thread and any(function in name for name in names))
-            assert scope == "system" or found >= 0.97 * sum(seen.values()), (thread, counted)
+            assert scope in ("cgroup", "system") or found >= 0.97 * sum(seen.values()), (thread, counted)
         else:
             # But for those who let go of the process's memory map, while threads begin.
             assert seen["[woken by an interrupt]"] >= sum(seen.values()) - 3, (thread, seen)
     # … and from then on the thread could run: by the kernel's book of its queues.
     for thread, life in own.items():
-        assert away[thread]["run-queue"] <= life["queued_ns"] + 0.01 * life["wall_ns"], (thread, away[thread], life)
+        assert away[thread]["run-queue"] <= life["queued_ns"] + 0.02 * life["wall_ns"], (thread, away[thread], life)
     for thread in ("pipe-reader", "mutex-waiter", "burner-1", "burner-2"):
-        assert abs(away[thread]["run-queue"] - own[thread]["queued_ns"]) <= 0.005 * own[thread]["wall_ns"], (thread, away[thread], own[thread])
+        # That begins when the waker has copied its stack and gone on.
+        copies = 300_000 * own[thread]["slept"] if scope in ("launched", "attached") else 0
+        late = away[thread]["run-queue"] - own[thread]["queued_ns"]
+        assert -0.005 * own[thread]["wall_ns"] <= late <= 0.005 * own[thread]["wall_ns"] + copies, (thread, away[thread], own[thread])
 
 
 def test_two_profilers_of_one_target_say_so(start, tmp_path):

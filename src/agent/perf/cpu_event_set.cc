@@ -49,7 +49,7 @@ Result<bool> CpuEventSet::attach() {
     const std::vector<std::uint32_t> cpus = TRY(choose_cpus());
     (void)TRY(open_cgroups(options_.scope, groups_));
     (void)TRY(open_rings(cpus, std::span(&mode, 1)));
-    if (!groups_.empty()) open_wakings();
+    prepare_wakings(!groups_.empty());
     for (std::uint32_t index = 0; index < rings_->cpus().size(); ++index) (void)TRY(open_cpu(index, mode));
     return true;
 }
@@ -89,8 +89,6 @@ Result<bool> CpuEventSet::open_cpu(std::uint32_t cpu_index, wire::StackMode mode
 }
 
 CpuEventSet::Verdict CpuEventSet::judge(const SampleRecord& sample, const OpenEvent&) {
-    // Whoever wakes somebody.
-    if (sample.woken_tid != 0) return Verdict::counts;
     if (sample.pid == own_pid_) return Verdict::not_of_target;
     if (of_targets_) return followed_.contains(sample.pid) ? Verdict::counts : Verdict::not_of_target;
     if (sample.pid != pid_of_none) return Verdict::counts;

@@ -103,7 +103,9 @@ void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
     if (auto* sample = std::get_if<SampleRecord>(&record_)) {
         sample->of_cpu = event && event->of_cpu;
         Verdict verdict = Verdict::duplicate;
-        if (event) verdict = event->of_cpu ? Verdict::counts : judge(*sample, *event);
+        // A wake-up is told to the events of the waker, of the CPU, and of the thread that is woken (__perf_task in
+        // include/trace/events/sched.h): the first counts, as the thread does not sleep any more at the next.
+        if (event) verdict = sample->woken_tid != 0 ? Verdict::counts : judge(*sample, *event);
         if (verdict == Verdict::not_of_target) return;
         if (event) {
             // Whichever set's id they carry: one of them counts.

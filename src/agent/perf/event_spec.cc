@@ -227,7 +227,10 @@ Result<EventSpec> away_spec(std::uint8_t bits, const Sysfs& sysfs) {
         if ((bits >> kind & 1U) != 0) spec.name = name_of(static_cast<Away>(kind));
     spec.away = bits;
     spec.parts = {generic_part(*find_named_event("context-switches"))};
-    if ((bits & bit_of(Away::woken_by)) != 0) (void)TRY(parse_tracepoint(spec, "sched", waking_event, "", sysfs));
+    if ((bits & bit_of(Away::woken_by)) != 0) {
+        (void)TRY(parse_tracepoint(spec, "sched", waking_event, "", sysfs));
+        if (spec.parts.back().woken_at == 0) return fail(ErrorCode::unsupported, "sched:sched_waking has no pid here");
+    }
     spec.unit = "ns";
     return spec;
 }

@@ -2,6 +2,7 @@
 #include "agent/perf/ring_event_set.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -113,28 +114,41 @@ int RingEventSet::open_samples(const Subject& subject, wire::StackMode mode, std
     const std::size_t first = samples_.size();
     for (std::uint32_t event = 0; event < options_.choice.events.size(); ++event)
         for (const EventPart& part : options_.choice.events[event].parts) {
-            if (part.woken_at != 0 && subject.cgroup >= 0) continue;  // open_wakings() has all
+            if (part.woken_at != 0 && subject.cgroup >= 0) continue;  // prepare_wakings() has all
             const bool here = part.cpus.empty() || std::binary_search(part.cpus.begin(), part.cpus.end(), cpu);
             const int error = here ? open_sample(event, part, subject, mode, cpu_index, set) : 0;
-            // Of wake-ups open_wakings() says it.
-            if (error != 0 && part.woken_at == 0) return error;
+            if (error == 0) continue;
+            if (part.woken_at == 0) return error;
+            no_wakings();
         }
     link_alike(first);
     return 0;
 }
 
-void RingEventSet::open_wakings() {
-    const auto& events = options_.choice.events;
+void RingEventSet::prepare_wakings(bool beside) {
+    auto& events = options_.choice.events;
     // They are the last.
     if (events.empty() || (events.back().away & bit_of(Away::woken_by)) == 0) return;
+    // The tracepoint has numbers of the first namespace (PROC_PID_INIT_INO), samples those of the agent's.
+    struct ::stat names{};
+    const bool first = ::stat("/proc/self/ns/pid", &names) != 0 || names.st_ino == 0xeffffffc;
+    if (!first) {
+        events.back().parts.resize(1);
+        return say("wakers-unknown", "Who wakes threads is not told here: the kernel has numbers of the host for them.",
+                   "run the agent in the host's pid namespace (docker run --pid=host)");
+    }
     const auto event = static_cast<std::uint32_t>(events.size() - 1);
     const EventPart& part = events.back().parts.back();
-    int error = part.woken_at == 0 ? ENOENT : 0;
-    for (std::uint32_t cpu = 0; error == 0 && cpu < rings_->cpus().size(); ++cpu)
-        error = open_sample(event, part, {.wakings = true}, wire::StackMode::dwarf, cpu, 0);
-    if (error != 0 && error != ENODEV)
-        say("wakers-unknown", "The kernel refuses sched:sched_waking, so nobody says who wakes threads.",
-            "setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent");
+    int error = part.woken_at == 0 ? EACCES : 0;
+    for (std::uint32_t cpu = 0; beside && error == 0 && cpu < rings_->cpus().size(); ++cpu)
+        if (error = open_sample(event, part, {.wakings = true}, wire::StackMode::dwarf, cpu, 0); error == ENODEV)
+            error = 0;  // a CPU that went away meanwhile
+    if (error != 0) no_wakings();
+}
+
+void RingEventSet::no_wakings() {
+    say("wakers-unknown", "The kernel refuses sched:sched_waking, so nobody says who wakes threads.",
+        "setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent");
 }
 
 // All from `first` on are of one set on one CPU.

@@ -80,9 +80,10 @@ protected:
     // errno, 0 when it worked. All parts of all events on that CPU; `set` as in OpenEvent.
     int open_samples(const Subject& subject, wire::StackMode mode, std::uint32_t cpu_index, std::uint32_t set);
     int open_sideband(const Subject& subject, std::uint32_t cpu_index);
-    // Wake-ups, where they are wanted, of whole CPUs: anybody may wake the target's threads. Without stacks of users. A
-    // notice when they cannot be had; all else goes on.
-    void open_wakings();
+    // Before open_samples(). Where wake-ups are wanted and the events that follow are not of whole CPUs, opens those
+    // beside them, as anybody may wake the target's threads; without stacks of users. A notice when they cannot be
+    // had; all else goes on.
+    void prepare_wakings(bool beside);
     void say(std::string code, std::string text, std::string remedy = {});
 
     // Of each sample, …
@@ -121,6 +122,7 @@ private:
     void deliver(const MergedRecord& merged, RecordSink& sink);
     void check_targets();
     void link_alike(std::size_t first);
+    void no_wakings();
     OpenEvent* find(std::uint64_t id);
     OpenEvent* writer_of(Bytes sample, bool& twin);
     std::uint64_t read_lost(const OpenEvent& event) const;

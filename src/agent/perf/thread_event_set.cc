@@ -52,7 +52,7 @@ Result<bool> ThreadEventSet::attach() {
     learned_.assign(cursors.size(), 0);
     copies_.resize(cursors.size());
     for (std::size_t ring = 0; ring < cursors.size(); ++ring) learned_[ring] = cursors[ring].tail;
-    open_wakings();
+    prepare_wakings(true);
     (void)TRY(discover());
     if (whole_sets_ == 0)
         return fail(ErrorCode::not_found, fmt::format("process {} has exited", options_.targets.front().pid));

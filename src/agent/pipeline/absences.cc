@@ -3,6 +3,9 @@
 namespace flamewire::agent {
 namespace {
 
+// From when others take a thread for asleep until its record of that: it looks for who is next meanwhile.
+constexpr std::uint64_t woken_while_leaving_ns = 50'000;
+
 wire::ThreadState state_of(Away kind) {
     if (kind == Away::run_queue) return wire::ThreadState::runnable;
     return kind == Away::io_wait ? wire::ThreadState::io_wait : wire::ThreadState::blocked;
@@ -19,7 +22,7 @@ void Absences::tell(Thread& thread, std::uint64_t until_ns) {
 
 // The end of its sleep, as a whole.
 void Absences::tell_waker(const Thread& thread, wire::Id stack, std::uint32_t cpu, std::uint64_t time_ns) {
-    const std::uint64_t since_ns = thread.began_ns != 0 ? thread.began_ns : thread.since_ns;
+    const std::uint64_t since_ns = thread.state == State::leaving ? thread.since_ns : thread.asleep_ns;
     if (time_ns > since_ns)
         pieces_.push_back({thread.thread, stack, false, cpu, Away::woken_by, time_ns, time_ns - since_ns});
 }
@@ -106,18 +109,30 @@ void Absences::switched(const SwitchRecord& record) {
     else if (thread.state != State::leaving)
         thread.kind = Away::off_cpu;
     ++(thread.kind == Away::run_queue ? times.preempted : thread.kind == Away::io_wait ? times.io_waits : times.slept);
+    thread.left_as.reset();
+    const std::uint64_t early_ns = std::exchange(thread.woken_early_ns, 0);
+    if (thread.kind != Away::run_queue && early_ns != 0 && record.time_ns - early_ns < woken_while_leaving_ns)
+        thread.left_as = std::exchange(thread.kind, Away::run_queue);
     thread.state = State::away;
-    thread.since_ns = thread.began_ns = record.time_ns;
+    thread.since_ns = thread.began_ns = thread.asleep_ns = record.time_ns;
 }
 
-ThreadHandle Absences::asleep(std::uint32_t tid) const {
+ThreadHandle Absences::asleep(std::uint32_t tid, std::uint64_t time_ns) const {
     const auto found = threads_.find(tid);
-    if (found == threads_.end() || found->second.state != State::away) return 0;
-    return found->second.kind == Away::run_queue ? 0 : found->second.thread;
+    if (found == threads_.end() || found->second.state != State::away || time_ns < found->second.since_ns) return 0;
+    const bool could_run = found->second.kind == Away::run_queue && !found->second.left_as;
+    return could_run ? 0 : found->second.thread;
+}
+
+void Absences::woken_early(std::uint32_t tid, std::uint64_t time_ns) {
+    const auto found = threads_.find(tid);
+    if (found != threads_.end() && (found->second.state == State::here || found->second.state == State::leaving))
+        found->second.woken_early_ns = time_ns;
 }
 
 void Absences::woken(std::uint32_t tid, wire::Id stack, std::uint32_t cpu, std::uint64_t time_ns) {
     Thread& thread = threads_[tid];
+    if (const auto left_as = std::exchange(thread.left_as, std::nullopt)) thread.kind = *left_as;
     tell_waker(thread, stack, cpu, time_ns);
     tell(thread, time_ns);
     spend(thread, time_ns);
@@ -167,7 +182,7 @@ void Absences::found(std::uint32_t tid, ThreadHandle handle, Away kind, std::uin
     thread.thread = handle;
     thread.kind = kind;
     thread.state = kind == Away::run_queue ? State::maybe_away : State::away;
-    thread.since_ns = thread.times.end_ns = begin_ns;
+    thread.since_ns = thread.asleep_ns = thread.times.end_ns = begin_ns;
 }
 
 std::vector<std::uint32_t> Absences::undecided() const {
@@ -185,6 +200,7 @@ void Absences::decide(std::uint32_t tid, std::optional<Away> kind) {
     thread.seen.reset();
     thread.kind = *kind;
     thread.state = *kind == Away::run_queue ? State::here : State::away;
+    thread.asleep_ns = thread.since_ns;
 }
 
 void Absences::gap(std::uint64_t from_ns, std::uint64_t to_ns, Gap gap) {
@@ -196,7 +212,7 @@ void Absences::gap(std::uint64_t from_ns, std::uint64_t to_ns, Gap gap) {
         skip(thread, to_ns);
         if (thread.state == State::here)
             thread.state = State::maybe_away, thread.stack = 0, thread.kind = Away::off_cpu, thread.seen.reset();
-        thread.since_ns = to_ns;
+        thread.since_ns = thread.asleep_ns = to_ns;
     }
 }
 

@@ -60,9 +60,10 @@ public:
     void switched(const SwitchRecord& record);
     // Somebody wakes it: it could run from now on. `stack` is that one's.
     void woken(std::uint32_t tid, wire::Id stack, std::uint32_t cpu, std::uint64_t time_ns);
-    // The thread, when it is asleep, so that waking it means something; else 0.
-    [[nodiscard]] ThreadHandle asleep(std::uint32_t tid) const;
-    [[nodiscard]] bool knows(std::uint32_t tid) const { return threads_.contains(tid); }
+    // The thread, when it is asleep at that time, so that waking it means something; else 0.
+    [[nodiscard]] ThreadHandle asleep(std::uint32_t tid, std::uint64_t time_ns) const;
+    // It is woken, but not asleep. Perhaps it is about to leave its CPU: then it only waits for the next turn.
+    void woken_early(std::uint32_t tid, std::uint64_t time_ns);
     void born(std::uint32_t tid, ThreadHandle thread, std::uint64_t time_ns);
     // It runs, and is another from now on.
     void execed(std::uint32_t tid, ThreadHandle thread, std::uint64_t time_ns);
@@ -101,11 +102,14 @@ private:
         Away kind = Away::off_cpu;
         State state = State::here;
         bool born = false;
-        std::uint64_t since_ns = 0;  // of what was not told yet
-        std::optional<Away> seen;    // of one that is undecided: what was said last
-        bool busy = false;           // a record came since its times were told
-        std::uint64_t began_ns = 0;  // it is in its state since then; 0: nobody saw it begin
-        wire::ThreadTimes times;     // not told yet; known until their end
+        std::uint64_t since_ns = 0;   // of what was not told yet
+        std::optional<Away> seen;     // of one that is undecided: what was said last
+        bool busy = false;            // a record came since its times were told
+        std::uint64_t began_ns = 0;   // it is in its state since then; 0: nobody saw it begin
+        std::uint64_t asleep_ns = 0;  // away since then, as far as is known
+        std::uint64_t woken_early_ns = 0;
+        std::optional<Away> left_as;  // of one that was woken early, if it was: a later waker knows better
+        wire::ThreadTimes times;      // not told yet; known until their end
     };
     void tell(Thread& thread, std::uint64_t until_ns);
     void tell_waker(const Thread& thread, wire::Id stack, std::uint32_t cpu, std::uint64_t time_ns);

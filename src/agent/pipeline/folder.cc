@@ -15,6 +15,7 @@
 #include "agent/pipeline/row_table.h"
 #include "agent/pipeline/stack_account.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "counters/readings.h"
 #include "unwind/stop_reason.h"
 
@@ -27,6 +28,10 @@ constexpr std::size_t hard_bound_factor = 8;
 
 // How stacks were found is told of each process that often: of a whole machine that is most of what stands beside rows.
 constexpr std::uint64_t accounts_every_ns = 1'000'000'000;
+
+// Names of others that wake threads of the target.
+constexpr std::uint64_t outsiders_last_ns = 1'000'000'000;
+constexpr std::size_t most_outsiders = 1024;
 
 // A batch that waits for a stuck link still learns of this many forks, execs and exits.
 constexpr std::size_t max_lifecycle = 65'536;
@@ -84,6 +89,7 @@ struct Folder::State {
     std::optional<FoldedStack> full_tables();
     FoldedStack fold_frames(ProcessHandle process, unwind::StopReason stop);
     wire::Id fold_waker(const SampleRecord& sample, ThreadHandle woken);
+    const std::string& name_of_outsider(const SampleRecord& sample);
     void add_waking(const SampleRecord& sample);
     void remember(std::uint64_t chain_hash, ProcessHandle process, const FoldedStack& stack);
     void account(const SampleRecord& sample, ProcessHandle process, const FoldedStack& stack);
@@ -124,7 +130,9 @@ struct Folder::State {
     AbsenceEvents absence_events;
     std::vector<KernelFunction> io_functions;
     std::int64_t switches_not_told = 0;
-    std::unordered_map<std::uint32_t, StackChoice> chosen;  // by pid
+    std::unordered_map<std::uint32_t, std::string> outsiders;  // tid -> name of who woke a thread, …
+    std::uint64_t outsiders_ns = 0;                            // … asked for since then
+    std::unordered_map<std::uint32_t, StackChoice> chosen;     // by pid
 
     // Scratch.
     std::vector<ChainFrame> frames;
@@ -345,31 +353,39 @@ FoldedStack Folder::State::fold(const SampleRecord& sample, ThreadHandle thread,
 // and of what an interrupt came upon, the kernel's functions alone: other addresses mean nothing here.
 wire::Id Folder::State::fold_waker(const SampleRecord& sample, ThreadHandle woken) {
     const ProcessHandle process = processes.thread(woken).process;
-    std::string name = sample.by_interrupt ? "an interrupt" : "someone outside";
-    ThreadHandle own = 0;
-    if (!sample.by_interrupt && sample.pid != 0) {
-        const ThreadHandle waker = processes.thread_of(sample.pid, sample.tid, sample.time_ns);
-        name = processes.thread(waker).comm;
-        if (!sample.of_cpu && processes.thread(waker).process == process) own = waker;
-    }
     SampleRecord seen = sample;
-    if (own == 0) {
+    const ThreadHandle waker = sample.by_interrupt ? 0 : processes.newest_thread(sample.pid, sample.tid);
+    const bool own = !sample.of_cpu && waker != 0 && processes.thread(waker).process == process;
+    if (!own) {
         const auto user = std::ranges::find(sample.callchain, static_cast<std::uint64_t>(PERF_CONTEXT_USER));
         seen.callchain = sample.callchain.first(static_cast<std::size_t>(user - sample.callchain.begin()));
         seen.mode = wire::StackMode::fp;
-        seen.register_abi = seen.register_mask = 0;
+        seen.ip = seen.register_abi = seen.register_mask = 0;
     }
-    const wire::Id stack = fold(seen, own != 0 ? own : woken, process).stack;
+    const wire::Id stack = fold(seen, own ? waker : woken, process).stack;
+    std::string name = "an interrupt";
+    if (!sample.by_interrupt) name = waker != 0 ? processes.thread(waker).comm : name_of_outsider(sample);
     return dictionary.stack(stack, dictionary.name("[woken by " + name + "]"));
 }
 
+// Nobody tells of its end, so it is not among the processes; and its name is asked for again after a second.
+const std::string& Folder::State::name_of_outsider(const SampleRecord& sample) {
+    if (sample.time_ns - outsiders_ns > outsiders_last_ns || outsiders.size() > most_outsiders) {
+        outsiders.clear();
+        outsiders_ns = sample.time_ns;
+    }
+    std::string& name = outsiders[sample.tid];
+    if (!name.empty()) return name;
+    name = read_file("/proc/" + std::to_string(sample.tid) + "/comm", 64).value_or("someone outside");
+    if (name.ends_with('\n')) name.pop_back();
+    return name;
+}
+
 void Folder::State::add_waking(const SampleRecord& sample) {
-    ++switches_not_told;
-    // The target's own threads have an event of their own.
-    if (sample.of_cpu && absences.knows(sample.tid)) return;
-    const ThreadHandle woken = absences.asleep(sample.woken_tid);
-    if (woken == 0) return;
-    absences.woken(sample.woken_tid, fold_waker(sample, woken), sample.cpu, sample.time_ns);
+    if (const ThreadHandle woken = absences.asleep(sample.woken_tid, sample.time_ns); woken != 0)
+        absences.woken(sample.woken_tid, fold_waker(sample, woken), sample.cpu, sample.time_ns);
+    else
+        absences.woken_early(sample.woken_tid, sample.time_ns);
 }
 
 void Folder::State::account(const SampleRecord& sample, ProcessHandle process, const FoldedStack& stack) {
@@ -419,7 +435,6 @@ Folder::~Folder() = default;
 
 void Folder::add_sample(const SampleRecord& sample, std::uint32_t event) {
     State& state = *state_;
-    if (sample.woken_tid != 0) return state.add_waking(sample);
     const ThreadHandle thread = state.processes.thread_of(sample.pid, sample.tid, sample.time_ns);
     const ProcessHandle process = state.processes.thread(thread).process;
     const FoldedStack folded = state.fold(sample, thread, process);
@@ -456,6 +471,13 @@ void Folder::follow_absences(AbsenceEvents events, std::vector<KernelFunction> i
     // What is remembered of a chain says nothing of devices yet.
     state.chains.clear();
     state.folded.clear();
+}
+
+void Folder::add_waking(const SampleRecord& sample, bool heeded) {
+    ++state_->switches_not_told;
+    if (!heeded) return;
+    state_->add_waking(sample);
+    tell_absences();  // stacks are ids of this epoch
 }
 
 bool Folder::follows_absences() const { return state_->absence_events.wanted != 0; }

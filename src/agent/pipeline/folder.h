@@ -64,6 +64,8 @@ public:
     void follow_absences(AbsenceEvents events, std::vector<KernelFunction> io_functions);
     [[nodiscard]] bool follows_absences() const;
     [[nodiscard]] Absences& absences();
+    // A sample of a wake-up; not heeded while nothing is recorded, but in the books.
+    void add_waking(const SampleRecord& sample, bool heeded);
     // What absences() has to tell becomes rows.
     void tell_absences();
     // Its times become those of the next batch.

@@ -1,10 +1,14 @@
 #include "server/http/event_stream.h"
 
+#include "server/limits.h"
+
 namespace flamewire::server {
 namespace {
 
 // Sessions and agents of which something is remembered. Above it all is forgotten, and told anew.
 constexpr std::size_t most_remembered = 1024;
+// Of one write to a reader.
+constexpr std::size_t most_of_sessions = std::size_t{64} << 10, most_of_agents = std::size_t{32} << 10;
 
 void write_event_types(JsonWriter& json, const SessionInfo& info) {
     json.list("event_types", info.events, [&](const EventInfo& event) { json.text(event.name); });
@@ -38,7 +42,7 @@ const std::string& EventTexts::status() {
 }
 
 const std::string& EventTexts::agent(const std::string& id) {
-    if (agents_.size() >= most_remembered) agents_.clear();
+    if (agents_.size() >= limits::agent_connections) agents_.clear();
     std::string& text = agents_[id];
     if (!text.empty()) return text;
     if (const AgentPtr agent = state_.agent(id)) {
@@ -95,21 +99,34 @@ void EventTexts::write(OfSession& texts, const SessionInfo& info) {
     }
 }
 
+// Goes on behind the last one, so that nobody waits for ever when there are always more.
+template <class Tell>
+void EventMarks::take(Marked& marked, std::string& last, const std::string& out, std::size_t most, Tell tell) {
+    while (!marked.empty() && out.size() < most) {
+        auto next = marked.upper_bound(last);
+        if (next == marked.end()) next = marked.begin();
+        last = *next;
+        marked.erase(next);
+        tell(last);
+    }
+}
+
 std::string EventMarks::render(EventTexts& texts) {
     std::string out;
-    if (std::exchange(status_, false)) out += texts.status();
     if (std::exchange(list_, false)) append_event(out, "sessions", "{}");
-    for (const std::string& id : std::exchange(agents_, {})) out += texts.agent(id);
     if (told_.size() > most_remembered) told_.clear();
-    for (const std::string& id : std::exchange(sessions_, {})) {
+    take(sessions_, last_session_, out, most_of_sessions, [&](const std::string& id) {
         const EventTexts::OfSession* session = texts.session(id);
-        if (session == nullptr) continue;
+        if (session == nullptr) return;
         Told& told = told_[id];
         if (std::exchange(told.types, session->types_number) != session->types_number) out += session->types;
         out += session->version;
         if (std::exchange(told.health, session->health_number) != session->health_number) out += session->health;
         if (std::exchange(told.losses, session->losses_number) != session->losses_number) out += session->losses;
-    }
+    });
+    take(agents_, last_agent_, out, out.size() + most_of_agents,
+         [&](const std::string& id) { out += texts.agent(id); });
+    if (std::exchange(status_, false)) out += texts.status();
     return out;
 }
 

@@ -67,8 +67,8 @@ public:
     }
     [[nodiscard]] bool any() const { return status_ || list_ || !agents_.empty() || !sessions_.empty(); }
 
-    // The events for everything marked; nothing is marked afterwards. What a session's reader knows already (event
-    // types, losses) is not repeated.
+    // The events for what is marked: all of it, or as much as one write should have, in turn; the rest stays marked.
+    // What a session's reader knows already (event types, losses) is not repeated.
     std::string render(EventTexts& texts);
 
 private:
@@ -76,9 +76,14 @@ private:
         std::uint64_t types = 0, health = 0, losses = 0;
     };
 
+    using Marked = std::set<std::string>;
+    template <class Tell>
+    static void take(Marked& marked, std::string& last, const std::string& out, std::size_t most, Tell tell);
+
     const std::string only_;
     bool status_ = false, list_ = false;
-    std::set<std::string> agents_, sessions_;
+    Marked agents_, sessions_;
+    std::string last_agent_, last_session_;  // that were told of
     std::map<std::string, Told> told_;
 };
 

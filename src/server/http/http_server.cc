@@ -408,6 +408,8 @@ private:
         add_security_headers(response);
         auto stream = std::make_shared<Stream>(std::move(response), io_, std::string(request.parameter("session")));
         streams_.push_back(stream);
+        // Of readers before it, it may be old.
+        if (Clock::now() - status_at_ > between_statuses) texts_.status_changed();
         stream->marks.status();
         for (const std::string& id : texts_.state().live()) stream->marks.session(id);
         for (const std::string& id : texts_.state().agents()) stream->marks.agent(id);

@@ -68,14 +68,14 @@ TEST_CASE("who is woken waits for a CPU from then on") {
     Absences absences;
     in(absences, 50);
     out(absences, 100, 5);
-    CHECK(absences.asleep(tid) == 1);
-    CHECK(absences.asleep(tid + 1) == 0);
+    CHECK(absences.asleep(tid, 150) == 1);
+    CHECK(absences.asleep(tid + 1, 150) == 0);
     absences.cut(200);
     absences.woken(tid, 9, 3, 260);
-    CHECK(absences.asleep(tid) == 0);  // twice is once
+    CHECK(absences.asleep(tid, 260) == 0);  // twice is once
     in(absences, 300);
     out(absences, 310, 6, true);
-    CHECK(absences.asleep(tid) == 0);  // it could run all the time
+    CHECK(absences.asleep(tid, 315) == 0);  // it could run all the time
     in(absences, 320);
     // The sleep is told in pieces, its end by the waker as a whole.
     CHECK(told(absences) == std::vector<Told>{{5, Away::off_cpu, 100, 200},
@@ -94,12 +94,65 @@ TEST_CASE("who is woken waits for a CPU from then on") {
     CHECK(runnable == 50);
     CHECK(waits == 2);
 
+    // Before it is known to sleep, nobody wakes it.
+    absences.take_pieces();
+    out(absences, 402, 7);
+    CHECK(absences.asleep(tid, 401) == 0);
+    CHECK(absences.asleep(tid, 403) == 1);
+    in(absences, 405);
+    absences.take_pieces();
+
     // A sleep that ends without a word has its length too.
     out(absences, 410, 7);
     in(absences, 450);
     const std::vector<Absences::Piece> pieces = absences.take_pieces();
     REQUIRE(pieces.size() == 2);
     CHECK((pieces[0].kind == Away::woken_by && pieces[0].stack == 0 && pieces[0].length_ns == 40));
+}
+
+TEST_CASE("the end of a sleep has all of its length, also when nobody saw it begin") {
+    Absences absences;
+    const std::uint64_t second = 1'000'000'000;
+    absences.found(tid, 1, Away::off_cpu, second);
+    for (std::uint64_t cut = 2; cut <= 30; ++cut) absences.cut(cut * second);
+    absences.take_pieces();
+    absences.woken(tid, 9, 0, 31 * second);
+    std::vector<Absences::Piece> pieces = absences.take_pieces();
+    CHECK((pieces.front().kind == Away::woken_by && pieces.front().length_ns == 30 * second));
+    in(absences, 31 * second + 1);
+    // A pause is in no sleep.
+    out(absences, 32 * second, 5);
+    absences.gap(33 * second, 40 * second, Absences::Gap::pause);
+    absences.take_pieces();
+    absences.woken(tid, 9, 0, 42 * second);
+    pieces = absences.take_pieces();
+    CHECK((pieces.front().kind == Away::woken_by && pieces.front().length_ns == 2 * second));
+}
+
+TEST_CASE("who is woken before its switch is recorded only waits for its next turn") {
+    Absences absences;
+    const std::uint64_t us = 1'000;
+    out(absences, 10 * us, 4);
+    in(absences, 100 * us);
+    absences.take_pieces();
+    absences.woken_early(tid, 490 * us);
+    out(absences, 500 * us, 5);
+    in(absences, 600 * us);
+    CHECK(told(absences) == std::vector<Told>{{5, Away::run_queue, 500 * us, 600 * us}});
+    // Long before: it stayed, and slept later.
+    absences.woken_early(tid, 610 * us);
+    out(absences, 700 * us, 6);
+    in(absences, 800 * us);
+    CHECK(told(absences) == std::vector<Told>{{6, Away::off_cpu, 700 * us, 800 * us}});
+    // It went to sleep after all, as who woke it shows.
+    absences.woken_early(tid, 890 * us);
+    out(absences, 900 * us, 7);
+    CHECK(absences.asleep(tid, 990 * us) == 1);
+    absences.woken(tid, 9, 0, 990 * us);
+    in(absences, 1'000 * us);
+    CHECK(told(absences) == std::vector<Told>{{9, Away::woken_by, 900 * us, 990 * us},
+                                              {7, Away::off_cpu, 900 * us, 990 * us},
+                                              {7, Away::run_queue, 990 * us, 1'000 * us}});
 }
 
 TEST_CASE("a long absence is told in pieces that add up") {

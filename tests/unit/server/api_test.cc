@@ -565,6 +565,43 @@ TEST_CASE("a stalled reader gets the newest once") {
     CHECK_THAT(second.render(texts), Catch::Contains("\"losses\":[],"));
 }
 
+TEST_CASE("a reader of many sessions hears of each in turn") {
+    SessionInfo info;
+    info.target = "t";
+    EventTexts texts({.status = [] { return "{}"; },
+                      .session =
+                          [&](const std::string& id) {
+                              info.id = id;
+                              return std::optional(info);
+                          },
+                      .agent =
+                          [](const std::string& id) {
+                              AgentInfo agent;
+                              agent.id = id;
+                              agent.hello = '"' + std::string(20'000, 'x') + '"';
+                              return std::make_shared<const AgentInfo>(agent);
+                          }});
+    EventMarks marks("");
+    std::set<std::string> told;
+    std::size_t longest = 0;
+    for (int round = 0; round < 40; ++round) {
+        // All of them change all the time.
+        for (int one = 0; one < 900; ++one) marks.session(std::to_string(one));
+        for (int one = 0; one < 60; ++one) marks.agent("a" + std::to_string(one));
+        const std::string text = marks.render(texts);
+        longest = std::max(longest, text.size());
+        CHECK(marks.any());
+        for (const std::string_view head :
+             {"event: data_version\ndata: {\"session\":\"", "event: agent\ndata: {\"id\":\""})
+            for (std::size_t at = 0; (at = text.find(head, at)) != std::string::npos;) {
+                at += head.size();
+                told.insert(text.substr(at, text.find('"', at) - at));
+            }
+    }
+    CHECK(told.size() == 960);
+    CHECK(longest < 160'000);
+}
+
 TEST_CASE("addresses are dialled, listed and given up") {
     Desk desk;
     const auto list = [&](const Answer& answer) {
