@@ -42,7 +42,8 @@ const std::string& EventTexts::status() {
 }
 
 const std::string& EventTexts::agent(const std::string& id) {
-    if (agents_.size() >= limits::agent_connections) agents_.clear();
+    // A hello may be long: no more than there can be.
+    if (agents_.size() >= limits::agent_connections + limits::gone_agents && !agents_.contains(id)) agents_.clear();
     std::string& text = agents_[id];
     if (!text.empty()) return text;
     if (const AgentPtr agent = state_.agent(id)) {

@@ -4,6 +4,7 @@
 #include <linux/perf_event.h>
 #include <sys/mman.h>
 
+#include <functional>
 #include <map>
 #include <random>
 #include <set>
@@ -542,4 +543,62 @@ TEST_CASE("an absence that outlives an epoch keeps its stack") {
     returns(4 * second + 2);
     CHECK(receiver.samples == 3);
     CHECK(folder.switches_not_told() == 1);
+}
+
+TEST_CASE("a waker's stack is one of the sleeper's process, and of the epoch in which it woke") {
+    Setup setup;
+    setup.live(43);
+    setup.table.attach(43);
+    setup.options.events.assign(3, {});
+    setup.options.event_names = {"off-cpu", "run-queue", "woken-by"};
+    setup.options.event_units = {"ns", "ns", "ns"};
+    Folder folder(setup.options, setup.table);
+    folder.follow_absences({0, 0b1011}, {});
+    const std::vector<std::uint64_t> asleep{kernel_part, 0xffffffff81000310, user_part, 0x10010};
+    const std::vector<std::uint64_t> waking{kernel_part, 0xffffffff81000110, user_part, 0x10020};
+    Receiver receiver;
+    std::map<std::string, std::uint64_t> known;
+    const auto told = [&] {
+        std::vector<std::string> stacks;
+        for (const auto& [stack, count] : receiver.counts)
+            if (stack.find("[woken by") != std::string::npos && count != known[stack]) stacks.push_back(stack);
+        known = receiver.counts;
+        return stacks;
+    };
+    const auto wake = [&](std::uint64_t at, const std::function<void(SampleRecord&)>& change) {
+        folder.add_sample(setup.sample(asleep, at), 0);
+        folder.absences().switched({42, at + 1, true, false});
+        SampleRecord sample = setup.sample(waking, at + 101, 43);
+        sample.woken_tid = 42;
+        change(sample);
+        folder.add_waking(sample, true);
+        // Before anybody hears that it runs.
+        folder.begin_epoch();
+        receiver.take(folder.close_batch());
+        folder.absences().switched({42, at + 131, false, false});
+        folder.tell_absences();
+        receiver.take(folder.close_batch());
+        return told();
+    };
+    const auto by_other = wake(second, [](SampleRecord&) {});
+    REQUIRE(by_other.size() == 1);
+    CHECK(by_other[0].ends_with(";[woken by tool]"));
+    CHECK(by_other[0].find("/bin/tool") == std::string::npos);
+    const auto by_own = wake(2 * second, [](SampleRecord& sample) { sample.pid = sample.tid = 42; });
+    REQUIRE(by_own.size() == 1);
+    CHECK(by_own[0].starts_with("/bin/tool+"));
+    CHECK(by_own[0].ends_with(";[woken by tool]"));
+    const auto by_interrupt = wake(3 * second, [](SampleRecord& sample) { sample.by_interrupt = true; });
+    REQUIRE(by_interrupt.size() == 1);
+    CHECK(by_interrupt[0].ends_with(";[woken by an interrupt]"));
+    CHECK(by_interrupt[0].find("/bin/tool") == std::string::npos);
+    CHECK(receiver.weights ==
+          std::map<std::string, std::uint64_t>{{"off-cpu", 300}, {"run-queue", 90}, {"woken-by", 300}});
+    // Three samples of switches and three of wake-ups, nine rows.
+    CHECK(folder.switches_not_told() == 6 - 9);
+    // While nothing is recorded it is in the books alone.
+    SampleRecord unheeded = setup.sample(waking, 4 * second, 43);
+    unheeded.woken_tid = 42;
+    folder.add_waking(unheeded, false);
+    CHECK(folder.switches_not_told() == 7 - 9);
 }
