@@ -5,7 +5,7 @@ import subprocess
 import time
 
 import pytest
-from flamewire import BIN, TESTS_BIN, HttpError, Tree, share_of, wait_until
+from flamewire import BIN, TESTS_BIN, Tree, share_of, wait_until
 
 UNKNOWN = 4
 
