@@ -19,6 +19,7 @@ namespace {
 std::uint64_t touch(const Record& record) {
     std::uint64_t sum = 0;
     if (const auto* sample = std::get_if<SampleRecord>(&record)) {
+        sum += sample->woken_tid;
         for (const std::uint64_t ip : sample->callchain) sum += ip;
         for (const std::uint64_t value : sample->registers) sum += value;
         for (const std::byte byte : sample->stack) sum += std::to_integer<std::uint64_t>(byte);
@@ -33,10 +34,12 @@ std::uint64_t touch(const Record& record) {
 }
 
 // One layout of each kind; the id of a sample chooses, as in the event set.
-constexpr std::array<SampleLayout, 5> layouts{SampleLayout{}, SampleLayout{wire::StackMode::fp, false, 0x180, 0},
+constexpr std::array<SampleLayout, 6> layouts{SampleLayout{},
+                                              SampleLayout{wire::StackMode::fp, false, 0x180, 0},
                                               SampleLayout{wire::StackMode::hybrid, false, 0xff0fff, 2'048},
                                               SampleLayout{wire::StackMode::dwarf, false, 0xff0fff, 65'528},
-                                              SampleLayout{wire::StackMode::lbr, true, 0, 0}};
+                                              SampleLayout{wire::StackMode::lbr, true, 0, 0},
+                                              SampleLayout{wire::StackMode::dwarf, false, 0xff0fff, 1'024, 0, 24}};
 const SampleLayout& layout_of(Bytes record) { return layouts[sample_id(record) % layouts.size()]; }
 
 }  // namespace
