@@ -1,5 +1,6 @@
 """pytest: the harness on the path; programs that a test starts are ended with it."""
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -41,6 +42,15 @@ def start(tmp_path):
             if process.alive():
                 process.process.kill()
                 process.process.wait()
+
+
+@pytest.fixture(scope="module")
+def tracefs(tmp_path_factory):
+    """Mounted at a place of our own: it is found by the list of mounts."""
+    place = tmp_path_factory.mktemp("tracefs")
+    subprocess.run(["mount", "-t", "tracefs", "tracefs", place], check=True)
+    yield place
+    subprocess.run(["umount", place], check=True)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -34,15 +34,6 @@ def within(stacks, function):
     return sum(number for names, number in stacks.items() if any(function in name for name in names))
 
 
-@pytest.fixture(scope="module")
-def tracefs(tmp_path_factory):
-    """Mounted at a place of our own: it is found by the list of mounts."""
-    place = tmp_path_factory.mktemp("tracefs")
-    subprocess.run(["mount", "-t", "tracefs", "tracefs", place], check=True)
-    yield place
-    subprocess.run(["umount", place], check=True)
-
-
 PAGES = 700
 
 

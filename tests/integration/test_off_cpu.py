@@ -44,15 +44,6 @@ def lives(text):
 
 
 @pytest.fixture(scope="module")
-def tracefs(tmp_path_factory):
-    """Mounted at a place of our own: it is found by the list of mounts."""
-    place = tmp_path_factory.mktemp("tracefs")
-    subprocess.run(["mount", "-t", "tracefs", "tracefs", place], check=True)
-    yield place
-    subprocess.run(["umount", place], check=True)
-
-
-@pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     directory = tmp_path_factory.mktemp("waits")
     disk = directory / "disk"

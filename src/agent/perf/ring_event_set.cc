@@ -132,8 +132,8 @@ void RingEventSet::prepare_wakings(bool beside) {
     // The tracepoint has numbers of the first namespace (PROC_PID_INIT_INO), samples those of the agent's.
     struct ::stat names{};
     const bool first = ::stat("/proc/self/ns/pid", &names) != 0 || names.st_ino == 0xeffffffc;
-    if (!first) {
-        events.back().parts.resize(1);
+    if (!first && events.back().parts.back().woken_at != 0) {
+        events.back().parts.pop_back();
         return say("wakers-unknown", "Who wakes threads is not told here: the kernel has numbers of the host for them.",
                    "run the agent in the host's pid namespace (docker run --pid=host)");
     }

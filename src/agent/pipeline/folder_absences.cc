@@ -1,0 +1,109 @@
+// Times between context switches as rows: with the stacks that threads left with, and with those of who woke them.
+#include <linux/perf_event.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "agent/pipeline/folder_state.h"
+#include "base/file.h"
+
+namespace flamewire::agent {
+namespace {
+
+// The name of another that wakes threads of the target.
+constexpr std::uint64_t outsider_lasts_ns = 1'000'000'000;
+
+}  // namespace
+
+// Who wakes a thread, as a stack in that thread's process, with a frame that names the waker innermost. Of another process,
+// and of what an interrupt came upon, the kernel's functions alone: other addresses mean nothing here.
+wire::Id Folder::State::fold_waker(const SampleRecord& sample, ThreadHandle woken) {
+    const ProcessHandle process = processes.thread(woken).process;
+    SampleRecord seen = sample;
+    const ThreadHandle waker = sample.by_interrupt ? 0 : processes.newest_thread(sample.pid, sample.tid);
+    const bool own = !sample.of_cpu && waker != 0 && processes.thread(waker).process == process;
+    if (!own) {
+        const auto user = std::ranges::find(sample.callchain, static_cast<std::uint64_t>(PERF_CONTEXT_USER));
+        seen.callchain = sample.callchain.first(static_cast<std::size_t>(user - sample.callchain.begin()));
+        seen.mode = wire::StackMode::fp;
+        seen.ip = seen.register_abi = seen.register_mask = 0;
+    }
+    const wire::Id stack = fold(seen, own ? waker : woken, process).stack;
+    std::string name = "an interrupt";
+    if (!sample.by_interrupt) name = waker != 0 ? processes.thread(waker).comm : name_of_outsider(sample);
+    return dictionary.stack(stack, dictionary.name("[woken by " + name + "]"));
+}
+
+// Nobody tells of its end, so it is not among the processes; and its name is asked for again after a second.
+const std::string& Folder::State::name_of_outsider(const SampleRecord& sample) {
+    Outsider& one = outsiders[sample.tid % outsiders.size()];
+    if (one.tid == sample.tid && sample.time_ns - one.asked_ns < outsider_lasts_ns) return one.name;
+    one = {sample.tid, sample.time_ns,
+           read_file("/proc/" + std::to_string(sample.tid) + "/comm", 64).value_or("someone outside")};
+    if (one.name.ends_with('\n')) one.name.pop_back();
+    return one.name;
+}
+
+void Folder::State::add_waking(const SampleRecord& sample) {
+    if (const ThreadHandle woken = absences.asleep(sample.woken_tid, sample.time_ns); woken != 0)
+        absences.woken(sample.woken_tid, fold_waker(sample, woken), sample.cpu, sample.time_ns);
+    else
+        absences.woken_early(sample.woken_tid, sample.time_ns);
+}
+
+void Folder::follow_absences(AbsenceEvents events, std::vector<KernelFunction> io_functions) {
+    State& state = *state_;
+    state.absence_events = events;
+    state.io_functions = std::move(io_functions);
+    if (events.wanted == 0) state.absences.forget();
+    // What is remembered of a chain says nothing of devices yet.
+    state.chains.clear();
+    state.folded.clear();
+}
+
+void Folder::add_waking(const SampleRecord& sample, bool heeded) {
+    ++state_->switches_not_told;
+    if (!heeded) return;
+    state_->add_waking(sample);
+    tell_absences();  // stacks are ids of this epoch
+}
+
+bool Folder::follows_absences() const { return state_->absence_events.wanted != 0; }
+Absences& Folder::absences() { return state_->absences; }
+std::int64_t Folder::switches_not_told() const { return state_->switches_not_told; }
+
+void Folder::tell_absences() {
+    State& state = *state_;
+    const AbsenceEvents& events = state.absence_events;
+    for (const Absences::Piece& piece : state.absences.take_pieces()) {
+        const unsigned kind = static_cast<unsigned>(piece.kind);
+        if ((events.wanted >> kind & 1U) == 0) continue;
+        wire::Row row;
+        row.bucket = piece.end_ns / wire::default_bucket_ns;
+        row.event = state.event_id(events.first +
+                                   static_cast<std::uint32_t>(std::popcount(events.wanted & ((1U << kind) - 1U))));
+        row.thread = state.dictionary.thread(piece.thread);
+        row.cpu = piece.cpu;
+        row.stack = piece.stack;
+        if (row.stack == 0) {
+            std::string_view why = piece.born ? "[new thread]" : "[not seen leaving]";
+            if (piece.kind == Away::woken_by) why = "[not seen waking]";
+            row.stack = state.dictionary.stack(0, state.dictionary.name(why));
+        }
+        row.count = 1;
+        row.weight = piece.length_ns;
+        state.add_row(row);
+        --state.switches_not_told;
+    }
+}
+
+void Folder::tell_thread_times() {
+    State& state = *state_;
+    for (wire::ThreadTimes& times : state.absences.take_times()) {
+        if (state.next.thread_times.size() >= wire::max_batch_entries) break;  // 26,000 busy threads
+        times.thread = state.dictionary.thread(times.thread);
+        state.next.thread_times.push_back(std::move(times));
+    }
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,127 @@
+// What the folder keeps of a recording; private to its files. folder.cc has samples, rows and batches, folder_stacks.cc the
+// way from a call chain to a stack, folder_absences.cc times between switches and who ends them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "agent/pipeline/callchain.h"
+#include "agent/pipeline/dictionary.h"
+#include "agent/pipeline/folder.h"
+#include "agent/pipeline/kernel_names.h"
+#include "agent/pipeline/kernel_programs.h"
+#include "agent/pipeline/located_frames.h"
+#include "agent/pipeline/row_table.h"
+#include "agent/pipeline/stack_account.h"
+#include "unwind/stop_reason.h"
+
+namespace flamewire::agent {
+
+// What holds for every sample with the same chain.
+namespace stack_flag {
+inline constexpr std::uint8_t truncated = 1;
+inline constexpr std::uint8_t unknown_process = 2;
+inline constexpr std::uint8_t io_wait = 4;
+}  // namespace stack_flag
+
+// A chain as the kernel gave it or as a walk found it, in an address space of a certain content. The hash stands for
+// the chain itself: two of 64,000 chains share one with a probability of 1 in 10^10.
+struct ChainKey {
+    std::uint64_t chain_hash = 0, generation = 0;
+    bool operator==(const ChainKey&) const = default;
+    [[nodiscard]] std::uint64_t hash() const { return mix_in(chain_hash, generation); }
+};
+
+inline constexpr std::uint8_t need_unknown = unwind::stack_needs;
+
+struct FoldedStack {
+    wire::Id stack = 0;
+    std::uint8_t flags = 0;
+    unwind::StopReason stop = unwind::StopReason::chain_end;
+    bool joined = false;
+    std::uint8_t need = need_unknown;
+    std::uint16_t user_frames = 0;  // 0: not a user's stack
+};
+
+struct Folder::State {
+    State(FolderOptions options_in, ProcessTable& processes_in)
+        : options(std::move(options_in)), processes(processes_in), dictionary(processes_in) {
+        if (options.stacks) stacks = std::make_unique<UserStacks>(processes, *options.stacks);
+    }
+
+    void intern_events();
+    void begin_epoch();
+    wire::Id event_id(std::uint32_t index) const { return index < event_ids.size() ? event_ids[index] : 0; }
+    FoldedStack fold(const SampleRecord& sample, ThreadHandle thread, ProcessHandle process);
+    FoldedStack fold_chain(const SampleRecord& sample, ThreadHandle thread, ProcessHandle process);
+    FoldedStack fold_walk(const SampleRecord& sample, ThreadHandle thread, ProcessHandle process);
+    void split(const SampleRecord& sample);
+    void append_user_stack();
+    std::optional<FoldedStack> full_tables();
+    FoldedStack fold_frames(ProcessHandle process, unwind::StopReason stop);
+    wire::Id fold_waker(const SampleRecord& sample, ThreadHandle woken);
+    const std::string& name_of_outsider(const SampleRecord& sample);
+    void add_waking(const SampleRecord& sample);
+    void remember(std::uint64_t chain_hash, ProcessHandle process, const FoldedStack& stack);
+    void account(const SampleRecord& sample, ProcessHandle process, const FoldedStack& stack);
+    void tell_accounts(wire::Batch& batch, bool last);
+    bool locate_frames(ProcessHandle process, bool& unknown_process);
+    wire::Id locate_jit(const ResolvedAddress& resolved, std::uint32_t flags);
+    void add_row(const wire::Row& row);
+    void lose(wire::LossReason reason, std::uint64_t time_ns, std::uint32_t event);
+    void add_loss(const wire::Loss& loss);
+    std::size_t table_bytes() const;
+
+    FolderOptions options;
+    ProcessTable& processes;
+    Dictionary dictionary;
+    std::vector<wire::Id> event_ids;  // of options.events, in this epoch
+
+    LocatedFrames located;
+    IdTable<ChainKey> chains;  // -> index into folded, plus 1
+    std::vector<FoldedStack> folded;
+    RowTable rows;
+    KernelNames kernel_names;
+    KernelPrograms programs;
+
+    wire::Batch next;  // what has no table: lifecycle, losses, symbols, notices
+    std::uint64_t seq = 0;
+    std::uint32_t epoch = 1;
+    bool recording_due = true;
+    bool epoch_due = false;
+    bool lifecycle_notice_given = false;
+    bool symbols_due = false;  // the new epoch is for a server that has not got our names
+    wire::EventPeriods periods;
+    std::uint32_t periods_epoch = 0;
+
+    std::unique_ptr<UserStacks> stacks;
+    StackPolicy policy;
+    StackAccount accounts;
+    std::uint64_t accounts_due_ns = 0;
+    Absences absences;
+    AbsenceEvents absence_events;
+    std::vector<KernelFunction> io_functions;
+    std::int64_t switches_not_told = 0;
+    struct Outsider {
+        std::uint32_t tid = 0;
+        std::uint64_t asked_ns = 0;
+        std::string name;
+    };
+    std::array<Outsider, 64> outsiders;                     // who wakes threads of the target, by tid
+    std::unordered_map<std::uint32_t, StackChoice> chosen;  // by pid
+
+    // Scratch.
+    std::vector<ChainFrame> frames;
+    std::size_t stored = 0;                 // addresses that the kernel had stored in the chain
+    std::vector<std::uint64_t> user_chain;  // of the chain
+    UserStack user_stack;
+    std::vector<wire::Id> locations;
+};
+
+}  // namespace flamewire::agent
