@@ -1,6 +1,7 @@
 """What goes wrong, made on purpose: lines that delay, stall and lose; and what a process holds, before and after."""
 import collections
 import contextlib
+import io
 import os
 import pathlib
 import re
@@ -120,8 +121,17 @@ def memory_group(limit):
 Held = collections.namedtuple("Held", "files threads rss")
 
 
+def is_image(descriptor):
+    """Whether it is of a program or library that is read for its symbols: a cache with a bound of its own holds those."""
+    try:
+        with open(descriptor, "rb") if descriptor.is_file() else io.BytesIO() as file:
+            return file.read(4) == b"\x7fELF"
+    except OSError:  # closed meanwhile
+        return False
+
+
 def held(process):
-    """What a process holds of the machine."""
+    """What a process holds of the machine; of files those that are no images of programs."""
     root = pathlib.Path(f"/proc/{process.pid}")
     rss = int(re.search(r"^VmRSS:\s+(\d+) kB", (root / "status").read_text(), re.M)[1]) << 10
-    return Held(len(list((root / "fd").iterdir())), len(list((root / "task").iterdir())), rss)
+    return Held(sum(not is_image(one) for one in (root / "fd").iterdir()), len(list((root / "task").iterdir())), rss)
