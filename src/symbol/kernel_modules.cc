@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "elf/elf_file.h"
+#include "symbol/compressed_file.h"
 #include "symbol/object_file.h"
 #include "symbol/symbol_table.h"
 
@@ -15,9 +16,10 @@ namespace {
 
 constexpr std::size_t max_notes_bytes = 1u << 16;
 
-// "/lib/modules/6.1.0/kernel/net/snd-pcm.ko.debug" is of the module snd_pcm, as the kernel calls it. Empty: of none.
+// "/lib/modules/6.1.0/kernel/net/snd-pcm.ko.debug" or "snd-pcm.ko.xz" is of the module snd_pcm, as the kernel calls it. Empty: of none.
 std::string module_of(const std::string& path) {
-    std::string name = path.substr(path.rfind('/') + 1);
+    std::string name(without_compression_suffix(path));
+    name.erase(0, name.rfind('/') + 1);
     if (name.ends_with(".debug")) name.resize(name.size() - 6);
     if (!name.ends_with(".ko")) return {};
     name.resize(name.size() - 3);

@@ -1,9 +1,14 @@
 #include "symbol/object_file.h"
 
+#include <fcntl.h>
 #include <gelf.h>
+#include <sys/stat.h>
+
+#include <cerrno>
 
 #include "base/file.h"
 #include "elf/xz.h"
+#include "symbol/compressed_file.h"
 #include "symbol/zstd_sections.h"
 
 namespace flamewire::symbol {
@@ -27,18 +32,26 @@ void each_section(Elf* elf, Visit visit) {
     }
 }
 
+Result<std::string> read_all(int fd, const std::string& path) {
+    struct stat status{};
+    if (::fstat(fd, &status) != 0) return fail_errno("read " + path, errno);
+    if (static_cast<std::size_t>(status.st_size) > largest_image)
+        return fail(ErrorCode::too_large, path + " is larger than 4 GiB");
+    return read_range(fd, 0, static_cast<std::size_t>(status.st_size));
+}
+
 }  // namespace
 
 Result<ObjectFile> ObjectFile::open(const std::string& path) {
     elf_version(EV_CURRENT);
     ObjectFile file;
-    file.fd_ = TRY(open_read(path));
+    file.fd_ = TRY(open_uncompressed(path));
     file.header_ = TRY(elf::read_header(elf::source_of_fd(file.fd_.get())));
     file.elf_.reset(elf_begin(file.fd_.get(), ELF_C_READ, nullptr));
     if (!file.elf_ || elf_kind(file.elf_.get()) != ELF_K_ELF)
         return fail(ErrorCode::invalid, path + " cannot be read as ELF");
     if (has_zstd_sections(file.elf_.get())) {
-        file.image_ = std::make_unique<std::string>(TRY(read_file(path, largest_image)));
+        file.image_ = std::make_unique<std::string>(TRY(read_all(file.fd_.get(), path)));
         file.elf_.reset(TRY(open_decompressed(*file.image_)));
     }
     if (file.header_.type == ET_REL) TRY(file.relocate(path));
@@ -65,7 +78,8 @@ Result<bool> ObjectFile::relocate(const std::string& path) {
         .section_address = dwfl_offline_section_address,
         .debuginfo_path = nullptr};
     dwfl_.reset(dwfl_begin(&callbacks));
-    UniqueFd fd = TRY(open_read(path));
+    UniqueFd fd(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
+    if (fd.get() < 0) return fail_errno("open " + path, errno);
     dwfl_report_begin(dwfl_.get());
     Dwfl_Module* const module = dwfl_report_offline(dwfl_.get(), path.c_str(), path.c_str(), fd.get());
     if (module != nullptr) (void)fd.release();  // it is dwfl's now

@@ -127,6 +127,37 @@ TEST_CASE("a module's file is found below the sysroot, and taken only for the bu
     CHECK_FALSE(KernelModules(config, "6.1.0-test", sys.path(), strings).find("some_driver", "start_it", 0, frames));
 }
 
+TEST_CASE("a module's file as distributions and boards compress it, by what is inside and not by its name") {
+    const Ko ko;
+    StringPool plain_strings;
+    std::vector<IndexedFrame> plain;
+    REQUIRE(
+        KernelModules(given(ko.path), "", "/nowhere", plain_strings).find("some_driver", "second_function", 4, plain));
+    const std::vector<std::string> expected = shown(plain_strings, plain);
+    CHECK(expected == ko.expected("second_function", 4));
+    // As the kernel's build calls them (scripts/Makefile.modinst).
+    const std::vector<std::pair<std::string, std::string>> ways = {
+        {"gzip -n", ".gz"}, {"xz --check=crc32 --lzma2=dict=1MiB", ".xz"}, {"zstd -T0", ".zst"}, {"xz", ".gz"}};
+    for (const auto& [command, suffix] : ways) {
+        CAPTURE(command, suffix);
+        const ScratchFolder folder;
+        const std::string path = folder.path() + "/some-driver.ko" + suffix;
+        output_of(command + " -c < " + ko.path + " > " + path);
+        StringPool strings;
+        std::vector<IndexedFrame> frames;
+        REQUIRE(KernelModules(given(path), "", "/nowhere", strings).find("some_driver", "second_function", 4, frames));
+        CHECK(shown(strings, frames) == expected);
+        // Torn off: no names, and no crash.
+        for (const double part : {0.1, 0.5, 0.99}) {
+            const auto bytes = static_cast<std::uintmax_t>(part * std::filesystem::file_size(path));
+            std::filesystem::resize_file(path, bytes);
+            frames.clear();
+            CHECK_FALSE(
+                KernelModules(given(path), "", "/nowhere", strings).find("some_driver", "second_function", 4, frames));
+        }
+    }
+}
+
 TEST_CASE(
     "a module's file with two functions of one name says nothing of them, and one without debug info nothing at all") {
     const Ko ko;
