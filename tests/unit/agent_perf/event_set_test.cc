@@ -105,6 +105,7 @@ TEST_CASE("two events: each sample says of which it is") {
 struct Life {
     std::atomic<std::uint32_t> tid;
     std::atomic<std::uint64_t> begin_ns, end_ns;
+    std::atomic<std::uint64_t> cpu_ns;  // more than it burns: clone() copies all events that are inherited
 };
 struct Lives {
     std::atomic<std::size_t> count;
@@ -121,6 +122,7 @@ void live(Lives& lives, bool chain) {
     // At each moment some thread is in clone() or just born.
     if (chain) std::thread([&] { live(lives, true); }).detach();
     burn_thread_cpu(life_cpu_ns / 2);
+    life.cpu_ns = thread_cpu_ns();
     life.end_ns = monotonic_ns();
 }
 
@@ -139,7 +141,6 @@ TEST_CASE("a target that creates threads in a loop while we attach: nothing twic
     child.go();
     ::usleep(50'000);
     constexpr std::uint32_t hz = 9'999;
-    constexpr std::uint64_t nominal = life_cpu_ns * hz / 1'000'000'000;  // 59 samples a life
     std::uint64_t duplicates = 0, whole_lives = 0, few = 0, many = 0;
     for (int round = 0; round < 6; ++round) {
         auto set = open_set({.targets = {{child.pid()}}}, "cpu-clock", hz);
@@ -154,6 +155,7 @@ TEST_CASE("a target that creates threads in a loop while we attach: nothing twic
             const Life& life = lives.all[i];
             if (life.begin_ns < attached_ns || life.end_ns == 0 || life.end_ns > end_ns) continue;
             ++whole_lives;
+            const std::uint64_t nominal = life.cpu_ns * hz / 1'000'000'000;  // 59 samples and more
             few += seen.samples_of[life.tid] < nominal / 3 ? 1U : 0U;
             many += seen.samples_of[life.tid] > nominal * 3 / 2 ? 1U : 0U;
         }
