@@ -18,7 +18,7 @@ namespace {
 
 const std::uint32_t self = static_cast<std::uint32_t>(::getpid());
 constexpr std::uint64_t cycles = PERF_COUNT_HW_CPU_CYCLES, instructions = PERF_COUNT_HW_INSTRUCTIONS;
-constexpr std::uint64_t faults = PERF_COUNT_SW_PAGE_FAULTS, clock_event = PERF_COUNT_SW_TASK_CLOCK;
+constexpr std::uint64_t faults = PERF_COUNT_SW_PAGE_FAULTS;
 
 // Of a machine with one thread to watch: this program's own.
 struct Fixture {
