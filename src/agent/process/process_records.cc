@@ -117,8 +117,16 @@ std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_exec(const C
         return LifecycleEvent{wire::LifecycleKind::exec, record.time_ns, thread};
     };
     ProcessState& old = ensure_process(record.pid, record.time_ns);
-    // /proc told of the new program already.
-    if (old.info_read_ns > record.time_ns) return event(ensure_thread(old, record.tid));
+    // /proc told of the new program already, but not necessarily what it had mapped: that begins here, and every mapping
+    // from here on is a record, as of a program that the agent starts. What /proc shows now may be there since later.
+    if (old.info_read_ns > record.time_ns) {
+        if (old.maps_read_ns <= record.time_ns) {
+            (void)old.space.replace({});
+            old.maps_known = true;
+            old.exec_ns = record.time_ns;
+        }
+        return event(ensure_thread(old, record.tid));
+    }
     old.ended_ns = record.time_ns;
     ProcessState& process = begin_exec(old, record.comm, old.maps_read_ns > record.time_ns);
     return event(registry.add_thread(process, record.tid, record.comm));

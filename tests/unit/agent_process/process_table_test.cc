@@ -334,6 +334,25 @@ TEST_CASE("exec that /proc showed before its record came") {
     CHECK(target.at(process, 0x10010) == "/bin/tool+" + std::to_string(0x401010));
 }
 
+TEST_CASE("a program that was just started: what it maps is in records, whatever /proc shows by the time they come") {
+    Target target;
+    target.live(42);
+    target.proc.write_maps(42,
+                           "10000-18000 r-xp 00001000 00:00 0 /bin/tool\n"
+                           "50000-58000 r-xp 00000000 00:00 0 /lib/two.so\n");
+    // Its first record comes a second late.
+    target.comm(42, 42, "tool", 99 * second, true);
+    target.mmap(42, 0x10000, "/bin/tool", 99 * second + 1, 0x1000);
+    target.mmap(42, 0x50000, "/lib/one.so", 99 * second + 2);
+    const ProcessHandle process = target.process_of(42, 99 * second + 3);
+    CHECK(target.table.process(process).exec_generation == 0);
+    CHECK(target.insist(process, 0x90000).module == 0);
+    CHECK(target.at(process, 0x10010) == "/bin/tool+" + std::to_string(0x401010));
+    CHECK(target.at(process, 0x50010) == "/lib/one.so+" + std::to_string(0x10));
+    target.mmap(42, 0x50000, "/lib/two.so", 99 * second + 4);
+    CHECK(target.at(process, 0x50010) == "/lib/two.so+" + std::to_string(0x10));
+}
+
 TEST_CASE("maps that were read for an unknown address do not undo the records before that") {
     Target target;
     target.live(42);
