@@ -30,8 +30,10 @@ target_compile_options(flamewire_options INTERFACE
 if(CMAKE_SIZEOF_VOID_P EQUAL 4)
   target_compile_definitions(flamewire_options INTERFACE _FILE_OFFSET_BITS=64 _TIME_BITS=64)
 endif()
+# Asio looks whether libstdc++ has aligned_alloc() before it has included anything of it: by what a file includes first, one
+# would allocate with it and another free with operator delete.
 target_compile_definitions(flamewire_options INTERFACE
-  FLAMEWIRE_VERSION="${FLAMEWIRE_VERSION}" ASIO_STANDALONE ASIO_NO_DEPRECATED)
+  FLAMEWIRE_VERSION="${FLAMEWIRE_VERSION}" ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_DISABLE_STD_ALIGNED_ALLOC)
 
 # RapidJSON 1.1.0 assigns to a const member in a template that nobody instantiates, which clang 19 (fuzzing, clang-tidy) refuses to
 # parse, and adds to a null pointer, which the sanitizer reports. A copy without these two lines stands before the system's.
@@ -54,6 +56,7 @@ target_link_libraries(flamewire_desk_options INTERFACE flamewire_options)
 if(FLAMEWIRE_SANITIZE)
   target_compile_options(flamewire_desk_options INTERFACE -fsanitize=${FLAMEWIRE_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)
+  target_compile_definitions(flamewire_desk_options INTERFACE FLAMEWIRE_SANITIZED)
   target_link_options(flamewire_desk_options INTERFACE -fsanitize=${FLAMEWIRE_SANITIZE})
 endif()
 

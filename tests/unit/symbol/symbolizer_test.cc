@@ -85,8 +85,19 @@ std::string at(const std::string& function, const std::string& mark, bool inline
 
 using Strings = std::vector<std::string>;
 
+// As the compiler of the fixture, and of this, calls them. GCC gives a static function no linker name, so DWARF has the
+// bare one.
+#ifdef __clang__
+constexpr const char* static_function = "shop::innermost()";
+constexpr const char* lambda = "main::$_0::operator()(int) const";
+#else
+constexpr const char* static_function = "innermost";
+constexpr const char* lambda = "main::{lambda(int)#1}::operator()(int) const";
+#endif
+
 TEST_CASE("functions, inlined functions and lines of a known program, in each kind of DWARF") {
-    for (const std::string build : {"full", "dwarf4", "compressed", "zstd", "anonymous", "another", "split4", "split5"}) {
+    for (const std::string build :
+         {"full", "dwarf4", "compressed", "zstd", "anonymous", "another", "split4", "split5"}) {
         CAPTURE(build);
         ModuleIdentity module;
         module.path = fixture(build);
@@ -97,8 +108,7 @@ TEST_CASE("functions, inlined functions and lines of a known program, in each ki
             return frames_at(symbolizer, module, {addresses.at(mark), true});
         };
         CHECK(frames("plain") == Strings{at("shop::pay(int)", "plain")});
-        // A static function has no linker name, so DWARF gives the bare one.
-        CHECK(frames("inlined-twice") == Strings{at("innermost", "inlined-twice", true),
+        CHECK(frames("inlined-twice") == Strings{at(static_function, "inlined-twice", true),
                                                  at("shop::middle()", "calls-innermost", true),
                                                  at("shop::pay(int)", "calls-middle")});
         CHECK(frames("in-template") ==
@@ -106,7 +116,7 @@ TEST_CASE("functions, inlined functions and lines of a known program, in each ki
         CHECK(frames("c-function") == Strings{at("c_function", "c-function")});
         CHECK(frames("lambda").size() == 1);
         // The compiler may add a clone's suffix.
-        CHECK(frames("lambda").at(0).starts_with("main::{lambda(int)#1}::operator()(int) const"));
+        CHECK(frames("lambda").at(0).starts_with(lambda));
         CHECK(frames("lambda").at(0).ends_with("@" + std::to_string(line_of("lambda"))));
         const ModuleReport report = symbolizer.report(module);
         CHECK(report.quality == Quality::debug_info);
