@@ -21,6 +21,8 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("FLAMEWIRE_BIN", ROOT / "build" / "bin"))
 TESTS_BIN = pathlib.Path(os.environ.get("FLAMEWIRE_TESTS_BIN", BIN))
+# "address,undefined" or "thread" where BIN was built so: that agent is not static, and has memory that nobody asked for.
+SANITIZED = os.environ.get("FLAMEWIRE_SANITIZED", "")
 
 
 def wait_until(condition, seconds=20.0, what="the condition"):
@@ -237,6 +239,8 @@ class Server(Process):
 class Agent(Process):
     def __init__(self, directory, *arguments, name="agent", **options):
         super().__init__(name, [BIN / "flamewire-agent", *arguments], directory, **options)
+        if "--listen" in arguments:
+            wait_until(lambda: "listening on" in self.err or not self.alive(), 20, "the agent to listen")
 
 
 def workload(directory, name, *arguments, **options):

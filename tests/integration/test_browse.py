@@ -7,7 +7,7 @@ import subprocess
 import urllib.parse
 
 import pytest
-from flamewire import BIN, HttpError, Server, ended
+from flamewire import BIN, TESTS_BIN, HttpError, Server, ended
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def desk(tmp_path, start):
     other.mkdir()
     (other / "secret.txt").write_text("nobody may know my size")
     (root / "notes.txt").write_text("hello")
-    (root / "program").write_bytes((BIN / "demo-workload").read_bytes())
+    (root / "program").write_bytes((TESTS_BIN / "demo-workload").read_bytes())
     (root / "out").symlink_to(other)
     (root / "etc").symlink_to("/etc")
     (root / "proc").symlink_to(f"/proc/{os.getpid()}/root")

@@ -11,12 +11,14 @@ import flamewire
 from faults import memory_group
 from flamewire import BIN, Process, Relay, ended, wait_until
 from hostile import Forged, HostileAgent
+from sanitized import plain_build_only
 from sysctls import KERNEL, sysctl
 from test_accounting import check_books
 
 DAY = 86_400
 
 
+@plain_build_only("libfaketime does not work together with them")
 def test_a_server_whose_clock_is_set(start):
     """Ten days ahead, then twenty back, while an agent records and a page looks: times within the session are the kernel's, nothing is lost
     and nobody is sent away."""

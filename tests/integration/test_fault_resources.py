@@ -7,6 +7,7 @@ import time
 import flamewire
 from faults import held
 from flamewire import wait_until
+from sanitized import plain_build_only
 from test_accounting import check_books, kernel_samples
 
 
@@ -44,12 +45,13 @@ def test_an_agent_with_another_monotonic_clock(start):
     agent.process.wait()
 
 
+@plain_build_only("they reserve 16 TiB of addresses")
 def test_an_agent_with_little_memory(start):
     """It works within what it is given, or says in one sentence that it cannot."""
     server = start.server()
     said = {}
     for mib in (256, 64, 24, 12, 6):
-        agent = start.process(f"agent-{mib}", ["prlimit", f"--as={mib << 20}", flamewire.BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", server.port, "--frequency", 499, "--", flamewire.BIN / "shares-workload", 2])
+        agent = start.process(f"agent-{mib}", ["prlimit", f"--as={mib << 20}", flamewire.BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", server.port, "--frequency", 499, "--", flamewire.TESTS_BIN / "shares-workload", 2])
         code = agent.wait(30)
         said[mib] = code
         assert code in (0, 1), (mib, code, agent.err)

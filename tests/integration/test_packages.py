@@ -13,7 +13,7 @@ import tarfile
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
-from flamewire import BIN, ROOT, Process, Server, Tree, ended, share_of, wait_until, workload  # noqa: E402
+from flamewire import BIN, ROOT, TESTS_BIN, Process, Server, Tree, ended, share_of, wait_until, workload  # noqa: E402
 
 BUILD = BIN.parent
 VERSION = (ROOT / "VERSION").read_text().strip()
@@ -113,7 +113,7 @@ def test_server_of_the_debian_package(debian, deb, tmp_path):
 
     # It takes a recording of an agent, names it by the file that it is given, and shows the page.
     burner = workload(tmp_path, "shares")
-    (debian / "symbols").write_bytes((BIN / "shares-workload").read_bytes())
+    (debian / "symbols").write_bytes((TESTS_BIN / "shares-workload").read_bytes())
     server = Server(tmp_path, "--source-dir", "/", "--binary", "/symbols", data_dir="/var/lib/flamewire", program=["chroot", debian, "/usr/bin/flamewire-server"])
     agent = Process("agent", [BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", server.port, "--pid", burner.pid], tmp_path)
     with ended(burner, agent, server):

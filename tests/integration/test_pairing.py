@@ -7,7 +7,7 @@ import socket
 import subprocess
 
 import pytest
-from flamewire import BIN, HttpError, Relay, Server, free_port, wait_until
+from flamewire import BIN, TESTS_BIN, HttpError, Relay, Server, free_port, wait_until
 
 CODE = re.compile(r"[0-9a-f]{16}-[0-9a-f]{32}")
 WRONG = "0123456789abcdef-00112233445566778899aabbccddeeff"
@@ -61,7 +61,7 @@ def test_the_printed_line_pairs_an_agent_of_another_machine(start):
     line = re.search(r"^On a target: (flamewire-agent --server (\S+) --port \d+ --pair (\S+))$", server.out, re.M)
     assert line and line[2] == OWN, server.out
     assert server.post("/api/pairing") == {"id": line[3][:16], "code": line[3], "command": line[1]}
-    agent = start.agent(*line[1].split()[1:], "--frequency", 199, "--", BIN / "shares-workload", 2)
+    agent = start.agent(*line[1].split()[1:], "--frequency", 199, "--", TESTS_BIN / "shares-workload", 2)
     info = connected(server)
     assert info["link"] == "encrypted" and info["key"] == line[3][:16] and info["address"].startswith(OWN)
     assert agent.wait(30) == 0, agent.err
@@ -260,7 +260,7 @@ def test_no_byte_between_them_can_be_read(start):
     code = server.pair()
     seen = {"up": bytearray(), "down": bytearray()}
     relay = Relay(server.port, watch=lambda direction, data: seen[direction].extend(data))
-    agent = start.agent("--server", "127.0.0.1", "--port", relay.port, "--pair-file", pair_file(start.directory, code), "--frequency", 199, "--", BIN / "shares-workload", 2)
+    agent = start.agent("--server", "127.0.0.1", "--port", relay.port, "--pair-file", pair_file(start.directory, code), "--frequency", 199, "--", TESTS_BIN / "shares-workload", 2)
     assert agent.wait(60) == 0, agent.err
     wait_until(lambda: server.sessions() and server.sessions()[0]["end_reason"], 20, "the end")
     assert server.only_session()["samples"] > 100
@@ -320,7 +320,7 @@ def test_tshark_sees_tls_and_nothing_else(start):
     capture = start.directory / "link.pcapng"
     shark = start.process("tshark", ["tshark", "-q", "-i", "lo", "-f", f"tcp port {server.port}", "-w", capture])
     wait_until(lambda: "Capturing on" in shark.err and capture.exists() and capture.stat().st_size, 20, "tshark")
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pair-file", pair_file(start.directory, server.pair()), "--frequency", 199, "--", BIN / "shares-workload", 2)
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pair-file", pair_file(start.directory, server.pair()), "--frequency", 199, "--", TESTS_BIN / "shares-workload", 2)
     assert agent.wait(60) == 0, agent.err
     wait_until(lambda: server.sessions() and server.sessions()[0]["end_reason"], 20, "the end")
 

@@ -14,7 +14,7 @@ import time
 
 import pytest
 import family as everybody
-from flamewire import BIN, ROOT, cpu_seconds, wait_until
+from flamewire import BIN, ROOT, TESTS_BIN, cpu_seconds, wait_until
 from sysctls import sysctl
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: events of whole CPUs and control groups take root; CI runs as root")
@@ -285,7 +285,7 @@ def test_from_a_process_to_the_whole_system_and_back(start):
     server = start.server()
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--verbose")
     connected(server)
-    first, second = start.workload("shares", 120), start.workload("demo", "120") if (BIN / "demo-workload").exists() else start.workload("shares", 119)
+    first, second = start.workload("shares", 120), start.workload("demo", "120") if (TESTS_BIN / "demo-workload").exists() else start.workload("shares", 119)
     started = server.command("start", pid=first.pid, frequency=199, events=["cpu-clock"])
     assert started["ok"] and not started["all"], started
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 20, 30, "samples")

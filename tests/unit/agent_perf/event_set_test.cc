@@ -229,7 +229,10 @@ TEST_CASE("children are followed through fork and exec") {
     CHECK(seen.execs == 1);
     CHECK(seen.maps >= 2);
     CHECK(seen.exits == 4);
-    CHECK(static_cast<double>(seen.samples) == Approx(400).epsilon(0.15));
+    // Two that burn 200 ms each. fork, exec, exit, interrupts and what the hypervisor takes are some more; one that is
+    // counted twice would be 200 more.
+    CHECK(seen.samples > 340);
+    CHECK(seen.samples < 580);
 }
 
 TEST_CASE("enable on exec: nothing before, everything after") {

@@ -1,0 +1,8 @@
+"""What cannot be tested with programs that were built with sanitizers (`./dev sanitize`): those are not static, need far more memory, and do not
+bear another library between them and libc."""
+import pytest
+from flamewire import SANITIZED
+
+
+def plain_build_only(reason):
+    return pytest.mark.skipif(bool(SANITIZED), reason=f"NOT tested with sanitizers: {reason}")
