@@ -6,9 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { frames, launch, openPage } from './browser.mjs';
-import { Programs, root, waitFor } from './programs.mjs';
+import { Programs, built, root, waitFor } from './programs.mjs';
 
-const bin = process.env.FLAMEWIRE_BIN ?? join(root, 'build/bin');
 const shots = process.env.FLAMEWIRE_SCREENSHOTS;
 const asRoot = process.getuid() === 0;
 let browser;
@@ -17,7 +16,7 @@ let copies; // programs that every user may start
 before(async () => {
   browser = await launch();
   copies = mkdtempSync(join(tmpdir(), 'flamewire-nobody-'));
-  for (const name of ['flamewire-agent', 'shares-workload']) copyFileSync(join(bin, name), join(copies, name));
+  for (const name of ['flamewire-agent', 'shares-workload']) copyFileSync(built(name), join(copies, name));
   for (const path of [copies, join(copies, 'flamewire-agent'), join(copies, 'shares-workload')]) chmodSync(path, 0o755);
 });
 after(async () => {
@@ -129,7 +128,7 @@ needsRoot('no samples of the kernel: the own process without them', () =>
 
 needsRoot('no tracefs: how to mount it, and all else works', () => {
   const script = 'umount -l /sys/kernel/tracing 2>/dev/null; umount -l /sys/kernel/debug 2>/dev/null; mount -t tmpfs none /sys/kernel/tracing 2>/dev/null; exec "$@"';
-  const agent = (port) => ['/usr/bin/unshare', '--mount', '--propagation', 'private', 'sh', '-c', script, 'sh', join(bin, 'flamewire-agent'), '--server', '127.0.0.1', '--port', port];
+  const agent = (port) => ['/usr/bin/unshare', '--mount', '--propagation', 'private', 'sh', '-c', script, 'sh', built('flamewire-agent'), '--server', '127.0.0.1', '--port', port];
   return visit('no-tracefs', agent, ['shares-workload', 600], async ({ shot, fails, works, goOn, flameGraph }) => {
     await fails('mount -t tracefs');
     await works('Kernel functions are sampled');
@@ -140,7 +139,7 @@ needsRoot('no tracefs: how to mount it, and all else works', () => {
 });
 
 test('perf events refused, as in a container: what the container lacks, and no start that only fails', () =>
-  visit('refused', (port) => ['/usr/bin/python3', join(root, 'tests/harness/without_perf_events.py'), join(bin, 'flamewire-agent'), '--server', '127.0.0.1', '--port', port], ['shares-workload', 600], async ({ page, shot, fails, goOn }) => {
+  visit('refused', (port) => ['/usr/bin/python3', join(root, 'tests/harness/without_perf_events.py'), built('flamewire-agent'), '--server', '127.0.0.1', '--port', port], ['shares-workload', 600], async ({ page, shot, fails, goOn }) => {
     await fails('seccomp');
     await fails('PERFMON');
     await shot('missing');

@@ -2,11 +2,13 @@
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join, resolve } from 'node:path';
+import { basename, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 const bin = process.env.FLAMEWIRE_BIN ?? join(root, 'build/bin');
+// The path of one of this build; programs that are profiled may be of another one.
+export const built = (name) => join(name.endsWith('-workload') ? (process.env.FLAMEWIRE_TESTS_BIN ?? bin) : bin, name);
 
 export async function waitFor(condition, what, seconds = 20) {
   const end = Date.now() + seconds * 1000;
@@ -28,7 +30,7 @@ export class Programs {
   start(program, ...args) {
     const log = join(this.folder, `${basename(program)}-${this.running.length}.log`);
     const output = openSync(log, 'w');
-    const child = spawn(resolve(bin, program), args.map(String), { cwd: root, stdio: ['ignore', output, output] });
+    const child = spawn(isAbsolute(program) ? program : built(program), args.map(String), { cwd: root, stdio: ['ignore', output, output] });
     closeSync(output);
     const ended = new Promise((resolve) => {
       child.on('exit', resolve);

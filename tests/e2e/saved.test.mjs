@@ -6,10 +6,9 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { frames, launch, openPage, settled, shows } from './browser.mjs';
-import { Programs, waitFor } from './programs.mjs';
+import { Programs, built, waitFor } from './programs.mjs';
 
 const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
-const bin = process.env.FLAMEWIRE_BIN ?? new URL('../../build/bin', import.meta.url).pathname;
 // What a person could be made to profile.
 const NAME = '<img src=x onerror=alert(1)>&quot;';
 
@@ -29,7 +28,7 @@ before(async () => {
   browser = await launch();
   server = await programs.server();
   const link = join(programs.folder, NAME);
-  symlinkSync(join(bin, 'demo-workload'), link);
+  symlinkSync(built('demo-workload'), link);
   const agent = programs.start('flamewire-agent', '--server', '127.0.0.1', '--port', server.agentPort, '--frequency', 999, '--', link, 0);
   await waitFor(async () => ((await api('/api/sessions')).sessions[0]?.samples ?? 0) > 1000, '1,000 samples', 90);
   agent.child.kill('SIGTERM');

@@ -5,7 +5,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { axeSource, launch, openPage, shows } from './browser.mjs';
-import { Programs, waitFor } from './programs.mjs';
+import { Programs, built, waitFor } from './programs.mjs';
 
 const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
 const COPIES = 250;
@@ -29,7 +29,7 @@ before(async () => {
   browser = await launch();
   mkdirSync(folder, { recursive: true });
   const file = join(programs.folder, 'small.flw');
-  const agent = programs.start('flamewire-agent', '--output', file, '--frequency', 199, '--', join(process.env.FLAMEWIRE_BIN ?? '', 'lines-workload'), 1);
+  const agent = programs.start('flamewire-agent', '--output', file, '--frequency', 199, '--', built('lines-workload'), 1);
   await agent.ended;
   for (let i = 0; i < COPIES; i++) copyFileSync(file, join(folder, `run-${String(i).padStart(3, '0')}.flw`));
   server = await programs.server('--keep-count', 1000, '--keep-size', '5G');

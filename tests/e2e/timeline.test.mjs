@@ -6,10 +6,9 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { frames, inspect, launch, openPage, settled } from './browser.mjs';
-import { Programs, waitFor } from './programs.mjs';
+import { Programs, built, waitFor } from './programs.mjs';
 
 const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
-const bin = process.env.FLAMEWIRE_BIN ?? new URL('../../build/bin', import.meta.url).pathname;
 const PHASE_MS = 3000;
 // A drag ends on a pixel, and samples have the time of their 10 ms.
 const EDGE_MS = 150;
@@ -69,7 +68,7 @@ async function checkWindow(phase) {
 const utilized = async () => Number((await page.locator('tr[data-counter="task-clock"]').textContent()).match(/([\d.]+) CPUs utilized/)?.[1]);
 
 test('live: windows show the phase that they cover, and counters fall in the sleep', async () => {
-  const agent = programs.start('flamewire-agent', '--server', '127.0.0.1', '--port', server.agentPort, '--', join(bin, 'phases-workload'), PHASE_MS / 1000, 3);
+  const agent = programs.start('flamewire-agent', '--server', '127.0.0.1', '--port', server.agentPort, '--', built('phases-workload'), PHASE_MS / 1000, 3);
   ({ page, problems } = await openPage(browser, server.url));
   await page.waitForFunction(() => window.__flamewire.state().sessionState === 'live', null, { timeout: 20_000 });
   recorded = (await inspect(page)).session;

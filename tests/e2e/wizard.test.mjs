@@ -9,7 +9,6 @@ import { after, before, test } from 'node:test';
 import { frames, launch, openPage, settled, shows } from './browser.mjs';
 import { Programs, root, waitFor } from './programs.mjs';
 
-const bin = process.env.FLAMEWIRE_BIN ?? join(root, 'build/bin');
 const shots = process.env.FLAMEWIRE_SCREENSHOTS;
 const programs = new Programs();
 let browser;

@@ -1,10 +1,11 @@
 """Every HTTP answer on live data and on a replayed session; the harness validates each against docs/openapi.yaml."""
+import http.client
 import re
 import time
 import xml.etree.ElementTree
 
 import pytest
-from flamewire import CONTRACT, HttpError, Tree, share_of, wait_until
+from flamewire import BIN, CONTRACT, SANITIZED, HttpError, Tree, share_of, wait_until
 
 
 def views(server, session, **parameters):
@@ -151,6 +152,19 @@ def test_live_and_replayed(start):
     assert again.request("DELETE", f"/api/sessions/{session}")[2] == {"ok": True, "session_id": session}
     assert not again.sessions() and again.request("DELETE", f"/api/sessions/{session}")[0] == 404
     program.stop()
+
+
+def test_a_server_that_ends_while_connections_are_open(start):
+    """A browser keeps its connections, one with the event stream: when the server ends, nothing looks at what is gone."""
+    server = start.server(program=(*(() if SANITIZED else ("valgrind", "-q", "--error-exitcode=9")), BIN / "flamewire-server"))
+    idle = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=30)
+    idle.request("GET", "/api/status")
+    assert idle.getresponse().read()
+    with server.stream() as events:
+        assert next(events)
+        assert server.stop() == 0, server.err
+    assert "Invalid" not in server.err
+    idle.close()
 
 
 def test_a_live_session_is_not_deleted(start):

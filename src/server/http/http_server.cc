@@ -67,6 +67,26 @@ struct Counting : Base {
 using PlainTraits = Counting<restinio::single_thread_traits_t<restinio::asio_timer_manager_t, restinio::null_logger_t>>;
 using TlsTraits =
     Counting<restinio::single_thread_tls_traits_t<restinio::asio_timer_manager_t, restinio::null_logger_t>>;
+
+// What accepts connections, one of the two. An idle connection waits in the io_context until that is gone, and its end is
+// counted in what accepted it: so that stands there, too, where it outlives all that waits.
+struct Acceptor final : asio::execution_context::service {
+    inline static asio::execution_context::id id;
+    using key_type = Acceptor;
+
+    explicit Acceptor(asio::execution_context& io) : service(io) {}
+    void close() {
+        if (plain) plain->close_sync();
+        if (tls) tls->close_sync();
+    }
+
+    std::unique_ptr<restinio::http_server_t<PlainTraits>> plain;
+    std::unique_ptr<restinio::http_server_t<TlsTraits>> tls;
+
+private:
+    void shutdown() noexcept override {}
+};
+
 using RequestHandle = restinio::request_handle_t;
 using StreamResponse = restinio::response_builder_t<restinio::chunked_output_t>;
 
@@ -161,7 +181,8 @@ public:
           options_(std::move(options)),
           texts_(std::move(state)),
           beat_(io),
-          status_timer_(io) {}
+          status_timer_(io),
+          acceptor_(asio::use_service<Acceptor>(io)) {}
 
     Result<bool> open() {
         std::error_code bad_address;
@@ -171,17 +192,17 @@ public:
         ::http_parser_set_max_header_size(max_target_bytes + max_fields_bytes);
         try {
             if (options_.certificate_file.empty()) {
-                plain_ = std::make_unique<restinio::http_server_t<PlainTraits>>(
+                acceptor_.plain = std::make_unique<restinio::http_server_t<PlainTraits>>(
                     restinio::external_io_context(io_), [&](auto& settings) { apply_settings(settings, address); });
-                plain_->open_sync();
+                acceptor_.plain->open_sync();
             } else {
                 asio::ssl::context context = TRY(tls_context());
-                tls_ = std::make_unique<restinio::http_server_t<TlsTraits>>(
+                acceptor_.tls = std::make_unique<restinio::http_server_t<TlsTraits>>(
                     restinio::external_io_context(io_), [&](auto& settings) {
                         apply_settings(settings, address);
                         settings.tls_context(std::move(context));
                     });
-                tls_->open_sync();
+                acceptor_.tls->open_sync();
             }
         } catch (const std::system_error& error) {
             return open_failed(error.code(), error.what());
@@ -230,8 +251,7 @@ public:
             if (!stream->writing) stream->response.done();
         }
         streams_.clear();
-        if (plain_) plain_->close_sync();
-        if (tls_) tls_->close_sync();
+        acceptor_.close();
     }
 
 private:
@@ -479,8 +499,7 @@ private:
     Clock::time_point status_at_{};  // when readers were told of it last
     bool status_due_ = false;
     Access access_;
-    std::unique_ptr<restinio::http_server_t<PlainTraits>> plain_;  // one of the two
-    std::unique_ptr<restinio::http_server_t<TlsTraits>> tls_;
+    Acceptor& acceptor_;
     std::list<StreamPtr> streams_;
     Api* api_ = nullptr;
     std::uint16_t port_ = 0;
