@@ -13,6 +13,7 @@ import tempfile
 
 import pytest
 from flamewire import BIN, ROOT, TESTS_BIN, free_port, wait_until
+from sanitized import plain_build_only
 from sysctls import sysctl
 
 PROGRAM = TESTS_BIN / "shares-workload"
@@ -242,6 +243,7 @@ PROVOCATIONS = {
 }
 
 
+@plain_build_only("the checks of objects' types need files of their own")
 def test_one_file_too_many_has_its_remedy_at_every_step(start):
     """From the standard streams alone to all that a recording needs."""
     with tempfile.TemporaryDirectory(prefix="flamewire-trouble-") as folder:
