@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import pytest
-from flamewire import BIN, ROOT, TESTS_BIN, Tree, share_of, wait_until
+from flamewire import BIN, ROOT, SANITIZED, TESTS_BIN, Tree, share_of, wait_until
 
 AGENT = BIN / "flamewire-agent"
 
@@ -109,7 +109,8 @@ def test_output_file_is_a_session(start, tmp_path):
     os.rename(tmp_path / "run.flw", sessions / "run.flw")
     server = start.server("--binary", TESTS_BIN / "shares-workload")
     session = server.only_session()
-    assert session["state"] == "ended" and 0.85 * 999 * used < session["samples"] < 1.05 * 999 * used
+    least = 0.5 if SANITIZED else 0.85  # they make the agent slow
+    assert session["state"] == "ended" and least * 999 * used < session["samples"] < 1.05 * 999 * used
     tree = Tree(server.get("/api/flamegraph", min_share=0))
     assert abs(share_of(tree.shares(), "burn_40") - 0.4) < 0.05
 
