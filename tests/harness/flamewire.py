@@ -23,6 +23,8 @@ BIN = pathlib.Path(os.environ.get("FLAMEWIRE_BIN", ROOT / "build" / "bin"))
 TESTS_BIN = pathlib.Path(os.environ.get("FLAMEWIRE_TESTS_BIN", BIN))
 # "address,undefined" or "thread" where BIN was built so: that agent is not static, and has memory that nobody asked for.
 SANITIZED = os.environ.get("FLAMEWIRE_SANITIZED", "")
+# Of memory that a program may come to hold: the sanitizers have bytes of their own for each of its bytes, and keep what was freed for a while.
+MEMORY = 8 if SANITIZED else 1
 
 
 def wait_until(condition, seconds=20.0, what="the condition"):

@@ -116,6 +116,7 @@ def test_perf_events_that_are_forbidden_while_recording(start):
                 assert agent.stop() == 0
 
 
+@plain_build_only("they need more memory than its control group has")
 def test_a_server_that_the_kernel_ends_for_its_memory(start):
     """Names without end in a control group of 128 MiB: the kernel ends it. The next one has all of both sessions; with a bound that fits it is
     not ended."""

@@ -7,7 +7,7 @@ import time
 import flamewire
 import pytest
 from faults import SlowLine, Wire, held
-from flamewire import wait_until
+from flamewire import MEMORY, wait_until
 from test_accounting import check_books
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("nft") or subprocess.run(["unshare", "--net", "true"], check=False).returncode != 0,
@@ -116,7 +116,7 @@ def test_delays_and_stalls(start):
     faults()
     after = held(server), held(agent)
     for was, now in zip(before, after):
-        assert now.files <= was.files + 1 and now.threads <= was.threads and now.rss < was.rss + (8 << 20), (before, after)
+        assert now.files <= was.files + 1 and now.threads <= was.threads and now.rss < was.rss + MEMORY * (8 << 20), (before, after)
     session = end(server, program)
     assert session["lost"] == 0 and len(server.sessions()) == 1, session["losses"]
     assert agent.stop() == 0

@@ -6,7 +6,7 @@ import time
 
 import flamewire
 from faults import held
-from flamewire import wait_until
+from flamewire import MEMORY, wait_until
 from test_accounting import check_books
 
 
@@ -32,7 +32,7 @@ def test_agents_that_are_killed(start):
             before = held(server)
     after = held(server)
     # A session that waits for its agent keeps its file open, and no more.
-    assert after.files <= before.files + 4 and after.threads <= before.threads and after.rss < before.rss + (32 << 20), (before, after)
+    assert after.files <= before.files + 4 and after.threads <= before.threads and after.rss < before.rss + MEMORY * (32 << 20), (before, after)
 
 
 def test_a_server_that_restarts_under_load(start):
@@ -76,5 +76,5 @@ def test_a_target_that_forks_and_execs_and_dies(start):
     churn.process.wait()
     wait_until(lambda: server.only_session()["state"] == "ended", 30, "the end")
     session = check_books(server)
-    assert after.files <= before.files + 16 and after.threads <= before.threads and after.rss < before.rss + (16 << 20), (before, after)
+    assert after.files <= before.files + 16 and after.threads <= before.threads and after.rss < before.rss + MEMORY * (16 << 20), (before, after)
     assert session["samples"] > 5000 and agent.stop() == 0

@@ -6,7 +6,7 @@ import time
 
 import flamewire
 from faults import held
-from flamewire import wait_until
+from flamewire import MEMORY, wait_until
 from sanitized import plain_build_only
 from test_accounting import check_books, kernel_samples
 
@@ -85,7 +85,7 @@ def test_a_browser_that_does_not_read(start):
             if time.monotonic() > until:
                 break
     after = held(server)
-    assert told > 20 and after.rss < before.rss + (16 << 20) and after.files <= before.files + 1, (told, before, after)
+    assert told > 20 and after.rss < before.rss + MEMORY * (16 << 20) and after.files <= before.files + 1, (told, before, after)
     for one in deaf:
         one.close()
     wait_until(lambda: held(server).files <= before.files - 19, 20, "their places to be free")

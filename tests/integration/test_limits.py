@@ -8,7 +8,7 @@ import socket
 import time
 
 import pytest
-from flamewire import HttpError, free_port, wait_until
+from flamewire import MEMORY, HttpError, free_port, wait_until
 from hostile import Forged, HostileAgent
 from test_accounting import check_books
 from test_pairing import OWN, pair_file
@@ -158,7 +158,7 @@ def test_names_without_end(start):
         assert "is kept in its file and counted, and not shown" in full["text"] and "--table-memory" in full["remedy"]
         assert reached(server, "table_bytes") == 1
         # 58 MiB of names came; 8 MiB and a batch of them were kept.
-        assert session["retention"]["memory_bytes"] < 16 << 20 and resident(server) - before < 48 << 20, (session["retention"], before, resident(server))
+        assert session["retention"]["memory_bytes"] < 16 << 20 and resident(server) - before < MEMORY * 48 << 20, (session["retention"], before, resident(server))
         missing = [loss for loss in session["losses"] if loss["reason"] == "memory_limit"]
         assert shown < session["samples"] < forged.samples and session["samples"] + sum(loss["count"] for loss in missing) == forged.samples, (session["samples"], session["losses"], forged.samples)
         assert session["end_reason"] == "stopped"
@@ -283,7 +283,7 @@ def test_an_agent_that_is_faster_than_the_disk(start):
                 sent += 1
         assert 16 <= sent < 60, sent
         wait_until(lambda: reached(server, "inbox_bytes") >= 1, 10, "the bound")
-        assert resident(server) - before < 100 << 20
+        assert resident(server) - before < MEMORY * 100 << 20
         with honest(start, server):
             pass
 
