@@ -9,7 +9,7 @@ import shutil
 import subprocess
 
 import pytest
-from flamewire import TESTS_BIN, wait_until
+from flamewire import SANITIZED, TESTS_BIN, wait_until
 
 CUT = ("[truncated]", "[incomplete]")
 SKIPPED = "[caller missing]"
@@ -316,7 +316,8 @@ def test_two_thousand_frames_within_the_copy(start):
 
 def test_two_thousand_frames_beyond_the_copy(start):
     recording = record(start, "dwarf", program("recursion"), "slow", 4, options=("--max-depth", 4096))
-    assert recording.whole_share() >= 0.95, recording.totals
+    # By a look at each deep stack while it is there, for which an agent with sanitizers has less time.
+    assert recording.whole_share() >= (0.85 if SANITIZED else 0.95), recording.totals
     assert recording.totals["joined"] > 500
     deepest = max((stack for stack in recording.stacks if stack.frames[0] not in CUT), key=lambda stack: depth_of(stack, "slow_dive"))
     assert depth_of(deepest, "slow_dive") > 1990
