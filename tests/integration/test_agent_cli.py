@@ -182,15 +182,16 @@ def test_listening_agent_and_commands(start):
     stopped = server.post("/api/stop")
     assert stopped["stopped"]
     wait_until(lambda: server.only_session()["state"] == "ended", 10, "the end")
-    assert server.command("status")["state"] == "idle"
+    # The last batch is there a moment before the agent is done with it.
+    wait_until(lambda: server.command("status")["state"] == "idle", 10, "the agent to be done")
     assert server.only_session()["lost"] == 0
     # A second recording is a second session.
     assert server.command("start", pid=program.pid)["ok"]
     wait_until(lambda: len(server.sessions()) == 2, 10, "a second session")
     program.stop()
     wait_until(lambda: all(session["state"] == "ended" for session in server.sessions()), 10, "the end with the target")
-    assert agent.alive() and server.command("status")["state"] == "idle"
-    assert agent.stop() == 0
+    wait_until(lambda: server.command("status")["state"] == "idle", 10, "the agent to be done")
+    assert agent.alive() and agent.stop() == 0
 
 
 def test_delay(start, tmp_path):
