@@ -7,6 +7,7 @@ import time
 
 import pytest
 from flamewire import BIN, TESTS_BIN, wait_until
+from sanitized import plain_build_only
 from switches import as_root, run_by_perf, wakings_by_perf
 from test_system_wide import cgroup, enter
 
@@ -35,6 +36,9 @@ def by_thread(path):
     return sums
 
 
+every_switch = plain_build_only("such an agent does not keep up with all switches of the first moments")
+
+
 def within(path, comm, function, kinds=KINDS):
     return sum(number for kind in kinds for (name, functions), number in export(path, kind).items() if name == comm and any(function in one for one in functions))
 
@@ -61,6 +65,7 @@ def recorded(tmp_path_factory):
     return path, own
 
 
+@every_switch
 @pytest.mark.parametrize("thread, function", [("sleeper", "sleep_a_while"), ("pipe-reader", "read_from_pipe"), ("pipe-writer", "sleep_a_while"),
                                               ("mutex-waiter", "wait_for_mutex"), ("idler", "idler")])
 def test_waits_are_as_long_as_measured_with_their_stacks(recorded, thread, function):
@@ -70,6 +75,7 @@ def test_waits_are_as_long_as_measured_with_their_stacks(recorded, thread, funct
     assert abs(found - measured) <= 0.02 * measured, (found, measured, own[thread])
 
 
+@every_switch
 @as_root
 def test_every_moment_of_a_thread_is_one_of_four(recorded):
     """On a CPU + waiting for one + asleep + waiting for a device = its life."""
@@ -125,7 +131,7 @@ def test_every_switch_is_told_once_with_its_stack(attached, start, tmp_path):
 
 
 @as_root
-@pytest.mark.parametrize("scope", ["launched", "attached", "cgroup", "system"])
+@pytest.mark.parametrize("scope", ["launched", "attached", "cgroup", pytest.param("system", marks=plain_build_only("perf 6.1 does not bear the build-ids of what then runs"))])
 def test_who_woke_threads_and_how_long_they_then_wait(scope, start, tmp_path, tracefs):
     path = tmp_path / "wakers.flw"
     record = ["--output", path, "--verbose", "--events", "off-cpu,woken-by", "--unwind", "fp" if scope == "system" else "dwarf", "--ring-pages", "2048"]
