@@ -87,6 +87,7 @@ def test_every_moment_of_a_thread_is_one_of_four(recorded):
         assert abs(total - life["wall_ns"]) <= 0.01 * life["wall_ns"], (thread, life, away[thread])
 
 
+@every_switch
 def test_kinds_are_told_apart(recorded):
     path, own = recorded
     away = by_thread(path)
@@ -131,7 +132,7 @@ def test_every_switch_is_told_once_with_its_stack(attached, start, tmp_path):
 
 
 @as_root
-@pytest.mark.parametrize("scope", ["launched", "attached", "cgroup", pytest.param("system", marks=plain_build_only("perf 6.1 does not bear the build-ids of what then runs"))])
+@pytest.mark.parametrize("scope", ["launched", "attached", *(pytest.param(scope, marks=plain_build_only("perf 6.1 does not bear the build-ids of what then runs")) for scope in ("cgroup", "system"))])
 def test_who_woke_threads_and_how_long_they_then_wait(scope, start, tmp_path, tracefs):
     path = tmp_path / "wakers.flw"
     record = ["--output", path, "--verbose", "--events", "off-cpu,woken-by", "--unwind", "fp" if scope == "system" else "dwarf", "--ring-pages", "2048"]
