@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::size_t max_notes_bytes = 1u << 16;
 
-// "/lib/modules/6.1.0/kernel/net/snd-pcm.ko.debug" or "snd-pcm.ko.xz" is of the module snd_pcm, as the kernel calls it. Empty: of none.
+// "/lib/modules/6.1.0/kernel/net/snd-pcm.ko.debug" or "….ko.xz" is of the module snd_pcm, as the kernel calls it. Empty:
+// of none.
 std::string module_of(const std::string& path) {
     std::string name(without_compression_suffix(path));
     name.erase(0, name.rfind('/') + 1);

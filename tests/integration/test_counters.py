@@ -74,9 +74,8 @@ def test_counters_by_thread_and_cpu_on_demand(recorded):
         answer = server.request("POST", "/api/agent/command", {"cmd": "counters", "args": {"by": by}})
         assert answer[0] == 200, answer
         # Two that are busy: both CPUs come to run it on a machine that has other work, too.
-        busy = wait_until(lambda by=by: len(found := [group for group in server.get("/api/counters", by=by)["groups"] if task_clock(group) > 2e7]) >= 2 and found, 20, "two that are busy")
+        wait_until(lambda by=by: sum(task_clock(group) > 2e7 for group in server.get("/api/counters", by=by)["groups"]) >= 2, 20, "two that are busy")
         groups = server.get("/api/counters", by=by)["groups"]
-        assert len(groups) >= len(busy)
         # What was before it was asked for is not known, and that is said.
         assert all(group["first_ms"] > 500 for group in groups)
         if by == "thread":

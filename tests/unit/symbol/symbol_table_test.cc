@@ -67,6 +67,13 @@ TEST_CASE("the symbols of a real file") {
     CHECK_FALSE(table.kernel_text());
 }
 
+// clang calls one function less through a stub.
+#ifdef __clang__
+constexpr std::size_t wanted_stubs = 1;
+#else
+constexpr std::size_t wanted_stubs = 2;
+#endif
+
 TEST_CASE("call stubs have the names that the disassembler gives them, also in a stripped file") {
     const std::string listing =
         output_of("objdump -d --no-show-raw-insn -j .plt -j .plt.sec -j .plt.got " + fixture("full") + " 2>/dev/null");
@@ -88,7 +95,7 @@ TEST_CASE("call stubs have the names that the disassembler gives them, also in a
             CHECK(name_at(table, address + 5) == name);
             ++stubs;
         }
-        CHECK(stubs >= 1);  // how many are wanted says the compiler
+        CHECK(stubs >= wanted_stubs);
         CHECK(table.size() == stubs);
     }
 }
