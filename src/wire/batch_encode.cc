@@ -280,10 +280,15 @@ constexpr std::uint64_t max_weight = std::numeric_limits<std::int64_t>::max();
 void normalize(std::vector<Row>& rows) {
     std::erase_if(rows, [](const Row& row) { return row.count == 0; });
     const auto key = [](const Row& row) { return std::tie(row.event, row.thread, row.cpu, row.stack, row.bucket); };
-    const auto before = [&](const Row& a, const Row& b) {
-        if (key(a) != key(b)) return key(a) < key(b);
-        return std::tie(b.count, b.weight) <
-               std::tie(a.count, a.weight);  // full rows first, so that a second pass changes nothing
+    // By that key; of equal ones full rows first, so that a second pass changes nothing. Written out for the agent, which is
+    // built for size and would call a function for each field.
+    const auto before = [](const Row& a, const Row& b) {
+        if (a.event != b.event) return a.event < b.event;
+        if (a.thread != b.thread) return a.thread < b.thread;
+        if (a.cpu != b.cpu) return a.cpu < b.cpu;
+        if (a.stack != b.stack) return a.stack < b.stack;
+        if (a.bucket != b.bucket) return a.bucket < b.bucket;
+        return a.count != b.count ? a.count > b.count : a.weight > b.weight;
     };
     // An import has them in order, and has faster ways to that.
     if (!std::is_sorted(rows.begin(), rows.end(), before)) std::sort(rows.begin(), rows.end(), before);

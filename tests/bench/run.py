@@ -291,16 +291,17 @@ def bench_slowdown(directory):
 
 
 def bench_targets(directory):
-    """A whole machine, on which processes come and go, against two of its processes alone; and what it takes until all of them are known."""
+    """A whole machine, on which processes come and go: recorded as a whole, its processes followed one by one, and two of them alone while nothing comes and goes; and what it takes until all are known."""
     server = Server(directory, name="server-targets", data_dir=pathlib.Path(directory) / "data-targets")
+    told = {"alone": "two processes alone", "each": "200 processes followed one by one", "machine": "whole machine, 200 processes"}
     runs = {}
     with flamewire.ended(server):
-        for way, (old, young, programs) in {"processes": (200, 0, 0), "machine": (200, 10, 10)}.items():
+        for way, (old, young, programs) in {"alone": (200, 0, 0), "each": (200, 10, 10), "machine": (200, 10, 10)}.items():
             everybody = family.ready(flamewire.Process(way, family.command(old, young, programs, nice=0), directory))
             with flamewire.ended(everybody):
-                burning = [str(pid) for number, pid in enumerate(family.children(everybody.pid)[:old]) if number % 100 == 0]
+                there = [str(pid) for pid in family.children(everybody.pid)[:old]]
                 time.sleep(1)
-                target = ["--pid", ",".join(burning)] if way == "processes" else ["-a"]
+                target = {"alone": ["--pid", ",".join(there[::100])], "each": ["--pid", ",".join([str(everybody.pid), *there])], "machine": ["-a"]}[way]
                 known = {session["id"] for session in server.sessions()}
                 agent = Agent(directory, "--server", "127.0.0.1", "--port", server.port, *target, "--frequency", 999, "--events", "cpu-clock", "--unwind", "fp", "--stat", "none", "--metrics", "off", name=f"agent-{way}")
                 with flamewire.ended(agent):
@@ -311,11 +312,13 @@ def bench_targets(directory):
                     subprocess.run([PERF, "stat", "-x,", "-e", "task-clock", "-o", report, "-p", str(agent.pid), "--", "sleep", str(SECONDS)], check=True)
                     session = server.session(identity)
                     cpu = next(float(line.split(",")[0]) for line in report.read_text().splitlines() if "task-clock" in line)
-                    result(f"{'two processes alone' if way == 'processes' else 'whole machine, 200 processes'}: samples lost", flamewire.lost(session), 0)
+                    result(f"{told[way]}: samples lost", flamewire.lost(session), 0)
                     runs[way] = 1000 * cpu / (session["samples"] - before), session["samples"] - before, begun
                 wait_until(lambda identity=identity: server.session(identity)["state"] != "live", 20, "the end")
-    (alone, few, _), (wide, many, begun) = runs["processes"], runs["machine"]
-    result("whole machine, 200 processes, 20 a second come and go: agent CPU per sample, ratio to two processes", wide / alone, 1.3, "x", f"{wide:.2f} us of {many} samples against {alone:.2f} us of {few}")
+    wide, many, begun = runs["machine"]
+    for way, against in {"each": "the same followed one by one", "alone": "two processes alone"}.items():
+        cost, samples, _ = runs[way]
+        result(f"whole machine, 200 processes, 20 a second come and go: agent CPU per sample, ratio to {against}", wide / cost, 1.3, "x", f"{wide:.2f} us of {many} samples against {cost:.2f} us of {samples}")
     result("whole machine, 200 processes: agent CPU of the first 5 s", begun, None, "ms")
 
 

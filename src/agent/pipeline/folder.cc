@@ -189,6 +189,7 @@ void Folder::add_symbols(std::span<const TargetSymbol> symbols) {
 void Folder::follow_program(const KsymbolRecord& record) {
     State& state = *state_;
     // A chain may stand for another stack now.
+    state.located.clear();
     state.chains.clear();
     state.folded.clear();
     if (state.programs.follow(record)) return;

@@ -27,33 +27,36 @@ bool Folder::State::locate_frames(ProcessHandle process, bool& unknown_process) 
     for (const ChainFrame& frame : frames) {
         std::uint32_t flags = frame.return_address ? wire::location_flag::return_address : 0;
         if (frame.joined) flags |= wire::location_flag::joined;
-        ResolvedAddress resolved;
-        if (frame.kernel) {
-            flags |= wire::location_flag::kernel_mode;
-            resolved = processes.resolve_kernel(frame.address);
-            const std::string_view program = programs.name_at(frame.address - (frame.return_address ? 1 : 0));
-            if (!program.empty()) {
-                locations.push_back(dictionary.function_of(resolved.module, {program, {}, 0},
-                                                           flags & ~wire::location_flag::return_address));
-                continue;
-            }
-            kernel_names.saw(resolved.address);
-        } else {
-            if (const wire::Id known = located.find({generation, frame.address, flags})) {
-                locations.push_back(known);
-                continue;
-            }
-            resolved = processes.resolve(process, frame.address);
-            // Addresses of an address space that nobody can know mean nothing: one frame will say so.
-            unknown_process = !processes.maps_known(process);
-            if (unknown_process) break;
-            generation = processes.generation(process);
+        if (frame.kernel) flags |= wire::location_flag::kernel_mode;
+        LocatedFrames::Key key{frame.kernel ? LocatedFrames::kernel : generation, frame.address, flags};
+        if (const wire::Id known = located.find(key)) {
+            locations.push_back(known);
+            continue;
         }
+        if (frame.kernel) {
+            locations.push_back(locate_kernel(frame, flags));
+            located.put(key, locations.back());
+            continue;
+        }
+        const ResolvedAddress resolved = processes.resolve(process, frame.address);
+        // Addresses of an address space that nobody can know mean nothing: one frame will say so.
+        unknown_process = !processes.maps_known(process);
+        if (unknown_process) break;
+        key.generation = generation = processes.generation(process);
         locations.push_back(resolved.jit ? locate_jit(resolved, flags) : dictionary.address(resolved, flags));
         // What is in no mapping now may be in one that is still to be read.
-        if (!frame.kernel && resolved.module != 0) located.put({generation, frame.address, flags}, locations.back());
+        if (resolved.module != 0) located.put(key, locations.back());
     }
     return processes.generation(process) == before;
+}
+
+wire::Id Folder::State::locate_kernel(const ChainFrame& frame, std::uint32_t flags) {
+    const ResolvedAddress resolved = processes.resolve_kernel(frame.address);
+    const std::string_view program = programs.name_at(frame.address - (frame.return_address ? 1 : 0));
+    if (!program.empty())
+        return dictionary.function_of(resolved.module, {program, {}, 0}, flags & ~wire::location_flag::return_address);
+    kernel_names.saw(resolved.address);
+    return dictionary.address(resolved, flags);
 }
 
 // Where code comes and goes, an address says nothing later: its function is looked up now. One that is not known yet

@@ -72,6 +72,7 @@ struct Folder::State {
     void account(const SampleRecord& sample, ProcessHandle process, const FoldedStack& stack);
     void tell_accounts(wire::Batch& batch, bool last);
     bool locate_frames(ProcessHandle process, bool& unknown_process);
+    wire::Id locate_kernel(const ChainFrame& frame, std::uint32_t flags);
     wire::Id locate_jit(const ResolvedAddress& resolved, std::uint32_t flags);
     void add_row(const wire::Row& row);
     void lose(wire::LossReason reason, std::uint64_t time_ns, std::uint32_t event);

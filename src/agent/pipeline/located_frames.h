@@ -1,5 +1,5 @@
-// Locations of the user addresses seen last. Most frames of a stack were in the stack before it too, and finding the
-// mapping and the module of each again costs more than finding the frame by a rule.
+// Locations of the addresses seen last. Most frames of a stack were in the stack before it too, and finding the mapping
+// and the module of each again costs more than finding the frame by a rule.
 #pragma once
 
 #include <array>
@@ -13,6 +13,7 @@ namespace flamewire::agent {
 
 class LocatedFrames {
 public:
+    static constexpr std::uint64_t kernel = ~std::uint64_t{0};  // the generation of its addresses
     struct Key {
         std::uint64_t generation = 0, address = 0;  // of the address space's content (ProcessTable::generation)
         std::uint32_t flags = 0;                    // wire::location_flag

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -101,29 +103,34 @@ bool take_char(std::string_view& text, char expected) {
     return true;
 }
 
-Result<std::string> read_head(const std::string& path, std::size_t limit) {
+namespace {
+
+Result<std::string> read_start(const std::string& path, std::size_t limit, bool one_record) {
     const UniqueFd fd = TRY(open_read(path));
-    std::string head(limit, '\0');
-    std::size_t used = 0;
-    while (used < limit) {
-        const ssize_t got = ::read(fd.get(), head.data() + used, limit - used);
+    std::string start;
+    std::array<char, 2048> part;
+    while (start.size() < limit) {
+        const std::size_t asked = std::min(part.size(), limit - start.size());
+        const ssize_t got = ::read(fd.get(), part.data(), asked);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return fail_errno("read " + path, errno);
-        if (got == 0) break;
-        used += static_cast<std::size_t>(got);
+        start.append(part.data(), static_cast<std::size_t>(got));
+        if (got == 0 || (one_record && static_cast<std::size_t>(got) < asked)) break;
     }
-    head.resize(used);
-    head.shrink_to_fit();
-    return head;
+    return start;
 }
 
+}  // namespace
+
+Result<std::string> read_head(const std::string& path, std::size_t limit) { return read_start(path, limit, false); }
+
+Result<std::string> read_record(const std::string& path, std::size_t limit) { return read_start(path, limit, true); }
+
 Result<std::string> read_link(const std::string& path) {
-    std::string target(4096, '\0');
+    std::array<char, 4096> target;
     const ssize_t got = ::readlink(path.c_str(), target.data(), target.size());
     if (got < 0) return fail_errno("readlink " + path, errno);
-    target.resize(static_cast<std::size_t>(got));
-    target.shrink_to_fit();
-    return target;
+    return std::string(target.data(), static_cast<std::size_t>(got));
 }
 
 std::string proc_path(const std::string& root, std::uint32_t pid, std::string_view name) {

@@ -44,6 +44,9 @@ bool take_char(std::string_view& text, char expected);
 
 // The first `limit` bytes of a file; not_found, permission, … as open_read. For files whose tail we can do without.
 Result<std::string> read_head(const std::string& path, std::size_t limit);
+// The same of a file of /proc that is one record (stat, status, cgroup, cmdline, comm): a read that is not filled is its
+// last, so that most are read by one.
+Result<std::string> read_record(const std::string& path, std::size_t limit);
 // Where a symbolic link points; cut at 4,096 bytes.
 Result<std::string> read_link(const std::string& path);
 

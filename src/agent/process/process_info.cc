@@ -114,24 +114,24 @@ std::uint64_t ticks_to_ns(std::uint64_t ticks) {
 }
 
 Result<ProcStat> read_stat(const std::string& proc_root, std::uint32_t pid) {
-    const std::string text = TRY(read_head(proc_path(proc_root, pid, "stat"), max_stat_bytes));
+    const std::string text = TRY(read_record(proc_path(proc_root, pid, "stat"), max_stat_bytes));
     auto stat = parse_stat(text);
     if (!stat) return fail(ErrorCode::invalid, proc_path(proc_root, pid, "stat") + " is not readable as proc(5) says");
     return *std::move(stat);
 }
 
 ProcStatus read_status(const std::string& proc_root, std::uint32_t pid) {
-    const auto text = read_head(proc_path(proc_root, pid, "status"), max_status_bytes);
+    const auto text = read_record(proc_path(proc_root, pid, "status"), max_status_bytes);
     return text ? parse_status(*text) : ProcStatus{};
 }
 
 Cgroup read_cgroup(const std::string& proc_root, std::uint32_t pid) {
-    const auto text = read_head(proc_path(proc_root, pid, "cgroup"), max_cgroup_bytes);
+    const auto text = read_record(proc_path(proc_root, pid, "cgroup"), max_cgroup_bytes);
     return text ? parse_cgroup(*text) : Cgroup{};
 }
 
 std::string read_command_line(const std::string& proc_root, std::uint32_t pid) {
-    const auto raw = read_head(proc_path(proc_root, pid, "cmdline"), max_command_line_bytes);
+    const auto raw = read_record(proc_path(proc_root, pid, "cmdline"), max_command_line_bytes);
     return raw ? command_line_text(*raw) : std::string();
 }
 
@@ -143,7 +143,7 @@ std::string read_exe(const std::string& proc_root, std::uint32_t pid) {
 }
 
 std::string read_thread_comm(const std::string& proc_root, std::uint32_t pid, std::uint32_t tid) {
-    auto comm = read_head(proc_path(proc_root, pid, "task/" + std::to_string(tid) + "/comm"), 64);
+    auto comm = read_record(proc_path(proc_root, pid, "task/" + std::to_string(tid) + "/comm"), 64);
     if (!comm) return {};
     strip_newline(*comm);
     return *std::move(comm);

@@ -48,14 +48,12 @@ ProcessState* ProcessRegistry::by_pid(std::uint32_t pid) {
     return found == by_pid_.end() ? nullptr : found->second;
 }
 
-ProcessState* ProcessRegistry::by_handle(ProcessHandle handle) {
+ProcessState* ProcessRegistry::by_handle(ProcessHandle handle) const {
+    if (found_ != nullptr && found_->handle == handle) return found_;
     const auto found = processes_.find(handle);
-    return found == processes_.end() ? nullptr : found->second.get();
-}
-
-const ProcessState* ProcessRegistry::by_handle(ProcessHandle handle) const {
-    const auto found = processes_.find(handle);
-    return found == processes_.end() ? nullptr : found->second.get();
+    if (found == processes_.end()) return nullptr;
+    found_ = found->second.get();
+    return found_;
 }
 
 ThreadHandle ProcessRegistry::thread_by_tid(std::uint32_t tid) const {
@@ -101,6 +99,7 @@ void ProcessRegistry::forget_process(ProcessHandle handle) {
     if (found == processes_.end() || !found->second->ended) return;  // it may have turned out to live
     const auto named = by_pid_.find(found->second->info.pid);
     if (named != by_pid_.end() && named->second == found->second.get()) by_pid_.erase(named);
+    found_ = nullptr;
     processes_.erase(found);
 }
 

@@ -79,8 +79,7 @@ public:
 
     // Newest process of this pid, ended ones too while remembered.
     ProcessState* by_pid(std::uint32_t pid);
-    ProcessState* by_handle(ProcessHandle handle);
-    [[nodiscard]] const ProcessState* by_handle(ProcessHandle handle) const;
+    [[nodiscard]] ProcessState* by_handle(ProcessHandle handle) const;
     // Newest thread of this tid; 0: none.
     [[nodiscard]] ThreadHandle thread_by_tid(std::uint32_t tid) const;
     ThreadState* thread(ThreadHandle handle);
@@ -101,6 +100,7 @@ private:
     void forget_thread(ThreadHandle handle);
 
     std::uint64_t generations_ = 0;
+    mutable ProcessState* found_ = nullptr;  // by its handle, last: a sample asks for its own again and again
     ProcessHandle last_process_ = 0;
     ThreadHandle last_thread_ = 0;
     std::unordered_map<ProcessHandle, std::unique_ptr<ProcessState>> processes_;
