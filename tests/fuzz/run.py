@@ -1,4 +1,4 @@
-"""./dev fuzz [SECONDS] [NAME...] [--jobs N] [--write]: each target for so much CPU time, and what it reached. Seeds are copied, so the tree stays as it is."""
+"""./dev fuzz [SECONDS] [NAME...] [--clock] [--jobs N] [--write]: each target for so much CPU time, and what it reached. Seeds are copied, so the tree stays as it is."""
 import argparse
 import pathlib
 import re
@@ -38,30 +38,32 @@ def cpu_seconds(process):
     return int(pathlib.Path(f"/proc/{process.pid}/schedstat").read_text(encoding="utf-8").split()[0]) / 1e9
 
 
-def fuzz(command, seconds):
-    """Runs it until it had that much CPU time, however busy the machine is: its end code and what it said."""
+def fuzz(command, seconds, by_clock):
+    """Runs it until it had that much CPU time, however busy the machine is, or for so long: its end code, what it said, and the CPU seconds that it had."""
+    begun, spent = time.monotonic(), 0.0
     with tempfile.TemporaryFile("w+", errors="replace") as said, subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said) as process:
         while process.poll() is None:
-            if cpu_seconds(process) >= seconds:
+            spent = cpu_seconds(process)
+            if (time.monotonic() - begun if by_clock else spent) >= seconds:
                 process.send_signal(signal.SIGUSR1)  # libFuzzer ends after the input that it is at
                 process.wait()
             time.sleep(0.2)
         said.seek(0)
-        return process.returncode, said.read()
+        return process.returncode, said.read(), spent
 
 
-def run(program, seconds):
+def run(program, seconds, by_clock):
     """The row of one target, and whether nothing was found."""
     build, name = program.parents[1], program.name.removeprefix("fuzz_")
     work = build / "fuzz" / name
-    code, said = fuzz([program, "-rss_limit_mb=2048", "-timeout=60", "-print_final_stats=1", f"-artifact_prefix={work}/", corpus(build, name)], seconds)
+    code, said, spent = fuzz([program, "-rss_limit_mb=2048", "-timeout=60", "-print_final_stats=1", f"-artifact_prefix={work}/", corpus(build, name)], seconds, by_clock)
     edges, of, kept, tried = numbers(said)
     found = re.search(r"Test unit written to (\S+)", said)
     finding = "none" if code == 0 else f"`{pathlib.Path(found[1]).name}`" if found else f"ended with {code}"
     print(f"{name:24} {tried:>12,} inputs  {edges:>7,} of {of:,} edges  {kept:>7,} kept  {finding}", flush=True)
     if code:
         print(said[-3000:], file=sys.stderr)
-    return f"| {name} | {seconds} | {tried:,} | {edges:,} of {of:,} | {kept:,} | {finding} |", code == 0
+    return f"| {name} | {spent:.0f} | {tried:,} | {edges:,} of {of:,} | {kept:,} | {finding} |", code == 0
 
 
 def write(rows):
@@ -78,6 +80,7 @@ def write(rows):
 def main():
     parser = argparse.ArgumentParser(prog="./dev fuzz")
     parser.add_argument("words", nargs="*", metavar="SECONDS or NAME")
+    parser.add_argument("--clock", action="store_true", help="SECONDS by the clock, not of CPU time")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many at a time")
     parser.add_argument("--write", action="store_true", help="put the rows into docs/fuzzing.md")
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build-fuzz" / "bin", help=argparse.SUPPRESS)
@@ -89,7 +92,7 @@ def main():
         sys.exit(f"dev: there is no fuzz target {', '.join(sorted(unknown))}: {', '.join(programs)}")
     names = [name for name in programs if not wanted or name in wanted]
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        done = list(pool.map(lambda name: run(programs[name].resolve(), seconds), names))
+        done = list(pool.map(lambda name: run(programs[name].resolve(), seconds, arguments.clock), names))
     if arguments.write:
         write({name: row for name, (row, _) in zip(names, done)})
     sys.exit(0 if all(well for _, well in done) else 1)
