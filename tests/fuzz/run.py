@@ -84,7 +84,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many at a time")
     parser.add_argument("--write", action="store_true", help="put the rows into docs/fuzzing.md")
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build-fuzz" / "bin", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     seconds = next((int(word) for word in arguments.words if word.isdigit()), 60)
     wanted = {word for word in arguments.words if not word.isdigit()}
     programs = {path.name.removeprefix("fuzz_"): path for path in sorted(arguments.bin.glob("fuzz_*")) if not path.suffix}
