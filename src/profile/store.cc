@@ -131,6 +131,8 @@ std::size_t Store::unresolved_kernel_locations() const {
     }));
 }
 
+void Store::touch() { ++tables_->version; }
+
 std::uint64_t Store::version() const { return tables_->version; }
 std::size_t Store::row_count() const { return tables_->rows.size(); }
 std::size_t Store::memory_bytes() const { return tables_->memory_bytes(); }

@@ -109,6 +109,8 @@ public:
     // agent.
     [[nodiscard]] std::size_t unresolved_kernel_locations() const;
 
+    // What views show beside its data is another thing now (a source file came): counts as a change.
+    void touch();
     // Rises with every change that a query could see.
     [[nodiscard]] std::uint64_t version() const;
     [[nodiscard]] std::size_t row_count() const;

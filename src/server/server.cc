@@ -120,15 +120,15 @@ public:
         facts.browse_roots = browse_roots(options_.browse_roots);
         facts.keep = options_.keep;
         print_start(facts);
-        api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, settings_, uploads_, imports_, keys_,
-                                     api_agents(), std::move(facts));
-        http_->serve(*api_);
         if (!options_.settings.debuginfod.empty())
             debug_fetch_ = std::make_unique<DebugFetch>(
                 options_.settings.debuginfod_directory, options_.settings.debuginfod_cache_bytes,
                 DebugFetch::Events{
                     .changed = [this](const std::shared_ptr<Session>& session) { session_changed(session); },
                     .arrived = [this](const symbol::ModuleIdentity& module) { module_arrived(module); }});
+        api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, debug_fetch_.get(), settings_,
+                                     uploads_, imports_, keys_, api_agents(), std::move(facts));
+        http_->serve(*api_);
         for (const AgentAddress& agent : options_.agents) TRY(hub_.keep_dialling(agent.host, agent.port));
         // Last: a server that does not start must not have jobs under way.
         for (const std::string& file : options_.imports) begin_import(file);

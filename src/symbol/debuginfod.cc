@@ -28,6 +28,7 @@ struct Library {
     decltype(&::debuginfod_begin) begin = nullptr;
     decltype(&::debuginfod_end) end = nullptr;
     decltype(&::debuginfod_find_debuginfo) find_debuginfo = nullptr;
+    decltype(&::debuginfod_find_source) find_source = nullptr;
     decltype(&::debuginfod_set_progressfn) set_progressfn = nullptr;
     decltype(&::debuginfod_set_user_data) set_user_data = nullptr;
     decltype(&::debuginfod_get_user_data) get_user_data = nullptr;
@@ -48,6 +49,7 @@ bool load_library() {
     return handle != nullptr && find_function(handle, "debuginfod_begin", library.begin) &&
            find_function(handle, "debuginfod_end", library.end) &&
            find_function(handle, "debuginfod_find_debuginfo", library.find_debuginfo) &&
+           find_function(handle, "debuginfod_find_source", library.find_source) &&
            find_function(handle, "debuginfod_set_progressfn", library.set_progressfn) &&
            find_function(handle, "debuginfod_set_user_data", library.set_user_data) &&
            find_function(handle, "debuginfod_get_user_data", library.get_user_data) &&
@@ -85,12 +87,13 @@ std::string server_of(debuginfod_client* client) {
     return text.empty() ? servers : text.substr(0, text.find("/buildid/"));
 }
 
-std::unexpected<Error> failure(debuginfod_client* client, int error) {
+std::unexpected<Error> failure(debuginfod_client* client, int error, const char* what) {
     switch (error) {
         case ENOENT:
             return fail(ErrorCode::not_found, "no debuginfod server has it");
         case EFBIG:
-            return fail(ErrorCode::too_large, "its debug info has more bytes than --debuginfod-cache-size allows");
+            return fail(ErrorCode::too_large,
+                        fmt::format("{} has more bytes than --debuginfod-cache-size allows", what));
         case ETIME:
         case ETIMEDOUT:
             return fail(ErrorCode::closed, fmt::format("the debuginfod server {} sends nothing", server_of(client)));
@@ -105,7 +108,7 @@ std::unexpected<Error> failure(debuginfod_client* client, int error) {
         case ENOSPC:
         case EROFS:
         case EACCES:
-            return fail_errno("its debug info cannot be kept", error);
+            return fail_errno(fmt::format("{} cannot be kept", what), error);
         default:
             return fail(ErrorCode::closed, fmt::format("the debuginfod server {} fails: {}", server_of(client),
                                                        std::generic_category().message(error)));
@@ -212,18 +215,27 @@ DebuginfodClient::~DebuginfodClient() {
     if (client_ != nullptr) library.end(client_);
 }
 
-Result<std::string> DebuginfodClient::find(const std::string& build_id, const Progress& progress) {
+// One request: `call` gives a descriptor, or what went wrong, and where the file is.
+template <class Call>
+Result<std::string> DebuginfodClient::request(const Progress& progress, const char* what, const Call& call) {
     if (client_ == nullptr) return fail(ErrorCode::unsupported, "no debuginfod client could be made");
     Asked asked{progress};
     library.set_user_data(client_, &asked);
     char* found = nullptr;
-    const int fd = library.find_debuginfo(client_, reinterpret_cast<const unsigned char*>(build_id.data()),
-                                          static_cast<int>(build_id.size()), &found);
-    const std::string path = found == nullptr ? "" : found;
+    const int fd = call(&found);
+    std::string path = found == nullptr ? "" : found;
     std::free(found);
     if (fd >= 0) ::close(fd);
     if (asked.ended) return fail(ErrorCode::closed, "it was ended");
-    if (fd < 0) return failure(client_, -fd);
+    if (fd < 0) return failure(client_, -fd, what);
+    return path;
+}
+
+Result<std::string> DebuginfodClient::find(const std::string& build_id, const Progress& progress) {
+    const std::string path = TRY(request(progress, "its debug info", [&](char** found) {
+        return library.find_debuginfo(client_, reinterpret_cast<const unsigned char*>(build_id.data()),
+                                      static_cast<int>(build_id.size()), found);
+    }));
     const auto has = build_id_of(path);
     if (has && *has == build_id) return path;
     // A server that mixes files up must not be believed, nor asked for nothing again at once.
@@ -241,6 +253,14 @@ Result<std::string> DebuginfodClient::debug_info(const std::string& build_id, co
     // Without it names would be missing, but not all.
     if (!common.empty()) (void)find(common, progress);
     return path;
+}
+
+Result<std::string> DebuginfodClient::source(const std::string& build_id, const std::string& file,
+                                             const Progress& progress) {
+    return request(progress, "the source file", [&](char** found) {
+        return library.find_source(client_, reinterpret_cast<const unsigned char*>(build_id.data()),
+                                   static_cast<int>(build_id.size()), file.c_str(), found);
+    });
 }
 
 }  // namespace flamewire::symbol

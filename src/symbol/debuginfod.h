@@ -1,4 +1,4 @@
-// Debug info by build-id from debuginfod servers, through the machine's libdebuginfod, which is loaded when it is
+// Debug info and source files by build-id from debuginfod servers, through the machine's libdebuginfod, which is loaded when it is
 // wanted: it brings its own HTTP and certificates. Nothing here is ever asked unless a person named a server. Files come
 // into a folder as FOLDER/<build-id in hex>/debuginfo, and that a server has none of one is remembered there for ten
 // minutes (an empty file); both are libdebuginfod's ways.
@@ -45,7 +45,13 @@ public:
     // answers, or `progress` said to end; invalid: what came is not of that build, and is gone again; too_large.
     Result<std::string> debug_info(const std::string& build_id, const Progress& progress);
 
+    // The path of a source file of a build, by the absolute name that its debug info has. Errors as above, but that
+    // nothing tells whether the file is the right one.
+    Result<std::string> source(const std::string& build_id, const std::string& file, const Progress& progress);
+
 private:
+    template <class Call>
+    Result<std::string> request(const Progress& progress, const char* what, const Call& call);
     Result<std::string> find(const std::string& build_id, const Progress& progress);
 
     debuginfod_client* client_ = nullptr;

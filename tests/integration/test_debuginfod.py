@@ -54,7 +54,7 @@ class Front:
         self.behind = behind
         self.go = threading.Event()
         self.go.set()
-        self.asked = []
+        self.asked, self.paths = [], []
         self.said = {}
         front = self
 
@@ -62,6 +62,7 @@ class Front:
             def do_GET(self):
                 build_id = self.path.split("/")[2]
                 front.asked.append(build_id)
+                front.paths.append(self.path)
                 front.go.wait()
                 status, body = 404, b"not here"
                 if build_id in front.said:
@@ -168,6 +169,51 @@ def test_names_and_lines_come_into_the_running_session_and_nothing_waits(start, 
         assert len(front.asked) == asked
     finally:
         front.close()
+
+
+def test_a_source_comes_from_where_the_debug_info_came(start, tmp_path):
+    """Asked for when somebody looks at it, in the background; kept; and only what the profile names."""
+    target, debug = stripped(tmp_path)
+    front = Front(debuginfod(start, tmp_path, build_id_of(debug)))
+    (tmp_path / "empty").mkdir()
+    options = ["--fetch-modules", "off", "--debuginfod", front.url, "--source-dir", tmp_path / "empty"]
+    try:
+        server = start.server(*options)
+        agent = record(start, server, target)
+        wait_until(lambda: server.sessions() and any("burn_40" in name for name in names(server)), 60, "names in the running session")
+        file = next(file["file"] for file in server.get("/api/source-files")["files"] if file["file"].endswith("shares.cc"))
+        assert not any("/source/" in path for path in front.paths), front.paths
+
+        front.go.clear()
+        for _ in range(3):
+            begin = time.monotonic()
+            status, _, body = server.request("GET", "/api/source", file=file)
+            assert status == 404 and body["error"]["tried"][-1] == "debuginfod: it is being asked for", body
+            server.get("/api/flamegraph")
+            assert time.monotonic() - begin < 5, "an answer waits for debuginfod"
+        status, _, body = server.request("GET", "/api/source", file="/etc/hostname")
+        assert status == 404 and not any("debuginfod" in place for place in body["error"]["tried"]), body
+        assert agent.stop() == 0
+        wait_until(lambda: server.only_session()["state"] == "ended", 20, "the end")
+        version = server.only_session()["data_version"]
+        front.go.set()
+        wait_until(lambda: server.only_session()["data_version"] > version, 30, "the session to change as its source came")
+        source = server.get("/api/source", file=file)
+        text = pathlib.Path(file).read_text().splitlines()
+        assert source["line_count"] == len(text) and [line["source"] for line in source["lines"]] == text[:len(source["lines"])]
+        assert source["note"].startswith("as a debuginfod server sent it") and pathlib.Path(source["resolved"]).is_relative_to(server.data_dir / "debuginfod"), source["resolved"]
+        assert any(line["total"] > 0 for line in source["lines"])
+        assert [path for path in front.paths if "/source/" in path] == [path for path in front.paths if path.endswith("/shares.cc")] and len([path for path in front.paths if "/source/" in path]) == 1, front.paths
+        session = server.only_session()["id"]
+        server.stop()
+    finally:
+        front.close()
+    # It stays, though nobody answers any more; what is not here is told as such.
+    again = start.server(*options, name="again", data_dir=server.data_dir)
+    wait_until(lambda: again.request("GET", "/api/source", session=session, file=file)[0] == 200, 20, "the source that came before")
+    shutil.rmtree(server.data_dir / "debuginfod")
+    reason = wait_until(lambda: (place := again.request("GET", "/api/source", session=session, file=file)[2].get("error", {}).get("tried", [""])[-1]).startswith("debuginfod:") and "asked" not in place.split(":")[1] and place, 30, "why it is not here")
+    assert "does not answer" in reason, reason
 
 
 def test_nobody_is_asked_unless_a_person_says_so(start, tmp_path):

@@ -263,7 +263,7 @@ Answer Api::session_view(const Request& request) {
         return request.method == "POST" ? give_file(**found, request) : modules_answer(session, request);
     if (path == "/api/counters") return counters_answer(session, request);
     if (path == "/api/disasm") return disasm_answer(session, request, symbolizer_);
-    if (path == "/api/source") return source_answer(session, request, sources_);
+    if (path == "/api/source") return source_answer(*found, request, sources_, debug_fetch_);
     if (path == "/api/source-files") return source_files_answer(session, request);
     if (path == "/api/export/flamegraph") return export_flamegraph_answer(session, request);
     if (path.ends_with(cut_suffix)) return cut_answer(catalog_, symbols_, **found, request);

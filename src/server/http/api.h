@@ -70,11 +70,13 @@ public:
     };
 
     Api(Catalog& catalog, Symbolization& symbols, symbol::Symbolizer& symbolizer, SourceLookup& sources,
-        Settings& settings, UploadStore& uploads, Imports& imports, KeyRing& keys, Agents agents, ServerFacts facts)
+        DebugFetch* debug_fetch, Settings& settings, UploadStore& uploads, Imports& imports, KeyRing& keys,
+        Agents agents, ServerFacts facts)
         : catalog_(catalog),
           symbols_(symbols),
           symbolizer_(symbolizer),
           sources_(sources),
+          debug_fetch_(debug_fetch),
           settings_(settings),
           uploads_(uploads),
           imports_(imports),
@@ -140,6 +142,7 @@ private:
     Symbolization& symbols_;
     symbol::Symbolizer& symbolizer_;
     SourceLookup& sources_;
+    DebugFetch* const debug_fetch_;  // nullptr: no debuginfod server may be asked
     Settings& settings_;
     UploadStore& uploads_;
     Imports& imports_;

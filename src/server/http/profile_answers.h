@@ -4,6 +4,7 @@
 
 #include "profile/query.h"
 #include "server/http/request.h"
+#include "server/session/debug_fetch.h"
 #include "server/session/session.h"
 #include "server/source/source_lookup.h"
 
@@ -23,7 +24,9 @@ Answer thread_states_answer(const Session& session, const Request& request);
 // How long threads waited for a CPU and kept it, and why they left.
 Answer scheduling_answer(const Session& session, const Request& request);
 Answer thread_view_answer(const Session& session, const Request& request);
-Answer source_answer(const Session& session, const Request& request, SourceLookup& sources);
+// `fetch`: nullptr where no debuginfod server may be asked.
+Answer source_answer(const std::shared_ptr<Session>& session, const Request& request, SourceLookup& sources,
+                     DebugFetch* fetch);
 Answer source_files_answer(const Session& session, const Request& request);
 // SVG of one event.
 Answer export_flamegraph_answer(const Session& session, const Request& request);

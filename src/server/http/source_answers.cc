@@ -120,6 +120,34 @@ Result<std::string> text_of(const Session& session, const std::string& file, Sou
     return std::move(kept->text);
 }
 
+// Of the builds that have lines in the file.
+std::vector<std::string> builds_with(const Session& session, const std::string& file) {
+    return session.read([&](const profile::Store& store) {
+        std::vector<std::string> builds;
+        for (const profile::CodePlace& place : profile::line_places(store, file, 1)) {
+            const std::string& build_id = store.modules()[place.module].identity.build_id;
+            if (!build_id.empty() && std::ranges::find(builds, build_id) == builds.end()) builds.push_back(build_id);
+        }
+        return builds;
+    });
+}
+
+// What a debuginfod server sent; else `match` says what became of it.
+Result<std::string> fetched_text(const std::shared_ptr<Session>& session, const std::string& file, SourceMatch& match,
+                                 DebugFetch& fetch) {
+    const std::vector<std::string> builds = builds_with(*session, file);
+    if (builds.empty() || !file.starts_with('/')) return fail(ErrorCode::not_found, file + " is not found");
+    auto path = fetch.source(session, builds, file);
+    if (!path) {
+        match.tried.push_back(fmt::format("debuginfod: {}", path.error().message));
+        return std::unexpected(std::move(path).error());
+    }
+    match.found = true;
+    match.path = *std::move(path);
+    match.note = "as a debuginfod server sent it; this machine does not have it";
+    return read_source(match.path);
+}
+
 Result<std::optional<std::uint64_t>> optional_integer(const Request& request, std::string_view name) {
     const auto text = request.parameter(name);
     if (text.empty()) return std::optional<std::uint64_t>{};
@@ -128,7 +156,9 @@ Result<std::optional<std::uint64_t>> optional_integer(const Request& request, st
 
 }  // namespace
 
-Answer source_answer(const Session& session, const Request& request, SourceLookup& sources) {
+Answer source_answer(const std::shared_ptr<Session>& shared, const Request& request, SourceLookup& sources,
+                     DebugFetch* fetch) {
+    const Session& session = *shared;
     const std::string file(request.parameter("file"));
     if (file.empty()) return error_answer(400, "validation", "file is required");
     const auto parameters = parse_view(request);
@@ -139,7 +169,8 @@ Answer source_answer(const Session& session, const Request& request, SourceLooku
 
     // Files are read before the store is shared, so that a slow disk holds nobody up.
     SourceMatch match = sources.find(file);
-    const auto text = text_of(session, file, match);
+    auto text = text_of(session, file, match);
+    if (!text && !match.found && fetch != nullptr) text = fetched_text(shared, file, match, *fetch);
     if (!text && !match.found) return not_found_answer(file, match);
     if (!text) return error_answer(text.error());
     const std::vector<std::string_view> lines = split_lines(*text);

@@ -16,6 +16,8 @@ constexpr unsigned fetchers = 2;
 constexpr std::chrono::minutes after_refusal{10};
 constexpr std::chrono::seconds while_gone{15};
 constexpr std::chrono::milliseconds between_tellings{250};
+// Source files whose whereabouts are remembered; those that are forgotten are asked for again.
+constexpr std::size_t most_sources = 1024;
 
 std::uint64_t size_of(const std::string& path) {
     const auto status = file_status(path);
@@ -47,7 +49,7 @@ void DebugFetch::want(const std::shared_ptr<Session>& session) {
                 job.identity = wanted.identity;
                 job.progress = {};
                 job.under_way = true;
-                queue_.push_back(id);
+                queue_.push_back({id, {}});
             } else if (known) {
                 continue;
             }
@@ -79,10 +81,13 @@ void DebugFetch::run() {
         } else if (Clock::now() < paused_until_) {
             wake_.wait_until(lock, paused_until_);
         } else {
-            const std::string build_id = queue_.front();
+            const Task task = std::move(queue_.front());
             queue_.pop_front();
             lock.unlock();
-            fetch(client, build_id);
+            if (task.file.empty())
+                fetch(client, task.build_id);
+            else
+                fetch_source(client, task);
             lock.lock();
         }
     }
@@ -96,9 +101,58 @@ void DebugFetch::fetch(symbol::DebuginfodClient& client, const std::string& buil
             told = now;
             tell(build_id, {ModuleFetch::State::arriving, got, total, ""});
         }
-        const std::lock_guard lock(mutex_);
-        return !stopping_;
+        return goes_on();
     }));
+}
+
+bool DebugFetch::goes_on() {
+    const std::lock_guard lock(mutex_);
+    return !stopping_;
+}
+
+Result<std::string> DebugFetch::source(const std::shared_ptr<Session>& session,
+                                       const std::vector<std::string>& build_ids, const std::string& file) {
+    Error why{ErrorCode::not_found, 0, "no debuginfod server has it"};
+    const std::lock_guard lock(mutex_);
+    if (sources_.size() >= most_sources) std::erase_if(sources_, [](const auto& one) { return !one.second.under_way; });
+    for (const std::string& build_id : build_ids) {
+        const Task task{build_id, file};
+        Source& source = sources_[task];
+        if (!source.under_way && source.outcome && file_status(*source.outcome)) return source.outcome;
+        if (!source.under_way && Clock::now() < source.again && !source.outcome) {
+            why = source.outcome.error();
+            continue;
+        }
+        if (!source.under_way && Clock::now() < paused_until_) return fail(ErrorCode::closed, noticed_);
+        if (!std::exchange(source.under_way, true)) queue_.push_front(task);  // a person waits for it
+        if (std::ranges::none_of(source.waiting, [&](const auto& one) { return one.lock() == session; }))
+            source.waiting.push_back(session);
+        wake_.notify_one();
+        return fail(ErrorCode::busy, "it is being asked for");
+    }
+    return std::unexpected(why);
+}
+
+void DebugFetch::fetch_source(symbol::DebuginfodClient& client, const Task& task) {
+    const auto outcome =
+        client.source(task.build_id, task.file, [&](std::uint64_t, std::uint64_t) { return goes_on(); });
+    if (outcome) symbol::limit_debuginfod_folder(folder_, limit_bytes_, task.build_id);
+    std::vector<std::weak_ptr<Session>> waiting;
+    {
+        const std::lock_guard lock(mutex_);
+        if (stopping_) return;
+        Source& source = sources_[task];
+        waiting = std::exchange(source.waiting, {});
+        source.outcome = outcome;
+        source.under_way = false;
+        source.again = Clock::now() + (is_gone(outcome) ? std::chrono::seconds(while_gone) : after_refusal);
+    }
+    if (!outcome) spdlog::info("{}: {}", task.file, outcome.error().message);
+    for (const auto& weak : waiting)
+        if (const auto session = weak.lock()) {
+            session->source_came();
+            events_.changed(session);
+        }
 }
 
 void DebugFetch::finish(const std::string& build_id, const Result<std::string>& outcome) {
@@ -112,7 +166,7 @@ void DebugFetch::finish(const std::string& build_id, const Result<std::string>& 
         if (is_gone(outcome) && !stopping) {
             // Kept in the queue, behind those that another server may have.
             paused_until_ = Clock::now() + while_gone;
-            queue_.push_back(build_id);
+            queue_.push_back({build_id, {}});
         } else {
             job.under_way = false;
             job.again = Clock::now() + after_refusal;

@@ -1,6 +1,6 @@
-// Debug info that this machine lacks, asked of debuginfod servers in the background: sessions say what they lack, threads
-// of their own fetch it, and whoever names addresses is told. Nothing waits for it: a server that is slow or gone costs
-// names, not time.
+// Debug info and source files that this machine lacks, asked of debuginfod servers in the background: sessions say what
+// they lack, threads of their own fetch it, and whoever names addresses is told. Nothing waits for it: a server that is
+// slow or gone costs names, not time.
 #pragma once
 
 #include <chrono>
@@ -37,6 +37,11 @@ public:
 
     // Asks for what the session lacks, unless that was done lately. Never blocks.
     void want(const std::shared_ptr<Session>& session);
+    // Where a source file is that the session's profile names, of one of these builds (raw build-ids): what came before.
+    // Else it is asked for, and the session changes when it has come or nobody has it. busy: it is being asked for; all
+    // others say why it is not here. Never blocks.
+    Result<std::string> source(const std::shared_ptr<Session>& session, const std::vector<std::string>& build_ids,
+                               const std::string& file);
     // Ends what is under way, within a second or two.
     void stop();
 
@@ -51,8 +56,22 @@ private:
         Clock::time_point again{};
     };
 
+    // What a thread does next: the debug info of a build, or one source file of it.
+    struct Task {
+        std::string build_id, file;
+        auto operator<=>(const Task&) const = default;
+    };
+    struct Source {
+        std::vector<std::weak_ptr<Session>> waiting;
+        Result<std::string> outcome = std::string();
+        bool under_way = false;
+        Clock::time_point again{};  // a failure is believed until then
+    };
+
     void run();
     void fetch(symbol::DebuginfodClient& client, const std::string& build_id);
+    void fetch_source(symbol::DebuginfodClient& client, const Task& task);
+    bool goes_on();
     void tell(const std::string& build_id, const ModuleFetch& progress);
     void notice(const std::string& text, const std::string& remedy);
     void finish(const std::string& build_id, const Result<std::string>& outcome);
@@ -64,7 +83,8 @@ private:
     std::mutex mutex_;
     std::condition_variable wake_;
     std::map<std::string, Job> jobs_;  // by build-id
-    std::deque<std::string> queue_;
+    std::map<Task, Source> sources_;
+    std::deque<Task> queue_;
     Clock::time_point paused_until_{};      // while no server answers
     std::string noticed_, noticed_remedy_;  // what the sessions were told last
     bool stopping_ = false;

@@ -319,6 +319,14 @@ std::map<profile::ModuleId, ModuleFetch> Session::fetches() const {
     return fetches_;
 }
 
+void Session::source_came() {
+    {
+        const std::unique_lock lock(store_mutex_);
+        store_.touch();
+    }
+    publish(true);
+}
+
 void Session::set_debug_fetch(profile::ModuleId module, ModuleFetch fetch) {
     const std::lock_guard lock(info_mutex_);
     debug_fetches_[module] = std::move(fetch);

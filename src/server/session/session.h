@@ -106,6 +106,8 @@ public:
     [[nodiscard]] std::map<profile::ModuleId, ModuleFetch> fetches() const;
     // Modules that have samples and a build-id, but no debug info here.
     [[nodiscard]] std::vector<WantedModule> lacking_debug_info() const;
+    // A source file that it names is here now, or surely is not: views look again.
+    void source_came();
     // The same as fetches(), of debuginfod servers.
     void set_debug_fetch(profile::ModuleId module, ModuleFetch fetch);
     [[nodiscard]] std::map<profile::ModuleId, ModuleFetch> debug_fetches() const;
