@@ -24,7 +24,9 @@ def start(tmp_path):
             return process
 
         def server(self, *arguments, **options):
-            return self._keep(flamewire.Server(tmp_path, *arguments, **options))
+            # What tests make, and what they were built to, may be named in requests; a test of the roots has its own.
+            roots = [] if "--browse-root" in arguments else [word for root in (tmp_path, flamewire.ROOT, flamewire.TESTS_BIN) for word in ("--browse-root", root)]
+            return self._keep(flamewire.Server(tmp_path, *roots, *arguments, **options))
 
         def agent(self, *arguments, **options):
             return self._keep(flamewire.Agent(tmp_path, *arguments, **options))

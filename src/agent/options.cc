@@ -275,6 +275,7 @@ Result<bool> apply(int code, std::string_view value, Options& options, Given& gi
             options.force = true;
             break;
         case opt_pid:
+            if (!options.pids.empty()) return usage("--pid is given once, with commas between the processes");
             options.pids = TRY(parse_pids("--pid", value));
             break;
         case opt_name:

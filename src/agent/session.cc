@@ -133,6 +133,7 @@ Result<bool> Session::start_link() {
     link.port = options_.port;
     link.key = pairing_;
     link.insecure = options_.insecure;
+    link.only_encrypted = options_.key_given;
     link.spool_bytes = options_.spool_bytes;
     Link::Callbacks callbacks;
     callbacks.hello = [this] { return hello(); };
@@ -348,7 +349,9 @@ void Session::say_end(const Recorder& recorder, const Ended& ended) const {
     if (sampled) detail("{}", recorder.account_line());
     detail("{} ms of CPU, {} KiB resident", process_cpu_ns() / 1'000'000, ResidentMemory().bytes() / 1024);
     if (sampled && counts.rows_samples == 0 && !ended.error)
-        log_line("no sample: the target used hardly any CPU while it was watched");
+        log_line(
+            "no sample: the event was too rare for this rate (--frequency, --count), or the target used hardly any "
+            "CPU");
     if (!sampled || options_.verbose) print_counters(recorder);
 }
 

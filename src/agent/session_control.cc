@@ -317,7 +317,10 @@ ProcessCheck Session::verify_pid(std::uint32_t pid) {
     check.exists = true;
     check.identity = *std::move(identity);
     check.refused = problem_for_server({pid});
-    if (check.refused) return check;
+    if (check.refused) {
+        if (allowed_.refusal(pid)) check.identity = {};
+        return check;
+    }
     // The one honest answer is to open the events that `start` would open.
     const Capabilities known = capabilities_now();
     Settings settings;

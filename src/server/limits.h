@@ -25,6 +25,9 @@ inline constexpr std::uint32_t hello_bytes = 256U << 10;
 inline constexpr std::size_t outbox_bytes = std::size_t{4} << 20;  // that an agent does not read
 // Above this much waiting for the workers (or for the disk) a connection is not read.
 inline constexpr std::size_t inbox_bytes = std::size_t{16} << 20;
+// Of frames that have begun and not ended, of all connections together; who holds no more than the second is not meant.
+inline constexpr std::size_t unfinished_bytes = std::size_t{256} << 20;
+inline constexpr std::size_t unfinished_bytes_of_one = std::size_t{1} << 20;
 inline constexpr std::size_t gone_agents = 64;  // that are remembered
 inline constexpr std::chrono::minutes gone_agents_time{10};
 inline constexpr std::size_t turned_away = 8;         // connections that the page tells of
@@ -38,7 +41,7 @@ inline constexpr std::chrono::seconds new_recordings_window{60};
 
 // Browsers.
 inline constexpr std::size_t http_connections = 512, streams = 128;
-inline constexpr std::chrono::seconds http_read_time{60}, http_write_time{60};
+inline constexpr std::chrono::seconds http_read_time{60}, http_write_time{60}, tls_handshake_time{10};
 
 }  // namespace limits
 
@@ -50,6 +53,7 @@ enum class Limit : std::uint8_t {
     hello_time,
     outbox_bytes,
     inbox_bytes,
+    unfinished_bytes,
     commands_of_agent,
     dials,
     new_recordings,
@@ -60,29 +64,18 @@ enum class Limit : std::uint8_t {
     health_frame,
     module_bytes,
     http_connections,
+    tls_handshake_time,
     streams,
     count_
 };
 inline constexpr std::size_t limit_count = static_cast<std::size_t>(Limit::count_);
 
 // As /metrics and docs/limits.md call it.
-inline constexpr std::array<std::string_view, limit_count> limit_names{"agent_connections",
-                                                                       "unnamed_connections",
-                                                                       "connections_of_key",
-                                                                       "hello_time",
-                                                                       "outbox_bytes",
-                                                                       "inbox_bytes",
-                                                                       "commands_of_agent",
-                                                                       "dials",
-                                                                       "new_recordings",
-                                                                       "foreign_recordings",
-                                                                       "session_bytes",
-                                                                       "table_bytes",
-                                                                       "health_bytes",
-                                                                       "health_frame",
-                                                                       "module_bytes",
-                                                                       "http_connections",
-                                                                       "streams"};
+inline constexpr std::array<std::string_view, limit_count> limit_names{
+    "agent_connections",  "unnamed_connections", "connections_of_key", "hello_time",   "outbox_bytes",
+    "inbox_bytes",        "unfinished_bytes",    "commands_of_agent",  "dials",        "new_recordings",
+    "foreign_recordings", "session_bytes",       "table_bytes",        "health_bytes", "health_frame",
+    "module_bytes",       "http_connections",    "tls_handshake_time", "streams"};
 
 // How often each was reached since the program started. Any thread.
 inline std::array<std::atomic<std::uint64_t>, limit_count> limits_reached{};

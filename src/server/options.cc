@@ -149,6 +149,7 @@ Result<std::vector<std::string>> finish_symbol_options(SettingsValues& settings,
         return fail(ErrorCode::invalid, fmt::format("--debuginfod-cache-size: {}", cache_bytes.error().message));
     settings.debuginfod_cache_bytes = *cache_bytes;
     if (data_dir.empty()) return remarks;
+    settings.data_directory = data_dir;
     settings.module_directory = data_dir + "/modules";
     settings.upload_directory = data_dir + "/given";
     settings.debuginfod_directory = data_dir + "/debuginfod";

@@ -172,7 +172,10 @@ private:
                 fmt::print(stderr, "no pairing code for another agent: {}\n", key.error().message);
         }
         fmt::print("agent-port: {}\npage: {}{}\n\nOn a target: {}{}\n", facts.agent_port, facts.http_url,
-                   http_token_.empty() ? "" : "?token=" + http_token_, facts.target_command, pair);
+                   http_token_.empty() || into_journal ? "" : "?token=" + http_token_, facts.target_command, pair);
+        if (!http_token_.empty() && into_journal)
+            fmt::print("The page's token, for page?token=…, is in {}\n",
+                       options_.http_token_file.empty() ? facts.data_dir + "/http-token" : options_.http_token_file);
         if (!http_token_.empty() && options_.http_cert.empty() && !is_loopback(options_.http_bind))
             fmt::print(
                 "The page is not encrypted: in a network that is not yours add --http-cert and --http-key, or use an "

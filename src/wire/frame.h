@@ -57,6 +57,8 @@ public:
     explicit FrameDecoder(std::uint32_t max_payload) : max_payload_(max_payload) {}
     void feed(Bytes bytes);
     Result<std::optional<Frame>> next();
+    // Bytes that were fed and not taken.
+    [[nodiscard]] std::size_t held() const { return buffer_.size() - start_; }
 
 private:
     std::uint32_t max_payload_;

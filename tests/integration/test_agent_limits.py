@@ -70,7 +70,7 @@ def test_a_server_chooses_among_the_allowed(start):
     assert refused(server.command("start", pids=[allowed.pid, other.pid])) == sentence
     assert refused(server.command("start", name="shares-workload")) == sentence
     check = server.command("verify_pid", pid=other.pid)
-    assert check["exists"] and not check["permitted"] and check["problem"] == sentence
+    assert check["exists"] and not check["permitted"] and check["problem"] == sentence and check["info"] == {"comm": "", "cmdline": ""}
     assert server.command("verify_pid", pid=allowed.pid)["permitted"]
     assert server.command("start", pid=allowed.pid)["ok"]
     assert refused(server.command("configure", pid=other.pid)) == sentence

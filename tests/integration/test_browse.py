@@ -7,7 +7,7 @@ import subprocess
 import urllib.parse
 
 import pytest
-from flamewire import BIN, TESTS_BIN, HttpError, Server, ended
+from flamewire import BIN, TESTS_BIN, HttpError, Server, ended, wait_until
 
 
 @pytest.fixture
@@ -111,3 +111,46 @@ def test_default_roots_and_none(tmp_path):
         assert refused.value.status == 403
     wrong = subprocess.run([BIN / "flamewire-server", "--browse-root", "/no/such"], capture_output=True, text=True, timeout=30)
     assert wrong.returncode == 2 and "/no/such" in wrong.stderr and wrong.stderr.count("\n") == 1
+
+
+def test_settings_stay_inside_of_the_roots(desk):
+    """What a request says is looked at is where the page may look; what nobody else may see is no source anywhere."""
+    server, root, other = desk
+    for change in ({"source_dir": "/etc"}, {"source_dir": str(root / "etc")}, {"sysroot": "/"}, {"path_map": [f"/build={other}"]}, {"binary": "/bin/true"}, {"binaries": [str(root / "out" / "secret.txt")]}, {"map": "/etc/passwd"}):
+        status, _, answer = server.request("PATCH", "/api/config", body=change)
+        assert status == 403 and "is outside of the folders that this server shows" in answer["error"]["message"], (change, status, answer)
+    before = server.get("/api/config")
+    assert server.request("PATCH", "/api/config", body={"source_dir": str(root / "deep"), "binary": str(root / "program")})[0] == 200
+    assert server.request("PATCH", "/api/config", body={"source_dir": before["source_dir"], "binaries": []})[0] in (200, 403)
+
+
+def test_a_request_starts_no_program_of_somebody_else(desk):
+    server, root, _ = desk
+    tools = root / "tools"
+    tools.mkdir()
+    compiler = tools / "x-gcc"
+    compiler.write_text(f"#!/bin/sh\ntouch {root}/started\necho {root}/deep\n")
+    compiler.chmod(0o755)
+    tools.chmod(0o777)
+    for path in ("/api/config/toolchain", "/api/config"):
+        status, _, answer = server.request("POST" if path.endswith("toolchain") else "PATCH", path, body={"toolchain_prefix": str(tools / "x-")})
+        assert status == 403 and "others than root and the server's user can change it" in answer["error"]["message"], answer
+    assert not (root / "started").exists()
+    tools.chmod(0o755)
+    assert server.request("POST", "/api/config/toolchain", body={"toolchain_prefix": str(tools / "x-")})[2]["sysroot"] == str(root / "deep")
+
+
+def test_hidden_files_and_the_servers_own_are_no_sources(start, tmp_path):
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh" / "id.c").write_text("secret\n")
+    (home / "shown.c").write_text("int main;\n")
+    (home / ".hidden.c").write_text("secret\n")
+    (home / "link.c").symlink_to(home / ".ssh" / "id.c")
+    (tmp_path / "some.folded").write_text("main;burn 10\n")
+    server = start.server("--source-dir", home, "--import", tmp_path / "some.folded", data_dir=home / "data")
+    wait_until(lambda: server.sessions() and server.only_session()["state"] == "ended", 20, "the import")
+    (home / "data" / "own.c").write_text("secret\n")
+    assert server.get("/api/source", file="shown.c")["lines"][0]["source"] == "int main;"
+    for name in (".ssh/id.c", "id.c", ".hidden.c", "link.c", "data/own.c", "own.c", str(home / ".ssh" / "id.c"), str(home / "data" / "own.c"), "../home/.hidden.c"):
+        assert server.request("GET", "/api/source", file=name)[0] == 404, name

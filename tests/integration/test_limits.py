@@ -1,10 +1,14 @@
 """Each bound of docs/limits.md that another one can reach is reached, beside an honest recording that must lose nothing."""
 import contextlib
+import http.client
 import json
 import pathlib
 import re
 import select
 import socket
+import ssl
+import struct
+import subprocess
 import time
 
 import pytest
@@ -260,12 +264,44 @@ def test_connections_of_browsers(start):
         assert reached(server, "http_connections") >= 1
 
 
+def test_browsers_that_do_not_shake_hands(start):
+    """With TLS, whoever connects and says nothing is gone after ten seconds."""
+    key, chain = start.directory / "key.pem", start.directory / "chain.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", chain, "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+    server = start.server("--http-cert", chain, "--http-key", key)
+    crowd = [socket.create_connection(("127.0.0.1", server.http_port), timeout=30) for _ in range(40)]
+    for number, one in enumerate(crowd):
+        if number % 2:
+            one.sendall(b"\x16\x03\x01")
+    for one in crowd:
+        with contextlib.suppress(ConnectionResetError):
+            assert one.recv(100) == b""
+        one.close()
+    page = http.client.HTTPSConnection("127.0.0.1", server.http_port, timeout=30, context=ssl.create_default_context(cafile=chain))
+    page.request("GET", "/metrics")
+    text = page.getresponse().read().decode()
+    assert re.search(r'^flamewire_limit_reached_total\{limit="tls_handshake_time"\} 40$', text, re.M), text
+    page.close()
+
+
 def test_dials(start):
     server = start.server()
     with pytest.raises(HttpError):
         for number in range(65):
             server.post("/api/agent/dials", {"host": "127.0.0.1", "port": 1 + number})
     assert reached(server, "dials") == 1 and len(server.get("/api/agent/dials")["dials"]) == 64
+
+
+def test_frames_that_do_not_end(start):
+    """Agents that each begin the largest frame and end none share a bound; those with ordinary ones are not concerned."""
+    server = start.server()
+    with honest(start, server), contextlib.ExitStack() as stack:
+        for number in range(6):
+            one = stack.enter_context(HostileAgent(server.port)).hello(f"endless-{number}")
+            assert one.said(8) is not None
+            with contextlib.suppress(OSError):  # closed meanwhile
+                one.socket.sendall(struct.pack("!IB", 64 << 20, 5) + bytes(60 << 20))
+        wait_until(lambda: reached(server, "unfinished_bytes") >= 1, 20, "the bound")
 
 
 def test_an_agent_that_is_faster_than_the_disk(start):

@@ -1,5 +1,7 @@
 """The link between agent and server: encrypted by a pairing key, or refused. This machine's own address stands for a network: what comes
 from it is not loopback."""
+import contextlib
+import json
 import os
 import pathlib
 import re
@@ -199,6 +201,46 @@ def test_a_listening_agent_asks_for_its_code(start):
     assert "is paired" in manage(third, "--pair-agent", f"{OWN}:{port}", text=code + "\n")
     third.post("/api/agent/dials", {"host": OWN, "port": port})
     assert connected(third, 60)["link"] == "encrypted"
+
+
+def test_a_new_code_takes_the_place_of_the_old_one_once_it_has_worked(start):
+    """Somebody who mistypes a code, or makes one up, does not cut off an agent that is known."""
+    server, port = start.server(), free_port()
+    agent = start.agent("--listen", "--port", port)
+    code = printed_code(agent)
+
+    def kept():
+        lines = (server.data_dir / "pairing-keys").read_text().splitlines()
+        return [one["secret"] for one in map(json.loads, lines) if one.get("address") == f"{OWN}:{port}"]
+
+    assert server.post("/api/agent/connect", {"host": OWN, "port": port, "pair": code})["ok"]
+    before = kept()
+    assert len(before) == 1
+    for wrong in (code[:17] + "0" * 32, WRONG):
+        server.post("/api/agent/connect", {"host": OWN, "port": port, "pair": wrong})  # it is connected already
+        assert kept() == before
+    agent.stop()
+    wait_until(lambda: not any(one["connected"] for one in server.get("/api/agents")["agents"]), 20, "it to be gone")
+    file = start.directory / "code"
+    file.write_text(code)
+    file.chmod(0o600)
+    start.agent("--listen", "--port", port, "--pair-file", file, name="again")
+    assert connected(server, 90)["link"] == "encrypted"
+    assert kept() == before
+
+
+def test_a_chosen_code_is_asked_for_on_this_machine_too(start):
+    file, port = start.directory / "code", free_port()
+    agent = start.agent("--listen", "--port", port, "--pair-file", file)
+    with socket.create_connection(("127.0.0.1", port)) as here:
+        here.settimeout(10)
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while part := here.recv(4096):
+                answer += part
+    assert b"hello" not in answer and b"hostname" not in answer and b"encrypted only" in answer
+    server = start.server()
+    assert server.post("/api/agent/connect", {"host": "127.0.0.1", "port": port, "pair": file.read_text().strip()})["ok"] and agent.alive()
 
 
 def test_a_listening_agent_refuses_what_is_not_encrypted(start):

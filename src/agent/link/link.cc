@@ -306,7 +306,8 @@ void TcpLink::accepted(tcp::socket socket) {
         candidates_.erase(candidates_.begin());
     }
     const bool here = is_here(socket);
-    const auto plain = options_.insecure || here ? secure::Carrier::Plain::allowed : secure::Carrier::Plain::refused;
+    const auto plain = options_.insecure || (here && !options_.only_encrypted) ? secure::Carrier::Plain::allowed
+                                                                               : secure::Carrier::Plain::refused;
     adopt(std::move(socket),
           secure::Carrier::accepted(
               [this](std::string_view id) {

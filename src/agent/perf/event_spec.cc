@@ -150,7 +150,7 @@ std::string field_names(std::string_view format) {
     for (std::size_t at = 0; (at = format.find("field:", at)) != std::string_view::npos;) {
         at += 6;
         std::string_view declared = format.substr(at, format.find(';', at) - at);
-        declared = declared.substr(0, declared.find('['));
+        if (declared.ends_with(']')) declared = declared.substr(0, declared.rfind('['));
         const std::string_view name = declared.substr(declared.find_last_of(" *") + 1);
         if (name.empty() || name.starts_with("common_")) continue;
         if (!names.empty()) names += ", ";

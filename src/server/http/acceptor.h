@@ -12,8 +12,11 @@
 #include <restinio/tls.hpp>
 #pragma GCC diagnostic pop
 
+#include <asio/steady_timer.hpp>
+
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 #include "server/limits.h"
 
@@ -42,6 +45,33 @@ struct Counting : Base {
 using PlainTraits = Counting<restinio::single_thread_traits_t<restinio::asio_timer_manager_t, restinio::null_logger_t>>;
 using TlsTraits =
     Counting<restinio::single_thread_tls_traits_t<restinio::asio_timer_manager_t, restinio::null_logger_t>>;
+
+// RESTinio finds this by its arguments, in the place of its own, which waits for the end of a handshake as long as the other
+// end likes.
+template <class Begin, class Failed>
+void prepare_connection_and_start_read(restinio::impl::tls_socket_t& socket,
+                                       restinio::impl::connection_t<TlsTraits>& connection, Begin begin,
+                                       Failed failed) {
+    // The socket is the connection's.
+    const auto self = connection.shared_from_this();
+    const auto deadline = std::make_shared<asio::steady_timer>(socket.get_executor(), limits::tls_handshake_time);
+    const auto over = std::make_shared<bool>(false);
+    deadline->async_wait([self, over, &socket](const asio::error_code& error) {
+        if (error || *over) return;
+        limit_reached(Limit::tls_handshake_time);
+        asio::error_code ignored;
+        socket.lowest_layer().close(ignored);
+    });
+    socket.async_handshake(asio::ssl::stream_base::server, [self, deadline, over, begin = std::move(begin),
+                                                            failed = std::move(failed)](const asio::error_code& error) {
+        *over = true;
+        deadline->cancel();
+        if (error)
+            failed(error);
+        else
+            begin();
+    });
+}
 
 // What accepts connections, one of the two. An idle connection waits in the io_context until that is gone, and its end is
 // counted in what accepted it: so that stands there, too, where it outlives all that waits.

@@ -1,6 +1,7 @@
 // GET and PATCH /api/config, GET and POST /api/config/toolchain, POST /api/modules.
 #include <fmt/format.h>
 #include <rapidjson/document.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -9,8 +10,10 @@
 #include "server/http/api.h"
 #include "server/http/module_answers.h"
 #include "server/session/json_writer.h"
+#include "server/source/browse.h"
 #include "server/source/toolchain.h"
 #include "wire/control.h"
+#include "wire/frame.h"
 
 namespace flamewire::server {
 namespace {
@@ -67,9 +70,32 @@ Result<bool> change(SettingsValues& values, std::string_view name, const rapidjs
     return true;
 }
 
+// What a request names beyond what is set already is in a folder that the page may see.
+Result<bool> check_new_places(const SettingsValues& old, const SettingsValues& values,
+                              const std::vector<BrowseRoot>& roots) {
+    std::vector<std::string> places;
+    const auto add_new = [&](const std::string& before, const std::string& now) {
+        if (now != before && !now.empty()) places.push_back(now);
+    };
+    const auto is_new = [](const std::vector<std::string>& before, const std::string& now) {
+        return std::find(before.begin(), before.end(), now) == before.end();
+    };
+    add_new(old.source_dir, values.source_dir);
+    add_new(old.sysroot, values.sysroot);
+    for (const std::string& binary : values.binaries)
+        if (is_new(old.binaries, binary)) places.push_back(binary);
+    for (const std::string& text : values.maps)
+        if (is_new(old.maps, text)) places.push_back(TRY(parse_map(text)).file);
+    for (const std::string& text : values.path_map)
+        if (is_new(old.path_map, text)) places.push_back(TRY(parse_path_map(text)).second);
+    for (const std::string& place : places) TRY(check_inside(roots, place));
+    return true;
+}
+
 // `only`: the members that the body may have; empty: all.
 Result<SettingsValues> changed(SettingsValues values, const std::string& body,
-                               std::initializer_list<std::string_view> only) {
+                               std::initializer_list<std::string_view> only, const std::vector<BrowseRoot>& roots) {
+    const SettingsValues old = values;
     const auto document = wire::parse_object(body);
     if (!document) return fail(ErrorCode::invalid, "the body is no JSON object: " + document.error().message);
     bool sysroot_given = false, prefix_given = false;
@@ -81,12 +107,17 @@ Result<SettingsValues> changed(SettingsValues values, const std::string& body,
         sysroot_given = sysroot_given || name == "sysroot";
         prefix_given = prefix_given || name == "toolchain_prefix";
     }
+    TRY(check_new_places(old, values, roots));
+    TRY(check(values));
     if (prefix_given && !sysroot_given && !values.toolchain_prefix.empty()) {
+        if (const auto may = may_ask_toolchain(values.toolchain_prefix); !may)
+            return fail(may.error().code == ErrorCode::permission ? ErrorCode::permission : ErrorCode::invalid,
+                        may.error().message);
         auto sysroot = sysroot_of_toolchain(values.toolchain_prefix);
         if (!sysroot) return fail(ErrorCode::invalid, sysroot.error().message);
         values.sysroot = std::move(*sysroot);
+        TRY(check(values));
     }
-    TRY(check(values));
     return values;
 }
 
@@ -94,14 +125,18 @@ Result<SettingsValues> changed(SettingsValues values, const std::string& body,
 
 Answer Api::config(const Request& request) {
     if (request.method != "PATCH") return config_answer(settings_.get(), nullptr);
-    auto values = changed(settings_.get(), request.body, {});
-    return values ? apply(std::move(*values)) : error_answer(values.error());
+    auto values = changed(settings_.get(), request.body, {}, facts_.browse_roots);
+    if (!values) return error_answer(values.error());
+    spdlog::info("{} changes the settings: {}", request.remote, wire::refusal_text(request.body));
+    return apply(std::move(*values));
 }
 
 Answer Api::toolchain(const Request& request) {
     if (request.method != "POST") return config_answer(settings_.get(), nullptr);
-    auto values = changed(settings_.get(), request.body, {"sysroot", "toolchain_prefix"});
-    return values ? apply(std::move(*values)) : error_answer(values.error());
+    auto values = changed(settings_.get(), request.body, {"sysroot", "toolchain_prefix"}, facts_.browse_roots);
+    if (!values) return error_answer(values.error());
+    spdlog::info("{} changes the settings: {}", request.remote, wire::refusal_text(request.body));
+    return apply(std::move(*values));
 }
 
 Answer Api::apply(SettingsValues values) {
@@ -120,6 +155,8 @@ Answer Api::give_file(const Session& session, const Request& request) {
     const auto given = given_file(session, request, uploads_);
     if (!given) return error_answer(given.error());
     if (given->upload.empty()) {
+        if (const auto inside = check_inside(facts_.browse_roots, given->path); !inside)
+            return error_answer(inside.error());
         SettingsValues values = settings_.get();
         if (std::find(values.binaries.begin(), values.binaries.end(), given->path) == values.binaries.end())
             values.binaries.push_back(given->path);

@@ -67,6 +67,7 @@ SourceConfig source_config(const SettingsValues& values) {
     SourceConfig config;
     config.source_dir = values.source_dir;
     config.sysroot = values.sysroot;
+    config.private_dir = values.data_directory;
     for (const std::string& text : values.path_map)
         if (auto map = parse_path_map(text)) config.path_maps.push_back(std::move(*map));
     return config;

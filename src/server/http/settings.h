@@ -20,6 +20,7 @@ struct SettingsValues {
     std::string sysroot{};
     std::vector<std::string> maps{};  // FILE or MODULE=FILE
     bool inlines = true;
+    std::string data_directory{};              // the server's own; set once
     std::string module_directory{};            // where files that agents sent are; set once
     std::string upload_directory{};            // the same for those that people sent for a module
     std::vector<std::string> debuginfod{};     // servers to ask for debug info; empty: nobody is asked

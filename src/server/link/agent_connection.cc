@@ -81,7 +81,17 @@ void AgentConnection::received(std::size_t count) {
         if (!*frame) break;
         callbacks_.frame(std::move(**frame));
     }
+    if (too_much_unfinished()) {
+        limit_reached(Limit::unfinished_bytes);
+        return close("its frame does not end, and too many others have begun one");
+    }
     read();
+}
+
+bool AgentConnection::too_much_unfinished() {
+    *unfinished_ += decoder_.held() - own_unfinished_;
+    own_unfinished_ = decoder_.held();
+    return *unfinished_ > limits::unfinished_bytes && own_unfinished_ > limits::unfinished_bytes_of_one;
 }
 
 void AgentConnection::pause_reading(bool pause) {

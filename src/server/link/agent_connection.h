@@ -24,8 +24,16 @@ public:
         std::function<void(const std::string& reason)> closed;  // once, also after close()
     };
 
-    AgentConnection(asio::ip::tcp::socket socket, std::string address, secure::Carrier carrier)
-        : socket_(std::move(socket)), address_(std::move(address)), carrier_(std::move(carrier)) {}
+    // `unfinished`: bytes of frames that have begun and not ended, of all connections together.
+    AgentConnection(asio::ip::tcp::socket socket, std::string address, secure::Carrier carrier,
+                    std::shared_ptr<std::size_t> unfinished)
+        : socket_(std::move(socket)),
+          address_(std::move(address)),
+          carrier_(std::move(carrier)),
+          unfinished_(std::move(unfinished)) {}
+    ~AgentConnection() { *unfinished_ -= own_unfinished_; }
+    AgentConnection(const AgentConnection&) = delete;
+    AgentConnection& operator=(const AgentConnection&) = delete;
 
     void start(Callbacks callbacks);
     // Queues a frame; a peer that does not read what it asked for is closed at 4 MiB.
@@ -49,6 +57,7 @@ private:
     void read();
     void received(std::size_t count);
     bool first_header_fits();
+    bool too_much_unfinished();
     void refuse_plain(const std::string& reason);
     void fail_carrying(const Error& error);
     void write_last(const std::string& bytes);
@@ -64,6 +73,8 @@ private:
     std::string first_bytes_;
     bool greeted_ = false;
     bool paused_ = false, reading_ = false, closed_ = false, wrong_key_ = false;
+    const std::shared_ptr<std::size_t> unfinished_;
+    std::size_t own_unfinished_ = 0;
     std::deque<std::string> outbox_;
     std::size_t outbox_bytes_ = 0;
 };

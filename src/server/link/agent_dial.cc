@@ -153,14 +153,24 @@ void AgentHub::start_dial(const std::shared_ptr<Dial>& dial) {
 void AgentHub::pair(const std::string& host, std::uint16_t port, const secure::PairingKey& key,
                     std::function<void(Result<bool>)> done) {
     asio::post(pool_, [this, address = fmt::format("{}:{}", host, port), key, done = std::move(done)] {
-        asio::post(io_, [done, kept = pairing_.keys.put(address, key)] { done(kept); });
+        // The code that worked before is kept until the new one has.
+        const auto before = pairing_.keys.of_address(address);
+        const bool try_first = before && *before != key && (before->id == key.id || !pairing_.keys.has(key.id));
+        const Result<bool> kept = try_first ? Result<bool>(true) : pairing_.keys.put(address, key);
+        asio::post(io_, [this, try_first, address, key, done, kept] {
+            if (try_first) offered_[address] = key;
+            done(kept);
+        });
     });
 }
 
 void AgentHub::adopt_dialled(const std::shared_ptr<Dial>& dial, asio::ip::tcp::socket socket) {
     std::error_code gone;
     const auto remote = socket.remote_endpoint(gone);
-    const auto key = pairing_.keys.of_address(fmt::format("{}:{}", dial->host, dial->port));
+    const std::string address = fmt::format("{}:{}", dial->host, dial->port);
+    const auto offered = offered_.find(address);
+    dial->tried = offered == offered_.end() ? std::nullopt : std::optional(offered->second);
+    const auto key = dial->tried ? dial->tried : pairing_.keys.of_address(address);
     if (!key) {
         if (!gone && !pairing_.insecure && !secure::on_this_machine(remote.address()))
             return dial_failed(dial,

@@ -129,7 +129,7 @@ AgentHub::PeerPtr AgentHub::adopt(asio::ip::tcp::socket socket, std::shared_ptr<
     peer->host = error ? "unknown" : remote.address().to_string();
     peer->on_this_machine = !error && secure::on_this_machine(remote.address());
     peer->connection = std::make_shared<AgentConnection>(std::move(socket), error ? "unknown" : address_text(remote),
-                                                         std::move(carrier));
+                                                         std::move(carrier), unfinished_);
     peers_.push_back(peer);
     peer->connection->start({.frame = [this, peer](wire::Frame frame) { frame_arrived(peer, std::move(frame)); },
                              .closed = [this, peer](const std::string& reason) { peer_closed(peer, reason); }});
@@ -228,12 +228,13 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
     agent.info.problem.clear();
     agent.same_boot = !own_boot_id().empty() && hello->platform.boot_id == own_boot_id();
     if (!again)
-        spdlog::info("agent {} connected from {} ({} {}{})", agent.info.id, agent.info.address, hello->agent,
-                     hello->agent_version,
+        spdlog::info("agent {} connected from {} ({} {}{})", agent.info.id, agent.info.address,
+                     wire::refusal_text(hello->agent), wire::refusal_text(hello->agent_version),
                      agent.info.link == AgentInfo::Link::encrypted  ? ", encrypted"
                      : agent.info.link == AgentInfo::Link::insecure ? ", NOT ENCRYPTED"
                                                                     : "");
     if (peer->dial) {
+        keep_offered(*peer->dial);
         peer->dial->backoff = std::chrono::milliseconds(1000);
         peer->dial->kept = true;
         peer->dial->attempts = 0;
@@ -326,6 +327,17 @@ void AgentHub::finish_command(const std::string& id, CommandAnswer answer) {
     callback(std::move(answer));
 }
 
+// A new code of a listening agent has worked: it takes the place of the old one.
+void AgentHub::keep_offered(Dial& dial) {
+    if (!dial.tried) return;
+    const std::string address = fmt::format("{}:{}", dial.host, dial.port);
+    offered_.erase(address);
+    asio::post(pool_, [this, address, key = *std::exchange(dial.tried, std::nullopt)] {
+        if (const auto kept = pairing_.keys.put(address, key); !kept)
+            spdlog::warn("the pairing code of {} is not kept: {}", address, kept.error().message);
+    });
+}
+
 void AgentHub::turn_away(const std::string& address, const std::string& reason) {
     spdlog::warn("connection from {} closed: {}", address, reason);
     {
@@ -341,6 +353,8 @@ void AgentHub::peer_closed(const PeerPtr& peer, const std::string& reason) {
     peers_.remove(peer);
     if (!stopping_) {
         const bool wrong_key = peer->connection->wrong_key() && !peer->dial;
+        if (peer->connection->wrong_key() && peer->dial)
+            offered_.erase(fmt::format("{}:{}", peer->dial->host, peer->dial->port));
         // Shaking hands costs something, so whoever gives up before the end has tried, too.
         if (peer->connection->never_paired() && !peer->dial && !peer->on_this_machine)
             attempts_.failed(peer->host, monotonic_ns());

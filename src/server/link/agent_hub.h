@@ -145,6 +145,7 @@ private:
     void ingested(const PeerPtr& peer, Ingested result);
     void take_session(const PeerPtr& peer, const std::shared_ptr<Session>& session);
     void learn_from(const PeerPtr& peer, const Session::Taken& taken);
+    void keep_offered(Dial& dial);
     void turn_away(const std::string& address, const std::string& reason);
     void peer_closed(const PeerPtr& peer, const std::string& reason);
     void acknowledge(const PeerPtr& peer, std::uint64_t seq);
@@ -183,7 +184,10 @@ private:
     asio::ip::tcp::resolver resolver_;
     asio::steady_timer timer_;
     std::list<PeerPtr> peers_;
+    const std::shared_ptr<std::size_t> unfinished_ = std::make_shared<std::size_t>(0);  // of all connections
     std::vector<std::shared_ptr<Dial>> dials_;
+    std::map<std::string, secure::PairingKey>
+        offered_;  // new codes of listening agents, by address, until they have worked
     std::map<std::string, Agent> agents_;
     std::map<std::string, PendingCommand> commands_;
     std::map<std::string, SessionState> states_seen_;

@@ -76,6 +76,7 @@ struct AgentHub::Dial {
     std::weak_ptr<asio::ip::tcp::socket> attempt;  // under way
     std::weak_ptr<Peer> peer;
     std::function<void(Result<AgentInfo>)> answer;  // of connect(), until hello or failure
+    std::optional<secure::PairingKey> tried;        // the offered code that this attempt goes by
 };
 
 }  // namespace flamewire::server

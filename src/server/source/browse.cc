@@ -200,6 +200,13 @@ std::vector<BrowseRoot> browse_roots(const std::vector<std::string>& folders) {
     return outermost;
 }
 
+Result<bool> check_inside(const std::vector<BrowseRoot>& roots, const std::string& path) {
+    std::error_code error;
+    const auto real = std::filesystem::weakly_canonical(path, error);
+    if (error || !is_inside(roots, real.string())) return outside(path, roots);
+    return true;
+}
+
 Result<Listing> browse(const std::vector<BrowseRoot>& roots, std::string_view path, std::string_view find) {
     if (path.empty()) return list_roots(roots, find);
     if (path.size() >= PATH_MAX) return fail(ErrorCode::invalid, "the path is longer than the system allows");

@@ -55,6 +55,10 @@ std::vector<BrowseRoot> browse_roots(const std::vector<std::string>& folders);
 // path lists the roots. permission, not_found and invalid with a sentence that says what to do.
 Result<Listing> browse(const std::vector<BrowseRoot>& roots, std::string_view path, std::string_view find = {});
 
+// Whether a path, links resolved, is in one of the roots; permission with the same sentence as browse(). What is not there is
+// judged by its folder.
+Result<bool> check_inside(const std::vector<BrowseRoot>& roots, const std::string& path);
+
 // "x86_64" of e_machine 62.
 std::string machine_name(std::uint16_t machine, bool is_64);
 

@@ -46,12 +46,19 @@ fs::path real_path(const fs::path& path) {
     return error ? fs::path{} : result;
 }
 
-// The real path of `candidate` when it is a regular file below the real `root`, else empty.
-std::string served_path(const fs::path& candidate, const fs::path& root) {
+bool is_hidden(const fs::path& file, const fs::path& root) {
+    return std::ranges::any_of(file.lexically_relative(root),
+                               [](const fs::path& part) { return part.string().starts_with('.'); });
+}
+
+// The real path of `candidate` when it is a regular file below the real `root` that may be shown, else empty.
+std::string served_path(const fs::path& candidate, const fs::path& root, const SourceConfig& config) {
     const fs::path real_root = real_path(root);
     const fs::path real_file = real_path(candidate);
     std::error_code error;
     if (real_root.empty() || real_file.empty() || !inside(real_file, real_root)) return {};
+    if (is_hidden(real_file, real_root)) return {};
+    if (!config.private_dir.empty() && inside(real_file, real_path(config.private_dir))) return {};
     return fs::is_regular_file(real_file, error) ? real_file.string() : std::string{};
 }
 
@@ -146,7 +153,7 @@ SourceMatch SourceLookup::find(std::string_view file) {
     const SourceConfig config = this->config();
     const auto attempt = [&](const fs::path& candidate, const fs::path& root) {
         match.tried.push_back(candidate.string());
-        match.path = served_path(candidate, root);
+        match.path = served_path(candidate, root, config);
         match.found = !match.path.empty();
         return match.found;
     };
@@ -158,7 +165,7 @@ SourceMatch SourceLookup::find(std::string_view file) {
         std::vector<std::string> roots = {config.source_dir, config.sysroot};
         for (const auto& path_map : config.path_maps) roots.push_back(path_map.second);
         for (const std::string& root : roots) {
-            match.path = root.empty() ? std::string{} : served_path(fs::path(file), root);
+            match.path = root.empty() ? std::string{} : served_path(fs::path(file), root, config);
             match.found = !match.path.empty();
             if (match.found) break;
         }
@@ -180,7 +187,7 @@ SourceMatch SourceLookup::find(std::string_view file) {
         fmt::format("{}/**/{}", config.source_dir,
                     trailing_components(file).empty() ? std::string_view{} : trailing_components(file).front()));
     for (const std::string& candidate : candidates) {
-        match.path = served_path(fs::path(config.source_dir) / candidate, config.source_dir);
+        match.path = served_path(fs::path(config.source_dir) / candidate, config.source_dir, config);
         match.found = !match.path.empty();
         if (match.found) break;
     }

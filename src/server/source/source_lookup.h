@@ -1,6 +1,7 @@
 // Finds the source file that debug info names among the files of this machine. Nothing outside the configured roots is
 // ever found: every candidate is resolved to its real path (symbolic links followed) and must lie below the real path
-// of its root. Roots are --source-dir, --sysroot and the targets of --path-map.
+// of its root, without a hidden folder or file (".ssh") on the way, and not in the server's own data. Roots are --source-dir,
+// --sysroot and the targets of --path-map.
 //
 // Order: path map, as is (absolute names inside a root; relative names below source-dir), sysroot + name, and last the
 // file below source-dir that shares the longest suffix with the name; when several share it equally that is said.
@@ -23,6 +24,7 @@ struct SourceConfig {
     std::string source_dir = ".";
     std::string sysroot;                                         // empty: none
     std::vector<std::pair<std::string, std::string>> path_maps;  // from, to; the first that fits wins
+    std::string private_dir;                                     // of the server itself: nothing in it is a source
 };
 
 struct SourceMatch {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -104,6 +105,25 @@ bool reap(pid_t child, std::chrono::steady_clock::time_point until, int& status)
     return false;
 }
 
+std::unexpected<Error> cannot_start(const std::string& compiler, int error) {
+    return fail(ErrorCode::not_found,
+                fmt::format("{:.500} cannot be started: {}; give the prefix with its folder, as in "
+                            "/opt/sdk/bin/arm-linux-gnueabihf-, or the sysroot itself with --sysroot",
+                            compiler, std::generic_category().message(error)));
+}
+
+// Nobody but root and our own user can change it or put another one in its place.
+bool is_ours(const fs::path& path) {
+    for (fs::path at = path; !at.empty(); at = at.parent_path()) {
+        struct stat status{};
+        if (::lstat(at.c_str(), &status) != 0 || (status.st_uid != 0 && status.st_uid != ::geteuid())) return false;
+        const bool kept = S_ISLNK(status.st_mode) || (S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0);
+        if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !kept) return false;
+        if (at == at.root_path()) return true;
+    }
+    return false;
+}
+
 Result<Printed> ask(const std::string& compiler, std::chrono::milliseconds patience) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("pipe", errno);
@@ -116,11 +136,7 @@ Result<Printed> ask(const std::string& compiler, std::chrono::milliseconds patie
     {
         const ChildSetup setup(out.get());
         const int error = ::posix_spawnp(&child, program.c_str(), setup.actions(), setup.attributes(), words, environ);
-        if (error != 0)
-            return fail(ErrorCode::not_found,
-                        fmt::format("{:.500} cannot be started: {}; give the prefix with its folder, as in "
-                                    "/opt/sdk/bin/arm-linux-gnueabihf-, or the sysroot itself with --sysroot",
-                                    compiler, std::generic_category().message(error)));
+        if (error != 0) return cannot_start(compiler, error);
     }
     out.reset();
     Printed printed;
@@ -142,7 +158,7 @@ std::string usual_place(std::string_view prefix) {
     const fs::path path(prefix);
     std::string triplet = path.filename().string();
     while (triplet.ends_with('-')) triplet.pop_back();
-    if (triplet.empty()) return {};
+    if (triplet.find_first_not_of('.') == std::string::npos) return {};
     std::vector<fs::path> places;
     if (path.has_parent_path()) {
         const fs::path root = path.parent_path().parent_path();
@@ -162,6 +178,20 @@ std::string what_it_did(const Printed& printed) {
 }
 
 }  // namespace
+
+Result<bool> may_ask_toolchain(std::string_view prefix) {
+    if (prefix.find('/') == std::string_view::npos) return true;
+    const fs::path compiler(std::string(prefix) + "gcc");
+    std::error_code error;
+    const fs::path real = fs::canonical(compiler, error);
+    if (error) return cannot_start(compiler.string(), error.value());
+    if (is_ours(compiler.lexically_normal()) && is_ours(real)) return true;
+    return fail(
+        ErrorCode::permission,
+        fmt::format("{:.500} is not asked for its sysroot, as others than root and the server's user can change "
+                    "it: start the server with --toolchain-prefix, or give the sysroot itself",
+                    compiler.string()));
+}
 
 Result<std::string> sysroot_of_toolchain(std::string_view prefix, std::chrono::milliseconds patience) {
     if (prefix.empty() || prefix.size() > max_prefix_bytes || prefix.find('\0') != std::string_view::npos)

@@ -13,6 +13,10 @@ namespace flamewire::server {
 // "/opt/sdk/bin/arm-none-linux-gnueabihf-", or without a folder: PATH finds it. What `PREFIXgcc -print-sysroot` prints;
 // when that is nothing, "/" (as Debian's cross compilers say) or no directory, the usual places beside the compiler and
 // /usr/TRIPLET. The error is one sentence with the remedy.
+
+// Whether a request from a browser may have PREFIXgcc started: it is found by PATH, or nobody but root and the server's own user
+// could have put it where it is. permission: one sentence; not_found: as above.
+Result<bool> may_ask_toolchain(std::string_view prefix);
 Result<std::string> sysroot_of_toolchain(std::string_view prefix,
                                          std::chrono::milliseconds patience = std::chrono::seconds(10));
 

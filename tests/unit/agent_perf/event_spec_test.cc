@@ -221,12 +221,13 @@ TEST_CASE("tracepoints with a filter, wherever tracefs is mounted") {
         {"../mnt/my trace/events/sched/sched_switch/id", "7\n"},
         {"../mnt/my trace/events/sched/sched_switch/format",
          "name: sched_switch\nformat:\n\tfield:unsigned short common_type;\toffset:0;\n\n"
-         "\tfield:char prev_comm[16];\toffset:8;\n\tfield:pid_t prev_pid;\toffset:24;\n"},
+         "\tfield:__data_loc char[] path;\toffset:40;\n\tfield:char prev_comm[16];\toffset:8;\n\tfield:pid_t "
+         "prev_pid;\toffset:24;\n"},
     };
     EventSpec spec = one("sched:sched_switch/prev_pid == 1 && prev_comm ~ \"a/b*\"/u@50", tree);
     CHECK(spec.parts.at(0).config == 7);
     CHECK(spec.filter == "prev_pid == 1 && prev_comm ~ \"a/b*\"");
-    CHECK(spec.fields == "prev_comm, prev_pid");
+    CHECK(spec.fields == "path, prev_comm, prev_pid");
     CHECK(spec.exclude_kernel);
     CHECK(spec.frequency_hz == 50);
     CHECK(one("sched:sched_switch", tree).filter.empty());
