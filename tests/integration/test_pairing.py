@@ -136,6 +136,7 @@ def test_a_wrong_code_is_said_at_both_ends_and_not_tried_for_ever(start):
             assert late.recv(100) == b""
         except ConnectionResetError:
             pass
+    turned_away(server, "too many wrong pairing codes: it has to wait")
     here = start.agent("--server", "127.0.0.1", "--port", server.port, "--pair-file", pair_file(start.directory, code, "right"), name="here")
     wait_until(lambda: "connected to" in here.err, 20, "the connection")
     assert connected(server)["link"] == "encrypted"

@@ -24,7 +24,7 @@ struct SourceConfig {
     std::string source_dir = ".";
     std::string sysroot;                                         // empty: none
     std::vector<std::pair<std::string, std::string>> path_maps;  // from, to; the first that fits wins
-    std::string private_dir;                                     // of the server itself: nothing in it is a source
+    std::string private_dir{};                                   // of the server itself: nothing in it is a source
 };
 
 struct SourceMatch {

@@ -47,7 +47,13 @@ struct Desk {
     std::vector<AgentPtr> agents;
     std::string sent;
     std::vector<DialInfo> dialled;
-    Api api{*catalog, symbols, symbolizer, sources, settings, uploads, imports, keys, told(), ServerFacts{}};
+    Api api{*catalog, symbols, symbolizer, sources, nullptr, settings, uploads, imports, keys, told(), facts()};
+
+    static ServerFacts facts() {
+        ServerFacts facts;
+        facts.browse_roots = browse_roots({"/"});
+        return facts;
+    }
 
     Api::Agents told() {
         Api::Agents result;
