@@ -67,10 +67,9 @@ struct Options {
     std::uint16_t port = 9999;
     std::string pair, pair_file;  // a pairing code, or the file that has it; at most one of them
     bool insecure = false;        // without encryption, also to and from other machines
-    bool key_given =
-        false;           // listening: somebody chose the code, so who has none gets nothing, from this machine neither
-    std::string output;  // --output: a path, or "-"
-    bool force = false;  // an existing output file is replaced
+    bool key_given = false;       // listening: the code was chosen, so that it is asked for on this machine, too
+    std::string output;           // --output: a path, or "-"
+    bool force = false;           // an existing output file is replaced
 
     // At most one of the four.
     std::vector<std::uint32_t> pids;

@@ -186,8 +186,8 @@ private:
     std::list<PeerPtr> peers_;
     const std::shared_ptr<std::size_t> unfinished_ = std::make_shared<std::size_t>(0);  // of all connections
     std::vector<std::shared_ptr<Dial>> dials_;
-    std::map<std::string, secure::PairingKey>
-        offered_;  // new codes of listening agents, by address, until they have worked
+    // New codes of listening agents, by address, until they have worked.
+    std::map<std::string, secure::PairingKey> offered_;
     std::map<std::string, Agent> agents_;
     std::map<std::string, PendingCommand> commands_;
     std::map<std::string, SessionState> states_seen_;

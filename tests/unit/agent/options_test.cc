@@ -174,6 +174,8 @@ TEST_CASE("each wrong usage has its sentence") {
     CHECK(parse({"--output", "x", "--pid", "1"}, true).has_value());
     CHECK(sentence({"--listen", "--pid", "1", "--name", "x"}) == "--pid, --name and -- CMD exclude each other");
     CHECK(sentence({"--listen", "--pid", "1", "--", "x"}) == "--pid, --name and -- CMD exclude each other");
+    CHECK(sentence({"--listen", "--pid", "1", "--pid", "2"}) ==
+          "--pid is given once, with commas between the processes");
     CHECK(sentence({"--listen", "--frequency", "9", "--count", "9"}) == "--frequency and --count exclude each other");
     CHECK(sentence({"--server", "h", "--bind", "0.0.0.0"}) == "--bind needs --listen");
     CHECK(sentence({"--listen", "--pair", "a", "--pair-file", "b"}) == "--pair and --pair-file exclude each other");
