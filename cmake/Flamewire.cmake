@@ -1,7 +1,8 @@
 # The two flavours in which a library of ours is compiled, and the function that declares one.
 #
 #   desk    what runs at the desk (server, tests): -O2 from the build type, RTTI, fmt as a library
-#   agent   what goes into the static agent: -Os, no RTTI, fmt header-only without locales
+#   agent   what goes into the static agent: -Os, no RTTI, no exceptions (what a library throws there ends the program with a
+#           sentence in any case), fmt header-only without locales
 #
 # flamewire_library(NAME [AGENT] [DESK] SOURCES ... [LINK ...] [DESK_LINK ...] [AGENT_LINK ...])
 #   declares flamewire_NAME (desk) and/or flamewire_NAME_agent. LINK names other libraries of ours without
@@ -63,8 +64,9 @@ endif()
 add_library(flamewire_agent_options INTERFACE)
 target_link_libraries(flamewire_agent_options INTERFACE flamewire_options)
 target_compile_options(flamewire_agent_options INTERFACE
-  -Os -ffunction-sections -fdata-sections -fno-pie -fno-rtti -fno-asynchronous-unwind-tables -fexceptions)
+  -Os -ffunction-sections -fdata-sections -fno-pie -fno-rtti -fno-asynchronous-unwind-tables -fno-exceptions -funwind-tables)
 target_compile_definitions(flamewire_agent_options INTERFACE
+  ASIO_NO_EXCEPTIONS FMT_EXCEPTIONS=0
   FMT_HEADER_ONLY=1 FMT_USE_FLOAT=0 FMT_USE_DOUBLE=0 FMT_USE_LONG_DOUBLE=0 FMT_USE_INT128=0 "FMT_STATIC_THOUSANDS_SEPARATOR=','" ASIO_NO_TYPEID)
 
 function(flamewire_library name)

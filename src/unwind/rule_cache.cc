@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
-#include <new>
+#include <exception>
 #include <utility>
 
 namespace flamewire::unwind {
@@ -16,7 +16,7 @@ RuleCache::RuleCache(std::size_t memory_bytes)
       shift_(65 - static_cast<unsigned>(std::countr_zero(count_))),
       // Zero bytes are entries without a key; calloc takes large blocks from the kernel, which zeroes them on first use.
       memory_(std::calloc(count_ + 1, sizeof(Entry))) {
-    if (!memory_) throw std::bad_alloc();
+    if (!memory_) std::terminate();  // as where new finds none in a program without exceptions
     void* aligned = memory_.get();
     std::size_t space = (count_ + 1) * sizeof(Entry);
     entries_ = static_cast<Entry*>(std::align(alignof(Entry), count_ * sizeof(Entry), aligned, space));
