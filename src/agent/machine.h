@@ -7,8 +7,6 @@
 
 namespace flamewire::agent {
 
-inline constexpr std::uint32_t wire_protocol_version = 1;
-
 // What this binary was compiled for: "x86_64", "aarch64", "armv7l", …
 const char* build_architecture();
 

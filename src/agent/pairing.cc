@@ -2,39 +2,24 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 #include "agent/log.h"
 #include "base/file.h"
+#include "secure/hide_argument.h"
 
 namespace flamewire::agent {
 namespace {
 
 constexpr unsigned owner_only = 0600;
 
-void overwrite(char* text) { std::memset(text, 'x', std::strlen(text)); }
-
-// Its words were copied before.
-void hide_in_arguments(char** argv) {
-    constexpr std::string_view option = "--pair";
-    for (; *argv != nullptr; ++argv) {
-        const std::string_view word = *argv;
-        if (word == "--") return;  // what follows is another program's
-        if (word == option && argv[1] != nullptr)
-            overwrite(*++argv);
-        else if (word.starts_with(option) && word.substr(option.size()).starts_with('='))
-            overwrite(*argv + option.size() + 1);
-    }
-}
-
 // What the environment says, which neither /proc nor a launched command shall see.
 std::string take_from_environment() {
     char* value = std::getenv(pairing_variable);
     if (value == nullptr) return {};
     std::string code = value;
-    overwrite(value);
+    std::memset(value, 'x', code.size());
     ::unsetenv(pairing_variable);
     return code;
 }
@@ -44,6 +29,9 @@ Result<Pairing> make_one(const Options& options) {
     made.key = TRY(secure::make_pairing_key());
     const std::string code = secure::pairing_code(*made.key);
     if (options.pair_file.empty()) {
+        if (std::getenv("JOURNAL_STREAM") != nullptr && ::isatty(STDOUT_FILENO) == 0)
+            return fail(ErrorCode::invalid,
+                        "the journal is no place for a pairing code: name a file for it with --pair-file FILE");
         made.code_to_print = code;
         return made;
     }
@@ -55,7 +43,7 @@ Result<Pairing> make_one(const Options& options) {
 }  // namespace
 
 Result<Pairing> find_pairing(const Options& options, char** argv) {
-    hide_in_arguments(argv);
+    secure::hide_argument(argv, "--pair");
     const std::string from_environment = take_from_environment();
     if (options.mode == Mode::output) return Pairing{};
     if (!options.pair_file.empty()) {

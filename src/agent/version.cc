@@ -17,6 +17,7 @@
 #include "elf/elf_file.h"
 #include "secure/channel.h"
 #include "unwind/libunwind_step.h"
+#include "wire/control.h"
 #include "wire/session_file.h"
 
 namespace flamewire::agent {
@@ -81,7 +82,7 @@ std::string version_text() {
         "{}\nsession file: "
         "{}\n",
         FLAMEWIRE_VERSION, build_architecture(), id.empty() ? "none" : id, unwinders(), ZSTD_VERSION_STRING,
-        secure::tls_library(), wire_protocol_version, wire::session_version);
+        secure::tls_library(), wire::protocol_version, wire::session_version);
 }
 
 }  // namespace flamewire::agent

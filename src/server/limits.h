@@ -40,7 +40,10 @@ inline constexpr std::size_t new_recordings = agent_connections;
 inline constexpr std::chrono::seconds new_recordings_window{60};
 
 // Browsers.
-inline constexpr std::size_t http_connections = 512, streams = 128;
+inline constexpr std::size_t http_connections = 512, http_connections_of_host = 128, streams = 128;
+// A zoom into a deep stack names every frame on the way to it.
+inline constexpr std::uint32_t http_target_bytes = std::uint32_t{1} << 20;
+inline constexpr std::uint32_t http_fields_bytes = std::uint32_t{128} << 10;
 inline constexpr std::chrono::seconds http_read_time{60}, http_write_time{60}, tls_handshake_time{10};
 
 }  // namespace limits
@@ -64,6 +67,9 @@ enum class Limit : std::uint8_t {
     health_frame,
     module_bytes,
     http_connections,
+    http_connections_of_host,
+    http_message,
+    wrong_tokens,
     tls_handshake_time,
     streams,
     count_
@@ -71,11 +77,28 @@ enum class Limit : std::uint8_t {
 inline constexpr std::size_t limit_count = static_cast<std::size_t>(Limit::count_);
 
 // As /metrics and docs/limits.md call it.
-inline constexpr std::array<std::string_view, limit_count> limit_names{
-    "agent_connections",  "unnamed_connections", "connections_of_key", "hello_time",   "outbox_bytes",
-    "inbox_bytes",        "unfinished_bytes",    "commands_of_agent",  "dials",        "new_recordings",
-    "foreign_recordings", "session_bytes",       "table_bytes",        "health_bytes", "health_frame",
-    "module_bytes",       "http_connections",    "tls_handshake_time", "streams"};
+inline constexpr std::array<std::string_view, limit_count> limit_names{"agent_connections",
+                                                                       "unnamed_connections",
+                                                                       "connections_of_key",
+                                                                       "hello_time",
+                                                                       "outbox_bytes",
+                                                                       "inbox_bytes",
+                                                                       "unfinished_bytes",
+                                                                       "commands_of_agent",
+                                                                       "dials",
+                                                                       "new_recordings",
+                                                                       "foreign_recordings",
+                                                                       "session_bytes",
+                                                                       "table_bytes",
+                                                                       "health_bytes",
+                                                                       "health_frame",
+                                                                       "module_bytes",
+                                                                       "http_connections",
+                                                                       "http_connections_of_host",
+                                                                       "http_message",
+                                                                       "wrong_tokens",
+                                                                       "tls_handshake_time",
+                                                                       "streams"};
 
 // How often each was reached since the program started. Any thread.
 inline std::array<std::atomic<std::uint64_t>, limit_count> limits_reached{};

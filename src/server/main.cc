@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "secure/hide_argument.h"
 #include "server/options.h"
 #include "server/pairing.h"
 #include "server/server.h"
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
             fmt::print(parsed.exit_code == 0 ? stdout : stderr, "{}", parsed.message);
             return parsed.exit_code;
         }
+        flamewire::secure::hide_argument(argv, "--perflens-token");
         if (parsed.options.pairing.kind == flamewire::server::PairingAction::Kind::none)
             return flamewire::server::run(parsed.options);
         if (const auto done = flamewire::server::change_keys(parsed.options); !done) {

@@ -270,13 +270,15 @@ Result<Options> ServerCommandLine::finish() {
 }
 
 // At most one of them is given.
-static Result<PairingAction> pairing_action(bool list, bool make, const std::string& withdrawn,
-                                            const std::string& paired) {
+static Result<PairingAction> pairing_action(bool list, bool make, const std::string& renewed,
+                                            const std::string& withdrawn, const std::string& paired) {
     using Kind = PairingAction::Kind;
-    if (int{list} + int{make} + int{!withdrawn.empty()} + int{!paired.empty()} > 1)
-        return fail(ErrorCode::invalid, "--list-keys, --new-key, --withdraw-key and --pair-agent exclude each other");
+    if (int{list} + int{make} + int{!renewed.empty()} + int{!withdrawn.empty()} + int{!paired.empty()} > 1)
+        return fail(ErrorCode::invalid,
+                    "--list-keys, --new-key, --renew-key, --withdraw-key and --pair-agent exclude each other");
     if (list) return PairingAction{Kind::list, {}};
     if (make) return PairingAction{Kind::make, {}};
+    if (!renewed.empty()) return PairingAction{Kind::renew, renewed};
     if (!withdrawn.empty()) return PairingAction{Kind::withdraw, withdrawn};
     if (paired.empty()) return PairingAction{};
     const AgentAddress address = TRY(parse_agent_address(paired));
@@ -293,9 +295,12 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     bool version = false;
     app.add_flag("--version", version, "print the version");
     bool list_keys = false, new_key = false;
-    std::string withdrawn, paired;
+    std::string renewed, withdrawn, paired;
     app.add_flag("--list-keys", list_keys, "list the pairing keys, without their secrets, and end");
     app.add_flag("--new-key", new_key, "make a pairing code for one more agent, print it, and end");
+    app.add_option("--renew-key", renewed,
+                   "make a code that takes the place of this key once it is used, print it, and end")
+        ->type_name("ID");
     app.add_option("--withdraw-key", withdrawn, "take a pairing key back, of a running server too, and end")
         ->type_name("ID");
     app.add_option("--pair-agent", paired,
@@ -317,7 +322,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     }
     auto finished = line.finish();
     if (finished) {
-        if (auto action = pairing_action(list_keys, new_key, withdrawn, paired))
+        if (auto action = pairing_action(list_keys, new_key, renewed, withdrawn, paired))
             finished->pairing = std::move(*action);
         else
             finished = std::unexpected(std::move(action).error());

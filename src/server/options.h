@@ -24,9 +24,9 @@ struct AgentAddress {
 
 // What is done with the pairing keys of a data directory, and then the program ends.
 struct PairingAction {
-    enum class Kind : std::uint8_t { none, list, make, withdraw, put };
+    enum class Kind : std::uint8_t { none, list, make, renew, withdraw, put };
     Kind kind = Kind::none;
-    std::string argument;  // withdraw: an id; put: "host:port", whose code standard input has
+    std::string argument;  // renew, withdraw: an id; put: "host:port", whose code standard input has
 };
 
 struct Options {

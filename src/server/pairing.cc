@@ -42,6 +42,9 @@ Result<bool> change_keys(const Options& options) {
         case PairingAction::Kind::make:
             fmt::print("--pair {}\n", secure::pairing_code(TRY(keys.make())));
             break;
+        case PairingAction::Kind::renew:
+            fmt::print("--pair {}\n", secure::pairing_code(TRY(keys.renew(action.argument))));
+            break;
         case PairingAction::Kind::withdraw:
             if (!TRY(keys.withdraw(action.argument)))
                 return fail(ErrorCode::not_found,
@@ -55,7 +58,7 @@ Result<bool> change_keys(const Options& options) {
             std::getline(std::cin, code);
             const secure::PairingKey key = TRY(secure::parse_pairing_code(code));
             TRY(keys.put(action.argument, key));
-            fmt::print("{} is paired\n", action.argument);
+            fmt::print("the code is kept for {} and tried at the next connection\n", action.argument);
             break;
         }
     }

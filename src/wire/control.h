@@ -15,6 +15,9 @@
 
 namespace flamewire::wire {
 
+// Of the hello. A server refuses newer ones; what an older server can skip needs no new version.
+inline constexpr std::uint32_t protocol_version = 1;
+
 inline constexpr std::size_t max_json_bytes = std::size_t{4} << 20;
 inline constexpr std::size_t max_json_depth = 64;
 
@@ -54,7 +57,7 @@ std::string encode_ack(const Ack& ack);
 
 // agent -> server, flag 3: the first frame of every connection.
 struct Hello {
-    std::uint32_t version = 1;  // of the protocol
+    std::uint32_t version = protocol_version;
     std::string agent = "flamewire";
     std::string agent_version;
     std::string agent_id;  // the same for one agent at every connect

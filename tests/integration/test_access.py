@@ -19,6 +19,7 @@ TOKEN = "0123456789abcdef-a-token"
 def token_file(tmp_path):
     path = tmp_path / "token"
     path.write_text(f"{TOKEN}\n", encoding="ascii")
+    path.chmod(0o600)
     return path
 
 
@@ -71,6 +72,20 @@ def test_token(start, token_file):
     token_file.write_text("another-token-for-the-page", encoding="ascii")
     again = start.server("--http-token-file", token_file, http_port=server.http_port, name="again", data_dir=server.data_dir)
     assert ask(again, "/api/status", Cookie=cookie)[0] == 401
+
+
+def test_wrong_tokens_are_told(start, token_file):
+    """Whoever looks after the server sees in the log and in /metrics that somebody guesses; but nobody fills the disk with it."""
+    token_file.chmod(0o644)
+    server = start.server("--http-token-file", token_file)
+    assert f"security: {token_file} can be read by other users, who could log in: chmod 600" in server.err
+    cookie = cookie_of(ask(server, f"/?token={TOKEN}")[1])
+    for _ in range(15):
+        ask(server, "/api/status", Authorization="Bearer a-wrong-token-to-try")
+    wait_until(lambda: server.err.count("security: a wrong token of the page came from 127.0.0.1") == 10, 10, "the warnings")
+    assert TOKEN not in server.err and "a-wrong-token-to-try" not in server.err
+    # Who is logged in already is not concerned.
+    assert 'flamewire_limit_reached_total{limit="wrong_tokens"} 5\n' in ask(server, "/metrics", Cookie=cookie)[2]
 
 
 def test_guessing_is_slow(start, token_file):

@@ -264,6 +264,49 @@ def test_connections_of_browsers(start):
         assert reached(server, "http_connections") >= 1
 
 
+def test_connections_of_browsers_of_one_machine(start):
+    """Somebody without the token cannot keep everybody else out by connecting and connecting."""
+    server = start.server("--http-bind", "0.0.0.0")
+    token = {"Authorization": f"Bearer {(server.data_dir / 'http-token').read_text().strip()}"}
+    crowd = [socket.create_connection((OWN, server.http_port), timeout=10) for _ in range(128)]
+    for one in crowd:
+        one.sendall(f"GET /api/status HTTP/1.1\r\nHost: {OWN}\r\n\r\n".encode())
+        assert one.recv(12) == b"HTTP/1.1 401"
+    with socket.create_connection((OWN, server.http_port), timeout=10) as refused, contextlib.suppress(ConnectionResetError):
+        assert refused.recv(100) == b""
+
+    def ask(host):
+        page = http.client.HTTPConnection(host, server.http_port, timeout=10)
+        page.request("GET", "/metrics", headers=token)
+        return page.getresponse().read().decode()
+
+    text = ask("127.0.0.1")
+    assert re.search(r'^flamewire_limit_reached_total\{limit="http_connections_of_host"\} 1$', text, re.M), text
+    crowd.pop().close()
+    assert "flamewire" in wait_until(lambda: asked(ask, OWN), 10, "room for another one")
+    for one in crowd:
+        one.close()
+
+
+def asked(ask, host):
+    try:
+        return ask(host)
+    except (OSError, http.client.HTTPException):
+        return ""
+
+
+def test_what_is_no_request(start):
+    """Closed, and counted; who reads /metrics sees that somebody tries."""
+    server = start.server()
+    fields = "".join(f"X-Field-{number}: {'x' * 10_000}\r\n" for number in range(60))
+    wrong = [b"\0\xff\0\xff" * 64, b"GET / HTTP/9.9.9\r\n\r\n", f"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n{'Y: z' * 5000}: 1\r\n\r\n".encode(), f"GET /{'x' * (1 << 20)} HTTP/1.1\r\nHost: 127.0.0.1\r\n{fields}\r\n".encode()]
+    for data in wrong:
+        with socket.create_connection(("127.0.0.1", server.http_port), timeout=10) as one, contextlib.suppress(ConnectionError):
+            one.sendall(data)
+            assert one.recv(100) == b""
+    assert reached(server, "http_message") == len(wrong)
+
+
 def test_browsers_that_do_not_shake_hands(start):
     """With TLS, whoever connects and says nothing is gone after ten seconds."""
     key, chain = start.directory / "key.pem", start.directory / "chain.pem"

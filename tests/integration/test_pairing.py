@@ -110,8 +110,10 @@ def test_without_a_code_nothing_goes_to_another_machine(start):
     bold = start.agent("--server", OWN, "--port", open_server.port, "--insecure", name="bold-again")
     assert connected(open_server)["link"] == "insecure"
     assert "NOT ENCRYPTED" in open_server.err
+    wait_until(lambda: ", NOT ENCRYPTED" in bold.err, 10, "the agent's word")
     # On this machine none is needed.
-    start.agent("--server", "127.0.0.1", "--port", open_server.port, name="here")
+    here = start.agent("--server", "127.0.0.1", "--port", open_server.port, name="here")
+    wait_until(lambda: "connected to" in here.err and "ENCRYPTED" not in here.err, 10, "its word")
     wait_until(lambda: sorted(one["link"] for one in agents(open_server)) == ["insecure", "this-machine"], 20, "both")
 
 
@@ -137,6 +139,9 @@ def test_a_wrong_code_is_said_at_both_ends_and_not_tried_for_ever(start):
         except ConnectionResetError:
             pass
     turned_away(server, "too many wrong pairing codes: it has to wait")
+    waiting = start.agent("--server", OWN, "--port", server.port, "--pair-file", pair_file(start.directory, code, "late"), name="waiting")
+    wait_until(lambda: "it waits for half a minute because wrong pairing codes came from here" in waiting.err, 20, "a clear word")
+    waiting.stop()
     here = start.agent("--server", "127.0.0.1", "--port", server.port, "--pair-file", pair_file(start.directory, code, "right"), name="here")
     wait_until(lambda: "connected to" in here.err, 20, "the connection")
     assert connected(server)["link"] == "encrypted"
@@ -199,7 +204,7 @@ def test_a_listening_agent_asks_for_its_code(start):
     again.stop()
     # The same without a page.
     third = start.server(name="third", data_dir=start.directory / "third")
-    assert "is paired" in manage(third, "--pair-agent", f"{OWN}:{port}", text=code + "\n")
+    assert "tried at the next connection" in manage(third, "--pair-agent", f"{OWN}:{port}", text=code + "\n")
     third.post("/api/agent/dials", {"host": OWN, "port": port})
     assert connected(third, 60)["link"] == "encrypted"
 
@@ -286,6 +291,88 @@ def test_a_file_keeps_a_listening_agents_code(start):
     assert fourth.wait(10) == 1 and "No such file" in fourth.err
     wrong = start.agent("--server", OWN, "--pair", "nonsense", name="wrong")
     assert wrong.wait(10) == 2 and "16 digits" in wrong.err
+
+
+def test_a_file_with_another_code_takes_effect_without_a_restart(start):
+    server, port, file = start.server(), free_port(), start.directory / "pairing"
+    program = start.workload("shares", 600)
+    agent = start.agent("--listen", "--port", port, "--pair-file", file, "--pid", program.pid, "--frequency", 199)
+    wait_until(lambda: "listening on" in agent.err, 10, "its start")
+    code = file.read_text().strip()
+    server.post("/api/agent/dials", {"host": OWN, "port": port, "pair": code})
+    assert connected(server)["link"] == "encrypted"
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 30, 20, "samples")
+    # What cannot be used changes nothing, and is said once.
+    file.write_text("nonsense\n")
+    wait_until(lambda: "the pairing code stays as it was" in agent.err and "16 digits" in agent.err, 20, "the word")
+    assert agents(server) and agent.err.count("stays as it was") == 1
+    other = "fedcba9876543210-" + "5a" * 16
+    pair_file(start.directory, other, "next").rename(file)
+    wait_until(lambda: "has another pairing code now" in agent.err and not agents(server), 20, "the end of the old code")
+    wait_until(lambda: any("does not take this pairing code" in one["problem"] for one in server.get("/api/agent/dials")["dials"]), 30, "the server's word")
+    assert not CODE.search(agent.err)
+    server.request("DELETE", "/api/agent/dials", host=OWN, port=port)
+    # Wrong codes of the server count against its address, and the new one would have to wait.
+    wait_until(lambda: server.request("POST", "/api/agent/connect", body={"host": OWN, "port": port, "pair": other}, check=False)[0] == 200, 60, "the new code")
+    assert connected(server)["link"] == "encrypted"
+    # It is the same agent, and goes on with what it records.
+    samples = server.only_session()["samples"]
+    wait_until(lambda: server.only_session()["samples"] > samples + 30, 20, "more samples")
+    assert server.only_session()["lost"] == 0
+
+
+def test_a_key_takes_the_place_of_another_one(start):
+    """While both run: the recording goes on, and the old code is worth nothing any more."""
+    server = start.server()
+    old = server.pair()
+    file = pair_file(start.directory, old)
+    program = start.workload("shares", 600)
+    line = Relay(server.port)
+    agent = start.agent("--server", "127.0.0.1", "--port", line.port, "--pair-file", file, "--pid", program.pid, "--frequency", 199)
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 30, 20, "samples")
+    new = CODE.search(manage(server, "--renew-key", old[:16]))[0]
+    assert "there is no pairing key" in manage(server, "--renew-key", "0" * 16, code=1)
+    assert server.pair() not in (old, new)
+    pair_file(start.directory, new, "following").rename(file)
+    assert connected(server)["link"] == "encrypted" and "another pairing code" not in agent.err  # the connection stays as it is
+    line.cut()
+    wait_until(lambda: "has another pairing code now" in agent.err and connected(server), 30, "its return")
+    wait_until(lambda: key(server, old[:16]) is None and key(server, new[:16])["used"], 20, "the end of the old key")
+    samples = wait_until(lambda: server.only_session()["samples"], 10, "the session")
+    wait_until(lambda: server.only_session()["samples"] > samples + 30, 20, "more samples")
+    assert server.only_session()["lost"] == 0 and "security:" not in server.err
+    late = start.agent("--server", OWN, "--port", server.port, "--pair-file", pair_file(start.directory, old, "old"), name="late")
+    wait_until(lambda: "keys of the two ends are not the same" in late.err, 20, "the refusal")
+    line.close()
+
+
+def test_a_key_works_at_once(start):
+    """The first attempt by a key that another process has just made."""
+    server = start.server()
+    for number in range(3):
+        code = CODE.search(manage(server, "--new-key"))[0]
+        agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pair-file", pair_file(start.directory, code, f"pair-{number}"), name=f"agent-{number}")
+        wait_until(lambda: "connected to" in agent.err, 20, "the connection")
+        assert "keys of the two ends" not in agent.err, agent.err
+
+
+def test_what_is_at_the_other_port_is_said(start):
+    """The page's port, which is no agents' port; a server of another time."""
+    server = start.server()
+    agent = start.agent("--server", "127.0.0.1", "--port", server.http_port, "--pair-file", pair_file(start.directory, WRONG))
+    wait_until(lambda: "its page has another port" in agent.err, 20, "a clear word")
+    with pytest.raises(HttpError, match="it may be no flamewire-agent"):
+        server.post("/api/agent/connect", {"host": "127.0.0.1", "port": server.http_port, "pair": WRONG})
+    with pytest.raises(HttpError, match="pair is the pairing code"):
+        server.post("/api/agent/connect", {"host": "127.0.0.1", "port": server.http_port, "pair": 5})
+    hello = json.dumps({"type": "hello", "version": 2, "agent": "flamewire", "agent_version": "9", "platform": {}}).encode()
+    for data, word in ((hello, b"update the server"), (b" " * (300 << 10), b"")):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as strange:
+            with contextlib.suppress(ConnectionError):
+                strange.sendall(len(data).to_bytes(4, "big") + b"\x03" + data)
+                assert word in strange.recv(1000)
+    turned_away(server, "speaks version 2 of the wire protocol")
+    turned_away(server, "its hello has 307200 bytes")
 
 
 def records(stream):
@@ -387,3 +474,5 @@ def test_a_journal_gets_no_code(start):
     server = start.process("server", [BIN / "flamewire-server", "--port", 0, "--http-port", 0, "--data-dir", start.directory / "data"], env={**os.environ, "JOURNAL_STREAM": "8:1234"})
     wait_until(lambda: "Sessions are kept" in server.out, 20, "the server's start")
     assert " --pair CODE\n" in server.out and "--new-key" in server.out and not CODE.search(server.out + server.err), server.out
+    agent = start.process("agent", [BIN / "flamewire-agent", "--listen", "--port", free_port()], env={**os.environ, "JOURNAL_STREAM": "8:1234"})
+    assert agent.wait(10) == 2 and "--pair-file" in agent.err and not CODE.search(agent.out + agent.err), agent.err

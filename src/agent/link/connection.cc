@@ -102,12 +102,20 @@ void Connection::expect_answer(std::uint32_t answer_ms) {
 }
 
 void Connection::read() {
-    socket_.async_read_some(
-        asio::buffer(incoming_), [self = shared_from_this()](asio::error_code error, std::size_t size) {
-            if (!self->open_) return;
-            if (error) return self->fail_with(error == asio::error::eof ? "it closed the connection" : error.message());
-            self->on_read(size);
-        });
+    socket_.async_read_some(asio::buffer(incoming_),
+                            [self = shared_from_this()](asio::error_code error, std::size_t size) {
+                                if (!self->open_) return;
+                                if (error) return self->fail_with(self->why_ended(error));
+                                self->heard_ = true;
+                                self->on_read(size);
+                            });
+}
+
+std::string Connection::why_ended(const asio::error_code& error) const {
+    if (!heard_ && (error == asio::error::eof || error == asio::error::connection_reset))
+        return "it closed the connection without a word: it may be no flamewire-server (its page has another port), or "
+               "it waits for half a minute because wrong pairing codes came from here";
+    return error == asio::error::eof ? "it closed the connection" : error.message();
 }
 
 void Connection::on_read(std::size_t size) {

@@ -52,12 +52,11 @@ public:
     [[nodiscard]] const std::string& peer() const { return peer_; }
     [[nodiscard]] const std::string& peer_address() const { return peer_address_; }  // without the port
     [[nodiscard]] bool is_here() const { return is_here_; }                          // on this machine
+    [[nodiscard]] bool encrypted() const { return carrier_.kind() == secure::Carrier::Kind::encrypted; }
     // It ended because the keys were not the same.
     [[nodiscard]] bool wrong_key() const { return wrong_key_; }
     // It began to shake hands and did not come to the end of it.
-    [[nodiscard]] bool never_paired() const {
-        return carrier_.kind() == secure::Carrier::Kind::encrypted && carrier_.key_id().empty();
-    }
+    [[nodiscard]] bool never_paired() const { return encrypted() && carrier_.key_id().empty(); }
     [[nodiscard]] std::uint64_t sent_bytes() const { return sent_bytes_; }
 
     // What the link remembers of this connection.
@@ -66,6 +65,7 @@ public:
 
 private:
     void read();
+    [[nodiscard]] std::string why_ended(const asio::error_code& error) const;
     void on_read(std::size_t size);
     void write_as_it_is(std::string_view bytes);
     void write_waiting();
@@ -82,7 +82,7 @@ private:
     wire::FrameDecoder decoder_{wire::max_payload_to_agent};
     std::array<std::byte, 4096> incoming_;
     std::string waiting_, under_way_;  // swapped, so that both keep their memory
-    bool writing_ = false, open_ = true, wrong_key_ = false, is_here_ = false;
+    bool writing_ = false, open_ = true, wrong_key_ = false, is_here_ = false, heard_ = false;
     std::string peer_, peer_address_;
     std::uint64_t sent_bytes_ = 0;
 };

@@ -57,6 +57,8 @@ void Dialer::try_next_endpoint() {
                           ? "no answer within 10 seconds: check the address, and that no firewall is in between"
                       : error == asio::error::connection_refused
                           ? "it refuses connections: run flamewire-server there, or check --port"
+                      : error == asio::error::host_unreachable || error == asio::error::network_unreachable
+                          ? "there is no way to it: check the network and the address"
                           : error.message();
         try_next_endpoint();
     });

@@ -38,8 +38,9 @@ constexpr std::size_t burst_bytes = 64U << 10;  // copied into the socket's buff
 constexpr std::uint32_t max_waiting_metrics = 64;
 constexpr std::uint32_t answer_ms = 10'000;
 constexpr std::string_view no_key_for_the_network =
-    "it is another machine, and without a pairing code nothing is sent there: give the line that the server prints for "
-    "agents (--pair or --pair-file), or --insecure";
+    "it is reached over the network, and without a pairing code nothing is sent there: give the line that the server "
+    "prints for agents (--pair or --pair-file), or --insecure";
+constexpr std::chrono::seconds between_key_looks{2};
 constexpr std::size_t max_candidates = 4;  // connections that have not answered the hello yet, when listening
 
 bool is_here(const tcp::socket& socket) {
@@ -56,6 +57,7 @@ public:
           work_(asio::make_work_guard(io_)),
           acceptor_(io_),
           accept_pause_(io_),
+          key_look_(io_),
           dialer_(io_, options.host, options.port, options.retry_ms,
                   [this](tcp::socket socket) { dialled(std::move(socket)); }) {}
     ~TcpLink() override { stop(); }
@@ -90,6 +92,8 @@ private:
     void take_queue();
     void take(Item& item);
     void begin(const wire::RecordingId& id);
+    void read_key();
+    void look_at_key_later();
     void keep_within_bound();
     void drop_finished();
 
@@ -113,7 +117,7 @@ private:
     asio::io_context io_{1};
     asio::executor_work_guard<asio::io_context::executor_type> work_;
     tcp::acceptor acceptor_;
-    asio::steady_timer accept_pause_;
+    asio::steady_timer accept_pause_, key_look_;
     Dialer dialer_;
 
     // Of the link thread.
@@ -123,6 +127,7 @@ private:
     secure::Attempts attempts_;      // of wrong keys, by those who dial
     std::string chunk_;              // of a module file; empty: none waits
     std::uint64_t sent_before_ = 0;  // over connections that are closed
+    bool key_trouble_said_ = false;
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;
@@ -157,10 +162,12 @@ Result<bool> TcpLink::listen() {
 }
 
 void TcpLink::run() {
-    if (options_.listen)
+    if (options_.listen) {
         accept();
-    else
+        look_at_key_later();
+    } else {
         dialer_.dial();
+    }
     // Signals are for the main thread.
     sigset_t all, before;
     sigfillset(&all);
@@ -281,6 +288,28 @@ void TcpLink::drop_finished() {
     while (recordings_.size() > 1 && recordings_.front().spool.empty()) recordings_.pop_front();
 }
 
+// Who is connected by the code before, to an agent that listens, is not any more.
+void TcpLink::read_key() {
+    if (options_.key_file.empty()) return;
+    Result<secure::PairingKey> read = secure::read_pairing_file(options_.key_file);
+    if (!read && !key_trouble_said_)
+        std::fprintf(stderr, "flamewire-agent: the pairing code stays as it was: %s\n", read.error().message.c_str());
+    key_trouble_said_ = !read;
+    if (!read || *read == options_.key) return;
+    options_.key = *std::move(read);
+    std::fprintf(stderr, "flamewire-agent: %s has another pairing code now\n", options_.key_file.c_str());
+    if (options_.listen && current_ && current_->encrypted()) current_->fail_with("its pairing code was changed");
+}
+
+void TcpLink::look_at_key_later() {
+    key_look_.expires_after(between_key_looks);
+    key_look_.async_wait([this](asio::error_code cancelled) {
+        if (cancelled) return;
+        read_key();
+        look_at_key_later();
+    });
+}
+
 void TcpLink::accept() {
     acceptor_.async_accept([this](asio::error_code error, tcp::socket socket) {
         if (error == asio::error::operation_aborted) return;
@@ -318,6 +347,7 @@ void TcpLink::accepted(tcp::socket socket) {
 }
 
 void TcpLink::dialled(tcp::socket socket) {
+    read_key();
     if (options_.key) {
         Result<secure::Carrier> carrier = secure::Carrier::dialled(*options_.key);
         if (!carrier) return dialer_.again(false, carrier.error().message);
@@ -405,7 +435,8 @@ void TcpLink::on_answer(const ConnectionPtr& connection, const wire::Ack& ack) {
             sent_before_ += current_->sent_bytes();
             current_->close();
         } else {
-            std::fprintf(stderr, "flamewire-agent: connected to %s\n", connection->peer().c_str());
+            std::fprintf(stderr, "flamewire-agent: connected to %s%s\n", connection->peer().c_str(),
+                         connection->encrypted() || connection->is_here() ? "" : ", NOT ENCRYPTED");
         }
         current_ = connection;
     }
@@ -507,6 +538,7 @@ void TcpLink::stop() {
         asio::error_code ignored;
         acceptor_.close(ignored);
         accept_pause_.cancel();
+        key_look_.cancel();
         if (current_) current_->close();
         for (const ConnectionPtr& candidate : candidates_) candidate->close();
         io_.stop();

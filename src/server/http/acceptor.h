@@ -1,4 +1,4 @@
-// What accepts HTTP connections, with TLS or without, and counts those that are open.
+// What accepts HTTP connections, with TLS or without, and knows which are open.
 #pragma once
 
 // RESTinio's headers are not written for our warnings.
@@ -13,38 +13,79 @@
 #pragma GCC diagnostic pop
 
 #include <asio/steady_timer.hpp>
+#include <spdlog/spdlog.h>
 
 #include <cstddef>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
 
+#include "secure/this_machine.h"
 #include "server/limits.h"
 
 namespace flamewire::server {
 
-// RESTinio accepts no more while so many are open; of the thread of its io_context.
-class ConnectionCount {
+// Who is connected, from the moment of being accepted on. RESTinio accepts no more while so many are open; what one host
+// may have of them is ours to say, as a host that takes all of them would keep everybody else out. This machine is not
+// bounded so: a reverse proxy on it comes with many people's connections. Of the thread of its io_context.
+class Connections {
 public:
-    void state_changed(const restinio::connection_state::notice_t& notice) noexcept {
-        const restinio::connection_state::cause_t cause = notice.cause();
-        if (nonstd::holds_alternative<restinio::connection_state::accepted_t>(cause) &&
-            ++open_ == limits::http_connections)
+    restinio::ip_blocker::inspection_result_t inspect(const restinio::ip_blocker::incoming_info_t& info) noexcept {
+        const asio::ip::tcp::endpoint remote = info.remote_endpoint();
+        if (!secure::on_this_machine(remote.address()) &&
+            of_host(remote.address()) >= limits::http_connections_of_host) {
+            limit_reached(Limit::http_connections_of_host);
+            return restinio::ip_blocker::deny();
+        }
+        if (open_.insert(remote).second && open_.size() == limits::http_connections)
             limit_reached(Limit::http_connections);
-        if (nonstd::holds_alternative<restinio::connection_state::closed_t>(cause)) --open_;
+        return restinio::ip_blocker::allow();
+    }
+    void state_changed(const restinio::connection_state::notice_t& notice) noexcept {
+        if (nonstd::holds_alternative<restinio::connection_state::closed_t>(notice.cause()))
+            open_.erase(notice.remote_endpoint());
     }
 
 private:
-    std::size_t open_ = 0;
+    [[nodiscard]] std::size_t of_host(const asio::ip::address& host) const {
+        std::size_t count = 0;
+        for (auto at = open_.lower_bound({host, 0}); at != open_.end() && at->address() == host; ++at) ++count;
+        return count;
+    }
+
+    std::set<asio::ip::tcp::endpoint> open_;
+};
+
+// RESTinio closes a connection on what is no request, or one that is too long, and tells its log why.
+class MessageLog {
+public:
+    template <class Message>
+    void trace(Message&& /*unused*/) const noexcept {}
+    template <class Message>
+    void info(Message&& /*unused*/) const noexcept {}
+    template <class Message>
+    void warn(Message&& /*unused*/) const noexcept {}
+    template <class Message>
+    void error(Message&& message) const noexcept {
+        restinio::utils::suppress_exceptions_quietly([&] { closed(message()); });
+    }
+
+private:
+    static void closed(const std::string& why) {
+        if (why.find("parser error") != std::string::npos) limit_reached(Limit::http_message);
+        spdlog::debug("a browser's connection is closed: {}", why);
+    }
 };
 
 template <class Base>
-struct Counting : Base {
+struct Watched : Base {
     static constexpr bool use_connection_count_limiter = true;
-    using connection_state_listener_t = ConnectionCount;
+    using connection_state_listener_t = Connections;
+    using ip_blocker_t = Connections;
 };
-using PlainTraits = Counting<restinio::single_thread_traits_t<restinio::asio_timer_manager_t, restinio::null_logger_t>>;
-using TlsTraits =
-    Counting<restinio::single_thread_tls_traits_t<restinio::asio_timer_manager_t, restinio::null_logger_t>>;
+using PlainTraits = Watched<restinio::single_thread_traits_t<restinio::asio_timer_manager_t, MessageLog>>;
+using TlsTraits = Watched<restinio::single_thread_tls_traits_t<restinio::asio_timer_manager_t, MessageLog>>;
 
 // RESTinio finds this by its arguments, in the place of its own, which waits for the end of a handshake as long as the other
 // end likes.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 
@@ -14,13 +15,12 @@
 
 #include "base/file.h"
 #include "base/hex.h"
+#include "server/limits.h"
 
 namespace flamewire::server {
 namespace {
 
 constexpr std::size_t min_token_bytes = 16, max_token_bytes = 1024;
-// Wrong tokens of one address within a minute. Guessing 128 bits is hopeless at any rate; a word that a person chose is not.
-constexpr int max_failures = 10;
 constexpr std::chrono::minutes failure_time{1};
 constexpr std::size_t max_addresses = 1024;
 constexpr std::string_view bearer = "Bearer ";
@@ -91,6 +91,12 @@ bool Access::too_many(const std::string& remote, Clock::time_point now) {
     return false;
 }
 
+void Access::failed(const std::string& remote, Clock::time_point now) {
+    if (failures_.size() >= max_addresses) failures_.clear();
+    ++failures_.try_emplace(remote, Failures{0, now}).first->second.count;
+    log_.warn(fmt::format("security: a wrong token of the page came from {}", remote), now);
+}
+
 Answer Access::refuse(const Request& request, std::string_view why) const {
     Answer answer;
     if (wants_page(request)) {
@@ -112,9 +118,7 @@ Answer Access::refuse(const Request& request, std::string_view why) const {
 
 Answer Access::log_in(std::string_view token, const Request& request, Clock::time_point now) {
     if (!equal_secrets(token, token_)) {
-        if (failures_.size() >= max_addresses) failures_.clear();
-        Failures& failures = failures_.try_emplace(request.remote, Failures{0, now}).first->second;
-        ++failures.count;
+        failed(request.remote, now);
         return refuse(request, "This is not the token. The server printed the right one when it started.");
     }
     failures_.erase(request.remote);
@@ -135,6 +139,7 @@ std::optional<Answer> Access::check(const Request& request, Clock::time_point no
         return {};
     }
     if (too_many(request.remote, now)) {
+        limit_reached(Limit::wrong_tokens);
         Answer answer =
             error_answer(429, "too_many_attempts", "too many wrong tokens from this address: wait a minute");
         answer.headers.emplace_back("Retry-After", "60");
@@ -180,6 +185,9 @@ Result<std::string> read_token(const std::string& path, bool make) {
                     fmt::format("{} has no token of at least {} characters: write one word into it, as of "
                                 "'openssl rand -hex 16'",
                                 path, min_token_bytes));
+    struct stat about{};
+    if (::stat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode) && (about.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+        spdlog::warn("security: {} can be read by other users, who could log in: chmod 600 {}", path, path);
     return token;
 }
 

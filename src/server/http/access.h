@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "server/http/request.h"
+#include "server/log_pace.h"
 
 namespace flamewire::server {
 
@@ -28,6 +29,12 @@ public:
     std::optional<Answer> check(const Request& request, Clock::time_point now = Clock::now());
 
     [[nodiscard]] bool required() const { return !token_.empty(); }
+    // For whoever has a clock that ticks: the log's lines that were left out are told.
+    void settle() { log_.settle(); }
+
+    // Wrong tokens of one address within a minute. Guessing 128 bits is hopeless at any rate; a word that a person chose is
+    // not.
+    static constexpr int max_failures = 10;
 
 private:
     struct Failures {
@@ -38,14 +45,17 @@ private:
     Answer log_in(std::string_view token, const Request& request, Clock::time_point now);
     [[nodiscard]] Answer refuse(const Request& request, std::string_view why) const;
     bool too_many(const std::string& remote, Clock::time_point now);
+    void failed(const std::string& remote, Clock::time_point now);
 
     std::string token_, path_ = "/", cookie_name_, cookie_;
     bool encrypted_ = false;
     std::map<std::string, Failures> failures_;  // by address
+    LogPace log_;
 };
 
-// The token in a file, without the white space around it. invalid: too short to be a secret. With `make`, a file that is
-// not there is made, readable for its owner alone, with a new token.
+// The token in a file, without the white space around it. invalid: too short to be a secret. A file that other users can
+// read is warned of: what keeps secrets for containers makes them so. With `make`, a file that is not there is made,
+// readable for its owner alone, with a new token.
 Result<std::string> read_token(const std::string& path, bool make);
 
 }  // namespace flamewire::server

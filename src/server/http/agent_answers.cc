@@ -67,6 +67,8 @@ Result<Wanted> wanted_agent(const Request& request) {
     const auto body = TRY(parse_body(request.body, {"host", "port", "pair"}));
     Wanted wanted;
     std::tie(wanted.host, wanted.port) = TRY(address_of(body));
+    if (const auto pair = body.FindMember("pair"); pair != body.MemberEnd() && !pair->value.IsString())
+        return fail(ErrorCode::invalid, "pair is the pairing code, a string");
     if (const std::string code = wire::text_member(body, "pair"); !code.empty())
         wanted.key = TRY(secure::parse_pairing_code(code));
     return wanted;

@@ -11,7 +11,6 @@
 #include "server/http/acceptor.h"
 #include "server/http/access.h"
 #include "server/http/assets.h"
-#include "server/http/upload_answers.h"
 #include "server/limits.h"
 
 namespace flamewire::server {
@@ -25,13 +24,10 @@ constexpr std::chrono::milliseconds between_events{100};
 constexpr std::size_t reader_bytes_a_second = std::size_t{128} << 10;
 // The status is of all agents and sessions, so something of it changes all the time.
 constexpr std::chrono::milliseconds between_statuses{500};
-// A zoom into a deep stack names every frame on the way to it.
-constexpr std::uint32_t max_target_bytes = std::uint32_t{1} << 20;
-constexpr std::uint32_t max_fields_bytes = std::uint32_t{128} << 10;
 // A large file over a slow line.
 constexpr std::chrono::hours file_time_limit{6};
 // RESTinio closes a connection whose body is too long without a word; between the two limits ours says so.
-constexpr std::size_t hard_body_limit = std::size_t{8} << 20;
+constexpr std::size_t hard_body_limit = 2 * max_body_bytes;
 
 using RequestHandle = restinio::request_handle_t;
 using StreamResponse = restinio::response_builder_t<restinio::chunked_output_t>;
@@ -135,7 +131,7 @@ public:
         const auto address = asio::ip::make_address(options_.bind, bad_address);
         if (bad_address) return fail(ErrorCode::invalid, fmt::format("--http-bind {} is no IP address", options_.bind));
         // The parser below RESTinio has a limit of its own, 80 KiB for target and header fields together.
-        ::http_parser_set_max_header_size(max_target_bytes + max_fields_bytes);
+        ::http_parser_set_max_header_size(limits::http_target_bytes + limits::http_fields_bytes);
         try {
             if (options_.certificate_file.empty()) {
                 acceptor_.plain = std::make_unique<restinio::http_server_t<PlainTraits>>(
@@ -214,17 +210,19 @@ private:
 
     template <class Settings>
     void apply_settings(Settings& settings, const asio::ip::address& address) {
+        const auto connections = std::make_shared<Connections>();
         settings.address(address)
             .protocol(address.is_v6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4())
             .port(options_.port)
             .max_parallel_connections(limits::http_connections)
-            .connection_state_listener(std::make_shared<ConnectionCount>())
+            .connection_state_listener(connections)
+            .ip_blocker(connections)
             // Commands wait for agents that long; the stream's heartbeat is more frequent.
             .handle_request_timeout(std::chrono::seconds(660))
             .read_next_http_message_timelimit(limits::http_read_time)
             .write_http_response_timelimit(limits::http_write_time)
             .incoming_http_msg_limits(restinio::incoming_http_msg_limits_t{}
-                                          .max_url_size(max_target_bytes)
+                                          .max_url_size(limits::http_target_bytes)
                                           .max_field_name_size(1024)
                                           .max_field_value_size(16384)
                                           .max_field_count(100)
@@ -284,8 +282,9 @@ private:
             if (login->status == 401 || login->status == 429)
                 spdlog::debug("{} {} of {} is refused: not logged in", request.method, request.path, request.remote);
             respond(handle, std::move(*login), head);
-        } else if (const std::size_t limit = body_limit(request); request.body.size() > limit) {
-            respond(handle, error_answer(413, "too_large", fmt::format("a body has at most {} MiB here", limit >> 20)),
+        } else if (request.body.size() > max_body_bytes) {
+            respond(handle,
+                    error_answer(413, "too_large", fmt::format("a body has at most {} MiB", max_body_bytes >> 20)),
                     head);
         } else if (api_ == nullptr || stopping_) {
             respond(handle, error_answer(503, "internal", "the server is starting or ending"), head);
@@ -431,6 +430,7 @@ private:
             if (error) return;
             for (const StreamPtr& stream : std::list<StreamPtr>(streams_))
                 if (!stream->writing && !stream->gone) write(stream, ":\n\n");
+            access_.settle();
             beat();
         });
     }

@@ -6,6 +6,8 @@
 namespace flamewire::server {
 namespace {
 
+static_assert(max_upload_slice <= max_body_bytes);
+
 Answer state_answer(const UploadStore::Upload& upload) {
     JsonWriter json;
     json.object();
@@ -37,10 +39,6 @@ Answer upload_answer(UploadStore& uploads, const Request& request) {
     }
     const auto upload = request.method == "PUT" ? take_slice(uploads, id, request) : uploads.find(id);
     return upload ? state_answer(*upload) : error_answer(upload.error());
-}
-
-std::size_t body_limit(const Request& request) {
-    return request.method == "PUT" && request.path.starts_with(uploads_prefix) ? max_upload_slice : max_body_bytes;
 }
 
 }  // namespace flamewire::server

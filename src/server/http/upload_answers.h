@@ -9,7 +9,5 @@ namespace flamewire::server {
 inline constexpr std::string_view uploads_prefix = "/api/uploads/";
 
 Answer upload_answer(UploadStore& uploads, const Request& request);
-// What a body may have; the slices of uploads are larger than others.
-std::size_t body_limit(const Request& request);
 
 }  // namespace flamewire::server

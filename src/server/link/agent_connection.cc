@@ -45,6 +45,7 @@ void AgentConnection::read() {
     socket_.async_read_some(asio::buffer(buffer_.data(), buffer_.size()),
                             [self = shared_from_this()](const std::error_code& error, std::size_t count) {
                                 self->reading_ = false;
+                                self->silent_ = self->silent_ && count == 0;
                                 if (error)
                                     self->close(error == asio::error::eof ? "closed by the agent" : error.message());
                                 else
@@ -52,14 +53,17 @@ void AgentConnection::read() {
                             });
 }
 
-// Looks at the first header before the decoder does: a hello is a reply of moderate size.
-bool AgentConnection::first_header_fits() {
-    if (first_bytes_.size() < wire::header_bytes) return true;
+// Looks at the first header before the decoder does: a hello is a reply of moderate size. What is wrong with it, or empty.
+std::string AgentConnection::check_first_header() {
+    if (first_bytes_.size() < wire::header_bytes) return {};
     const auto bytes = std::as_bytes(std::span(first_bytes_)).first<wire::header_bytes>();
     const wire::FrameHeader header = wire::decode_header(bytes);
     greeted_ = true;
-    return (header.flag == wire::Flag::reply || header.flag == wire::Flag::refusal) &&
-           header.payload_bytes <= limits::hello_bytes;
+    if (header.flag != wire::Flag::reply && header.flag != wire::Flag::refusal)
+        return "does not speak this protocol: its first frame is no hello";
+    if (header.payload_bytes > limits::hello_bytes)
+        return fmt::format("its hello has {} bytes, more than {}", header.payload_bytes, limits::hello_bytes);
+    return {};
 }
 
 void AgentConnection::received(std::size_t count) {
@@ -72,7 +76,7 @@ void AgentConnection::received(std::size_t count) {
     if (!greeted_) {
         const std::string_view text = as_text(bytes);
         first_bytes_ += text.substr(0, wire::header_bytes - std::min(first_bytes_.size(), wire::header_bytes));
-        if (!first_header_fits()) return close("does not speak this protocol: its first frame is no hello");
+        if (const std::string wrong = check_first_header(); !wrong.empty()) return close(wrong);
     }
     decoder_.feed(bytes);
     while (!closed_) {

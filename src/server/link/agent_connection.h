@@ -48,6 +48,8 @@ public:
     [[nodiscard]] bool encrypted() const { return carrier_.kind() == secure::Carrier::Kind::encrypted; }
     // Of the pairing key that both ends have; empty: not encrypted, or not yet.
     [[nodiscard]] std::string key_id() const { return carrier_.key_id(); }
+    // Nothing at all has come from the other end.
+    [[nodiscard]] bool silent() const { return silent_; }
     // It ended because the keys were not the same.
     [[nodiscard]] bool wrong_key() const { return wrong_key_; }
     // It began to shake hands and did not come to the end of it.
@@ -56,7 +58,7 @@ public:
 private:
     void read();
     void received(std::size_t count);
-    bool first_header_fits();
+    std::string check_first_header();
     bool too_much_unfinished();
     void refuse_plain(const std::string& reason);
     void fail_carrying(const Error& error);
@@ -71,7 +73,7 @@ private:
     wire::FrameDecoder decoder_{wire::max_payload_from_agent};
     std::array<std::byte, 65536> buffer_{};
     std::string first_bytes_;
-    bool greeted_ = false;
+    bool greeted_ = false, silent_ = true;
     bool paused_ = false, reading_ = false, closed_ = false, wrong_key_ = false;
     const std::shared_ptr<std::size_t> unfinished_;
     std::size_t own_unfinished_ = 0;

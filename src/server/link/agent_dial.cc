@@ -173,9 +173,10 @@ void AgentHub::adopt_dialled(const std::shared_ptr<Dial>& dial, asio::ip::tcp::s
     const auto key = dial->tried ? dial->tried : pairing_.keys.of_address(address);
     if (!key) {
         if (!gone && !pairing_.insecure && !secure::on_this_machine(remote.address()))
-            return dial_failed(dial,
-                               "it is another machine, and without a pairing code nothing is sent there: give the code "
-                               "that the agent printed when it started, or start the server with --insecure");
+            return dial_failed(
+                dial,
+                "it is reached over the network, and without a pairing code nothing is sent there: give the "
+                "code that the agent printed when it started, or start the server with --insecure");
         dial->peer = adopt(std::move(socket), dial, secure::Carrier::plain());
         return;
     }

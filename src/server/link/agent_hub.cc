@@ -1,4 +1,5 @@
-// Connections, greeting and commands. The way of batches is in agent_stream.cc, dialling in agent_dial.cc.
+// Connections, greeting and commands. Who is let in is in agent_accept.cc, the way of batches in agent_stream.cc, dialling
+// in agent_dial.cc.
 #include "server/link/agent_hub.h"
 
 #include <asio/post.hpp>
@@ -28,6 +29,18 @@ std::string random_id() {
     return to_hex(std::string_view(bytes.data(), bytes.size()));
 }
 
+// Of a connection to an address that was dialled.
+std::string why_ended(const AgentConnection& connection, const std::string& reason) {
+    if (connection.wrong_key())
+        return "it does not take this pairing code: give the one that it printed when it started";
+    if (connection.silent())
+        return fmt::format(
+            "it ended without a word ({}): it may be no flamewire-agent, or it waits for half a minute because wrong "
+            "pairing codes came from here",
+            reason);
+    return "the connection ended: " + reason;
+}
+
 // One line, whatever the line breaks in what was received.
 std::string compact(const rapidjson::Document& document) {
     rapidjson::StringBuffer buffer;
@@ -55,75 +68,6 @@ AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catal
 }
 
 AgentHub::~AgentHub() = default;
-
-Result<std::uint16_t> AgentHub::listen(const std::string& bind, std::uint16_t port) {
-    std::error_code error;
-    const auto address = asio::ip::make_address(bind, error);
-    if (error) return fail(ErrorCode::invalid, fmt::format("--bind {} is no IP address", bind));
-    const asio::ip::tcp::endpoint endpoint(address, port);
-    acceptor_.open(endpoint.protocol(), error);
-    if (!error) acceptor_.set_option(asio::ip::tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor_.bind(endpoint, error);
-    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
-    if (error == asio::error::address_in_use)
-        return fail(ErrorCode::busy,
-                    fmt::format("port {} on {} is in use: stop the program that has it, or choose another "
-                                "with --port",
-                                port, bind));
-    if (error) return fail_errno(fmt::format("cannot listen for agents on {}", address_text(endpoint)), error.value());
-    const std::uint16_t chosen = acceptor_.local_endpoint(error).port();
-    accept();
-    return chosen;
-}
-
-void AgentHub::accept() {
-    acceptor_.async_accept([this](const std::error_code& error, asio::ip::tcp::socket socket) {
-        if (stopping_ || error == asio::error::operation_aborted) return;
-        if (error) {
-            // Out of descriptors or memory: not a reason to spin.
-            spdlog::warn("cannot accept an agent: {}", error.message());
-            auto pause = std::make_shared<asio::steady_timer>(io_, std::chrono::seconds(1));
-            pause->async_wait([this, pause](const std::error_code&) { accept(); });
-            return;
-        }
-        adopt_accepted(std::move(socket));
-        accept();
-    });
-}
-
-AgentHub::PeerPtr AgentHub::adopt_accepted(asio::ip::tcp::socket socket) {
-    std::error_code gone;
-    const auto remote = socket.remote_endpoint(gone);
-    if (gone) return nullptr;
-    // Closed with the socket: before a handshake nothing could be told to it.
-    if (const std::uint64_t left_ns = attempts_.wait_left_ns(remote.address().to_string(), monotonic_ns())) {
-        turn_away(address_text(remote), fmt::format("from there came too many wrong pairing codes: it has to wait {} s",
-                                                    left_ns / 1'000'000'000 + 1));
-        return nullptr;
-    }
-    if (peers_.size() >= limits::agent_connections) {
-        limit_reached(Limit::agent_connections);
-        turn_away(address_text(remote), fmt::format("{} are connected already", peers_.size()));
-        return nullptr;
-    }
-    const std::string host = remote.address().to_string();
-    std::size_t unnamed = 0, of_host = 0;
-    for (const PeerPtr& peer : peers_) {
-        if (!peer->agent_id.empty()) continue;
-        ++unnamed;
-        if (peer->host == host) ++of_host;
-    }
-    if (unnamed >= limits::unnamed_connections || of_host >= limits::unnamed_connections_of_host) {
-        limit_reached(Limit::unnamed_connections);
-        turn_away(address_text(remote),
-                  fmt::format("{} connections have not said who they are yet, {} from there", unnamed, of_host));
-        return nullptr;
-    }
-    const bool plain_allowed = pairing_.insecure || secure::on_this_machine(remote.address());
-    const auto plain = plain_allowed ? secure::Carrier::Plain::allowed : secure::Carrier::Plain::refused;
-    return adopt(std::move(socket), nullptr,
-                 secure::Carrier::accepted([this](std::string_view id) { return pairing_.keys.find(id); }, plain));
-}
 
 AgentHub::PeerPtr AgentHub::adopt(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial, secure::Carrier carrier) {
     std::error_code error;
@@ -169,12 +113,23 @@ void AgentHub::frame_arrived(const PeerPtr& peer, wire::Frame frame) {
     }
 }
 
+// A code that took the place of another one goes on with what was recorded by that. Of a listening agent it is in the ring
+// once it has worked, so a new one is known by the address.
+std::string AgentHub::owner_of(const Peer& peer) const {
+    std::string key = peer.connection->key_id();
+    if (key.empty()) return key;
+    if (peer.dial && peer.dial->tried)
+        if (const auto before = pairing_.keys.of_address(fmt::format("{}:{}", peer.dial->host, peer.dial->port)))
+            key = before->id;
+    return pairing_.keys.owner_of(key);
+}
+
 // An id is its key's for as long as the agent is known, and a key has not any number of agents. Empty: not refused.
 std::string AgentHub::why_refused(const Peer& peer, const std::string& agent_id) const {
     const std::string key = peer.connection->key_id();
     if (const auto known = agents_.find(agent_id); known != agents_.end()) {
         const AgentInfo& info = known->second.info;
-        if (info.key != key && (info.connected || !info.key.empty())) {
+        if (info.owner != peer.owner && (info.connected || !info.owner.empty())) {
             limit_reached(Limit::foreign_recordings);
             return "an agent of this name is known already, with another pairing key: start this one again";
         }
@@ -198,13 +153,18 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
         return peer->connection->close("no valid hello: " + why);
     }
     if (is_perflens_hello(*document) && !peer->perflens) return greet_perflens(peer, *document);
+    if (hello->version > wire::protocol_version)
+        return peer->connection->refuse(fmt::format(
+            "this agent speaks version {} of the wire protocol and this server version {}: update the server",
+            hello->version, wire::protocol_version));
     const bool again = !peer->agent_id.empty();
     // Its own word, which stands in logs and answers: one line, and not a long one.
     const std::string said = wire::refusal_text(hello->agent_id).substr(0, limits::agent_id_bytes);
     const std::string id = said.empty() ? peer->connection->address() : said;
     if (!again) {
+        peer->owner = owner_of(*peer);
         if (const std::string why = why_refused(*peer, id); !why.empty()) {
-            spdlog::warn("security: {} says it is agent {}: {}", peer->connection->address(), id, why);
+            log_.warn(fmt::format("security: {} says it is agent {}: {}", peer->connection->address(), id, why));
             return peer->connection->refuse(why);
         }
         peer->agent_id = id;
@@ -221,6 +181,7 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
                       : peer->on_this_machine       ? AgentInfo::Link::this_machine
                                                     : AgentInfo::Link::insecure;
     agent.info.key = peer->connection->key_id();
+    agent.info.owner = peer->owner;
     if (!again && !agent.info.key.empty()) {
         attempts_.succeeded(peer->host);
         pairing_.keys.taken(agent.info.key);
@@ -342,16 +303,6 @@ void AgentHub::keep_offered(Dial& dial) {
     });
 }
 
-void AgentHub::turn_away(const std::string& address, const std::string& reason) {
-    spdlog::warn("connection from {} closed: {}", address, reason);
-    {
-        const std::lock_guard lock(snapshot_mutex_);
-        turned_away_.push_front({address, reason, realtime_ns()});
-        if (turned_away_.size() > limits::turned_away) turned_away_.pop_back();
-    }
-    events_.turned_away();
-}
-
 void AgentHub::peer_closed(const PeerPtr& peer, const std::string& reason) {
     peer->open = false;
     peers_.remove(peer);
@@ -390,10 +341,7 @@ void AgentHub::peer_closed(const PeerPtr& peer, const std::string& reason) {
     }
     end_perflens(peer, "the agent left");
     peer->session.reset();
-    if (peer->dial && !stopping_)
-        dial_failed(peer->dial, peer->connection->wrong_key()
-                                    ? "it does not take this pairing code: give the one that it printed when it started"
-                                    : "the connection ended: " + reason);
+    if (peer->dial && !stopping_) dial_failed(peer->dial, why_ended(*peer->connection, reason));
 }
 
 void AgentHub::changed(Agent& agent, bool numbers_only) {
@@ -430,19 +378,6 @@ std::vector<TurnedAway> AgentHub::turned_away() const {
     return {turned_away_.begin(), turned_away_.end()};
 }
 
-// Keys come and go while agents are connected.
-void AgentHub::check_keys() {
-    if (const auto read = pairing_.keys.refresh(); !read && read.error().message != key_trouble_) {
-        key_trouble_ = read.error().message;
-        spdlog::error("the pairing keys stay as they were: {}", key_trouble_);
-    } else if (read) {
-        key_trouble_.clear();
-    }
-    for (const PeerPtr& peer : std::list<PeerPtr>(peers_))
-        if (const std::string key = peer->connection->key_id(); !key.empty() && !pairing_.keys.has(key))
-            peer->connection->close("its pairing key was withdrawn");
-}
-
 // Once a second: whatever waits for time to pass.
 void AgentHub::tick() {
     const auto now = Clock::now();
@@ -461,6 +396,7 @@ void AgentHub::tick() {
             end_perflens(peer, "stopped");
     }
     check_keys();
+    log_.settle();
     for (auto& [id, agent] : agents_) {
         if (!agent.peer || !agent.peer->session || agent.peer->perflens) continue;
         if (!agent.peer->session->ended()) ask_for_kernel_names(agent);

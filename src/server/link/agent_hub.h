@@ -25,6 +25,7 @@
 #include "server/link/dial_info.h"
 #include "server/link/ingest.h"
 #include "server/link/key_ring.h"
+#include "server/log_pace.h"
 #include "server/session/module_store.h"
 #include "wire/control.h"
 
@@ -126,9 +127,11 @@ private:
     PeerPtr adopt(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial, secure::Carrier carrier);
     PeerPtr adopt_accepted(asio::ip::tcp::socket socket);
     void adopt_dialled(const std::shared_ptr<Dial>& dial, asio::ip::tcp::socket socket);
+    std::optional<secure::PairingKey> key_of(std::string_view id);
     void check_keys();
     void frame_arrived(const PeerPtr& peer, wire::Frame frame);
     void greet(const PeerPtr& peer, const std::string& payload);
+    [[nodiscard]] std::string owner_of(const Peer& peer) const;
     [[nodiscard]] std::string why_refused(const Peer& peer, const std::string& agent_id) const;
     void greet_perflens(const PeerPtr& peer, const rapidjson::Document& hello);
     void perflens_paired(const PeerPtr& peer, const rapidjson::Document& reply);
@@ -193,6 +196,7 @@ private:
     std::map<std::string, SessionState> states_seen_;
     secure::Attempts attempts_;  // of wrong keys, by those who dial
     std::string key_trouble_;    // why the keys could not be read anew; said once
+    LogPace log_;                // of what anybody can have us say
     bool stopping_ = false;
 
     mutable std::mutex snapshot_mutex_;

@@ -20,8 +20,9 @@ struct AgentInfo {
     enum class Link : std::uint8_t { encrypted, this_machine, insecure };
     Link link = Link::this_machine;  // the last two are not encrypted
     std::string key;                 // id of the pairing key; empty: none
-    std::string state = "idle";      // idle, profiling, paused, away
-    std::string session;             // running; empty when idle
+    std::string owner;           // the key that what it records belongs to: that one, or the first of those it replaced
+    std::string state = "idle";  // idle, profiling, paused, away
+    std::string session;         // running; empty when idle
     std::string target;
     std::string hello = "{}";  // JSON as received
     std::string problem;       // why its batches wait here, one sentence; empty: they do not

@@ -39,8 +39,8 @@ void AgentHub::greeted(const PeerPtr& peer, Result<std::shared_ptr<Session>> ses
 
 // Not a mistake of this end's agent: somebody says another one's recording.
 void AgentHub::refuse_foreign(const PeerPtr& peer, const std::string& why) {
-    spdlog::warn("security: agent {} at {} with key {}: {}", peer->agent_id, peer->connection->address(),
-                 peer->connection->key_id().empty() ? "none" : peer->connection->key_id(), why);
+    log_.warn(fmt::format("security: agent {} at {} with key {}: {}", peer->agent_id, peer->connection->address(),
+                          peer->connection->key_id().empty() ? "none" : peer->connection->key_id(), why));
     peer->connection->refuse(why);
 }
 

@@ -26,7 +26,7 @@ struct ArrivedFrame {
 // Who sends them.
 struct Sender {
     std::string address;  // host:port
-    std::string key;      // id of the pairing key; empty: not encrypted
+    std::string key;      // id of the pairing key that its recordings belong to; empty: not encrypted
 };
 
 struct Ingested {

@@ -70,6 +70,8 @@ Result<KeyRing::Entries> KeyRing::parse(const std::string& path, std::string_vie
         entry.about.made_ns = static_cast<std::int64_t>(wire::number_member(*object, "made_ns"));
         entry.about.used_ns = static_cast<std::int64_t>(wire::number_member(*object, "used_ns"));
         entry.about.used_from = wire::text_member(*object, "used_from");
+        entry.about.owner = wire::text_member(*object, "owner");
+        entry.about.instead_of = wire::text_member(*object, "instead_of");
         if (entries.size() >= max_keys) return wrong(fmt::format("there are more than {} keys", max_keys));
         entries.insert_or_assign(entry.about.id, std::move(entry));
     }
@@ -123,6 +125,8 @@ Result<bool> KeyRing::change(Change change) {
         json.member("made_ns", static_cast<std::uint64_t>(entry.about.made_ns));
         json.member("used_ns", static_cast<std::uint64_t>(entry.about.used_ns));
         json.member("used_from", entry.about.used_from);
+        if (!entry.about.owner.empty()) json.member("owner", entry.about.owner);
+        if (!entry.about.instead_of.empty()) json.member("instead_of", entry.about.instead_of);
         json.end_object();
         text += json.take() + "\n";
     }
@@ -133,28 +137,34 @@ Result<bool> KeyRing::change(Change change) {
     return true;
 }
 
-namespace {
-
-Result<bool> room_for_one_more(std::size_t keys) {
-    if (keys < KeyRing::max_keys) return true;
-    return fail(ErrorCode::busy, fmt::format("there are {} pairing keys: withdraw one first", keys));
+KeyRing::Entry KeyRing::fresh(const secure::PairingKey& key) {
+    Entry entry;
+    entry.about.id = key.id;
+    entry.about.made_ns = realtime_ns();
+    entry.secret = key.secret;
+    return entry;
 }
 
-}  // namespace
+Result<bool> KeyRing::add(Entries& entries, Entry entry) {
+    if (entries.size() >= max_keys)
+        return fail(ErrorCode::busy, fmt::format("there are {} pairing keys: withdraw one first", entries.size()));
+    std::string id = entry.about.id;
+    entries.insert_or_assign(std::move(id), std::move(entry));
+    return true;
+}
 
 Result<secure::PairingKey> KeyRing::unused() {
     secure::PairingKey key;
     const auto changed = change([&](Entries& entries) -> Result<bool> {
         const std::lock_guard lock(mutex_);
         for (const auto& [id, entry] : entries) {
-            if (entry.about.used_ns != 0 || !entry.about.address.empty() || taken_.contains(id)) continue;
+            const KnownKey& about = entry.about;
+            if (about.used_ns != 0 || !about.address.empty() || !about.owner.empty() || taken_.contains(id)) continue;
             key = {id, entry.secret};
             return false;
         }
-        TRY(room_for_one_more(entries.size()));
         key = TRY(secure::make_pairing_key());
-        entries[key.id] = {{.id = key.id, .address = {}, .made_ns = realtime_ns(), .used_from = {}}, key.secret};
-        return true;
+        return add(entries, fresh(key));
     });
     TRY(changed);
     return key;
@@ -162,10 +172,24 @@ Result<secure::PairingKey> KeyRing::unused() {
 
 Result<secure::PairingKey> KeyRing::make() {
     const secure::PairingKey key = TRY(secure::make_pairing_key());
+    TRY(change([&](Entries& entries) { return add(entries, fresh(key)); }));
+    return key;
+}
+
+Result<secure::PairingKey> KeyRing::renew(std::string_view id) {
+    const secure::PairingKey key = TRY(secure::make_pairing_key());
     const auto changed = change([&](Entries& entries) -> Result<bool> {
-        TRY(room_for_one_more(entries.size()));
-        entries[key.id] = {{.id = key.id, .address = {}, .made_ns = realtime_ns(), .used_from = {}}, key.secret};
-        return true;
+        const auto known = entries.find(id);
+        if (known == entries.end())
+            return fail(ErrorCode::not_found, fmt::format("there is no pairing key {:.40}", id));
+        if (!known->second.about.address.empty())
+            return fail(ErrorCode::not_found, fmt::format("{} is a listening agent's key: change the code in its "
+                                                          "--pair-file, and give the new one to --pair-agent {}",
+                                                          id, known->second.about.address));
+        Entry entry = fresh(key);
+        entry.about.owner = owner_of(known->second.about);
+        entry.about.instead_of = id;
+        return add(entries, std::move(entry));
     });
     TRY(changed);
     return key;
@@ -179,10 +203,12 @@ Result<bool> KeyRing::put(const std::string& address, const secure::PairingKey& 
         if (known != entries.end() && known->second.about.address.empty())
             return fail(ErrorCode::invalid,
                         "this is a code that this server gave to an agent; a listening agent prints its own");
-        std::erase_if(entries, [&](const auto& entry) { return entry.second.about.address == address; });
-        TRY(room_for_one_more(entries.size()));
-        entries[key.id] = {{.id = key.id, .address = address, .made_ns = realtime_ns(), .used_from = {}}, key.secret};
-        return true;
+        Entry entry = fresh(key);
+        entry.about.address = address;
+        for (const auto& [id, before] : entries)
+            if (before.about.address == address) entry.about.owner = owner_of(before.about);
+        std::erase_if(entries, [&](const auto& before) { return before.second.about.address == address; });
+        return add(entries, std::move(entry));
     });
 }
 
@@ -214,6 +240,12 @@ bool KeyRing::has(std::string_view id) const {
     return content_.entries.contains(id);
 }
 
+std::string KeyRing::owner_of(std::string_view id) const {
+    const std::lock_guard lock(mutex_);
+    const auto known = content_.entries.find(id);
+    return known == content_.entries.end() ? std::string(id) : owner_of(known->second.about);
+}
+
 std::vector<KnownKey> KeyRing::all() const {
     const std::lock_guard lock(mutex_);
     std::vector<KnownKey> keys;
@@ -233,7 +265,9 @@ void KeyRing::used(std::string_view id, const std::string& from, std::int64_t no
         const auto known = entries.find(id);
         if (known == entries.end()) return false;
         KnownKey& about = known->second.about;
-        if (about.used_from == from && now_ns - about.used_ns < between_uses_ns) return false;
+        if (about.instead_of.empty() && about.used_from == from && now_ns - about.used_ns < between_uses_ns)
+            return false;
+        entries.erase(std::exchange(about.instead_of, {}));
         about.used_from = from;
         about.used_ns = now_ns;
         return true;

@@ -25,6 +25,8 @@ struct KnownKey {
     std::int64_t made_ns = 0;  // wall clock
     std::int64_t used_ns = 0;  // last time; 0: never
     std::string used_from;     // then, host without port
+    std::string owner;       // what was recorded by this id is its own, too: it came in the place of that key; or empty
+    std::string instead_of;  // the key that goes once this one is used; or empty
     bool operator==(const KnownKey&) const = default;
 };
 
@@ -40,7 +42,11 @@ public:
     Result<secure::PairingKey> unused();
     // One more, whatever there is.
     Result<secure::PairingKey> make();
-    // Of a listening agent; replaces the one that it had. invalid: it is a code that this server gave to an agent.
+    // One that takes the place of `id` once it is used, and goes on with what that recorded. not_found: there is no such
+    // id, or it is a listening agent's, whose new code put() takes.
+    Result<secure::PairingKey> renew(std::string_view id);
+    // Of a listening agent; replaces the one that it had, and goes on with what that recorded. invalid: it is a code that
+    // this server gave to an agent.
     Result<bool> put(const std::string& address, const secure::PairingKey& key);
     // False: there is no such id.
     Result<bool> withdraw(std::string_view id);
@@ -49,6 +55,8 @@ public:
     [[nodiscard]] std::optional<secure::PairingKey> find(std::string_view id) const;
     [[nodiscard]] std::optional<secure::PairingKey> of_address(std::string_view address) const;
     [[nodiscard]] bool has(std::string_view id) const;
+    // The id by which the recordings of this key are kept: its own, or that of the first one in whose place it came.
+    [[nodiscard]] std::string owner_of(std::string_view id) const;
     [[nodiscard]] std::vector<KnownKey> all() const;
 
     // An agent is connecting by it, so it is no unused one any more. Never waits; used() writes it down.
@@ -64,6 +72,7 @@ private:
         std::string secret;
     };
     using Entries = std::map<std::string, Entry, std::less<>>;  // by id
+    static std::string owner_of(const KnownKey& key) { return key.owner.empty() ? key.id : key.owner; }
 
     // The file at one moment.
     struct Content {
@@ -71,6 +80,8 @@ private:
         std::optional<FileStatus> status;  // as it was read or written; nothing: there is no file
     };
 
+    static Entry fresh(const secure::PairingKey& key);
+    static Result<bool> add(Entries& entries, Entry entry);  // busy: there are too many
     explicit KeyRing(std::string path) : path_(std::move(path)) {}
     static Result<Entries> parse(const std::string& path, std::string_view text);
     [[nodiscard]] Result<Content> load() const;

@@ -80,7 +80,7 @@ Result<UploadStore::Upload> UploadStore::add(const std::string& id, std::uint64_
     TRY(check_id(id));
     if (bytes.empty()) return fail(ErrorCode::invalid, "a slice of an upload has at least one byte");
     if (bytes.size() > max_upload_slice)
-        return fail(ErrorCode::too_large, "a slice of an upload has at most 4 MiB: send smaller ones");
+        return fail(ErrorCode::too_large, "a slice of an upload has at most 1 MiB: send smaller ones");
     if (offset > size || bytes.size() > size - offset)
         return fail(ErrorCode::invalid, fmt::format("the slice reaches beyond the size of the upload, {} bytes", size));
     const std::lock_guard lock(mutex_);

@@ -12,7 +12,8 @@
 
 namespace flamewire::server {
 
-inline constexpr std::size_t max_upload_slice = std::size_t{4} << 20;
+// A slice is the body of a request, and that is held in memory before anybody can look who sends it.
+inline constexpr std::size_t max_upload_slice = std::size_t{1} << 20;
 
 class UploadStore {
 public:

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "profile/store.h"
 #include "secure/attempts.h"
+#include "server/http/access.h"
 #include "server/http/request.h"
 #include "server/link/key_ring.h"
 #include "server/options.h"
@@ -139,6 +140,14 @@ std::vector<Part> parts() {
         {"Browsers",
          {{"connections", count(limits::http_connections), "the next one waits to be accepted",
            metric(Limit::http_connections), here + "test_connections_of_browsers"},
+          {"of these from one other machine", count(limits::http_connections_of_host), "the new one is closed",
+           metric(Limit::http_connections_of_host), here + "test_connections_of_browsers_of_one_machine"},
+          {"target, and all header fields, of a request",
+           fmt::format("{}, {}", bytes(limits::http_target_bytes), bytes(limits::http_fields_bytes)),
+           "closed, as on what is no HTTP", metric(Limit::http_message), here + "test_what_is_no_request"},
+          {"wrong tokens of an address within a minute", count(server::Access::max_failures),
+           "status 429 for a minute, and lines in the log that begin with `security:`", metric(Limit::wrong_tokens),
+           "tests/integration/test_access.py test_wrong_tokens_are_told"},
           {"readers of the event stream", count(limits::streams), "status 503", metric(Limit::streams),
            here + "test_readers_of_the_stream"},
           {"time for a TLS handshake", seconds(limits::tls_handshake_time), "closed", metric(Limit::tls_handshake_time),
@@ -149,7 +158,7 @@ std::vector<Part> parts() {
            "tests/unit/server/api_test.cc TEST_CASE"},
           {"slice of an upload", bytes(server::max_upload_slice), "status 413", "the answer",
            "tests/unit/server/upload_store_test.cc TEST_CASE"},
-          {"uploads that wait on disk", bytes(server::UploadStore::default_limit), "status 409", "the answer",
+          {"uploads that wait on disk", bytes(server::UploadStore::default_limit), "status 413", "the answer",
            "tests/unit/server/upload_store_test.cc TEST_CASE"}}},
         {"The agent",
          {{"frame from a server", bytes(wire::max_payload_to_agent), "the connection ends, with a line",

@@ -23,6 +23,35 @@ constexpr std::int64_t minute = 60'000'000'000;
 
 }  // namespace
 
+TEST_CASE("a key that takes the place of another one goes on with what that recorded") {
+    const ScratchDirectory data;
+    const std::string path = data.path() + "/pairing-keys";
+    KeyRing ring = KeyRing::open(path).value();
+    const secure::PairingKey first = ring.make().value(), second = ring.renew(first.id).value();
+    CHECK(ring.owner_of(first.id) == first.id);
+    CHECK(ring.owner_of(second.id) == first.id);
+    CHECK(ring.unused().value() != second);  // it is that agent's, not the next one's
+    // Both work until the new one was used.
+    CHECK(ring.find(first.id));
+    ring.used(second.id, "192.0.2.7", now);
+    CHECK_FALSE(ring.find(first.id));
+    CHECK(ring.find(second.id) == second);
+    // Once more, and by another reader of the file: it is the first one's still.
+    const secure::PairingKey third = KeyRing::open(path).value().renew(second.id).value();
+    REQUIRE(ring.refresh().value());
+    ring.used(third.id, "192.0.2.7", now + 1);
+    CHECK(KeyRing::open(path).value().owner_of(third.id) == first.id);
+    CHECK_FALSE(ring.has(second.id));
+    CHECK(ring.renew("0123456789abcdef").error().code == ErrorCode::not_found);
+    // A listening agent's is known by the address.
+    const secure::PairingKey board = secure::make_pairing_key().value(), next = secure::make_pairing_key().value();
+    REQUIRE(ring.put("board:9999", board));
+    CHECK(ring.renew(board.id).error().message.find("--pair-agent board:9999") != std::string::npos);
+    REQUIRE(ring.put("board:9999", next));
+    CHECK(ring.owner_of(next.id) == board.id);
+    CHECK_FALSE(ring.has(board.id));
+}
+
 TEST_CASE("keys are kept for their owner alone, and read again") {
     const ScratchDirectory data;
     const std::string path = data.path() + "/pairing-keys";

@@ -107,15 +107,3 @@ TEST_CASE("for a module without build-id a file on the server goes by its name")
     std::filesystem::copy_file("/proc/self/exe", named);
     CHECK(given_file(*session, give(*session, "", ",\"file\":\"" + named + "\""), uploads).value().path == named);
 }
-
-TEST_CASE("slices of uploads may be larger than other bodies") {
-    Request slice;
-    slice.method = "PUT";
-    slice.path = "/api/uploads/file-0001";
-    CHECK(body_limit(slice) == max_upload_slice);
-    slice.path = "/api/config";
-    CHECK(body_limit(slice) == max_body_bytes);
-    slice.path = "/api/uploads/file-0001";
-    slice.method = "POST";
-    CHECK(body_limit(slice) == max_body_bytes);
-}

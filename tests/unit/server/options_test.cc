@@ -49,6 +49,8 @@ TEST_CASE("options reach their values") {
     CHECK(parse({"--list-keys"}).options.pairing.kind == Kind::list);
     CHECK(parse({"--new-key"}).options.pairing.kind == Kind::make);
     CHECK(parse({"--withdraw-key", "ab"}).options.pairing.argument == "ab");
+    CHECK(parse({"--renew-key", "ab"}).options.pairing.kind == PairingAction::Kind::renew);
+    CHECK(parse({"--renew-key", "ab", "--new-key"}).exit_code == 2);
     CHECK(parse({"--pair-agent", "board"}).options.pairing.argument == "board:9999");
     CHECK(parse({"--new-key", "--list-keys"}).exit_code == 2);
     CHECK(parse({"--pair-agent", ":1"}).exit_code == 2);

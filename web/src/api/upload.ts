@@ -2,7 +2,7 @@
 // attempts grow, and after some of them without any progress the last error is the answer.
 import { api, ApiError } from './client';
 
-const SLICE = 4 * 1024 * 1024;
+const SLICE = 1024 * 1024;
 const ATTEMPTS = 6;
 
 export interface UploadProgress {

@@ -1,0 +1,53 @@
+// What anybody can have written into the log is not without end.
+#include "server/log_pace.h"
+
+#include <catch2/catch.hpp>
+#include <spdlog/sinks/ostream_sink.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+
+using namespace flamewire::server;
+
+namespace {
+
+// The log while a test runs.
+class Log {
+public:
+    Log() {
+        spdlog::set_default_logger(
+            std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(text_)));
+    }
+    Log(const Log&) = delete;
+    Log& operator=(const Log&) = delete;
+    ~Log() { spdlog::set_default_logger(before_); }
+
+    std::string text() { return text_.str(); }
+    std::ptrdiff_t lines() { return std::ranges::count(text(), '\n'); }
+
+private:
+    std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+    std::ostringstream text_;
+};
+
+}  // namespace
+
+TEST_CASE("warnings of a minute are written up to a number, the others counted") {
+    Log log;
+    LogPace pace;
+    const LogPace::Clock::time_point begin{};
+    for (unsigned n = 0; n < LogPace::lines + 7; ++n) pace.warn("somebody knocks", begin + std::chrono::seconds(n));
+    CHECK(log.lines() == LogPace::lines);
+    pace.settle(begin + std::chrono::seconds(59));
+    CHECK(log.lines() == LogPace::lines);
+    pace.settle(begin + std::chrono::seconds(60));
+    CHECK(log.lines() == LogPace::lines + 1);
+    CHECK(log.text().find("7 more warnings like these were left out") != std::string::npos);
+    // The next minute begins with its first warning, and is told of by the warning after it, too.
+    pace.warn("again", begin + std::chrono::minutes(9));
+    CHECK(log.lines() == LogPace::lines + 2);
+    pace.settle(begin + std::chrono::minutes(20));
+    pace.settle(begin + std::chrono::minutes(30));
+    CHECK(log.lines() == LogPace::lines + 2);
+}
