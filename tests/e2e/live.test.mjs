@@ -82,7 +82,9 @@ step('an agent connects and a process is chosen from the list', async () => {
   // How much it gets depends on what else runs here.
   await page.waitForFunction((pid) => Number(document.querySelector(`.process-row[data-pid="${pid}"] .cpu-text`)?.textContent) > 1, workload.pid, { timeout: 20_000 });
   await row.click();
-  await page.fill('dialog input[type=number]', '499');
+  await page.click('#options');
+  await page.fill('dialog input[name=frequency]', '499');
+  await page.click('#options');
   await shot('process-picker-dark');
   await page.click('#start');
   await page.waitForFunction(() => window.__flamewire.state().sessionState === 'live', null, { timeout: 20_000 });

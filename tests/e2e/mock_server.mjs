@@ -490,6 +490,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
     }
     if (path === '/api/agent/command') {
       const reply = { id: 'c1', ok: true };
+      if (`${body.args?.events}`.includes('nosuch:event')) return { id: 'c1', ok: false, error: 'events: this kernel has no tracepoint nosuch:event' };
       if (body.cmd === 'list_processes') {
         const names = ['city-demo', 'postgres', 'nginx', 'node', 'systemd', 'sshd', 'dbus-daemon', 'python3'];
         reply.processes = Array.from({ length: 60 }, (_, i) => ({

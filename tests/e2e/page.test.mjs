@@ -61,17 +61,72 @@ test('an idle agent is offered for a choice of process', () =>
     await page.getByRole('button', { name: 'Choose a process' }).click();
     await page.fill('dialog [data-search]', 'postgres');
     await page.locator('.process-row[data-pid]').first().click();
-    await page.fill('dialog input[type=number]', '499');
+    await page.click('#options');
+    await page.fill('dialog input[name=frequency]', '499');
     await page.getByLabel('page-faults').check();
     await page.click('#start');
     await page.waitForFunction(() => !document.querySelector('dialog'));
     assert.ok(mock.state.live);
   }));
 
+const asked = (page, cmd) =>
+  page.waitForRequest((request) => request.url().includes('/api/agent/command') && request.postDataJSON().cmd === cmd).then((request) => request.postDataJSON().args);
+
+test('several processes are chosen by their boxes, with Ctrl, and by keys', () =>
+  withPage({ size: 0, live: false }, async ({ page }) => {
+    await page.getByRole('button', { name: 'Choose a process' }).click();
+    const row = (pid) => page.locator(`.process-row[data-pid="${pid}"]`);
+    const chosen = (...pids) =>
+      page.waitForFunction((wanted) => [...document.querySelectorAll('.process-row[aria-selected="true"]')].map((one) => one.dataset.pid).sort().join() === wanted, pids.join());
+    await page.fill('dialog [data-search]', 'postgres');
+    await row(4724).click();
+    await row(4828).locator('input').click();
+    await row(5036).click({ modifiers: ['Control'] });
+    await chosen(4724, 4828, 5036);
+    await shows(page, '#start', 'Profile postgres and 2 more');
+    await row(4828).locator('input').click();
+    await chosen(4724, 5036);
+    // Keys alone: one row, one more, past one, and that one besides.
+    await row(4724).click();
+    await page.locator('.processes').focus();
+    await page.keyboard.press('Shift+ArrowDown');
+    await chosen(4724, 4763);
+    await page.keyboard.press('Control+ArrowDown');
+    await chosen(4724, 4763);
+    await page.keyboard.press('Space');
+    await chosen(4724, 4763, 4828);
+    await shot(page, 'process-picker-several-dark');
+    const sent = asked(page, 'start');
+    await page.keyboard.press('Enter');
+    const { pid, pids } = await sent;
+    assert.deepEqual({ pid, pids }, { pid: undefined, pids: [4724, 4763, 4828] });
+  }));
+
+test('events are chosen or typed, a tracepoint with a filter, and what the agent refuses is said where it was asked', () =>
+  withPage({ size: 0, live: false }, async ({ page }) => {
+    await page.getByRole('button', { name: 'Choose a process' }).click();
+    await page.locator('.process-row[data-pid]').first().click();
+    await page.click('#options');
+    for (const name of ['off-cpu', 'run-queue', 'io-wait', 'woken-by', 'page-faults', 'minor-faults', 'major-faults']) await page.getByLabel(name).waitFor();
+    await page.getByLabel('off-cpu').check();
+    assert.equal(await page.locator('input[name=filter]').count(), 0);
+    await page.fill('input[name=others]', 'nosuch:event');
+    await page.fill('input[name=filter]', 'prev_pid == 42');
+    await shot(page, 'recording-options-dark');
+    await page.click('#start');
+    await shows(page, 'dialog [role=alert]', /^It does not start: events: this kernel has no tracepoint nosuch:event$/);
+    await page.fill('input[name=others]', 'sched:sched_switch');
+    await shows(page, '.foot-options', '99 Hz · auto · off-cpu, sched:sched_switch');
+    const sent = asked(page, 'start');
+    await page.click('#start');
+    const { events, filter } = await sent;
+    assert.deepEqual({ events, filter }, { events: ['off-cpu', 'sched:sched_switch'], filter: 'prev_pid == 42' });
+    await page.waitForFunction(() => !document.querySelector('dialog'));
+  }));
+
 test('a container, a control group or some CPUs are chosen in the place of a process', () =>
   withPage({ size: 0, live: false }, async ({ page }) => {
     await page.getByRole('button', { name: 'Choose a process' }).click();
-    const asked = () => page.waitForRequest((request) => request.url().includes('/api/agent/command') && request.postDataJSON().cmd === 'start').then((request) => request.postDataJSON().args);
     const group = page.locator('.process-group[data-container="9f86d081884c7d65"]');
     // By their use of the CPU, each with its processes below it.
     await shows(page, '.process-group', /No container/);
@@ -87,7 +142,7 @@ test('a container, a control group or some CPUs are chosen in the place of a pro
     await page.fill('dialog input[name=cpus]', 'all');
     assert.equal(await page.locator('#start').isDisabled(), true);
     await page.fill('dialog input[name=cpus]', '0-3');
-    const sent = asked();
+    const sent = asked(page, 'start');
     await page.click('#start');
     const { cgroups, cpus, pid, all, container } = await sent;
     assert.deepEqual({ cgroups, cpus, pid, all, container }, { cgroups: ['system.slice'], cpus: '0-3', pid: undefined, all: undefined, container: undefined });
@@ -570,4 +625,29 @@ test('a narrow window keeps everything in reach', () =>
     assert.ok(panel.x >= 0 && panel.x + panel.width <= 900 && panel.y >= 0, JSON.stringify(panel));
     await page.keyboard.press('Escape');
     await page.locator('#stop').waitFor();
+  }));
+
+test('the tools of the flame graph stand beside each other in windows of any width', () =>
+  withPage({ live: false, hash: replayed }, async ({ page }) => {
+    await settled(page);
+    await page.locator('#group-by').selectOption('container');
+    for (const width of [1000, 1100, 1200, 1300, 1400]) {
+      await page.setViewportSize({ width, height: 800 });
+      const parts = await page.$$eval('.flame-view .toolbar > *', (list) => list.map((one) => one.getBoundingClientRect()).filter((one) => one.width > 0).map(({ left, right, top }) => ({ left, right, top })));
+      for (const [i, { left, right, top }] of parts.entries()) {
+        assert.ok(left >= 0 && right <= width, `part ${i} ends at ${right} of ${width}`);
+        if (i > 0 && Math.abs(parts[i - 1].top - top) < 20) assert.ok(left >= parts[i - 1].right - 1, `parts overlap at ${left} of ${width}`);
+      }
+      // The longest name of all fits into its box, and the box into its label.
+      const room = await page.$eval('#group-by', (box) => {
+        const text = Object.assign(document.createElement('span'), { textContent: 'container' });
+        text.style.font = getComputedStyle(box).font;
+        box.parentElement.append(text);
+        const [needs, has, label] = [text.getBoundingClientRect().width, box.getBoundingClientRect(), box.parentElement.getBoundingClientRect()];
+        text.remove();
+        return { needs, has: has.width - 36, inside: has.right <= label.right + 1 && label.height < 32 };
+      });
+      assert.ok(room.has >= room.needs && room.inside, `${JSON.stringify(room)} at ${width}`);
+      await shot(page, `flame-tools-${width}`);
+    }
   }));

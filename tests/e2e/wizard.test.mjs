@@ -194,11 +194,32 @@ step('rate and process are changed in the same session', async () => {
   await row(other.pid).click();
   await page.getByTitle('Back to rate, events and stacks').click();
   await page.locator('.target-row', { hasText: String(other.pid) }).waitFor();
+  // What the agent refuses is said in the dialog, and the recording goes on.
+  await page.locator('input[name=others]').fill('nosuch:event');
+  await page.click('#apply-change');
+  await shows(page, '.change-dialog [role=alert]', /^It goes on as before: events: .*nosuch:event/);
+  await page.locator('input[name=others]').fill('');
   await page.click('#apply-change');
   await waitFor(async () => (await api(`/api/functions?session=${recorded}&pid=${other.pid}`)).total.samples > 20, 'samples of the other process', 60);
   const { sessions } = await api('/api/sessions');
   assert.deepEqual(sessions.map((session) => session.id), [recorded]);
   await shot('changed');
+});
+
+step('a second process beside the first one, and time off the CPU', async () => {
+  await page.click('#change');
+  await page.locator('#other-process').click();
+  await find('workload 600');
+  await row(workload.pid).locator('input').click();
+  await page.getByTitle('Back to rate, events and stacks').click();
+  await page.locator('.target-row', { hasText: `shares-workload (${other.pid}), demo-workload (${workload.pid})` }).waitFor();
+  await page.getByRole('checkbox', { name: 'off-cpu' }).check();
+  await both('change-several');
+  await page.click('#apply-change');
+  await page.locator('.change-dialog').waitFor({ state: 'detached', timeout: 20_000 });
+  const { pids, events } = await (await fetch(new URL('/api/agent/command', server.url), { method: 'POST', body: JSON.stringify({ cmd: 'status' }) })).json();
+  assert.deepEqual(pids, [other.pid, workload.pid]);
+  assert.ok(events.includes('off-cpu') && events.includes('cpu-clock'), events.join());
 });
 
 step('it does not come again by itself, is opened from the header, and remembers the options', async () => {

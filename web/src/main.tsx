@@ -1,4 +1,5 @@
 // Starts the page.
+import './api/saved'; // first: who answers, before anything asks
 import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { App } from './components/App';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isLoopback, parseAddress } from '../src/text/address';
 import { capabilitiesOf, findingLines, ordered, type Finding } from '../src/text/capabilities';
-import { changeArgs, commandOf, draftOfReply, draftOfStored, isValid, problemOf, startArgs, targetText, usualDraft, wholeSystem, wide } from '../src/text/recording';
+import { changeArgs, commandOf, draftOfReply, draftOfStored, hasTracepoint, isValid, problemOf, processTarget, startArgs, targetName, targetText, toggled, usualDraft, wholeSystem, wide } from '../src/text/recording';
 import { after, before, formatRemembered, freshWizard, missing, parseRemembered, reachable, steps } from '../src/text/wizard';
 
 test('addresses', () => {
@@ -18,11 +18,51 @@ test('start says all, dwarf its stack, a change only what changes', () => {
   const draft = { ...usualDraft, pid: 7, comm: 'demo' };
   assert.deepEqual(startArgs(draft), { pid: 7, frequency: 99, unwind: 'auto' });
   assert.deepEqual(startArgs({ ...draft, unwind: 'dwarf', stackKib: 64, events: ['cpu-clock'], kernel: false }), {
-    pid: 7, frequency: 99, unwind: 'dwarf', stack_size: 65528, events: ['cpu-clock'], kernel: false,
+    pid: 7, frequency: 99, unwind: 'dwarf', stack_size: 65528, events: ['cpu-clock'], filter: '', kernel: false,
   });
   assert.deepEqual(changeArgs(draft, draft), {});
   assert.deepEqual(changeArgs(draft, { ...draft, pid: 8, frequency: 499, stackKib: 8 }), { pid: 8, frequency: 499, stack_size: 8192 });
   assert.deepEqual(changeArgs(draft, { ...draft, pid: 0, events: [] }), {});
+});
+
+test('several processes in one recording', () => {
+  const [a, b] = [{ pid: 7, comm: 'demo' }, { pid: 9, comm: 'nginx' }];
+  const both = toggled(toggled(processTarget([]), a), b);
+  const draft = { ...usualDraft, ...both };
+  assert.deepEqual(startArgs(draft), { pids: [7, 9], frequency: 99, unwind: 'auto' });
+  assert.equal(targetText(draft), 'demo (7), nginx (9)');
+  assert.equal(targetName(draft), 'demo and 1 more');
+  assert.match(commandOf(draft), / --pid 7,9 /);
+  // The first one is taken out: the other is alone; and without that none is left.
+  assert.deepEqual(startArgs({ ...usualDraft, ...toggled(both, a) }), { pid: 9, frequency: 99, unwind: 'auto' });
+  assert.equal(toggled(toggled(both, a), b).pid, 0);
+  assert.deepEqual(toggled(wide('the whole system'), b), processTarget([b]));
+  assert.deepEqual(startArgs({ ...draft, ...wide('the whole system') }), { all: true, frequency: 99, unwind: 'auto' });
+  const many = processTarget([1, 2, 3, 4, 5, 6].map((pid) => ({ pid, comm: `p${pid}` })));
+  assert.equal(targetText(many), 'p1 (1), p2 (2), p3 (3), p4 (4) and 2 more');
+  const running = draftOfReply({ pid: 7, pids: [7, 9], target: 'pids 7 (demo), 9 (a (b))' });
+  assert.deepEqual([running.pid, running.comm, running.also], [7, 'demo', [{ pid: 9, comm: 'a (b)' }]]);
+  assert.deepEqual(changeArgs(running, running), {});
+  assert.deepEqual(changeArgs(running, { ...running, ...processTarget([a]) }), { pid: 7 });
+  assert.deepEqual(draftOfReply({ pid: 7, pids: [7, 8, 9], target: 'pids 7 (x) and 2 more' }).also, [{ pid: 8, comm: '' }, { pid: 9, comm: '' }]);
+});
+
+test('events that were typed, and a filter of tracepoints', () => {
+  const draft = { ...usualDraft, pid: 7 };
+  const typed = { ...draft, events: ['off-cpu'], others: ' sched:sched_switch/prev_pid == 1, 2/, r01c2 ,', filter: ' prev_pid == 42 ' };
+  assert.deepEqual(startArgs(typed), {
+    pid: 7, frequency: 99, unwind: 'auto', events: ['off-cpu', 'sched:sched_switch/prev_pid == 1, 2/, r01c2'], filter: 'prev_pid == 42',
+  });
+  for (const [others, is] of [['sched:sched_switch', true], ['cycles, syscalls:sys_enter_read@5', true], ['cycles:u', false], ['cpu-clock:k@99,cycles:ppp', false], ['cpu/event=0x3c/', false], ['', false]] as const)
+    assert.equal(hasTracepoint({ ...draft, others }), is, others);
+  // Without a tracepoint there is nothing to filter.
+  assert.equal(startArgs({ ...typed, others: 'cycles:u' })['filter'], '');
+  assert.match(commandOf({ ...draft, others: 'sched:sched_switch', filter: 'prev_pid == 42' }), / --events sched:sched_switch --filter 'prev_pid == 42' /);
+  const running = draftOfReply({ pid: 7, events: ['sched:sched_switch'], filter: 'prev_pid == 42' });
+  assert.deepEqual(changeArgs(running, running), {});
+  assert.deepEqual(changeArgs(running, { ...running, filter: 'prev_pid == 43' }), { filter: 'prev_pid == 43' });
+  assert.deepEqual(changeArgs(running, { ...running, events: ['cycles'] }), { events: ['cycles'], filter: '' });
+  assert.deepEqual(changeArgs(running, { ...running, others: 'cycles' }), { events: ['sched:sched_switch', 'cycles'] });
 });
 
 test('the whole system in the place of a process', () => {
@@ -60,7 +100,7 @@ test('a part of the machine: a container, a control group, some CPUs', () => {
 
 test('a draft of a reply, and one that the browser kept', () => {
   const draft = draftOfReply({ pid: 42, target: 'pid 42 (a (b))', frequency: 199, events: ['cycles'], unwind: 'dwarf', stack_size: 65528, kernel: false });
-  assert.deepEqual(draft, { pid: 42, comm: 'a (b)', frequency: 199, events: ['cycles'], unwind: 'dwarf', stackKib: 64, kernel: false });
+  assert.deepEqual(draft, { pid: 42, comm: 'a (b)', frequency: 199, events: ['cycles'], others: '', filter: '', unwind: 'dwarf', stackKib: 64, kernel: false });
   assert.deepEqual(draftOfReply({}), usualDraft);
   for (const broken of [null, 5, [], { frequency: 'x' }, { frequency: -1 }, { stackKib: 1e9 }, { events: [5] }]) assert.deepEqual(draftOfStored(broken), usualDraft);
   assert.equal(draftOfStored({ frequency: 499, pid: 5 }).pid, 0);
@@ -93,7 +133,7 @@ test('steps follow each other, and none is reached without what it needs', () =>
 });
 
 test('what the browser remembers', () => {
-  const draft = { ...usualDraft, pid: 9, comm: 'x', frequency: 499 };
+  const draft = { ...usualDraft, pid: 9, comm: 'x', frequency: 499, others: 'sched:sched_switch', filter: 'prev_pid > 1' };
   const kept = parseRemembered(formatRemembered({ seen: true, draft }));
   assert.deepEqual(kept, { seen: true, draft: { ...draft, pid: 0, comm: '' } });
   for (const broken of [null, '', '{', '5', '[]', '{"seen":"yes"}']) assert.deepEqual(parseRemembered(broken), { seen: false, draft: usualDraft });

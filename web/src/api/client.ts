@@ -1,6 +1,5 @@
 // The HTTP side of the server, one function an endpoint. Nothing else in the UI calls fetch.
 import { served } from './place';
-import { answerOf, isSaved, NotSaved, savedAnswers } from './saved';
 import type {
   Agent,
   BaselineParams,
@@ -80,18 +79,11 @@ export function query(params: Record<string, Param>): string {
   return text ? `?${text}` : '';
 }
 
-// A page that is one file answers itself.
-async function callSaved<T>(path: string, init: RequestInit): Promise<T> {
-  const { pathname, searchParams } = new URL(path, 'http://file');
-  try {
-    if (init.method) throw new NotSaved('this needs the server');
-    const answer = answerOf(await savedAnswers(), decodeURIComponent(pathname), searchParams);
-    if (answer === null) throw new ApiError(404, { code: 'not_found', message: 'No stack of this view contains it.' });
-    return answer as T;
-  } catch (error) {
-    if (error instanceof NotSaved) throw new ApiError(501, { code: 'not_saved', message: `Not in this file: ${error.message}.` });
-    throw error;
-  }
+// A page that is one file answers itself (saved.ts): it, and not the worker's bundle, has what that takes.
+type Answerer = (path: string, init: RequestInit) => Promise<unknown>;
+let itself: Answerer | null = null;
+export function answerItself(answerer: Answerer): void {
+  itself = answerer;
 }
 
 export interface Fetched {
@@ -118,7 +110,7 @@ export function fetchElsewhere(place: Elsewhere): void {
 }
 
 async function call<T>(path: string, init: RequestInit = {}): Promise<T> {
-  if (isSaved) return callSaved<T>(path, init);
+  if (itself) return (await itself(path, init)) as T;
   const { status, text } = await ((init.method ? null : elsewhere(path, init.signal ?? undefined)) ?? fetchText(path, init));
   let body: unknown;
   try {
@@ -175,6 +167,16 @@ const treeShape = (shape: ShapeParams): Record<string, Param> => ({
 
 const grouped = (by = 'none') => (by === 'none' ? '' : by);
 
+// What the flame graph's worker asks for.
+export const graphApi = {
+  flamegraph: (v: ViewParams, shape: ShapeParams, path: readonly string[], signal?: AbortSignal) =>
+    call<FlameGraph>(`/api/flamegraph${query({ ...view(v), ...treeShape(shape), group: grouped(shape.group), path: path.join(PATH_SEPARATOR) })}`, { signal }),
+  diff: (v: ViewParams, b: BaselineParams, shape: ShapeParams, path: readonly string[], signal?: AbortSignal) =>
+    call<Diff>(`/api/diff${query({ ...view(v), ...baseline(b), ...treeShape(shape), path: path.join(PATH_SEPARATOR) })}`, { signal }),
+  callers: (v: ViewParams, shape: ShapeParams, name: string, module: string, signal?: AbortSignal) =>
+    call<Callers>(`/api/callers${query({ ...view(v), ...treeShape({ ...shape, inverted: false, hidden: [] }), function: name, module })}`, { signal }),
+};
+
 export const api = {
   status: (signal?: AbortSignal) => call<Status>('/api/status', { signal }),
   agents: (signal?: AbortSignal) => call<{ agents: Agent[] }>('/api/agents', { signal }),
@@ -182,14 +184,8 @@ export const api = {
   session: (id: string, signal?: AbortSignal) => call<Session>(`/api/sessions/${encodeURIComponent(id)}${query({ partial })}`, { signal }),
   changeSession: (id: string, change: SessionChange) => send<Session>('PATCH', `/api/sessions/${encodeURIComponent(id)}`, change),
   deleteSession: (id: string) => send<{ ok: boolean }>('DELETE', `/api/sessions/${encodeURIComponent(id)}`),
-  flamegraph: (v: ViewParams, shape: ShapeParams, path: readonly string[], signal?: AbortSignal) =>
-    call<FlameGraph>(`/api/flamegraph${query({ ...view(v), ...treeShape(shape), group: grouped(shape.group), path: path.join(PATH_SEPARATOR) })}`, { signal }),
-  diff: (v: ViewParams, b: BaselineParams, shape: ShapeParams, path: readonly string[], signal?: AbortSignal) =>
-    call<Diff>(`/api/diff${query({ ...view(v), ...baseline(b), ...treeShape(shape), path: path.join(PATH_SEPARATOR) })}`, { signal }),
   functionDiffs: (v: ViewParams, b: BaselineParams, signal?: AbortSignal) =>
     call<FunctionDiffs>(`/api/diff/functions${query({ ...view(v), ...baseline(b) })}`, { signal }),
-  callers: (v: ViewParams, shape: ShapeParams, name: string, module: string, signal?: AbortSignal) =>
-    call<Callers>(`/api/callers${query({ ...view(v), ...treeShape({ ...shape, inverted: false, hidden: [] }), function: name, module })}`, { signal }),
   functions: (v: ViewParams, signal?: AbortSignal) => call<Functions>(`/api/functions${query(view(v))}`, { signal }),
   threads: (v: ViewParams, slices: number, signal?: AbortSignal) => call<ThreadSummary>(`/api/thread-summary${query({ ...view(v), slices })}`, { signal }),
   threadStates: (v: ViewParams, slices: number, signal?: AbortSignal) => call<ThreadStates>(`/api/thread-states${query({ ...view(v), slices })}`, { signal }),

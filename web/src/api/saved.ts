@@ -1,5 +1,6 @@
 // The answers of a page that is one file and has no server: what was embedded when it was made (src/server/http/html_answer.cc), and
 // what can be worked out of that. The rest is said to be missing.
+import { answerItself, ApiError } from './client';
 import { callersOf, functionsOf, reshape } from '../flame/reshape';
 import type { Callers, Counters, FlameGraph, Functions, Modules, Session, ShapeParams, ThreadSummary, Timeline } from './types';
 
@@ -119,3 +120,17 @@ export function answerOf(saved: SavedAnswers, path: string, params: URLSearchPar
       throw new NotSaved('this needs the server');
   }
 }
+
+async function callSaved(path: string, init: RequestInit): Promise<unknown> {
+  const { pathname, searchParams } = new URL(path, 'http://file');
+  try {
+    if (init.method) throw new NotSaved('this needs the server');
+    const answer = answerOf(await savedAnswers(), decodeURIComponent(pathname), searchParams);
+    if (answer === null) throw new ApiError(404, { code: 'not_found', message: 'No stack of this view contains it.' });
+    return answer;
+  } catch (error) {
+    if (error instanceof NotSaved) throw new ApiError(501, { code: 'not_saved', message: `Not in this file: ${error.message}.` });
+    throw error;
+  }
+}
+if (isSaved) answerItself(callSaved);

@@ -1,9 +1,10 @@
 // What works on an agent's machine and what does not, each with its remedy, as the agent itself found it.
 import { useEffect } from 'preact/hooks';
 import { agents } from '../store/live';
-import { capabilitiesFor, checkPid, look, pidCheck, probeProblem, probing } from '../store/probe';
+import { capabilitiesFor, checkPids, look, pidChecks, probeProblem, probing } from '../store/probe';
 import { copy } from '../store/ui';
 import { findingLines, ordered, type FindingLine } from '../text/capabilities';
+import type { Picked } from '../text/recording';
 import { commandIn } from '../text/remedy';
 import { Button } from './Button';
 import { Icon } from './Icon';
@@ -26,22 +27,24 @@ function Line({ line }: { line: FindingLine }) {
   );
 }
 
-export function CapabilityList({ agent, pid, comm }: { agent: string; pid: number; comm: string }) {
+export function CapabilityList({ agent, picked }: { agent: string; picked: readonly Picked[] }) {
   const known = capabilitiesFor(agent);
   const busy = agents.value.find((entry) => entry.id === agent)?.state !== 'idle';
   const again = async (anew: boolean) => {
     await look(agent, anew);
-    await checkPid(agent, pid);
+    await checkPids(agent, picked.map((one) => one.pid));
   };
   useEffect(() => {
     void again(false);
-  }, [agent, pid]);
-  const check = pidCheck.value;
+  }, [agent, picked.map((one) => one.pid).join()]);
   const lines: FindingLine[] = [];
   // Where nothing can be profiled, the reason is not this process.
   const nothing = known.findings.some((finding) => finding.code === 'perf-events' && !finding.works);
-  if (check && check.pid === pid && !(nothing && !check.permitted && check.problem))
-    lines.push({ works: check.permitted, text: check.permitted ? `Process ${pid} (${comm}) can be profiled` : (check.problem ?? `process ${pid} is gone: choose another one`), remedy: '', names: [] });
+  for (const { pid, comm } of picked) {
+    const check = pidChecks.value.find((one) => one.pid === pid);
+    if (check && !(nothing && !check.permitted && check.problem))
+      lines.push({ works: check.permitted, text: check.permitted ? `Process ${pid} (${comm}) can be profiled` : (check.problem ?? `process ${pid} is gone: choose another one`), remedy: '', names: [] });
+  }
   lines.push(...findingLines(known.findings));
   if (known.events.length > 0) lines.push({ works: true, text: `Events: ${known.events.join(', ')}`, remedy: '', names: [] });
   if (known.unwind.length > 0) lines.push({ works: true, text: `Stacks: ${known.unwind.join(', ')}`, remedy: '', names: [] });

@@ -1,4 +1,4 @@
-// Another rate, other events, stacks or another process for the recording that runs. The session goes on.
+// Another rate, other events, stacks or other processes for the recording that runs. The session goes on.
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { agentStatus, changeRecording } from '../store/actions';
@@ -32,9 +32,9 @@ export function ChangeDialog({ agent }: { agent: string }) {
   const apply = async () => {
     if (!changed || !valid || busy.value) return;
     busy.value = true;
-    const done = await changeRecording(agent, args);
+    problem.value = await changeRecording(agent, args);
     busy.value = false;
-    if (done) closeDialog();
+    if (!problem.value) closeDialog();
   };
   return (
     <Modal
@@ -67,14 +67,19 @@ export function ChangeDialog({ agent }: { agent: string }) {
         <ProcessTable agent={agent} chosen={draft.value} onChoose={edit} onStart={() => (choosing.value = false)} />
       ) : (
         <>
+          {problem.value && (
+            <p class="note note-error" role="alert">
+              {`It goes on as before: ${problem.value}`}
+            </p>
+          )}
           <div class="target-row">
             <div>
               <h3>Target</h3>
               <span>{targetText(draft.value)}</span>
-              {draft.value.pid !== before.value?.pid && <span class="faint"> instead of {before.value?.comm}</span>}
+              {before.value && targetText(draft.value) !== targetText(before.value) && <span class="faint"> instead of {targetText(before.value)}</span>}
             </div>
-            <Button id="other-process" title="Choose another process for the same session" onClick={() => (choosing.value = true)}>
-              Another process
+            <Button id="other-process" title="Choose other processes for the same session" onClick={() => (choosing.value = true)}>
+              Other processes
             </Button>
           </div>
           <RecordingFields draft={draft.value} known={known} edit={edit} />

@@ -15,6 +15,15 @@ const groups: { title: string; keys: [string, string][] }[] = [
     ],
   },
   {
+    title: 'Processes to profile',
+    keys: [
+      ['Up, Down', 'Choose a process'],
+      ['Ctrl+click, Shift+arrows', 'Choose several'],
+      ['Ctrl+arrows, Space', 'Go to a process, choose it besides others'],
+      ['Enter, double click', 'Start'],
+    ],
+  },
+  {
     title: 'Flame graph',
     keys: [
       ['Click, Enter', 'Zoom into a frame'],
@@ -66,7 +75,8 @@ const groups: { title: string; keys: [string, string][] }[] = [
 export function HelpDialog() {
   return (
     <Modal title="Keys and gestures" class="help-dialog">
-      <div class="help">
+      {/* Where it does not fit the window, the keys scroll what has the focus. */}
+      <div class="help" tabIndex={0}>
         {groups.map((group) => (
           <section key={group.title}>
             <h3>{group.title}</h3>

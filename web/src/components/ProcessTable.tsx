@@ -1,11 +1,11 @@
-// What runs on a target, with its use of the CPU, to choose a process, a container or more. Processes stand by containers where there are such.
+// What runs on a target, with its use of the CPU, to choose processes, a container or more. Processes stand by containers where there are such.
 import { useComputed, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { ProcessInfo } from '../api/types';
 import { listProcesses } from '../store/actions';
 import { count } from '../text/format';
-import { type Target, wholeSystem, wide } from '../text/recording';
+import { pickedOf, processTarget, type Target, toggled, wholeSystem, wide } from '../text/recording';
 import { Button } from './Button';
 import { cell, head } from './cells';
 import { Message } from './Message';
@@ -15,9 +15,27 @@ import { VirtualRows } from './VirtualRows';
 const ROW_HEIGHT = 30;
 const REFRESH_MS = 1500;
 
-function Row({ process, on, choose, start }: { process: ProcessInfo; on: boolean; choose: () => void; start: () => void }) {
+// With Ctrl, or at its box, a process is chosen besides others.
+const besides = (event: MouseEvent) => event.ctrlKey || event.metaKey || event.target instanceof HTMLInputElement;
+
+interface RowProps {
+  process: ProcessInfo;
+  on: boolean;
+  here: boolean;
+  choose: (besides: boolean) => void;
+  start: () => void;
+}
+function Row({ process, on, here, choose, start }: RowProps) {
   return (
-    <div class={`row process-row ${on ? 'row-selected' : ''}`} role="row" aria-selected={on} data-pid={process.pid} onClick={choose} onDblClick={start}>
+    <div
+      class={`row process-row ${on ? 'row-selected' : ''} ${here ? 'row-here' : ''}`}
+      role="row"
+      aria-selected={on}
+      data-pid={process.pid}
+      onClick={(event) => choose(besides(event))}
+      onDblClick={(event) => besides(event) || start()}
+    >
+      {cell('', <input type="checkbox" checked={on} tabIndex={-1} aria-label={`${process.comm} ${process.pid}`} title="Choose several (Ctrl and a click; Shift and arrows, or Space)" />)}
       <span class="cell cell-number" role="cell">
         <span class="cpu-bar" style={{ width: `${Math.min(100, process.cpu) * 0.8}%` }} />
         <span class="cpu-text">{process.cpu.toFixed(1)}</span>
@@ -39,8 +57,9 @@ interface Group {
 type Item = ProcessInfo | Group;
 const isGroup = (item: Item): item is Group => 'processes' in item;
 const nameOf = (container: string) => `container ${container.slice(0, 12)}`;
+const keyOf = (item: Item) => (isGroup(item) ? item.container : item.pid);
 const targetOf = (item: Item): Target | null =>
-  !isGroup(item) ? { pid: item.pid, comm: item.comm, container: '', cgroup: '', cpus: '' } : item.container ? wide(nameOf(item.container), { container: item.container }) : null;
+  !isGroup(item) ? processTarget([{ pid: item.pid, comm: item.comm }]) : item.container ? wide(nameOf(item.container), { container: item.container }) : null;
 
 function byContainer(processes: ProcessInfo[]): Item[] {
   if (!processes.some((one) => one.container)) return processes;
@@ -68,6 +87,7 @@ export function ProcessTable({ agent, chosen, onChoose, onStart, children }: Pro
   const error = useSignal('');
   const text = useSignal('');
   const scroll = useSignal({ index: -1, stamp: 0 });
+  const cursor = useSignal<string | number>(-1); // the row where the keyboard is
 
   useEffect(() => {
     let over = false;
@@ -99,20 +119,35 @@ export function ProcessTable({ agent, chosen, onChoose, onStart, children }: Pro
   });
   const items = useComputed(() => byContainer(rows.value));
   const { pid, container, cgroup, cpus } = chosen;
-  const isOn = (item: Item) => (isGroup(item) ? pid === wholeSystem && item.container !== '' && item.container === container : item.pid === pid);
+  const picked = pickedOf(chosen);
+  const isOn = (item: Item) =>
+    isGroup(item) ? pid === wholeSystem && item.container !== '' && item.container === container : picked.some((one) => one.pid === item.pid);
+  const choose = (item: Item, besides: boolean) => {
+    const target = besides && !isGroup(item) ? toggled(chosen, item) : targetOf(item);
+    cursor.value = keyOf(item);
+    if (target) onChoose(target);
+  };
 
+  // Arrows choose one row, with Shift they add it, with Ctrl they only go there.
+  const walk = (step: number, event: KeyboardEvent) => {
+    const list = items.value;
+    const from = list.findIndex((item) => keyOf(item) === cursor.value);
+    let next = (from < 0 ? list.findIndex(isOn) : from) + step;
+    if (next >= 0 && next < list.length && !targetOf(list[next]!)) next += step;
+    next = Math.min(list.length - 1, Math.max(0, next));
+    const item = list[next];
+    if (!item) return;
+    cursor.value = keyOf(item);
+    if (!event.ctrlKey && !(event.shiftKey && isOn(item))) choose(item, event.shiftKey);
+    scroll.value = { index: next, stamp: scroll.value.stamp + 1 };
+  };
   const keys = (event: KeyboardEvent) => {
     const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
+    const here = items.value.find((item) => keyOf(item) === cursor.value);
     if (event.key === 'Enter') onStart();
-    else if (step) {
-      const list = items.value;
-      let next = list.findIndex(isOn) + step;
-      if (next >= 0 && next < list.length && !targetOf(list[next]!)) next += step;
-      next = Math.min(list.length - 1, Math.max(0, next));
-      const target = list[next] && targetOf(list[next]!);
-      if (target) onChoose(target);
-      scroll.value = { index: next, stamp: scroll.value.stamp + 1 };
-    } else return;
+    else if (event.key === ' ' && here && !(event.target instanceof HTMLInputElement)) choose(here, true);
+    else if (step) walk(step, event);
+    else return;
     event.preventDefault();
   };
 
@@ -127,7 +162,8 @@ export function ProcessTable({ agent, chosen, onChoose, onStart, children }: Pro
         {pid === wholeSystem && <input class="field" name="cpus" aria-label="CPUs" size={8} placeholder="CPUs, as 0-3" title="On these CPUs only" value={cpus ?? ''} onInput={(event) => onChoose({ ...chosen, cpus: event.currentTarget.value })} />}
         {children}
         <span class="faint" role="status">
-          {list.value && `${count(rows.value.length)} ${rows.value.length === 1 ? "process" : "processes"}`}
+          {list.value && `${count(rows.value.length)} ${rows.value.length === 1 ? 'process' : 'processes'}`}
+          {picked.length > 1 && `, ${picked.length} chosen`}
         </span>
         {error.value && <span class="note note-error">{error.value}</span>}
       </div>
@@ -143,6 +179,7 @@ export function ProcessTable({ agent, chosen, onChoose, onStart, children }: Pro
           onKeyDown={keys}
           head={
             <div class="row row-head process-row" role="row">
+              {head('', <span class="visually-hidden">Chosen</span>)}
               {head('cell-number', 'CPU %')}
               {head('cell-number', 'PID')}
               {head('', 'User')}
@@ -153,15 +190,15 @@ export function ProcessTable({ agent, chosen, onChoose, onStart, children }: Pro
           }
           render={(index) => {
             const item = items.value[index]!;
-            const target = targetOf(item);
-            const choose = () => target && onChoose(target);
             const start = () => {
-              choose();
-              if (target) onStart();
+              choose(item, false);
+              if (targetOf(item)) onStart();
             };
-            if (!isGroup(item)) return <Row key={item.pid} process={item} on={isOn(item)} choose={choose} start={start} />;
+            const here = keyOf(item) === cursor.value;
+            if (!isGroup(item)) return <Row key={item.pid} process={item} on={isOn(item)} here={here} choose={(besides) => choose(item, besides)} start={start} />;
             return (
-              <div key={item.container} class={`row process-row process-group ${isOn(item) ? 'row-selected' : ''}`} role="row" aria-selected={isOn(item)} data-container={item.container} onClick={choose} onDblClick={start}>
+              <div key={item.container} class={`row process-row process-group ${isOn(item) ? 'row-selected' : ''} ${here ? 'row-here' : ''}`} role="row" aria-selected={isOn(item)} data-container={item.container} onClick={() => choose(item, false)} onDblClick={start}>
+                <span class="cell" role="cell" />
                 {cell('cell-number cpu-text', item.cpu.toFixed(1))}
                 {cell('cell-number', count(item.processes.length))}
                 <span class="cell" role="cell" />

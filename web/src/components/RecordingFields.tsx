@@ -1,5 +1,5 @@
 // How it is recorded: rate, events, stacks. Of a recording that begins, and of one that runs.
-import { type RecordingDraft, problemOf, unwindWords } from '../text/recording';
+import { commonEvents, hasTracepoint, type RecordingDraft, problemOf, unwindWords } from '../text/recording';
 import type { Capabilities } from '../text/capabilities';
 
 interface Props {
@@ -10,7 +10,7 @@ interface Props {
 
 export function RecordingFields({ draft, known, edit }: Props) {
   const modes = known.unwind.length > 0 ? known.unwind : ['auto', 'fp'];
-  const events = [...new Set([...known.events, ...draft.events])];
+  const events = [...new Set([...Object.keys(commonEvents), ...known.events, ...draft.events])];
   const problem = problemOf(draft, known.maxFrequency);
   return (
     <form class="settings recording-fields" onSubmit={(event) => event.preventDefault()}>
@@ -45,7 +45,7 @@ export function RecordingFields({ draft, known, edit }: Props) {
       )}
       <fieldset class="event-choice">
         <legend>Events</legend>
-        <span class="faint">{draft.events.length === 0 ? 'None chosen: CPU cycles, or the clock where there is no counter.' : `${draft.events.length} chosen`}</span>
+        <span class="faint">None chosen: CPU cycles, or the clock where there is no counter.</span>
         <div class="event-grid">
           {events.map((name) => (
             <label key={name} class="check">
@@ -54,10 +54,25 @@ export function RecordingFields({ draft, known, edit }: Props) {
                 checked={draft.events.includes(name)}
                 onChange={(event) => edit({ events: event.currentTarget.checked ? [...draft.events, name] : draft.events.filter((other) => other !== name) })}
               />
-              {name}
+              <span>
+                {name}
+                <span class="faint event-words">{commonEvents[name]}</span>
+              </span>
             </label>
           ))}
         </div>
+        <label>
+          Other events
+          <span class="faint">Tracepoints and perf’s other names, with commas: sched:sched_switch, syscalls:sys_enter_read, cycles:u, r01c2</span>
+          <input class="field mono" name="others" value={draft.others} onInput={(event) => edit({ others: event.currentTarget.value })} />
+        </label>
+        {hasTracepoint(draft) && (
+          <label>
+            Filter
+            <span class="faint">Of tracepoints, in the kernel: prev_pid == 42 && prev_comm ~ "ba*"</span>
+            <input class="field mono" name="filter" value={draft.filter} onInput={(event) => edit({ filter: event.currentTarget.value })} />
+          </label>
+        )}
       </fieldset>
       <label class="check">
         <input type="checkbox" name="kernel" checked={draft.kernel} onChange={(event) => edit({ kernel: event.currentTarget.checked })} />

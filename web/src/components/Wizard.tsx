@@ -6,7 +6,7 @@ import { agents, connectedAgents } from '../store/live';
 import { capabilitiesFor } from '../store/probe';
 import { closeDialog } from '../store/ui';
 import { back, blocker, chooseAgent, editWizard, finish, goTo, isConnected, next, startProblem, wizard } from '../store/wizard';
-import { commandOf, isValid, targetText } from '../text/recording';
+import { commandOf, eventsText, hasTracepoint, isValid, pickedOf, targetName, targetText } from '../text/recording';
 import { reachable, steps, stepTitles, type Step } from '../text/wizard';
 import { Button } from './Button';
 import { CapabilityList } from './CapabilityList';
@@ -80,7 +80,8 @@ function Summary() {
     ['Target', targetText(draft)],
     ['Rate', `${draft.frequency} Hz`],
     ['Stacks', draft.unwind === 'dwarf' ? `dwarf, ${draft.stackKib} KiB` : draft.unwind],
-    ['Events', draft.events.length > 0 ? draft.events.join(', ') : 'CPU cycles, or the clock'],
+    ['Events', eventsText(draft)],
+    ...(hasTracepoint(draft) && draft.filter ? [['Filter', draft.filter] as [string, string]] : []),
     ['Kernel', draft.kernel ? 'functions of the kernel too, where it allows that' : 'user space only'],
   ];
   return (
@@ -113,7 +114,7 @@ function Pane({ step }: { step: Step }) {
     case 'process':
       return <ProcessTable agent={agent} chosen={draft} onChoose={editWizard} onStart={() => void next()} />;
     case 'check':
-      return <CapabilityList agent={agent} pid={draft.pid} comm={draft.comm} />;
+      return <CapabilityList agent={agent} picked={pickedOf(draft)} />;
     case 'files':
       return <ConfigForm />;
     case 'options':
@@ -157,7 +158,7 @@ export function Wizard() {
           )}
           {step === 'start' ? (
             <Button id="wizard-start" icon="record" kind="primary" title="Start profiling" disabled={missing !== '' || recording || busy.value} onClick={() => void act(finish)}>
-              {`Profile ${draft.comm}`}
+              {`Profile ${targetName(draft)}`}
             </Button>
           ) : (
             <Button id="wizard-next" kind="primary" title="The next step" disabled={missing !== '' || busy.value} onClick={() => void act(next)}>

@@ -1,5 +1,5 @@
 // Asks the server for flame graphs. A zoom fetches only the subtree, and only when the graph at hand lacks parts of it.
-import { api, ApiError, orEmpty, PATH_SEPARATOR } from '../api/client';
+import { ApiError, graphApi, orEmpty, PATH_SEPARATOR } from '../api/client';
 import type { FlameGraph } from '../api/types';
 import { isDiff } from './difference';
 import { graft, hasPrunedBelow } from './graft';
@@ -23,7 +23,7 @@ export class Answers {
   async flame(question: FlameQuestion, signal: AbortSignal): Promise<{ head: FlameHead; graph: FlameGraph } | null> {
     const { view, baseline, shape, path } = question;
     const ask = (at: readonly string[]): Promise<FlameGraph> =>
-      baseline ? api.diff(view, baseline, shape, at, signal) : api.flamegraph(view, shape, at, signal);
+      baseline ? graphApi.diff(view, baseline, shape, at, signal) : graphApi.flamegraph(view, shape, at, signal);
     const holds = this.base !== null && question.keep === this.id;
     const base = holds ? this.base! : await orEmpty(ask([]));
     if (!base) return null;
@@ -42,7 +42,7 @@ export class Answers {
 
   async callers(question: CallersQuestion, signal: AbortSignal): Promise<{ head: CallersHead; callers: FlameGraph; callees: FlameGraph } | null> {
     const { view, shape, name, module } = question;
-    const answer = await orNull(api.callers(view, shape, name, module, signal));
+    const answer = await orNull(graphApi.callers(view, shape, name, module, signal));
     if (!answer) return null;
     const { callers, callees, ...head } = answer;
     return { head, callers, callees };

@@ -87,13 +87,16 @@ export async function verifyPid(agent: string, pid: number): Promise<PidCheck> {
   return { pid, permitted: reply['permitted'] === true, problem: typeof problem === 'string' ? problem : null };
 }
 
-// In the recording that runs; the old events go on when the new ones are refused.
-export async function changeRecording(agent: string, args: Record<string, unknown>): Promise<boolean> {
-  const reply = await attempt('Cannot change the recording', () => command(agent, 'configure', args));
-  if (!reply) return false;
+// In the recording that runs; the old events go on when the new ones are refused, and it says why; '' when it is changed.
+export async function changeRecording(agent: string, args: Record<string, unknown>): Promise<string> {
+  try {
+    await command(agent, 'configure', args);
+  } catch (error) {
+    return words(error);
+  }
   sessionListVersion.value += 1;
   void refreshOverview();
-  return true;
+  return '';
 }
 
 // Counters of each thread or CPU beside the totals, from now on; `none` closes them.

@@ -30,15 +30,11 @@ export async function look(agent: string, anew: boolean): Promise<void> {
   probing.value = false;
 }
 
-// Whether this process may be sampled, and why not.
-export const pidCheck = signal<PidCheck | null>(null);
-export async function checkPid(agent: string, pid: number): Promise<void> {
-  pidCheck.value = null;
-  if (pid <= 0) return;
-  try {
-    const check = await verifyPid(agent, pid);
-    pidCheck.value = check;
-  } catch (reason) {
-    pidCheck.value = { pid, permitted: false, problem: words(reason) };
-  }
+// Whether these processes may be sampled, and why not.
+export const pidChecks = signal<readonly PidCheck[]>([]);
+export async function checkPids(agent: string, pids: readonly number[]): Promise<void> {
+  pidChecks.value = [];
+  const refused = (pid: number) => (reason: unknown) => ({ pid, permitted: false, problem: words(reason) });
+  // One after the other: an agent takes few commands at a time.
+  for (const pid of pids) pidChecks.value = [...pidChecks.value, await verifyPid(agent, pid).catch(refused(pid))];
 }

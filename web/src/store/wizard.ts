@@ -1,7 +1,7 @@
 // Where a person is in the guide, and what the browser remembers of it.
 import { effect, signal } from '@preact/signals';
 import { after, before, formatRemembered, freshWizard, missing, parseRemembered, reachable, type Step, type WizardState } from '../text/wizard';
-import type { RecordingDraft } from '../text/recording';
+import { processTarget, type RecordingDraft } from '../text/recording';
 import { startProfiling } from './actions';
 import { applyConfig } from './configDraft';
 import { connectedAgents, streamState } from './live';
@@ -27,7 +27,7 @@ export function editWizard(patch: Partial<RecordingDraft>): void {
 
 export function chooseAgent(agent: string): void {
   if (agent === wizard.value.agent) return;
-  wizard.value = { ...wizard.value, agent, draft: { ...wizard.value.draft, pid: 0, comm: '', container: '', cgroup: '', cpus: '' } };
+  wizard.value = { ...wizard.value, agent, draft: { ...wizard.value.draft, ...processTarget([]) } };
 }
 
 export function goTo(step: Step): void {
@@ -47,7 +47,7 @@ export async function finish(): Promise<boolean> {
   startProblem.value = await startProfiling(wizard.value.agent, wizard.value.draft);
   if (startProblem.value) return false;
   remember();
-  wizard.value = { ...wizard.value, step: 'connect', draft: { ...wizard.value.draft, pid: 0, comm: '', container: '', cgroup: '', cpus: '' } };
+  wizard.value = { ...wizard.value, step: 'connect', draft: { ...wizard.value.draft, ...processTarget([]) } };
   closeDialog();
   return true;
 }

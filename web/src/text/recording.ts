@@ -1,12 +1,19 @@
 // What a person asks an agent to record: the fields of the form, what is sent of them, and what is wrong with them. Pure.
+export interface Picked {
+  pid: number;
+  comm: string;
+}
 export interface RecordingDraft {
   pid: number; // 0: none chosen; wholeSystem
   comm: string;
+  also?: readonly Picked[]; // processes besides
   container?: string; // of the whole system, this alone: an id or a name, the path of a control group, numbers of CPUs
   cgroup?: string;
   cpus?: string;
   frequency: number;
-  events: readonly string[]; // empty: the agent's own choice
+  events: readonly string[]; // empty, and no others: the agent's own choice
+  others: string; // events that were typed, as in --events
+  filter: string; // the kernel's, of tracepoints
   unwind: string;
   stackKib: number;
   kernel: boolean;
@@ -14,13 +21,31 @@ export interface RecordingDraft {
 
 // In the place of a process.
 export const wholeSystem = -1;
-export const targetText = ({ pid, comm, cpus }: RecordingDraft): string => (pid > 0 ? `${comm} (${pid})` : cpus ? `${comm} on CPU ${cpus}` : comm);
 
-// What is chosen in the list: a process, or a part of the machine.
-export type Target = Pick<RecordingDraft, 'pid' | 'comm' | 'container' | 'cgroup' | 'cpus'>;
-export const wide = (comm: string, part: Partial<Target> = {}): Target => ({ pid: wholeSystem, comm, container: '', cgroup: '', ...part });
+// What is chosen in the list: processes, or a part of the machine.
+export type Target = Pick<RecordingDraft, 'pid' | 'comm' | 'also' | 'container' | 'cgroup' | 'cpus'>;
+export const wide = (comm: string, part: Partial<Target> = {}): Target => ({ pid: wholeSystem, comm, also: [], container: '', cgroup: '', ...part });
+export const processTarget = ([first, ...also]: readonly Picked[]): Target => ({ ...(first ?? { pid: 0, comm: '' }), also, container: '', cgroup: '', cpus: '' });
+export const pickedOf = ({ pid, comm, also = [] }: Target): Picked[] => (pid > 0 ? [{ pid, comm }, ...also] : []);
 
-export const usualDraft: RecordingDraft = { pid: 0, comm: '', frequency: 99, events: [], unwind: 'auto', stackKib: 16, kernel: true };
+// With one process more, or without it when it is chosen already.
+export function toggled(target: Target, { pid, comm }: Picked): Target {
+  const now = pickedOf(target);
+  const rest = now.filter((one) => one.pid !== pid);
+  return processTarget(rest.length < now.length ? rest : [...now, { pid, comm }]);
+}
+
+const MOST_NAMED = 4;
+export function targetText(target: Target): string {
+  const { pid, comm, cpus } = target;
+  if (pid <= 0) return cpus ? `${comm} on CPU ${cpus}` : comm;
+  const all = pickedOf(target);
+  const named = all.slice(0, MOST_NAMED).map((one) => `${one.comm} (${one.pid})`.trim());
+  return named.join(', ') + (all.length > MOST_NAMED ? ` and ${all.length - MOST_NAMED} more` : '');
+}
+export const targetName = ({ comm, also = [] }: Target): string => (also.length > 0 ? `${comm} and ${also.length} more` : comm);
+
+export const usualDraft: RecordingDraft = { pid: 0, comm: '', frequency: 99, events: [], others: '', filter: '', unwind: 'auto', stackKib: 16, kernel: true };
 
 export const unwindWords: Record<string, string> = {
   auto: 'for each process what it needs, measured',
@@ -29,6 +54,26 @@ export const unwindWords: Record<string, string> = {
   lbr: 'by the CPU’s branch records: at most 32 frames',
   hybrid: 'innermost frames by tables, then frame pointers',
 };
+
+// What is often asked for, also where the agent has not tried it.
+export const commonEvents: Record<string, string> = {
+  'off-cpu': 'asleep, by where it left',
+  'run-queue': 'could run, waits for a CPU',
+  'io-wait': 'asleep, waits for a device',
+  'woken-by': 'who ended each sleep',
+  'page-faults': 'first touches of memory',
+  'minor-faults': 'of those, without a disk',
+  'major-faults': 'of those, read from a disk',
+};
+
+export const eventsOf = ({ events, others }: RecordingDraft): string[] => {
+  const typed = others.replace(/^[\s,]+|[\s,]+$/g, '');
+  return typed ? [...events, typed] : [...events];
+};
+export const eventsText = (draft: RecordingDraft): string => eventsOf(draft).join(', ') || 'CPU cycles, or the clock';
+// A word, a colon, and no modifiers of another event: sched:sched_switch, not cycles:u.
+export const hasTracepoint = (draft: RecordingDraft): boolean => /(^|,)\s*[\w-]+:(?![ukp]*\s*(,|@|$))/.test(eventsOf(draft).join());
+const filterOf = (draft: RecordingDraft): string => (hasTracepoint(draft) ? draft.filter.trim() : '');
 
 const stackBytes = (kib: number): number => Math.min(65528, Math.round(kib * 1024));
 const whole = (value: number, from: number, to: number): boolean => Number.isInteger(value) && value >= from && value <= to;
@@ -46,17 +91,19 @@ export const isValid = (draft: RecordingDraft): boolean => problemOf(draft) === 
 
 type Args = Record<string, unknown>;
 
-function where({ pid, container, cgroup, cpus }: RecordingDraft): Args {
-  if (pid !== wholeSystem) return pid ? { pid } : {};
+function where({ pid, also = [], container, cgroup, cpus }: RecordingDraft): Args {
+  if (pid !== wholeSystem) return also.length > 0 ? { pids: [pid, ...also.map((one) => one.pid)] } : pid ? { pid } : {};
   return { ...(container ? { container } : cgroup ? { cgroups: [cgroup] } : { all: true }), ...(cpus && { cpus }) };
 }
 
-// An agent that was started with --no-kernel stays without: only a person's own wish is sent.
+// An agent that was started with --no-kernel stays without: only a person's own wish is sent. Of the filter that is what belongs to
+// the events, also none: the agent refuses one that it kept when no tracepoint is left for it.
 export function startArgs(draft: RecordingDraft): Args {
   const args: Args = { ...where(draft), frequency: draft.frequency, unwind: draft.unwind };
   if (!draft.kernel) args['kernel'] = false;
   if (draft.unwind === 'dwarf') args['stack_size'] = stackBytes(draft.stackKib);
-  if (draft.events.length > 0) args['events'] = draft.events;
+  const events = eventsOf(draft);
+  if (events.length > 0) Object.assign(args, { events, filter: filterOf(draft) });
   return args;
 }
 
@@ -65,7 +112,10 @@ export function changeArgs(before: RecordingDraft, after: RecordingDraft): Args 
   const target = where(after);
   const args: Args = JSON.stringify(target) === JSON.stringify(where(before)) ? {} : target;
   if (after.frequency !== before.frequency) args['frequency'] = after.frequency;
-  if (after.events.join() !== before.events.join() && after.events.length > 0) args['events'] = after.events;
+  const events = eventsOf(after);
+  if (events.length > 0 && events.join() !== eventsOf(before).join()) args['events'] = events;
+  // Of a tracepoint that does not work there the agent keeps the filter, not the event.
+  if (filterOf(after) !== (args['events'] ? before.filter : filterOf(before))) args['filter'] = filterOf(after);
   if (after.unwind !== before.unwind) args['unwind'] = after.unwind;
   if (after.stackKib !== before.stackKib) args['stack_size'] = stackBytes(after.stackKib);
   if (after.kernel !== before.kernel) args['kernel'] = after.kernel;
@@ -75,10 +125,13 @@ export function changeArgs(before: RecordingDraft, after: RecordingDraft): Args 
 const word = (text: string): string => (/^[\w./:,@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 // The same recording by the agent alone, into a file.
 export function commandOf(draft: RecordingDraft): string {
-  const { pid, container, cgroup, cpus, events, unwind } = draft;
-  const target = pid !== wholeSystem ? ['--pid', `${pid}`] : container ? ['--container', container] : cgroup ? ['--cgroup', cgroup] : ['-a'];
+  const { pid, container, cgroup, cpus, unwind } = draft;
+  const events = eventsOf(draft);
+  const filter = filterOf(draft);
+  const target = pid !== wholeSystem ? ['--pid', pickedOf(draft).map((one) => one.pid).join()] : container ? ['--container', container] : cgroup ? ['--cgroup', cgroup] : ['-a'];
   if (pid === wholeSystem && cpus) target.push('--cpus', cpus);
   if (events.length > 0) target.push('--events', events.join());
+  if (filter) target.push('--filter', filter);
   if (unwind === 'dwarf') target.push('--stack-size', `${stackBytes(draft.stackKib)}`);
   if (!draft.kernel) target.push('--no-kernel');
   return ['flamewire-agent', ...target, '--frequency', `${draft.frequency}`, '--unwind', unwind, '--output', 'recording.flw'].map(word).join(' ');
@@ -88,18 +141,29 @@ const text = (value: unknown): string => (typeof value === 'string' ? value : ''
 const number = (value: unknown, otherwise: number): number => (typeof value === 'number' ? value : otherwise);
 const texts = (value: unknown): string[] => (Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : []);
 
+// Of "pid 7 (a)", or "pids 7 (a), 8 (b) and 3 more"; where nobody knew a name, the whole text is the first one's.
+function namesIn(target: string): string[] {
+  const named = target.replace(/^pids? /, '').replace(/ and \d+ more$/, '');
+  return named.split(/, (?=\d)/).map((one) => /\((.*)\)$/.exec(one)?.[1] ?? '');
+}
+
 // The agent's `status` or `start` reply as a draft.
 export function draftOfReply(reply: Readonly<Record<string, unknown>>): RecordingDraft {
   const target = text(reply['target']);
   const cgroup = texts(reply['cgroups'])[0];
   const cpus = Array.isArray(reply['cpus']) ? reply['cpus'].join() : '';
+  const pids = (Array.isArray(reply['pids']) ? reply['pids'] : []).map((pid) => number(pid, 0));
+  const names = namesIn(target);
   return {
     pid: reply['all'] === true || cgroup ? wholeSystem : number(reply['pid'], 0),
     ...(cgroup && { cgroup }),
     ...(cpus && { cpus }),
-    comm: /\((.*)\)$/.exec(target)?.[1] ?? target,
+    comm: names[0] || target,
+    ...(pids.length > 1 && { also: pids.slice(1).map((pid, i) => ({ pid, comm: names[i + 1] ?? '' })) }),
     frequency: number(reply['frequency'], 0) || usualDraft.frequency,
     events: texts(reply['events']),
+    others: '',
+    filter: text(reply['filter']),
     unwind: text(reply['unwind']) || usualDraft.unwind,
     stackKib: Math.round(number(reply['stack_size'], 16384) / 1024),
     kernel: reply['kernel'] !== false,
@@ -114,6 +178,8 @@ export function draftOfStored(stored: unknown): RecordingDraft {
     ...usualDraft,
     frequency: number(known['frequency'], usualDraft.frequency),
     events: texts(known['events']),
+    others: text(known['others']),
+    filter: text(known['filter']),
     unwind: text(known['unwind']) || usualDraft.unwind,
     stackKib: number(known['stackKib'], usualDraft.stackKib),
     kernel: known['kernel'] !== false,
