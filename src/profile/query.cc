@@ -178,11 +178,17 @@ std::vector<bool> nameless_jit_modules(const Store& store) {
 Weight unresolved(const Store& store, const Filter& filter) {
     const Store::Tables& tables = store.tables();
     const Selection selection = select(tables, filter);
+    // What an agent writes where it could not look at the stack.
+    const StringId no_map = tables.strings.find("[unknown process]"), no_stack = tables.strings.find("[no stack]");
+    const auto is_named = [&](const Function& function) {
+        if (function.kind == FrameKind::unknown) return false;
+        return function.module != 0 || (function.name != no_map && function.name != no_stack);
+    };
     Weight sum;
     tables.rows.for_each(selection.rows, [&](const RowChunk&, const Row& row) {
         if (row.stack != 0) {
             const LocationFrame& leaf = tables.frames_of(tables.stacks.label(row.stack)).front();
-            if (tables.functions[leaf.function].kind != FrameKind::unknown) return;
+            if (is_named(tables.functions[leaf.function])) return;
         }
         sum += {row.count, selection.weighed ? row.weight : 0};
     });

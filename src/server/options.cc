@@ -115,9 +115,9 @@ void add_symbol_options(CLI::App& app, SettingsValues& settings) {
         ->type_name("FROM=TO")
         ->allow_extra_args(false);
     app.add_option("--sysroot", settings.sysroot, "libraries and sources of the target")->type_name("DIR");
-    app.add_option(
-           "--debuginfod", settings.debuginfod,
-           "ask this server for debug info and sources that are not here (repeatable); env: those of DEBUGINFOD_URLS")
+    app.add_option("--debuginfod", settings.debuginfod,
+                   "ask this server for programs, debug info and sources that are not here (repeatable); env: those of "
+                   "DEBUGINFOD_URLS")
         ->type_name("URL|env")
         ->allow_extra_args(false);
     app.add_option("--debuginfod-cache-size", settings.debuginfod_cache_size,

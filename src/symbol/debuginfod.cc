@@ -28,6 +28,7 @@ struct Library {
     decltype(&::debuginfod_begin) begin = nullptr;
     decltype(&::debuginfod_end) end = nullptr;
     decltype(&::debuginfod_find_debuginfo) find_debuginfo = nullptr;
+    decltype(&::debuginfod_find_executable) find_executable = nullptr;
     decltype(&::debuginfod_find_source) find_source = nullptr;
     decltype(&::debuginfod_set_progressfn) set_progressfn = nullptr;
     decltype(&::debuginfod_set_user_data) set_user_data = nullptr;
@@ -49,6 +50,7 @@ bool load_library() {
     return handle != nullptr && find_function(handle, "debuginfod_begin", library.begin) &&
            find_function(handle, "debuginfod_end", library.end) &&
            find_function(handle, "debuginfod_find_debuginfo", library.find_debuginfo) &&
+           find_function(handle, "debuginfod_find_executable", library.find_executable) &&
            find_function(handle, "debuginfod_find_source", library.find_source) &&
            find_function(handle, "debuginfod_set_progressfn", library.set_progressfn) &&
            find_function(handle, "debuginfod_set_user_data", library.set_user_data) &&
@@ -174,6 +176,10 @@ std::string debuginfod_file(const std::string& folder, const std::string& build_
     return folder + "/" + to_hex(build_id) + "/debuginfo";
 }
 
+std::string debuginfod_executable(const std::string& folder, const std::string& build_id) {
+    return folder + "/" + to_hex(build_id) + "/executable";
+}
+
 void limit_debuginfod_folder(const std::string& folder, std::uint64_t limit_bytes, const std::string& keep) {
     std::error_code error;
     std::vector<Kept> builds;
@@ -231,10 +237,12 @@ Result<std::string> DebuginfodClient::request(const Progress& progress, const ch
     return path;
 }
 
-Result<std::string> DebuginfodClient::find(const std::string& build_id, const Progress& progress) {
-    const std::string path = TRY(request(progress, "its debug info", [&](char** found) {
-        return library.find_debuginfo(client_, reinterpret_cast<const unsigned char*>(build_id.data()),
-                                      static_cast<int>(build_id.size()), found);
+Result<std::string> DebuginfodClient::find(Kind kind, const std::string& build_id, const Progress& progress) {
+    const bool program = kind == Kind::executable;
+    const auto find_file = program ? library.find_executable : library.find_debuginfo;
+    const std::string path = TRY(request(progress, program ? "its file" : "its debug info", [&](char** found) {
+        return find_file(client_, reinterpret_cast<const unsigned char*>(build_id.data()),
+                         static_cast<int>(build_id.size()), found);
     }));
     const auto has = build_id_of(path);
     if (has && *has == build_id) return path;
@@ -247,12 +255,16 @@ Result<std::string> DebuginfodClient::find(const std::string& build_id, const Pr
 }
 
 Result<std::string> DebuginfodClient::debug_info(const std::string& build_id, const Progress& progress) {
-    std::string path = TRY(find(build_id, progress));
+    std::string path = TRY(find(Kind::debug_info, build_id, progress));
     const auto file = ObjectFile::open(path);
     const std::string common = file ? file->alternate_build_id() : std::string();
     // Without it names would be missing, but not all.
-    if (!common.empty()) (void)find(common, progress);
+    if (!common.empty()) (void)find(Kind::debug_info, common, progress);
     return path;
+}
+
+Result<std::string> DebuginfodClient::executable(const std::string& build_id, const Progress& progress) {
+    return find(Kind::executable, build_id, progress);
 }
 
 Result<std::string> DebuginfodClient::source(const std::string& build_id, const std::string& file,

@@ -1,7 +1,7 @@
-// Debug info and source files by build-id from debuginfod servers, through the machine's libdebuginfod, which is loaded when it is
-// wanted: it brings its own HTTP and certificates. Nothing here is ever asked unless a person named a server. Files come
-// into a folder as FOLDER/<build-id in hex>/debuginfo, and that a server has none of one is remembered there for ten
-// minutes (an empty file); both are libdebuginfod's ways.
+// Debug info, programs and source files by build-id from debuginfod servers, through the machine's libdebuginfod, which
+// is loaded when it is wanted: it brings its own HTTP and certificates. Nothing here is ever asked unless a person named
+// a server. Files come into a folder as FOLDER/<build-id in hex>/debuginfo and …/executable, and that a server has none
+// of one is remembered there for ten minutes (an empty file); both are libdebuginfod's ways.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,9 @@ Result<bool> prepare_debuginfod(const std::vector<std::string>& urls, const std:
 // "http://host:8002", "https://…" and "file://…" as they are; "env" is what DEBUGINFOD_URLS says. invalid: one sentence.
 Result<std::vector<std::string>> debuginfod_urls(const std::vector<std::string>& given);
 
-// Where what came for a build-id (raw bytes) is.
+// Where what came for a build-id (raw bytes) is: its debug info, and the program or library itself.
 std::string debuginfod_file(const std::string& folder, const std::string& build_id);
+std::string debuginfod_executable(const std::string& folder, const std::string& build_id);
 
 // Deletes what was used longest ago until the folder has at most `limit_bytes`; what is of `keep` (raw build-id) stays.
 void limit_debuginfod_folder(const std::string& folder, std::uint64_t limit_bytes, const std::string& keep);
@@ -45,6 +46,9 @@ public:
     // answers, or `progress` said to end; invalid: what came is not of that build, and is gone again; too_large.
     Result<std::string> debug_info(const std::string& build_id, const Progress& progress);
 
+    // The path of the program or library itself, which has the code and a symbol table at best. Errors as above.
+    Result<std::string> executable(const std::string& build_id, const Progress& progress);
+
     // The path of a source file of a build, by the absolute name that its debug info has. Errors as above, but that
     // nothing tells whether the file is the right one.
     Result<std::string> source(const std::string& build_id, const std::string& file, const Progress& progress);
@@ -52,7 +56,8 @@ public:
 private:
     template <class Call>
     Result<std::string> request(const Progress& progress, const char* what, const Call& call);
-    Result<std::string> find(const std::string& build_id, const Progress& progress);
+    enum class Kind : std::uint8_t { debug_info, executable };
+    Result<std::string> find(Kind kind, const std::string& build_id, const Progress& progress);
 
     debuginfod_client* client_ = nullptr;
 };

@@ -164,6 +164,8 @@ private:
         if (id.empty()) return;
         std::vector<std::string> places = config_.binaries;
         for (auto& [place, path] : paths()) places.push_back(std::move(path));
+        if (!config_.debuginfod_directory.empty())
+            places.push_back(debuginfod_executable(config_.debuginfod_directory, id));
         for (const std::string& place : places) {
             const std::string path = on_disk(place);
             const auto found = identify(path);
@@ -278,14 +280,20 @@ private:
     void try_debuginfod() {
         const std::string& id = module_.build_id.empty() ? main_build_id_ : module_.build_id;
         if (config_.debuginfod_directory.empty() || id.empty()) return;
-        const std::string path = debuginfod_file(config_.debuginfod_directory, id);
-        // Not noted among the places when none has come.
-        if (!identify(path)) return;
         place_ = FoundBy::debuginfod;
-        (void)note(path);
-        offer_debug(path, id);
+        // Neither is noted among the places when none has come.
+        const std::string program = debuginfod_executable(config_.debuginfod_directory, id);
+        if (const auto found = identify(program)) offer(program, *found, false);
+        if (files_.report.file == program) files_.fetched = false;
+        const std::string path = debuginfod_file(config_.debuginfod_directory, id);
+        if (identify(path)) {
+            (void)note(path);
+            offer_debug(path, id);
+        }
         // Used last goes last, when room is made there.
-        if (files_.report.debug_file == path) (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
+        for (const std::string& used : {program, path})
+            if (files_.report.file == used || files_.report.debug_file == used)
+                (void)::utimensat(AT_FDCWD, used.c_str(), nullptr, 0);
     }
 
     // The common debug info of several files, where it came from a server, too.

@@ -9,7 +9,9 @@ import subprocess
 import threading
 import time
 
+import pytest
 from flamewire import BIN, ROOT, TESTS_BIN, Tree, free_port, wait_until
+from test_code import disassembled
 
 PROGRAM = "shares-workload"
 
@@ -216,6 +218,53 @@ def test_a_source_comes_from_where_the_debug_info_came(start, tmp_path):
     assert "does not answer" in reason, reason
 
 
+@pytest.mark.parametrize("with_debug_info", [True, False])
+def test_a_program_that_is_nowhere_here(start, tmp_path, with_debug_info):
+    """Nor can the agent send it: names and machine code come from a server's copy, with debug info and without."""
+    target, debug = stripped(tmp_path)
+    build_id = build_id_of(debug)
+    served = tmp_path / "served" / PROGRAM
+    if with_debug_info:
+        shutil.copy(target, served)
+    else:
+        debug.unlink()
+        subprocess.run(["strip", "-g", "-o", served, TESTS_BIN / PROGRAM], check=True)
+    port = free_port()
+    start.process("debuginfod", ["debuginfod", "-F", "-p", port, "-d", tmp_path / "index", tmp_path / "served"])
+    for kind in ("executable", *(["debuginfo"] if with_debug_info else [])):
+        wait_until(lambda: answers(port, f"/buildid/{build_id}/{kind}") == 200, 30, "debuginfod's index")
+    front = Front(port)
+    try:
+        workload = start.process("gone", [target, "120"])
+        wait_until(lambda: pathlib.Path(f"/proc/{workload.pid}/exe").resolve() == target, 10, "the program")
+        target.unlink()
+        server = start.server("--debuginfod", front.url)
+        agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", workload.pid, "--frequency", 199, "--no-module-upload")
+        wait_until(lambda: server.sessions() and any("burn_40" in name for name in names(server)), 60, "names in the running session")
+        module = wait_until(lambda: (found := next(one for one in server.only_session()["modules"] if PROGRAM in one["name"]))["debuginfod"]["state"] == "arrived" and found, 30, "the end of the fetch")
+        kept = server.data_dir / "debuginfod" / build_id / "executable"
+        assert module["file"] == str(kept) and module["found"] == "debuginfod" and kept.read_bytes() == served.read_bytes(), module
+        assert (module["quality"], module["state"]) == (("debug_info", "debug_info") if with_debug_info else ("symbols", module["state"])), module
+        assert [path for path in front.paths if build_id in path] == [f"/buildid/{build_id}/executable", f"/buildid/{build_id}/debuginfo"], front.paths
+        # What binutils find in the very program.
+        name = next(name for name in names(server) if "burn_40" in name)
+        code = server.get("/api/disasm", function=name)
+        copy, rows = code["copies"][code["chosen"]], code["instructions"]
+        assert code["problem"] == "" and code["file"] == str(kept), code["problem"]
+        assert rows["address"] and rows["address"] == disassembled(served, copy["address"], copy["address"] + copy["size"])
+        assert any(file["file"].endswith("shares.cc") for file in server.get("/api/source-files")["files"]) == with_debug_info
+        assert agent.stop() == 0
+        session = server.only_session()["id"]
+        server.stop()
+    finally:
+        front.close()
+    # It stays where nobody answers any more.
+    next((server.data_dir / "sessions").glob("*/symbols.pb.zst")).unlink()
+    again = start.server(name="again", data_dir=server.data_dir)
+    wait_until(lambda: any("burn_40" in name for name in set(Tree(again.get("/api/flamegraph", session=session, min_share=0)).names)), 30, "names in replay")
+    assert again.get("/api/disasm", session=session, function=name)["file"] == str(kept)
+
+
 def test_nobody_is_asked_unless_a_person_says_so(start, tmp_path):
     """DEBUGINFOD_URLS alone does nothing; --debuginfod env takes it; the command line fetches what it shows."""
     target, debug = stripped(tmp_path)
@@ -290,7 +339,7 @@ def test_debug_info_that_dwz_shared_between_files(start, tmp_path):
     """As distributions pack it: what several files have in common is a file of its own, which is asked for too."""
     whole, other = tmp_path / "whole", tmp_path / "other"
     source = tmp_path / "inlined.c"
-    source.write_text("#include <stdint.h>\nstatic inline __attribute__((always_inline)) uint64_t inlined_step(uint64_t x)\n{\n  return x * 3 + 1;\n}\n"
+    source.write_text("#include <stdint.h>\nstatic inline __attribute__((always_inline)) uint64_t inlined_step(uint64_t x)\n{\n  return (x * 3 + 1) % 1000003 % 10007;\n}\n"
                       "__attribute__((noinline)) uint64_t spin(uint64_t n)\n{\n  volatile uint64_t x = 1;\n  while (n--) x = inlined_step(x);\n  return x;\n}\n"
                       "int main(void)\n{\n  for (;;) spin(1000000);\n}\n")
     for path, define in ((whole, "A"), (other, "B")):

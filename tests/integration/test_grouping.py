@@ -108,3 +108,12 @@ def test_flame_graph_by_group(start):
         with pytest.raises(HttpError, match="group is none, process, thread, container or cpu"):
             server.get(path, session=session, group="planet")
     assert one in server.get("/api/export/flamegraph", session=session, group="process").decode()
+
+    # What has no place for groups says so; the sums of all are not taken for those of each.
+    function = plain.names[-1]
+    for path, more in (("functions", {}), ("callers", {"function": function}), ("diff", {}), ("diff/functions", {}), ("thread-view", {"tid": threads[0]["tid"]}), ("thread-summary", {}),
+                       ("timeline", {"slices": 10}), ("source-files", {}), ("disasm", {"function": function}), ("modules", {}), ("counters", {}),
+                       *((f"export/session/{session}", {"format": name}) for name in ("json", "csv", "pprof", "speedscope", "firefox", "perfdata", "html", "flamewire"))):
+        with pytest.raises(HttpError, match="400: .*group is for flame graphs, their pictures and folded stacks: elsewhere, ask for each process"):
+            server.get(f"/api/{path}", session=session, group="process", **more)
+    assert server.get("/api/functions", session=session, group="none") == server.get("/api/functions", session=session)

@@ -207,7 +207,7 @@ def test_better_symbols_arrive_late(start, tmp_path):
 
 
 def test_source_lookup(start, tmp_path):
-    """Not found: the places tried and a ready --path-map; with it, found. Nothing outside the roots."""
+    """Nothing outside the roots: the places tried, and the --source-dir that would show it; by a path map it is found."""
     (tmp_path / "empty").mkdir()
     from flamewire import ROOT, TESTS_BIN
     server = start.server("--source-dir", tmp_path / "empty")
@@ -218,7 +218,8 @@ def test_source_lookup(start, tmp_path):
     with pytest.raises(HttpError) as missing:
         server.get("/api/source", file=file)
     error = missing.value.error
-    assert missing.value.status == 404 and error["tried"] and "--path-map" in error["suggestion"], error
+    assert missing.value.status == 404 and error["tried"] and error["suggestion"] == "", error
+    assert error["message"].endswith(f": start the server with --source-dir {file.rsplit('/', 1)[0]}"), error
     root = file.removesuffix("/tests/workloads/lines.cc")
     answer = server.request("PATCH", "/api/config", body={"path_map": [f"{root}={ROOT}"]})
     assert answer[0] == 200

@@ -31,6 +31,7 @@ struct ExportFormat {
     std::string_view content_type;
     std::string_view extension;  // ".collapsed"
     bool one_event;              // the filter names the event; others take all events when it names none
+    bool grouped;                // has a place for the root frames of `about.group`
     Result<std::string> (*write)(const Store& store, const Filter& filter, const ExportAbout& about);
 };
 

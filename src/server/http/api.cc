@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "profile/formats/export.h"
 #include "server/http/archive_answers.h"
 #include "server/http/browse_answers.h"
 #include "server/http/derive_answers.h"
@@ -130,6 +131,20 @@ bool takes_partial(const Request& request) {
     return request.parameter("partial") == "1" && !request.path.starts_with("/api/export/");
 }
 
+// Who asks for groups where there are none would take the whole for them.
+std::optional<Answer> check_group(const Request& request) {
+    const std::string_view group = request.parameter("group"), format = request.parameter("format");
+    if (group.empty() || group == "none") return {};
+    if (request.path == "/api/flamegraph" || request.path == "/api/export/flamegraph") return {};
+    if (request.path.starts_with(export_prefix)) {
+        const profile::ExportFormat* known = profile::find_export_format(format.empty() ? "collapsed" : format);
+        if (known != nullptr && known->grouped) return {};
+    }
+    return error_answer(400, "validation",
+                        "group is for flame graphs, their pictures and folded stacks: elsewhere, ask for each process, "
+                        "thread or container with pid, tid or container");
+}
+
 Answer refusal(const Request& request) {
     const Endpoint* endpoint = endpoint_of(request.path);
     if (endpoint == nullptr) return error_answer(404, "not_found", fmt::format("there is no {:.200}", request.path));
@@ -243,6 +258,7 @@ Answer Api::diff(const Session& after, const Request& request) {
 }
 
 Answer Api::session_view(const Request& request) {
+    if (auto refused = check_group(request)) return *std::move(refused);
     Answer failure;
     const auto found = session_of(request, failure);
     if (!found) return failure;

@@ -72,11 +72,8 @@ symbol::ModuleReport without_names(const profile::Store& store, const profile::M
     report.remedy =
         "start the program with the option of its runtime that writes a perf map (node --perf-basic-prof, python3 -X "
         "perf, java: jcmd PID Compiler.perfmap)";
-    // "[jit] node 4242", "node (process 4242) runs …"
-    const std::string_view path = module.identity.path;
-    const std::string process = fmt::format("(process {})", path.substr(path.rfind(' ') + 1));
     for (const wire::Notice& notice : store.notices()) {
-        if (notice.code != "jit-names-missing" || !notice.text.contains(process)) continue;
+        if (!misses_names(notice, module.identity)) continue;
         report.problem = notice.text;
         report.remedy = notice.remedy;
     }

@@ -17,15 +17,21 @@ namespace {
 
 constexpr std::uint64_t default_lines = 20'000;
 
-Answer not_found_answer(std::string_view file, const SourceMatch& match) {
+// `named`: by the profile. Nobody else is told what there is on this machine.
+Answer not_found_answer(std::string_view file, const SourceMatch& match, bool named) {
+    const bool outside = named && !match.outside.empty();
     JsonWriter json;
     json.object();
     json.key("error");
     json.object();
     json.member("code", "not_found");
-    json.member("message", fmt::format("{} is not found on this machine", file));
+    json.member("message", outside
+                               ? fmt::format("{} is outside of the folders whose sources are shown: start the server "
+                                             "with --source-dir {}",
+                                             file, match.outside)
+                               : fmt::format("{} is not found on this machine", file));
     json.texts("tried", match.tried);
-    json.member("suggestion", match.suggestion);
+    json.member("suggestion", outside ? std::string() : match.suggestion);
     json.end_object();
     json.end_object();
     Answer answer = json_answer(json.take());
@@ -120,6 +126,10 @@ Result<std::string> text_of(const Session& session, const std::string& file, Sou
     return std::move(kept->text);
 }
 
+bool names(const Session& session, const std::string& file) {
+    return session.read([&](const profile::Store& store) { return !profile::line_heat(store, {}, file).empty(); });
+}
+
 // Of the builds that have lines in the file.
 std::vector<std::string> builds_with(const Session& session, const std::string& file) {
     return session.read([&](const profile::Store& store) {
@@ -171,7 +181,7 @@ Answer source_answer(const std::shared_ptr<Session>& shared, const Request& requ
     SourceMatch match = sources.find(file);
     auto text = text_of(session, file, match);
     if (!text && !match.found && fetch != nullptr) text = fetched_text(shared, file, match, *fetch);
-    if (!text && !match.found) return not_found_answer(file, match);
+    if (!text && !match.found) return not_found_answer(file, match, !match.outside.empty() && names(session, file));
     if (!text) return error_answer(text.error());
     const std::vector<std::string_view> lines = split_lines(*text);
 

@@ -47,6 +47,7 @@ void DebugFetch::want(const std::shared_ptr<Session>& session) {
             if (!known) job.waiting.emplace_back(session, wanted.id);
             if (!job.under_way && Clock::now() >= job.again) {
                 job.identity = wanted.identity;
+                job.no_program = wanted.no_program;
                 job.progress = {};
                 job.under_way = true;
                 queue_.push_back({id, {}});
@@ -95,14 +96,40 @@ void DebugFetch::run() {
 
 void DebugFetch::fetch(symbol::DebuginfodClient& client, const std::string& build_id) {
     Clock::time_point told{};
-    finish(build_id, client.debug_info(build_id, [&](std::uint64_t got, std::uint64_t total) {
+    const symbol::DebuginfodClient::Progress progress = [&](std::uint64_t got, std::uint64_t total) {
         const auto now = Clock::now();
         if (total != 0 && now - told >= between_tellings) {
             told = now;
             tell(build_id, {ModuleFetch::State::arriving, got, total, ""});
         }
         return goes_on();
-    }));
+    };
+    // Before the debug info: once that is here, nothing asks for the build again.
+    auto program = fetch_program(client, build_id, progress);
+    if (is_gone(program)) return finish(build_id, program);
+    auto debug_info = client.debug_info(build_id, progress);
+    const bool program_alone = program && !debug_info && debug_info.error().code == ErrorCode::not_found;
+    finish(build_id, program_alone ? program : debug_info);
+}
+
+// It has the code, and names where no server has debug info. not_found also when it is here already.
+Result<std::string> DebugFetch::fetch_program(symbol::DebuginfodClient& client, const std::string& build_id,
+                                              const symbol::DebuginfodClient::Progress& progress) {
+    symbol::ModuleIdentity identity;
+    {
+        const std::lock_guard lock(mutex_);
+        const Job& job = jobs_[build_id];
+        if (!job.no_program) return fail(ErrorCode::not_found, "it is not wanted");
+        identity = job.identity;
+    }
+    auto outcome = client.executable(build_id, progress);
+    if (outcome) {
+        symbol::limit_debuginfod_folder(folder_, limit_bytes_, build_id);
+        events_.arrived(identity);
+    } else if (!is_gone(outcome) && outcome.error().code != ErrorCode::not_found) {
+        spdlog::warn("{}: {}", identity.path, outcome.error().message);
+    }
+    return outcome;
 }
 
 bool DebugFetch::goes_on() {
@@ -187,7 +214,7 @@ void DebugFetch::finish(const std::string& build_id, const Result<std::string>& 
         return tell(build_id, {ModuleFetch::State::refused, 0, 0, outcome.error().message});
     }
     const std::uint64_t bytes = size_of(*outcome);
-    spdlog::info("debug info of {} came from a debuginfod server: {} bytes", identity.path, bytes);
+    spdlog::info("{} of {} came from a debuginfod server: {} bytes", file_name(*outcome), identity.path, bytes);
     symbol::limit_debuginfod_folder(folder_, limit_bytes_, build_id);
     tell(build_id, {ModuleFetch::State::arrived, bytes, bytes, ""});
     events_.arrived(identity);
@@ -228,10 +255,13 @@ std::vector<std::string> fetch_debug_info(
     symbol::DebuginfodClient client;
     for (const Session::WantedModule& wanted : session.lacking_debug_info()) {
         const std::string name = file_name(wanted.identity.path);
-        const auto outcome = client.debug_info(wanted.identity.build_id, [&](std::uint64_t got, std::uint64_t total) {
+        const symbol::DebuginfodClient::Progress told = [&](std::uint64_t got, std::uint64_t total) {
             progress(name, got, total);
             return true;
-        });
+        };
+        auto outcome = client.debug_info(wanted.identity.build_id, told);
+        if (!outcome && outcome.error().code == ErrorCode::not_found && wanted.no_program)
+            outcome = client.executable(wanted.identity.build_id, told);
         if (!outcome && outcome.error().code != ErrorCode::not_found)
             problems.push_back(fmt::format("no debug info for {}: {}", name, outcome.error().message));
         if (is_gone(outcome)) break;  // nor does it for the others

@@ -1,4 +1,4 @@
-// Debug info and source files that this machine lacks, asked of debuginfod servers in the background: sessions say what
+// Debug info, programs and source files that this machine lacks, asked of debuginfod servers in the background: sessions say what
 // they lack, threads of their own fetch it, and whoever names addresses is told. Nothing waits for it: a server that is
 // slow or gone costs names, not time.
 #pragma once
@@ -24,8 +24,8 @@ namespace flamewire::server {
 
 class DebugFetch {
 public:
-    // All are called from the threads of this. `changed`: a session's fetches are other ones; `arrived`: a module's debug
-    // info is in the folder.
+    // All are called from the threads of this. `changed`: a session's fetches are other ones; `arrived`: more of a module
+    // is in the folder.
     struct Events {
         std::function<void(const std::shared_ptr<Session>&)> changed;
         std::function<void(const symbol::ModuleIdentity&)> arrived;
@@ -53,10 +53,11 @@ private:
         std::vector<std::pair<std::weak_ptr<Session>, profile::ModuleId>> waiting;
         ModuleFetch progress;
         bool under_way = false;  // queued or being fetched
+        bool no_program = false;
         Clock::time_point again{};
     };
 
-    // What a thread does next: the debug info of a build, or one source file of it.
+    // What a thread does next: what names a build, or one source file of it.
     struct Task {
         std::string build_id, file;
         auto operator<=>(const Task&) const = default;
@@ -71,6 +72,8 @@ private:
     void run();
     void fetch(symbol::DebuginfodClient& client, const std::string& build_id);
     void fetch_source(symbol::DebuginfodClient& client, const Task& task);
+    Result<std::string> fetch_program(symbol::DebuginfodClient& client, const std::string& build_id,
+                                      const symbol::DebuginfodClient::Progress& progress);
     bool goes_on();
     void tell(const std::string& build_id, const ModuleFetch& progress);
     void notice(const std::string& text, const std::string& remedy);

@@ -229,7 +229,7 @@ Result<Session::Taken> Session::take_locked(wire::Flag flag, std::string_view pa
     }
     learn_clock(batch, arrival_ns);
     if (batch.end) ended_ = true;
-    if (!from_file) publish(false);
+    if (!from_file) publish(taken.end.has_value());
     taken.urgent = batch.end.has_value() || (batch.agent && batch.agent->spool_bytes >= urgent_spool_bytes);
     return taken;
 }
@@ -476,7 +476,7 @@ void Session::fill_from_store(SessionInfo& info, bool thorough) {
         info.losses.push_back(std::move(out));
     }
     info.unwinding = unwinding_of(store_);
-    info.notices = store_.notices();
+    info.notices = standing_notices(store_);
     if (const auto& end = store_.end()) {
         info.end_reason = end->reason;
         info.exit_code = end->exit_code;

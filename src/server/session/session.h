@@ -100,6 +100,7 @@ public:
     struct WantedModule {
         profile::ModuleId id = 0;
         symbol::ModuleIdentity identity;
+        bool no_program = false;  // nor is the program or library here that has its code
     };
     [[nodiscard]] std::vector<WantedModule> wanted_modules() const;
     void set_fetch(profile::ModuleId module, ModuleFetch fetch);
@@ -164,7 +165,7 @@ private:
     void read_kept_symbols();
     void symbolize_module(symbol::Symbolizer& symbolizer, const profile::PendingModule& module,
                           const symbol::ModuleIdentity& identity);
-    std::vector<WantedModule> listed(const std::map<profile::ModuleId, symbol::ModuleIdentity>& modules) const;
+    std::vector<WantedModule> listed(const std::map<profile::ModuleId, WantedModule>& modules) const;
     void learn_clock(const wire::Batch& batch, std::int64_t arrival_ns);
     void learn_from_kept(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
     void fill_from_store(SessionInfo& info, bool thorough);
@@ -203,7 +204,7 @@ private:
     mutable std::mutex info_mutex_;
     SessionInfo info_;
     std::map<profile::ModuleId, symbol::ModuleReport> reports_;
-    std::map<profile::ModuleId, symbol::ModuleIdentity> wanted_, lacking_debug_info_;
+    std::map<profile::ModuleId, WantedModule> wanted_, lacking_debug_info_;
     std::map<profile::ModuleId, ModuleFetch> fetches_, debug_fetches_;
     std::vector<wire::Notice> own_notices_;
     std::int64_t clock_difference_ns_ = 0;  // smallest seen

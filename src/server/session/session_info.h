@@ -81,6 +81,11 @@ std::string_view loss_reason_name(wire::LossReason reason);
 // True when `reason` counts samples that no view shows.
 bool is_lost(wire::LossReason reason);
 
+// Of the recording, without those that came true: code that a program made has names after all.
+std::vector<wire::Notice> standing_notices(const profile::Store& store);
+// Whether the notice is that nothing says what the code of this module is, which a program made while it ran.
+bool misses_names(const wire::Notice& notice, const symbol::ModuleIdentity& module);
+
 // The Session object of docs/openapi.yaml without its closing brace's extras: `more` adds members (modules) before the
 // object ends.
 template <class More>

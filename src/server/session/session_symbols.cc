@@ -29,6 +29,11 @@ bool lacks_debug_info(const symbol::ModuleIdentity& module, const symbol::Module
     return has_file && !module.build_id.empty() && report.quality < symbol::Quality::debug_info;
 }
 
+// What an agent sends has holes where the code was.
+bool lacks_program(const symbol::ModuleIdentity& module, const symbol::ModuleReport& report) {
+    return module.kind == symbol::ModuleKind::file && (report.file.empty() || report.found == symbol::FoundBy::agent);
+}
+
 // One slice of a module's pending addresses.
 profile::PendingModule slice_of(const profile::PendingModule& module, std::size_t begin, std::size_t end) {
     const auto from = static_cast<std::ptrdiff_t>(begin), to = static_cast<std::ptrdiff_t>(end);
@@ -79,6 +84,7 @@ void Session::symbolize_module(symbol::Symbolizer& symbolizer, const profile::Pe
         const std::unique_lock lock(store_mutex_);
         store_.set_frames(slice, resolved);
     }
+    const bool no_program = lacks_program(identity, report);
     if (kept_is_better) {
         std::vector<std::string> tried = std::move(report.tried);
         report = kept->report;
@@ -88,11 +94,11 @@ void Session::symbolize_module(symbol::Symbolizer& symbolizer, const profile::Pe
     const bool wanted = is_wanted(identity, report), lacks = lacks_debug_info(identity, report);
     const std::lock_guard lock(info_mutex_);
     if (wanted)
-        wanted_[module.module] = identity;
+        wanted_[module.module] = {module.module, identity};
     else
         wanted_.erase(module.module);
     if (lacks)
-        lacking_debug_info_[module.module] = identity;
+        lacking_debug_info_[module.module] = {module.module, identity, no_program};
     else
         lacking_debug_info_.erase(module.module);
     reports_[module.module] = std::move(report);
@@ -155,11 +161,10 @@ void Session::forget_frames() {
     lacking_debug_info_.clear();
 }
 
-std::vector<Session::WantedModule> Session::listed(
-    const std::map<profile::ModuleId, symbol::ModuleIdentity>& modules) const {
+std::vector<Session::WantedModule> Session::listed(const std::map<profile::ModuleId, WantedModule>& modules) const {
     const std::lock_guard lock(info_mutex_);
     std::vector<WantedModule> list;
-    for (const auto& [id, identity] : modules) list.push_back({id, identity});
+    for (const auto& [id, module] : modules) list.push_back(module);
     return list;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <system_error>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -85,6 +86,13 @@ std::string suggest(std::string_view file, const SourceConfig& config) {
     const fs::path target = real_path(config.source_dir);
     if (target.empty()) return {};
     return fmt::format("--path-map {}={}", file.substr(0, slash), target.string());
+}
+
+// The folder of `file` on this machine, when nothing but the roots keeps it from being shown.
+std::string outside_roots(const std::string& file, const SourceConfig& config) {
+    if (!file.starts_with('/') || ::access(file.c_str(), R_OK) != 0) return {};
+    const std::string folder = fs::path(file).parent_path().lexically_normal().string();
+    return folder == "/" || served_path(file, folder, config).empty() ? std::string{} : folder;
 }
 
 bool skipped_directory(const fs::path& path) {
@@ -179,6 +187,7 @@ SourceMatch SourceLookup::find(std::string_view file) {
         const std::string name = path_in_root(config.sysroot, file);
         if (!name.empty() && attempt(name, config.sysroot)) return match;
     }
+    match.outside = outside_roots(std::string(file), config);
     if (config.source_dir.empty()) return match;
 
     bool complete = true;
@@ -203,7 +212,10 @@ SourceMatch SourceLookup::find(std::string_view file) {
         match.note = fmt::format("only the first {} files below {} are searched; a smaller --source-dir finds the rest",
                                  SourceIndex::max_files, config.source_dir);
     }
-    if (!match.found) match.suggestion = suggest(file, config);
+    if (match.found)
+        match.outside.clear();
+    else
+        match.suggestion = suggest(file, config);
     return match;
 }
 

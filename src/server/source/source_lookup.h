@@ -33,6 +33,8 @@ struct SourceMatch {
     std::string note;                // one sentence when there is something to say (ambiguity, bounded index)
     std::vector<std::string> tried;  // places looked at, in order
     std::string suggestion;          // when not found: a ready `--path-map FROM=TO`, or empty
+    std::string outside;             // when not found: the --source-dir that would show it, as it is here; or empty.
+                                     // For those alone who may know that it is
 };
 
 // Names below a directory, by file name. Built in one walk that follows no directory links and skips hidden

@@ -229,6 +229,7 @@ def test_a_map_that_comes_late(start, tmp_path):
         ranges = [line.split()[0].split("-") for line in pathlib.Path(f"/proc/{target.pid}/maps").read_text(encoding="ascii").splitlines() if "x" in line.split()[1] and len(line.split()) == 5]
         map_file.write_text("".join(f"{begin} {int(end, 16) - int(begin, 16):x} all_of_it\n" for begin, end in ranges), encoding="ascii")
         wait_until(lambda: server.only_session()["modules"] and next(m for m in server.only_session()["modules"] if m["kind"] == "jit")["state"] == "recorded", 30, "names")
+        wait_until(lambda: not any(notice["code"] == "jit-names-missing" for notice in server.only_session()["notices"]), 10, "the end of the notice")
         assert agent.stop() == 0
         tree = Tree(server.get("/api/flamegraph", min_share=0))
         assert share_of(tree.shares(), "all_of_it") > 0.9

@@ -270,6 +270,20 @@ TEST_CASE("a sample without a stack is weight of the root, and unresolved") {
     CHECK(thread_summary(store, {})[0].top.empty());
 }
 
+TEST_CASE("a sample of a process that nobody may look at is unresolved, its kernel's part is not") {
+    BatchMaker maker;
+    const wire::Id event = maker.event("cycles", "cycles");
+    const wire::Id thread = maker.thread(maker.process(1), 1);
+    const wire::Id outer = maker.stack({maker.named("[unknown process]")});
+    maker.row(1, event, thread, outer, 2, 20);
+    maker.row(1, event, thread, maker.stack({maker.named("[unknown process]"), maker.named("sys_read")}), 3, 30);
+    maker.row(1, event, thread, maker.stack({maker.named("[no stack]")}), 4, 40);
+    maker.row(1, event, thread, maker.stack({maker.named("main")}), 5, 50);
+    Store store;
+    REQUIRE(store.apply(maker.take()));
+    CHECK(unresolved(store, {}) == Weight{6, 60});
+}
+
 TEST_CASE("a histogram slices the range evenly") {
     const Scene scene;
     const Filter filter{.event = scene.cycles, .start_ns = 10'000'000, .end_ns = 60'000'000};

@@ -433,6 +433,25 @@ TEST_CASE("several live sessions are a question back") {
     CHECK(desk.ok("/api/sessions?q=nothing-like-it")["total"].GetUint() == 0);
 }
 
+TEST_CASE("groups are refused where there are none") {
+    Desk desk;
+    RecordingScene scene;
+    const std::string id = desk.record(scene)->id();
+    const std::string functions = "/api/functions", exported = "/api/export/session/" + id;
+    for (const std::string& path :
+         {functions, std::string("/api/callers"), std::string("/api/diff"), std::string("/api/thread-view"),
+          std::string("/api/timeline"), exported + "?format=json", exported + "?format=html"}) {
+        const std::string more = path.contains('?') ? "&group=" : "?group=";
+        const Answer answer = desk.api.answer(get(path + more + "process"));
+        CHECK(answer.status == 400);
+        CHECK_THAT(answer.body, Catch::Contains("group is for flame graphs"));
+    }
+    for (const std::string& path :
+         {std::string("/api/flamegraph?group=process"), std::string("/api/export/flamegraph?group=process"),
+          exported + "?group=process", exported + "?format=svg&group=thread", functions + "?group=none"})
+        CHECK(desk.api.answer(get(path)).status == 200);
+}
+
 TEST_CASE("source that is not found says where it was looked for") {
     Desk desk;
     RecordingScene scene;

@@ -55,6 +55,29 @@ TEST_CASE("a batch counts once, however often it comes") {
     CHECK(info.unresolved_percent == 100.0);
 }
 
+TEST_CASE("that code of a program has no names is said until it has some") {
+    ScratchDirectory directory;
+    RecordingScene scene;
+    const auto session = begin(directory, scene);
+    wire::Batch batch = scene.batch();
+    batch.strings.insert(batch.strings.end(), {"[jit] node 42", "[jit] node 4", "made"});
+    batch.modules.push_back({wire::ModuleKind::jit, 5, "", 0, 0, 1, 0});
+    batch.modules.push_back({wire::ModuleKind::jit, 6, "", 0, 0, 2, 0});
+    batch.locations.push_back({2, 0x1000, 0, 0, 0, 0});
+    batch.locations.push_back({3, 0x1000, 0, 0, 0, 0});
+    const wire::Notice of_42{"jit-names-missing", "node (process 42) runs code without names", ""},
+        of_4{"jit-names-missing", "node (process 4) runs code without names", ""}, other{"other", "(process 42)", ""};
+    batch.notices = {of_42, of_4, other};
+    give(*session, scene.frame(batch)).value();
+    CHECK(session->info().notices == std::vector{of_42, of_4, other});
+
+    wire::Batch names = scene.batch();
+    names.symbols = {{2, 0x1000, 0x100, 7}};
+    give(*session, scene.frame(names)).value();
+    session->publish(true);
+    CHECK(session->info().notices == std::vector{of_4, other});
+}
+
 TEST_CASE("batches of others, garbage and overlaps are refused and change nothing") {
     ScratchDirectory directory;
     RecordingScene scene, other(0x11);

@@ -43,6 +43,12 @@ TEST_CASE("an absolute name is served as it is inside a root only") {
     CHECK(match.path.empty());
     CHECK(match.tried.size() >= 2);
     CHECK(match.suggestion == "--path-map " + outside.path() + "=" + real(root.path()));
+    // Its folder would show it as it is.
+    CHECK(match.outside == outside.path());
+    CHECK(SourceLookup({match.outside, "", {}}).find(outside / "secret.cc").found);
+    CHECK(lookup.find(outside / "no-such.cc").outside.empty());
+    write(outside / ".hidden.cc");
+    CHECK(lookup.find(outside / ".hidden.cc").outside.empty());
     CHECK_FALSE(lookup.find("/etc/passwd").found);
     CHECK_FALSE(lookup.find("../" + fs::path(outside.path()).filename().string() + "/secret.cc").found);
 }
