@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: events of whole CPUs take root; CI runs as root")
-SWITCH = re.compile(r" (\d+) \[\d+\] (\d+)\.(\d{9}): PERF_RECORD_SWITCH_CPU_WIDE (IN|OUT)")
+SWITCH = re.compile(r" (\d+) \[\d+\] +(\d+)\.(\d{9}): PERF_RECORD_SWITCH_CPU_WIDE (IN|OUT)")
 WAKING = re.compile(r"^ *(\d+) +sched:sched_waking: .* pid=(\d+) ", re.M)
 
 
