@@ -1,6 +1,6 @@
 # Included by CMakeLists.txt of this folder. Everything of the program but main is a library, also for the desk: its tests and fuzz targets.
 flamewire_library(agent_session AGENT DESK
-  SOURCES commands.cc counting.cc doctor.cc event_table.cc hello.cc launch.cc log.cc machine.cc module_transfer.cc options.cc output.cc pairing.cc privileges.cc recorder.cc recorder_absences.cc recorder_round.cc
+  SOURCES commands.cc counting.cc doctor.cc event_table.cc hello.cc help.cc launch.cc log.cc machine.cc module_transfer.cc options.cc output.cc pairing.cc privileges.cc recorder.cc recorder_absences.cc recorder_round.cc
           sched_sink.cc session.cc session_control.cc targets.cc version.cc wanted.cc worker.cc
   LINK base wire secure counters agent_perf agent_process agent_pipeline agent_link agent_health agent_json)
 

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t few_files = 1'024;
 
 Finding kernel_names() {
-    if (auto problem = kernel_names_problem(read_kernel_base("/proc")))
+    if (auto problem = kernel_names_problem(read_kernel_base("/proc"), "/proc"))
         return {"kernel-names", {}, false, std::move(problem->text), std::move(problem->remedy)};
     return {"kernel-names", {}, true, "Kernel functions have names", {}};
 }

@@ -16,12 +16,10 @@ EventTable make_event_table(const EventChoice& choice) {
             continue;
         }
         wire::Event event;
-        if (spec.frequency_hz.has_value() || choice.period == 0) {
-            event.frequency_hz = spec.frequency_hz.value_or(choice.frequency_hz);
-            if (spec.unit == "ns" && event.frequency_hz != 0) event.period = 1'000'000'000 / event.frequency_hz;
-        } else {
-            event.period = choice.period;
-        }
+        const Pace pace = pace_of(spec, {choice.frequency_hz, choice.period});
+        event.frequency_hz = pace.frequency_hz;
+        event.period = pace.period;
+        if (spec.unit == "ns" && pace.frequency_hz != 0) event.period = 1'000'000'000 / pace.frequency_hz;
         table.events.push_back(event);
         table.names.push_back(spec.name);
         table.units.push_back(spec.unit);

@@ -61,6 +61,7 @@ enum Option : int {
     opt_doctor,
 };
 
+// In the order of Option.
 const option long_options[] = {
     {"listen", no_argument, nullptr, opt_listen},
     {"server", required_argument, nullptr, opt_server},
@@ -111,7 +112,30 @@ const option long_options[] = {
 struct Given {
     bool listen = false, server = false, output = false, bind = false, frequency = false, count = false, delay = false,
          interval = false;
+    std::uint64_t once = 0;  // bits of those that are given once at most
 };
+
+// Of which a second one would replace the first without a word, and what to do instead; null: it may stand again.
+const char* instead_of_second(int code) {
+    switch (code) {
+        case opt_pid:
+        case opt_allow_pid:
+            return ", with commas between the processes";
+        case opt_cpus:
+            return ", with commas between the CPUs";
+        case opt_allow_user:
+        case opt_allow_command:
+            return ", with commas between the names";
+        case opt_name:
+            return "; processes of several names are given by --pid PID,PID";
+        case opt_container:
+            return "; several are given by --cgroup, which may be repeated";
+        case opt_delay:
+            return "";
+        default:
+            return nullptr;
+    }
+}
 
 // A number of bytes with an optional K, M or G (powers of 1,024).
 Result<std::uint64_t> parse_bytes(std::string_view what, std::string_view text, std::uint64_t lowest,
@@ -173,7 +197,7 @@ Result<bool> apply_settings(int code, std::string_view value, Settings& settings
         case opt_frequency:
             settings.frequency_hz =
                 static_cast<std::uint32_t>(TRY(parse_number("--frequency", value, 1, limits::max_frequency_hz)));
-            given.frequency = true;
+            given.frequency = settings.frequency_given = true;
             break;
         case opt_count:
             settings.period = TRY(parse_number("--count", value, 1, limits::max_period));
@@ -232,6 +256,12 @@ Result<bool> apply_settings(int code, std::string_view value, Settings& settings
 }
 
 Result<bool> apply(int code, std::string_view value, Options& options, Given& given) {
+    if (const char* instead = instead_of_second(code)) {
+        const std::uint64_t bit = std::uint64_t{1} << (code - opt_listen);
+        if ((given.once & bit) != 0)
+            return usage(fmt::format("--{} is given once{}", long_options[code - opt_listen].name, instead));
+        given.once |= bit;
+    }
     switch (code) {
         case opt_listen:
             given.listen = true;
@@ -275,7 +305,6 @@ Result<bool> apply(int code, std::string_view value, Options& options, Given& gi
             options.force = true;
             break;
         case opt_pid:
-            if (!options.pids.empty()) return usage("--pid is given once, with commas between the processes");
             options.pids = TRY(parse_pids("--pid", value));
             break;
         case opt_name:
@@ -454,84 +483,6 @@ Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bo
     }
     if (given.output && !given.interval) line.options.settings.interval_ms = file_interval_ms;
     return line;
-}
-
-std::string help_text() {
-    return R"(flamewire-agent: samples processes on this machine and streams what they do
-
-Usage:
-  flamewire-agent --server HOST [TARGET] [OPTIONS]     dial the server, reconnect for ever
-  flamewire-agent --listen [TARGET] [OPTIONS]          wait for the server to connect
-  flamewire-agent --output FILE TARGET [OPTIONS]       write a session file (- is standard output)
-
-Where samples go (one of)
-  --server HOST       host of flamewire-server; dialled again with 1 to 30 s pauses whenever it is away
-  --listen            accept one server at a time on --bind and --port
-  --output FILE       write one session file and end; - refuses a terminal and -- CMD
-  --port PORT         TCP port of --server and --listen (9999)
-  --bind ADDR         address of --listen (0.0.0.0: all networks)
-  --pair CODE         pairing code of this agent: with --server as the server printed it; the connection is encrypted
-                      by it. --listen makes and prints one where none is given
-  --pair-file FILE    the same from a file; ps does not show it, nor does it the variable FLAMEWIRE_PAIR. --listen makes it
-  --insecure          without encryption also to and from other machines: who is in between reads and changes everything
-  --force             let --output replace an existing file
-
-Target (at most one; --server and --listen wait for commands without it)
-  --pid PID[,PID...]  processes with all their threads, and children born later
-  --name COMM         processes of this name; waits until one appears
-  -a, --all           the whole system: every process, kernel threads too; without idling and the agent itself
-  --cpus LIST         what runs on these CPUs (0-3,6); with --all or alone, or with --cgroup and --container
-  --cgroup PATH       what runs in a control group, by its folder or its path below the mount; may be repeated
-  --container ID      what runs in a container, by its id, the id's beginning, or a name that its cgroup has
-  -- CMD ARGS...      launch CMD and sample it from its exec on; the agent ends with it and returns its exit code
-  --delay MS          start sampling CMD this long after its exec
-
-What a server may choose (all processes that this user may profile; each option given must fit)
-  --allow-pid PID[,PID...]       these processes
-  --allow-user USER[,USER...]    processes of these users, by name or number
-  --allow-command NAME[,NAME...] executables of these names; * and ? stand for anything
-
-Sampling
-  --frequency HZ      samples a second and thread (99)
-  --count N           a sample every N events, instead of a frequency
-  --events LIST       perf's names, comma separated: cycles, cpu-clock:u, r01c2, cpu_core/cycles/, each with
-                      optional @HZ (cycles, or cpu-clock where no hardware counter works); none: only count.
-                      Tracepoints: sys:name, sys:name/FILTER/
-  --filter EXPR       the kernel's filter for all tracepoints of LIST that have none of their own
-  --stat LIST         what is counted meanwhile: events as above, default or none (default). With --events none a
-                      table as perf stat's is printed at the end; --output - prints only that
-                      sched, with --output -: prints how threads were scheduled, on a terminal anew each second
-  --unwind MODE       how user stacks are found (auto):
-                      auto    by what each process needs, measured: fp, hybrid or dwarf
-                      fp      frame pointers, as the kernel walks them
-                      dwarf   unwind tables, from registers and a copy of the stack
-                      lbr     the CPU's branch records, where it has them
-                      hybrid  tables for the innermost frames, frame pointers for the rest
-  --stack-size BYTES  copied with a sample in dwarf mode, 1024 to 65528, with K (16K)
-  --max-depth N       frames of a stack, 16 to 4096 (1024)
-  --unwind-memory MIB for unwind tables and rules, 4 to 1024 (32)
-  --no-kernel         user space only
-  --interval MS       between batches (250; 1000 with --output)
-
-Length (--output; --server and --listen accept and report it, and sample until told to stop)
-  --duration S        of a round (8; -- CMD without it: until CMD ends)
-  --rounds N          rounds of --duration (1)
-
-Other
-  --metrics SECONDS   between looks at the machine's health, 1 to 60, or off (2)
-  --spool BYTES       kept in memory while the server is away, with K, M or G (8M)
-  --module-cap BYTES  of a program's or library's symbols that a server lacks and asks for; 0 sends none (64M)
-  --no-module-upload  the same as --module-cap 0
-  --ring-pages N      pages of a sample ring, a power of two; for tests and odd machines (by frequency)
-  --no-seccomp        do without the filter of system calls, should it ever be in the way
-  --verbose           say more, and account for every sample at the end
-  -h, --help          this text
-  -V, --version       version, architecture, features
-  --doctor            what can be profiled on this machine, what is limited, and the remedy; 1 when something is
-
-Exit codes: 0 done; 1 cannot do it (one sentence says why); 2 wrong usage; with -- CMD its own code, 128 + signal
-when a signal ended it, 126 or 127 when it cannot be run.
-)";
 }
 
 }  // namespace flamewire::agent

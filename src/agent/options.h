@@ -23,6 +23,7 @@ struct Settings {
     std::string filter;  // the kernel's, for tracepoints without one of their own; empty: none
     std::string stat = "default";     // what is counted: "default", "none" or the same grammar
     std::uint32_t frequency_hz = 99;  // used when period is 0
+    bool frequency_given = false;     // on the command line: for faults, too, which else have a period of their own
     std::uint64_t period = 0;
     std::uint32_t duration_s = 8;
     std::uint32_t interval_ms = 250;

@@ -216,7 +216,7 @@ Running Recorder::describe_running() const {
 }
 
 void Recorder::start_folding(std::uint32_t max_stack) {
-    start_ns_ = last_flush_ns_ = monotonic_ns();
+    start_ns_ = last_flush_ns_ = faults_from_ns_ = monotonic_ns();
     // The first batch goes out at the first tick, so that the recording shows up at once.
     next_flush_ns_ = start_ns_ + std::min(plan_.settings.interval_ms * ns_per_ms, tick_ns);
     FolderOptions options;
@@ -265,6 +265,7 @@ void Recorder::loop() {
         events_->drain(*this, drained_ns);
         cut_absences(drained_ns);
         const std::uint64_t now = monotonic_ns();
+        thin_faults(now);
         if (enable_at_ns_ && now >= *enable_at_ns_) {
             enable_at_ns_.reset();
             if (auto enabled = events_->enable(); !enabled) log("cannot start sampling: {}", enabled.error().message);

@@ -142,6 +142,7 @@ private:
                                              std::vector<std::uint32_t> pids) const;
     Result<bool> switch_events(EventChoice choice);
     void adapt_stack_modes(std::uint64_t now_ns);
+    void thin_faults(std::uint64_t now_ns);
     [[nodiscard]] std::vector<std::uint32_t> living_members() const;
     void follow_task(const TaskRecord& task);
     void note_member(std::uint32_t pid);
@@ -182,6 +183,7 @@ private:
     // How stacks are found, by pid; children that have none are sampled as the first process.
     std::map<std::uint32_t, StackChoice> modes_;
     std::uint64_t next_adapt_ns_ = 0;
+    std::uint64_t faults_taken_ = 0, faults_from_ns_ = 0;  // samples of events with a period of their own, since then
     std::uint64_t list_processes_at_ns_ = 0;
     // The target's processes: those named and their children; of the whole system and of control groups, those that
     // were sampled and live.

@@ -50,8 +50,7 @@ void Recorder::follow_absences(AbsenceEvents events) {
         else if (functions.empty())
             say({{"io-wait-unknown",
                   "The kernel hides its names, so waits for devices are not told from others: they are off-cpu.",
-                  "sysctl -w kernel.kptr_restrict=0, or setcap cap_perfmon,cap_sys_ptrace,cap_syslog+ep "
-                  "flamewire-agent"}});
+                  kernel_names_problem(read_kernel_base("/proc"), "/proc").value_or(wire::Notice{}).remedy}});
     }
     folder_->follow_absences(events, std::move(functions));
     absences_cut_ns_ = monotonic_ns();

@@ -24,6 +24,12 @@ constexpr std::uint64_t ns_per_ms = 1'000'000;
 constexpr std::uint64_t adapt_pause_ns = 500'000'000;
 // … and after a failure less often.
 constexpr std::uint64_t failed_adapt_pause_ns = 5'000'000'000;
+// More samples of faults than this within this time would slow the target and fill the rings: …
+constexpr std::uint64_t most_faults = 2'000, faults_look_ns = 100'000'000;
+// … where one that was lost counts for so many, as samples with stacks fill them sooner; …
+constexpr std::uint64_t lost_weight = 16;
+// … from then on one stands for so many times more. Odd, as programs touch their memory in powers of two.
+constexpr std::uint64_t fault_step = 17;
 // How many processes `status` lists, and how old the list may be.
 constexpr std::uint64_t list_processes_every_ns = 1'000'000'000;
 constexpr std::size_t most_listed_processes = 64;
@@ -58,7 +64,9 @@ void Recorder::on_record(const Record& record) {
         ++pending_samples_;
         if (sample->woken_tid != 0) return folder_->add_waking(*sample, !paused_ && !enable_at_ns_);
         if (!plan_.scope.cgroups.empty()) note_member(sample->pid);
-        folder_->add_sample(*sample, events_->event_of(sample->id));
+        const std::uint32_t event = events_->event_of(sample->id);
+        if (choice_.events[event].period != 0) ++faults_taken_;
+        folder_->add_sample(*sample, event);
         return;
     }
     if (const auto* throttle = std::get_if<ThrottleRecord>(&record)) {
@@ -70,7 +78,12 @@ void Recorder::on_record(const Record& record) {
     if (std::holds_alternative<SwitchRecord>(record)) return follow_absence(record);
     if (const auto* symbol = std::get_if<KsymbolRecord>(&record)) return folder_->follow_program(*symbol);
     // How much was lost is in the event set's counts; the process table needs the record to distrust its maps.
-    const bool lost = std::holds_alternative<LostRecord>(record);
+    const auto* lost_some = std::get_if<LostRecord>(&record);
+    const bool lost = lost_some != nullptr;
+    // The event that wrote it is as a rule the one whose samples were lost.
+    if (lost && !lost_some->sideband && !choice_.events.empty() &&
+        choice_.events[events_->event_of(lost_some->id)].period != 0)
+        faults_taken_ += lost_weight * lost_some->count;
     if (!lost && time_of(record) < sideband_from_ns_) return;
     std::uint32_t pid = 0;
     if (const auto* comm = std::get_if<CommRecord>(&record)) pid = comm->pid;
@@ -246,6 +259,26 @@ void Recorder::adapt_stack_modes(std::uint64_t now_ns) {
         return;
     }
     for (const Folder::ModeChange& change : changes) folder_->chose_stack_mode(change.pid, change.choice);
+}
+
+// Faults are taken one by one until there are too many for that.
+void Recorder::thin_faults(std::uint64_t now_ns) {
+    const std::uint64_t elapsed_ns = now_ns - faults_from_ns_;
+    if (faults_taken_ < most_faults && elapsed_ns < faults_look_ns) return;
+    if (faults_taken_ * faults_look_ns > most_faults * elapsed_ns) {
+        EventChoice choice = choice_;
+        std::uint64_t period = 0;
+        for (EventSpec& spec : choice.events)
+            if (spec.period != 0) period = spec.period *= fault_step;
+        // It fails where the target has just ended.
+        if (switch_events(std::move(choice)))
+            say({{"faults-thinned",
+                  fmt::format("Faults come so fast that a sample stands for {} of them from now on.", period),
+                  "--count N says for how many"}});
+    }
+    // What the old events had left is not of the new ones.
+    faults_taken_ = 0;
+    faults_from_ns_ = monotonic_ns();
 }
 
 void Recorder::flush() {

@@ -58,13 +58,13 @@ void SchedSink::print(bool last) {
     }
     std::size_t most = 0;
     std::string text;
+    winsize size{};  // stays 0 where standard output is no terminal
+    (void)::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
     if (live_) {
-        winsize size{};
-        (void)::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-        if (!last) most = size.ws_row < 8 ? 3 : size.ws_row - 5U;
+        if (!last) most = size.ws_row < 9 ? 3 : size.ws_row - 6U;
         text = "\x1b[H\x1b[J";
     }
-    text += counters::sched_table(lines, most);
+    text += counters::sched_table(lines, most, size.ws_col);
     (void)write_all(STDOUT_FILENO, as_bytes_view(text));
 }
 

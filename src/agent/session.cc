@@ -28,6 +28,8 @@ constexpr std::uint64_t ns_per_s = 1'000'000'000;
 constexpr std::uint64_t look_ns = 200'000'000;
 // How long the end waits for acknowledgements: little after a signal, longer when a launched command is simply done.
 constexpr std::uint32_t flush_after_signal_ms = 2'000, flush_after_command_ms = 10'000;
+// Who signals a process and its group, as timeout(1) does, means one end by both.
+constexpr std::uint64_t same_signal_ns = 100'000'000;
 constexpr std::size_t worker_capacity = 16;
 
 std::string joined(const std::vector<std::string>& words) {
@@ -132,6 +134,7 @@ Result<bool> Session::start_link() {
     link.host = options_.host;
     link.port = options_.port;
     link.key = pairing_;
+    link.key_file = options_.pair_file;
     link.insecure = options_.insecure;
     link.only_encrypted = options_.key_given;
     link.spool_bytes = options_.spool_bytes;
@@ -275,12 +278,13 @@ void Session::handle_signals() {
     signalfd_siginfo info{};
     while (::read(signals_.get(), &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
         if (info.ssi_signo == SIGCHLD) continue;
-        if (signalled_) {
+        if (signalled_ns_ != 0) {
+            if (monotonic_ns() - signalled_ns_ < same_signal_ns) continue;
             log_line("second signal: ending at once");
             ::_exit(128 + static_cast<int>(info.ssi_signo));
         }
-        signalled_ = true;
         end_recording("agent ends", 0);
+        signalled_ns_ = monotonic_ns();
         // From the terminal the command got the signal itself; from a kill only we did.
         const bool from_terminal = info.ssi_code > 0;
         if (command_ != nullptr && !command_->poll_exit()) {
@@ -380,7 +384,7 @@ void Session::finish() {
     if (!link_) return;
     if (!link_->flush(0)) {
         const std::uint32_t patience =
-            signalled_ || command_ == nullptr ? flush_after_signal_ms : flush_after_command_ms;
+            signalled_ns_ != 0 || command_ == nullptr ? flush_after_signal_ms : flush_after_command_ms;
         if (patience > flush_after_signal_ms)
             log("waiting up to {} s for the server to take the rest", patience / 1000);
         if (!link_->flush(patience))

@@ -110,7 +110,7 @@ private:
     bool waiting_for_name_ = false;
     std::uint64_t next_look_ns_ = 0;
     std::optional<int> exit_code_;
-    bool signalled_ = false;
+    std::uint64_t signalled_ns_ = 0;  // when the first signal had been dealt with; 0: none came
     bool command_gone_ = false;
 
     mutable std::mutex mutex_;

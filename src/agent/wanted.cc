@@ -23,6 +23,7 @@ Result<Wanted> parse_wanted(const Settings& settings, const Sysfs& sysfs) {
         wanted.events = *std::move(events);
         bool filtered = settings.filter.empty();
         for (EventSpec& spec : wanted.events) {
+            if (settings.frequency_given || settings.period != 0) spec.period = 0;
             if (spec.parts.empty() || spec.parts.front().type != PERF_TYPE_TRACEPOINT) continue;
             filtered = true;
             if (spec.filter.empty()) spec.filter = settings.filter;

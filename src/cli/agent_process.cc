@@ -121,6 +121,7 @@ std::string AgentProcess::words() const {
 }
 
 void AgentOptions::add(CLI::App& command, bool sampling) {
+    sampling_ = sampling;
     const auto pass = [&](const char* names, const char* name, const char* help, const char* type) {
         options_.push_back(std::make_unique<Option>(Option{name, {}}));
         command.add_option(names, options_.back()->value, help)->type_name(type);
@@ -144,7 +145,10 @@ void AgentOptions::add(CLI::App& command, bool sampling) {
         pass("--max-depth", "--max-depth", "frames of a stack (1024)", "N");
         command.add_flag("--no-kernel", no_kernel_, "user space only");
     }
-    pass("--stat", "--stat", "what is counted: events, default or none (default)", "LIST");
+    pass("--stat", "--stat",
+         sampling ? "what is counted: events, default or none (default)"
+                  : "what is counted: events or default (default), or sched: what threads do with their time",
+         "LIST");
     pass("-d,--duration", "--duration", "seconds; a command: until it ends, others: 8", "SECONDS");
     pass("-D,--delay", "--delay", "begin so many milliseconds after the command", "MS");
     command.add_flag("-v,--verbose", verbose_, "say more");
@@ -158,6 +162,10 @@ Result<std::vector<std::string>> AgentOptions::arguments() const {
     if (int{!pid_.empty()} + int{!name_.empty()} + int{!command_.empty()} + int{wide} != 1)
         return fail(ErrorCode::invalid,
                     "give one target: -- COMMAND, --pid PID, --name COMM, --all, --cgroup PATH or --container ID");
+    if (sampling_ && sched())
+        return fail(ErrorCode::invalid,
+                    "--stat sched prints a table and records nothing: flamewire stat --stat sched, or record with "
+                    "--events off-cpu for flamewire report --sched");
     std::vector<std::string> words;
     const auto add = [&](const char* name, const std::string& value) {
         if (!value.empty()) words.insert(words.end(), {name, value});
@@ -174,10 +182,10 @@ Result<std::vector<std::string>> AgentOptions::arguments() const {
     return words;
 }
 
-bool AgentOptions::gave(std::string_view option) const {
+std::string_view AgentOptions::value(std::string_view option) const {
     for (const auto& one : options_)
-        if (one->name == option) return !one->value.empty();
-    return false;
+        if (one->name == option) return one->value;
+    return {};
 }
 
 std::string AgentOptions::target() const {

@@ -59,13 +59,17 @@ public:
     [[nodiscard]] const std::vector<std::string>& command() const { return command_; }
     // What is profiled, in a word: for the name of a session.
     [[nodiscard]] std::string target() const;
-    [[nodiscard]] bool gave(std::string_view option) const;
+    [[nodiscard]] bool gave(std::string_view option) const { return !value(option).empty(); }
+    // --stat sched: a table of its own, which only `stat` prints.
+    [[nodiscard]] bool sched() const { return value("--stat") == "sched"; }
 
 private:
     struct Option {
         const char* name;
         std::string value;
     };
+    [[nodiscard]] std::string_view value(std::string_view option) const;
+    bool sampling_ = false;
     std::vector<std::unique_ptr<Option>> options_;
     std::vector<std::string> command_;
     std::string pid_, name_, cpus_, container_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "cli/unused_binaries.h"
 #include "server/options.h"
 #include "server/session/archive.h"
 #include "server/session/debug_fetch.h"
@@ -179,6 +180,10 @@ Result<OpenProfile> open_profile(const std::string& file, OpenOptions options, O
     if (const auto label = server::read_label(server::side_file(open.session->stream_path(), server::label_name)))
         open.session->set_label(*label);
     open.session->symbolize(*open.symbolizer, [&] { progress.show("Naming addresses"); });
+    progress.clear();
+    for (const std::string& sentence : open.session->read(
+             [&](const profile::Store& store) { return unused_binaries(store.modules(), config.binaries); }))
+        fmt::print(stderr, "{}\n", sentence);
     TRY(ask_debuginfod(*open.session, *open.symbolizer, options.symbols, progress));
     return open;
 }

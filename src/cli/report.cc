@@ -66,8 +66,10 @@ Result<int> print_scheduling(const server::Session& session, const Options& opti
                     "nothing is known of what threads did with their time; record with --events off-cpu");
     std::vector<const counters::SchedLine*> shown;
     for (const counters::SchedLine& line : lines) shown.push_back(&line);
-    return print_paged(session_head(session.info()) + "\n" + counters::sched_table(shown, options.table.most_rows),
-                       options.output);
+    return print_paged(
+        session_head(session.info()) + "\n" +
+            counters::sched_table(shown, options.table.most_rows, look_of_output(options.output).columns),
+        options.output);
 }
 
 Result<int> report(const Options& options) {

@@ -43,7 +43,12 @@ Result<int> print_counters(const Options& options, const std::string& file) {
 Result<int> stat(const Options& options) {
     if (!options.input.empty()) return print_counters(options, options.input);
     std::vector<std::string> arguments = TRY(options.agent.arguments());
-    arguments.insert(arguments.end(), {"--events", "none", "--output"});
+    if (options.agent.sched() && options.output.json)
+        return fail(ErrorCode::invalid,
+                    "--stat sched prints a table only: for JSON record with --events off-cpu, and ask a server's "
+                    "/api/scheduling");
+    if (!options.agent.sched()) arguments.insert(arguments.end(), {"--events", "none"});
+    arguments.emplace_back("--output");
     if (!options.output.json) {
         arguments.emplace_back("-");  // the agent prints the table itself
         add_command(arguments, options.agent);

@@ -17,6 +17,7 @@ struct SchedLine {
 };
 
 // In the lines' order, which is cut to `most` (0: all), with a line for all together. Names without control characters.
-std::string sched_table(const std::vector<const SchedLine*>& lines, std::size_t most = 0);
+// Groups of columns that a terminal of that `width` (0: none) has no room for are left out, which a last line says.
+std::string sched_table(const std::vector<const SchedLine*>& lines, std::size_t most = 0, std::size_t width = 0);
 
 }  // namespace flamewire::counters

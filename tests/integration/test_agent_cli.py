@@ -4,6 +4,7 @@ import pathlib
 import pty
 import re
 import resource
+import signal
 import subprocess
 import time
 
@@ -48,6 +49,9 @@ def ended_cpu_seconds():
         ["--server", "127.0.0.1", "--interval", "-1"],
         ["--server", "127.0.0.1", "--no-such-option"],
         ["--server", "127.0.0.1", "--pid", "1", "--name", "x"],
+        ["--server", "127.0.0.1", "--name", "x", "--name", "y"],
+        ["--output", "x.flw", "--cpus", "0", "--cpus", "1"],
+        ["--output", "x.flw", "--container", "a", "--container", "b"],
         ["--output", "-", "--", "true"],
         ["--output", "x.flw", "--"],
     ],
@@ -91,6 +95,24 @@ def test_exit_code_of_the_command(tmp_path, code):
 
 def test_signal_of_the_command(tmp_path):
     assert run("--output", tmp_path / "out.flw", "--", "sh", "-c", "kill -TERM $$").returncode == 128 + 15
+
+
+def test_one_wish_that_comes_as_two_signals(tmp_path):
+    """timeout signals its child and then the whole group."""
+    outcome = subprocess.run(["timeout", "--preserve-status", "-s", "INT", "1", AGENT, "--output", tmp_path / "out.flw", "--pid", str(os.getpid()), "--duration", "20"],
+                             capture_output=True, text=True, timeout=30)
+    assert outcome.returncode == 0 and "second signal" not in outcome.stderr and "agent ends: " in outcome.stderr, outcome
+
+
+def test_a_second_signal_ends_the_agent_at_once(start, tmp_path):
+    agent = start.agent("--output", tmp_path / "out.flw", "--", "sh", "-c", "trap '' INT; echo ready; sleep 30")
+    wait_until(lambda: "ready" in agent.out, 20, "the command")
+    os.kill(agent.pid, signal.SIGINT)
+    wait_until(lambda: "agent ends: " in agent.err, 20, "the end of the recording")
+    time.sleep(0.3)
+    assert agent.alive()
+    os.kill(agent.pid, signal.SIGINT)
+    assert agent.wait(10) == 128 + signal.SIGINT and "second signal: ending at once" in agent.err, agent.err
 
 
 def test_command_that_does_not_exist(tmp_path):

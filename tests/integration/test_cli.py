@@ -220,6 +220,36 @@ def test_stat_counts_as_perf_does(home):
     assert run(home, "stat", "--", "sh", "-c", "exit 5", code=5)
 
 
+def test_sched_is_a_table_of_its_own(home, tmp_path):
+    done = run(home, "stat", "--stat", "sched", "--", "sleep", "0.1")
+    assert re.search(r"^sleep:\d+ +[0-9.]+ ", done.stdout, re.M) and "Waited for a CPU" in done.stdout, done
+    for words, remedy in ((["record", "-o", tmp_path / "x.flw"], "flamewire stat --stat sched"), (["stat", "--json"], "--events off-cpu")):
+        done = run(home, *words, "--stat", "sched", "--", "true", code=None)
+        assert done.returncode in (1, 2) and remedy in done.stderr and len(done.stderr.splitlines()) == 1, done
+    assert not (tmp_path / "x.flw").exists()
+
+
+def build_id(path):
+    return re.search("Build ID: ([0-9a-f]+)", subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True).stdout)[1]
+
+
+def test_a_binary_of_another_build_is_said_and_not_used(home, tmp_path):
+    """readelf reads both build-ids."""
+    path = record(home, tmp_path, seconds=1)
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other" / "shares-workload"
+    other.write_bytes((TESTS_BIN / "demo-workload").read_bytes())
+    plain = run(home, "report", path)
+    wrong = run(home, "report", path, "--binary", other)
+    assert build_id(other) != build_id(TESTS_BIN / "shares-workload")
+    assert re.search(rf"^--binary {re.escape(str(other))} is not used: its build-id is {build_id(other)}, that of the shares-workload that was recorded is {build_id(TESTS_BIN / 'shares-workload')}; give", wrong.stderr, re.M), wrong.stderr
+    assert wrong.stdout == plain.stdout
+    right = run(home, "report", path, "--binary", TESTS_BIN / "shares-workload")
+    nothing = run(home, "report", path, "--binary", PROGRAM)
+    assert right.stderr == plain.stderr
+    assert f"--binary {PROGRAM} is not used: nothing that was recorded has its build-id {build_id(PROGRAM)} or its name" in nothing.stderr
+
+
 @pytest.fixture
 def terminal(home, tmp_path):
     """A terminal of 100 by 30 that runs one command; what it shows can be read, keys can be pressed."""
@@ -272,6 +302,13 @@ def test_top_in_a_terminal(terminal, tmp_path):
         burner.kill()
         burner.wait()
     assert not list(tmp_path.glob("flamewire-*")), "temporary files stay behind"
+
+
+def test_the_table_of_scheduling_fits_its_terminal(terminal):
+    terminal.start(PROGRAM, "stat", "--stat", "sched", "--", "sleep", "0.1")
+    shown = terminal.wait("all 1 threads.*ended 0")[0]
+    assert "Left its CPU" in terminal.shows() and "Waited for" not in terminal.shows(), shown
+    assert re.search(r"^sleep:\d+ .*\d$", terminal.shows(), re.M) and "more columns in a terminal of 184" in shown
 
 
 def test_top_says_why_there_is_nothing(terminal):

@@ -57,13 +57,45 @@ def test_page_faults_one_by_one(tmp_path, cold_file):
             assert 0 <= within(stacks, function) - sum(counted[kind] for kind in kinds) <= 6, (event, function, own)
 
 
+def by_perf(program):
+    return int(run("perf", "stat", "-x", ";", "-e", "page-faults", *program).stderr.split(";")[0])
+
+
+def test_faults_are_counted_unless_a_rate_is_asked_for(tmp_path, cold_file):
+    """The weights of all samples together are the kernel's count, of a few faults and of a storm of them."""
+    few = [TESTS_BIN / "faults-workload", PAGES, cold_file]
+    path, _ = record(tmp_path, "--events", "page-faults,cpu-clock", "--unwind", "fp", program=few)
+    counted = by_perf(few)
+    assert abs(sum(weights(path, "page-faults").values()) - counted) <= 0.02 * counted, counted
+    storm = ["python3", "-c", "import mmap\nfor i in range(4):\n m = mmap.mmap(-1, 128 << 20)\n for at in range(0, len(m), 4096): m[at] = 1\n m.close()"]
+    path, outcome = record(tmp_path, "--events", "page-faults", "--unwind", "fp", program=storm)
+    counted = by_perf(storm)
+    assert counted >= 4 << 15
+    assert abs(sum(weights(path, "page-faults").values()) - counted) <= 0.02 * counted, (counted, outcome.stderr)
+    # So many are not taken one by one, which is said.
+    assert "a sample stands for 17 of them from now on. (remedy: --count N" in outcome.stderr, outcome.stderr
+
+    def paces(*arguments):
+        """Event -> how it was sampled, as perf reads it."""
+        path, _ = record(tmp_path, *arguments, program=few)
+        exported = tmp_path / "perf.data"
+        assert run(BIN / "flamewire", "export", path, "--format", "perfdata", "-o", exported).returncode == 0
+        lines = run("perf", "evlist", "-v", "-i", exported).stdout.splitlines()
+        exported.unlink()
+        return {line.split(":")[0]: (int(re.search(r"sample_freq \}: (\d+)", line)[1]), "freq: 1" in line) for line in lines if "sample_freq }" in line}
+
+    both = ["--events", "page-faults,minor-faults@499"]
+    assert paces(*both) == {"page-faults": (1, False), "minor-faults": (499, True)}
+    assert paces(*both, "--frequency", 99) == {"page-faults": (99, True), "minor-faults": (499, True)}
+    assert paces("--events", "page-faults", "--count", 10) == {"page-faults": (10, False)}
+
+
 def test_a_period_is_a_period(tmp_path, cold_file):
     """Every 100th fault is a sample that stands for 100; perf stat counts the same program."""
     program = [TESTS_BIN / "faults-workload", 20000, cold_file.with_name("pages")]
     cold_file.write_bytes(bytes(20000 * 4096))
     path, _ = record(tmp_path, "--events", "page-faults", "--count", 100, "--unwind", "fp", program=program)
-    summary = run("perf", "stat", "-x", ";", "-e", "page-faults", *program)
-    counted = int(summary.stderr.split(";")[0])
+    counted = by_perf(program)
     total = sum(weights(path, "page-faults").values())
     assert total % 100 == 0
     # What the kernel reads ahead of a file, or maps around a fault, is not the same twice.

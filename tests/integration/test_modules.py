@@ -313,7 +313,7 @@ def modules_of(server, session):
     return {row["module"]["name"]: row for row in server.get("/api/modules", session=session)["modules"]}
 
 
-def send(server, identifier, content, begin, end, size, step=4 << 20):
+def send(server, identifier, content, begin, end, size, step=1 << 20):
     """Slices of an upload; the last answer."""
     for offset in range(begin, end, step):
         status, _, answer = server.request("PUT", f"/api/uploads/{identifier}", body=content[offset:min(end, offset + step)], offset=offset, size=size)
@@ -351,7 +351,7 @@ def test_a_file_is_given_for_a_module_by_its_path_and_by_an_upload(start, tmp_pa
         for method, path, body in (("PUT", f"/api/uploads/page-0001?offset={half}&size={size}", content[half:half + 10]), ("POST", "/api/modules", {**one, "file": str(whole)}),
                                    ("DELETE", "/api/uploads/page-0001", None)):
             assert server.request(method, path, body=body, headers=headers)[0] == 403, (method, headers)
-    assert server.request("PUT", "/api/uploads/page-0001", body=b"x" * ((4 << 20) + 1), offset=half, size=size)[0] == 413
+    assert server.request("PUT", "/api/uploads/page-0001", body=b"x" * ((1 << 20) + 1), offset=half, size=size)[0] == 413
     assert server.get("/api/uploads/page-0001")["offset"] == half
 
     assert send(server, "page-0001", content, half, size, size)["whole"]

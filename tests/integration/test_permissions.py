@@ -54,6 +54,11 @@ def test_privileges_that_are_missing_and_their_remedies(nobody, start):
         assert not refused["ok"] and "may not be profiled by this user" in refused["error"]
         # status tells the same without trying again.
         assert findings({"ok": True, **server.command("status")["capabilities"]}) == found
+    # One half of the remedy alone shows nothing, and the other half is what is said then.
+    with sysctl(perf_event_paranoid=2, kptr_restrict=0):
+        found = findings(server.command("reprobe"))
+        assert not found["kernel-names"]["works"] and found["kernel-names"]["remedy"].startswith("sysctl -w kernel.perf_event_paranoid=1, or "), found
+        assert "kernel.perf_event_paranoid is 2" in found["kernel-names"]["text"]
     # The remedy, as somebody would type it: it shows at once.
     with sysctl(perf_event_paranoid=1, kptr_restrict=0):
         found = findings(server.command("reprobe"))

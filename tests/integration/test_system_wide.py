@@ -434,6 +434,21 @@ def test_refused_for_processes_or_for_cpus_alone(start, tmp_path):
         assert code == 1 and said.startswith("flamewire-agent: the kernel refuses perf events to this user") and "seccomp profile" in said and "PERFMON" in said, said
 
 
+def test_a_control_group_that_the_kernel_does_not_sample(tmp_path):
+    """A hierarchy of version 1 without the controller perf_event, as all but one of them are."""
+    folder = tmp_path / "version1"
+    folder.mkdir()
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "cgroup", "-o", "none,name=flamewire-test", "none", folder], capture_output=True, check=False).returncode != 0:
+        pytest.skip("NOT tested: no root, or a kernel without control groups of version 1")
+    try:
+        for options in ([], ["--events", "none"]):
+            done = subprocess.run([BIN / "flamewire-agent", "--output", tmp_path / "x.flw", *options, "--cgroup", folder, "--duration", "1"], capture_output=True, text=True, timeout=60)
+            assert done.returncode == 1, done.stderr
+            assert re.search(r"does not take (event \S+|perf events) for this control group: it samples those of cgroup2, and of version 1 those of the controller perf_event,.*\(try: ", done.stderr), done.stderr
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
 def test_the_command_line_records_it_too(tmp_path):
     path = tmp_path / "all.flw"
     run = subprocess.run([BIN / "flamewire", "record", "-a", "-q", "-d", "1", "-e", "cpu-clock", "-o", path], capture_output=True, text=True, timeout=60)

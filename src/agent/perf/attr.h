@@ -62,8 +62,8 @@ bool is_software_clock(const EventPart& part);
 // asked for PERF_SAMPLE_PERIOD, whatever the period (perf_swevent_event); so those of a period are not asked.
 std::uint64_t fixed_period(const EventSpec& spec, const EventPart& part, const SampleAttrOptions& options);
 
-// One event on one (thread, CPU), inherited by children, or of a whole CPU. A spec's own @HZ comes before the options'
-// rate.
+// One event on one (thread, CPU), inherited by children, or of a whole CPU. A spec's own rate or period comes before
+// the options'.
 perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const SampleAttrOptions& options,
                             const Capabilities& capabilities);
 

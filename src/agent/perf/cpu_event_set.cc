@@ -54,6 +54,13 @@ Result<bool> CpuEventSet::attach() {
     return true;
 }
 
+void CpuEventSet::say_instead_of_threads() {
+    say("whole-cpus",
+        "The limit of open files is too low for events of each thread, so whole CPUs are sampled, and samples of other "
+        "processes are thrown away.",
+        "ulimit -n 65536 before starting the agent");
+}
+
 Result<std::vector<std::uint32_t>> CpuEventSet::choose_cpus() const {
     const std::vector<std::uint32_t> online = online_cpus(real_sysfs());
     for (const std::uint32_t cpu : options_.scope.cpus)

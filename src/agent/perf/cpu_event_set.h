@@ -19,6 +19,8 @@ public:
     CpuEventSet(const EventSetOptions& options, const Capabilities& capabilities, const Kernel& kernel);
 
     Result<bool> attach();
+    // The targets' threads would need more files than may be open.
+    void say_instead_of_threads();
 
 private:
     Result<std::vector<std::uint32_t>> choose_cpus() const;

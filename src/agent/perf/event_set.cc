@@ -5,8 +5,10 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "agent/perf/cpu_event_set.h"
+#include "agent/perf/open_error.h"
 #include "agent/perf/pmu.h"
 #include "agent/perf/thread_event_set.h"
 #include "agent/perf/threads.h"
@@ -39,12 +41,14 @@ bool copies_stacks(const EventSetOptions& options) {
 }
 
 template <class Set>
-Result<std::unique_ptr<EventSet>> open_as(const EventSetOptions& options, const Capabilities& capabilities,
-                                          const Kernel& kernel) {
+Result<std::unique_ptr<Set>> open_as(const EventSetOptions& options, const Capabilities& capabilities,
+                                     const Kernel& kernel) {
     auto set = std::make_unique<Set>(options, capabilities, kernel);
     (void)TRY(set->attach());
     return set;
 }
+
+bool is_permission(int error) { return error == EACCES || error == EPERM; }
 
 }  // namespace
 
@@ -56,11 +60,15 @@ Result<std::unique_ptr<EventSet>> EventSet::open(const EventSetOptions& options,
     // Stacks of everybody would be copied for those of a few.
     if (by_cpu_possible && !copies_stacks(options) && descriptors_by_thread(options) > many_descriptors)
         if (auto set = open_as<CpuEventSet>(options, capabilities, kernel)) return set;
-    auto set = open_as<ThreadEventSet>(options, capabilities, kernel);
-    if (set || !by_cpu_possible || set.error().code != ErrorCode::permission) return set;
-    // Whose threads may not have events of their own is still among those that run on a CPU.
+    auto by_thread = open_as<ThreadEventSet>(options, capabilities, kernel);
+    const int lacking = by_thread ? (*by_thread)->lacking() : by_thread.error().errno_value;
+    if (!by_cpu_possible || !(is_permission(lacking) || out_of_files(lacking))) return by_thread;
+    // Whose threads may not have events of their own, or are too many for that, is still among those that run on a CPU.
+    if (by_thread) by_thread->reset();  // its files are needed
     auto by_cpu = open_as<CpuEventSet>(options, capabilities, kernel);
-    return by_cpu ? std::move(by_cpu) : std::move(set);
+    if (!by_cpu) return by_thread ? open_as<ThreadEventSet>(options, capabilities, kernel) : std::move(by_thread);
+    if (out_of_files(lacking)) (*by_cpu)->say_instead_of_threads();
+    return by_cpu;
 }
 
 }  // namespace flamewire::agent

@@ -250,6 +250,9 @@ Result<bool> parse_name(EventSpec& spec, std::string_view item, const Sysfs& sys
     if (const auto named = find_named_event(name)) {
         spec.unit = named->unit;
         spec.parts = named_parts(*named, sysfs);
+        // They come in bursts. The kernel follows a frequency by the time between two samples, and then gives one fault
+        // the weight of thousands.
+        if (spec.unit == "faults") spec.period = 1;
         return apply_modifiers(spec, rest);
     }
     if (const auto config = parse_raw(name)) {
@@ -285,6 +288,11 @@ Result<EventSpec> parse_event(std::string_view item, const Sysfs& sysfs) {
 }
 
 }  // namespace
+
+Pace pace_of(const EventSpec& spec, const Pace& of_all) {
+    if (spec.frequency_hz) return {*spec.frequency_hz, 0};
+    return spec.period != 0 ? Pace{0, spec.period} : of_all;
+}
 
 std::string_view name_of(Away kind) {
     switch (kind) {

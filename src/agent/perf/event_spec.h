@@ -44,6 +44,7 @@ struct EventSpec {
     bool exclude_user = false, exclude_kernel = false;
     std::uint8_t precise = 0;                   // perf_event_attr.precise_ip, from :p, :pp, :ppp
     std::optional<std::uint32_t> frequency_hz;  // its own @HZ
+    std::uint64_t period = 0;                   // its own, of faults; 0: as all are sampled
     std::uint8_t away = 0;                      // bits of Away: context switches that become times; 0: an event
     std::string filter;                         // of a tracepoint: the kernel's expression; "": all
     std::string fields;                         // of a tracepoint: what a filter may name, with commas
@@ -59,6 +60,13 @@ struct Sysfs {
     SysfsLister list;
 };
 Sysfs real_sysfs();
+
+// How an event is sampled: by one of the two, the other is 0. Its own comes before the one for all.
+struct Pace {
+    std::uint32_t frequency_hz = 0;
+    std::uint64_t period = 0;
+};
+Pace pace_of(const EventSpec& spec, const Pace& of_all);
 
 // The name of a kind of absence as an event.
 std::string_view name_of(Away kind);

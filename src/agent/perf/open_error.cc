@@ -43,6 +43,17 @@ Explanation explain_refused(const OpenFailure& failure) {
             fmt::format("{}, or {}; in a container add the capability PERFMON", remedy_paranoid, remedy_capabilities)};
 }
 
+// EBADF: no folder of a control group; ENOENT: of version 1, not of its controller perf_event; EINVAL: a kernel without
+// CONFIG_CGROUP_PERF.
+Explanation explain_no_cgroup(const std::string& event) {
+    return {
+        ErrorCode::unsupported,
+        fmt::format("the kernel does not take {} for this control group: it samples those of cgroup2, and of version 1 "
+                    "those of the controller perf_event, when built with CONFIG_CGROUP_PERF",
+                    event),
+        "give the group of the same name below one of these, which grep cgroup /proc/mounts lists"};
+}
+
 }  // namespace
 
 Explanation explain_open_failure(const OpenFailure& failure) {
@@ -53,18 +64,15 @@ Explanation explain_open_failure(const OpenFailure& failure) {
             return explain_refused(failure);
         case EBADF:
         case EINVAL:
-            // No folder of a control group; of version 1, not of its controller perf_event; or a kernel without them.
-            if (failure.cgroup)
-                return {ErrorCode::unsupported,
-                        fmt::format("the kernel does not take {} for this control group (it samples those of cgroup2, "
-                                    "and of the controller perf_event, when built with CONFIG_CGROUP_PERF)",
-                                    event),
-                        {}};
+            if (failure.cgroup) return explain_no_cgroup(event);
             return {
                 ErrorCode::unsupported, fmt::format("this kernel does not accept {} with these settings", event), {}};
         case ESRCH:
             return {ErrorCode::not_found, fmt::format("process {} has exited", failure.pid), {}};
         case ENOENT:
+            // That there is such an event was tried before.
+            if (failure.cgroup) return explain_no_cgroup(event);
+            [[fallthrough]];
         case ENODEV:
             return {ErrorCode::unsupported, fmt::format("this CPU or kernel has no {}", event), {}};
         case ENOSYS:

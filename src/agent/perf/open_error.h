@@ -1,6 +1,7 @@
 // The sentence and the remedy for each way in which the kernel refuses an event. Pure.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,6 +11,9 @@
 namespace flamewire::agent {
 
 inline constexpr std::string_view remedy_paranoid = "sysctl -w kernel.perf_event_paranoid=1";
+
+// No file is left for one more event.
+constexpr bool out_of_files(int error) { return error == EMFILE || error == ENFILE; }
 
 struct OpenFailure {
     int error = 0;           // errno

@@ -61,7 +61,7 @@ RingDemand RingEventSet::ring_demand(std::span<const wire::StackMode> modes) con
     bool known = true;
     demand.sample_bytes = 0;
     for (const EventSpec& spec : options_.choice.events) {
-        const std::uint32_t hz = spec.away != 0 ? 0 : spec.frequency_hz.value_or(options_.choice.frequency_hz);
+        const std::uint32_t hz = spec.away != 0 ? 0 : pace_of(spec, {options_.choice.frequency_hz, 0}).frequency_hz;
         known = known && hz != 0;
         demand.samples_per_second += hz;
         for (const wire::StackMode mode : modes)

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "agent/perf/open_error.h"
 #include "agent/perf/pmu.h"
 #include "agent/perf/threads.h"
 #include "base/clock.h"
@@ -53,13 +52,14 @@ Result<bool> ThreadEventSet::attach() {
     copies_.resize(cursors.size());
     for (std::size_t ring = 0; ring < cursors.size(); ++ring) learned_[ring] = cursors[ring].tail;
     prepare_wakings(true);
-    (void)TRY(discover());
-    if (whole_sets_ == 0)
+    discover();
+    if (whole_sets_ == 0) {
+        if (lacking() != 0)
+            return std::unexpected(open_error(failure_of(refused_.threads > 0 ? refused_ : few_files_)));
         return fail(ErrorCode::not_found, fmt::format("process {} has exited", options_.targets.front().pid));
-    if (skipped_threads_ > 0)
-        say("threads-skipped",
-            fmt::format("{} threads are not watched: the limit of open files is too low.", skipped_threads_),
-            "ulimit -n 65536 before starting the agent");
+    }
+    say_missing("threads-skipped", few_files_);
+    say_missing("threads-refused", refused_);
     attach_until_ns_ = monotonic_ns() + clone_ns;
     return true;
 }
@@ -67,19 +67,19 @@ Result<bool> ThreadEventSet::attach() {
 // Scan, learn what was born meanwhile, open what is not covered: until two scans in a row bring nothing (one alone can
 // skip a thread that moves up in the list while others exit). The forks are read after the scan, so that a thread it
 // found has its record by then.
-Result<bool> ThreadEventSet::discover() {
+void ThreadEventSet::discover() {
     const std::uint64_t end = monotonic_ns() + max_discovery_ns;
     std::vector<Found> found;
     for (int quiet_scans = 0; quiet_scans < 2;) {
         found.clear();
         for (const Watched& watched : targets_)
             for (const std::uint32_t tid : list_threads(watched.target.pid))
-                found.push_back({tid, watched.target.mode});
+                found.push_back({tid, watched.target.pid, watched.target.mode});
         learn_forks(found);
         bool opened = false;
         for (const Found& one : found) {
             if (coverage_.known(one.tid)) continue;
-            (void)TRY(open_found(one));
+            open_found(one);
             opened = true;
         }
         quiet_scans = opened ? 0 : quiet_scans + 1;
@@ -90,27 +90,32 @@ Result<bool> ThreadEventSet::discover() {
             break;
         }
     }
-    return true;
 }
 
-// An error only when the process as a whole may not be opened.
-Result<bool> ThreadEventSet::open_found(const Found& found) {
-    const Opened opened = open_thread(found);
-    if (opened == Opened::whole) {
+void ThreadEventSet::open_found(const Found& found) {
+    const int error = open_thread(found);
+    if (error == 0) {
         // Before exec it is stopped and in no clone().
         coverage_.opened(found.tid, exec_awaited_ ? 0 : monotonic_ns());
-        return true;
+        return;
     }
     coverage_.skipped(found.tid);
-    if (opened == Opened::thread_gone) return true;
-    if (whole_sets_ == 0) {
-        const std::uint32_t pid = targets_.size() == 1 ? targets_.front().target.pid : found.tid;
-        return std::unexpected(open_error(
-            {open_failure_, options_.choice.events.empty() ? std::string_view() : options_.choice.events.front().name,
-             pid, capabilities_.paranoid}));
-    }
-    ++skipped_threads_;
-    return true;
+    if (error == ESRCH) return;  // it has exited
+    Missing& missing = out_of_files(error) ? few_files_ : refused_;
+    if (missing.threads++ == 0) missing = {1, found.pid, error};
+}
+
+OpenFailure ThreadEventSet::failure_of(const Missing& missing) const {
+    OpenFailure failure{missing.error, {}, missing.pid, capabilities_.paranoid};
+    if (!options_.choice.events.empty()) failure.event = options_.choice.events.front().name;
+    return failure;
+}
+
+void ThreadEventSet::say_missing(std::string code, const Missing& missing) {
+    if (missing.threads == 0) return;
+    Explanation why = explain_open_failure(failure_of(missing));
+    say(std::move(code), fmt::format("Threads that are not watched: {}, as {}.", missing.threads, why.text),
+        std::move(why.remedy));
 }
 
 // FORK and EXIT records that arrived since the last call, from all sideband rings, without consuming them. Children
@@ -143,12 +148,12 @@ void ThreadEventSet::learn_forks(std::vector<Found>& to_open) {
 ThreadEventSet::Found ThreadEventSet::found_by(const TaskRecord& fork) {
     const auto parent = modes_.find(fork.parent_pid);
     const wire::StackMode inherited = parent != modes_.end() ? parent->second : targets_.front().target.mode;
-    return {fork.tid, modes_.try_emplace(fork.pid, inherited).first->second};
+    return {fork.tid, fork.pid, modes_.try_emplace(fork.pid, inherited).first->second};
 }
 
-// Sideband first, so that no sample comes from a child whose FORK was not recorded. What was opened stays open also
-// when the rest fails: owners make use of parts.
-ThreadEventSet::Opened ThreadEventSet::open_thread(const Found& found) {
+// errno, 0 when all worked. Sideband first, so that no sample comes from a child whose FORK was not recorded. What was
+// opened stays open also when the rest fails: owners make use of parts.
+int ThreadEventSet::open_thread(const Found& found) {
     const std::uint32_t set = sets_++;
     several_sets_ = sets_ > 1;
     const Subject subject{static_cast<pid_t>(found.tid)};
@@ -156,13 +161,8 @@ ThreadEventSet::Opened ThreadEventSet::open_thread(const Found& found) {
     int error = 0;
     for (std::uint32_t cpu = 0; cpu < cpus && error == 0; ++cpu) error = open_sideband(subject, cpu);
     for (std::uint32_t cpu = 0; cpu < cpus && error == 0; ++cpu) error = open_samples(subject, found.mode, cpu, set);
-    if (error == 0) {
-        ++whole_sets_;
-        return Opened::whole;
-    }
-    open_failure_ = error;
-    if (error == ESRCH) return Opened::thread_gone;
-    return error == EMFILE || error == ENFILE ? Opened::no_more_files : Opened::refused;
+    if (error == 0) ++whole_sets_;
+    return error;
 }
 
 // With one set there is nothing to be told apart.
@@ -206,8 +206,10 @@ bool ThreadEventSet::on_sideband(const MergedRecord& merged, const Record& recor
 void ThreadEventSet::after_round() {
     if (attach_until_ns_ == 0) return;
     for (const Found& found : std::exchange(late_threads_, {}))
-        if (!coverage_.known(found.tid)) (void)open_found(found);
+        if (!coverage_.known(found.tid)) open_found(found);
     if (monotonic_ns() < attach_until_ns_) return;
+    say_missing("threads-skipped", few_files_);
+    say_missing("threads-refused", refused_);
     attach_until_ns_ = 0;
     coverage_.clear();
     modes_.clear();

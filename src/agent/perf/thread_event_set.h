@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "agent/perf/open_error.h"
 #include "agent/perf/owners.h"
 #include "agent/perf/ring_event_set.h"
 
@@ -25,18 +27,26 @@ public:
         : RingEventSet(options, capabilities, kernel) {}
 
     Result<bool> attach();
+    // The errno for which some of the targets' threads are not watched; 0: all are.
+    [[nodiscard]] int lacking() const { return few_files_.threads > 0 ? few_files_.error : refused_.error; }
 
 private:
-    enum class Opened { whole, thread_gone, no_more_files, refused };
     // A thread to open.
     struct Found {
-        std::uint32_t tid = 0;
+        std::uint32_t tid = 0, pid = 0;
         wire::StackMode mode = wire::StackMode::fp;
     };
+    // Threads that are not watched: how many, and why the first of them, which is of `pid`.
+    struct Missing {
+        std::uint32_t threads = 0, pid = 0;
+        int error = 0;
+    };
 
-    Result<bool> discover();
-    Opened open_thread(const Found& found);
-    Result<bool> open_found(const Found& found);
+    void discover();
+    int open_thread(const Found& found);
+    void open_found(const Found& found);
+    [[nodiscard]] OpenFailure failure_of(const Missing& missing) const;
+    void say_missing(std::string code, const Missing& missing);
     void learn_forks(std::vector<Found>& to_open);
     [[nodiscard]] Found found_by(const TaskRecord& fork);
 
@@ -51,8 +61,7 @@ private:
     std::unordered_map<std::uint32_t, wire::StackMode> modes_;  // of targets, and of their children while we attach
     std::uint32_t sets_ = 0;                                    // begun
     std::uint32_t whole_sets_ = 0;                              // of these, opened completely
-    int open_failure_ = 0;
-    std::uint32_t skipped_threads_ = 0;
+    Missing few_files_, refused_;
 
     Coverage coverage_;
     std::uint64_t attach_until_ns_ = 0;

@@ -54,8 +54,9 @@ Result<AllowedProcesses> AllowedProcesses::of(AllowedWords words, const std::str
 
 std::optional<Error> AllowedProcesses::refusal(std::uint32_t pid, const std::string& proc_root) const {
     if (words_.all()) return std::nullopt;
-    const auto stat = read_stat(proc_root, pid);
-    if (!stat) return std::nullopt;
+    auto stat = read_stat(proc_root, pid);
+    if (!stat && stat.error().code == ErrorCode::not_found) return std::nullopt;
+    if (!stat) return std::move(stat).error();
     std::string command = read_exe(proc_root, pid);
     command.erase(0, command.rfind('/') + 1);
     if (command.empty()) command = stat->comm;

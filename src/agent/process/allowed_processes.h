@@ -25,8 +25,9 @@ public:
     // not_found when a user is not known on this machine.
     static Result<AllowedProcesses> of(AllowedWords words, const std::string& passwd_path = "/etc/passwd");
 
-    // Nothing: it may be profiled. Else one sentence. A process that has gone is nobody's: whoever opens it says so. The
-    // user is the effective one; a command is the file name of the executable, or the comm where that cannot be read.
+    // Nothing: it may be profiled. Else one sentence. A process that has gone is nobody's: whoever opens it says so. One
+    // that cannot be looked at is refused. The user is the effective one; a command is the file name of the executable,
+    // or the comm where that cannot be read.
     [[nodiscard]] std::optional<Error> refusal(std::uint32_t pid, const std::string& proc_root = "/proc") const;
 
 private:

@@ -17,6 +17,32 @@ bool better_alias(char type, std::string_view name, char old_type, std::string_v
     return name.find_first_not_of('_') < old_name.find_first_not_of('_');
 }
 
+// One digit, as far as it matters here.
+char read_level(const std::string& proc_root, std::string_view name, char if_unknown) {
+    const auto text = read_head(proc_root + "/sys/kernel/" + std::string(name), 16);
+    return text && !text->empty() ? text->front() : if_unknown;
+}
+
+// kernel/kallsyms.c, kallsyms_show_value(): at kptr_restrict 0 who has CAP_SYSLOG, and at perf_event_paranoid 1 and
+// below anybody; at 1 who has CAP_SYSLOG; at 2 nobody.
+wire::Notice hidden_names(const std::string& proc_root) {
+    const char restricted = read_level(proc_root, "kptr_restrict", '1');
+    const char paranoid = read_level(proc_root, "perf_event_paranoid", '2');
+    const bool by_paranoid = paranoid > '1';  // "-1" begins with less
+    std::string reason = "kernel.kptr_restrict is ", remedy = "sysctl -w kernel.kptr_restrict=0, or ";
+    if (restricted == '0' && by_paranoid) {
+        reason = "kernel.perf_event_paranoid is ";
+        remedy = "sysctl -w kernel.perf_event_paranoid=1, or ";
+    } else if (restricted > '1') {
+        remedy = "sysctl -w kernel.kptr_restrict=1, and run the agent as root, or ";
+    } else if (by_paranoid) {
+        remedy = "sysctl -w kernel.kptr_restrict=0 kernel.perf_event_paranoid=1, or ";
+    }
+    reason += restricted == '0' && by_paranoid ? paranoid : restricted;
+    return {"kernel-names-hidden", "Kernel names are hidden (" + reason + "): kernel frames are shown as raw addresses",
+            remedy + "setcap cap_perfmon,cap_sys_ptrace,cap_syslog+ep flamewire-agent"};
+}
+
 }  // namespace
 
 std::optional<KallsymsEntry> parse_kallsyms_line(std::string_view line) {
@@ -52,18 +78,14 @@ std::optional<KernelBase> read_kernel_base(const std::string& proc_root) {
     return KernelBase{*stext, false};
 }
 
-std::optional<wire::Notice> kernel_names_problem(const std::optional<KernelBase>& base) {
+std::optional<wire::Notice> kernel_names_problem(const std::optional<KernelBase>& base, const std::string& proc_root) {
     if (!base)
         return wire::Notice{
             "kernel-names-missing",
             "/proc/kallsyms is missing or empty (a kernel without CONFIG_KALLSYMS, or a sandbox): kernel "
             "frames are shown as raw addresses",
             {}};
-    if (base->address == 0)
-        return wire::Notice{
-            "kernel-names-hidden",
-            "Kernel names are hidden (kernel.kptr_restrict): kernel frames are shown as raw addresses",
-            "sysctl -w kernel.kptr_restrict=0, or setcap cap_perfmon,cap_sys_ptrace,cap_syslog+ep flamewire-agent"};
+    if (base->address == 0) return hidden_names(proc_root);
     return std::nullopt;
 }
 

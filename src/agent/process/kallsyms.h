@@ -36,7 +36,7 @@ struct KernelBase {
 std::optional<KernelBase> read_kernel_base(const std::string& proc_root);
 
 // Why kernel functions have no names, and what helps; nothing when they have.
-std::optional<wire::Notice> kernel_names_problem(const std::optional<KernelBase>& base);
+std::optional<wire::Notice> kernel_names_problem(const std::optional<KernelBase>& base, const std::string& proc_root);
 
 struct KernelFunction {
     std::uint64_t address = 0, size = 0;

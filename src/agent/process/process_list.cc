@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <thread>
 #include <unordered_map>
 
@@ -111,6 +112,7 @@ std::vector<ProcessEntry> list_processes(std::chrono::milliseconds interval, std
 
 Result<ProcessIdentity> identify_process(std::uint32_t pid, const std::string& proc_root) {
     auto stat = read_stat(proc_root, pid);
+    if (!stat && (stat.error().errno_value == EMFILE || stat.error().errno_value == ENFILE)) return ProcessIdentity{};
     if (!stat) return fail(ErrorCode::not_found, "process " + std::to_string(pid) + " not found");
     return ProcessIdentity{std::move(stat->comm), read_command_line(proc_root, pid)};
 }

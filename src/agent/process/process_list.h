@@ -36,7 +36,8 @@ std::unordered_map<std::uint32_t, std::string> parse_passwd(std::string_view tex
 struct ProcessIdentity {
     std::string comm, command_line;
 };
-// not_found when there is no such process.
+// not_found when there is no such process. One that cannot be looked at, as no more files may be open, has no names:
+// what is opened on it next says why.
 Result<ProcessIdentity> identify_process(std::uint32_t pid, const std::string& proc_root = "/proc");
 
 // Pids, ascending, whose comm or executable's file name equals `name`; kernel threads, zombies and ourselves left out.

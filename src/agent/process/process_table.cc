@@ -224,7 +224,7 @@ void ProcessTable::State::read_kernel_base() {
     kernel_hidden = kernel_text == 0;
     std::string build_id;
     // Without a base our addresses are this boot's own: no build-id, so that nobody looks them up in a vmlinux.
-    if (auto problem = kernel_names_problem(table)) {
+    if (auto problem = kernel_names_problem(table, options.proc_root)) {
         notices.push_back(*std::move(problem));
     } else if (!base.is_text) {
         // A vmlinux has _text, from which these addresses are not counted.

@@ -176,6 +176,20 @@ TEST_CASE("each wrong usage has its sentence") {
     CHECK(sentence({"--listen", "--pid", "1", "--", "x"}) == "--pid, --name and -- CMD exclude each other");
     CHECK(sentence({"--listen", "--pid", "1", "--pid", "2"}) ==
           "--pid is given once, with commas between the processes");
+    CHECK(sentence({"--listen", "--name", "a", "--name", "b"}) ==
+          "--name is given once; processes of several names are given by --pid PID,PID");
+    CHECK(sentence({"--listen", "--cpus", "0", "--all", "--cpus=1"}) ==
+          "--cpus is given once, with commas between the CPUs");
+    CHECK(sentence({"--listen", "--container", "a", "--container", "a"}) ==
+          "--container is given once; several are given by --cgroup, which may be repeated");
+    CHECK(sentence({"--output", "x", "--delay", "1", "--delay", "2", "--", "x"}) == "--delay is given once");
+    CHECK(sentence({"--listen", "--allow-pid", "1", "--allow-pid", "2"}) ==
+          "--allow-pid is given once, with commas between the processes");
+    CHECK(sentence({"--listen", "--allow-user", "a", "--allow-user", "b"}) ==
+          "--allow-user is given once, with commas between the names");
+    CHECK(sentence({"--listen", "--allow-command", "a", "--allow-command", "b"}) ==
+          "--allow-command is given once, with commas between the names");
+    CHECK(parse({"--listen", "--cgroup", "a", "--cgroup", "b", "--frequency", "9", "--frequency", "99"}).has_value());
     CHECK(sentence({"--listen", "--frequency", "9", "--count", "9"}) == "--frequency and --count exclude each other");
     CHECK(sentence({"--server", "h", "--bind", "0.0.0.0"}) == "--bind needs --listen");
     CHECK(sentence({"--listen", "--pair", "a", "--pair-file", "b"}) == "--pair and --pair-file exclude each other");

@@ -46,6 +46,26 @@ TEST_CASE("attributes of a sampling event") {
     CHECK((attr.sample_regs_user == 0 && attr.sample_stack_user == 0 && attr.branch_sample_type == 0));
 }
 
+TEST_CASE("faults are taken by a period of their own, unless a rate of their own is asked for") {
+    EventSpec spec;
+    spec.parts = {{{}, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, 0, 0, {}}};
+    spec.period = 1;
+    SampleAttrOptions options{.frequency_hz = 999};
+    CHECK(fixed_period(spec, spec.parts[0], options) == 0);
+    perf_event_attr attr = sample_attr(spec, spec.parts[0], options, modern());
+    CHECK((attr.freq == 0 && attr.sample_period == 1));
+    spec.period = 17;
+    options.layout.fixed_period = fixed_period(spec, spec.parts[0], options);
+    CHECK(options.layout.fixed_period == 17);
+    attr = sample_attr(spec, spec.parts[0], options, modern());
+    CHECK((attr.freq == 0 && attr.sample_period == 17));
+    CHECK((attr.sample_type & PERF_SAMPLE_PERIOD) == 0);
+    spec.frequency_hz = 50;
+    CHECK(fixed_period(spec, spec.parts[0], options) == 0);
+    attr = sample_attr(spec, spec.parts[0], {.frequency_hz = 999}, modern());
+    CHECK((attr.freq == 1 && attr.sample_freq == 50));
+}
+
 TEST_CASE("what each mode adds to a sample") {
     using wire::StackMode;
     EventSpec spec = cycles();

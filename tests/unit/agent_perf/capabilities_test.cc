@@ -394,4 +394,10 @@ TEST_CASE("every refusal has its sentence and remedy") {
     CHECK(why.remedy.empty() == std::string_view(expected.remedy).empty());
     CHECK(explain_open_failure({EACCES, "cycles", 4242, 2}).text.find("process 4242 may not be profiled") == 0);
     CHECK(explain_open_failure({EACCES, "cycles", 4242, 2}).remedy.find("cap_sys_ptrace") != std::string::npos);
+    for (const int error : {EBADF, EINVAL, ENOENT}) {
+        const Explanation group = explain_open_failure({.error = error, .event = "cycles", .cgroup = true});
+        CHECK(group.text.starts_with("the kernel does not take event cycles for this control group: "));
+        CHECK(group.text.find("perf_event") != std::string::npos);
+        CHECK_FALSE(group.remedy.empty());
+    }
 }

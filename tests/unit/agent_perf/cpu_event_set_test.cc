@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <map>
+#include <memory>
 #include <set>
 #include <thread>
 
@@ -55,6 +56,30 @@ Kernel refusing(bool threads, bool cpus) {
         return real_kernel().open(attr, pid, cpu);
     };
     return kernel;
+}
+
+// A limit of open files that leaves so many for events of threads, and others for those of CPUs, or none.
+Kernel with_few_files(std::size_t for_threads, bool cpus) {
+    Kernel kernel = real_kernel();
+    const auto open = std::make_shared<std::set<int>>();
+    kernel.open = [=](perf_event_attr& attr, pid_t pid, int cpu) {
+        if (pid > 0 && open->size() >= for_threads) return -EMFILE;
+        if (pid < 0 && !cpus) return -EACCES;
+        const int fd = real_kernel().open(attr, pid, cpu);
+        if (pid > 0 && fd >= 0) open->insert(fd);
+        return fd;
+    };
+    kernel.close = [=](int fd) {
+        open->erase(fd);
+        real_kernel().close(fd);
+    };
+    return kernel;
+}
+
+wire::Notice notice_of(EventSet& set, std::string_view code) {
+    for (const wire::Notice& notice : set.take_notices())
+        if (notice.code == code) return notice;
+    return {};
 }
 
 }  // namespace
@@ -145,6 +170,56 @@ TEST_CASE("a process whose threads may not be opened is sampled by events of CPU
     }
     CHECK(of_children > 50);
     CHECK_FALSE(set.targets_gone());
+}
+
+TEST_CASE("too few files for events of threads: those of CPUs, and it is said; else it is said how many are missing") {
+    if (!may_sample_cpus()) return;
+    Child first(burn), second(burn);
+    const std::vector<Target> both{{first.pid()}, {second.pid()}};
+    const std::size_t of_one = 2 * online_cpus(real_sysfs()).size();
+    for (const std::size_t files : {of_one, std::size_t{0}}) {
+        auto by_cpu = try_open({.targets = both}, with_few_files(files, true));
+        REQUIRE(by_cpu);
+        const wire::Notice said = notice_of(**by_cpu, "whole-cpus");
+        CHECK(said.text.starts_with("The limit of open files is too low for events of each thread, so whole CPUs"));
+        CHECK(said.remedy.starts_with("ulimit -n"));
+        Seen seen;
+        if (files == of_one) {
+            first.go();
+            second.go();
+        }
+        run_cpu(**by_cpu, seen, second, 0.1);
+        finish(**by_cpu, seen);
+        CHECK(seen.samples_of[second.pid()] > 20);
+    }
+    auto some = try_open({.targets = both}, with_few_files(2 * of_one + 1, false));
+    REQUIRE(some);
+    CHECK(notice_of(**some, "threads-skipped").text.empty());
+    some = try_open({.targets = both}, with_few_files(of_one, false));
+    REQUIRE(some);
+    CHECK(notice_of(**some, "threads-skipped").text ==
+          "Threads that are not watched: 1, as the limit of open files is too low for this many threads and CPUs.");
+    some = try_open({.targets = both}, with_few_files(of_one - 1, false));
+    REQUIRE_FALSE(some);
+    CHECK(some.error().errno_value == EMFILE);
+}
+
+TEST_CASE("of several processes those that are refused are named, in whichever order they were given") {
+    if (!perf_works()) return;
+    Child own(burn), foreign(burn);
+    Kernel kernel = real_kernel();
+    kernel.open = [&](perf_event_attr& attr, pid_t pid, int cpu) {
+        if (pid < 0 || pid == static_cast<pid_t>(foreign.pid())) return -EACCES;
+        return real_kernel().open(attr, pid, cpu);
+    };
+    for (const auto& targets : {std::vector<Target>{{own.pid()}, {foreign.pid()}}, {{foreign.pid()}, {own.pid()}}}) {
+        auto set = try_open({.targets = targets}, kernel);
+        REQUIRE(set);
+        const wire::Notice said = notice_of(**set, "threads-refused");
+        CHECK(said.text.starts_with("Threads that are not watched: 1, as process " + std::to_string(foreign.pid()) +
+                                    " may not be profiled by this user"));
+        CHECK(said.remedy.find("cap_sys_ptrace") != std::string::npos);
+    }
 }
 
 TEST_CASE("refusals: what was asked for, and both remedies") {

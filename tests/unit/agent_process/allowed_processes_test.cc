@@ -68,6 +68,9 @@ TEST_CASE("a refusal says who and why") {
           "process 10 (web-server) is not among those that this agent may profile: --allow-user bounds them");
     // Whoever opens it says that it is gone.
     CHECK_FALSE(allowed.refusal(99, machine.proc.root()));
+    // A process that cannot be looked at is not one that has gone.
+    machine.proc.write("proc/99/stat/is-a-folder", "");
+    CHECK(allowed.refusal(99, machine.proc.root()));
 }
 
 TEST_CASE("a user that the machine does not know") {

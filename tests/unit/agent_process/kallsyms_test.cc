@@ -45,6 +45,34 @@ TEST_CASE("what kernel addresses are counted from is found, hidden or absent") {
     CHECK(read_kernel_base(proc.root()) == KernelBase{0, false});
 }
 
+TEST_CASE("why names are hidden, and what shows them, is what the kernel decides by") {
+    FakeProc proc;
+    const auto told = [&](const char* restricted, const char* paranoid) {
+        proc.write("proc/sys/kernel/kptr_restrict", restricted);
+        proc.write("proc/sys/kernel/perf_event_paranoid", paranoid);
+        const auto notice = kernel_names_problem(KernelBase{0, true}, proc.root());
+        REQUIRE(notice);
+        CHECK(notice->code == "kernel-names-hidden");
+        return notice->text.substr(0, notice->text.find(')')) + ") " + notice->remedy;
+    };
+    const std::string setcap = "setcap cap_perfmon,cap_sys_ptrace,cap_syslog+ep flamewire-agent";
+    CHECK(told("0\n", "2\n") ==
+          "Kernel names are hidden (kernel.perf_event_paranoid is 2) sysctl -w kernel.perf_event_paranoid=1, or " +
+              setcap);
+    CHECK(told("1\n", "-1\n") ==
+          "Kernel names are hidden (kernel.kptr_restrict is 1) sysctl -w kernel.kptr_restrict=0, or " + setcap);
+    CHECK(told("1\n", "2\n") ==
+          "Kernel names are hidden (kernel.kptr_restrict is 1) sysctl -w kernel.kptr_restrict=0 "
+          "kernel.perf_event_paranoid=1, or " +
+              setcap);
+    CHECK(told("2\n", "4\n") ==
+          "Kernel names are hidden (kernel.kptr_restrict is 2) sysctl -w kernel.kptr_restrict=1, and run the agent as "
+          "root, or " +
+              setcap);
+    CHECK_FALSE(kernel_names_problem(KernelBase{1, true}, proc.root()));
+    CHECK(kernel_names_problem(std::nullopt, proc.root())->code == "kernel-names-missing");
+}
+
 TEST_CASE("functions that hold addresses, by one pass in any order") {
     FakeProc proc;
     proc.write("proc/kallsyms",

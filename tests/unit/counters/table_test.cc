@@ -1,7 +1,10 @@
 // The table as `perf stat` lays it out: compared with lines that it printed.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 #include "counters/derive.h"
+#include "counters/sched_table.h"
 
 using namespace flamewire;
 using namespace flamewire::counters;
@@ -113,4 +116,34 @@ TEST_CASE("Thousands are separated wherever they are") {
     CHECK(first_line(1'000) == "             1,000");
     CHECK(first_line(123'456) == "           123,456");
     CHECK(first_line(9'007'199'254'740'992) == "9,007,199,254,740,992");
+}
+
+TEST_CASE("The table of scheduling has the groups of columns that a terminal has room for") {
+    SchedLine line{.name = "worker", .tid = 42, .times = {}};
+    line.times.state_ns[0] = 1'500'000;
+    const auto lines_of = [&](std::size_t width) {
+        std::vector<std::string> lines;
+        const std::string table = sched_table({&line}, 0, width);
+        for (std::size_t at = 0; at < table.size(); at = table.find('\n', at) + 1)
+            lines.push_back(table.substr(at, table.find('\n', at) - at));
+        return lines;
+    };
+    const auto whole = lines_of(0);
+    REQUIRE(whole.size() == 4);
+    CHECK(whole[2].starts_with("worker:42                    1.500"));
+    CHECK(whole[2].size() == 184);
+    CHECK(whole[1].size() == 184);  // the names stand above their numbers
+    CHECK(lines_of(184) == whole);
+    for (const std::size_t width : {183U, 137U, 120U, 80U}) {
+        const auto cut = lines_of(width);
+        REQUIRE(cut.size() == 5);
+        CHECK(cut[4].find("terminal of 184") != std::string::npos);
+        for (std::size_t i = 0; i < 4; ++i) {
+            CHECK(cut[i].size() <= width);
+            CHECK(whole[i].starts_with(cut[i]));
+            CHECK(cut[i].find_last_of('|') != cut[i].size() - 1);
+        }
+    }
+    CHECK(lines_of(183)[2].size() == 137);
+    CHECK(lines_of(80)[2].size() == 64);
 }
