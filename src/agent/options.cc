@@ -319,6 +319,8 @@ Result<bool> apply(int code, std::string_view value, Options& options, Given& gi
             break;
         case opt_allow_command:
             options.allowed.commands = TRY(parse_words("--allow-command", value));
+            if (value.find('/') != value.npos)
+                return usage("--allow-command takes the file names of executables, without their folders");
             break;
         case opt_all:
             options.wide.all = true;

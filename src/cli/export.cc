@@ -124,7 +124,17 @@ Result<int> write_archive(const Options& options) {
     return write_output(made.fd.get(), made.size, options.output);
 }
 
+Result<bool> check_group(const Options& options) {
+    const profile::ExportFormat* format = profile::find_export_format(options.format);
+    if (options.group.empty() || options.group == "none" || (format != nullptr && format->grouped)) return true;
+    return fail(ErrorCode::invalid,
+                fmt::format("--group is for folded stacks and pictures (collapsed, svg); for {} take "
+                            "one process, thread or container by --pid, --tid or --container",
+                            options.format));
+}
+
 Result<int> export_profile(const Options& options) {
+    TRY(check_group(options));
     const bool binary = options.format == "pprof" || options.format == "perfdata" || options.format == archive;
     if (binary && options.output.empty() && output_is_terminal())
         return fail(ErrorCode::invalid, options.format + " is no text: give a file with -o");

@@ -84,9 +84,10 @@ void Module::open_kernel(const ModuleIdentity& identity, const Config& config) {
         return;
     }
     files_.report.problem = "no kernel symbols: " + running.error().message;
-    files_.report.remedy = running.error().code == ErrorCode::permission
-                               ? "run the server with `sysctl -w kernel.kptr_restrict=0`, or as root"
-                               : "give the target's own vmlinux with --binary FILE";
+    files_.report.remedy =
+        running.error().code == ErrorCode::permission
+            ? "run the server with `sysctl -w kernel.kptr_restrict=0 kernel.perf_event_paranoid=1`, or as root"
+            : "give the target's own vmlinux with --binary FILE";
 }
 
 void Module::open_vdso(const ModuleIdentity& identity) {

@@ -67,6 +67,10 @@ def test_report_and_picture(recorded):
     assert f"<title>{CONTAINER[:12]}, " in picture and "<title>[no container], " in picture
     wrong = subprocess.run([BIN / "flamewire", "report", path, "--group", "planet"], capture_output=True, text=True, timeout=60)
     assert wrong.returncode != 0 and "planet" in wrong.stderr and "container" in wrong.stderr, wrong.stderr
+    # Where there is no place for groups, nobody takes the whole for them.
+    for name in ("csv", "pprof", "html"):
+        wrong = subprocess.run([BIN / "flamewire", "export", path, "--format", name, "-o", os.devnull, "--group", "process"], capture_output=True, text=True, timeout=60, check=False)
+        assert wrong.returncode == 1 and f"for {name} take one process" in wrong.stderr, wrong
 
 
 def test_flame_graph_by_group(start):

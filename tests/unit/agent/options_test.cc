@@ -187,6 +187,8 @@ TEST_CASE("each wrong usage has its sentence") {
           "--allow-pid is given once, with commas between the processes");
     CHECK(sentence({"--listen", "--allow-user", "a", "--allow-user", "b"}) ==
           "--allow-user is given once, with commas between the names");
+    CHECK(sentence({"--listen", "--allow-command", "/usr/bin/a"}) ==
+          "--allow-command takes the file names of executables, without their folders");
     CHECK(sentence({"--listen", "--allow-command", "a", "--allow-command", "b"}) ==
           "--allow-command is given once, with commas between the names");
     CHECK(parse({"--listen", "--cgroup", "a", "--cgroup", "b", "--frequency", "9", "--frequency", "99"}).has_value());
