@@ -7,7 +7,6 @@ links.txt elsewhere) and output.txt, the frames that its unwinder finds.
     stack*.data  the start address, 8 bytes, then the bytes
 """
 import gzip
-import pathlib
 import re
 import struct
 from typing import NamedTuple
