@@ -1,35 +1,18 @@
-#include "agent/link/link.h"
-
-#include <asio/executor_work_guard.hpp>
-#include <asio/io_context.hpp>
-#include <asio/ip/tcp.hpp>
+// What is recorded on its way: from the sampler's queue through the spool to the server that takes it. Who that is, is in
+// link_ends.cc.
 #include <asio/post.hpp>
-#include <asio/steady_timer.hpp>
 #include <pthread.h>
 
-#include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <cstdio>
-#include <deque>
-#include <mutex>
-#include <thread>
-#include <vector>
 
-#include "agent/link/connection.h"
-#include "agent/link/dialer.h"
-#include "agent/link/spool.h"
+#include "agent/link/tcp_link.h"
 #include "base/clock.h"
-#include "secure/attempts.h"
-#include "secure/this_machine.h"
 #include "wire/frame.h"
 
 namespace flamewire::agent {
 namespace {
-
-using asio::ip::tcp;
 
 constexpr std::size_t max_queue_batches =
     32;  // 8 s of batches: the link thread only encodes, so this is a machine that stands still
@@ -37,129 +20,8 @@ constexpr std::size_t burst_bytes = 64U << 10;  // copied into the socket's buff
 // Device health that waits for the link thread: rounds of a machine that stands still.
 constexpr std::uint32_t max_waiting_metrics = 64;
 constexpr std::uint32_t answer_ms = 10'000;
-constexpr std::string_view no_key_for_the_network =
-    "it is reached over the network, and without a pairing code nothing is sent there: give the line that the server "
-    "prints for agents (--pair or --pair-file), or --insecure";
-constexpr std::chrono::seconds between_key_looks{2};
-constexpr std::size_t max_candidates = 4;  // connections that have not answered the hello yet, when listening
 
-bool is_here(const tcp::socket& socket) {
-    asio::error_code gone;
-    const asio::ip::address address = socket.remote_endpoint(gone).address();
-    return !gone && secure::on_this_machine(address);
-}
-
-class TcpLink final : public Link {
-public:
-    TcpLink(const LinkOptions& options, Callbacks callbacks)
-        : options_(options),
-          callbacks_(std::move(callbacks)),
-          work_(asio::make_work_guard(io_)),
-          acceptor_(io_),
-          accept_pause_(io_),
-          key_look_(io_),
-          dialer_(io_, options.host, options.port, options.retry_ms,
-                  [this](tcp::socket socket) { dialled(std::move(socket)); }) {}
-    ~TcpLink() override { stop(); }
-
-    Result<bool> listen();
-    void run();
-
-    void reply(std::string json) override;
-    void send_metrics(std::string json) override;
-    bool send_module_chunk(std::string payload) override;
-    void begin_recording(const wire::RecordingId& id) override;
-    bool push(wire::Batch& batch, const wire::EventPeriods& periods) override;
-    [[nodiscard]] Status status() const override;
-    bool flush(std::uint32_t timeout_ms) override;
-    void stop() override;
-
-private:
-    using ConnectionPtr = std::shared_ptr<Connection>;
-
-    // What comes over from other threads: the begin of a recording, or a batch of it.
-    struct Item {
-        std::optional<wire::RecordingId> begin;
-        wire::Batch batch;
-        wire::EventPeriods periods;
-    };
-    struct Kept {
-        wire::RecordingId id;
-        Spool spool;
-    };
-
-    void enqueue(Item item);  // mutex_ is held
-    void take_queue();
-    void take(Item& item);
-    void begin(const wire::RecordingId& id);
-    void read_key();
-    void look_at_key_later();
-    void keep_within_bound();
-    void drop_finished();
-
-    void accept();
-    void accepted(tcp::socket socket);
-    void dialled(tcp::socket socket);
-    void adopt(tcp::socket socket, secure::Carrier carrier, bool patient);
-    void say_hello(const ConnectionPtr& connection);
-    void on_frame(const ConnectionPtr& connection, const wire::Frame& frame);
-    void on_acknowledgement(const ConnectionPtr& connection, const wire::Ack& ack);
-    void on_answer(const ConnectionPtr& connection, const wire::Ack& ack);
-    void on_closed(const ConnectionPtr& connection, const std::string& reason);
-    void pump();
-    void pump_batches(const ConnectionPtr& to);
-    void pump_chunk();
-    void publish();
-    [[nodiscard]] bool takes_metrics() const;
-
-    LinkOptions options_;
-    Callbacks callbacks_;
-    asio::io_context io_{1};
-    asio::executor_work_guard<asio::io_context::executor_type> work_;
-    tcp::acceptor acceptor_;
-    asio::steady_timer accept_pause_, key_look_;
-    Dialer dialer_;
-
-    // Of the link thread.
-    std::deque<Kept> recordings_;  // the newest last; the first is the one that is being sent
-    ConnectionPtr current_;
-    std::vector<ConnectionPtr> candidates_;
-    secure::Attempts attempts_;      // of wrong keys, by those who dial
-    std::string chunk_;              // of a module file; empty: none waits
-    std::uint64_t sent_before_ = 0;  // over connections that are closed
-    bool key_trouble_said_ = false;
-
-    mutable std::mutex mutex_;
-    std::condition_variable changed_;
-    std::vector<Item> queue_, taken_;  // swapped
-    bool scheduled_ = false, taking_ = false, stopped_ = false;
-    std::size_t kept_batches_ = 0;
-    Status status_;
-    std::atomic<std::uint32_t> waiting_metrics_{0};
-    std::atomic<std::uint64_t> dropped_metrics_{0};
-    std::atomic<bool> chunk_waits_{false};
-
-    std::thread thread_;
-};
-
-Result<bool> TcpLink::listen() {
-    asio::error_code error;
-    const asio::ip::address address = asio::ip::make_address(options_.host.empty() ? "0.0.0.0" : options_.host, error);
-    if (error) return fail(ErrorCode::invalid, options_.host + " is no IP address to listen on");
-    const tcp::endpoint endpoint(address, options_.port);
-    const std::string where = "port " + std::to_string(options_.port) + " on " + address.to_string();
-    acceptor_.open(endpoint.protocol(), error);
-    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor_.bind(endpoint, error);
-    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
-    if (error == asio::error::address_in_use)
-        return fail(ErrorCode::busy, where + " is in use: choose another with --port");
-    if (error == asio::error::access_denied)
-        return fail(ErrorCode::permission, where + " is not allowed to this user: choose one above 1023 with --port");
-    if (error) return fail(ErrorCode::io, where + " cannot be listened on: " + error.message());
-    status_.listen_port = acceptor_.local_endpoint(error).port();
-    return true;
-}
+}  // namespace
 
 void TcpLink::run() {
     if (options_.listen) {
@@ -286,96 +148,6 @@ void TcpLink::keep_within_bound() {
 
 void TcpLink::drop_finished() {
     while (recordings_.size() > 1 && recordings_.front().spool.empty()) recordings_.pop_front();
-}
-
-// Who is connected by the code before, to an agent that listens, is not any more.
-void TcpLink::read_key() {
-    if (options_.key_file.empty()) return;
-    Result<secure::PairingKey> read = secure::read_pairing_file(options_.key_file);
-    if (!read && !key_trouble_said_)
-        std::fprintf(stderr, "flamewire-agent: the pairing code stays as it was: %s\n", read.error().message.c_str());
-    key_trouble_said_ = !read;
-    if (!read || *read == options_.key) return;
-    options_.key = *std::move(read);
-    std::fprintf(stderr, "flamewire-agent: %s has another pairing code now\n", options_.key_file.c_str());
-    if (options_.listen && current_ && current_->encrypted()) current_->fail_with("its pairing code was changed");
-}
-
-void TcpLink::look_at_key_later() {
-    key_look_.expires_after(between_key_looks);
-    key_look_.async_wait([this](asio::error_code cancelled) {
-        if (cancelled) return;
-        read_key();
-        look_at_key_later();
-    });
-}
-
-void TcpLink::accept() {
-    acceptor_.async_accept([this](asio::error_code error, tcp::socket socket) {
-        if (error == asio::error::operation_aborted) return;
-        if (!error) {
-            accepted(std::move(socket));
-            return accept();
-        }
-        // Out of descriptors, most likely: not at once again.
-        accept_pause_.expires_after(std::chrono::seconds(1));
-        accept_pause_.async_wait([this](asio::error_code cancelled) {
-            if (!cancelled) accept();
-        });
-    });
-}
-
-void TcpLink::accepted(tcp::socket socket) {
-    asio::error_code gone;
-    const std::string address = socket.remote_endpoint(gone).address().to_string();
-    // Closed with the socket: it tried too many wrong keys.
-    if (gone || attempts_.wait_left_ns(address, monotonic_ns()) > 0) return;
-    if (candidates_.size() >= max_candidates) {
-        candidates_.front()->close();
-        candidates_.erase(candidates_.begin());
-    }
-    const bool here = is_here(socket);
-    const auto plain = options_.insecure || (here && !options_.only_encrypted) ? secure::Carrier::Plain::allowed
-                                                                               : secure::Carrier::Plain::refused;
-    adopt(std::move(socket),
-          secure::Carrier::accepted(
-              [this](std::string_view id) {
-                  return options_.key && options_.key->id == id ? options_.key : std::nullopt;
-              },
-              plain),
-          !here);
-}
-
-void TcpLink::dialled(tcp::socket socket) {
-    read_key();
-    if (options_.key) {
-        Result<secure::Carrier> carrier = secure::Carrier::dialled(*options_.key);
-        if (!carrier) return dialer_.again(false, carrier.error().message);
-        return adopt(std::move(socket), std::move(*carrier), true);
-    }
-    if (!options_.insecure && !is_here(socket)) return dialer_.again(false, std::string(no_key_for_the_network));
-    adopt(std::move(socket), secure::Carrier::plain(), true);
-}
-
-void TcpLink::adopt(tcp::socket socket, secure::Carrier carrier, bool patient) {
-    const auto connection = std::make_shared<Connection>(std::move(socket), std::move(carrier), patient);
-    candidates_.push_back(connection);
-    const std::weak_ptr<Connection> weak = connection;
-    const auto with = [weak](auto&& action) {
-        if (const ConnectionPtr self = weak.lock()) action(self);
-    };
-    connection->start({
-        .frame = [this,
-                  with](const wire::Frame& frame) { with([&](const ConnectionPtr& self) { on_frame(self, frame); }); },
-        .writable =
-            [this] {
-                pump();
-                publish();
-            },
-        .closed = [this, with](
-                      const std::string& reason) { with([&](const ConnectionPtr& self) { on_closed(self, reason); }); },
-    });
-    say_hello(connection);
 }
 
 void TcpLink::say_hello(const ConnectionPtr& connection) {
@@ -545,8 +317,6 @@ void TcpLink::stop() {
     });
     thread_.join();
 }
-
-}  // namespace
 
 Result<std::unique_ptr<Link>> Link::start(const LinkOptions& options, Callbacks callbacks) {
     auto link = std::make_unique<TcpLink>(options, std::move(callbacks));

@@ -1,0 +1,140 @@
+// Who is at the other end: the agent listens or dials, and talks by the key that its pairing file has at that time.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <string_view>
+
+#include "agent/link/tcp_link.h"
+#include "base/clock.h"
+#include "secure/this_machine.h"
+
+namespace flamewire::agent {
+
+using asio::ip::tcp;
+
+namespace {
+
+constexpr std::string_view no_key_for_the_network =
+    "it is reached over the network, and without a pairing code nothing is sent there: give the line that the server "
+    "prints for agents (--pair or --pair-file), or --insecure";
+constexpr std::chrono::seconds between_key_looks{2};
+constexpr std::size_t max_candidates = 4;  // connections that have not answered the hello yet, when listening
+
+bool is_here(const tcp::socket& socket) {
+    asio::error_code gone;
+    const asio::ip::address address = socket.remote_endpoint(gone).address();
+    return !gone && secure::on_this_machine(address);
+}
+
+}  // namespace
+
+Result<bool> TcpLink::listen() {
+    asio::error_code error;
+    const asio::ip::address address = asio::ip::make_address(options_.host.empty() ? "0.0.0.0" : options_.host, error);
+    if (error) return fail(ErrorCode::invalid, options_.host + " is no IP address to listen on");
+    const tcp::endpoint endpoint(address, options_.port);
+    const std::string where = "port " + std::to_string(options_.port) + " on " + address.to_string();
+    acceptor_.open(endpoint.protocol(), error);
+    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor_.bind(endpoint, error);
+    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    if (error == asio::error::address_in_use)
+        return fail(ErrorCode::busy, where + " is in use: choose another with --port");
+    if (error == asio::error::access_denied)
+        return fail(ErrorCode::permission, where + " is not allowed to this user: choose one above 1023 with --port");
+    if (error) return fail(ErrorCode::io, where + " cannot be listened on: " + error.message());
+    status_.listen_port = acceptor_.local_endpoint(error).port();
+    return true;
+}
+
+// Who is connected by the code before, to an agent that listens, is not any more.
+void TcpLink::read_key() {
+    if (options_.key_file.empty()) return;
+    Result<secure::PairingKey> read = secure::read_pairing_file(options_.key_file);
+    if (!read && !key_trouble_said_)
+        std::fprintf(stderr, "flamewire-agent: the pairing code stays as it was: %s\n", read.error().message.c_str());
+    key_trouble_said_ = !read;
+    if (!read || *read == options_.key) return;
+    options_.key = *std::move(read);
+    std::fprintf(stderr, "flamewire-agent: %s has another pairing code now\n", options_.key_file.c_str());
+    if (options_.listen && current_ && current_->encrypted()) current_->fail_with("its pairing code was changed");
+}
+
+void TcpLink::look_at_key_later() {
+    key_look_.expires_after(between_key_looks);
+    key_look_.async_wait([this](asio::error_code cancelled) {
+        if (cancelled) return;
+        read_key();
+        look_at_key_later();
+    });
+}
+
+void TcpLink::accept() {
+    acceptor_.async_accept([this](asio::error_code error, tcp::socket socket) {
+        if (error == asio::error::operation_aborted) return;
+        if (!error) {
+            accepted(std::move(socket));
+            return accept();
+        }
+        // Out of descriptors, most likely: not at once again.
+        accept_pause_.expires_after(std::chrono::seconds(1));
+        accept_pause_.async_wait([this](asio::error_code cancelled) {
+            if (!cancelled) accept();
+        });
+    });
+}
+
+void TcpLink::accepted(tcp::socket socket) {
+    asio::error_code gone;
+    const std::string address = socket.remote_endpoint(gone).address().to_string();
+    // Closed with the socket: it tried too many wrong keys.
+    if (gone || attempts_.wait_left_ns(address, monotonic_ns()) > 0) return;
+    if (candidates_.size() >= max_candidates) {
+        candidates_.front()->close();
+        candidates_.erase(candidates_.begin());
+    }
+    const bool here = is_here(socket);
+    const auto plain = options_.insecure || (here && !options_.only_encrypted) ? secure::Carrier::Plain::allowed
+                                                                               : secure::Carrier::Plain::refused;
+    adopt(std::move(socket),
+          secure::Carrier::accepted(
+              [this](std::string_view id) {
+                  return options_.key && options_.key->id == id ? options_.key : std::nullopt;
+              },
+              plain),
+          !here);
+}
+
+void TcpLink::dialled(tcp::socket socket) {
+    read_key();
+    if (options_.key) {
+        Result<secure::Carrier> carrier = secure::Carrier::dialled(*options_.key);
+        if (!carrier) return dialer_.again(false, carrier.error().message);
+        return adopt(std::move(socket), std::move(*carrier), true);
+    }
+    if (!options_.insecure && !is_here(socket)) return dialer_.again(false, std::string(no_key_for_the_network));
+    adopt(std::move(socket), secure::Carrier::plain(), true);
+}
+
+void TcpLink::adopt(tcp::socket socket, secure::Carrier carrier, bool patient) {
+    const auto connection = std::make_shared<Connection>(std::move(socket), std::move(carrier), patient);
+    candidates_.push_back(connection);
+    const std::weak_ptr<Connection> weak = connection;
+    const auto with = [weak](auto&& action) {
+        if (const ConnectionPtr self = weak.lock()) action(self);
+    };
+    connection->start({
+        .frame = [this,
+                  with](const wire::Frame& frame) { with([&](const ConnectionPtr& self) { on_frame(self, frame); }); },
+        .writable =
+            [this] {
+                pump();
+                publish();
+            },
+        .closed = [this, with](
+                      const std::string& reason) { with([&](const ConnectionPtr& self) { on_closed(self, reason); }); },
+    });
+    say_hello(connection);
+}
+
+}  // namespace flamewire::agent

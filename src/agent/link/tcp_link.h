@@ -1,0 +1,122 @@
+// Link over TCP, as one object of the link thread; for the files of this folder.
+#pragma once
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/steady_timer.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "agent/link/connection.h"
+#include "agent/link/dialer.h"
+#include "agent/link/link.h"
+#include "agent/link/spool.h"
+#include "secure/attempts.h"
+
+namespace flamewire::agent {
+
+class TcpLink final : public Link {
+public:
+    TcpLink(const LinkOptions& options, Callbacks callbacks)
+        : options_(options),
+          callbacks_(std::move(callbacks)),
+          work_(asio::make_work_guard(io_)),
+          acceptor_(io_),
+          accept_pause_(io_),
+          key_look_(io_),
+          dialer_(io_, options.host, options.port, options.retry_ms,
+                  [this](asio::ip::tcp::socket socket) { dialled(std::move(socket)); }) {}
+    ~TcpLink() override { stop(); }
+
+    Result<bool> listen();
+    void run();
+
+    void reply(std::string json) override;
+    void send_metrics(std::string json) override;
+    bool send_module_chunk(std::string payload) override;
+    void begin_recording(const wire::RecordingId& id) override;
+    bool push(wire::Batch& batch, const wire::EventPeriods& periods) override;
+    [[nodiscard]] Status status() const override;
+    bool flush(std::uint32_t timeout_ms) override;
+    void stop() override;
+
+private:
+    using ConnectionPtr = std::shared_ptr<Connection>;
+
+    // What comes over from other threads: the begin of a recording, or a batch of it.
+    struct Item {
+        std::optional<wire::RecordingId> begin;
+        wire::Batch batch;
+        wire::EventPeriods periods;
+    };
+    struct Kept {
+        wire::RecordingId id;
+        Spool spool;
+    };
+
+    // link.cc
+    void enqueue(Item item);  // mutex_ is held
+    void take_queue();
+    void take(Item& item);
+    void begin(const wire::RecordingId& id);
+    void keep_within_bound();
+    void drop_finished();
+    void say_hello(const ConnectionPtr& connection);
+    void on_frame(const ConnectionPtr& connection, const wire::Frame& frame);
+    void on_acknowledgement(const ConnectionPtr& connection, const wire::Ack& ack);
+    void on_answer(const ConnectionPtr& connection, const wire::Ack& ack);
+    void on_closed(const ConnectionPtr& connection, const std::string& reason);
+    void pump();
+    void pump_batches(const ConnectionPtr& to);
+    void pump_chunk();
+    void publish();
+    [[nodiscard]] bool takes_metrics() const;
+
+    // link_ends.cc
+    void accept();
+    void accepted(asio::ip::tcp::socket socket);
+    void dialled(asio::ip::tcp::socket socket);
+    void adopt(asio::ip::tcp::socket socket, secure::Carrier carrier, bool patient);
+    void read_key();
+    void look_at_key_later();
+
+    LinkOptions options_;
+    Callbacks callbacks_;
+    asio::io_context io_{1};
+    asio::executor_work_guard<asio::io_context::executor_type> work_;
+    asio::ip::tcp::acceptor acceptor_;
+    asio::steady_timer accept_pause_, key_look_;
+    Dialer dialer_;
+
+    // Of the link thread.
+    std::deque<Kept> recordings_;  // the newest last; the first is the one that is being sent
+    ConnectionPtr current_;
+    std::vector<ConnectionPtr> candidates_;
+    secure::Attempts attempts_;      // of wrong keys, by those who dial
+    std::string chunk_;              // of a module file; empty: none waits
+    std::uint64_t sent_before_ = 0;  // over connections that are closed
+    bool key_trouble_said_ = false;
+
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    std::vector<Item> queue_, taken_;  // swapped
+    bool scheduled_ = false, taking_ = false, stopped_ = false;
+    std::size_t kept_batches_ = 0;
+    Status status_;
+    std::atomic<std::uint32_t> waiting_metrics_{0};
+    std::atomic<std::uint64_t> dropped_metrics_{0};
+    std::atomic<bool> chunk_waits_{false};
+
+    std::thread thread_;
+};
+
+}  // namespace flamewire::agent
