@@ -1,7 +1,7 @@
 /* Stacks deeper than what a profiler copies of them. Usage: unwind_recursion MODE SECONDS of CPU time
  *   small   2,000 frames of 16 bytes; all time is spent at the bottom
  *   slow    2,000 frames of 64 bytes; each level takes its time on the way down and up
- *   wide    200 frames of a KiB, from two callers in turn; each level takes its time, in work_a or work_b
+ *   wide    200 frames of a KiB, from two callers in turn; each level takes 0.3 ms, in work_a or work_b
  *   leap    as wide, but caller a returns and caller b is down at once: nothing is seen between two stacks that look alike
  *   turns   as wide, but all time is spent at the bottom, 25 ms for each caller
  *   shifts  as turns, 700 ms for each
@@ -35,8 +35,22 @@ NOINLINE static void slow_dive(unsigned depth) {
     room[0] = 2;
 }
 
-NOINLINE static void work_a(void) { seed = burn(100000, seed) + 1; }
-NOINLINE static void work_b(void) { seed = burn(100000, seed) + 2; }
+static unsigned work_turns; /* of burn(), in work_ns */
+NOINLINE static void work_a(void) { seed = burn(work_turns, seed) + 1; }
+NOINLINE static void work_b(void) { seed = burn(work_turns, seed) + 2; }
+/* How many levels go by between two samples decides what can be joined: that is the same on every CPU. */
+static const uint64_t work_ns = 300000;
+static void measure_work(void) {
+    const unsigned trial = 1000000;
+    uint64_t fastest = UINT64_MAX;
+    for (int i = 0; i < 5; ++i) {
+        const uint64_t start = cpu_ns();
+        seed = burn(trial, seed);
+        const uint64_t taken = cpu_ns() - start;
+        if (taken < fastest) fastest = taken;
+    }
+    work_turns = (unsigned)(work_ns * trial / (fastest + 1)) + 1;
+}
 /* Whose work it is stands in no frame: only the outermost ones differ. */
 static void (*work)(void);
 static unsigned quiet_down, quiet_up; /* levels that take no time */
@@ -69,6 +83,7 @@ NOINLINE static void caller_b(int leap, int turns) {
 }
 
 int main(int argc, char** argv) {
+    measure_work();
     const char* mode = argc > 1 ? argv[1] : "wide";
     const uint64_t end = cpu_ns() + (uint64_t)(atof(argc > 2 ? argv[2] : "2") * 1e9);
     do {
@@ -80,8 +95,8 @@ int main(int argc, char** argv) {
             const int leap = strcmp(mode, "leap") == 0;
             const int turns = strcmp(mode, "turns") == 0, shifts = strcmp(mode, "shifts") == 0;
             const int stay = strcmp(mode, "stay") == 0;
-            if (turns) at_bottom = 250;
-            if (shifts) at_bottom = 7000;
+            if (turns) at_bottom = 83;
+            if (shifts) at_bottom = 2333;
             if (stay) bottom_end = end;
             caller_a(leap, turns || shifts || stay);
             if (!stay) caller_b(leap, turns || shifts);
