@@ -12,6 +12,7 @@
 
 #include "agent/event_table.h"
 #include "agent/log.h"
+#include "agent/perf/open_error.h"
 #include "base/clock.h"
 
 namespace flamewire::agent {
@@ -58,7 +59,13 @@ Result<std::unique_ptr<Recorder>> Recorder::open(RecordingPlan plan, const Capab
                                                  std::function<void()> on_end) {
     std::unique_ptr<Recorder> recorder(new Recorder(std::move(plan), machine, sink, std::move(on_end)));
     recorder->wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!recorder->wake_) return fail_errno("make an eventfd", errno);
+    if (!recorder->wake_) {
+        OpenFailure failure;
+        failure.error = errno;
+        // As for the events themselves: which of all files is the one too many is chance.
+        if (out_of_files(failure.error)) return std::unexpected(open_error(failure));
+        return fail_errno("make an eventfd", failure.error);
+    }
     // The thread that opens an event set owns it.
     std::unique_lock lock(recorder->mutex_);
     recorder->thread_ = std::thread([self = recorder.get(), &capabilities] { self->run(capabilities); });
