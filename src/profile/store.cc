@@ -55,6 +55,7 @@ std::vector<PendingModule> Store::take_pending() {
         module.locations.push_back(id);
         module.addresses.push_back({location.address, (location.flags & wire::location_flag::return_address) != 0});
     }
+    t.asked += t.wanted.size();
     t.wanted.clear();
     t.wanted.shrink_to_fit();
     return pending;
@@ -96,6 +97,7 @@ void Store::set_frames(const PendingModule& pending, const symbol::Resolved& res
         const bool known = !own.empty();
         if (!known) own.push_back(t.frame_from_wire(t.locations[id]));
         Location& location = t.locations[id];
+        if (location.state == FrameState::asked) --t.asked;
         // One that is wanted anew stays so: this answer is from before.
         if (location.state != FrameState::wanted) location.state = known ? FrameState::resolved : FrameState::unknown;
         location.by_symbolizer = known;
@@ -116,10 +118,13 @@ void Store::forget_frames(std::span<const ModuleId> modules) {
         if (forgotten[location.module] == 0 || location.state == FrameState::named ||
             location.state == FrameState::wanted)
             continue;
+        if (location.state == FrameState::asked) --t.asked;
         location.state = FrameState::wanted;
         t.wanted.push_back(id);
     }
 }
+
+std::size_t Store::pending_locations() const { return tables_->wanted.size() + tables_->asked; }
 
 std::size_t Store::unresolved_kernel_locations() const {
     const Tables& t = *tables_;

@@ -99,6 +99,9 @@ public:
     // The agent was away from the server; what it sampled meanwhile comes later.
     void note_reconnect(std::uint64_t start_ns, std::uint64_t end_ns);
 
+    // Locations that want frames or were given out, and have no answer yet.
+    [[nodiscard]] std::size_t pending_locations() const;
+
     // Of the modules that come from now on: symbol::ModuleIdentity::owner.
     void set_owner(const std::string& owner);
     // Frames for locations of take_pending().

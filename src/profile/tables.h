@@ -82,6 +82,7 @@ struct Store::Tables {
     std::vector<Location> locations{1};
     IdIndex location_index;
     std::vector<LocationId> wanted;     // locations in state wanted, once each
+    std::size_t asked = 0;              // how many are in state asked
     std::vector<LocationFrame> frames;  // may hold unused ones until the next rebuild
     FunctionTable functions;
 

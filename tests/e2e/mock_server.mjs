@@ -173,7 +173,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
     id: n ? `${id}-${n}` : id, ...(state.labels.get(n) ?? noLabel), state: ended || n ? 'ended' : state.paused ? 'paused' : 'live', target: n ? `nginx (${4000 + n})` : 'city-demo (4711)',
     agent: '127.0.0.1:50412', host: 'board-7', arch: 'x86_64', kernel_release: '6.1.0-28-amd64', agent_version: '0.1.0',
     started: n ? new Date(Date.now() - n * 86_400_000).toISOString() : started, duration_ms: n ? 61_000 * n : state.durationMs, start_ns: 1e9,
-    samples: n ? 12_000 * n : state.samples, lost: n ? 0 : 127, unresolved_percent: 2.4,
+    samples: n ? 12_000 * n : state.samples, lost: n ? 0 : 127, unresolved_percent: 2.4, pending_names: 0,
     events: [
       { name: 'cycles', unit: 'ns', samples: state.samples, weight: 4.8e10, frequency_hz: 999, period: 0 },
       { name: 'page-faults', unit: 'faults', samples: 320, weight: 320, frequency_hz: 0, period: 1 },

@@ -211,6 +211,14 @@ class Server(Process):
         assert len(sessions) == 1, [session["id"] for session in sessions]
         return self.session(sessions[0]["id"])
 
+    def wait_ended(self, session_id=None, seconds=30):
+        """The session (else: the only one) once it ended and all that can be named has its name: until then, views show addresses."""
+        def ended():
+            session = self.session(session_id) if session_id else self.sessions() and self.only_session()
+            return session and session["state"] == "ended" and "reading" not in session and session["pending_names"] == 0 and session
+
+        return wait_until(ended, seconds, "the end of the session")
+
     @contextlib.contextmanager
     def stream(self, **parameters):
         """Server-sent events as an iterator of (event, data); data is decoded JSON."""

@@ -45,7 +45,7 @@ def test_a_hundred_cuts_and_server_kills(start):
     assert kills == 10
     time.sleep(1)
     program.stop()
-    wait_until(lambda: server.only_session()["state"] == "ended", 45, "the end of the session")
+    server.wait_ended(seconds=45)
     session = check_books(server)
     assert session["lost"] == 0, session["losses"]
     assert session["samples"] > 1000
@@ -71,7 +71,7 @@ def test_stopped_agent_with_one_page_rings(start):
     agent.signal(signal.SIGCONT)
     time.sleep(1)
     program.stop()
-    wait_until(lambda: server.only_session()["state"] == "ended", 20, "the end of the session")
+    server.wait_ended()
     session = check_books(server)
     ring = [loss for loss in session["losses"] if loss["reason"] == "ring_full"]
     # 2 s of two busy threads at 999 Hz do not fit into a page each. (Of samples with a stack copy not one would.)
@@ -95,7 +95,7 @@ def test_server_away_longer_than_the_spool(start):
     wait_until(lambda: server.get("/api/status")["agent_connected"], 45, "the agent's return")
     time.sleep(1)
     program.stop()
-    wait_until(lambda: server.only_session()["state"] == "ended", 45, "the end of the session")
+    server.wait_ended(seconds=45)
     session = check_books(server)
     assert any(loss["reason"] == "spool_full" for loss in session["losses"]), session["losses"]
     agent.stop()

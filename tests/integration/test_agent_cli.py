@@ -203,7 +203,7 @@ def test_listening_agent_and_commands(start):
     assert server.only_session()["samples"] - before > 1.3 * 999 * used  # more than 999 Hz could give
     stopped = server.post("/api/stop")
     assert stopped["stopped"]
-    wait_until(lambda: server.only_session()["state"] == "ended", 10, "the end")
+    server.wait_ended()
     # The last batch is there a moment before the agent is done with it.
     wait_until(lambda: server.command("status")["state"] == "idle", 10, "the agent to be done")
     assert server.only_session()["lost"] == 0
@@ -223,5 +223,5 @@ def test_delay(start, tmp_path):
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--delay", 1000, "--", TESTS_BIN / "shares-workload", 2)
     assert agent.wait() == 0
     used = ended_cpu_seconds() - before
-    wait_until(lambda: server.sessions() and server.only_session()["state"] == "ended", 20, "the end")
+    server.wait_ended()
     assert 0.3 < server.only_session()["samples"] / (999 * used) < 0.7

@@ -11,7 +11,7 @@ UNKNOWN = 4
 
 
 def session_ended(server):
-    wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended", 30, "the end of the session")
+    server.wait_ended()
     return server.only_session()
 
 

@@ -49,7 +49,7 @@ class Bare:
         server = self.start.server("--binary", PROGRAM)
         code, said = self.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, *arguments, "--", "/program", 2, **options)
         assert code == 0, said
-        wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended", 30, "the end of the session")
+        server.wait_ended()
         draws_the_functions(server)
         return server.only_session(), said
 
@@ -93,7 +93,7 @@ def test_without_names_of_the_kernel(bare):
     code, said = bare.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", "/busybox", "dd", "if=/busybox", "of=/copy", "bs=1", "count=600000",
                             setup=f"mount --bind {bare.empty} {bare.root}/proc/kallsyms")
     assert code == 0, said
-    wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended", 30, "the end of the session")
+    server.wait_ended()
     session = server.only_session()
     assert session["samples"] > 0
     assert notice(session, "kernel-names-missing"), session["notices"]
@@ -126,7 +126,7 @@ def test_started_by_busybox(bare):
     program = bare.start.process("program", bare.command("/bin/busybox", "sh", "-c", script))
     try:
         assert program.wait(60) == 0, program.err
-        wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended", 30, "the end of the session")
+        server.wait_ended()
         draws_the_functions(server)
     finally:
         agent = int((bare.root / "var" / "agent.pid").read_text())
@@ -154,7 +154,7 @@ def test_descriptors_that_are_closed_stay_closed(bare):
     child = subprocess.run(["pgrep", "-P", str(agent.pid)], capture_output=True, text=True, check=True).stdout.split()[0]
     assert os.listdir(f"/proc/{child}/fd") == []
     assert agent.wait(60) == 0
-    wait_until(lambda: server.sessions()[0]["state"] == "ended", 30, "the end of the session")
+    server.wait_ended()
     draws_the_functions(server)
     assert server.only_session()["lost"] == 0
     # A file has nothing else in it, and what was to go to a closed descriptor fails.

@@ -7,7 +7,7 @@ import subprocess
 import urllib.parse
 
 import pytest
-from flamewire import BIN, TESTS_BIN, HttpError, Server, ended, wait_until
+from flamewire import BIN, TESTS_BIN, HttpError, Server, ended
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_hidden_files_and_the_servers_own_are_no_sources(start, tmp_path):
     (home / "link.c").symlink_to(home / ".ssh" / "id.c")
     (tmp_path / "some.folded").write_text("main;burn 10\n")
     server = start.server("--source-dir", home, "--import", tmp_path / "some.folded", data_dir=home / "data")
-    wait_until(lambda: server.sessions() and server.only_session()["state"] == "ended", 20, "the import")
+    server.wait_ended()
     (home / "data" / "own.c").write_text("secret\n")
     assert server.get("/api/source", file="shown.c")["lines"][0]["source"] == "int main;"
     for name in (".ssh/id.c", "id.c", ".hidden.c", "link.c", "data/own.c", "own.c", str(home / ".ssh" / "id.c"), str(home / "data" / "own.c"), "../home/.hidden.c"):

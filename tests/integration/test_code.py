@@ -11,7 +11,7 @@ def record(start, program, *server_options):
     server = start.server(*server_options)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", program, 2)
     assert agent.wait() == 0
-    wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended", 20, "the end")
+    server.wait_ended()
     return server
 
 

@@ -68,7 +68,7 @@ exec {shutil.which("chroot")} {layers}/merged /app/inside {seconds}"""
 
 
 def ended_session(server):
-    wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended", 30, "the end of the session")
+    server.wait_ended()
     return server.only_session()
 
 

@@ -54,7 +54,7 @@ def test_counters_live_and_replayed(recorded, start):
     assert server.request("GET", "/api/counters?by=core", check=False)[0] == 400
 
     agent.stop()
-    wait_until(lambda: server.only_session()["state"] == "ended", 20, "the end")
+    server.wait_ended()
     live = server.get("/api/counters")
     health = server.get("/api/metrics/history", type="system")
     server.stop()

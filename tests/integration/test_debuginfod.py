@@ -196,7 +196,7 @@ def test_a_source_comes_from_where_the_debug_info_came(start, tmp_path):
         status, _, body = server.request("GET", "/api/source", file="/etc/hostname")
         assert status == 404 and not any("debuginfod" in place for place in body["error"]["tried"]), body
         assert agent.stop() == 0
-        wait_until(lambda: server.only_session()["state"] == "ended", 20, "the end")
+        server.wait_ended()
         version = server.only_session()["data_version"]
         front.go.set()
         wait_until(lambda: server.only_session()["data_version"] > version, 30, "the session to change as its source came")

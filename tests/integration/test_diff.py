@@ -6,7 +6,7 @@ import collections
 
 import pytest
 from collapsed import exported, totals
-from flamewire import HttpError, TESTS_BIN, wait_until
+from flamewire import HttpError, TESTS_BIN
 
 
 def by_function(stacks):
@@ -45,16 +45,8 @@ def record(start, server, workload, *options):
     known = {session["id"] for session in server.sessions()}
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, *options, "--", TESTS_BIN / f"{workload}-workload", 4)
     assert agent.wait(120) == 0
-    session = wait_until(lambda: [s for s in server.sessions() if s["id"] not in known and s["state"] == "ended"], 60, "the end")[0]["id"]
-
-    # Names may still come in while both are asked for.
-    def still():
-        version = server.get("/api/functions", session=session)["data_version"]
-        exported(server, session)
-        return server.get("/api/functions", session=session)["data_version"] == version
-
-    wait_until(still, 60, "names that stay")
-    return session
+    session, = {session["id"] for session in server.sessions()} - known
+    return server.wait_ended(session, seconds=60)["id"]
 
 
 def check_diff(server, view, baseline, event):

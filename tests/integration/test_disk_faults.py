@@ -86,7 +86,7 @@ def test_a_disk_that_fills_while_recording(start, small_disk):
     wait_until(lambda: not notice(server, session) and server.session(session)["samples"] > have + 300, 30, "it to go on")
     assert server.get("/api/agents")["agents"][0]["problem"] == ""
     program.stop()
-    wait_until(lambda: server.session(session)["state"] == "ended", 30, "the end")
+    server.wait_ended(session)
     whole = check_books(server, session)
     assert whole["lost"] == 0, whole["losses"]
     again = replayed(start, server, session, "freed")
@@ -107,7 +107,7 @@ def test_a_recording_that_begins_on_a_full_disk(start, small_disk):
     filler.unlink()
     session = wait_until(lambda: server.sessions(), 20, "the session")[0]["id"]
     program.stop()
-    wait_until(lambda: server.session(session)["state"] == "ended", 30, "the end")
+    server.wait_ended(session)
     assert check_books(server, session)["lost"] == 0
 
 
@@ -127,7 +127,7 @@ def test_a_sessions_directory_that_becomes_read_only(start, tmp_path):
     session = wait_until(lambda: server.sessions(), 20, "the session")[0]["id"]
     # What is there already can be seen, not changed, when the directory is read-only again.
     program.stop()
-    wait_until(lambda: server.session(session)["state"] == "ended", 30, "the end")
+    server.wait_ended(session)
     assert check_books(server, session)["lost"] == 0
     inside(server, "mount", "--bind", folder, folder)
     inside(server, "mount", "-o", "remount,bind,ro", folder)

@@ -44,7 +44,7 @@ def test_a_server_whose_clock_is_set(start):
     have = server.only_session()["samples"]
     wait_until(lambda: agent.err.count("connected to") == 2 and server.only_session()["samples"] > have + 100, 30, "it to go on")
     program.stop()
-    wait_until(lambda: server.only_session()["state"] == "ended", 20, "the end")
+    server.wait_ended()
     session = check_books(server)
     took = (time.monotonic() - began) * 1e3
     assert time.strftime("%Y-%m-%d", time.gmtime(time.time() - 10 * DAY)) in server.err  # its log is of that day
@@ -70,7 +70,7 @@ def test_an_agent_whose_clock_is_set(start, monkeypatch):
         agent.send(5, forged.batch(rows=10, end="stopped"))
         assert agent.acknowledged(forged.seq)
         took = (time.monotonic() - began) * 1e3
-    session = wait_until(lambda: server.sessions() and server.only_session()["state"] == "ended" and server.only_session(), 20, "the end")
+    session = server.wait_ended()
     assert session["samples"] == forged.samples and session["lost"] == 0
     assert 1_000 < session["duration_ms"] < took + 100, (session["duration_ms"], took)
     assert server.get("/api/timeline", session=session["id"])["session_end_ms"] < took + 100
@@ -111,7 +111,7 @@ def test_perf_events_that_are_forbidden_while_recording(start):
                 assert changed["ok"] and changed["kernel"], changed
                 goes_on()
                 program.stop()
-                wait_until(lambda: server.only_session()["state"] == "ended", 20, "the end")
+                server.wait_ended()
                 assert {one["reason"] for one in check_books(server)["losses"] if one["lost"]} == set()
                 assert agent.stop() == 0
 

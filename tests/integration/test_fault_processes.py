@@ -74,7 +74,7 @@ def test_a_target_that_forks_and_execs_and_dies(start):
     finally:
         os.killpg(churn.pid, signal.SIGKILL)
     churn.process.wait()
-    wait_until(lambda: server.only_session()["state"] == "ended", 30, "the end")
+    server.wait_ended()
     session = check_books(server)
     assert after.files <= before.files + 16 and after.threads <= before.threads and after.rss < before.rss + MEMORY * (16 << 20), (before, after)
     assert session["samples"] > 5000 and agent.stop() == 0

@@ -21,7 +21,7 @@ def test_two_thousand_threads(start):
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 40, "samples")
     assert len(list(pathlib.Path(f"/proc/{crowd.pid}/task").iterdir())) == 2001
     crowd.stop()
-    wait_until(lambda: server.only_session()["state"] == "ended", 30, "the end")
+    server.wait_ended()
     session = check_books(server)
     # While two thousand are opened a ring may be full: then it is stated.
     assert {one["reason"] for one in session["losses"] if one["lost"]} <= {"ring_full"}, session["losses"]
@@ -36,7 +36,7 @@ def test_an_agent_with_another_monotonic_clock(start):
     agent = start.process("agent", ["unshare", "--time", "--monotonic", "100000", "--fork", "--kill-child", flamewire.BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 199])
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 300, 30, "samples")
     program.stop()
-    wait_until(lambda: server.only_session()["state"] == "ended", 30, "the end")
+    server.wait_ended()
     session = check_books(server)
     assert session["lost"] == 0 and session["duration_ms"] < 60_000, session["duration_ms"]
     timeline = server.get("/api/timeline", session=session["id"])
@@ -92,5 +92,5 @@ def test_a_browser_that_does_not_read(start):
     read, lost = kernel_samples(server)
     assert read >= 0 and lost == 0
     program.stop()
-    wait_until(lambda: server.only_session()["state"] == "ended", 20, "the end")
+    server.wait_ended()
     assert check_books(server)["lost"] == 0 and agent.stop() == 0

@@ -12,7 +12,7 @@ import subprocess
 
 import pprof
 import pytest
-from flamewire import ROOT, TESTS_BIN, wait_until
+from flamewire import ROOT, TESTS_BIN
 from test_imports import upload
 
 CORPUS = pathlib.Path(os.environ.get("FLAMEWIRE_CORPUS", ROOT.parent / "shared" / "corpus"))
@@ -21,15 +21,7 @@ CORPUS = pathlib.Path(os.environ.get("FLAMEWIRE_CORPUS", ROOT.parent / "shared" 
 def record(start, server):
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--events", "cpu-clock,page-faults", "--frequency", "999", "--", TESTS_BIN / "shares-workload", "3")
     assert agent.wait(120) == 0
-    session = wait_until(lambda: [s for s in server.sessions() if s["state"] == "ended"], 60, "the end")[0]["id"]
-
-    def still():
-        before = server.get("/api/functions", session=session)["data_version"]
-        folded(server, session)
-        return server.get("/api/functions", session=session)["data_version"] == before
-
-    wait_until(still, 60, "names that stay")
-    return session
+    return server.wait_ended(seconds=60)["id"]
 
 
 def folded(server, session, **parameters):

@@ -79,7 +79,7 @@ def test_flame_graph_by_group(start):
     start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", ",".join(str(program.pid) for program in programs), "--frequency", 499, "--events", "cpu-clock")
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 300, 60, "samples")
     assert server.command("stop")["ok"]
-    wait_until(lambda: server.only_session()["state"] == "ended", 30, "the end")
+    server.wait_ended()
     session = server.only_session()["id"]
 
     def graph(**options):

@@ -141,7 +141,7 @@ def test_live_and_replayed(start):
     assert server.request("GET", f"/api/export/session/{session}", format="html", page="x" * 70_000)[0] == 400
 
     assert agent.stop() == 0
-    wait_until(lambda: server.session(session)["state"] == "ended", 10, "the end")
+    server.wait_ended(session)
     live = server.get("/api/flamegraph", session=session, min_share=0)
     server.stop()
     again = start.server(name="again", data_dir=server.data_dir)
@@ -213,7 +213,7 @@ def test_source_lookup(start, tmp_path):
     server = start.server("--source-dir", tmp_path / "empty")
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", TESTS_BIN / "lines-workload", 2)
     assert agent.wait() == 0
-    wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended", 20, "the end")
+    server.wait_ended()
     file = server.get("/api/source-files")["files"][0]["file"]
     with pytest.raises(HttpError) as missing:
         server.get("/api/source", file=file)

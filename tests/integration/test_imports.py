@@ -64,7 +64,7 @@ def upload(server, data, name, slice_bytes=1 << 20):
 def test_folded_stacks_at_the_start_and_by_an_upload(start, tmp_path):
     lines = folded_file(tmp_path / "stacks.folded")
     server = start.server("--import", tmp_path / "stacks.folded")
-    wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended", 30, "the import")
+    server.wait_ended()
     session = server.only_session()
     assert session["target"] == "stacks.folded" and session["end_reason"] == "imported", session
     assert [notice["code"] for notice in session["notices"]] == ["import-no-times"], session["notices"]

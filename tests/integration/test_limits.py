@@ -39,7 +39,7 @@ def honest(start, server):
     before = server.session(session)["samples"]
     wait_until(lambda: server.session(session)["samples"] > before + 30, 20, "it to go on")
     program.stop()
-    wait_until(lambda: server.session(session)["state"] == "ended", 30, "its end")
+    server.wait_ended(session)
     mine = server.session(session)
     stats = next(one["stats"] for one in server.get("/api/agents")["agents"] if one["hello"].get("platform", {}).get("hostname") != "nowhere" and one.get("stats"))
     assert mine["lost"] == 0 and mine["samples"] == stats["samples_read"] - stats["samples_duplicate"], (mine["losses"], stats)
@@ -88,7 +88,7 @@ def test_a_recording_is_its_keys(start):
     have = server.session(session)["samples"]
     wait_until(lambda: server.session(session)["samples"] > have, 40, "it to go on")
     program.stop()
-    wait_until(lambda: server.session(session)["state"] == "ended", 30, "its end")
+    server.wait_ended(session)
     assert check_books(server, session)["lost"] == 0 and len(server.sessions()) == 1
     assert agent.stop() == 0
 

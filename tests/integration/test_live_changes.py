@@ -45,7 +45,7 @@ def test_rate_stacks_and_process_of_one_session(start):
         refused = server.command("configure", **args)
         assert not refused["ok"] and words in refused["error"], refused
     assert server.command("stop")["ok"]
-    wait_until(lambda: server.only_session()["state"] == "ended", 30, "the end")
+    server.wait_ended()
     detail = server.only_session()
     assert detail["samples"] == samples(server, session, first.pid) + samples(server, session, second.pid)
     line = wait_until(lambda: next((line for line in agent.err.splitlines() if "samples read" in line), None), 30, "the account")

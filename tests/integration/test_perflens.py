@@ -138,13 +138,13 @@ def test_a_live_session(start):
     counters = {one["name"]: one for one in server.get("/api/counters", session=session, by="total")["groups"][0]["counters"]}
     assert counters["instructions"]["value"] == 1000, counters
     assert server.command("stop")["ok"]
-    wait_until(lambda: server.session(session)["state"] == "ended", 20, "the end")
+    server.wait_ended(session)
     # The next start is another session, which ends with the connection.
     server.command("start", pid=7)
     agent.send(TEXT, sample(200.0, 1, "again").encode())
     second = wait_until(lambda: [one for one in server.sessions() if one["id"] != session], 20, "another session")[0]["id"]
     agent.close()
-    wait_until(lambda: server.session(second)["state"] == "ended", 20, "its end")
+    server.wait_ended(second)
     assert folded(server, second) == {"app;again": 1}
     # It never was sent what it does not know.
     assert set(agent.flags) == {COMMAND}
@@ -180,7 +180,7 @@ def test_chunks_of_a_real_one(start):
     wait_until(lambda: server.sessions() and server.sessions()[0]["samples"] == metadata["total_samples"], 60, "all samples")
     agent.close()
     session = server.sessions()[0]["id"]
-    wait_until(lambda: server.session(session)["state"] == "ended", 20, "the end")
+    server.wait_ended(session)
     assert sorted(one["name"] for one in server.session(session)["events"]) == metadata["event_types"]
     # perf stat ran once a chunk, and wrote what it had scaled; ours is scaled once, by the times of all.
     expected = collections.Counter()

@@ -62,7 +62,7 @@ def test_a_live_session_is_named_tagged_and_found(start):
     # What exports say of it.
     wait_until(lambda: server.session(session)["samples"] > 200, 20, "samples")
     assert agent.stop() == 0
-    wait_until(lambda: server.session(session)["state"] == "ended", 20, "the end")
+    server.wait_ended(session)
     change(server, session, tags={"pid": "of mine"})
     profile = pprof.Profile(server.get(f"/api/export/session/{session}", format="pprof"))
     for _, _, labels in profile.samples:
@@ -134,7 +134,7 @@ def test_a_live_session_is_no_rules_to_delete(start, recording, tmp_path):
     session = server.only_session()["id"]
     wait_until(lambda: server.session(session)["size_bytes"] > 2048, 30, "2 KiB")
     assert agent.stop() == 0
-    wait_until(lambda: server.session(session)["state"] == "ended", 20, "the end")
+    server.wait_ended(session)
     time.sleep(11)
     assert ids(server) == [session]
 

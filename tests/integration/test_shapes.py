@@ -66,14 +66,8 @@ def test_shapes_equal_sums_over_the_export(start):
     agent.stop()
     program.stop()
     session = server.sessions()[0]["id"]
-    wait_until(lambda: server.session(session)["state"] == "ended", 60, "the end")
-    # Names may still come in while both are asked for; the export is of the version that all answers name.
-    def still():
-        version = server.get("/api/functions", session=session)["data_version"]
-        found = exported(server, session)
-        return found if server.get("/api/functions", session=session)["data_version"] == version else None
-
-    stacks = wait_until(still, 30, "names that stay")
+    server.wait_ended(session, seconds=60)
+    stacks = exported(server, session)
 
     def graph(**parameters):
         return server.get("/api/flamegraph", session=session, min_share=0, **parameters)

@@ -96,7 +96,7 @@ def test_two_hundred_processes_that_come_and_go_as_perf_has_them(start, tmp_path
     time.sleep(1)
     session = server.only_session()
     assert server.command("stop")["ok"]
-    wait_until(lambda: server.only_session()["state"] == "ended", 30, "the end")
+    server.wait_ended()
     text = subprocess.run(["perf", "script", "-i", data, "-F", "pid,time"], check=True, capture_output=True, text=True, timeout=60).stdout
     lines = [line.replace(":", " ").split() for line in text.splitlines() if line.strip()]
     times = [float(fields[1]) for fields in lines]
@@ -179,7 +179,7 @@ def test_who_ends_as_the_recording_begins_has_a_name(start, tmp_path):
         assert leaving.stdout.readline().strip() == "gone"
         time.sleep(1)
         assert server.command("stop")["ok"]
-    wait_until(lambda: server.only_session()["state"] == "ended", 30, "the end")
+    server.wait_ended()
     found = processes(server, server.only_session()["id"])
     shown = pids & set(found)
     assert len(shown) >= 15, (len(shown), agent.err)
@@ -270,7 +270,7 @@ def test_control_group_and_container(start, tmp_path):
                 folder.rmdir()
                 break
             time.sleep(0.05)
-        wait_until(lambda: server.only_session()["state"] == "ended", 30, "the end")
+        server.wait_ended()
         assert server.only_session()["end_reason"] == "target exited"
         line = wait_until(lambda: next((line for line in agent.err.splitlines() if "samples read" in line), None), 30, "the account")
         assert "DIFFER" not in line
@@ -306,7 +306,7 @@ def test_from_a_process_to_the_whole_system_and_back(start):
     for args in ({"all": True, "pid": 1}, {"all": True, "cgroups": ["x"]}, {"cgroups": "x"}, {"all": 1}):
         assert server_refusal(server, **args)
     assert server.command("stop")["ok"]
-    wait_until(lambda: server.only_session()["state"] == "ended", 30, "the end")
+    server.wait_ended()
     marks = [mark["name"] for mark in server.get("/api/timeline", slices=200)["marks"] if mark["kind"] == "change"]
     assert any("became system-wide" in mark for mark in marks) and any(f"became pid {second.pid}" in mark for mark in marks), marks
     line = wait_until(lambda: next((line for line in agent.err.splitlines() if "samples read" in line), None), 30, "the account")
@@ -404,7 +404,7 @@ def test_more_threads_than_descriptors(start):
         assert (crowd.pid, busy) in shown and {pid for pid, _ in shown} == {crowd.pid}, shown
         # A child of it belongs to it, whichever way.
         assert server.command("stop")["ok"]
-        wait_until(lambda session=session: server.session(session)["state"] == "ended", 30, "the end")
+        server.wait_ended(session)
         crowd.stop(9)
     assert burning.alive()
     cpus = os.cpu_count()

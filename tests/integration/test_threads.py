@@ -76,7 +76,7 @@ def test_threads_of_other_events_have_their_share_of_what_was_counted(start):
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--events", "context-switches")
     session = wait_until(lambda: next((one["id"] for one in server.sessions() if one["samples"] > 20), None), 60, "samples")
     agent.stop()
-    wait_until(lambda: server.session(session)["state"] == "ended", 30, "the end")
+    server.wait_ended(session)
     clock = next(one for one in server.get("/api/counters", session=session, slices=2000)["groups"][0]["counters"] if one["name"] == "task-clock")
     span = clock["series"]["end_ms"][-1] - clock["series"]["start_ms"][0]
     whole = 100 * sum(clock["series"]["value"]) / 1e6 / span

@@ -66,7 +66,7 @@ def phases(tmp_path_factory):
         wait_until(lambda: lines_of(program.out)[-1][1] == "compute", 20, "the third round")
         agent.stop()
         program.stop()
-        wait_until(lambda: server.only_session()["state"] == "ended", 20, "the end")
+        server.wait_ended()
         yield server, program.out, server.only_session(), there_ns, looks if slept_at_the_end else None
 
 
@@ -148,7 +148,7 @@ def test_a_cut_link_is_a_mark_and_no_gap(start):
     time.sleep(1)
     agent.stop()
     program.stop()
-    wait_until(lambda: server.only_session()["state"] == "ended", 20, "the end")
+    server.wait_ended()
     session = server.only_session()
     marks = marks_of(server, session_id)
     (away,) = [mark for mark in marks if mark["kind"] == "reconnect"]
@@ -182,7 +182,7 @@ def test_lost_samples_are_a_mark_where_they_are_missing(start):
     time.sleep(1)
     agent.stop()
     program.stop()
-    wait_until(lambda: server.only_session()["state"] == "ended", 20, "the end")
+    server.wait_ended()
     session = server.only_session()
     losses = [mark for mark in marks_of(server, session["id"]) if mark["kind"] == "loss"]
     assert all(mark["lost"] and mark["reason"] == "ring_full" for mark in losses), losses
@@ -201,7 +201,7 @@ def test_processes_are_marked_when_they_begin_and_end(start):
     count = "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done"
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 99, "--events", "cpu-clock", "--",
                         "sh", "-c", f"{count}; sleep 0.5; {workload} 0.2 1; exec {workload} 0.3 1")
-    wait_until(lambda: server.sessions() and server.only_session()["state"] == "ended", 30, "the end of the command")
+    server.wait_ended()
     agent.stop()
     session = server.only_session()
     (main_pid,) = session["pids"]

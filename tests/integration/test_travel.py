@@ -46,7 +46,7 @@ def recorded(start, tmp_path):
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", running.pid, "--frequency", 997)
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 2000, 30, "samples")
     assert agent.stop() == 0
-    wait_until(lambda: server.only_session()["state"] == "ended", 20, "the end")
+    server.wait_ended()
     return server, server.only_session()["id"]
 
 

@@ -76,7 +76,7 @@ class Place:
         """A program recorded to its end; the session."""
         agent = self.start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 499, *arguments, "--", program, 1)
         assert agent.wait(60) == 0, agent.err
-        return wait_until(lambda: server.sessions() and (session := server.only_session())["state"] == "ended" and session, 30, "the end of the session")
+        return server.wait_ended()
 
     def module(self, program, *options):
         """Problem and remedy of the program's file, by a server that has it as `options` say."""
@@ -126,7 +126,7 @@ def unreadable_map(place):
         agent = place.start.process("nobodys", [*NOBODY, place.agent, "--server", "127.0.0.1", "--port", server.port, "-a", "--frequency", 499])
         wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 30, "samples")
         assert agent.stop() == 0, agent.err
-    session = wait_until(lambda: (found := server.only_session())["state"] == "ended" and found, 20, "the end")
+    session = server.wait_ended()
     # Its samples are counted among those without a name.
     tree = Tree(server.get("/api/flamegraph", min_share=0))
     leaves = list(zip(tree.names, tree.kind, tree.answer["nodes"]["self_samples"]))

@@ -25,7 +25,7 @@ def program(name):
 
 
 def finished(server):
-    return wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended" and server.only_session(), 60, "the end of the session")
+    return server.wait_ended(seconds=60)
 
 
 class Recording:

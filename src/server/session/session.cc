@@ -456,6 +456,7 @@ void Session::fill_from_store(SessionInfo& info, bool thorough) {
     info.duration_ms = ms(store_.known_until_ns());
     info.events.clear();
     info.samples = store_.total(0).samples;
+    info.pending_names = store_.pending_locations();
     const auto events = store_.events();
     for (profile::EventId id = 1; id < events.size(); ++id) {
         const profile::Weight total = store_.total(id);

@@ -238,6 +238,7 @@ void write_session_members(JsonWriter& json, const SessionInfo& info) {
     json.member("samples", info.samples);
     json.member("lost", info.lost);
     json.member("unresolved_percent", info.unresolved_percent);
+    json.member("pending_names", info.pending_names);
     json.list("events", info.events, [&](const EventInfo& event) { write_event(json, event); });
     json.numbers("pids", info.pids);
     json.member("size_bytes", info.size_bytes);

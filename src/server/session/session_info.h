@@ -60,6 +60,7 @@ struct SessionInfo {
     std::uint64_t health_version = 0;  // rises with every health frame; only while it is in memory
     std::uint64_t samples = 0, lost = 0;
     double unresolved_percent = 0;
+    std::uint64_t pending_names = 0;  // addresses whose names are being looked for; only while it is in memory
     std::vector<EventInfo> events;
     std::vector<std::uint32_t> pids;
     std::uint64_t size_bytes = 0, batches = 0;

@@ -68,11 +68,6 @@ def unknown_jit_share(tree):
     return sum(weight for weight, kind, module in zip(tree.self_weight, tree.kind, tree.modules) if kind == UNKNOWN and module == "[jit]") / tree.weight
 
 
-def ended(server):
-    wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended", 60, "the end of the session")
-    return server.only_session()
-
-
 def node(tmp_path, source):
     program = shutil.which("node")
     assert program, "node is needed: apt-get install nodejs"
@@ -97,7 +92,7 @@ def test_node_from_its_start(start, tmp_path, option):
     server = start.server()
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", program, option, NO_INLINING, script, 4, cwd=tmp_path)
     assert agent.wait(60) == 0, agent.err
-    session = ended(server)
+    session = server.wait_ended(seconds=60)
     tree = Tree(server.get("/api/flamegraph", min_share=0))
     shares = self_shares(tree)
     top = shares.most_common(1)[0]
@@ -146,7 +141,7 @@ def test_node_whose_code_moves(start, tmp_path):
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", program, "--expose-gc", NO_INLINING, "--perf-basic-prof",
                         "--interpreted-frames-native-stack", script, cwd=tmp_path)
     assert agent.wait(60) == 0, agent.err
-    session = ended(server)
+    session = server.wait_ended(seconds=60)
     phases = [int(line.split()[1]) for line in agent.out.splitlines() if re.match(r"\d \d+ ", line)]
     assert len(phases) == 4
     for phase, end_ms in enumerate(phases):
@@ -180,7 +175,7 @@ def test_an_address_that_is_used_again(start, tmp_path, how):
     server = start.server()
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", TESTS_BIN / "jit-workload", how, 1500, cwd=tmp_path)
     assert agent.wait(60) == 0, agent.err
-    session = ended(server)
+    session = server.wait_ended(seconds=60)
     times = {line.split()[0]: int(line.split()[1]) / 1e6 - session["start_ns"] / 1e6 for line in agent.out.splitlines()}
 
     def shares(begin, end):
@@ -291,7 +286,7 @@ def test_python(start, tmp_path):
     server = start.server()
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", python_with_perf(), "-X", "perf", script)
     assert agent.wait(60) == 0, agent.err
-    ended(server)
+    server.wait_ended(seconds=60)
     tree = Tree(server.get("/api/flamegraph", min_share=0))
     assert share_of(tree.shares(), f"py::hot:{script}") > 0.8
     assert unknown_jit_share(tree) < 0.01

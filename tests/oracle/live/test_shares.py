@@ -132,7 +132,7 @@ def test_no_sample_twice_while_threads_are_born(start):
     time.sleep(5)
     after_cpu, after_time = cpu_seconds(program.pid), time.monotonic_ns()
     program.wait()
-    wait_until(lambda: server.only_session()["state"] == "ended", 10, "the end of the session")
+    server.wait_ended()
     session = server.only_session()
     answer = server.get("/api/flamegraph", start=(before_time - session["start_ns"]) / 1e6, end=(after_time - session["start_ns"]) / 1e6)
     expected = (after_cpu - before_cpu) * 999

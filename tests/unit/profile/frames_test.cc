@@ -108,13 +108,22 @@ TEST_CASE("forget_frames of one module leaves the others") {
     maker.stack({maker.location(app, 1), maker.location(lib, 2), maker.location(lib, 3)});
     Store store;
     REQUIRE(store.apply(maker.take()));
+    CHECK(store.pending_locations() == 3);
     CHECK(symbolize(store, {}) == 3);
+    CHECK(store.pending_locations() == 0);
     store.forget_frames(std::vector<ModuleId>{2, 99});
     store.forget_frames(std::vector<ModuleId>{2});  // twice: still given out once
+    CHECK(store.pending_locations() == 2);
     const std::vector<PendingModule> pending = store.take_pending();
     REQUIRE(pending.size() == 1);
     CHECK(pending[0].module == 2);
     CHECK(pending[0].locations.size() == 2);
+    CHECK(store.pending_locations() == 2);          // nobody answered
+    store.forget_frames(std::vector<ModuleId>{2});  // and the answer to come is of before
+    store.set_frames(pending[0], answer(pending[0], {}));
+    CHECK(store.pending_locations() == 2);
+    CHECK(symbolize(store, {}) == 2);
+    CHECK(store.pending_locations() == 0);
 }
 
 TEST_CASE("return addresses are looked up before the return, plain ones as they are") {

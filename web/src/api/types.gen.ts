@@ -2528,6 +2528,8 @@ export interface components {
             /** @description samples not shown, all reasons */
             lost: number;
             unresolved_percent: number;
+            /** @description addresses whose names are still being looked for; views show addresses until then */
+            pending_names: number;
             events: components["schemas"]["EventInfo"][];
             pids: number[];
             size_bytes: number;

@@ -78,6 +78,7 @@ export function SymbolsItem() {
               Symbols and sources
             </Button>}
           </div>
+          {shown.pending_names > 0 && <p>Names are still being looked for: {shown.pending_names} {shown.pending_names === 1 ? 'address' : 'addresses'}.</p>}
           {modules.length === 0 ? <p class="faint">No module was sampled yet.</p> : <ul class="loss-list">{modules.map((module) => <Entry key={`${module.path}${module.build_id}`} module={module} />)}</ul>}
         </div>
       )}
