@@ -15,11 +15,12 @@ WAKING = re.compile(r"^ *(\d+) +sched:sched_waking: .* pid=(\d+) ", re.M)
 
 @contextlib.contextmanager
 def recorded_by_perf(data, *options):
-    """Of the whole machine, from the block's first statement to its last one. Where perf looks for tracefs there is one."""
+    """Of the whole machine, from the block's first statement to its last one. Where perf looks for tracefs there is one.
+    With build-ids in its maps: where another has them, which is us, the kernel says so of everybody's maps, and perf 6.1 without them crashes on what stands there."""
     orders, order = os.pipe()
     answer, answers = os.pipe()
     perf = subprocess.Popen(["unshare", "-m", "sh", "-c", 'mount -t tracefs tracefs /sys/kernel/tracing; exec "$@"', "sh",
-                             "perf", "record", "-q", "-a", *options, "-m", "8M", "-o", data, "--no-buildid", "--no-buildid-cache", "-D", "-1", f"--control=fd:{orders},{answers}"],
+                             "perf", "record", "-q", "-a", *options, "-m", "8M", "-o", data, "--buildid-mmap", "-D", "-1", f"--control=fd:{orders},{answers}"],
                             pass_fds=(orders, answers), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     os.close(orders), os.close(answers)
     with open(order, "w") as say, open(answer) as hear:

@@ -13,6 +13,8 @@ from test_system_wide import cgroup, enter
 
 AGENT = BIN / "flamewire-agent"
 KINDS = ("off-cpu", "run-queue", "io-wait")
+# Room for what a busy machine is late with: after a loss nobody knows who is away, and it is said so.
+NO_LOSS = ("--ring-pages", "16384")
 
 
 def export(path, event, weights=True):
@@ -55,10 +57,10 @@ def recorded(tmp_path_factory):
     path = directory / "waits.flw"
     with run_by_perf(directory) as run_ns:
         # Not auto: who leaves in the moment that it exchanges the events is not seen leaving.
-        outcome = subprocess.run([AGENT, "--output", path, "--verbose", "--events", "off-cpu", "--unwind", "dwarf", "--", TESTS_BIN / "waits-workload", "4", disk],
+        outcome = subprocess.run([AGENT, "--output", path, "--verbose", *NO_LOSS, "--events", "off-cpu", "--unwind", "dwarf", "--", TESTS_BIN / "waits-workload", "4", disk],
                                  capture_output=True, text=True, timeout=60)
     assert outcome.returncode == 0, outcome
-    assert "THEY DIFFER" not in outcome.stderr
+    assert "THEY DIFFER" not in outcome.stderr and ", 0 lost," in outcome.stderr, outcome.stderr
     own = lives(outcome.stdout)
     for life in own.values():
         life["by_perf_ns"] = run_ns[life["tid"]]
@@ -108,7 +110,7 @@ def test_kinds_are_told_apart(recorded):
 def test_every_switch_is_told_once_with_its_stack(attached, start, tmp_path):
     """Two events count one thing, and the first thread made after attaching has two sets of them: the kernel gives all of their samples one id."""
     path = tmp_path / "switches.flw"
-    record = ("--output", path, "--verbose", "--events", "context-switches,off-cpu", "--count", "1", "--unwind", "fp")
+    record = ("--output", path, "--verbose", *NO_LOSS, "--events", "context-switches,off-cpu", "--count", "1", "--unwind", "fp")
     workload = (TESTS_BIN / "waits-workload", "1")
     if attached:
         program = subprocess.Popen(["bash", "-c", 'read -r; exec "$@"', "bash", *workload], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -132,10 +134,10 @@ def test_every_switch_is_told_once_with_its_stack(attached, start, tmp_path):
 
 
 @as_root
-@pytest.mark.parametrize("scope", ["launched", "attached", *(pytest.param(scope, marks=plain_build_only("perf 6.1 does not bear the build-ids of what then runs")) for scope in ("cgroup", "system"))])
+@pytest.mark.parametrize("scope", ["launched", "attached", "cgroup", "system"])
 def test_who_woke_threads_and_how_long_they_then_wait(scope, start, tmp_path, tracefs):
     path = tmp_path / "wakers.flw"
-    record = ["--output", path, "--verbose", "--events", "off-cpu,woken-by", "--unwind", "fp" if scope == "system" else "dwarf", "--ring-pages", "2048"]
+    record = ["--output", path, "--verbose", "--events", "off-cpu,woken-by", "--unwind", "fp" if scope == "system" else "dwarf", *NO_LOSS]
     workload = [TESTS_BIN / "waits-workload", "3"]
     with contextlib.ExitStack() as stack:
         by_perf = stack.enter_context(wakings_by_perf(tmp_path))
@@ -189,7 +191,7 @@ def test_who_woke_threads_and_how_long_they_then_wait(scope, start, tmp_path, tr
             # … on the waker's own stack (whose innermost functions have no frame pointers), …
             function = waker.replace("-", "_") + "("
             found = sum(number for (comm, names), number in counted.items() if comm == thread and any(function in name for name in names))
-            assert scope in ("cgroup", "system") or found >= 0.97 * sum(seen.values()), (thread, counted)
+            assert scope in ("cgroup", "system") or found >= 0.97 * seen[f"[woken by {waker}]"], (thread, counted)
         else:
             # But for those who let go of the process's memory map, while threads begin.
             assert seen["[woken by an interrupt]"] >= sum(seen.values()) - 3, (thread, seen)
@@ -226,7 +228,7 @@ def test_asleep_all_the_time_over_pauses_and_changes(start, tmp_path):
     """A thread that never wakes is away for as long as is recorded: live, over a pause, new events and another way to find stacks."""
     program = start.workload("waits", 30)
     server = start.server()
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--events", "off-cpu,task-clock", "--verbose")
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--events", "off-cpu,task-clock", "--verbose", *NO_LOSS)
     wait_until(lambda: server.sessions(), 20, "the session")
     time.sleep(2.5)
 
@@ -247,7 +249,7 @@ def test_asleep_all_the_time_over_pauses_and_changes(start, tmp_path):
     server.command("configure", unwind="dwarf")
     time.sleep(1)
     server.command("stop")
-    wait_until(lambda: server.only_session()["state"] == "ended", 20, "the end")
+    server.wait_ended()
     totals = off()
     # How long events were on, as the kernel says of the counters beside them.
     length = server.get("/api/counters")["groups"][0]["elapsed_ms"] / 1000

@@ -44,7 +44,7 @@ def recorded(tmp_path_factory):
 @pytest.fixture
 def opened(recorded, start):
     server = start.server("--import", recorded[0])
-    wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended", 30, "the import")
+    server.wait_ended()
     return server
 
 
@@ -193,7 +193,7 @@ def test_pauses_are_in_no_state(start):
     """Live: known until a moment ago; while paused nobody knows."""
     program = start.workload("waits", 20)
     server = start.server()
-    start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--events", "off-cpu")
+    start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--events", "off-cpu", "--ring-pages", "16384")
     wait_until(lambda: server.sessions(), 20, "the session")
     time.sleep(1.5)
     server.command("pause")
@@ -201,7 +201,7 @@ def test_pauses_are_in_no_state(start):
     server.command("resume")
     time.sleep(1.5)
     server.command("stop")
-    wait_until(lambda: server.only_session()["state"] == "ended", 20, "the end")
+    server.wait_ended()
     # How long events were on, as the kernel says of the counters beside them.
     length = server.get("/api/counters")["groups"][0]["elapsed_ms"]
     answer, found = states(server)
@@ -223,7 +223,7 @@ def test_whole_system(start, tmp_path):
     assert agent.wait(60) == 0
     assert "THEY DIFFER" not in agent.err, agent.err
     server = start.server("--import", path)
-    wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended", 30, "the import")
+    server.wait_ended()
     assert server.only_session()["lost"] == 0
     answer, found = states(server)
     for thread, life in lives(outcome.stdout, run_ns).items():
@@ -252,7 +252,7 @@ def test_control_group(start, tmp_path):
         assert agent.wait(30) == 0, agent.err
         assert "THEY DIFFER" not in agent.err, agent.err
     server = start.server("--import", path)
-    wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended", 30, "the import")
+    server.wait_ended()
     for event in ("off-cpu", "run-queue"):
         assert {one["pid"] for one in server.get("/api/thread-summary", event=event)["threads"]} == {program.pid}, (event, beside)
     answer, found = states(server)

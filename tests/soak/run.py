@@ -54,7 +54,7 @@ def soak(directory, seconds, every=30.0, say=print):
                 cut_at = time.monotonic() + every
         wait_until(lambda: server.get("/api/status")["agent_connected"], 45, "the agent's return")
         program.stop()
-        wait_until(lambda: server.only_session()["state"] == "ended", 60, "the end")
+        server.wait_ended(seconds=60)
         session = server.only_session()
         stats = server.get("/api/agents")["agents"][0]["stats"]
         kernel = stats["samples_read"] - stats["samples_duplicate"] + stats["samples_lost"]
