@@ -120,7 +120,7 @@ def test_programs_that_come_and_go_are_named_live(start, loader, scope):
     life(loader, names, seconds)
     time.sleep(1)
     assert agent.stop() == 0
-    session = server.only_session()["id"]
+    session = server.wait_ended()["id"]
     pids = {} if scope == "pid" else {"pid": loader.pid}
     checked(programs_in(Tree(server.get("/api/flamegraph", session=session, min_share=0, **pids))), names, seconds)
     server.stop()

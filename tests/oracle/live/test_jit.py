@@ -232,6 +232,7 @@ def test_a_map_that_comes_late(start, tmp_path):
         wait_until(lambda: server.only_session()["modules"] and next(m for m in server.only_session()["modules"] if m["kind"] == "jit")["state"] == "recorded", 30, "names")
         wait_until(lambda: not any(notice["code"] == "jit-names-missing" for notice in server.only_session()["notices"]), 10, "the end of the notice")
         assert agent.stop() == 0
+        server.wait_ended()
         tree = Tree(server.get("/api/flamegraph", min_share=0))
         assert share_of(tree.shares(), "all_of_it") > 0.9
         assert unknown_jit_share(tree) < 0.01
@@ -264,6 +265,7 @@ def test_java_that_is_asked(start, tmp_path):
     subprocess.run(["jcmd", str(target.pid), "Compiler.perfmap"], check=True, capture_output=True)
     time.sleep(2)
     assert agent.stop() == 0
+    server.wait_ended()
     tree = Tree(server.get("/api/flamegraph", min_share=0))
     top = self_shares(tree).most_common(1)[0]
     assert "Hot" in top[0] and "hot" in top[0] and top[1] > 0.5, top
@@ -310,6 +312,7 @@ def test_another_root_and_namespace(start, tmp_path):
     wait_until(lambda: server.sessions(), 20, "a session")
     time.sleep(2)
     assert agent.stop() == 0
+    server.wait_ended()
     tree = Tree(server.get("/api/flamegraph", min_share=0))
     assert self_shares(tree)["first_function"] > 0.8
     assert unknown_jit_share(tree) < 0.01

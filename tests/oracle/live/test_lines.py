@@ -19,6 +19,7 @@ def test_hot_lines(start):
     wait_until(lambda: server.sessions(), 20, "a session")
     time.sleep(5)
     agent.stop()
+    server.wait_ended()
 
     files = server.get("/api/source-files")["files"]
     assert files[0]["file"].endswith("tests/workloads/lines.cc"), files[:3]

@@ -26,6 +26,7 @@ def test_known_shares(start):
     program = start.workload("shares", 30, 2)
     server, agent = record_live(start, program.pid, 10)
     assert agent.stop() == 0
+    server.wait_ended()
     tree = Tree(server.get("/api/flamegraph", min_share=0))
     shares = tree.shares()
     for percent in (10, 20, 30, 40):
