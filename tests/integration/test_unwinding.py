@@ -334,7 +334,8 @@ def test_the_frame_limit_is_said(start):
     cut = [stack for stack in recording.stacks if stack.frames[0] == "[truncated]"]
     assert sum(stack.count for stack in cut) > 0.95 * recording.totals["samples"]
     for stack in cut:
-        assert depth_of(stack, "small_dive") + depth_of(stack, "small_bottom") == 300
+        # On its way down it may be so deep that of the frames above it not all have room.
+        assert sum(name in ("small_dive", "small_bottom", "main") or START.search(name) is not None for name in stack.frames) == 300, stack.frames[:4]
     losses = {loss["reason"]: loss for loss in recording.session["losses"]}
     assert losses["stack_truncated"]["count"] == recording.totals["truncated"] and not losses["stack_truncated"]["lost"]
 
