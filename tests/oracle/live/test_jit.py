@@ -18,10 +18,11 @@ EDGE_MS = 30
 
 # Each function has its own code.
 NO_INLINING = "--no-turbo-inlining"
+# Rounds of many lengths: of equal ones a sampler at a steady rate sees the same part again and again for a while.
 HOT = """
 function hot(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i) ^ i; return s; }
 function warm(n) { let s = 0; for (let i = 0; i < n; i++) s += (i * 7) % 3; return s; }
-function round() { return hot(300000) + warm(150000); }
+function round() { const n = 100000 + 200000 * Math.random() | 0; return hot(2 * n) + warm(n); }
 let x = 0;
 for (const end = Date.now() + 1000 * process.argv[2]; Date.now() < end;) x += round();
 if (x === 1) console.log(x);
