@@ -153,7 +153,7 @@ export function unwindOf(processes) {
 export async function startMock({ dist, size = 900, live = true, agent = true, notices = true, pruneShare = 0.0005, hz = 4, truncated = false, unwind = unwindOf(4), functions = 0 }) {
   const id = SESSION;
   const started = new Date(Date.now() - 42_000).toISOString();
-  const state = { version: 1, samples: 48_211, live, agent, paused: false, failing: '', problem: '', deleted: new Set(), turnedAway: [], labels: new Map(), pathMap: [], requests: [], metrics: { network: true, disk: false, threads: true }, durationMs: SESSION_MS };
+  const state = { version: 1, samples: 48_211, live, agent, paused: false, failing: '', problem: '', deleted: new Set(), turnedAway: [], labels: new Map(), pathMap: [], pendingNames: 0, requests: [], metrics: { network: true, disk: false, threads: true }, durationMs: SESSION_MS };
   const graphs = new Map();
   const graph = () => {
     const key = `${size}/${state.version}`;
@@ -173,7 +173,7 @@ export async function startMock({ dist, size = 900, live = true, agent = true, n
     id: n ? `${id}-${n}` : id, ...(state.labels.get(n) ?? noLabel), state: ended || n ? 'ended' : state.paused ? 'paused' : 'live', target: n ? `nginx (${4000 + n})` : 'city-demo (4711)',
     agent: '127.0.0.1:50412', host: 'board-7', arch: 'x86_64', kernel_release: '6.1.0-28-amd64', agent_version: '0.1.0',
     started: n ? new Date(Date.now() - n * 86_400_000).toISOString() : started, duration_ms: n ? 61_000 * n : state.durationMs, start_ns: 1e9,
-    samples: n ? 12_000 * n : state.samples, lost: n ? 0 : 127, unresolved_percent: 2.4, pending_names: 0,
+    samples: n ? 12_000 * n : state.samples, lost: n ? 0 : 127, unresolved_percent: 2.4, pending_names: state.pendingNames,
     events: [
       { name: 'cycles', unit: 'ns', samples: state.samples, weight: 4.8e10, frequency_hz: 999, period: 0 },
       { name: 'page-faults', unit: 'faults', samples: 320, weight: 320, frequency_hz: 0, period: 1 },

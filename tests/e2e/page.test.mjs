@@ -588,6 +588,20 @@ test('losses and notices are in sight', () =>
     await page.getByText('999 Hz at most').waitFor();
   }));
 
+test('addresses that wait for their names are counted under Unresolved', () =>
+  withPage({}, async ({ page, mock }) => {
+    await settled(page);
+    await page.click('#status-unresolved');
+    await page.getByRole('heading', { name: 'Symbols' }).waitFor();
+    assert.equal(await page.locator('#names-pending').count(), 0);
+    mock.state.pendingNames = 12;
+    await page.reload();
+    await settled(page);
+    await page.click('#status-unresolved');
+    await shows(page, '#names-pending', /^12 addresses waiting for names\.$/);
+    await shot(page, 'names-pending-dark');
+  }));
+
 test('what waits for the disk is said before there is a session', () =>
   withPage({ size: 0, live: false }, async ({ page, mock }) => {
     mock.state.problem = 'What it records cannot be stored: write: No space left on device: free some space under the data directory. It waits with the agent.';

@@ -78,7 +78,11 @@ export function SymbolsItem() {
               Symbols and sources
             </Button>}
           </div>
-          {shown.pending_names > 0 && <p>Names are still being looked for: {shown.pending_names} {shown.pending_names === 1 ? 'address' : 'addresses'}.</p>}
+          {shown.pending_names > 0 && (
+            <p id="names-pending">
+              {shown.pending_names} {shown.pending_names === 1 ? 'address' : 'addresses'} {isSaved ? 'had no name yet when this was saved' : 'waiting for names'}.
+            </p>
+          )}
           {modules.length === 0 ? <p class="faint">No module was sampled yet.</p> : <ul class="loss-list">{modules.map((module) => <Entry key={`${module.path}${module.build_id}`} module={module} />)}</ul>}
         </div>
       )}
