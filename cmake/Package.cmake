@@ -141,7 +141,8 @@ if(FLAMEWIRE_SERVER)
   # The portable one looks for its libraries beside itself. RPATH, not RUNPATH: it holds for the libraries of the libraries too.
   # Debian's package uses Debian's.
   foreach(program flamewire-server flamewire)
-    set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/flamewire")
+    # In the build, too: CMake would pad a shorter RPATH with colons, which stand for the current folder.
+    set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/flamewire" BUILD_WITH_INSTALL_RPATH ON)
     target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
     install(CODE "file(RPATH_REMOVE FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/${program}\")" COMPONENT server)
   endforeach()
