@@ -89,10 +89,10 @@ def record(directory, name, program, seconds, frequency, call_graph, *options):
     return data
 
 
-def measure(directory, result):
-    chains = record(directory, "chains.data", "bench-workload", 40, "max", "fp")
+def measure(directory, result, smoke=False):
+    chains = record(directory, "chains.data", "bench-workload", 1 if smoke else 40, "1997" if smoke else "max", "fp")
     large = pathlib.Path(directory) / "large.data"
-    samples = repeated(chains, large, GIGABYTE)
+    samples = repeated(chains, large, GIGABYTE // 100 if smoke else GIGABYTE)
     size = large.stat().st_size
     seconds, cpu, peak, session = imported(directory, large)
     assert session["samples"] == samples, session
@@ -105,7 +105,7 @@ def measure(directory, result):
     text = pathlib.Path(directory) / "script.txt"
     whole = subprocess.Popen([PERF, "script", "--no-inline", "-i", chains], stdout=subprocess.PIPE)
     with text.open("wb") as out:
-        subprocess.run(["head", "-c", "25000000"], stdin=whole.stdout, stdout=out, check=True)
+        subprocess.run(["head", "-c", "500000" if smoke else "25000000"], stdin=whole.stdout, stdout=out, check=True)
     whole.stdout.close()
     whole.wait(60)
     _, cpu, _, session = imported(directory, text)
@@ -115,7 +115,7 @@ def measure(directory, result):
            "x" if peer else "ms", f"{cpu:.0f} ms, {session['samples']} samples; " + (f"the script {peer:.0f} ms" if peer else "stackcollapse-perf.pl is not here (FLAMEWIRE_STACKCOLLAPSE)"))
 
     # 20,000 stacks or so, however busy the machine is.
-    stacks = record(directory, "stacks.data", "bench-nofp-workload", 60, "1997", "dwarf,16384", "--max-size", "330M")
+    stacks = record(directory, "stacks.data", "bench-nofp-workload", 2 if smoke else 60, "1997", "dwarf,16384", "--max-size", "10M" if smoke else "330M")
     _, cpu, _, session = imported(directory, stacks)
     # Both name inlined functions; without them perf has less to do.
     peer, names_only = (cpu_ms(directory, [PERF, "script", *option, "-i", stacks], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for option in ([], ["--no-inline"]))

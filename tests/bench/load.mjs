@@ -7,9 +7,11 @@ import { launch, openPage, speedscope } from '../e2e/browser.mjs';
 import { Programs } from '../e2e/programs.mjs';
 import { serveFolder } from '../e2e/serve_folder.mjs';
 
-const STACKS = 105_000;
-const NODES = 100_000;
-const TURNS = 5;
+// FLAMEWIRE_BENCH_SMOKE=1: the same path with a small file, once.
+const smoke = process.env.FLAMEWIRE_BENCH_SMOKE === '1';
+const STACKS = smoke ? 1_050 : 105_000;
+const NODES = smoke ? 1_000 : 100_000;
+const TURNS = smoke ? 1 : 5;
 
 // A tree of NODES functions calls with names of 60 characters, as stacks in no order.
 async function writeFolded(path) {

@@ -7,6 +7,9 @@ import { measureMemory } from './page_memory.mjs';
 import { mainThread } from './main_thread.mjs';
 import { workerClock } from './worker_thread.mjs';
 
+// FLAMEWIRE_BENCH_SMOKE=1: the same path with little of everything, so that what it prints measures nothing.
+const smoke = process.env.FLAMEWIRE_BENCH_SMOKE === '1';
+const either = (measured, little) => (smoke ? little : measured);
 const dist = process.env.FLAMEWIRE_WEB_DIST;
 // zoom, live, functions, source or memory: that part alone.
 const only = process.argv[2];
@@ -90,32 +93,32 @@ async function costs(page, act, count, pause = 0) {
 }
 
 async function measureWindow() {
-  await withPage({ size: 100_000, pruneShare: 0, live: false }, `flame?session=${SESSION}`, async (page) => {
+  await withPage({ size: either(100_000, 2_000), pruneShare: 0, live: false }, `flame?session=${SESSION}`, async (page) => {
     await settled(page);
     const nodes = await page.evaluate(() => window.__flamewire.state().nodes);
     for (const act of ['zoom', 'pan']) {
       // Only what is closer than all of it can be moved.
       if (act === 'pan') await costs(page, 'zoom', 15);
-      const { cpu, wall } = await costs(page, act, 180);
+      const { cpu, wall } = await costs(page, act, either(180, 5));
       result(`page: ${act}, 100,000 nodes, CPU a frame, 95th percentile`, at(cpu, 0.95), 'ms', 16, `of the page's thread and its worker; median ${at(cpu, 0.5).toFixed(1)} ms, slowest ${cpu.at(-1).toFixed(1)} ms; by the clock, with the wait for the frame, median ${at(wall, 0.5).toFixed(1)} ms; ${nodes} nodes`);
     }
   });
 }
 
 async function measureLive() {
-  await withPage({ size: 20_000, pruneShare: 0, hz: 2 }, 'flame', async (page) => {
+  await withPage({ size: either(20_000, 2_000), pruneShare: 0, hz: either(2, 20) }, 'flame', async (page) => {
     await settled(page);
     const clock = await threadClock(page);
     const version = () => page.evaluate(() => window.__flamewire.state().dataVersion);
     await page.waitForFunction(() => window.__flamewire.state().dataVersion > 4);
     const [task, script, first] = [await clock(), await clock('ScriptDuration'), await version()];
-    await page.waitForFunction((wanted) => window.__flamewire.state().dataVersion >= wanted, first + 20, { timeout: 120_000, polling: 500 });
+    await page.waitForFunction((wanted) => window.__flamewire.state().dataVersion >= wanted, first + either(20, 2), { timeout: 120_000, polling: 500 });
     const updates = (await version()) - first;
     const spent = (await clock('ScriptDuration')) - script;
     const all = (await clock()) - task;
     // The same again, traced, to say what it is: the trace itself costs a little, so these are shares.
     const from = await version();
-    const parts = await mainThread(browser, page, () => page.waitForFunction((wanted) => window.__flamewire.state().dataVersion >= wanted, from + 10, { timeout: 120_000, polling: 500 }));
+    const parts = await mainThread(browser, page, () => page.waitForFunction((wanted) => window.__flamewire.state().dataVersion >= wanted, from + either(10, 2), { timeout: 120_000, polling: 500 }));
     const whole = Object.values(parts).reduce((sum, part) => sum + part, 0);
     const shares = Object.entries(parts).map(([name, part]) => `${name} ${Math.round((100 * part) / whole)} %`).join(', ');
     result('page: live update, 20,000 nodes, CPU of the main thread', all / updates, 'ms', 8, `scripts without promises ${(spent / updates).toFixed(1)} ms; ${updates} updates, all that the page does in that time included; traced: ${shares}`);
@@ -123,13 +126,13 @@ async function measureLive() {
 }
 
 async function measureTable() {
-  await withPage({ size: 900, live: false, functions: 100_000 }, `functions?session=${SESSION}`, async (page) => {
-    await page.getByText('100,000 functions').waitFor();
+  await withPage({ size: 900, live: false, functions: either(100_000, 1_000) }, `functions?session=${SESSION}`, async (page) => {
+    await page.getByText(either('100,000 functions', '1,000 functions')).waitFor();
     // Orders are made while nothing is to do; a click in the first second may pay for one.
-    await page.waitForTimeout(2000);
+    await page.waitForTimeout(either(2000, 0));
     for (let i = 0; i < 4; i++) await page.evaluate(() => new Promise((done) => requestIdleCallback(done)));
     for (const act of ['sort', 'filter']) {
-      const { cpu, wall } = await costs(page, act, 24, 60);
+      const { cpu, wall } = await costs(page, act, either(24, 2), 60);
       result(`page: table of 100,000 functions, ${act}, CPU, slowest`, cpu.at(-1), 'ms', 50, `median ${at(cpu, 0.5).toFixed(1)} ms; by the clock until it is painted, median ${at(wall, 0.5).toFixed(1)} ms`);
     }
   });
@@ -139,7 +142,7 @@ async function measureSource() {
   // From the click to the hottest line painted, with the editor's part of the page loaded for the first time.
   const opened = [];
   const again = [];
-  for (let turn = 0; turn < 5; turn++)
+  for (let turn = 0; turn < either(5, 1); turn++)
     await withPage({ live: false }, `functions?session=${SESSION}`, async (page) => {
       await page.locator('.function-row:not(.row-head)').first().waitFor();
       const clock = await threadClock(page);

@@ -2,8 +2,9 @@
 // one before, and the page's clock runs faster, so that its own pauses take less. The heap is measured after forced collections.
 import { settled } from '../e2e/browser.mjs';
 
-const MINUTES = 30;
-const WARM_UP = 6;
+const smoke = process.env.FLAMEWIRE_BENCH_SMOKE === '1';
+const MINUTES = smoke ? 2 : 30;
+const WARM_UP = smoke ? 1 : 6;
 const BATCH_MS = 250; // of the session; the agent's default
 const FASTER = 40;
 const NODES = 2000;

@@ -1,9 +1,12 @@
-"""`./dev bench [NAME...] [--write]`: measures Flamewire, against a peer in the same run where there is one.
+"""Measures Flamewire, against a peer in the same run where there is one.
 
 CPU time is what `perf stat -e task-clock` counts (rusage under-reports on some virtual machines). With --write the figures replace
-those in docs/measurements.md; the others stay when only some benches ran."""
+those in docs/measurements.md; the others stay when only some benches ran. With --smoke each bench runs its whole path with little input
+for a moment, and fails unless it reports finite figures; what these say means nothing then."""
 
+import argparse
 import json
+import math
 import os
 import pathlib
 import re
@@ -20,13 +23,29 @@ import family  # noqa: E402
 import flamewire  # noqa: E402
 from flamewire import BIN, ROOT, Agent, Relay, Server, wait_until, workload  # noqa: E402
 
+SMOKE = False
 SECONDS = 10
 PERF = "perf"
 RESULTS = []  # (figure, value, unit, bar, peer)
 
 
+def either(measured, smoke):
+    """The one or the other amount, by what this run is for."""
+    return smoke if SMOKE else measured
+
+
+def lifetime(measurements):
+    """Seconds that a program runs which is measured so often; it is ended sooner."""
+    return either(SECONDS * measurements, 120)
+
+
 def result(figure, value, bar, unit="", peer=""):
+    if not isinstance(value, (int, float)) or not math.isfinite(value):
+        sys.exit(f"bench: {figure}: {value} is not a finite number")
     RESULTS.append((figure, value, unit, bar, peer))
+    if SMOKE:
+        print(f"{figure}: {value:.4g} {unit}", flush=True)
+        return
     met = "" if bar is None else ("  met" if value <= bar else "  MISSED")
     print(f"{figure}: {value:.4g} {unit}" + (f" (bar {bar:g})" if bar is not None else "") + (f"; {peer}" if peer else "") + met, flush=True)
 
@@ -42,7 +61,8 @@ class TaskClock:
         return int(wait_until(lambda: subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True).stdout.split(), 10, "the child")[0])
 
     def cpu_ms(self):
-        self.process.wait(120)
+        if self.process.wait(120) != 0:
+            raise RuntimeError(f"{self.process.name} failed: {self.process.err[-1000:]}")
         for line in self.report.read_text().splitlines():
             fields = line.split(",")
             if len(fields) > 2 and fields[2].startswith("task-clock"):
@@ -73,6 +93,7 @@ def agent_run(directory, server, pid, seconds, name, *options):
     clock = TaskClock(directory, name, [BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", str(relay.port), "--pid", str(pid),
                                         "--frequency", "999", "--events", "cpu-clock", "--stat", "none", "--metrics", "off", *options])
     agent = clock.child()
+    wait_until(lambda: any(session["samples"] for session in server.sessions() if session["id"] not in known), 20, "samples")
     time.sleep(seconds - 0.2)
     rss = resident_bytes(agent)
     rings = server.get("/api/agents")["agents"][0]["stats"]["ring_bytes"]
@@ -101,7 +122,8 @@ def compare_agent(directory, label, pid, seconds, with_bars):
 
 
 def bench_agent(directory):
-    program = workload(directory, "bench", SECONDS * 4)
+    """What the agent costs for each sample: CPU, bytes on the wire, memory, and its file."""
+    program = workload(directory, "bench", lifetime(4))
     with flamewire.ended(program):
         time.sleep(0.5)
         compare_agent(directory, "bench workload", program.pid, SECONDS, True)
@@ -110,9 +132,9 @@ def bench_agent(directory):
 
 
 def bench_link(directory):
-    """What encryption costs the agent: of each sample, once, and in its file."""
+    """What encryption costs the agent for each sample, for a connection, and in its file."""
     server = Server(directory, name="server-link", data_dir=pathlib.Path(directory) / "data-link")
-    program = workload(directory, "bench", SECONDS * 4)
+    program = workload(directory, "bench", lifetime(4))
     with flamewire.ended(program, server):
         time.sleep(0.5)
         runs = {}
@@ -120,7 +142,7 @@ def bench_link(directory):
             session, cpu, sent, _, _ = agent_run(directory, server, program.pid, SECONDS, f"agent-{way}", "--unwind", "fp", *options)
             runs[way] = (1000 * cpu / session["samples"], sent / session["samples"], sent / max(1, session["batches"]))
     batch = int(runs["plain"][2])
-    per_byte, handshake, growth = map(float, subprocess.run([BIN / "bench_secure", str(batch)], check=True, capture_output=True, text=True).stdout.split())
+    per_byte, handshake, growth = map(float, subprocess.run([BIN / "bench_secure", str(batch), *either([], ["--smoke"])], check=True, capture_output=True, text=True).stdout.split())
     result("encryption, CPU a sample", per_byte * runs["plain"][1] / 1000, 0.3, "us",
            f"{per_byte:.1f} ns a byte, {runs['plain'][1]:.2f} B a sample in batches of {batch} B; whole agent {runs['encrypted'][0]:.2f} us a sample, {runs['plain'][0]:.2f} us without")
     result("encryption, bytes on the wire", runs["encrypted"][1], None, "B", f"{runs['plain'][1]:.2f} B a sample without; {100 * (growth - 1):.1f} % more in a batch")
@@ -131,8 +153,10 @@ def bench_link(directory):
 
 
 def bench_compiler(directory):
-    """The same two figures on a real compiler run: cc1plus, again and again, of one of our own files."""
-    source = ROOT / "src" / "wire" / "control.cc"
+    """The same costs for each sample of a real compiler: cc1plus, again and again, on one of our own files."""
+    source = either(ROOT / "src" / "wire" / "control.cc", pathlib.Path(directory) / "small.cc")
+    if SMOKE:  # so that many compilers begin within a second
+        source.write_text("#include <cstdlib>\nint main() { return std::abs(-1); }\n")
     cc1plus = subprocess.run(["g++", "-print-prog-name=cc1plus"], check=True, capture_output=True, text=True).stdout.strip()
     preprocessed = pathlib.Path(directory) / "unit.ii"
     subprocess.run(["g++", "-std=c++23", "-DASIO_STANDALONE", f"-I{ROOT / 'src'}", "-E", source, "-o", preprocessed], check=True)
@@ -144,14 +168,14 @@ def bench_compiler(directory):
 
 
 def bench_latency(directory):
-    """Age of the newest sample in the flame graph that a client fetched on each notification, on receipt."""
+    """Age of the newest sample in the flame graph that a client fetches on each notification, on receipt."""
     server = Server(directory, name="server-latency", data_dir=pathlib.Path(directory) / "data-latency")
-    program = workload(directory, "demo", 40)
+    program = workload(directory, "demo", 120)
     agent = Agent(directory, "--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999)
     ages = []
     with flamewire.ended(agent, program, server):
-        wait_until(lambda: server.sessions(), 20, "a session")
-        end = time.monotonic() + 20
+        wait_until(lambda: any(session["samples"] for session in server.sessions()), 20, "a session")
+        end = time.monotonic() + either(20, 2)
         with server.stream() as events:
             for name, _ in events:
                 if time.monotonic() > end:
@@ -168,7 +192,9 @@ def bench_latency(directory):
 def bench_program(directory, program, *arguments):
     """A bench program of ours that prints a JSON line a figure."""
     del directory
-    outcome = subprocess.run([BIN / program, *arguments], check=True, capture_output=True, text=True)
+    outcome = subprocess.run([BIN / program, *arguments, *either([], ["--smoke"])], stdout=subprocess.PIPE, text=True)
+    if outcome.returncode != 0:
+        sys.exit(f"bench: {program} failed")  # its stderr says why
     for line in outcome.stdout.splitlines():
         if line.startswith("{"):
             entry = json.loads(line)
@@ -176,6 +202,7 @@ def bench_program(directory, program, *arguments):
 
 
 def bench_profile(directory):
+    """A store of a million rows: memory of a row, and the time of queries."""
     bench_program(directory, "bench_profile")
 
 
@@ -185,15 +212,19 @@ def bench_day(directory):
 
 
 def bench_replay(directory):
+    """A session file of an hour, opened: the time until its first picture."""
     bench_program(directory, "bench_replay")
 
 
 def bench_pipeline(directory):
+    """What a sample costs from the record to the row."""
     bench_program(directory, "bench_pipeline")
 
 
 def bench_symbols(directory):
-    outcome = subprocess.run([sys.executable, ROOT / "tests" / "bench" / "symbol" / "run.py", BIN / "flamewire-server", directory], check=True, capture_output=True, text=True)
+    """Names of addresses, against llvm-symbolizer."""
+    few = either([], ["--runs", "1", "--addresses", "1000"])
+    outcome = subprocess.run([sys.executable, ROOT / "tests" / "bench" / "symbol" / "run.py", BIN / "flamewire-server", directory, *few], check=True, stdout=subprocess.PIPE, text=True)
     for line in outcome.stdout.splitlines():
         if line.startswith("{"):
             entry = json.loads(line)
@@ -206,20 +237,20 @@ def bench_unwind(directory):
     import programs
 
     nofp = pathlib.Path(directory) / "bench-nofp.data"
-    subprocess.run([PERF, "record", "-q", "-e", "cpu-clock", "-F", "997", "--call-graph", "dwarf,16384", "-m", "8M", "-o", nofp, "--", BIN / "bench-nofp-workload", "4"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([PERF, "record", "-q", "-B", "-e", "cpu-clock", "-F", "997", "--call-graph", "dwarf,16384", "-m", "8M", "-o", nofp, "--", BIN / "bench-nofp-workload", either("4", "1")], check=True, stdout=subprocess.DEVNULL)
     recordings = [nofp]
     for name in ("compiler", "interpreter", "database", "compressor", "server", "second_compiler"):
         home = pathlib.Path(directory) / name
         home.mkdir()
-        recordings.append(programs.record(name, home))
+        recordings.append(programs.record(name, home, *either([], [0.2, 100])))
     bench_program(directory, "bench_unwind", *recordings)
 
 
 def bench_stacks(directory):
-    """Stacks by tables, live: the cost of a sample against perf's, and what remains of the target's speed."""
+    """Stacks by unwind tables, live: the cost of a sample against perf's."""
     server = Server(directory, name="server-stacks", data_dir=pathlib.Path(directory) / "data-stacks")
     with flamewire.ended(server):
-        program = flamewire.Process("nofp", [BIN / "bench-nofp-workload", str(SECONDS * 4)], directory)
+        program = flamewire.Process("nofp", [BIN / "bench-nofp-workload", str(lifetime(4))], directory)
         with flamewire.ended(program):
             time.sleep(0.5)
             session, cpu, sent, rss, rings = agent_run(directory, server, program.pid, SECONDS, "agent-dwarf", "--unwind", "dwarf", "--stack-size", "16384")
@@ -232,7 +263,7 @@ def bench_stacks(directory):
         result("dwarf, 16 KiB: samples lost", flamewire.lost(session), 0)
         result("dwarf, 16 KiB: agent RSS, rings excluded", rss / 2**20, 16, "MiB", f"rings {rings / 2**20:.1f} MiB beside")
         result("dwarf, 16 KiB: bytes on the wire per sample", sent / session["samples"], None, "B")
-        program = flamewire.Process("fp", [BIN / "bench-workload", str(SECONDS * 2)], directory)
+        program = flamewire.Process("fp", [BIN / "bench-workload", str(lifetime(2))], directory)
         with flamewire.ended(program):
             time.sleep(0.5)
             session, cpu, *_ = agent_run(directory, server, program.pid, SECONDS, "agent-auto")
@@ -242,9 +273,10 @@ def bench_stacks(directory):
 
 
 def bench_slowdown(directory):
-    """Work that a program without frame pointers does in a second, while it is profiled and just before and after: profilers take turns on
-    one process, so that what else happens on the machine happens to all."""
-    turns, settle, measured = 10, 1.5, 3.0
+    """How much a program without frame pointers slows down while it is profiled, against perf record.
+
+    Profilers take turns on one process, so that what else happens on the machine happens to all of them."""
+    turns, settle, measured, pause = either((10, 1.5, 3.0, 1.7), (1, 0.5, 1.0, 1.2))
     pid = 0
 
     def agent(mode):
@@ -255,11 +287,11 @@ def bench_slowdown(directory):
         return [PERF, "record", "-q", "-e", "cpu-clock", "-F", "999", "--call-graph", call_graph, "-m", "8M", "-o", pathlib.Path(directory) / "slow.data", "-p", str(pid)]
 
     ways = {"dwarf": lambda: agent("dwarf"), "perf dwarf": lambda: perf("dwarf,16384"), "hybrid": lambda: agent("hybrid"), "perf fp": lambda: perf("fp")}
-    program = flamewire.Process("slowdown", [BIN / "bench-nofp-workload", str(turns * len(ways) * 8 + 20)], directory)
+    program = flamewire.Process("slowdown", [BIN / "bench-nofp-workload", str(either(turns * len(ways) * 8 + 20, 120))], directory)
     windows = {way: [] for way in ways}
     with flamewire.ended(program):
         pid = program.pid
-        time.sleep(3)
+        time.sleep(either(3, 1))
         for _ in range(turns):
             for way, command in ways.items():
                 before = time.monotonic()
@@ -270,18 +302,20 @@ def bench_slowdown(directory):
                 windows[way].append((before, start, start + measured))
                 process.send_signal(2)
                 process.wait(60)
-                time.sleep(1.7)
+                time.sleep(pause)
         lines = [(float(line.split()[0]), int(line.split()[1])) for line in program.out.splitlines()]
 
     def rate(start, end):
         inside = [line for line in lines if start <= line[0] <= end]
+        if len(inside) < 2:
+            sys.exit("bench: the program did not get to run often enough to be measured")
         return (inside[-1][1] - inside[0][1]) / (inside[-1][0] - inside[0][0])
 
     def lost(way):
         shares = []
         for before, start, end in windows[way]:
             following = [at for all_windows in windows.values() for at, _, _ in all_windows if at > end]
-            alone = [rate(before - 1.5, before)] + ([rate(min(following) - 1.5, min(following))] if following else [])
+            alone = [rate(before - (pause - 0.2), before)] + ([rate(min(following) - (pause - 0.2), min(following))] if following else [])
             shares.append(100 * (1 - rate(start, end) / statistics.mean(alone)))
         return statistics.median(shares)
 
@@ -291,12 +325,15 @@ def bench_slowdown(directory):
 
 
 def bench_targets(directory):
-    """A whole machine, on which processes come and go: recorded as a whole, its processes followed one by one, and two of them alone while nothing comes and goes; and what it takes until all are known."""
+    """Agent CPU per sample of a whole machine on which processes come and go, against fewer targets.
+
+    The machine is recorded as a whole, then its processes one by one, then two of them alone while nothing comes and goes."""
     server = Server(directory, name="server-targets", data_dir=pathlib.Path(directory) / "data-targets")
     told = {"alone": "two processes alone", "each": "200 processes followed one by one", "machine": "whole machine, 200 processes"}
     runs = {}
+    many = either(200, 20)
     with flamewire.ended(server):
-        for way, (old, young, programs) in {"alone": (200, 0, 0), "each": (200, 10, 10), "machine": (200, 10, 10)}.items():
+        for way, (old, young, programs) in {"alone": (many, 0, 0), "each": (many, 10, 10), "machine": (many, 10, 10)}.items():
             everybody = family.ready(flamewire.Process(way, family.command(old, young, programs, nice=0), directory))
             with flamewire.ended(everybody):
                 there = [str(pid) for pid in family.children(everybody.pid)[:old]]
@@ -306,7 +343,7 @@ def bench_targets(directory):
                 agent = Agent(directory, "--server", "127.0.0.1", "--port", server.port, *target, "--frequency", 999, "--events", "cpu-clock", "--unwind", "fp", "--stat", "none", "--metrics", "off", name=f"agent-{way}")
                 with flamewire.ended(agent):
                     identity = wait_until(lambda known=known: next((session["id"] for session in server.sessions() if session["id"] not in known and session["samples"]), None), 20, "a session")
-                    time.sleep(5)
+                    time.sleep(either(5, 0.5))
                     begun = sum(int(task.read_text().split()[0]) for task in pathlib.Path(f"/proc/{agent.pid}/task").glob("*/schedstat")) / 1e6
                     before, report = server.session(identity)["samples"], pathlib.Path(directory) / f"{way}.stat"
                     subprocess.run([PERF, "stat", "-x,", "-e", "task-clock", "-o", report, "-p", str(agent.pid), "--", "sleep", str(SECONDS)], check=True)
@@ -315,10 +352,10 @@ def bench_targets(directory):
                     result(f"{told[way]}: samples lost", flamewire.lost(session), 0)
                     runs[way] = 1000 * cpu / (session["samples"] - before), session["samples"] - before, begun
                 wait_until(lambda identity=identity: server.session(identity)["state"] != "live", 20, "the end")
-    wide, many, begun = runs["machine"]
+    wide, all_samples, begun = runs["machine"]
     for way, against in {"each": "the same followed one by one", "alone": "two processes alone"}.items():
         cost, samples, _ = runs[way]
-        result(f"whole machine, 200 processes, 20 a second come and go: agent CPU per sample, ratio to {against}", wide / cost, 1.3, "x", f"{wide:.2f} us of {many} samples against {cost:.2f} us of {samples}")
+        result(f"whole machine, 200 processes, 20 a second come and go: agent CPU per sample, ratio to {against}", wide / cost, 1.3, "x", f"{wide:.2f} us of {all_samples} samples against {cost:.2f} us of {samples}")
     result("whole machine, 200 processes: agent CPU of the first 5 s", begun, None, "ms")
 
 
@@ -326,7 +363,7 @@ def bench_counters(directory):
     """What counting and health cost: an agent that samples nothing, with all else at its defaults, while it records."""
     server = Server(directory, name="server-counters", data_dir=pathlib.Path(directory) / "data-counters")
     with flamewire.ended(server):
-        for label, target in (("2 threads", workload(directory, "bench", 4 * SECONDS)), ("50 threads", flamewire.Process("crowd", [flamewire.TESTS_BIN / "counters-workload", "crowd"], directory))):
+        for label, target in (("2 threads", workload(directory, "bench", lifetime(4))), ("50 threads", flamewire.Process("crowd", [flamewire.TESTS_BIN / "counters-workload", "crowd"], directory))):
             agent = Agent(directory, "--server", "127.0.0.1", "--port", server.port, "--pid", target.pid, "--events", "none", name="agent-" + label.replace(" ", "-"))
             with flamewire.ended(agent, target):
                 wait_until(lambda: "counting" in agent.err, 20, "the agent")
@@ -341,7 +378,7 @@ def bench_counters(directory):
 def bench_page(directory):
     """The page in Chromium, on made-up profiles of the mock server."""
     build = BIN.parent
-    environment = {**os.environ, "FLAMEWIRE_WEB_DIST": str(build / "web/ui/dist"), "FLAMEWIRE_E2E_PACKAGES": str(build / "tests/e2e/copy")}
+    environment = {**os.environ, **either({}, {"FLAMEWIRE_BENCH_SMOKE": "1"}), "FLAMEWIRE_WEB_DIST": str(build / "web/ui/dist"), "FLAMEWIRE_E2E_PACKAGES": str(build / "tests/e2e/copy")}
     run = subprocess.run(["node", ROOT / "tests/bench/page.mjs"], env=environment, capture_output=True, text=True, timeout=1800, cwd=directory)
     if run.returncode != 0:
         sys.exit(f"bench: the page could not be measured (is Chromium installed, and the target flamewire_e2e_packages built?)\n{run.stderr}")
@@ -351,7 +388,7 @@ def bench_page(directory):
 
 def bench_load(directory):
     """A file of another tool, from its choice to the picture, against speedscope's page."""
-    environment = {**os.environ, "FLAMEWIRE_E2E_PACKAGES": str(BIN.parent / "tests/e2e/copy"), "FLAMEWIRE_BIN": str(BIN)}
+    environment = {**os.environ, **either({}, {"FLAMEWIRE_BENCH_SMOKE": "1"}), "FLAMEWIRE_E2E_PACKAGES": str(BIN.parent / "tests/e2e/copy"), "FLAMEWIRE_BIN": str(BIN)}
     run = subprocess.run(["node", ROOT / "tests/bench/load.mjs"], env=environment, capture_output=True, text=True, timeout=900, cwd=directory)
     if run.returncode != 0:
         sys.exit(f"bench: the loading of a file could not be measured\n{run.stderr}")
@@ -360,11 +397,11 @@ def bench_load(directory):
 
 
 def bench_cli(directory):
-    """What `flamewire record` adds to a command that does nothing: medians of wall time and CPU time of all processes."""
+    """What `flamewire record` adds to a command that does nothing: wall time and CPU time."""
 
     def cost(name, *command, runs=15):
         walls, clocks = [], []
-        for number in range(runs):
+        for number in range(either(runs, 1)):
             begin = time.monotonic()
             subprocess.run(command, check=True, capture_output=True, cwd=directory)
             walls.append((time.monotonic() - begin) * 1000)
@@ -379,9 +416,9 @@ def bench_cli(directory):
 
 
 def bench_size(directory):
-    """What a recording takes on disk, names and health included, against the perf.data of the same 20 s: both record at the same time."""
+    """What a recording takes on disk, names and health included, against the perf.data of the same time."""
     directory = pathlib.Path(directory)
-    program = workload(directory, "bench", SECONDS * 4)
+    program = workload(directory, "bench", lifetime(4))
     with flamewire.ended(program):
         time.sleep(0.5)
         data = directory / "perf.data"
@@ -398,11 +435,11 @@ def bench_size(directory):
 
 
 def bench_imports(directory):
-    """Recordings of other tools made sessions."""
+    """Imports of other tools' recordings: CPU and memory."""
     sys.path.insert(0, str(ROOT / "tests" / "bench"))
     import imports
 
-    imports.measure(directory, result)
+    imports.measure(directory, result, SMOKE)
 
 
 BENCHES = {"cli": bench_cli, "agent": bench_agent, "link": bench_link, "compiler": bench_compiler, "latency": bench_latency, "targets": bench_targets, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "replay": bench_replay, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown, "size": bench_size, "imports": bench_imports, "page": bench_page, "load": bench_load}
@@ -422,19 +459,46 @@ def write_document(some):
     path.write_text(text)
 
 
-def main():
-    names = [name for name in sys.argv[1:] if not name.startswith("-")] or list(BENCHES)
-    unknown = [name for name in names if name not in BENCHES]
+def parse(arguments):
+    width = max(map(len, BENCHES))
+    listed = "\n".join(f"  {name:{width}}  {bench.__doc__.splitlines()[0]}" for name, bench in BENCHES.items())
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__, epilog=f"benches:\n{listed}", formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="run these benches (default: all)")
+    parser.add_argument("--write", action="store_true", help="put the figures into docs/measurements.md")
+    parser.add_argument("--smoke", action="store_true", help="run each bench with tiny input to see that it works; measures nothing")
+    parser.add_argument("--dry-run", action="store_true", help="check the arguments and run nothing")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.names if name not in BENCHES]
     if unknown:
-        sys.exit(f"bench: no such bench: {', '.join(unknown)}; there are: {', '.join(BENCHES)}")
-    for name in names:
-        directory = tempfile.mkdtemp(prefix="flamewire-bench.")
-        try:
-            BENCHES[name](directory)
-        finally:
-            shutil.rmtree(directory, ignore_errors=True)
-    if "--write" in sys.argv:
-        write_document(some=any(not name.startswith("-") for name in sys.argv[1:]))
+        parser.exit(2, f"bench: no bench is named {' or '.join(unknown)}. The benches are: {', '.join(BENCHES)}.\n")
+    if options.write and options.smoke:
+        parser.exit(2, "bench: --write cannot go with --smoke, whose figures mean nothing. Leave one of them out.\n")
+    return options
 
 
-main()
+def run_bench(name):
+    before = len(RESULTS)
+    directory = tempfile.mkdtemp(prefix="flamewire-bench.")
+    try:
+        BENCHES[name](directory)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    if len(RESULTS) == before:
+        sys.exit(f"bench: {name} reported no figure")
+
+
+def main():
+    global SMOKE, SECONDS
+    options = parse(sys.argv[1:])
+    if options.dry_run:
+        return
+    if options.smoke:
+        SMOKE, SECONDS = True, 1
+    for name in options.names or BENCHES:
+        run_bench(name)
+    if options.write:
+        write_document(some=bool(options.names))
+
+
+if __name__ == "__main__":
+    main()

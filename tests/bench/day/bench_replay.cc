@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "../figure.h"
 #include "recorded_day.h"
 #include "server/http/profile_answers.h"
 #include "server/session/session.h"
@@ -21,9 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t hour_s = 3'600;
 constexpr std::uint32_t frequency_hz = 500;  // of each of four threads
-constexpr std::size_t repeats = 5;
+// With --smoke it is a minute, once.
+std::uint64_t hour_s = 3'600;
+std::size_t repeats = 5;
 
 void require(bool condition, std::string_view what) {
     if (condition) return;
@@ -95,20 +97,23 @@ void run() {
         first.push_back(opened.first_picture);
         whole.push_back(opened.whole_picture);
     }
-    const std::string what = fmt::format("replay: an hour of {:.1f} M samples", static_cast<double>(samples) / 1e6);
+    const std::string what = fmt::format("replay: {} of {:.1f} M samples", hour_s == 3'600 ? "an hour" : "a minute",
+                                         static_cast<double>(samples) / 1e6);
     const std::string how =
         fmt::format("median of {}; {:.1f} MB on disk", repeats, static_cast<double>(fs::file_size(path)) / 1e6);
-    fmt::print(
-        "{{\"figure\":\"{}, until its first "
-        "picture\",\"value\":{:.1f},\"unit\":\"ms\",\"bar\":1000,\"peer\":\"{}\"}}\n",
-        what, median(first), how);
-    fmt::print(
-        "{{\"figure\":\"{}, until all of it is in the picture\",\"value\":{:.1f},\"unit\":\"ms\",\"peer\":\"{}\"}}\n",
-        what, median(whole), how);
+    print({what + ", until its first picture", median(first), "ms", 1000, how});
+    print({what + ", until all of it is in the picture", median(whole), "ms", {}, how});
     fs::remove(path);
 }
 
 }  // namespace
 }  // namespace flamewire::bench
 
-int main() { flamewire::bench::run(); }
+int main(int argc, char** argv) {
+    using namespace flamewire::bench;
+    if (take_smoke(argc, argv)) {
+        hour_s = 60;
+        repeats = 1;
+    }
+    run();
+}

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "../figure.h"
 #include "agent/pipeline/folder.h"
 #include "agent/process/process_table.h"
 #include "base/clock.h"
@@ -36,10 +37,6 @@ std::vector<std::vector<std::uint64_t>> make_chains(std::uint64_t text) {
     return chains;
 }
 
-void report(const char* figure, double value, const char* bar) {
-    std::printf("{\"figure\":\"%s\",\"value\":%.1f,\"bar\":%s}\n", figure, value, bar);
-}
-
 // Adds all chains once in each round and closes a batch as often as an agent does; ns a sample, closing included.
 double run(Folder& folder, const std::vector<std::vector<std::uint64_t>>& chains, std::uint32_t pid, int rounds,
            std::uint64_t& now) {
@@ -63,12 +60,13 @@ double run(Folder& folder, const std::vector<std::vector<std::uint64_t>>& chains
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+    const bool smoke = bench::take_smoke(argc, argv);
     ProcessTable table;
     const auto pid = static_cast<std::uint32_t>(::getpid());
     const std::uint64_t attach_began = process_cpu_ns();
     table.attach(pid);
-    report("attach_us", static_cast<double>(process_cpu_ns() - attach_began) / 1000, "null");
+    bench::print({"attach_us", static_cast<double>(process_cpu_ns() - attach_began) / 1000, "", {}, ""});
     FolderOptions options;
     options.events = {{0, 0, 999, 0}};
     options.event_names = {"cycles"};
@@ -76,10 +74,10 @@ int main() {
     Folder folder(options, table);
     const auto chains = make_chains(reinterpret_cast<std::uintptr_t>(&make_chains) & ~std::uint64_t{0xfff});
     std::uint64_t now = monotonic_ns();
-    report("add_sample_cold_ns", run(folder, chains, pid, 1, now), "null");
+    bench::print({"add_sample_cold_ns", run(folder, chains, pid, 1, now), "", {}, ""});
     std::vector<double> warm;
-    for (int i = 0; i < 9; ++i) warm.push_back(run(folder, chains, pid, 50, now));
+    for (int i = 0; i < (smoke ? 1 : 9); ++i) warm.push_back(run(folder, chains, pid, smoke ? 1 : 50, now));
     std::sort(warm.begin(), warm.end());
-    report("add_sample_warm_ns", warm[warm.size() / 2], "1000");
+    bench::print({"add_sample_warm_ns", warm[warm.size() / 2], "", 1000, ""});
     return 0;
 }

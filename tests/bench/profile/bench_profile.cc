@@ -1,4 +1,5 @@
-// Memory a row and time a query of a store with 1 M rows, 100,000 distinct stacks, 50 threads and 4 events.
+// Memory a row and time a query of a store with 1 M rows, 100,000 distinct stacks, 50 threads and 4 events (--smoke: a
+// fiftieth of the rows and stacks).
 // Prints one JSON object a line: {"figure", "value", "bar"}; bar is null where none is set. Lower is better everywhere.
 #include <fmt/format.h>
 #include <malloc.h>
@@ -9,6 +10,7 @@
 #include <functional>
 #include <random>
 
+#include "../figure.h"
 #include "profile/formats/collapsed.h"
 #include "profile/formats/json.h"
 #include "profile/formats/svg.h"
@@ -19,16 +21,16 @@ namespace flamewire::bench {
 
 namespace {
 
-constexpr std::size_t row_count = 1'000'000;
 constexpr std::size_t rows_per_batch = 2'000;
 constexpr std::uint64_t batch_ns = 250'000'000;
 constexpr std::uint64_t start_ns = 1'000'000'000'000;
-constexpr std::size_t queries = 100;
+
+// With --smoke there are fewer.
+std::size_t row_count = 1'000'000, queries = 100;
+ProgramShape shape;
 
 void print(std::string_view figure, double value, double bar = 0) {
-    const std::string bar_text = bar == 0 ? "null" : fmt::format("{}", bar);
-    fmt::print("{{\"figure\":\"{}\",\"value\":{:.3f},\"bar\":{}}}\n", figure, value, bar_text);
-    std::fflush(stdout);
+    bench::print(Figure{std::string(figure), value, "", bar == 0 ? std::nullopt : std::optional(bar), ""});
 }
 
 double heap_bytes() {
@@ -71,7 +73,7 @@ void time_query(std::string_view name, const profile::Store& store, bool by_thre
 }
 
 void run() {
-    Program program({});
+    Program program(shape);
     print("distinct stacks, mean depth", program.mean_leaf_depth());
     print("address trie nodes", static_cast<double>(program.nodes()));
     print("locations", static_cast<double>(program.locations()));
@@ -86,11 +88,12 @@ void run() {
         const wire::Batch batch = program.rows(2 + i, start_ns + i * batch_ns, rows_per_batch);
         apply_ms += milliseconds([&] { (void)store.apply(batch); });
     }
-    print("apply rows, ns a row", apply_ms * 1e6 / row_count);
+    print("apply rows, ns a row", apply_ms * 1e6 / static_cast<double>(row_count));
     print("symbolize all locations, ms", milliseconds([&] { symbolize(store, 1); }));
     ::malloc_trim(0);
-    print("store bytes a row, heap", (heap_bytes() - heap_before) / row_count, 64);
-    print("store bytes a row, own account", static_cast<double>(store.memory_bytes()) / row_count, 64);
+    print("store bytes a row, heap", (heap_bytes() - heap_before) / static_cast<double>(row_count), 64);
+    print("store bytes a row, own account", static_cast<double>(store.memory_bytes()) / static_cast<double>(row_count),
+          64);
     print("rows", static_cast<double>(store.row_count()));
     print("function trie nodes", static_cast<double>(profile::call_tree(store, {}).nodes.size()));
 
@@ -122,7 +125,7 @@ void run() {
     std::vector<profile::PendingModule> pending = store.take_pending();
     print("new frames for one module, ms", milliseconds([&] { store.set_frames(pending[0], answer(pending[0], 2)); }));
     print("500,000 rows allowed instead of 1 M: coarsening, ms", [&] {
-        profile::Store small({.max_rows = 500'000});
+        profile::Store small({.max_rows = row_count / 2});
         (void)small.apply(program.tables());
         double most_ms = 0;
         for (std::size_t i = 0; i < row_count / rows_per_batch; ++i) {
@@ -137,4 +140,12 @@ void run() {
 
 }  // namespace flamewire::bench
 
-int main() { flamewire::bench::run(); }
+int main(int argc, char** argv) {
+    using namespace flamewire::bench;
+    if (take_smoke(argc, argv)) {
+        row_count = 20'000;
+        queries = 4;
+        shape.stacks = 2'000;
+    }
+    run();
+}

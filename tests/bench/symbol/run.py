@@ -52,6 +52,7 @@ def main():
     parser.add_argument("--llvm", default="llvm-symbolizer-16")
     parser.add_argument("--perf", default="perf")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--addresses", type=int, default=100000)
     options = parser.parse_args()
 
     bench = options.bench or os.path.join(os.path.dirname(options.elf), "bench_symbol")
@@ -61,8 +62,8 @@ def main():
 
     with tempfile.TemporaryDirectory(dir=options.directory) as folder:
         start, size = text_section(options.elf)
-        many = write_addresses(folder, start, size, 100000)
-        few = write_addresses(folder, start, size, 1000)
+        many = write_addresses(folder, start, size, options.addresses)
+        few = write_addresses(folder, start, size, options.addresses // 100)
         llvm = [options.llvm, "-e", options.elf, "--inlines", "--output-style=GNU", "-f"]
 
         def ours(passes, addresses):
@@ -76,11 +77,12 @@ def main():
         ours_warm = (ours(1 + warm_passes, many) - ours_first) / warm_passes
 
         many_peer, few_peer = f"llvm-symbolizer {llvm_many:.0f} ms", f"llvm-symbolizer {llvm_few:.0f} ms"
-        figure("100,000 addresses, warm", ours_warm, peer=many_peer)
-        figure("100,000 addresses, index built on the way", ours_first, peer=many_peer)
-        figure("1,000 addresses, cold", ours_few, peer=few_peer)
-        figure("100,000 addresses, warm / llvm-symbolizer", ours_warm / llvm_many, 0.2, unit="")
-        figure("1,000 addresses, cold / llvm-symbolizer", ours_few / llvm_few, 0.8, unit="")
+        large, small = f"{options.addresses:,} addresses", f"{options.addresses // 100:,} addresses"
+        figure(f"{large}, warm", ours_warm, peer=many_peer)
+        figure(f"{large}, index built on the way", ours_first, peer=many_peer)
+        figure(f"{small}, cold", ours_few, peer=few_peer)
+        figure(f"{large}, warm / llvm-symbolizer", ours_warm / llvm_many, 0.2, unit="")
+        figure(f"{small}, cold / llvm-symbolizer", ours_few / llvm_few, 0.8, unit="")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 // The cost of unwinding alone: recorded stacks walked again and again from memory, by us and by libunwind.
-// Usage: bench_unwind PERF_DATA...; prints a JSON line a figure. The last file is also searched for the first sample in
-// the largest library.
+// Usage: bench_unwind PERF_DATA... [--smoke]; prints a JSON line a figure. The last file is also searched for the first
+// sample in the largest library.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
 
+#include "../figure.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "libunwind_walk.h"
@@ -17,9 +18,14 @@ namespace {
 
 using namespace flamewire;
 
-constexpr int passes = 5;
+using bench::fixed;
+using bench::print;
+
 constexpr std::size_t group = 32;  // stacks of 16 KiB: a ring's worth
 constexpr std::uint64_t large_library = 90'000'000;
+// With --smoke there are fewer.
+int passes = 5;
+std::size_t most_stacks = SIZE_MAX, most_first_samples = 200;
 
 struct Loaded {
     std::string name, bytes;
@@ -44,10 +50,6 @@ struct Cost {
     }
 };
 
-void print(const std::string& figure, double value, const char* unit, const std::string& rest = "") {
-    fmt::print("{{\"figure\": \"{}\", \"value\": {:.4f}, \"unit\": \"{}\"{}}}\n", figure, value, unit, rest);
-}
-
 // The first run warms caches up; of the others the middle one counts. With `fresh`, a group of stacks is walked twice and
 // the second time counts: a profiler reads bytes that the kernel has just written. Else they come from memory.
 template <class Walk>
@@ -67,7 +69,7 @@ Cost measure(const Loaded& loaded, bool fresh, Walk walk) {
         if (pass >= 0) costs.push_back(cost);
     }
     std::ranges::sort(costs, {}, &Cost::ns);
-    return costs[passes / 2];
+    return costs[costs.size() / 2];
 }
 
 Cost measure_ours(Loaded& loaded, bool fresh) {
@@ -91,14 +93,14 @@ Cost measure_libunwind(Loaded& loaded, bool fresh) {
 
 // The slowest of the first samples in a library of 100 MB, each by a new unwinder that knows nothing yet.
 void first_samples(Loaded& loaded) {
-    constexpr std::size_t most = 200;
     std::vector<double> times;
     std::string library;
     std::vector<unwind::Frame> frames;
     for (const Loaded::Stack& stack : loaded.stacks) {
         const auto place = loaded.processes.place_of(stack.pid, stack.start.registers.pc());
         std::error_code error;
-        if (!place || times.size() == most || std::filesystem::file_size(place->path, error) < large_library || error)
+        if (!place || times.size() == most_first_samples ||
+            std::filesystem::file_size(place->path, error) < large_library || error)
             continue;
         library = place->path;
         unwind::Unwinder unwinder(loaded.processes);
@@ -109,9 +111,8 @@ void first_samples(Loaded& loaded) {
     }
     if (times.empty()) return;
     std::ranges::sort(times);
-    print("unwinding: first sample in a 100 MB library, new unwinder, slowest of " + std::to_string(times.size()),
-          times.back(), "ms",
-          fmt::format(", \"bar\": 5, \"peer\": \"{}; the middle one {:.2f} ms\"", library, times[times.size() / 2]));
+    print({"unwinding: first sample in a 100 MB library, new unwinder, slowest of " + std::to_string(times.size()),
+           times.back(), "ms", 5, library + "; the middle one " + fixed(times[times.size() / 2], 2) + " ms"});
 }
 
 Result<std::unique_ptr<Loaded>> load(const std::string& path) {
@@ -120,15 +121,21 @@ Result<std::unique_ptr<Loaded>> load(const std::string& path) {
     loaded->bytes = TRY(read_file(path, std::size_t{4} << 30));
     loaded->recording = TRY(perf_data::read_recording(as_bytes_view(loaded->bytes)));
     perf_data::replay(loaded->recording, loaded->processes, [&](const perf_data::Sample& sample) {
-        if (const auto start = perf_data::start_of(loaded->recording, sample))
-            loaded->stacks.push_back({*start, sample.pid});
+        const auto start = perf_data::start_of(loaded->recording, sample);
+        if (start && loaded->stacks.size() < most_stacks) loaded->stacks.push_back({*start, sample.pid});
     });
+    if (loaded->stacks.empty()) return fail(ErrorCode::invalid, path + " has no samples with copies of stacks");
     return loaded;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+    if (bench::take_smoke(argc, argv)) {
+        passes = 1;
+        most_stacks = 100;
+        most_first_samples = 1;
+    }
     Cost ours, theirs, ours_from_memory, theirs_from_memory;
     for (int i = 1; i < argc; ++i) {
         Result<std::unique_ptr<Loaded>> loaded = load(argv[i]);
@@ -141,17 +148,22 @@ int main(int argc, char** argv) {
         theirs += by_peer;
         ours_from_memory += measure_ours(**loaded, false);
         theirs_from_memory += measure_libunwind(**loaded, false);
-        print("unwinding: warm, per frame, " + (*loaded)->name, by_us.per_frame(), "ns",
-              fmt::format(", \"peer\": \"libunwind {:.0f} ns; {} stacks, {:.1f} frames each\"", by_peer.per_frame(),
-                          (*loaded)->stacks.size(),
-                          static_cast<double>(by_us.frames) / static_cast<double>((*loaded)->stacks.size())));
+        const std::size_t stacks = (*loaded)->stacks.size();
+        print({"unwinding: warm, per frame, " + (*loaded)->name,
+               by_us.per_frame(),
+               "ns",
+               {},
+               "libunwind " + fixed(by_peer.per_frame(), 0) + " ns; " + std::to_string(stacks) + " stacks, " +
+                   fixed(static_cast<double>(by_us.frames) / static_cast<double>(stacks), 1) + " frames each"});
         if (i == argc - 1) first_samples(**loaded);
     }
-    print("unwinding: warm, per frame, all of these", ours.per_frame(), "ns",
-          fmt::format(", \"bar\": 60, \"peer\": \"libunwind, UNW_CACHE_GLOBAL: {:.0f} ns\"", theirs.per_frame()));
-    print("unwinding: warm, per frame: ratio to libunwind", ours.per_frame() / theirs.per_frame(), "x",
-          ", \"bar\": 0.143");
-    print("unwinding: warm, but stack bytes from memory, per frame", ours_from_memory.per_frame(), "ns",
-          fmt::format(", \"peer\": \"libunwind {:.0f} ns\"", theirs_from_memory.per_frame()));
+    print({"unwinding: warm, per frame, all of these", ours.per_frame(), "ns", 60,
+           "libunwind, UNW_CACHE_GLOBAL: " + fixed(theirs.per_frame(), 0) + " ns"});
+    print({"unwinding: warm, per frame: ratio to libunwind", ours.per_frame() / theirs.per_frame(), "x", 0.143, ""});
+    print({"unwinding: warm, but stack bytes from memory, per frame",
+           ours_from_memory.per_frame(),
+           "ns",
+           {},
+           "libunwind " + fixed(theirs_from_memory.per_frame(), 0) + " ns"});
     return 0;
 }

@@ -167,7 +167,7 @@ def _ask(port, stop):
 PROGRAMS = {"compiler": compiler, "second_compiler": second_compiler, "interpreter": interpreter, "database": database, "compressor": compressor, "server": server}
 
 
-def record(name, directory):
+def record(name, directory, seconds=SECONDS, enough_samples=ENOUGH_SAMPLES):
     """The perf.data file of one program."""
     directory = pathlib.Path(directory)
     command = PROGRAMS[name](directory)
@@ -182,7 +182,7 @@ def record(name, directory):
         # On a machine that has other things to do, as long as the samples take.
         began = time.monotonic()
         while process.poll() is None and (elapsed := time.monotonic() - began) < LONGEST_SECONDS:
-            if elapsed > SECONDS and data.stat().st_size > ENOUGH_SAMPLES * STACK:
+            if elapsed > seconds and data.exists() and data.stat().st_size > enough_samples * STACK:
                 break
             time.sleep(0.05)
         stop.set()
