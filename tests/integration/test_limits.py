@@ -129,6 +129,56 @@ def test_connections_with_a_name(start):
         assert server.get("/api/status")["turned_away"][0]["reason"] == "256 are connected already"
 
 
+def closes(server, data):
+    """Whether the server closes a connection on which this comes."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as one:
+        with contextlib.suppress(ConnectionError):
+            one.sendall(data)
+        one.settimeout(1)
+        try:
+            while one.recv(65536):
+                pass
+        except TimeoutError:
+            return False
+        except ConnectionError:
+            pass
+    return True
+
+
+def hello_of(size):
+    words = json.dumps({"type": "hello", "version": 1, "agent": "flamewire", "agent_version": "0", "platform": {}, "capabilities": {"x": ""}})
+    return words.replace('"x": ""', '"x": "' + "x" * (size - len(words)) + '"').encode()
+
+
+def test_hellos_are_bounded(start):
+    server = start.server()
+    most = 256 << 10
+    assert len(hello_of(most)) == most
+    with HostileAgent(server.port) as agent:
+        agent.send(3, hello_of(most))
+        assert agent.said(8) is not None
+    assert closes(server, struct.pack("!IB", most + 1, 3) + hello_of(most + 1))
+    wait_until(lambda: f"its hello has {most + 1} bytes, more than {most}" in str(server.get("/api/status")["turned_away"]), 5, "the reason")
+
+
+def test_frames_are_bounded(start):
+    server = start.server()
+    most = 64 << 20
+    hello = struct.pack("!IB", 300, 3) + hello_of(300)
+    assert not closes(server, hello + struct.pack("!IB", most, 5))
+    assert closes(server, hello + struct.pack("!IB", most + 1, 5))
+    wait_until(lambda: f"left: a frame announces more than {most} bytes" in server.err, 5, "the reason")
+
+
+def test_bodies_are_bounded(start):
+    server = start.server()
+    body = json.dumps({"host": "127.0.0.1", "port": 1}).encode()
+    most = 1 << 20
+    assert server.request("POST", "/api/agent/dials", body=body.ljust(most))[0] == 200
+    status, _, answer = server.request("POST", "/api/agent/dials", body=body.ljust(most + 1))
+    assert status == 413 and answer["error"]["message"] == "a body has at most 1 MiB"
+
+
 def test_recordings_without_end(start):
     """One that begins recordings as fast as it can gets as many in a minute as there are places for agents."""
     server = start.server()

@@ -389,3 +389,12 @@ TEST_CASE("slow commands are known as such") {
     for (const char* name : {"ping", "status", "start", "stop", "pause", "resume", "configure", "resolve_kernel", "x"})
         CHECK_FALSE(is_slow(name));
 }
+
+TEST_CASE("start takes 256 pids") {
+    Agent agent;
+    std::string pids = "1";
+    for (int pid = 2; pid <= 256; ++pid) pids += "," + std::to_string(pid);
+    agent.good("start", R"({"pids":[)" + pids + "]}");
+    CHECK(agent.control.started.pids.size() == 256);
+    CHECK(agent.error("start", R"({"pids":[)" + pids + ",257]}") == "pids must be a list of at most 256 process ids");
+}

@@ -287,3 +287,11 @@ TEST_CASE("what is counted, and counting alone") {
           "--events none counts without sampling; with --stat none nothing is left to do");
     CHECK_THAT(sentence({"--listen", "--stat", ""}), Contains("--stat needs"));
 }
+
+TEST_CASE("a command has 256 pids") {
+    std::string pids = "1";
+    for (int pid = 2; pid <= 256; ++pid) pids += "," + std::to_string(pid);
+    CHECK(accepted({"--listen", "--pid", pids.c_str()}).pids.size() == 256);
+    CHECK(accepted({"--listen", "--pid", (pids + ",7").c_str()}).pids.size() == 256);  // twice the same
+    CHECK(sentence({"--listen", "--pid", (pids + ",257").c_str()}) == "--pid takes at most 256 processes");
+}

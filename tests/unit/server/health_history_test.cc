@@ -64,6 +64,12 @@ TEST_CASE("health: what is no frame is not kept") {
     const std::uint64_t before = times_reached(Limit::health_frame);
     CHECK_FALSE(health.add(frame("system", 1, fmt::format(R"(,"x":"{}")", std::string(300 << 10, 'x')))));
     CHECK(times_reached(Limit::health_frame) == before + 1);
+    const std::string shell = frame("system", 1, R"(,"x":"")");
+    CHECK(HealthHistory().add(
+        frame("system", 1, fmt::format(R"(,"x":"{}")", std::string((256 << 10) - shell.size(), 'x')))));
+    CHECK_FALSE(HealthHistory().add(
+        frame("system", 1, fmt::format(R"(,"x":"{}")", std::string((256 << 10) - shell.size() + 1, 'x')))));
+    CHECK(times_reached(Limit::health_frame) == before + 2);
     CHECK_FALSE(health.add(std::string(200'000, '[')));
     REQUIRE(health.add(frame("system", 5)));
     CHECK_FALSE(health.add(frame("system", 4)));  // time does not go back

@@ -37,16 +37,23 @@ TEST_CASE("a change of a label leaves what it does not name") {
 }
 
 TEST_CASE("labels are bounded, and one line of text") {
-    const std::string long_text(300, 'x');
-    CHECK(refused({}, R"({"name":")" + long_text + R"("})"));
-    CHECK(refused({}, R"({"tags":{")" + long_text + R"(":"v"}})"));
-    CHECK(refused({}, R"({"tags":{"k":")" + long_text + R"("}})"));
+    const auto name = [](std::size_t size) { return R"({"name":")" + std::string(size, 'x') + R"("})"; };
+    const auto key = [](std::size_t size) { return R"({"tags":{")" + std::string(size, 'x') + R"(":"v"}})"; };
+    const auto value = [](std::size_t size) { return R"({"tags":{"k":")" + std::string(size, 'x') + R"("}})"; };
+    CHECK_FALSE(refused({}, name(256)));
+    CHECK(refused({}, name(257)));
+    CHECK_FALSE(refused({}, key(64)));
+    CHECK(refused({}, key(65)));
+    CHECK_FALSE(refused({}, value(256)));
+    CHECK(refused({}, value(257)));
     for (const char* json : {"", "[]", "7", R"({"name":7})", R"({"name":"a\nb"})", R"({"tags":[]})",
                              R"({"tags":{"k":7}})", R"({"tags":{"":"v"}})", R"({"tags":{"a=b":"v"}})",
                              R"({"tags":{"a b":"v"}})", R"({"tags":{"k":"a\tb"}})", R"({"keep":1})", R"({"nmae":"x"})"})
         CHECK(refused({}, json));
     Label full;
-    for (int i = 0; i < 64; ++i) full.tags[std::to_string(i)] = "v";
+    for (int i = 0; i < 63; ++i) full.tags[std::to_string(i)] = "v";
+    CHECK_FALSE(refused(full, R"({"tags":{"one-more":"v"}})"));
+    full.tags["63"] = "v";
     CHECK(refused(full, R"({"tags":{"one-more":"v"}})"));
     CHECK_FALSE(refused(full, R"({"tags":{"one-more":"v","7":null}})"));
     CHECK_FALSE(refused(full, R"({"tags":{"7":"w"}})"));

@@ -64,6 +64,11 @@ TEST_CASE("an upload has a plain id, a size that fits and slices of a bounded le
     CHECK(uploads.add("file-0001", 0, std::uint64_t{1} << 40, std::string(max_upload_slice + 1, 'x')).error().code ==
           ErrorCode::too_large);
     CHECK(uploads.add("file-0001", 0, 101, "abcd").error().code == ErrorCode::too_large);
+    CHECK(uploads.add("file-0001", 0, 100, "abcd").value().got == 4);
+    CHECK(uploads.remove("file-0001").value());
+    UploadStore large(data.path() + "/large");
+    CHECK(large.add("file-0001", 0, std::uint64_t{1} << 30, std::string(std::size_t{1} << 20, 'x')).value().got ==
+          1U << 20);
     // Two of 60 bytes do not fit, when one of them is here.
     CHECK(uploads.add("file-0001", 0, 60, std::string(50, 'x')).value().got == 50);
     CHECK(uploads.add("file-0002", 0, 60, "abcd").error().code == ErrorCode::too_large);

@@ -244,12 +244,42 @@ TEST_CASE("lists longer than a batch may have are refused") {
     REQUIRE(decode(as_bytes_view(unwinds), periods));
     REQUIRE_FALSE(decode(as_bytes_view(unwinds + std::string("\xaa\x02\x00", 3)), periods));
 
-    std::string many_rows = raw_head + *from_hex(event);
-    // Field 8 of Rows with 2^20 + 1 keys of one byte: 0x100001 bytes, and a Rows message four bytes longer.
-    many_rows += std::string("\xf2\x01\x85\x80\x40\x42\x81\x80\x40", 9) + std::string(max_batch_rows + 1, '\0');
-    const auto too_many = decode(as_bytes_view(many_rows), periods);
-    REQUIRE_FALSE(too_many);
-    REQUIRE(too_many.error().message.find("longer than a batch may have") != std::string::npos);
+    // One column of that many values of a byte each, in the messages for rows, stacks and locations. Alone it is no whole
+    // table, so at the limit another sentence follows.
+    const auto column_is_too_long = [&](const std::string& tag, char column, std::size_t size) {
+        const auto length = [](std::size_t value) {
+            std::string bytes;
+            for (; value > 0x7F; value >>= 7) bytes += static_cast<char>(value | 0x80);
+            return bytes + static_cast<char>(value);
+        };
+        const std::string inner = column + length(size) + std::string(size, '\0');
+        const auto batch =
+            decode(as_bytes_view(raw_head + *from_hex(event) + *from_hex(tag) + length(inner.size()) + inner), periods);
+        return !batch && batch.error().message.find("longer than a batch may have") != std::string::npos;
+    };
+    const std::size_t most = std::size_t{1} << 20;
+    CHECK_FALSE(column_is_too_long("f201", '\x42', most));
+    CHECK(column_is_too_long("f201", '\x42', most + 1));
+    CHECK_FALSE(column_is_too_long("8a01", '\x0a', most));
+    CHECK(column_is_too_long("8a01", '\x0a', most + 1));
+    CHECK_FALSE(column_is_too_long("7a", '\x0a', most));
+    CHECK(column_is_too_long("7a", '\x0a', most + 1));
+}
+
+TEST_CASE("an epoch has 4,095 events") {
+    std::string events = *from_hex(head + "b00101");
+    for (int id = 1; id <= 4095; ++id) events += *from_hex("ba0102200a");
+    EventPeriods periods;
+    REQUIRE(decode(as_bytes_view(events), periods));
+    CHECK(periods.size() == 4096);  // none has id 0
+    periods.clear();
+    const auto batch = decode(as_bytes_view(events + *from_hex("ba0102200a")), periods);
+    REQUIRE_FALSE(batch);
+    CHECK_THAT(batch.error().message, Catch::Contains("too many events"));
+    CHECK(periods.empty());
+    // The same in two batches.
+    REQUIRE(decode(as_bytes_view(events), periods));
+    CHECK_FALSE(decode(as_bytes_view(*from_hex(head + "b0018020" + "ba0102200a")), periods));
 }
 
 TEST_CASE("encode keeps numbers within what decode takes") {

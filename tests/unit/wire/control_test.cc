@@ -68,7 +68,9 @@ TEST_CASE("depth and size are bounded") {
     CHECK_FALSE(parse_object(nested(100'000)));
     CHECK_FALSE(parse_object(std::string(200'000, '[')));
     CHECK(parse_object(R"({"a":"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"[[[["})"));
-    CHECK(parse_object(R"({"a":")" + std::string(max_json_bytes, 'x') + R"("})").error().code == ErrorCode::too_large);
+    const auto of_bytes = [](std::size_t size) { return R"({"a":")" + std::string(size - 8, 'x') + R"("})"; };
+    CHECK(parse_object(of_bytes(std::size_t{4} << 20)));
+    CHECK(parse_object(of_bytes((std::size_t{4} << 20) + 1)).error().code == ErrorCode::too_large);
 }
 
 TEST_CASE("members of the wrong type are as if absent") {

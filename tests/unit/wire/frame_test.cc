@@ -113,3 +113,12 @@ TEST_CASE("zstd: bombs, damage and what follows are refused") {
                                           "0000c003"
                                           "010000"))));
 }
+
+TEST_CASE("zstd: 64 MiB unpack, a byte more does not") {
+    REQUIRE(max_payload_from_agent == 64U << 20);
+    const auto most = decompress(as_bytes_view(zeros_compressed(max_payload_from_agent, true)));
+    REQUIRE(most);
+    CHECK(most->size() == max_payload_from_agent);
+    CHECK(decompress(as_bytes_view(zeros_compressed(max_payload_from_agent + 1, true))).error().code ==
+          ErrorCode::too_large);
+}

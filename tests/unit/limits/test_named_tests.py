@@ -1,0 +1,74 @@
+"""Each bound of docs/limits.md names tests (unit_limits makes that page); here they are looked up: they exist, and ctest runs them."""
+import functools
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BIN = pathlib.Path(os.environ.get("FLAMEWIRE_BIN", ROOT / "build" / "bin"))
+
+
+def named_tests(page):
+    """(bound, [its tests]) for each line of the page's list."""
+    listed = page.split("## Which test reaches it")[1]
+    return [(line[2:].split(": `")[0], re.findall(r"`(unit_\w+: [^`]+|[\w/]+\.py::\w+)`", line)) for line in listed.splitlines() if line.startswith("- ")]
+
+
+@functools.cache
+def ctest():
+    """Name -> command of each test that ctest runs."""
+    listed = subprocess.run(["ctest", "--test-dir", BIN.parent, "--show-only=json-v1"], check=True, capture_output=True, text=True).stdout
+    disabled = {"name": "DISABLED", "value": True}
+    return {test["name"]: test.get("command", []) for test in json.loads(listed)["tests"] if disabled not in test["properties"]}
+
+
+@functools.cache
+def catch_cases(program):
+    # With a nonzero exit status Catch2 says how many there are. A case with a hidden tag is not listed, as it does not run.
+    return subprocess.run([BIN / program, "--list-test-names-only"], capture_output=True, text=True).stdout.splitlines()
+
+
+@functools.cache
+def pytest_functions(file):
+    listed = subprocess.run([sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", file], cwd=ROOT, capture_output=True, text=True).stdout
+    # A parametrized test has several nodes.
+    return {line.split("[")[0] for line in listed.splitlines() if "::" in line}
+
+
+def problem(test):
+    """What is wrong with the name of a test; empty: it is there and runs."""
+    if ": " in test:
+        program, case = test.split(": ", 1)
+        if program not in ctest():
+            return f"ctest has no test {program}"
+        if not (BIN / program).exists():
+            return f"{program} is not built"
+        return "" if case in catch_cases(program) else f"{program} has no test case '{case}'"
+    file = test.split("::")[0]
+    if not any(str(ROOT / file) in command for command in ctest().values()):
+        return f"ctest does not run {file}"
+    return "" if test in pytest_functions(file) else f"{file} has no test {test.split('::')[1]}"
+
+
+def test_each_bound_names_tests_that_run():
+    page = (ROOT / "docs" / "limits.md").read_text()
+    bounds = named_tests(page)
+    rows = [line for line in page.split("## Which test reaches it")[0].splitlines() if line.startswith("| ") and not line.startswith("| bound ")]
+    assert len(bounds) == len(rows) > 40
+    assert [bound for bound, tests in bounds if not tests] == []
+    wrong = [f"{bound}: {problem(test)}" for bound, tests in bounds for test in tests if problem(test)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_what_is_not_there_is_found():
+    assert problem("unit_wire: depth and size are bounded") == ""
+    assert problem("tests/integration/test_limits.py::test_dials") == ""
+    assert "has no test case" in problem("unit_wire: depth and size are")
+    assert "ctest has no test" in problem("unit_nothing: depth and size are bounded")
+    assert "has no test test_dial" in problem("tests/integration/test_limits.py::test_dial")
+    assert "ctest does not run" in problem("tests/harness/flamewire.py::test_dials")
+    assert named_tests("## Which test reaches it\n\n- one, `--two`: `unit_a: b, c`, `tests/a.py::test_b`\n- none: ``\n") == [
+        ("one, `--two`", ["unit_a: b, c", "tests/a.py::test_b"]), ("none", [])]
