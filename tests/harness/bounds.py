@@ -1,0 +1,139 @@
+"""Bounds for checks on counted samples, from one false-alarm budget for a whole run (docs/testing.md, "Error model").
+
+A `Check` is declared once at the top of a test file with the number of comparisons it makes in a full run. test_bounds.py adds
+up the declared numbers and compares the sum with COMPARISONS."""
+import math
+import statistics
+
+# The chance that a full run without a defect fails in any live check, and among how many comparisons it is divided.
+BUDGET = 1e-3
+COMPARISONS = 0
+# A variance inflation factor: the variance of a share between blocks of a recording, divided by that of independent samples.
+# Measured by tests/harness/dispersion.py; systematic samples of aperiodic work spread less than independent ones.
+DISPERSION = 1.0
+# Expirations of a late timer become one. A recording in which more than this share of its time is late counts as disturbed.
+MERGED = 0.01
+
+
+def log_choose(n, k):
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def binomial_log_pmf(k, n, p):
+    """log P(X = k) for X ~ Binomial(n, p)."""
+    if p <= 0 or p >= 1:
+        return 0.0 if k == (n if p >= 1 else 0) else -math.inf
+    return log_choose(n, k) + k * math.log(p) + (n - k) * math.log1p(-p)
+
+
+def hypergeometric_log_pmf(k, total, marked, drawn):
+    """log P(X = k) for X marked ones among `drawn` of `total`, of which `marked` are marked."""
+    if k < max(0, drawn - (total - marked)) or k > min(marked, drawn):
+        return -math.inf
+    return log_choose(marked, k) + log_choose(total - marked, drawn - k) - log_choose(total, drawn)
+
+
+def tail(log_pmf, k, last, step):
+    """The sum of exp(log_pmf) from k on to `last`; k lies beyond the mode, so the terms only fall."""
+    total = 0.0
+    for at in range(k, last + step, step):
+        term = math.exp(log_pmf(at))
+        total += term
+        if term <= 1e-17 * total:
+            break
+    return total
+
+
+def acceptance(log_pmf, first, last, mode, below, above):
+    """(low, high): the counts outside of which lie at most the chances `below` and `above`."""
+    def search(near, far, wanted, step):
+        # The count nearest to the mode beyond which (excluding it) there is at most the chance `wanted`.
+        while near != far:
+            middle = (near + far) // 2 if step > 0 else -((-near - far) // 2)
+            if tail(log_pmf, middle + step, last if step > 0 else first, step) <= wanted:
+                far = middle
+            else:
+                near = middle + step
+        return near
+
+    return (search(mode, first, below, -1) if below > 0 else first, search(mode, last, above, 1) if above > 0 else last)
+
+
+def share_bounds(samples, share, dispersion, level, sides=2):
+    """(low, high) for the measured share if the true one is `share`; sides 2: both, +1: only high counts are wrong, -1: only low ones."""
+    effective = max(1, math.floor(samples / dispersion))
+    each = level / 2 if sides == 2 else level
+    low, high = acceptance(lambda k: binomial_log_pmf(k, effective, share), 0, effective, min(effective, math.floor((effective + 1) * share)),
+                           each if sides != 1 else 0, each if sides != -1 else 0)
+    return low / effective, high / effective
+
+
+def difference_bounds(hits, samples, other_hits, other_samples, dispersion, level):
+    """(low, high) for hits / samples if both recordings have one true share, given the hits of both (Fisher's exact test)."""
+    drawn, others = max(1, math.floor(samples / dispersion)), max(1, math.floor(other_samples / dispersion))
+    total = drawn + others
+    marked = min(total, round((hits + other_hits) / dispersion))
+    first, last = max(0, drawn - (total - marked)), min(marked, drawn)
+    mode = min(last, max(first, math.floor((drawn + 1) * (marked + 1) / (total + 2))))
+    low, high = acceptance(lambda k: hypergeometric_log_pmf(k, total, marked, drawn), first, last, mode, level / 2, level / 2)
+    return low / drawn, high / drawn
+
+
+def samples_needed(share, difference, dispersion=DISPERSION, power=0.99):
+    """How many samples show a share that is off by `difference` with the chance `power`, at the level of one comparison."""
+    far = min(0.5, share + difference)
+    normal = statistics.NormalDist()
+    spread = (normal.inv_cdf(1 - level() / 2) * math.sqrt(share * (1 - share)) + normal.inv_cdf(power) * math.sqrt(far * (1 - far)))
+    return math.ceil(dispersion * (spread / difference) ** 2)
+
+
+def level():
+    """The chance of a false alarm that one comparison has."""
+    return BUDGET / max(1, COMPARISONS)
+
+
+class Check:
+    """Comparisons of one kind in one test file; more than `times` of them in a run are an error of the test."""
+
+    def __init__(self, what, times):
+        self.what, self.times, self.done = what, times, 0
+
+    def _within(self, low, found, high, detail):
+        self.done += 1
+        if self.done > self.times:
+            raise RuntimeError(f"{self.what}: more than the {self.times} comparisons that it declares")
+        assert low <= found <= high, f"{self.what}: {found:.5g} is not within {low:.5g} and {high:.5g}: {detail}"
+
+    def _of(self, hits, samples, detail):
+        assert samples > 0, f"{self.what}: no samples ({detail})"
+        return hits / samples, f"{hits} of {samples} samples {detail}"
+
+    def share(self, hits, samples, expected, bias=0.0, dispersion=DISPERSION, detail=""):
+        """A share that is known by construction; `bias` is how far the workload itself may be off."""
+        found, detail = self._of(hits, samples, detail)
+        low = share_bounds(samples, max(0.0, expected - bias), dispersion, level() / 2, -1)[0]
+        high = share_bounds(samples, min(1.0, expected + bias), dispersion, level() / 2, 1)[1]
+        self._within(low, found, high, detail)
+
+    def at_most(self, hits, samples, share, dispersion=DISPERSION, detail=""):
+        """At most `share` of what was sampled is a hit."""
+        found, detail = self._of(hits, samples, detail)
+        self._within(0, found, share_bounds(samples, share, dispersion, level(), 1)[1], detail)
+
+    def at_least(self, hits, samples, share, dispersion=DISPERSION, detail=""):
+        """At least `share` of what was sampled is a hit."""
+        found, detail = self._of(hits, samples, detail)
+        self._within(share_bounds(samples, share, dispersion, level(), -1)[0], found, 1, detail)
+
+    def same(self, hits, samples, other_hits, other_samples, dispersion=DISPERSION, detail=""):
+        """A share that a peer measured of the same target over the same interval."""
+        found, detail = self._of(hits, samples, detail)
+        other, detail = self._of(other_hits, other_samples, f"against {detail}")
+        low, high = difference_bounds(hits, samples, other_hits, other_samples, dispersion, level())
+        self._within(low, found, high, f"the peer has {other:.5f}: {detail}")
+
+    def total(self, samples, cpu_s, frequency, edges, clock_s=0.0, detail=""):
+        """The number of samples of so much CPU time. A timer's samples are periodic, so only edges, the steps of the clock that gives
+        cpu_s, and expirations that merge because the timer is late, move it; more lateness than MERGED is a disturbance."""
+        expected, slack = frequency * cpu_s, edges + frequency * clock_s
+        self._within((1 - MERGED) * expected - slack, samples, expected + slack, f"{cpu_s:.3f} s of CPU time at {frequency} Hz {detail}")
