@@ -1,5 +1,7 @@
 """pytest: the harness on the path; programs that a test starts are ended with it."""
+import contextlib
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -7,6 +9,8 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "harness"))
 
+import bounds  # noqa: E402
+import disturbance  # noqa: E402
 import flamewire  # noqa: E402
 
 
@@ -23,27 +27,87 @@ def start(tmp_path):
             started.append(process)
             return process
 
+        @staticmethod
+        def end():
+            for process in reversed(started):
+                if process.alive():
+                    process.process.kill()
+                    process.process.wait()
+            started.clear()
+
+        def renew(self, directory):
+            """For the next attempt: everything ends, and files go to another folder."""
+            self.end()
+            self.directory = directory
+
+        @staticmethod
+        def losses():
+            """Lost samples of all sessions that can still be asked for, and of agents that wrote files."""
+            for process in started:
+                if isinstance(process, flamewire.Server) and process.alive():
+                    with contextlib.suppress(OSError, flamewire.HttpError):
+                        for session in process.sessions():
+                            yield flamewire.lost(process.session(session["id"])), session["samples"]
+                elif isinstance(process, flamewire.Agent):
+                    for samples, lost in re.findall(r": (\d+) samples, (\d+) lost, ", process.err):
+                        yield int(lost), int(samples)
+
         def server(self, *arguments, **options):
             # What tests make, and what they were built to, may be named in requests; a test of the roots has its own.
-            roots = [] if "--browse-root" in arguments else [word for root in (tmp_path, flamewire.ROOT, flamewire.TESTS_BIN) for word in ("--browse-root", root)]
-            return self._keep(flamewire.Server(tmp_path, *roots, *arguments, **options))
+            roots = [] if "--browse-root" in arguments else [word for root in (self.directory, flamewire.ROOT, flamewire.TESTS_BIN) for word in ("--browse-root", root)]
+            return self._keep(flamewire.Server(self.directory, *roots, *arguments, **options))
 
         def agent(self, *arguments, **options):
-            return self._keep(flamewire.Agent(tmp_path, *arguments, **options))
+            return self._keep(flamewire.Agent(self.directory, *arguments, **options))
 
         def workload(self, name, *arguments, **options):
-            return self._keep(flamewire.workload(tmp_path, name, *arguments, **options))
+            return self._keep(flamewire.workload(self.directory, name, *arguments, **options))
 
         def process(self, name, command, **options):
-            return self._keep(flamewire.Process(name, command, tmp_path, **options))
+            return self._keep(flamewire.Process(name, command, self.directory, **options))
 
+    result = Start()
     try:
-        yield Start()
+        yield result
     finally:
-        for process in reversed(started):
-            if process.alive():
-                process.process.kill()
-                process.process.wait()
+        result.end()
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "recording(lost): a recording; it is taken again if the machine disturbed it")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """A test that is marked `recording` runs under disturbance.undisturbed(); each attempt has its own programs and folder."""
+    marker = pyfuncitem.get_closest_marker("recording")
+    if marker is None:
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    start, folder = arguments.get("start"), arguments.get("tmp_path")
+
+    def take(attempt):
+        if attempt > 1:
+            again = pyfuncitem.funcargs["tmp_path"] / f"attempt-{attempt}" if "tmp_path" in pyfuncitem.funcargs else None
+            if again:
+                again.mkdir()
+            if start:
+                start.renew(again)
+            if folder:
+                arguments["tmp_path"] = again
+            bounds.forget(done)
+        pyfuncitem.obj(**arguments)
+
+    def losses():
+        share = marker.kwargs.get("lost", disturbance.LOST)
+        return [reason for lost, samples in start.losses() for reason in disturbance.loss_reasons(lost, samples, share)] if start else []
+
+    done = bounds.progress()
+    try:
+        disturbance.undisturbed(pyfuncitem.nodeid, take, losses, (Exception, pytest.fail.Exception))
+    except disturbance.NotMeasured as reason:
+        pytest.skip(str(reason))
+    return True
 
 
 @pytest.fixture(scope="module")
@@ -61,5 +125,5 @@ def pytest_runtest_makereport(item, call):
     outcome = yield
     report = outcome.get_result()
     if report.failed and "tmp_path" in getattr(item, "funcargs", {}):
-        for log in sorted(item.funcargs["tmp_path"].glob("*.err")):
+        for log in sorted(item.funcargs["tmp_path"].rglob("*.err")):
             report.sections.append((log.name, log.read_text(errors="replace")[-4000:]))

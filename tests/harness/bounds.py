@@ -95,8 +95,11 @@ def level():
 class Check:
     """Comparisons of one kind in one test file; more than `times` of them in a run are an error of the test."""
 
+    all = []
+
     def __init__(self, what, times):
         self.what, self.times, self.done = what, times, 0
+        Check.all.append(self)
 
     def _within(self, low, found, high, detail):
         self.done += 1
@@ -137,3 +140,14 @@ class Check:
         cpu_s, and expirations that merge because the timer is late, move it; more lateness than MERGED is a disturbance."""
         expected, slack = frequency * cpu_s, edges + frequency * clock_s
         self._within((1 - MERGED) * expected - slack, samples, expected + slack, f"{cpu_s:.3f} s of CPU time at {frequency} Hz {detail}")
+
+
+def progress():
+    """How many comparisons each check has made."""
+    return [check.done for check in Check.all]
+
+
+def forget(done):
+    """Back to an earlier progress(): what was compared since then came from a disturbed recording."""
+    for check, number in zip(Check.all, done):
+        check.done = number

@@ -1,0 +1,133 @@
+"""Whether the machine disturbed a recording: by steal time, late timers or lost records. Load of other programs is no disturbance.
+
+docs/testing.md, "Error model", has the rules; tests/conftest.py applies them to tests that are marked `recording`."""
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+import bounds
+
+# Shares of a recording's length (of the time of all CPUs for steal time, of all samples for lost ones) beyond which it is disturbed.
+STEAL = 0.02
+LATE = bounds.MERGED
+LOST = 0.001
+RETAKES = 3
+# The timer's own period, and what of its lateness is harmless: a sampler of 999 Hz merges two expirations only after its own period.
+PERIOD_S = 0.005
+HARMLESS_S = 0.001
+LOG = "FLAMEWIRE_DISTURBED"
+
+
+def steal(text):
+    """(steal time, time of all CPUs) in ticks, from /proc/stat."""
+    fields = [int(word) for word in re.search(r"^cpu +(.*)$", text, re.M)[1].split()]
+    # Guest time is part of user time.
+    return fields[7] if len(fields) > 7 else 0, sum(fields[:8])
+
+
+def late(due, now, queued_ns):
+    """By how much a timer was late: without the time for which its thread was ready and waited for a CPU."""
+    return max(0.0, now - due - queued_ns / 1e9)
+
+
+def queued():
+    """Time for which this process waited for a CPU so far, in ns."""
+    return int(pathlib.Path("/proc/self/schedstat").read_text(encoding="ascii").split()[1])
+
+
+def run_timer():
+    """Sleeps for PERIOD_S again and again until standard input ends; then prints what it saw."""
+    os.set_blocking(0, False)
+    begin, waited = time.monotonic(), queued()
+    lost, worst, due = 0.0, 0.0, begin
+    while True:
+        due = max(due + PERIOD_S, time.monotonic())
+        time.sleep(max(0.0, due - time.monotonic()))
+        now, waits = time.monotonic(), queued()
+        behind = late(due, now, waits - waited)
+        waited = waits
+        lost += max(0.0, behind - HARMLESS_S)
+        worst = max(worst, behind)
+        with contextlib.suppress(BlockingIOError):
+            if os.read(0, 1) == b"":
+                break
+    print(json.dumps({"seconds": time.monotonic() - begin, "late_s": lost, "worst_s": worst}))
+
+
+@dataclasses.dataclass
+class Watch:
+    """What disturbed the machine while the `with` block ran."""
+    reasons: list = dataclasses.field(default_factory=list)
+    late_share: float = 0.0
+    steal_share: float = 0.0
+
+    def __enter__(self):
+        self._stat = steal(pathlib.Path("/proc/stat").read_text(encoding="ascii"))
+        self._timer = subprocess.Popen([sys.executable, "-S", __file__, "timer"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        return self
+
+    def __exit__(self, *_):
+        seen = json.loads(self._timer.communicate()[0])
+        stat = steal(pathlib.Path("/proc/stat").read_text(encoding="ascii"))
+        self.late_share = seen["late_s"] / seen["seconds"]
+        self.steal_share = (stat[0] - self._stat[0]) / max(1, stat[1] - self._stat[1])
+        self.reasons += machine_reasons(self.steal_share, self.late_share, seen["worst_s"])
+
+
+def machine_reasons(steal_share, late_share, worst_s):
+    reasons = []
+    if steal_share > STEAL:
+        reasons.append(f"steal time: {100 * steal_share:.2f} % of the CPUs' time, more than {100 * STEAL:g} %")
+    if late_share > LATE:
+        reasons.append(f"late timers: {100 * late_share:.2f} % of the time, more than {100 * LATE:g} %; the latest by {1000 * worst_s:.0f} ms")
+    return reasons
+
+
+def loss_reasons(lost, samples, share=LOST):
+    """Of one session: samples that the kernel or the agent counted as lost."""
+    if lost > share * (samples + lost):
+        return [f"lost records: {lost} of {samples + lost} samples, more than {100 * share:g} %"]
+    return []
+
+
+def log(test, reason, attempt, outcome):
+    """One line an attempt: "measured", "retaken" (it was disturbed) or "not measured" (it was disturbed each time)."""
+    if path := os.environ.get(LOG):
+        file, _, recording = test.partition("::")
+        line = {"test": file, "recording": recording, "reason": reason, "attempt": attempt, "outcome": outcome}
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+class NotMeasured(Exception):
+    """Each recording was disturbed."""
+
+
+def undisturbed(test, take, losses=lambda: (), failures=(Exception,)):
+    """take(attempt)'s value, or the failure that it raises, of the first recording that nothing disturbed. What a disturbed recording
+    gave is thrown away, good or bad. losses() gives further reasons after each."""
+    for attempt in range(1, RETAKES + 2):
+        watch, failure, value = Watch(), None, None
+        with watch:
+            try:
+                value = take(attempt)
+            except failures as error:
+                failure = error
+        reason = "; ".join([*watch.reasons, *losses()])
+        if not reason:
+            log(test, "", attempt, "measured")
+            if failure:
+                raise failure
+            return value
+        log(test, reason, attempt, "retaken" if attempt <= RETAKES else "not measured")
+    raise NotMeasured(f"not measured: the machine disturbed each of {RETAKES + 1} recordings; the last one by {reason}")
+
+
+if __name__ == "__main__":
+    run_timer()
