@@ -2,14 +2,17 @@
 
 A `Check` is declared once at the top of a test file with the number of comparisons it makes in a full run. test_bounds.py adds
 up the declared numbers and compares the sum with COMPARISONS."""
+import json
 import math
+import os
 import statistics
+import sys
 
 # The chance that a full run without a defect fails in any live check, and among how many comparisons it is divided.
 BUDGET = 1e-3
 COMPARISONS = 0
 # A variance inflation factor: the variance of a share between blocks of a recording, divided by that of independent samples.
-# Measured by tests/harness/dispersion.py; systematic samples of aperiodic work spread less than independent ones.
+# Measured by tests/harness/dispersion.py: at most 0.33, as systematic samples of aperiodic work lie evenly. 1 is never too small for them.
 DISPERSION = 1.0
 # Expirations of a late timer become one. A recording in which more than this share of its time is late counts as disturbed.
 MERGED = 0.01
@@ -105,6 +108,9 @@ class Check:
         self.done += 1
         if self.done > self.times:
             raise RuntimeError(f"{self.what}: more than the {self.times} comparisons that it declares")
+        if path := os.environ.get("FLAMEWIRE_COMPARISONS"):
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(json.dumps({"what": self.what, "low": low, "found": found, "high": high, "detail": str(detail)[:200]}) + "\n")
         assert low <= found <= high, f"{self.what}: {found:.5g} is not within {low:.5g} and {high:.5g}: {detail}"
 
     def _of(self, hits, samples, detail):
@@ -151,3 +157,7 @@ def forget(done):
     """Back to an earlier progress(): what was compared since then came from a disturbed recording."""
     for check, number in zip(Check.all, done):
         check.done = number
+
+
+if __name__ == "__main__":  # For tests in other languages: SAMPLES SHARE -> the bounds of a share that is known by construction.
+    print(*share_bounds(int(sys.argv[1]), float(sys.argv[2]), DISPERSION, level()))

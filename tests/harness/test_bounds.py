@@ -4,9 +4,11 @@ import fractions
 import math
 import pathlib
 import random
+import re
 import statistics
 
 import bounds
+import dispersion
 import pytest
 
 TESTS = pathlib.Path(bounds.__file__).resolve().parents[1]
@@ -119,9 +121,28 @@ def declared():
                     assert isinstance(node, ast.Assign), f"{path}: declare checks at the top of the file"
                     (times,) = [word.value for word in call.keywords if word.arg == "times"]
                     yield path.relative_to(TESTS), ast.literal_eval(times)
+    for path in sorted((TESTS / "e2e").glob("*.test.mjs")):
+        for times in re.findall(r"^const \w+ = new Check\(.*, \{ times: (\d+) \}\);$", path.read_text(), re.M):
+            yield path.relative_to(TESTS), int(times)
 
 
 def test_the_budget_is_divided_among_all_comparisons():
     found = list(declared())
     assert sum(times for _, times in found) == bounds.COMPARISONS, f"COMPARISONS in bounds.py is not the sum of {found}"
     assert bounds.level() * sum(times for _, times in found) <= bounds.BUDGET * (1 + 1e-12)
+
+
+def test_measured_factor_of_known_processes():
+    chance = random.Random(11)
+    independent = [(sum(chance.random() < 0.3 for _ in range(200)), 200) for _ in range(400)]
+    in_threes = [(3 * sum(chance.random() < 0.3 for _ in range(67)), 201) for _ in range(400)]
+    even = [(60 + chance.choice((-1, 0, 1)), 200) for _ in range(400)]
+    assert dispersion.factor(independent) == pytest.approx(1, abs=0.25)
+    assert dispersion.factor(in_threes) == pytest.approx(3, abs=0.75)
+    assert dispersion.factor(even) < 0.1
+
+
+def test_upper_limit_of_a_factor():
+    # Chi-squared tables: the 1 % quantile is 2.558 for 10, 70.065 for 100 degrees of freedom.
+    assert dispersion.upper_limit(1, 11) == pytest.approx(10 / 2.558, rel=0.02)
+    assert dispersion.upper_limit(1, 101) == pytest.approx(100 / 70.065, rel=0.002)

@@ -22,12 +22,29 @@ namespace workload {
     return x;
 }
 
-[[gnu::always_inline]] inline std::uint64_t burn_cpu(std::uint64_t budget_ns, std::uint64_t seed) {
-    const std::uint64_t end = thread_cpu_ns() + budget_ns;
+// Until this thread has used `end_ns` of CPU time.
+[[gnu::always_inline]] inline std::uint64_t burn_until(std::uint64_t end_ns, std::uint64_t seed) {
     do {
         for (int i = 0; i < 10'000; ++i) seed = mix(seed);
-    } while (thread_cpu_ns() < end);
+    } while (thread_cpu_ns() < end_ns);
     return seed;
 }
+
+[[gnu::always_inline]] inline std::uint64_t burn_cpu(std::uint64_t budget_ns, std::uint64_t seed) {
+    return burn_until(thread_cpu_ns() + budget_ns, seed);
+}
+
+// Lengths around `usual_ns`, from half of it to one and a half, the same ones in each run: rounds of equal length can beat with a sampler.
+class Lengths {
+public:
+    explicit Lengths(std::uint64_t seed) : state_(seed) {}
+    std::uint64_t next(std::uint64_t usual_ns) {
+        state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
+        return usual_ns / 2 + (state_ >> 33) % usual_ns;
+    }
+
+private:
+    std::uint64_t state_;
+};
 
 }  // namespace workload

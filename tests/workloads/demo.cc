@@ -23,7 +23,7 @@ namespace city {
 
 std::atomic<bool> running{true};
 
-constexpr std::uint64_t round_ns = 20'000'000;
+constexpr std::uint64_t usual_round_ns = 20'000'000;
 
 // Burns until this thread's CPU clock reaches a deadline, by calling `step` again and again: the stage owns the time,
 // whatever it does with it.
@@ -44,13 +44,15 @@ struct Crossing {
 
 class World {
 public:
-    explicit World(std::uint64_t seed) : seed_(seed), cars_(600), crossings_(64), heights_(64 * 64) {
+    explicit World(std::uint64_t seed) : lengths_(seed), seed_(seed), cars_(600), crossings_(64), heights_(64 * 64) {
         for (Car& car : cars_) car = {unit(), unit(), 0.5 + unit(), static_cast<std::uint32_t>(next() % 64)};
     }
 
     std::uint64_t next() { return seed_ = workload::mix(seed_); }
     double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
+    workload::Lengths lengths_;
+    std::uint64_t round_ns_ = usual_round_ns;
     std::uint64_t seed_;
     std::vector<Car> cars_;
     std::vector<Crossing> crossings_;
@@ -99,8 +101,8 @@ inline double distance(const Car& a, const Car& b) {
 }
 
 [[gnu::noinline]] void stage_traffic(World& world, std::uint64_t start_ns) {
-    route_cars(world, start_ns + round_ns * 30 / 100);
-    settle_crossings(world, start_ns + round_ns * 45 / 100);
+    route_cars(world, start_ns + world.round_ns_ * 30 / 100);
+    settle_crossings(world, start_ns + world.round_ns_ * 45 / 100);
 }
 
 template <int Size>
@@ -115,7 +117,7 @@ template <int Size>
 }
 
 [[gnu::noinline]] void stage_weather(World& world, std::uint64_t start_ns) {
-    until(start_ns + round_ns * 75 / 100, [&] {
+    until(start_ns + world.round_ns_ * 75 / 100, [&] {
         world.heights_[world.next() % world.heights_.size()] += 1;
         diffuse<64>(world.heights_);
     });
@@ -133,7 +135,7 @@ template <int Size>
 }
 
 [[gnu::noinline]] void stage_render(World& world, std::uint64_t start_ns) {
-    until(start_ns + round_ns, [&] {
+    until(start_ns + world.round_ns_, [&] {
         std::vector<Car> visible = world.cars_;
         std::sort(visible.begin(), visible.end(), nearer);
         draw_labels(world);
@@ -141,6 +143,7 @@ template <int Size>
 }
 
 [[gnu::noinline]] void simulate_round(World& world) {
+    world.round_ns_ = world.lengths_.next(usual_round_ns);
     const std::uint64_t start = workload::thread_cpu_ns();
     stage_traffic(world, start);
     stage_weather(world, start);

@@ -1,5 +1,5 @@
 // A program whose CPU shares are known: burn_10, burn_20, burn_30 and burn_40 take 10, 20, 30 and 40 % of each thread's
-// CPU time. Usage: shares-workload SECONDS [THREADS]
+// CPU time, in rounds of many lengths. Usage: shares-workload SECONDS [THREADS]; it prints a checksum and its CPU time in ns.
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -9,32 +9,44 @@
 
 namespace {
 
-// A round of 13.7 ms is no multiple of any usual sampling period: a round of 10 ms would beat against 99 or 199 Hz.
-constexpr std::uint64_t unit_ns = 1'370'000;
+constexpr std::uint64_t usual_unit_ns = 1'370'000;
 
-[[gnu::noinline]] std::uint64_t burn_10(std::uint64_t seed) { return workload::burn_cpu(1 * unit_ns, seed) + 1; }
-[[gnu::noinline]] std::uint64_t burn_20(std::uint64_t seed) { return workload::burn_cpu(2 * unit_ns, seed) + 2; }
-[[gnu::noinline]] std::uint64_t burn_30(std::uint64_t seed) { return workload::burn_cpu(3 * unit_ns, seed) + 3; }
-[[gnu::noinline]] std::uint64_t burn_40(std::uint64_t seed) { return workload::burn_cpu(4 * unit_ns, seed) + 4; }
+// Each takes its part of the round up to a point on the thread's CPU clock: what one takes too long, the next one lacks, so the
+// shares have no drift.
+[[gnu::noinline]] std::uint64_t burn_10(std::uint64_t end_ns, std::uint64_t seed) {
+    return workload::burn_until(end_ns, seed) + 1;
+}
+[[gnu::noinline]] std::uint64_t burn_20(std::uint64_t end_ns, std::uint64_t seed) {
+    return workload::burn_until(end_ns, seed) + 2;
+}
+[[gnu::noinline]] std::uint64_t burn_30(std::uint64_t end_ns, std::uint64_t seed) {
+    return workload::burn_until(end_ns, seed) + 3;
+}
+[[gnu::noinline]] std::uint64_t burn_40(std::uint64_t end_ns, std::uint64_t seed) {
+    return workload::burn_until(end_ns, seed) + 4;
+}
 
-[[gnu::noinline]] std::uint64_t round_of_work(std::uint64_t seed) {
-    seed = burn_10(seed);
-    seed = burn_20(seed);
-    seed = burn_30(seed);
-    return burn_40(seed) + 5;
+[[gnu::noinline]] std::uint64_t round_of_work(std::uint64_t begin_ns, std::uint64_t unit_ns, std::uint64_t seed) {
+    seed = burn_10(begin_ns + unit_ns, seed);
+    seed = burn_20(begin_ns + 3 * unit_ns, seed);
+    seed = burn_30(begin_ns + 6 * unit_ns, seed);
+    return burn_40(begin_ns + 10 * unit_ns, seed) + 5;
 }
 
 std::uint64_t run(double seconds, std::uint64_t seed) {
-    const std::uint64_t start = workload::thread_cpu_ns();
+    workload::Lengths units(seed);
+    std::uint64_t at_ns = workload::thread_cpu_ns();
     timespec begin{};
     ::clock_gettime(CLOCK_MONOTONIC, &begin);
     for (;;) {
-        seed = round_of_work(seed);
+        const std::uint64_t unit_ns = units.next(usual_unit_ns);
+        seed = round_of_work(at_ns, unit_ns, seed);
+        at_ns += 10 * unit_ns;
         timespec now{};
         ::clock_gettime(CLOCK_MONOTONIC, &now);
         const double elapsed =
             static_cast<double>(now.tv_sec - begin.tv_sec) + static_cast<double>(now.tv_nsec - begin.tv_nsec) * 1e-9;
-        if (elapsed >= seconds) return seed + start;
+        if (elapsed >= seconds) return seed;
     }
 }
 
@@ -53,6 +65,9 @@ int main(int argc, char** argv) {
     for (std::thread& thread : threads) thread.join();
     std::uint64_t sum = 0;
     for (const std::uint64_t result : results) sum ^= result;
-    std::printf("%llu\n", static_cast<unsigned long long>(sum));
+    timespec cpu{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+    std::printf("%llu %lld\n", static_cast<unsigned long long>(sum),
+                static_cast<long long>(cpu.tv_sec) * 1'000'000'000LL + cpu.tv_nsec);
     return 0;
 }

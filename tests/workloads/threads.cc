@@ -44,11 +44,14 @@ void pin_to(int cpu) {
 int run_dlopen(int count, const char* library) {
     std::atomic<void (*)()> work{nullptr};
     std::atomic<bool> done{false};
+    std::uint64_t spent_ns = 0;
     std::thread caller([&] {
         pin_to(static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)) - 1);
         while (!done)
             if (void (*function)() = work.load()) {
+                const std::uint64_t begin_ns = workload::thread_cpu_ns();
                 function();
+                spent_ns += workload::thread_cpu_ns() - begin_ns;
                 work = nullptr;
             }
     });
@@ -68,6 +71,10 @@ int run_dlopen(int count, const char* library) {
     }
     done = true;
     caller.join();
+    timespec cpu{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+    std::printf("%llu %lld\n", static_cast<unsigned long long>(spent_ns),
+                static_cast<long long>(cpu.tv_sec) * 1'000'000'000LL + cpu.tv_nsec);
     return 0;
 }
 
