@@ -20,6 +20,14 @@ def of_junit(path, folder, **common):
     return results
 
 
+def recordings(path):
+    """How many recordings a round measured, took again and could not measure, from the file of FLAMEWIRE_DISTURBED."""
+    outcomes = collections.Counter(line["outcome"] for line in load(path))
+    again, never = outcomes["retaken"], outcomes["not measured"]
+    text = f"{outcomes['measured'] + never} recordings, {again} taken again"
+    return f"{text}, {never} not measured" if never else text
+
+
 def append(path, results):
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "a", encoding="utf-8") as file:

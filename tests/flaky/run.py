@@ -84,7 +84,8 @@ def main():
                 results.append(RESULTS, new)
                 these += new
                 failed = [result["test"] for result in new if result["outcome"] != "passed"]
-                print(f"round {number}: {len(new)} tests, {time.monotonic() - at:.0f} s, {', '.join(failed) + ' failed' if failed else 'no failure'}", flush=True)
+                print(f"round {number}: {len(new)} tests, {time.monotonic() - at:.0f} s, {results.recordings(folder / 'disturbed.jsonl')}, "
+                      f"{', '.join(failed) + ' failed' if failed else 'no failure'}", flush=True)
     except KeyboardInterrupt:
         print("\ninterrupted; the round under way does not count", flush=True)
     print("\n" + results.table(these))

@@ -45,6 +45,13 @@ def test_results_accumulate_and_survive_a_cut_line(tmp_path):
     assert results.load(tmp_path / "none") == [] and results.table([]) == "No results yet."
 
 
+def test_recordings_of_a_round(tmp_path):
+    path = tmp_path / "disturbed.jsonl"
+    assert results.recordings(path) == "0 recordings, 0 taken again"
+    path.write_text("".join(json.dumps({"test": "t", "outcome": outcome}) + "\n" for outcome in ["measured", "retaken", "measured", "retaken", "retaken", "retaken", "not measured"]))
+    assert results.recordings(path) == "3 recordings, 4 taken again, 1 not measured"
+
+
 def test_table():
     these = [result("a", "failed", at="t.001", load=True, cases=["f.py::one", "f.py::two"]), result("b", at="t.001", load=True),
              result("a", "failed", at="t.002", load=True, cases=["f.py::one"]), result("b", at="t.002", load=True),
