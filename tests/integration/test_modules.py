@@ -371,6 +371,18 @@ def test_a_file_is_given_for_a_module_by_its_path_and_by_an_upload(start, tmp_pa
     again.stop()
 
 
+def test_the_server_asks_for_the_module_that_it_lacks(start):
+    server = start.server()
+    forged = Forged(target="/board/program")
+    with HostileAgent(server.port).hello("board", forged.id) as agent:
+        agent.send(5, forged.batch(stacks=4, rows=4))
+        command = wait_until(lambda: agent.said(2), 20, "a command")
+        assert command["cmd"] == "fetch_module"
+        args = command["args"]
+        assert args["build_id"] == forged.build_id.hex() and args["path"] == "/board/program" and args["offset"] == 0
+        assert 0 < args["bytes"] <= 256 << 10 and args["size"] == 0 and args["mtime_ns"] == 0
+
+
 def test_a_file_that_an_agent_sent_serves_no_other_keys_recordings(start, tmp_path):
     """A build-id is the word of who sends the file: a false one names what its own sender recorded, and nothing else."""
     server = start.server()
