@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "agent/output.h"
+#include "base/clock.h"
 #include "recorded.h"
 
 using namespace flamewire;
@@ -53,6 +56,29 @@ TEST_CASE("a recording from start to stop") {
     CHECK_FALSE(recorder->pause().has_value());
     recorder->stop("again", 0);
     CHECK(recorder->ended()->reason == "stopped");
+}
+
+TEST_CASE("a recording of a process that sleeps costs next to nothing") {
+    if (!perf_works()) return;
+    const pid_t sleeper = ::fork();
+    if (sleeper == 0) {
+        ::alarm(60);
+        for (;;) ::pause();
+    }
+    MemorySink sink;
+    RecordingPlan plan = plan_for(static_cast<std::uint32_t>(sleeper));
+    plan.settings.interval_ms = 250;
+    {
+        const auto recorder = record(std::move(plan), sink);
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the start
+        const std::uint64_t before = process_cpu_ns();
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+        // Its own CPU time, which other load does not change. A loop without pauses takes all that there is.
+        CHECK(process_cpu_ns() - before < 50'000'000);
+        recorder->stop("stopped", 0);
+    }
+    ::kill(sleeper, SIGKILL);
+    ::waitpid(sleeper, nullptr, 0);
 }
 
 TEST_CASE("a sink without room loses nothing") {

@@ -3,6 +3,7 @@
 #include "agent/link/link.h"
 
 #include <catch2/catch.hpp>
+#include <signal.h>
 
 #include <atomic>
 #include <chrono>
@@ -331,6 +332,30 @@ TEST_CASE("nobody there: push goes on, flush gives up in time, stop does not wai
     start(nowhere, quiet())->stop();
     nowhere.host = "localhost";
     start(nowhere, quiet())->stop();
+}
+
+TEST_CASE("a link takes no signal, and leaves the caller's as they were") {
+    const auto blocked = [] {
+        sigset_t set;
+        REQUIRE(::pthread_sigmask(SIG_BLOCK, nullptr, &set) == 0);
+        std::vector<int> numbers;
+        for (int number = 1; number < SIGRTMIN; ++number)
+            if (::sigismember(&set, number) == 1) numbers.push_back(number);
+        return numbers;
+    };
+    sigset_t usr2;
+    ::sigemptyset(&usr2);
+    ::sigaddset(&usr2, SIGUSR2);
+    REQUIRE(::pthread_sigmask(SIG_BLOCK, &usr2, nullptr) == 0);
+    const std::vector<int> before = blocked();
+    {
+        const Listener listener;
+        const std::unique_ptr<Link> link = start(dialling(listener.port()), quiet());
+        CHECK(blocked() == before);
+        link->stop();
+    }
+    ::pthread_sigmask(SIG_UNBLOCK, &usr2, nullptr);
+    CHECK(blocked().size() + 1 == before.size());
 }
 
 TEST_CASE("a full queue refuses and leaves the batch as it was") {

@@ -48,6 +48,18 @@ const std::string stored = bytes_of(
 const std::string random_bytes = bytes_of(
     "82b70eee7f1a5039bef07ec2347f066ed08f5dc7512447e3404300026b6e545594a065685d64c4980bb8d4544a8721a99a01"
     "ad219eb59cf6a15ef6f1");
+// xz --check=crc32 of 145 random bytes and the first 60 of them again. The distance 145 is the last symbol, and its last
+// bit that is 1 has no probability of its own: the decoder's code then equals its range.
+const std::string code_equals_range = bytes_of(
+    "fd377a585a0000016922de360200210116000000742fe5a3e000cc00a25d003c26c28ca7e690740a457847db905f6a5b527b"
+    "3a4baf202924b16fc7ce4d3be633c9624e0d4c19921a1d988900bc3a9cc35106e1174e5acd51761f79384a44ec3b9eded28d"
+    "e0f6d3e49f008c4b99cff0ba62c578b96b56973e287c6ea6895b216410eb47d7829b9f702a26b8b9a7e0702af1f13343386f"
+    "6a2fcba3007f36edc41d14ea02a02586dcefb442fb44dde0fef2b7a6d954d13bd1c294aad0f58949800000000000ce9027fa"
+    "0001ba01cd010000929181c03e300d8b020000000001595a");
+const std::string repeated_bytes = bytes_of(
+    "789b34caf54f2e220acd941e71b88d5836866d0d858b63549e94be2cacc67f5b7ef28f2d9903959f63d3d893dce752779c84"
+    "162917ec8ff1af4a6422d367e18d5eb6dfa465a5331f758e793ea95a94eb0d15b62a92a709a593a44ed2279662e3954580c3"
+    "51a904ba16e856bab99431e06ad96a3a1e1f1c564c14fb7fa4123e95d166f4677be0d2fb1270d7e37fdb6eff60");
 
 std::optional<std::string> plain(const std::string& stream, std::size_t limit = 1000) {
     return decompress_xz(as_bytes_view(stream), limit);
@@ -59,6 +71,7 @@ TEST_CASE("xz: streams of the xz tool") {
     CHECK(plain(one_block) == text());
     CHECK(plain(five_blocks) == text());
     CHECK(plain(stored) == random_bytes);
+    CHECK(plain(code_equals_range) == repeated_bytes + repeated_bytes.substr(0, 60));
     // No block at all.
     CHECK(plain(bytes_of("fd377a585a000004e6d6b446000000001cdf44211fb6f37d010000000004595a")) == "");
 }

@@ -148,6 +148,19 @@ TEST_CASE("perf.data as a stream: events and names come as records") {
         CHECK(tables.events[1].name == "my-event");
     }
     CHECK(Imported(Writer(false).text("PERFILE2").u64(16).bytes()).problem.find("stream") != std::string::npos);
+
+    // Two notes that no perf writes, and a sound one.
+    const EventOf event{.ids = {77}};
+    const Imported damaged(Writer(false).text("PERFILE2").u64(16).bytes() +
+                           record(false, 64, 0, Writer(false).text(attribute(event, false)).u64(77)) +
+                           record(false, 80, 0, Writer(false).u64(1000).u64(0)) +
+                           record(false, 80, 0, Writer(false).u32(3)) +
+                           record(false, 80, 0, Writer(false).u64(3).text(feature_text(false, "far"))) +
+                           sample(false, 3, 0x1000, 50 * ms));
+    REQUIRE(damaged.noted("import-features"));
+    for (const wire::Notice& notice : damaged.notices)
+        if (notice.code == "import-features") CHECK_THAT(notice.text, Catch::StartsWith("2 of the file's notes"));
+    CHECK(damaged.about.host == "far");
 }
 
 TEST_CASE("perf.data: records of several rings are taken in the order of time") {

@@ -63,6 +63,20 @@ TEST_CASE("kept symbols name another store of the same stream") {
     CHECK(back[0].report.quality == symbol::Quality::debug_info);
     CHECK(back[0].report.file == "/opt/app");
     CHECK(back[0].report.found == symbol::FoundBy::sysroot);
+    for (std::size_t i = 0; i < 2; ++i) CHECK(back[i].identity.kind == modules[i].identity.kind);
+
+    // What a module is known by.
+    std::vector<KeptModule> single = {modules[0]};
+    single[0].identity.boot_id = "boot";
+    single[0].identity.size = 4711;
+    single[0].identity.mtime_ns = -5;
+    const symbol::ModuleIdentity identity =
+        decode_kept(as_bytes_view(encode_kept(single).bytes)).value().at(0).identity;
+    CHECK(identity.path == "/usr/bin/app");
+    CHECK(identity.build_id == "id");
+    CHECK(identity.boot_id == "boot");
+    CHECK(identity.size == 4711);
+    CHECK(identity.mtime_ns == -5);
 
     Store other = recorded(again_maker);
     CHECK(trees(other) != trees(store));

@@ -113,6 +113,34 @@ TEST_CASE("processes of machines that are apart stay apart, and times are shifte
     }
 }
 
+TEST_CASE("counters keep their names, units, parts and threads") {
+    BatchMaker maker;
+    const wire::Id thread = maker.thread(maker.process(5), 6, "worker");
+    maker.string("unused");
+    wire::CounterReading reading;
+    reading.start_ns = 10;
+    reading.end_ns = 20;
+    wire::CounterValue& value = reading.values.emplace_back();
+    value.name = maker.string("cycles");
+    value.unit = maker.string("ticks");
+    value.part = maker.string("cpu_atom");
+    value.thread = thread;
+    value.value = 9;
+    maker.batch().counters.push_back(reading);
+    Copied copied;
+    copied.copy.begin({});
+    REQUIRE(copied.copy.add(maker.take()));
+    REQUIRE(copied.copy.finish("cut", 20));
+    const auto series = copied.store.counters().series();
+    REQUIRE(series.size() == 1);
+    CHECK(copied.store.string(series[0].key.name) == "cycles");
+    CHECK(copied.store.string(series[0].key.unit) == "ticks");
+    CHECK(copied.store.string(series[0].key.part) == "cpu_atom");
+    CHECK(copied.store.threads()[series[0].key.thread].tid == 6);
+    REQUIRE(series[0].points.size() == 1);
+    CHECK(series[0].points[0].value == 9);
+}
+
 TEST_CASE("a batch that refers to nothing is refused, and the next is copied") {
     std::vector<wire::Batch> batches = two_epochs();
     const auto refused = [&](auto damage) {
