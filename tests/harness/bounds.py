@@ -14,8 +14,10 @@ COMPARISONS = 13
 # A variance inflation factor: the variance of a share between blocks of a recording, divided by that of independent samples.
 # Measured by tests/harness/dispersion.py: at most 0.33, as systematic samples of aperiodic work lie evenly. 1 is never too small for them.
 DISPERSION = 1.0
-# Expirations of a late timer become one. A recording in which more than this share of its time is late counts as disturbed.
+# Expirations of a late timer become one, and stolen time is no CPU time of a thread although its timer runs on. Beyond these shares of its
+# time a recording counts as disturbed.
 MERGED = 0.01
+STOLEN = 0.02
 
 
 def log_choose(n, k):
@@ -143,9 +145,13 @@ class Check:
 
     def total(self, samples, cpu_s, frequency, edges, clock_s=0.0, detail=""):
         """The number of samples of so much CPU time. A timer's samples are periodic, so only edges, the steps of the clock that gives
-        cpu_s, and expirations that merge because the timer is late, move it; more lateness than MERGED is a disturbance."""
+        cpu_s, merged expirations and stolen time move it."""
         expected, slack = frequency * cpu_s, edges + frequency * clock_s
-        self._within((1 - MERGED) * expected - slack, samples, expected + slack, f"{cpu_s:.3f} s of CPU time at {frequency} Hz {detail}")
+        self._within((1 - MERGED) * expected - slack, samples, (1 + STOLEN) * expected + slack, f"{cpu_s:.3f} s of CPU time at {frequency} Hz {detail}")
+
+    def same_total(self, samples, others, edges, detail=""):
+        """The number of samples that a peer took of the same target over the same interval. Timers of both may be late."""
+        self._within((1 - MERGED) * others - edges, samples, others / (1 - MERGED) + edges, f"the peer has {others} samples {detail}")
 
 
 def progress():

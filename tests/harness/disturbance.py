@@ -14,7 +14,7 @@ import time
 import bounds
 
 # Shares of a recording's length (of the time of all CPUs for steal time, of all samples for lost ones) beyond which it is disturbed.
-STEAL = 0.02
+STEAL = bounds.STOLEN
 LATE = bounds.MERGED
 LOST = 0.001
 RETAKES = 3
@@ -44,6 +44,7 @@ def queued():
 def run_timer():
     """Sleeps for PERIOD_S again and again until standard input ends; then prints what it saw."""
     os.set_blocking(0, False)
+    print("ready", flush=True)
     begin, waited = time.monotonic(), queued()
     lost, worst, due = 0.0, 0.0, begin
     while True:
@@ -70,6 +71,7 @@ class Watch:
     def __enter__(self):
         self._stat = steal(pathlib.Path("/proc/stat").read_text(encoding="ascii"))
         self._timer = subprocess.Popen([sys.executable, "-S", __file__, "timer"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._timer.stdout.readline()
         return self
 
     def __exit__(self, *_):

@@ -94,17 +94,20 @@ def test_power_in_simulation(monkeypatch):
 
 def test_checks_alarm_and_count(monkeypatch):
     monkeypatch.setattr(bounds, "COMPARISONS", 10)
-    check = bounds.Check("shares", times=11)
+    check = bounds.Check("shares", times=16)
     check.share(400, 1000, 0.4)
     check.at_most(3, 1000, 0.01)
     check.at_least(995, 1000, 0.99)
     check.same(400, 1000, 820, 2000)
     check.total(995, 1.0, 999, edges=1)
+    check.same_total(9910, 10_000, edges=1)
+    check.same_total(10_101, 10_000, edges=1)
     for wrong in (lambda: check.share(500, 1000, 0.4), lambda: check.share(300, 1000, 0.4), lambda: check.at_most(40, 1000, 0.01),
-                  lambda: check.at_least(950, 1000, 0.99), lambda: check.same(400, 1000, 1000, 2000), lambda: check.total(1020, 1.0, 999, edges=1)):
+                  lambda: check.at_least(950, 1000, 0.99), lambda: check.same(400, 1000, 1000, 2000), lambda: check.total(1021, 1.0, 999, edges=1), lambda: check.total(987, 1.0, 999, edges=1),
+                  lambda: check.same_total(9898, 10_000, edges=1), lambda: check.same_total(10_103, 10_000, edges=1)):
         with pytest.raises(AssertionError, match="shares: .* is not within"):
             wrong()
-    with pytest.raises(RuntimeError, match="more than the 11 comparisons"):
+    with pytest.raises(RuntimeError, match="more than the 16 comparisons"):
         check.share(400, 1000, 0.4)
     with pytest.raises(AssertionError, match="no samples"):
         bounds.Check("none", times=1).share(0, 0, 0.4)
