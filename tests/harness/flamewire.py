@@ -2,7 +2,9 @@
 checked against docs/openapi.yaml. Python's standard library, PyYAML and jsonschema only."""
 
 import contextlib
+import ctypes
 import http.client
+import itertools
 import json
 import os
 import pathlib
@@ -27,8 +29,13 @@ SANITIZED = os.environ.get("FLAMEWIRE_SANITIZED", "")
 MEMORY = 8 if SANITIZED else 1
 
 
+# Waits are for conditions: their bounds only end a test that hangs. A busy machine may be so many times slower.
+PATIENCE = 4
+
+
 def wait_until(condition, seconds=20.0, what="the condition"):
-    """Polls until condition() is true and returns its value."""
+    """Polls until condition() is true and returns its value; at most PATIENCE times `seconds`."""
+    seconds *= PATIENCE
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -37,6 +44,14 @@ def wait_until(condition, seconds=20.0, what="the condition"):
         if time.monotonic() > end:
             raise AssertionError(f"waited {seconds} s for {what}")
         time.sleep(0.05)
+
+
+def own_mounts():
+    """From now on, mounts of this process and its children are invisible to others."""
+    clone_newns = 0x20000
+    if ctypes.CDLL(None, use_errno=True).unshare(clone_newns) != 0:
+        raise OSError(ctypes.get_errno(), "unshare(CLONE_NEWNS)")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
 
 
 def cpu_seconds(pid):
@@ -123,10 +138,11 @@ class Process:
         return self.process.poll() is None
 
     def wait(self, seconds=30):
-        return self.process.wait(seconds)
+        return self.process.wait(PATIENCE * seconds)
 
     def stop(self, number=signal.SIGTERM, seconds=15):
         self.signal(number)
+        seconds *= PATIENCE
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -257,10 +273,16 @@ def workload(directory, name, *arguments, **options):
     return Process(f"{name}-workload", [TESTS_BIN / f"{name}-workload", *arguments], directory, **options)
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def free_port(_ports=itertools.count(os.getpid() * 16)):
+    """A port below those that the kernel gives to connections: no connection of another test takes it while nothing listens there.
+    Each process starts in another place of the range, so two tests at the same time do not get the same port."""
+    low, high = 10_000, int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
+    for number in itertools.islice(_ports, 1000):
+        port = low + number % (high - low) if high > low else 0
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return probe.getsockname()[1]
+    raise AssertionError("no port is free")
 
 
 class Relay:

@@ -2,10 +2,11 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 
 import pytest
-from flamewire import BIN, wait_until
+from flamewire import BIN, TESTS_BIN, wait_until
 
 
 def statuses(pid):
@@ -59,16 +60,19 @@ def refused(reply):
 
 def test_a_server_chooses_among_the_allowed(start):
     server = start.server()
-    allowed, other = start.workload("demo", 60), start.workload("shares", 60)
+    # Programs of other tests have usual names.
+    name = f"other-{os.getpid()}"
+    shutil.copy(TESTS_BIN / "shares-workload", start.directory / name)
+    allowed, other = start.workload("demo", 60), start.process("other", [start.directory / name, "60"])
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--allow-command", "demo-*,nothing")
     connected(server)
     reply = server.command("list_processes")
     listed = {process["pid"]: process for process in reply["processes"]}
     assert allowed.pid in listed and all(process["comm"].startswith("demo-") for process in listed.values())
-    sentence = f"process {other.pid} (shares-workload) is not among those that this agent may profile: --allow-command bounds them"
+    sentence = f"process {other.pid} ({name}) is not among those that this agent may profile: --allow-command bounds them"
     assert refused(server.command("start", pid=other.pid)) == sentence
     assert refused(server.command("start", pids=[allowed.pid, other.pid])) == sentence
-    assert refused(server.command("start", name="shares-workload")) == sentence
+    assert refused(server.command("start", name=name)) == sentence
     check = server.command("verify_pid", pid=other.pid)
     assert check["exists"] and not check["permitted"] and check["problem"] == sentence and check["info"] == {"comm": "", "cmdline": ""}
     assert server.command("verify_pid", pid=allowed.pid)["permitted"]

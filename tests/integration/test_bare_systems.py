@@ -121,8 +121,11 @@ def test_started_by_busybox(bare):
         (bare.root / folder).mkdir()
     os.mknod(bare.root / "dev" / "null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
     shutil.copy(BUSYBOX, bare.root / "bin" / "busybox")
+    # Programs of other tests have usual names.
+    name = f"started-{os.getpid()}"
+    shutil.copy(PROGRAM, bare.root / name)
     server = bare.start.server("--binary", PROGRAM)
-    script = f"/bin/busybox --install -s /bin; export PATH=/bin; setsid /agent --server 127.0.0.1 --port {server.port} --frequency 999 --name program >/var/agent.log 2>&1 & echo $! >/var/agent.pid; exec /program 4"
+    script = f"/bin/busybox --install -s /bin; export PATH=/bin; setsid /agent --server 127.0.0.1 --port {server.port} --frequency 999 --name {name} >/var/agent.log 2>&1 & echo $! >/var/agent.pid; exec /{name} 4"
     program = bare.start.process("program", bare.command("/bin/busybox", "sh", "-c", script))
     try:
         assert program.wait(60) == 0, program.err

@@ -8,11 +8,10 @@ import re
 import shlex
 import signal
 import subprocess
-import time
 import urllib.request
 
 import pytest
-from flamewire import BIN, TESTS_BIN, wait_until
+from flamewire import BIN, TESTS_BIN, cpu_seconds, wait_until
 
 PROGRAM = BIN / "flamewire"
 
@@ -154,7 +153,8 @@ def test_import_list_and_report_by_id(home, tmp_path):
     folded = tmp_path / "stacks.txt"
     folded.write_text("main;work;inner 70\nmain;work 20\nmain 10\n")
     done = json.loads(run(home, "import", folded, path, "--json").stdout)
-    assert [one["samples"] for one in done][0] == 100 and done[1]["samples"] > 500
+    recorded = sum(own for own, _ in functions_of_folded(run(home, "export", path).stdout).values())
+    assert [one["samples"] for one in done] == [100, recorded] and recorded > 0
     listed = json.loads(run(home, "list", "--json").stdout)["sessions"]
     ids = {one["id"] for one in done}
     assert {one["id"] for one in listed} == ids
@@ -329,10 +329,11 @@ def test_a_long_report_is_paged_in_colours(terminal, home, tmp_path):
 def test_interrupted_recordings_are_whole(home, tmp_path):
     """Ctrl-C reaches the command; a SIGINT to us alone is passed on."""
     path = tmp_path / "cut.flw"
-    recorder = subprocess.Popen([PROGRAM, "record", "-F", "499", "-e", "cpu-clock", "-o", path, "--", TESTS_BIN / "shares-workload", "100"],
+    recorder = subprocess.Popen([PROGRAM, "record", "-F", "499", "-e", "cpu-clock", "-o", path, "--", TESTS_BIN / "shares-workload", "100.125"],
                                 env=home, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: path.exists() and path.stat().st_size > 4000, 30, "some batches")
-    time.sleep(1)
+    found = subprocess.run(["pgrep", "-f", r"shares-workload 100\.125"], capture_output=True, text=True, check=True).stdout.split()
+    wait_until(lambda: sum(cpu_seconds(pid) for pid in found) > 0.7, 60, "more than 100 samples")
     recorder.send_signal(signal.SIGINT)
     _, errors = recorder.communicate(timeout=60)
     assert f"session: {path}" in errors

@@ -1,12 +1,12 @@
 """Programs in containers as runtimes make them: namespaces of their own, a root on overlayfs, a cgroup that tells the container and the pod, an
 image that is deleted while it runs. Names and lines are llvm-symbolizer's; containers and pods are filters of every view, and labels in exports."""
+import collections
 import contextlib
 import json
 import os
 import pathlib
 import shutil
 import subprocess
-import time
 
 import pytest
 from flamewire import BIN, TESTS_BIN, HttpError, Tree, share_of, wait_until
@@ -67,6 +67,13 @@ exec {shutil.which("chroot")} {layers}/merged /app/inside {seconds}"""
     return int(target), image
 
 
+def samples_by_process(server):
+    counted = collections.Counter()
+    for thread in server.get("/api/thread-summary")["threads"]:
+        counted[thread["pid"]] += thread["samples"]
+    return counted
+
+
 def ended_session(server):
     server.wait_ended()
     return server.only_session()
@@ -94,7 +101,12 @@ def test_a_container_whose_image_is_deleted(group, start):
     listed = {entry["pid"]: entry for entry in wait_until(lambda: server.sessions() and server.command("list_processes")["processes"], 30, "a session")}
     assert listed[inside]["container"] == CONTAINER and listed[inside]["ns_pid"] == 1
     assert listed[outside.pid]["container"] == ""
-    time.sleep(3)
+
+    def enough():
+        counted = samples_by_process(server)
+        return counted[inside] > 300 and counted[outside.pid] > 300
+
+    wait_until(enough, 60, "samples of both")
     assert agent.stop() == 0
     session = ended_session(server)
     # Where this machine's own tests run in a container, the outer program may be in a cgroup of that.

@@ -67,7 +67,7 @@ def test_agent_port(start):
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall(hello + frame(99, b"whatever"))
         time.sleep(0.3)
-        connection.settimeout(2)
+        connection.settimeout(10)
         assert connection.recv(65536)[4] == 8  # the acknowledgement of the hello
     still_well(server)
     assert len(server.sessions()) == 1

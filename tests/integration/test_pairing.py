@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import socket
 import subprocess
 
@@ -63,12 +64,13 @@ def test_the_printed_line_pairs_an_agent_of_another_machine(start):
     line = re.search(r"^On a target: (flamewire-agent --server (\S+) --port \d+ --pair (\S+))$", server.out, re.M)
     assert line and line[2] == OWN, server.out
     assert server.post("/api/pairing") == {"id": line[3][:16], "code": line[3], "command": line[1]}
-    agent = start.agent(*line[1].split()[1:], "--frequency", 199, "--", TESTS_BIN / "shares-workload", 2)
+    agent = start.agent(*line[1].split()[1:], "--frequency", 199, "--", TESTS_BIN / "shares-workload", 600)
     info = connected(server)
     assert info["link"] == "encrypted" and info["key"] == line[3][:16] and info["address"].startswith(OWN)
-    assert agent.wait(30) == 0, agent.err
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 100, 20, "samples")
+    assert agent.stop() == 128 + signal.SIGTERM, agent.err  # which is how its command ended
     session = wait_until(lambda: server.sessions() and server.sessions()[0]["end_reason"] and server.only_session(), 20, "the end")
-    assert session["samples"] > 100 and session["lost"] == 0
+    assert session["lost"] == 0
     used = wait_until(lambda: (one := key(server, line[3][:16])) and one["used"] and one, 10, "the use of the key")
     assert used["used_from"] == OWN
     # Each agent has a key of its own.
@@ -390,10 +392,10 @@ def test_no_byte_between_them_can_be_read(start):
     code = server.pair()
     seen = {"up": bytearray(), "down": bytearray()}
     relay = Relay(server.port, watch=lambda direction, data: seen[direction].extend(data))
-    agent = start.agent("--server", "127.0.0.1", "--port", relay.port, "--pair-file", pair_file(start.directory, code), "--frequency", 199, "--", TESTS_BIN / "shares-workload", 2)
-    assert agent.wait(60) == 0, agent.err
-    wait_until(lambda: server.sessions() and server.sessions()[0]["end_reason"], 20, "the end")
-    assert server.only_session()["samples"] > 100
+    agent = start.agent("--server", "127.0.0.1", "--port", relay.port, "--pair-file", pair_file(start.directory, code), "--frequency", 199, "--", TESTS_BIN / "shares-workload", 600)
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 100, 20, "samples")
+    assert agent.stop() == 128 + signal.SIGTERM, agent.err
+    wait_until(lambda: server.sessions()[0]["end_reason"], 20, "the end")
     for stream in seen.values():
         kinds = [kind for kind, _ in records(bytes(stream))]
         assert kinds[0] == 22 and 23 in kinds and set(kinds[kinds.index(20) + 2:]) <= {23, 21}, kinds

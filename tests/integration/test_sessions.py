@@ -16,7 +16,7 @@ def recording(tmp_path_factory):
     """A small session file of a real recording."""
     folder = tmp_path_factory.mktemp("recording")
     file = folder / "small.flw"
-    agent = Process("agent", [BIN / "flamewire-agent", "--output", file, "--frequency", 499, "--", TESTS_BIN / "lines-workload", "1"], folder)
+    agent = Process("agent", [BIN / "flamewire-agent", "--output", file, "--frequency", 999, "--", TESTS_BIN / "lines-workload", "2"], folder)
     assert agent.wait(60) == 0, agent.err
     return file
 

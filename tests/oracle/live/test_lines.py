@@ -1,6 +1,4 @@
 """Hot lines: those marked HOT in tests/workloads/lines.cc, also in an inlined function and in templates."""
-import time
-
 import flamewire
 from flamewire import Tree, wait_until
 
@@ -13,11 +11,10 @@ def test_hot_lines(start):
     assert len(hot) == 3
     loops = {number - 1 for number in hot}  # the `for` above a hot line: its increment and test belong to the loop too
 
-    program = start.workload("lines", 20)
+    program = start.workload("lines", 120)
     server = start.server()
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999)
-    wait_until(lambda: server.sessions(), 20, "a session")
-    time.sleep(5)
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 4000, 60, "samples")
     agent.stop()
     server.wait_ended()
 
