@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: events of whole CPUs take root; CI runs as root")
-SWITCH = re.compile(r" (\d+) \[\d+\] +(\d+)\.(\d{9}): PERF_RECORD_SWITCH_CPU_WIDE (IN|OUT)")
+SWITCH = re.compile(r" (-?\d+) \[(\d+)\] +(\d+)\.(\d{9}): PERF_RECORD_SWITCH_CPU_WIDE (IN|OUT)")
 WAKING = re.compile(r"^ *(\d+) +sched:sched_waking: .* pid=(\d+) ", re.M)
 
 
@@ -43,22 +43,43 @@ def script(data, *options):
     return text
 
 
+class OnCpus(collections.Counter):
+    """tid -> ns on a CPU; and in `span`, tid -> ns from first coming on one to last leaving one."""
+
+    def __init__(self):
+        super().__init__()
+        self.span = {}
+
+
 @contextlib.contextmanager
 def run_by_perf(directory):
-    """Yields tid -> ns on a CPU of all threads while the block runs, filled in at its end; empty for others than root."""
-    data, run = directory / "switches.data", collections.Counter()
+    """Yields OnCpus of all threads while the block runs, filled in at its end; empty for others than root."""
+    data, run, first = directory / "switches.data", OnCpus(), {}
     if os.geteuid() != 0:
         yield run
         return
     with recorded_by_perf(data, "-e", "dummy:u", "--switch-events"):
         yield run
-    since = {}
-    for tid, seconds, ns, way in SWITCH.findall(script(data, "--show-switch-events", "--show-lost-events", "--ns")):
+    # Who leaves a CPU for the last time has no number any more: it is the one that came there.
+    on_cpu = {}
+    for tid, cpu, seconds, ns, way in SWITCH.findall(script(data, "--show-switch-events", "--show-lost-events", "--ns")):
         at = int(seconds) * 1_000_000_000 + int(ns)
         if way == "IN":
-            since[tid] = at
-        elif tid in since:
-            run[int(tid)] += at - since.pop(tid)
+            on_cpu[cpu] = int(tid), at
+            first.setdefault(int(tid), at)
+        elif cpu in on_cpu:
+            thread, since = on_cpu.pop(cpu)
+            run[thread] += at - since
+            run.span[thread] = at - first[thread]
+
+
+def check_life(total_ns, life):
+    """What adds up to a thread's life, by perf: from its first moment on a CPU to its last, and before that at most since its creation
+    began. Each switch has a record of ours and one of perf's, some microseconds apart."""
+    apart = 10_000 * (life["slept"] + life["preempted"] + 10)
+    span = life["span_by_perf_ns"]
+    assert span - apart <= total_ns <= span + life["late_ns"] + apart, (total_ns, apart, life)
+    return apart
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 // Threads that wait in known ways and measure it themselves: waits-workload SECONDS [DISK_FILE]
-// At its end each prints a line of JSON: its name, tid, the sum of its waits by CLOCK_MONOTONIC around each, its life,
-// and the kernel's books of it: time in the queues of CPUs, turns on them (proc(5), schedstat), and switches that it
+// At its end there is a line of JSON for each: its name, tid, the sum of its waits by CLOCK_MONOTONIC around each, its life,
+// how long it took from its creation to its first instruction here, and the kernel's books of it: time in the queues of CPUs, turns on them (proc(5), schedstat), and switches that it
 // wanted and that it did not (getrusage).
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -48,20 +49,33 @@ struct Books {
     }
 };
 
+// Printed when all threads have ended: who writes wakes a reader, which may take the CPU from a thread that is about to end.
+std::mutex lines_mutex;
+std::vector<std::string> lines;
+
+// When the creator of this thread began to create it.
+thread_local std::uint64_t made_ns;
+
 struct Life {
     const char* name;
-    std::uint64_t born = now(), waited = 0, waits = 0;
+    std::uint64_t born = now(), late = born - made_ns, waited = 0, waits = 0;
     Books begin = Books::now();
     explicit Life(const char* name_in) : name(name_in) { pthread_setname_np(pthread_self(), name); }
     ~Life() {
         const std::uint64_t died = now();
         const Books end = Books::now();
-        std::printf(
-            "{\"thread\": \"%s\", \"tid\": %ld, \"waits\": %llu, \"waited_ns\": %llu, \"wall_ns\": %llu, "
+        char line[512];
+        std::snprintf(
+            line, sizeof line,
+            "{\"thread\": \"%s\", \"tid\": %ld, \"waits\": %llu, \"waited_ns\": %llu, \"wall_ns\": %llu, \"late_ns\": "
+            "%llu, "
             "\"queued_ns\": %llu, \"turns\": %llu, \"slept\": %ld, \"preempted\": %ld}\n",
             name, syscall(SYS_gettid), static_cast<unsigned long long>(waits), static_cast<unsigned long long>(waited),
-            static_cast<unsigned long long>(died - born), end.queued_ns - begin.queued_ns, end.turns - begin.turns,
-            end.slept - begin.slept, end.preempted - begin.preempted);
+            static_cast<unsigned long long>(died - born), static_cast<unsigned long long>(late),
+            end.queued_ns - begin.queued_ns, end.turns - begin.turns, end.slept - begin.slept,
+            end.preempted - begin.preempted);
+        const std::lock_guard lock(lines_mutex);
+        lines.emplace_back(line);
     }
     template <class Wait>
     void wait(const Wait& one) {
@@ -174,6 +188,14 @@ void idler() {
     });
 }
 
+template <class Function, class... Arguments>
+std::thread started(Function function, Arguments... arguments) {
+    return std::thread([=, made = now()] {
+        made_ns = made;
+        function(arguments...);
+    });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -183,16 +205,17 @@ int main(int argc, char** argv) {
     int ends[2];
     if (pipe(ends) != 0) return 1;
     std::vector<std::thread> threads;
-    threads.emplace_back(sleeper);
-    threads.emplace_back(pipe_reader, ends[0]);
-    threads.emplace_back(pipe_writer, ends[1]);
-    threads.emplace_back(mutex_holder);
-    threads.emplace_back(mutex_waiter);
-    threads.emplace_back(idler);
-    threads.emplace_back(burner, "burner-1", 0);
-    threads.emplace_back(burner, "burner-2", 0);
-    if (argc > 2) threads.emplace_back(disk_reader, argv[2]);
+    threads.push_back(started(sleeper));
+    threads.push_back(started(pipe_reader, ends[0]));
+    threads.push_back(started(pipe_writer, ends[1]));
+    threads.push_back(started(mutex_holder));
+    threads.push_back(started(mutex_waiter));
+    threads.push_back(started(idler));
+    threads.push_back(started(burner, "burner-1", 0));
+    threads.push_back(started(burner, "burner-2", 0));
+    if (argc > 2) threads.push_back(started(disk_reader, argv[2]));
     std::puts("ready");
     for (std::thread& thread : threads) thread.join();
+    for (const std::string& line : lines) std::fputs(line.c_str(), stdout);
     return 0;
 }
