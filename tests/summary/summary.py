@@ -2,7 +2,8 @@
 """Prints what a run of ./dev test took and what it left out: summary.py FOLDER
 
 FOLDER holds `phases` (lines "seconds since the epoch, tab, name of the phase that begins"), the JUnit files of CTest
-(*.xml) and, if recordings were disturbed, disturbed.jsonl. Each file may be missing."""
+(*.xml) and what became of recordings (disturbed.jsonl, of tests/harness). Each file may be missing. The exit code is 1 if more than
+a tenth of the recordings could not be measured, as then the tests say too little."""
 import collections
 import json
 import pathlib
@@ -67,16 +68,22 @@ def skips_of(test):
     return [Skip(test.name, count, reason) for reason, count in reasons.items()]
 
 
-def read_disturbed(path):
-    """One object per line: test, recording, reason, attempt."""
+def read_recordings(path):
+    """One object per attempt: test, recording, reason, attempt, outcome (measured, retaken, not measured)."""
     return [json.loads(line) for line in path.read_text().splitlines() if line.strip()] if path.exists() else []
+
+
+def not_measured(recordings):
+    """(recordings that could not be measured, all)"""
+    outcomes = collections.Counter(one.get("outcome", "retaken") for one in recordings)
+    return outcomes["not measured"], outcomes["not measured"] + outcomes["measured"]
 
 
 def cut(text, width=150):
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def sections(phases, tests, disturbed):
+def sections(phases, tests, recordings):
     """[(title, lines)] of the report; sections without lines are left out."""
     report = []
     failed = [test for test in tests if test.status == "failed"]
@@ -102,20 +109,25 @@ def sections(phases, tests, disturbed):
     skips = [skip for test in tests for skip in skips_of(test)]
     report.append(("Skipped", [f"{skip.test:<32} {cut(skip.reason)}" + (f" ({skip.cases} cases)" if skip.cases > 1 else "") for skip in skips]))
 
-    report.append(("Disturbed recordings", [f"{cut(one['test'], 80):<32} {one['recording']}, attempt {one['attempt']}: {cut(one['reason'])}" for one in disturbed]))
+    never, number = not_measured(recordings)
+    report.append((f"Disturbed recordings ({never} of {number} not measured)",
+                   [f"{cut(one['test'], 80):<32} {one['recording']}, attempt {one['attempt']}: {cut(one['reason'])}" for one in recordings if one["reason"]]))
     return [(title, lines) for title, lines in report if lines]
 
 
 def main(folder):
     folder = pathlib.Path(folder)
     tests = [test for path in sorted(folder.glob("*.xml")) for test in read_tests(path)]
-    for title, lines in sections(read_phases(folder / "phases"), tests, read_disturbed(folder / "disturbed.jsonl")):
+    recordings = read_recordings(folder / "disturbed.jsonl")
+    for title, lines in sections(read_phases(folder / "phases"), tests, recordings):
         print(f"\n{title}")
         for line in lines:
             print(f"  {line}")
+    never, number = not_measured(recordings)
+    return 1 if never > 0.1 * number else 0
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    main(sys.argv[1])
+    sys.exit(main(sys.argv[1]))

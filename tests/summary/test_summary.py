@@ -40,14 +40,16 @@ no corpus: nothing was compared
 </testsuite>
 """
 PHASES = "100.0\tinstall\n103.5\tbuild\n203.5\ttests\n290.0\tend\n"
-DISTURBED = '{"test": "test_off_cpu.py::test_kinds", "recording": "waits.flw", "reason": "2.1 % steal time", "attempt": 1}\n'
+RETAKEN = '{"test": "test_off_cpu.py", "recording": "waits", "reason": "2.1 % steal time", "attempt": 1, "outcome": "retaken"}\n'
+MEASURED = '{"test": "test_off_cpu.py", "recording": "waits", "reason": "", "attempt": 2, "outcome": "measured"}\n'
+NEVER = '{"test": "test_jit.py", "recording": "map", "reason": "late timers", "attempt": 4, "outcome": "not measured"}\n'
 
 
-def run(folder, **files):
+def run(folder, code=0, **files):
     for name, text in files.items():
         (folder / name.replace("__", ".")).write_text(text)
-    done = subprocess.run([sys.executable, pathlib.Path(summary.__file__), folder], capture_output=True, text=True, check=True)
-    assert done.stderr == ""
+    done = subprocess.run([sys.executable, pathlib.Path(summary.__file__), folder], capture_output=True, text=True, check=False)
+    assert done.stderr == "" and done.returncode == code
     report = {}
     for part in filter(None, done.stdout.strip().split("\n\n")):
         title, *lines = part.splitlines()
@@ -93,8 +95,12 @@ def test_every_kind_of_skip_has_its_reason(tmp_path):
 
 
 def test_disturbed_recordings_are_listed(tmp_path):
-    report = run(tmp_path, release__xml=JUNIT, disturbed__jsonl=DISTURBED)
-    assert report["Disturbed recordings"] == ["test_off_cpu.py::test_kinds waits.flw, attempt 1: 2.1 % steal time"]
+    report = run(tmp_path, release__xml=JUNIT, disturbed__jsonl=RETAKEN + 9 * MEASURED + NEVER)
+    assert report["Disturbed recordings (1 of 10 not measured)"] == ["test_off_cpu.py waits, attempt 1: 2.1 % steal time", "test_jit.py map, attempt 4: late timers"]
+
+
+def test_too_few_measured_recordings_fail_the_run(tmp_path):
+    assert run(tmp_path, code=1, disturbed__jsonl=8 * MEASURED + NEVER)
 
 
 def test_a_run_without_failures_or_files(tmp_path):
