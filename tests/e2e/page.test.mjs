@@ -148,33 +148,6 @@ test('a container, a control group or some CPUs are chosen in the place of a pro
     assert.deepEqual({ cgroups, cpus, pid, all, container }, { cgroups: ['system.slice'], cpus: '0-3', pid: undefined, all: undefined, container: undefined });
   }));
 
-test('20,000 frames stay smooth while data stream in', () =>
-  withPage({ size: 20_000, pruneShare: 0, hz: 3 }, async ({ page }) => {
-    await settled(page);
-    const before = await inspect(page);
-    const gaps = await page.evaluate(
-      () =>
-        new Promise((done) => {
-          const out = [];
-          const begin = performance.now();
-          let last = begin;
-          const step = (now) => {
-            out.push(now - last);
-            last = now;
-            if (now - begin < 3000) requestAnimationFrame(step);
-            else done(out.sort((a, b) => a - b));
-          };
-          requestAnimationFrame(step);
-        }),
-    );
-    const after_ = await inspect(page);
-    assert.equal(after_.nodes, 20_000);
-    assert.ok(after_.dataVersion > before.dataVersion, 'new data arrived');
-    // How fast depends on the machine; that most frames are drawn between two answers does not.
-    assert.ok(gaps.length > 30, `${gaps.length} frames in 3 s`);
-    console.log(`frames in 3 s: ${gaps.length}, median ${gaps[gaps.length >> 1].toFixed(1)} ms, longest ${gaps.at(-1).toFixed(0)} ms`);
-  }));
-
 test('a stack 2,000 deep scrolls and is drawn only where it is seen', () =>
   withPage({ live: false, notices: false }, async ({ page, mock }) => {
     await page.route('**/api/flamegraph*', async (route) => {
