@@ -15,16 +15,22 @@ export const speedscope = () => join(dirname(require.resolve('speedscope/package
 
 export const CHROMIUM = process.env.FLAMEWIRE_CHROMIUM ?? '/usr/bin/chromium';
 
+const options = {
+  executablePath: CHROMIUM,
+  args: [
+    '--headless=new', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+    '--disable-component-update', '--disable-sync',
+    // A process that has drawn pages of one pixel a pixel goes on placing letters as it did there, or not.
+    '--disable-font-subpixel-positioning',
+  ],
+};
+
+// A Chromium for several processes, which know it by the environment; each has its own contexts in it.
+export const launchServer = () => chromium.launchServer(options);
+
 export async function launch() {
-  return chromium.launch({
-    executablePath: CHROMIUM,
-    args: [
-      '--headless=new', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-      '--disable-component-update', '--disable-sync',
-      // A process that has drawn pages of one pixel a pixel goes on placing letters as it did there, or not.
-      '--disable-font-subpixel-positioning',
-    ],
-  });
+  const shared = process.env.FLAMEWIRE_BROWSER;
+  return shared ? chromium.connect(shared) : chromium.launch(options);
 }
 
 // A page that fails the test on any error of its own, on a violated content policy, and on a request to elsewhere.
@@ -32,6 +38,8 @@ export async function openPage(browser, address, { theme = 'dark', width = 1440,
   const context = given ?? (await browser.newContext({ colorScheme: theme, viewport: { width, height }, deviceScaleFactor: ratio }));
   // The guide opens by itself for those who have never seen it; only its own test has not.
   if (!firstRun) await context.addInitScript(() => localStorage.getItem('flamewire-guide') ?? localStorage.setItem('flamewire-guide', '{"seen":true}'));
+  // Waits are for conditions; a busy machine may be four times slower.
+  context.setDefaultTimeout(120_000);
   const page = await context.newPage();
   const problems = [];
   page.on('pageerror', (error) => problems.push(`error in the page: ${error.stack ?? error}`));
@@ -60,12 +68,19 @@ export async function shows(page, selector, wanted) {
         return found !== undefined && (regexp ? new RegExp(...regexp).test(found) : found === text);
       },
       [selector, wanted, pattern],
-      { timeout: 10_000 },
+      { timeout: 40_000 },
     );
   } catch (error) {
     const found = await page.evaluate((where) => document.querySelector(where)?.textContent ?? 'nothing there', selector);
     throw new Error(`${selector} should show ${wanted}, but shows: ${found}`, { cause: error });
   }
+}
+
+// What was saved. A shared browser keeps its files to itself.
+export async function contentOf(download) {
+  const parts = [];
+  for await (const part of await download.createReadStream()) parts.push(part);
+  return Buffer.concat(parts);
 }
 
 // What is on the screen at a place of the page (CSS pixels, of a page of ratio 1), as [red, green, blue] by pixel, row by row. A

@@ -1,10 +1,10 @@
 // Comparing: a recording that runs, and the same one when it has ended, against an older one, against itself until now, and against
 // what cannot be compared. Nothing here depends on how many samples came in some time.
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { launch, openPage, settled, shows } from './browser.mjs';
+import { contentOf, launch, openPage, settled, shows } from './browser.mjs';
 import { Programs, waitFor } from './programs.mjs';
 
 const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
@@ -112,7 +112,7 @@ async function walkThrough(state) {
   await page.waitForFunction(() => [...document.querySelectorAll('.diff-row:not(.row-head)')].every((row) => row.querySelector('.presence-new')));
   const saved = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Save what is shown as CSV' }).click();
-  const csv = readFileSync(await (await saved).path(), 'utf8').split('\r\n');
+  const csv = (await contentOf(await saved)).toString().split('\r\n');
   assert.match(csv[0], /^function,module,kind,presence,self change \(share\)/);
   assert.ok(csv.length > 2 && csv.slice(1, -1).every((line) => /,new,/.test(line)));
   await page.getByRole('button', { name: /^All \d/ }).click();

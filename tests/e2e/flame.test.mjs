@@ -1,10 +1,10 @@
 // The shapes of the flame graph, what its frames do, and callers and callees: on a recording that runs, and on the same one when it
 // has ended. Nothing here depends on how many samples came in some time.
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { launch, openPage, settled, shows } from './browser.mjs';
+import { contentOf, launch, openPage, settled, shows } from './browser.mjs';
 import { Programs, waitFor } from './programs.mjs';
 
 const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
@@ -187,7 +187,7 @@ async function walkThrough(state) {
   const saved = page.waitForEvent('download');
   await page.click('#export-menu');
   await page.getByRole('button', { name: 'CSV' }).click();
-  const csv = readFileSync(await (await saved).path(), 'utf8').split('\r\n');
+  const csv = (await contentOf(await saved)).toString().split('\r\n');
   assert.match(csv[0], /^function,module,kind,file,line,self \(ns\),self %/);
   assert.ok(csv.length > 2 && csv.slice(1, -1).every((line) => line.includes(',demo-workload,') && line.includes('stage_weather')));
   await page.goBack();
@@ -199,7 +199,7 @@ async function walkThrough(state) {
   await page.click('#export-menu');
   const picture = page.waitForEvent('download');
   await page.getByRole('button', { name: 'PNG' }).click();
-  const png = readFileSync(await (await picture).path());
+  const png = await contentOf(await picture);
   assert.equal(png.subarray(1, 4).toString(), 'PNG');
   const canvas = await page.locator('.flame-canvas').boundingBox();
   assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)], [Math.round(canvas.width), Math.round(canvas.height)]);

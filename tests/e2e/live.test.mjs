@@ -73,21 +73,21 @@ step('without an agent the page shows the line for a target', async () => {
 step('an agent connects and a process is chosen from the list', async () => {
   const workload = programs.start('demo-workload', 0);
   agent = programs.start('flamewire-agent', '--server', '127.0.0.1', '--port', server.agentPort);
-  await page.getByText('What shall be profiled?').waitFor({ timeout: 20_000 });
+  await page.getByText('What shall be profiled?').waitFor();
   await page.getByRole('button', { name: 'Choose a process' }).click();
   await page.locator('.process-row[data-pid]').first().waitFor();
   await page.fill('dialog [data-search]', 'demo-workload');
   const row = page.locator(`.process-row[data-pid="${workload.pid}"]`);
   await row.waitFor();
   // How much it gets depends on what else runs here.
-  await page.waitForFunction((pid) => Number(document.querySelector(`.process-row[data-pid="${pid}"] .cpu-text`)?.textContent) > 1, workload.pid, { timeout: 20_000 });
+  await page.waitForFunction((pid) => Number(document.querySelector(`.process-row[data-pid="${pid}"] .cpu-text`)?.textContent) > 1, workload.pid);
   await row.click();
   await page.click('#options');
   await page.fill('dialog input[name=frequency]', '499');
   await page.click('#options');
   await shot('process-picker-dark');
   await page.click('#start');
-  await page.waitForFunction(() => window.__flamewire.state().sessionState === 'live', null, { timeout: 20_000 });
+  await page.waitForFunction(() => window.__flamewire.state().sessionState === 'live', null);
   recorded = (await inspect(page)).session;
 });
 
@@ -124,7 +124,7 @@ step('each process, thread or CPU has a root frame when it is grouped by', async
   const roots = async (group) => {
     await page.selectOption('#group-by', group);
     // The picture of another grouping stays until this one is there.
-    await page.waitForFunction((wanted) => window.__flamewire.settled() && window.__flamewire.frames().some((frame) => frame.kind === 'group') === (wanted !== 'none'), group, { timeout: 20_000 });
+    await page.waitForFunction((wanted) => window.__flamewire.settled() && window.__flamewire.frames().some((frame) => frame.kind === 'group') === (wanted !== 'none'), group);
     await settled(page);
     const list = (await frames(page)).filter((frame) => frame.kind === 'group');
     const width = list.reduce((sum, frame) => sum + frame.width, 0);
@@ -306,11 +306,11 @@ step('brushing the time strip filters every view', async () => {
 
 step('pause, resume and stop', async () => {
   await page.click('#pause');
-  await page.locator('.header .badge-paused').waitFor({ timeout: 15_000 });
+  await page.locator('.header .badge-paused').waitFor();
   await page.click('#resume');
-  await page.locator('.header .badge-live').waitFor({ timeout: 15_000 });
+  await page.locator('.header .badge-live').waitFor();
   await page.click('#stop');
-  await page.locator('.header .badge-ended').waitFor({ timeout: 20_000 });
+  await page.locator('.header .badge-ended').waitFor();
   await settled(page);
   assert.ok((await frames(page)).length > 10, 'what was recorded stays in view');
 });

@@ -1,9 +1,9 @@
 // The page alone, on a made-up server: states that are hard to bring about, large profiles, several tabs.
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { frames, inspect, launch, openPage, pixels, settled, shows } from './browser.mjs';
+import { contentOf, frames, inspect, launch, openPage, pixels, settled, shows } from './browser.mjs';
 import { SESSION, startMock, unwindOf } from './mock_server.mjs';
 import { waitFor } from './programs.mjs';
 
@@ -372,7 +372,7 @@ test('a lost connection is said, and everything goes on when it is back', () =>
     assert.ok((await frames(page)).length > 10, 'the last picture stays');
     const seen = (await inspect(page)).dataVersion;
     await mock.reconnect();
-    await page.waitForFunction((version) => window.__flamewire.state().stream === 'open' && window.__flamewire.state().dataVersion > version, seen, { timeout: 15_000 });
+    await page.waitForFunction((version) => window.__flamewire.state().stream === 'open' && window.__flamewire.state().dataVersion > version, seen);
     await page.waitForFunction(() => !document.body.textContent.includes('The server does not answer'));
   }));
 
@@ -387,7 +387,7 @@ test('three tabs share one event stream, also when the first is closed', () =>
     const follower = others[1].page;
     const before = (await inspect(follower)).dataVersion;
     await follower.bringToFront();
-    await follower.waitForFunction((version) => window.__flamewire.state().dataVersion > version + 4, before, { timeout: 15_000 });
+    await follower.waitForFunction((version) => window.__flamewire.state().dataVersion > version + 4, before);
     await follower.waitForTimeout(500);
     assert.equal(mock.streams(), 1);
     assert.deepEqual([...problems, ...others.flatMap((other) => other.problems)], []);
@@ -465,7 +465,7 @@ test('counters are drawn on the time axis, copied and saved', () =>
     await page.getByRole('button', { name: 'CSV' }).click();
     const file = await saved;
     assert.equal(file.suggestedFilename(), `${SESSION}-counters.csv`);
-    const lines = readFileSync(await file.path(), 'utf8').split('\r\n');
+    const lines = (await contentOf(file)).toString().split('\r\n');
     assert.equal(lines[1], 'whole target,cycles,cycles,not supported,,,');
     assert.equal(lines[2], 'whole target,branch-misses,misses,123456,61728,2.50 % of all branches,49.70');
   }));

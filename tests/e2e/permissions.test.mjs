@@ -59,19 +59,19 @@ async function visit(name, agent, workload, body) {
     };
     await page.locator('.wizard-connect').waitFor();
     programs.start(...agent(server.agentPort));
-    await page.locator('.wizard-agents input:checked').waitFor({ timeout: 30_000 });
+    await page.locator('.wizard-agents input:checked').waitFor();
     await next('process');
     await page.locator('dialog[open] [data-search]').fill(String(target.pid));
-    await page.locator(`.process-row[data-pid="${target.pid}"]`).click({ timeout: 20_000 });
+    await page.locator(`.process-row[data-pid="${target.pid}"]`).click();
     await next('check');
-    const fails = (text) => page.locator('.finding-fails', { hasText: text }).first().waitFor({ timeout: 20_000 });
-    const works = (text) => page.locator('.finding-works', { hasText: text }).first().waitFor({ timeout: 20_000 });
+    const fails = (text) => page.locator('.finding-fails', { hasText: text }).first().waitFor();
+    const works = (text) => page.locator('.finding-works', { hasText: text }).first().waitFor();
     const goOn = async () => {
       for (const step of ['files', 'options', 'start']) await next(step);
       await page.click('#wizard-start');
     };
     const flameGraph = async (function_) => {
-      await page.locator('.wizard').waitFor({ state: 'detached', timeout: 20_000 });
+      await page.locator('.wizard').waitFor({ state: 'detached' });
       await waitFor(async () => (await frames(page).catch(() => [])).some((frame) => frame.name.includes(function_)), `frames of ${function_}`, 60);
     };
     await body({ page, server, target, shot, next, fails, works, goOn, flameGraph });
@@ -120,7 +120,7 @@ needsRoot('no samples of the kernel: the own process without them', () =>
       const [session] = (await (await fetch(new URL('/api/sessions', server.url))).json()).sessions;
       const { notices } = await (await fetch(new URL(`/api/sessions/${session.id}`, server.url))).json();
       assert.ok(notices.some((notice) => notice.code === 'kernel-excluded' && notice.remedy.includes('perf_event_paranoid')), JSON.stringify(notices));
-      await page.locator('.notices', { hasText: 'perf_event_paranoid' }).waitFor({ timeout: 20_000 });
+      await page.locator('.notices', { hasText: 'perf_event_paranoid' }).waitFor();
       await shot('flame');
     }),
   ),
@@ -144,6 +144,6 @@ test('perf events refused, as in a container: what the container lacks, and no s
     await fails('PERFMON');
     await shot('missing');
     await goOn();
-    await page.locator('.wizard', { hasText: 'seccomp' }).waitFor({ timeout: 20_000 });
+    await page.locator('.wizard', { hasText: 'seccomp' }).waitFor();
     await shot('start');
   }));

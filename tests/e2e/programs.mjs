@@ -10,7 +10,11 @@ const bin = process.env.FLAMEWIRE_BIN ?? join(root, 'build/bin');
 // The path of one of this build; programs that are profiled may be of another one.
 export const built = (name) => join(name.endsWith('-workload') ? (process.env.FLAMEWIRE_TESTS_BIN ?? bin) : bin, name);
 
+// Waits are for conditions: their bounds only end a test that hangs. A busy machine may be so many times slower.
+const PATIENCE = 4;
+
 export async function waitFor(condition, what, seconds = 20) {
+  seconds *= PATIENCE;
   const end = Date.now() + seconds * 1000;
   for (;;) {
     const value = await condition();

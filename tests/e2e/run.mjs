@@ -1,12 +1,20 @@
-// Runs one browser test: node run.mjs page.test.mjs|live.test.mjs [--update-screenshots]
+// Runs browser tests, in one Chromium: node run.mjs [--update-screenshots] FILE.test.mjs...
 // playwright-core is looked for beside this file and in FLAMEWIRE_E2E_PACKAGES.
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { launchServer } from './browser.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const file = process.argv.find((word) => word.endsWith('.test.mjs')) ?? 'live.test.mjs';
+const files = process.argv.filter((word) => word.endsWith('.test.mjs'));
+if (files.length === 0) files.push('live.test.mjs');
 const env = { ...process.env };
 if (process.argv.includes('--update-screenshots')) env.FLAMEWIRE_UPDATE_SCREENSHOTS = '1';
-const { status } = spawnSync(process.execPath, ['--test', join(here, file)], { stdio: 'inherit', env });
+
+const browser = await launchServer();
+env.FLAMEWIRE_BROWSER = browser.wsEndpoint();
+const tests = spawn(process.execPath, ['--test', '--test-reporter=spec', ...files.map((file) => join(here, file))], { stdio: 'inherit', env });
+const [status] = await once(tests, 'exit');
+await browser.close();
 process.exitCode = status ?? 1;

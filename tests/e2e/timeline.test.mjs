@@ -70,7 +70,7 @@ const utilized = async () => Number((await page.locator('tr[data-counter="task-c
 test('live: windows show the phase that they cover, and counters fall in the sleep', async () => {
   const agent = programs.start('flamewire-agent', '--server', '127.0.0.1', '--port', server.agentPort, '--', built('phases-workload'), PHASE_MS / 1000, 3);
   ({ page, problems } = await openPage(browser, server.url));
-  await page.waitForFunction(() => window.__flamewire.state().sessionState === 'live', null, { timeout: 20_000 });
+  await page.waitForFunction(() => window.__flamewire.state().sessionState === 'live', null);
   recorded = (await inspect(page)).session;
   await page.click('#tab-counters');
   await page.locator('tr[data-counter="task-clock"] .spark-button').click();

@@ -94,10 +94,10 @@ step('dialling says why nobody answers, goes on, and connects when somebody does
   const address = page.locator('.wizard .fix input').first();
   await address.fill(`${ownAddress}:${port}`);
   await address.press('Enter');
-  await page.locator('.wizard .dial', { hasText: 'refuses connections' }).waitFor({ timeout: 20_000 });
+  await page.locator('.wizard .dial', { hasText: 'refuses connections' }).waitFor();
   await both('connect');
   const agent = programs.start('flamewire-agent', '--listen', '--port', port);
-  await page.locator('.wizard .dial', { hasText: 'without a pairing code nothing is sent there' }).waitFor({ timeout: 60_000 });
+  await page.locator('.wizard .dial', { hasText: 'without a pairing code nothing is sent there' }).waitFor();
   // The code that it printed; a mistyped one is said.
   const code = /[0-9a-f]{16}-[0-9a-f]{32}/.exec(agent.text())[0];
   await address.fill(`${ownAddress}:${port}`);
@@ -106,7 +106,7 @@ step('dialling says why nobody answers, goes on, and connects when somebody does
   await shows(page, '.wizard [role=alert]', /16 digits/);
   await page.locator('.wizard input[name=pair]').fill(code);
   await address.press('Enter');
-  await page.locator('.wizard .dial-connected').waitFor({ timeout: 60_000 });
+  await page.locator('.wizard .dial-connected').waitFor();
   const { agents } = await api('/api/agents');
   assert.deepEqual(agents.map((entry) => entry.link), ['encrypted']);
   await page.locator('.wizard-agents input:checked').waitFor();
@@ -116,7 +116,7 @@ step('the process is found by name, by keyboard alone', async () => {
   await page.locator('#wizard-next:not(:disabled)').focus();
   await page.keyboard.press('Enter');
   await at('process');
-  await row(workload.pid).waitFor({ timeout: 20_000 });
+  await row(workload.pid).waitFor();
   assert.equal(await page.locator('#wizard-next').isDisabled(), true);
   // A pid's digits are in other processes' command lines too.
   await find('demo-workload 600.0625');
@@ -132,7 +132,7 @@ step('the process is found by name, by keyboard alone', async () => {
 });
 
 step('what works there is what the agent says', async () => {
-  await page.locator('.finding-works', { hasText: `Process ${workload.pid} (demo-workload) can be profiled` }).waitFor({ timeout: 20_000 });
+  await page.locator('.finding-works', { hasText: `Process ${workload.pid} (demo-workload) can be profiled` }).waitFor();
   const { agents } = await api('/api/agents');
   const response = await fetch(new URL('/api/agent/command', server.url), { method: 'POST', body: JSON.stringify({ cmd: 'status' }) });
   const { capabilities } = await response.json();
@@ -140,7 +140,7 @@ step('what works there is what the agent says', async () => {
   for (const finding of capabilities.findings.filter((one) => one.code !== 'event'))
     await page.locator('.finding', { hasText: finding.text }).first().waitFor();
   await page.click('#reprobe');
-  await page.locator('#reprobe:not(:disabled)').waitFor({ timeout: 20_000 });
+  await page.locator('#reprobe:not(:disabled)').waitFor();
   await page.locator('.finding-works', { hasText: 'Events: ' }).waitFor();
   await both('check');
 });
@@ -168,8 +168,8 @@ step('options, start, and a flame graph', async () => {
   await page.locator('.wizard-summary', { hasText: '199 Hz' }).waitFor();
   await both('start');
   await page.click('#wizard-start');
-  await page.locator('.wizard').waitFor({ state: 'detached', timeout: 20_000 });
-  await page.locator('.header .badge-live').waitFor({ timeout: 20_000 });
+  await page.locator('.wizard').waitFor({ state: 'detached' });
+  await page.locator('.header .badge-live').waitFor();
   await waitFor(async () => (await frames(page).catch(() => [])).some((frame) => frame.name.startsWith('city::')), 'frames of the workload', 60);
   recorded = (await api('/api/sessions')).sessions[0].id;
   await shot('flame');
@@ -177,13 +177,13 @@ step('options, start, and a flame graph', async () => {
 
 step('rate and process are changed in the same session', async () => {
   await page.click('#change');
-  await page.locator('.change-dialog input[name=frequency]').waitFor({ timeout: 20_000 });
+  await page.locator('.change-dialog input[name=frequency]').waitFor();
   assert.equal(await page.locator('#apply-change').isDisabled(), true);
   await page.locator('input[name=frequency]').fill('499');
   await page.locator('select[name=unwind]').selectOption('fp');
   await both('change');
   await page.click('#apply-change');
-  await page.locator('.change-dialog').waitFor({ state: 'detached', timeout: 20_000 });
+  await page.locator('.change-dialog').waitFor({ state: 'detached' });
   const marks = async () => (await api(`/api/timeline?session=${recorded}&slices=200`)).marks.filter((mark) => mark.kind === 'change');
   const [first] = await waitFor(async () => ((await marks()).length > 0 ? marks() : null), 'the mark', 30);
   assert.match(first.name, /199 Hz became 499 Hz; stacks auto became fp/);
@@ -216,7 +216,7 @@ step('a second process beside the first one, and time off the CPU', async () => 
   await page.getByRole('checkbox', { name: 'off-cpu' }).check();
   await both('change-several');
   await page.click('#apply-change');
-  await page.locator('.change-dialog').waitFor({ state: 'detached', timeout: 20_000 });
+  await page.locator('.change-dialog').waitFor({ state: 'detached' });
   const { pids, events } = await (await fetch(new URL('/api/agent/command', server.url), { method: 'POST', body: JSON.stringify({ cmd: 'status' }) })).json();
   assert.deepEqual(pids, [other.pid, workload.pid]);
   assert.ok(events.includes('off-cpu') && events.includes('cpu-clock'), events.join());
@@ -224,14 +224,14 @@ step('a second process beside the first one, and time off the CPU', async () => 
 
 step('it does not come again by itself, is opened from the header, and remembers the options', async () => {
   await page.click('#stop');
-  await page.locator('.header .badge-ended').waitFor({ timeout: 20_000 });
+  await page.locator('.header .badge-ended').waitFor();
   await page.reload();
   await settled(page);
   assert.equal(await page.locator('.wizard').count(), 0);
   await page.click('#guide');
   await at('connect');
   await next('process');
-  await row(workload.pid).waitFor({ timeout: 20_000 });
+  await row(workload.pid).waitFor();
   await find(String(workload.pid));
   await row(workload.pid).click();
   await next('check');

@@ -39,7 +39,7 @@ const isDrawn = async (page) => new Set((await pixels(page, { ...(await pane(pag
 test('answers come to the worker, not to the page', () =>
   withPage({ live: true }, async ({ page, mock }) => {
     const version = mock.state.version;
-    await page.waitForFunction((older) => window.__flamewire.state().dataVersion > older + 2, version, { timeout: 30_000 });
+    await page.waitForFunction((older) => window.__flamewire.state().dataVersion > older + 2, version);
     assert.equal(await fetched(page, '/api/flamegraph'), 0);
     assert.ok((await fetched(page, '/app.js')) > 0);
     assert.equal(page.workers().length, 1);
