@@ -223,6 +223,9 @@ def main():
         for mutant, _ in zip(supply, range(options.number)):
             print(f"{mutant.path}:{mutant.line}: {mutant.operator}, key {mutant.key}\n{difference(mutant)}")
         return
+    # SIGTERM ends as Ctrl-C does, also where a shell has it ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     HOME.mkdir(exist_ok=True)
     workspace, results = Workspace(), []
     workspace.prepare()
