@@ -5,7 +5,7 @@ import { settled } from '../e2e/browser.mjs';
 const smoke = process.env.FLAMEWIRE_BENCH_SMOKE === '1';
 const MINUTES = smoke ? 2 : 30;
 const WARM_UP = smoke ? 1 : 6;
-const BATCH_MS = 250; // of the session; the agent's default
+const BATCH_MS = smoke ? 3000 : 250; // of the session; the agent's default
 const FASTER = 40;
 const NODES = 2000;
 // Each minute somebody looks at another view and comes back.

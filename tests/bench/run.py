@@ -25,6 +25,7 @@ from flamewire import BIN, ROOT, Agent, Relay, Server, wait_until, workload  # n
 
 SMOKE = False
 SECONDS = 10
+PATIENCE = 60  # seconds, on a machine that has other things to do
 PERF = "perf"
 RESULTS = []  # (figure, value, unit, bar, peer)
 
@@ -93,7 +94,7 @@ def agent_run(directory, server, pid, seconds, name, *options):
     clock = TaskClock(directory, name, [BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", str(relay.port), "--pid", str(pid),
                                         "--frequency", "999", "--events", "cpu-clock", "--stat", "none", "--metrics", "off", *options])
     agent = clock.child()
-    wait_until(lambda: any(session["samples"] for session in server.sessions() if session["id"] not in known), 20, "samples")
+    wait_until(lambda: any(session["samples"] for session in server.sessions() if session["id"] not in known), PATIENCE, "samples")
     time.sleep(seconds - 0.2)
     rss = resident_bytes(agent)
     rings = server.get("/api/agents")["agents"][0]["stats"]["ring_bytes"]
@@ -174,7 +175,7 @@ def bench_latency(directory):
     agent = Agent(directory, "--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999)
     ages = []
     with flamewire.ended(agent, program, server):
-        wait_until(lambda: any(session["samples"] for session in server.sessions()), 20, "a session")
+        wait_until(lambda: any(session["samples"] for session in server.sessions()), PATIENCE, "a session")
         end = time.monotonic() + either(20, 2)
         with server.stream() as events:
             for name, _ in events:
@@ -342,7 +343,7 @@ def bench_targets(directory):
                 known = {session["id"] for session in server.sessions()}
                 agent = Agent(directory, "--server", "127.0.0.1", "--port", server.port, *target, "--frequency", 999, "--events", "cpu-clock", "--unwind", "fp", "--stat", "none", "--metrics", "off", name=f"agent-{way}")
                 with flamewire.ended(agent):
-                    identity = wait_until(lambda known=known: next((session["id"] for session in server.sessions() if session["id"] not in known and session["samples"]), None), 20, "a session")
+                    identity = wait_until(lambda known=known: next((session["id"] for session in server.sessions() if session["id"] not in known and session["samples"]), None), PATIENCE, "a session")
                     time.sleep(either(5, 0.5))
                     begun = sum(int(task.read_text().split()[0]) for task in pathlib.Path(f"/proc/{agent.pid}/task").glob("*/schedstat")) / 1e6
                     before, report = server.session(identity)["samples"], pathlib.Path(directory) / f"{way}.stat"
@@ -351,7 +352,7 @@ def bench_targets(directory):
                     cpu = next(float(line.split(",")[0]) for line in report.read_text().splitlines() if "task-clock" in line)
                     result(f"{told[way]}: samples lost", flamewire.lost(session), 0)
                     runs[way] = 1000 * cpu / (session["samples"] - before), session["samples"] - before, begun
-                wait_until(lambda identity=identity: server.session(identity)["state"] != "live", 20, "the end")
+                wait_until(lambda identity=identity: server.session(identity)["state"] != "live", PATIENCE, "the end")
     wide, all_samples, begun = runs["machine"]
     for way, against in {"each": "the same followed one by one", "alone": "two processes alone"}.items():
         cost, samples, _ = runs[way]
@@ -366,7 +367,7 @@ def bench_counters(directory):
         for label, target in (("2 threads", workload(directory, "bench", lifetime(4))), ("50 threads", flamewire.Process("crowd", [flamewire.TESTS_BIN / "counters-workload", "crowd"], directory))):
             agent = Agent(directory, "--server", "127.0.0.1", "--port", server.port, "--pid", target.pid, "--events", "none", name="agent-" + label.replace(" ", "-"))
             with flamewire.ended(agent, target):
-                wait_until(lambda: "counting" in agent.err, 20, "the agent")
+                wait_until(lambda: "counting" in agent.err, PATIENCE, "the agent")
                 time.sleep(1)
                 report = pathlib.Path(directory) / "counters.stat"
                 subprocess.run([PERF, "stat", "-x,", "-e", "task-clock", "-o", report, "-p", str(agent.pid), "--", "sleep", str(2 * SECONDS)], check=True)
