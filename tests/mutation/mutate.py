@@ -229,8 +229,8 @@ def main():
     HOME.mkdir(exist_ok=True)
     workspace, results = Workspace(), []
     workspace.prepare()
+    interrupted, counted = False, 0
     try:
-        counted = 0
         for mutant in supply:
             if counted == options.number:
                 break
@@ -244,9 +244,10 @@ def main():
             counted += outcome in (*NOTICED, "survived")
             print(f"{counted:3}  {outcome}: {mutant.path}:{mutant.line} {mutant.operator}" + (f"; {test}" if test else ""), flush=True)
     except KeyboardInterrupt:
+        interrupted = True
         print("\nInterrupted; so far:")
     report(results, options.number)
-    sys.exit(any(result["outcome"] == "survived" for result in results))
+    sys.exit(130 if interrupted else any(result["outcome"] == "survived" for result in results))
 
 
 if __name__ == "__main__":
