@@ -162,12 +162,9 @@ class Workspace:
 
 
 def first_failure(output):
-    lines = output.splitlines()
-    for number, line in enumerate(lines):
-        # Catch2 underlines the name of the test case that failed.
-        if line.startswith("----") and number + 1 < len(lines) and lines[number + 1].strip():
-            return lines[number + 1].strip()
-    return ""
+    """The name of the test that failed: pytest lists it, Catch2 puts it between lines."""
+    found = re.search(r"^FAILED (\S+)", output, re.M) or re.search(r"^-{4,}\n(.+)\n-{4,}$", output, re.M)
+    return found[1].strip() if found else ""
 
 
 def difference(mutant):

@@ -128,6 +128,12 @@ def test_a_hang_ends_with_all_its_processes():
     assert mutate.run(["sh", "-c", "echo out; exit 3"], 10) == (3, "out\n")
 
 
+def test_the_test_that_failed_is_named():
+    assert mutate.first_failure("x\n-------\na case, of Catch2\n-------\nfile:3\n") == "a case, of Catch2"
+    assert mutate.first_failure("---- server.err ----\nlog\nFAILED tests/a.py::test_b - Error\n") == "tests/a.py::test_b"
+    assert mutate.first_failure("Segmentation fault\n") == ""
+
+
 class Scripted(mutate.Workspace):
     """A workspace whose build and tests answer what a test wants."""
 
