@@ -1,4 +1,4 @@
-// Bundles the tests with esbuild and runs them with Node's own test runner.
+// Bundles the tests with esbuild and runs them with Node's own test runner. Arguments go to it (--test-name-pattern=NAME).
 import { build } from 'esbuild';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -24,7 +24,7 @@ try {
     logLevel: 'warning',
   });
   const files = tests.map((name) => join(out, name.replace(/\.ts$/, '.mjs')));
-  const { status } = spawnSync(process.execPath, ['--test', ...files], { stdio: 'inherit' });
+  const { status } = spawnSync(process.execPath, ['--test', ...process.argv.slice(2), ...files], { stdio: 'inherit' });
   process.exitCode = status ?? 1;
 } finally {
   rmSync(out, { recursive: true, force: true });
