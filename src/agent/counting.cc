@@ -177,6 +177,7 @@ void Counting::add_to_totals(const std::vector<CounterDelta>& deltas, std::uint6
 
 std::vector<CounterState> Counting::states() const {
     std::vector<CounterState> states;
+    states.reserve(counters_.size());
     for (std::size_t i = 0; i < counters_.size(); ++i)
         states.push_back({counters_[i].name, counters_[i].part, statuses_[i]});
     return states;

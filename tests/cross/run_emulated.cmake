@@ -14,6 +14,7 @@ if(NOT SAME_AS)
 endif()
 execute_process(COMMAND ${FLAMEWIRE_EMULATOR} -L ${FLAMEWIRE_SYSROOT_IN_USE} ${PROGRAM} OUTPUT_VARIABLE there COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${SAME_AS} OUTPUT_VARIABLE here COMMAND_ERROR_IS_FATAL ANY)
+# cmake-lint: disable=E1122
 string(LENGTH "${here}" length)
 if(length LESS 10000)
   message(FATAL_ERROR "${SAME_AS} writes ${length} bytes: too few to compare")

@@ -489,17 +489,17 @@ test('the time axis is zoomed, moved and brushed by pointer and keys, and follow
     await settled(page);
     const axis = () => page.evaluate(() => window.__flamewire.timeline());
     const until = (condition) => waitFor(async () => condition(await axis(), (await inspect(page)).view), `${condition}`);
-    await until((t, v) => t.follows && t.span.from === 0 && t.span.to === 42000 && t.samples.length > 100);
+    await until((t) => t.follows && t.span.from === 0 && t.span.to === 42000 && t.samples.length > 100);
     const box = await page.locator('#time-strip').boundingBox();
     const at = (share) => [box.x + box.width * share, box.y + box.height / 2];
     // The wheel keeps the time below it where it is.
     await page.mouse.move(...at(0.25));
     for (let i = 0; i < 3; i++) await page.mouse.wheel(0, -300);
-    await until((t, v) => !t.follows && t.span.to - t.span.from < 10000);
+    await until((t) => !t.follows && t.span.to - t.span.from < 10000);
     const zoomed = await axis();
     const under = zoomed.span.from + 0.25 * (zoomed.span.to - zoomed.span.from);
     assert.ok(Math.abs(under - 10_500) < 60, `${under} is under the pointer`);
-    await until((t, v) => t.slice < 100 && t.start <= t.span.from);
+    await until((t) => t.slice < 100 && t.start <= t.span.from);
     assert.match(page.url(), /axis=\d+-\d+/);
     // Marks say what they are.
     await page.mouse.move(box.x + ((9600 - zoomed.span.from) / (zoomed.span.to - zoomed.span.from)) * box.width, box.y + 5);
@@ -508,7 +508,7 @@ test('the time axis is zoomed, moved and brushed by pointer and keys, and follow
     await page.mouse.wheel(200, 0);
     await until((t) => t.span.from > zoomed.span.from);
     await page.keyboard.press('0');
-    await until((t, v) => t.follows && t.span.from === 0);
+    await until((t) => t.follows && t.span.from === 0);
     // Dragging chooses; the range steps by its own width, and the axis can be zoomed to it.
     await page.mouse.move(...at(0.25));
     await page.mouse.down();
@@ -539,11 +539,11 @@ test('the time axis is zoomed, moved and brushed by pointer and keys, and follow
     await page.locator('#time-strip').focus();
     await page.keyboard.press('ArrowUp');
     await page.keyboard.press('End');
-    await until((t, v) => t.follows && t.span.to === 42000);
+    await until((t) => t.follows && t.span.to === 42000);
     assert.match(page.url(), /axis=last-\d+/);
     // Threads and CPUs have lanes of their own.
     await page.getByRole('button', { name: 'CPUs', exact: true }).click();
-    await until((t, v) => t.rows === 16);
+    await until((t) => t.rows === 16);
     assert.equal(await page.locator('.strip-lane').count(), 12);
     await page.getByText('and 7 less busy').waitFor();
     await shot(page, 'timeline-lanes-dark');
