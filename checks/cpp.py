@@ -1,0 +1,218 @@
+"""C++: clang-format, each source on its own by clang, and clang-tidy.
+
+clang-tidy spends most of its time in headers. The quick checks therefore read several sources as one translation unit,
+which is wrong only where names of two sources clash; such sources get into different units.
+"""
+import collections
+import dataclasses
+import functools
+import json
+import pathlib
+import re
+import shlex
+
+import cache
+from files import ROOT
+from includes import closure
+from jobs import Job, Outcome, command
+
+BUILD = ROOT / "build-lint"
+CLANG_TIDY = "clang-tidy-19"
+# More lines in one unit save headers, but then one core works while the other waits.
+MOST_LINES = 6000
+# The analyzer follows every path of a function and takes most of the time; a source read through another one is not suspicious here.
+QUICK = "-clang-analyzer-*,-bugprone-suspicious-include"
+
+
+# Sources that do not compile behind others: libiberty.h declares basename() in another way than string.h, and a function of the
+# file hides one of a namespace around it.
+SINGLE = ("src/symbol/demangle.cc", "src/cli/manual.cc")
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    directory: str
+    compiler: str
+    flags: tuple[str, ...]      # everything but the three below
+    includes: tuple[str, ...]
+    defines: tuple[str, ...]
+
+    def words(self) -> list[str]:
+        return [self.compiler, *self.defines, *self.includes, *self.flags]
+
+
+def parse(entry: dict) -> Command:
+    words = [word for word in shlex.split(entry["command"]) if word not in ("ccache", "-c")]
+    flags, includes, defines = [], [], []
+    rest = iter(words[1:])
+    for word in rest:
+        if word == "-o":
+            next(rest)
+        elif word in ("-isystem", "-I"):
+            includes += [word, next(rest)]
+        elif word.startswith("-I"):
+            includes.append(word)
+        elif word.startswith("-D"):
+            defines.append(word)
+        elif word != entry["file"]:
+            flags.append(word)
+    return Command(entry["directory"], words[0], tuple(flags), tuple(includes), tuple(defines))
+
+
+@functools.cache
+def commands() -> dict[str, Command]:
+    """How each source of the tree is compiled; of the two flavours of a library, the desk's."""
+    found: dict[str, Command] = {}
+    for entry in json.loads((BUILD / "compile_commands.json").read_text()):
+        path = pathlib.Path(entry["file"])
+        if not path.is_relative_to(ROOT) or path.is_relative_to(BUILD):
+            continue
+        name = str(path.relative_to(ROOT))
+        if name not in found or "_agent.dir/" not in entry["command"]:
+            found[name] = parse(entry)
+    return found
+
+
+def content_key(check: str, name: str, *more: str) -> str:
+    inputs = [f"{path.relative_to(ROOT)} {cache.file_hash(path)}" for path in closure(ROOT / name)]
+    return cache.key(check, *more, " ".join(commands()[name].words()), cache.installed_headers(), *inputs)
+
+
+def format_jobs(names: list[str], fix: bool, done: cache.Cache) -> list[Job]:
+    version = cache.tool_version("clang-format-19", "--version") + cache.file_hash(ROOT / ".clang-format")
+    keys = {name: cache.key("format", version, cache.file_hash(ROOT / name)) for name in names}
+    names = [name for name in names if fix or not done.has(keys[name])]
+    mode = ["-i"] if fix else ["--dry-run", "--Werror"]
+    return [Job("clang-format", part, functools.partial(command, ["clang-format-19", *mode, *part]),
+                [] if fix else [keys[name] for name in part])
+            for part in (names[i:i + 100] for i in range(0, len(names), 100))]
+
+
+def alone_jobs(names: list[str], done: cache.Cache) -> list[Job]:
+    """Each source includes what it uses: clang compiles it without a precompiled header, all warnings are errors."""
+    jobs = []
+    for name in names:
+        key = content_key("alone", name)
+        if done.has(key):
+            continue
+        words = [*commands()[name].words(), "-fsyntax-only", str(ROOT / name)]
+        run = functools.partial(command, words, pathlib.Path(commands()[name].directory))
+        jobs.append(Job("compiles alone", [name], run, [key], len((ROOT / name).read_bytes()) // 30))
+    return jobs
+
+
+TYPE = re.compile(r"(?:template <.*> )?(?:struct|union|class|enum(?: class| struct)?) (\w+)(?!.*;$)|using (\w+) =")
+OTHER = re.compile(r"#[ \t]*define[ \t]+(\w+)"
+                   r"|(?![ #/}\s]|(?:struct|class|union|enum|namespace)\b|using\b|static_assert\b|extern \"C\")[^=({;\[]*?(?<!::)\b(\w+)(?:\(|\[|\{| =|;)")
+
+
+def defined_names(text: str) -> tuple[set[str], set[str]]:
+    """Types, and other names, that a formatted file defines at namespace level; without members that are defined outside of a class."""
+    types, others, namespaces = set(), set(), []
+    for line in text.splitlines():
+        if line.startswith("namespace ") and line.endswith("{"):
+            namespaces.append(line.removeprefix("namespace ").removesuffix("{").strip())
+        elif line.startswith("}  // namespace") and namespaces:
+            namespaces.pop()
+        else:
+            for found, names in ((TYPE.match(line), types), (OTHER.match(line), others)):
+                if found:
+                    names.add("::".join([*filter(None, namespaces), found[found.lastindex]]))
+                    break
+    return types, others
+
+
+@functools.cache
+def names_in_unit(name: str) -> dict[str, str]:
+    """What a source brings into a unit: names, each with the file that defines it. Of headers only types can clash."""
+    found = {}
+    for path in closure(ROOT / name):
+        types, others = defined_names(path.read_text(errors="replace"))
+        for defined in types | (others if path == ROOT / name else set()):
+            found[defined] = str(path)
+    return found
+
+
+@dataclasses.dataclass
+class Unit:
+    names: list[str] = dataclasses.field(default_factory=list)
+    defined: dict[str, str] = dataclasses.field(default_factory=dict)
+    lines: int = 0
+
+    def takes(self, defined: dict[str, str], lines: int) -> bool:
+        clash = any(self.defined.get(name, path) != path for name, path in defined.items())
+        return self.lines + lines <= MOST_LINES and not clash
+
+
+def make_units(names: list[str]) -> list[list[str]]:
+    """Sources with the same flags and without clashing names, in units of about the same size."""
+    by_flags = collections.defaultdict(list)
+    for name in names:
+        if name not in SINGLE:
+            by_flags[commands()[name].flags].append(name)
+    made = [[name] for name in names if name in SINGLE]
+    for group in by_flags.values():
+        units: list[Unit] = []
+        for name in group:
+            defined, lines = names_in_unit(name), (ROOT / name).read_text().count("\n")
+            unit = next((unit for unit in units if unit.takes(defined, lines)), None)
+            if unit is None:
+                units.append(unit := Unit())
+            unit.names.append(name)
+            unit.defined |= defined
+            unit.lines += lines
+        made += [unit.names for unit in units]
+    return made
+
+
+def tidy_words(folder: pathlib.Path, checks: str) -> list[str]:
+    return [CLANG_TIDY, "-p", str(folder), "--quiet", f"--config-file={ROOT / '.clang-tidy'}", *([f"--checks={checks}"] if checks else [])]
+
+
+def tidy_unit(names: list[str]) -> Outcome:
+    """One unit. Where it does not compile, its halves do, down to single sources."""
+    if len(names) == 1:
+        return command([*tidy_words(BUILD, QUICK), str(ROOT / names[0])])
+    folder = BUILD / "units" / cache.key(*names)[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    unit = folder / "unit.cc"
+    unit.write_text("".join(f'#include "{ROOT / name}"\n' for name in names))
+    parts = [commands()[name] for name in names]
+    paths = dict.fromkeys(tuple(pair) for part in parts for pair in include_pairs(part.includes))
+    defines = dict.fromkeys(define for part in parts for define in part.defines)
+    words = [parts[0].compiler, *defines, *(word for pair in paths for word in pair), *parts[0].flags, "-w", "-c", str(unit)]
+    entry = {"directory": parts[0].directory, "file": str(unit), "command": shlex.join(words)}
+    (folder / "compile_commands.json").write_text(json.dumps([entry]))
+    outcome = command([*tidy_words(folder, QUICK), str(unit)])
+    if outcome.ok or "clang-diagnostic-" not in outcome.output:
+        return outcome
+    middle = len(names) // 2
+    halves = [tidy_unit(names[:middle]), tidy_unit(names[middle:])]
+    return Outcome(all(half.ok for half in halves), "".join(half.output for half in halves if not half.ok))
+
+
+def include_pairs(includes: tuple[str, ...]) -> list[list[str]]:
+    rest = iter(includes)
+    return [[word, next(rest)] if word in ("-isystem", "-I") else [word] for word in rest]
+
+
+def tidy_key(check: str, name: str) -> str:
+    return content_key(check, name, cache.tool_version(CLANG_TIDY, "--version"), cache.file_hash(ROOT / ".clang-tidy"), QUICK)
+
+
+def tidy_jobs(names: list[str], done: cache.Cache) -> list[Job]:
+    keys = {name: tidy_key("tidy", name) for name in names}
+    wanted = [name for name in names if not done.has(keys[name]) and not done.has(tidy_key("analyzer", name))]
+    return [Job("clang-tidy", unit, functools.partial(tidy_unit, unit), [keys[name] for name in unit], 10**6 + len(unit))
+            for unit in make_units(wanted)]
+
+
+def analyzer_jobs(names: list[str], done: cache.Cache) -> list[Job]:
+    """Everything in .clang-tidy, each source by itself."""
+    jobs = []
+    for name in names:
+        key = tidy_key("analyzer", name)
+        if not done.has(key):
+            jobs.append(Job("clang-tidy and analyzer", [name],
+                            functools.partial(command, [*tidy_words(BUILD, ""), str(ROOT / name)]), [key], 10**6))
+    return jobs

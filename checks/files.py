@@ -1,0 +1,45 @@
+"""Which files of the tree to check: all, those that changed, or those that are staged."""
+import functools
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def git(*arguments: str) -> list[str]:
+    out = subprocess.run(["git", "-c", "core.quotePath=false", *arguments], cwd=ROOT, check=True,
+                         stdout=subprocess.PIPE, text=True).stdout
+    return out.splitlines()
+
+
+def existing(names: list[str]) -> list[str]:
+    """Regular files only: a deleted file has nothing to check, and a link is checked at its target."""
+    paths = {name: ROOT / name for name in names}
+    return sorted(name for name, path in paths.items() if path.is_file() and not path.is_symlink())
+
+
+def merge_base() -> str:
+    """The commit from which the current branch left the main branch; HEAD in a clone without one."""
+    for branch in ("origin/main", "main", "origin/HEAD"):
+        found = subprocess.run(["git", "merge-base", "HEAD", branch], cwd=ROOT, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, text=True)
+        if found.returncode == 0:
+            return found.stdout.strip()
+    return "HEAD"
+
+
+@functools.cache
+def all_files() -> list[str]:
+    return existing(git("ls-files", "--cached", "--others", "--exclude-standard"))
+
+
+def changed_files() -> list[str]:
+    return existing(git("diff", "--name-only", merge_base()) + git("ls-files", "--others", "--exclude-standard"))
+
+
+def staged_files() -> list[str]:
+    return existing(git("diff", "--cached", "--name-only"))
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8", errors="replace")

@@ -1,0 +1,67 @@
+"""Rules about files as text: nothing of this machine in them, no registries, every source is built."""
+import json
+import pathlib
+import re
+
+from files import ROOT, text_of
+
+REGISTRY = re.compile(r"\b(registry\.(npmjs\.org|yarnpkg\.com)|(deb|security|ftp)\.debian\.org|pypi\.org|"
+                      r"(proxy|sum)\.golang\.org|crates\.io)\b")
+# These rules and their tests name what they look for.
+EXEMPT = ("checks/repository.py", "tests/checks/")
+BINARY = (".png", ".gz", ".zst", ".xz", ".bin")
+
+
+def machine_paths() -> list[str]:
+    """Folders that exist here and nowhere else: the clone and the home folder."""
+    home = str(pathlib.Path.home())
+    return [str(ROOT), *([home] if home not in ("/", "/root") else [])]
+
+
+def text_findings(name: str, text: str, paths: list[str]) -> list[str]:
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        for path in paths:
+            if re.search(re.escape(path) + r"(?![\w-])", line):
+                found.append(f"{name}:{number}: {path} is a folder of this machine; use a relative path")
+        if match := REGISTRY.search(line):
+            found.append(f"{name}:{number}: {match[0]} is a registry; leave its choice to the tools' configuration")
+    return found
+
+
+def lock_findings(name: str, text: str) -> list[str]:
+    packages = json.loads(text).get("packages", {})
+    resolved = sorted(package for package, entry in packages.items() if "resolved" in entry and not entry.get("link"))
+    return [f"{name}: {package} has a `resolved` address; run npm with omit-lockfile-registry-resolved" for package in resolved]
+
+
+def unlisted(sources: list[str], cmake_text: dict[str, str]) -> list[str]:
+    """Sources whose file name no CMake file in their folder, or in one above it, has. `cmake_text`: by folder."""
+    found = []
+    for source in sources:
+        path = pathlib.PurePath(source)
+        above = [str(folder) for folder in path.parents]
+        pattern = re.compile(r"(?<![\w.-])" + re.escape(path.name) + r"(?![\w.-])")
+        fuzzer = re.compile(r"\b(flamewire_fuzz\(|foreach\(name [\w ]*)" + path.stem.removesuffix("_fuzz") + r"\b")
+        pattern_stem = re.compile(r"(?<![\w.-])" + re.escape(path.stem) + r"(?![\w.-])")  # foreach(name IN ITEMS ...)
+        texts = [cmake_text[folder] for folder in above if folder in cmake_text]
+        if not any(pattern.search(text) or fuzzer.search(text) or ("foreach" in text and pattern_stem.search(text)) for text in texts):
+            found.append(f"{source} is in no CMake file, so nothing builds it")
+    return found
+
+
+def check(names: list[str], tree: list[str]) -> list[str]:
+    found, paths = [], machine_paths()
+    for name in names:
+        if name.startswith(EXEMPT) or name.endswith(BINARY) or "/seeds/" in name:
+            continue
+        found += text_findings(name, text_of(name), paths)
+        if name.endswith("package-lock.json"):
+            found += lock_findings(name, text_of(name))
+    cmake_text: dict[str, str] = {}
+    for name in tree:
+        if name.endswith(("CMakeLists.txt", ".cmake")):
+            folder = str(pathlib.PurePath(name).parent)
+            cmake_text[folder] = cmake_text.get(folder, "") + text_of(name)
+    built = [name for name in names if name.startswith(("src/", "tests/unit/", "tests/fuzz/")) and name.endswith(".cc")]
+    return found + unlisted(built, cmake_text)

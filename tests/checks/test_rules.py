@@ -1,0 +1,114 @@
+"""The rules of ./dev check on made-up files: each accepts what is right and names what is wrong."""
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "checks"))
+
+import cpp  # noqa: E402
+import includes  # noqa: E402
+import layers  # noqa: E402
+import repository  # noqa: E402
+
+
+@pytest.mark.parametrize("path, included", [
+    ("wire/frame.cc", "base/bytes.h"),
+    ("server/session/session.cc", "server/limits.h"),
+    ("agent/process/process_records.h", "agent/perf/record.h"),
+    ("profile/formats/import.cc", "profile/formats/perf_data/perf_data_import.h"),
+    ("cli/record.cc", "server/options.h"),
+    ("wire/frame.cc", "web_assets.h"),
+])
+def test_allowed_includes(path, included):
+    assert layers.forbidden(path, [included]) == []
+
+
+@pytest.mark.parametrize("path, included", [
+    ("base/file.cc", "wire/frame.h"),
+    ("agent/recorder.cc", "symbol/symbolizer.h"),
+    ("agent/options.cc", "profile/store.h"),
+    ("server/server.cc", "agent/options.h"),
+    ("server/session/session.cc", "server/http/api.h"),
+    ("profile/store.cc", "profile/formats/perf_data/header.h"),
+    ("agent/process/maps.cc", "agent/perf/ring.h"),
+    ("profile/call_tree.cc", "elf/elf_file.h"),
+])
+def test_forbidden_includes(path, included):
+    found = layers.forbidden(path, ["base/result.h", included])
+    assert len(found) == 1 and path in found[0] and included in found[0]
+
+
+def test_a_folder_that_the_table_lacks():
+    assert "not in the table" in layers.forbidden("video/codec.cc", [])[0]
+
+
+def test_the_table_has_no_cycles():
+    def above(part, seen=()):
+        assert part not in seen, f"{' -> '.join(seen)} -> {part}"
+        for other in layers.ALLOWED[part]:
+            above(other, (*seen, part))
+
+    for part in layers.ALLOWED:
+        above(part)
+
+
+def test_paths_of_this_machine():
+    text = "see /srv/clone/src/x.cc\nand /srv/clone-2/x\nand src/x.cc\n"
+    found = repository.text_findings("a.md", text, ["/srv/clone"])
+    assert [line.split(":")[1] for line in found] == ["1"]
+
+
+def test_registries():
+    assert repository.text_findings("a", "npm i --registry https://registry.npmjs.org/\n", [])
+    assert repository.text_findings("a", "npm ci; see https://www.debian.org/\n", []) == []
+
+
+def test_lock_files():
+    assert repository.lock_findings("l", '{"packages": {"": {}, "node_modules/a": {"version": "1"}}}') == []
+    found = repository.lock_findings("l", '{"packages": {"node_modules/a": {"resolved": "https://x/a.tgz"}}}')
+    assert "node_modules/a" in found[0]
+
+
+def test_sources_that_nothing_builds():
+    cmake = {"src/wire": "SOURCES frame.cc batch_decode.cc", "src": "SOURCES main.cc"}
+    assert repository.unlisted(["src/wire/frame.cc", "src/cli/main.cc"], {**cmake}) == []
+    assert repository.unlisted(["src/wire/decode.cc"], cmake) == ["src/wire/decode.cc is in no CMake file, so nothing builds it"]
+
+
+def test_names_that_a_source_defines():
+    text = """#include <string>
+#define LIMIT 4
+namespace flamewire {
+namespace {
+constexpr std::size_t most_rows = 3;
+struct Row {
+    int inner = 0;
+};
+std::string text_of(int value) {
+    const int local = value;
+    return std::to_string(local);
+}
+}  // namespace
+class Store;
+using Table = int;
+void Store::apply(int rows) {}
+}  // namespace flamewire
+"""
+    types, others = cpp.defined_names(text)
+    assert types == {"flamewire::Row", "flamewire::Table"}
+    assert others == {"LIMIT", "flamewire::most_rows", "flamewire::text_of"}
+
+
+def test_sources_whose_names_clash_are_in_different_units():
+    unit = cpp.Unit(["a.cc"], {"flamewire::Row": "a.cc", "flamewire::wire::Batch": "batch.h"}, 10)
+    assert unit.takes({"flamewire::wire::Batch": "batch.h", "flamewire::text_of": "b.cc"}, 10)
+    assert not unit.takes({"flamewire::Row": "b.cc"}, 10)
+    assert not unit.takes({}, cpp.MOST_LINES)
+
+
+def test_everything_that_a_file_includes(tmp_path):
+    (tmp_path / "a.cc").write_text('#include "b.h"\n#include <vector>\n')
+    (tmp_path / "b.h").write_text('  #  include "c.h"\n// #include "no.h"\n')
+    (tmp_path / "c.h").write_text('#include "b.h"\n')
+    assert [path.name for path in includes.closure(tmp_path / "a.cc")] == ["a.cc", "b.h", "c.h"]
