@@ -117,7 +117,8 @@ def defined_names(text: str) -> tuple[set[str], set[str]]:
         else:
             for found, names in ((TYPE.match(line), types), (OTHER.match(line), others)):
                 if found:
-                    names.add("::".join([*filter(None, namespaces), found[found.lastindex]]))
+                    further = re.findall(r", (\w+) = ", line) if line.endswith(";") else []
+                    names.update("::".join([*filter(None, namespaces), name]) for name in (found[found.lastindex], *further))
                     break
     return types, others
 

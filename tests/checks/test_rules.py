@@ -81,7 +81,7 @@ def test_names_that_a_source_defines():
 #define LIMIT 4
 namespace flamewire {
 namespace {
-constexpr std::size_t most_rows = 3;
+constexpr std::size_t most_rows = 3, most_columns = 4;
 struct Row {
     int inner = 0;
 };
@@ -97,7 +97,7 @@ void Store::apply(int rows) {}
 """
     types, others = cpp.defined_names(text)
     assert types == {"flamewire::Row", "flamewire::Table"}
-    assert others == {"LIMIT", "flamewire::most_rows", "flamewire::text_of"}
+    assert others == {"LIMIT", "flamewire::most_rows", "flamewire::most_columns", "flamewire::text_of"}
 
 
 def test_sources_whose_names_clash_are_in_different_units():
