@@ -107,6 +107,10 @@ def log(test, reason, attempt, outcome):
             file.write(json.dumps(line) + "\n")
 
 
+class Disturbed(Exception):
+    """Raised within a recording: a peer lost records, for example."""
+
+
 class NotMeasured(Exception):
     """Each recording was disturbed."""
 
@@ -119,6 +123,8 @@ def undisturbed(test, take, losses=lambda: (), failures=(Exception,)):
         with watch:
             try:
                 value = take(attempt)
+            except Disturbed as error:
+                watch.reasons.append(str(error))
             except failures as error:
                 failure = error
         reason = "; ".join([*watch.reasons, *losses()])
@@ -129,6 +135,16 @@ def undisturbed(test, take, losses=lambda: (), failures=(Exception,)):
             return value
         log(test, reason, attempt, "retaken" if attempt <= RETAKES else "not measured")
     raise NotMeasured(f"not measured: the machine disturbed each of {RETAKES + 1} recordings; the last one by {reason}")
+
+
+def fixture(test, take):
+    """undisturbed() for a fixture that records: tests that use it are skipped if there is no recording."""
+    import pytest
+
+    try:
+        return undisturbed(test, take)
+    except NotMeasured as reason:
+        return pytest.skip(str(reason))
 
 
 if __name__ == "__main__":

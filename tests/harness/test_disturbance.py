@@ -83,6 +83,16 @@ def test_a_good_result_of_a_disturbed_recording_does_not_count(quiet, lines):
     assert taken == [1, 2, 3, 4] and [line["outcome"] for line in lines()] == ["retaken"] * 3 + ["not measured"]
 
 
+def test_a_recording_can_say_itself_that_it_was_disturbed(quiet, lines):
+    def take(attempt):
+        if attempt < 3:
+            raise disturbance.Disturbed("perf lost records")
+        return attempt
+
+    assert disturbance.undisturbed("t", take) == 3
+    assert [(line["outcome"], line["reason"]) for line in lines()] == [("retaken", "perf lost records")] * 2 + [("measured", "")]
+
+
 def test_an_undisturbed_failure_fails_at_once(quiet, lines):
     taken = []
 

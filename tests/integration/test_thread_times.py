@@ -2,12 +2,14 @@
 program's clocks."""
 import json
 import os
+import pathlib
 import pty
 import re
 import select
 import subprocess
 import time
 
+import disturbance
 import pytest
 from flamewire import BIN, TESTS_BIN, wait_until
 from switches import as_root, check_life, run_by_perf
@@ -32,7 +34,10 @@ def waits(*arguments, **options):
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     """The session, and what the program and the kernel said."""
-    directory = tmp_path_factory.mktemp("times")
+    return disturbance.fixture(f"{pathlib.Path(__file__).name}::recorded", lambda attempt: record_times(tmp_path_factory.mktemp("times")))
+
+
+def record_times(directory):
     disk = directory / "disk"
     disk.write_bytes(bytes(4 << 20))
     path = directory / "times.flw"
@@ -191,6 +196,7 @@ def test_options_that_do_not_fit():
         assert outcome.returncode == 2 and "--stat sched" in outcome.stderr, outcome
 
 
+@pytest.mark.recording(lost=0)
 def test_pauses_are_in_no_state(start):
     """Live: known until a moment ago; while paused nobody knows."""
     program = start.workload("waits", 20)
@@ -213,6 +219,7 @@ def test_pauses_are_in_no_state(start):
 
 
 @as_root
+@pytest.mark.recording(lost=0)
 def test_whole_system(start, tmp_path):
     """Switches of whole CPUs: all of a life is told, and everybody runs as long as perf says, and all together not more than the CPUs."""
     path = tmp_path / "all.flw"
