@@ -1,7 +1,6 @@
-"""CPU time between moments, of made-up looks and of this process."""
-import os
-import threading
-import time
+"""CPU time between moments, of made-up looks and of a process that reads its own clock."""
+import subprocess
+import sys
 
 import looks
 
@@ -16,25 +15,33 @@ def test_bounds_come_from_the_looks_around_a_moment():
     assert these.between(500, 2999) == (max(0, 300 - 2 * looks.TICK_NS), 600 + 2 * looks.TICK_NS)
 
 
-def test_own_time():
-    def burn(seconds):
-        end = time.thread_time() + seconds
-        while time.thread_time() < end:
-            pass
+CHILD = """
+import threading, time
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+def say():
+    print(time.monotonic_ns(), time.process_time_ns(), flush=True)
+def burn_and_stay():
+    burn(0.2)
+    done.wait()
+done = threading.Event()
+other = threading.Thread(target=burn_and_stay)
+time.sleep(0.1)
+say()
+other.start()
+burn(0.3)
+say()
+input()
+done.set()
+"""
 
-    done = threading.Event()
 
-    def burn_and_stay():
-        burn(0.2)
-        done.wait()
-
-    with looks.Looks(os.getpid()) as these:
-        begin, before = time.monotonic_ns(), time.process_time_ns()
-        other = threading.Thread(target=burn_and_stay)
-        other.start()
-        burn(0.3)
-        end, after = time.monotonic_ns(), time.process_time_ns()
-    done.set()
-    other.join()
+def test_what_a_process_says_itself():
+    child = subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with looks.Looks(child.pid) as these:
+        (begin, before), (end, after) = (map(int, child.stdout.readline().split()) for _ in range(2))
+    child.communicate("\n")
     least, most = these.between(begin, end)
-    assert least <= after - before <= most and most > 0.3e9, (least, after - before, most)
+    assert 0.3e9 <= after - before and least <= after - before <= most, (least, after - before, most)
