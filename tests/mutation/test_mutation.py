@@ -153,6 +153,17 @@ class Scripted(mutate.Workspace):
         return next(self.sums_of)
 
 
+def test_areas_that_share_a_test_are_measured_each(tmp_path, monkeypatch):
+    workspace = Scripted(tmp_path / "none", [], [(0, "")] * 9, [])
+    workspace.baseline, measured = {}, []
+    monkeypatch.setattr(workspace, "must", lambda command: None)
+    monkeypatch.setattr(workspace, "test", lambda command, seconds: measured.append(command) or (0, ""))
+    for path in ("src/server/link/a.cc", "src/server/a.cc", "src/server/b.cc"):
+        workspace.first_run(areas.area_of(path))
+    assert {command for path in ("src/server/link/a.cc", "src/server/a.cc") for command in areas.area_of(path).commands} == set(workspace.baseline)
+    assert len(measured) == 4
+
+
 @pytest.mark.parametrize("builds, tests, sums, outcome", [
     ([0, 0], [(0, "")], ["a", "b"], "survived"),
     ([0, 0], [(42, "---\nname\n---")], ["a", "b"], "failed"),
