@@ -276,6 +276,20 @@ TEST_CASE("perf.data: samples of a group's leader count for all its events") {
     CHECK(weights == std::vector<std::pair<wire::Id, std::uint64_t>>{{1, 50}, {1, 100}, {1, 150}, {2, 40}, {2, 50}});
 }
 
+TEST_CASE("perf.data: a map of data is no code, and takes the place of what was there") {
+    constexpr std::uint16_t data_map = 1 << 13;  // PERF_RECORD_MISC_MMAP_DATA
+    for (const bool data : {true, false}) {
+        Writer map(false);
+        map.u32(7).u32(7).u64(0x400000).u64(0x1000).u64(0).padded("/srv/table");
+        const std::uint16_t misc = data ? user_mode | data_map : user_mode;
+        const std::string records = comm(false, 7, "one", 0) + mmap(false, 7, 0x400000, 0x2000, 0, "/bin/one", 1 * ms) +
+                                    record(false, 1, misc, trailer(map, 7, 2 * ms)) +
+                                    sample(false, 7, 0x400123, 3 * ms);
+        CHECK(Imported(perf_file(false, {EventOf{}}, records)).lines() ==
+              (data ? "one;[0x400123] 1\n" : "one;[table+0x400123] 1\n"));
+    }
+}
+
 TEST_CASE("perf.data: losses and pauses are told") {
     Writer lost(false);
     lost.u64(0).u64(42);
