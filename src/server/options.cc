@@ -194,6 +194,9 @@ void ServerCommandLine::add(CLI::App& app) {
     app.add_option("--http-cert", options_.http_cert, "certificate chain of the page in PEM: it comes by HTTPS")
         ->type_name("FILE");
     app.add_option("--http-key", options_.http_key, "private key of the certificate, in PEM")->type_name("FILE");
+    app.add_option("--web-dir", options_.web_dir,
+                   "for development only: serve the page's files from this folder instead of the program")
+        ->type_name("DIR");
     app.add_option("--data-dir", options_.data_dir, "where sessions are kept (default: flamewire below XDG_DATA_HOME)");
     app.add_option("--agent", agents_, "connect out to a listening agent, HOST:PORT (repeatable)")
         ->type_name("HOST:PORT")
@@ -262,6 +265,8 @@ Result<Options> ServerCommandLine::finish() {
     options.http_prefix = TRY(parse_prefix(http_prefix_));
     if (options.http_cert.empty() != options.http_key.empty())
         return fail(ErrorCode::invalid, "--http-cert and --http-key belong together: give both");
+    if (std::error_code error; !options.web_dir.empty() && !std::filesystem::is_directory(options.web_dir, error))
+        return fail(ErrorCode::invalid, fmt::format("--web-dir {} is not a directory", options.web_dir));
     options.browse_roots = TRY(finish_browse_roots(options));
     options.fetch_modules = fetch_modules_ == "on";
     if (!addr2line_.empty()) options.remarks.emplace_back("--addr2line is not needed: symbols are read in process");

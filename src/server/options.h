@@ -36,6 +36,7 @@ struct Options {
     std::string http_prefix = "/";        // "/" or "/name/"
     std::string http_token_file;          // given; empty: the one in the data directory, where one is needed
     std::string http_cert, http_key;      // PEM files; empty: no TLS
+    std::string web_dir;                  // serve the page from here, for development; empty: from the program
     std::string data_dir;
     SettingsValues settings;
     std::vector<std::string> browse_roots;  // folders that the page may look into

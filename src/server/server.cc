@@ -198,7 +198,8 @@ private:
                                  .prefix = options_.http_prefix,
                                  .token = {},
                                  .certificate_file = options_.http_cert,
-                                 .key_file = options_.http_key};
+                                 .key_file = options_.http_key,
+                                 .web_dir = options_.web_dir};
         const bool given = !options_.http_token_file.empty();
         if (given || !is_loopback(options_.http_bind))
             http_token_ = TRY(given ? read_token(options_.http_token_file, false)

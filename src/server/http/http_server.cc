@@ -314,7 +314,10 @@ private:
         const Api::Way way = Api::way_of(request);
         switch (way) {
             case Api::Way::file:
-                return respond(handle, asset_answer(request.path), head);
+                return respond(handle,
+                               options_.web_dir.empty() ? asset_answer(request.path)
+                                                        : folder_answer(options_.web_dir, request.path),
+                               head);
             case Api::Way::refused:
                 return respond(handle, api_->answer(request), head);
             case Api::Way::stream:

@@ -25,6 +25,7 @@ public:
         std::string prefix = "/";                // where a reverse proxy has it: "/" or "/name/"
         std::string token;                       // empty: nobody logs in
         std::string certificate_file, key_file;  // PEM; empty: no TLS
+        std::string web_dir;                     // the page's files, for development; empty: those in this binary
     };
 
     // The port is bound when this returns (chosen by the kernel for 0). busy or permission with a sentence and its

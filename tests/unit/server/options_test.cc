@@ -112,3 +112,11 @@ TEST_CASE("the page may look where files were said to be, where it was told, or 
           std::vector<std::string>{"/usr", "/lib"});
     CHECK(parse({"--browse-root", "none"}).options.browse_roots.empty());
 }
+
+TEST_CASE("the page's folder is a directory") {
+    CHECK(parse({}).options.web_dir.empty());
+    CHECK(parse({"--web-dir", "/"}).options.web_dir == "/");
+    const auto parsed = parse({"--web-dir", "/dev/null"});
+    CHECK(parsed.exit_code == 2);
+    CHECK(parsed.message.find("--web-dir /dev/null is not a directory") != std::string::npos);
+}
