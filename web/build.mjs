@@ -1,14 +1,20 @@
-// Bundles the UI into dist/: index.html, app.js, flame.js (its worker), editor.js with its languages, app.css, favicon.svg. `--out DIR` elsewhere, `--watch` rebuilds on change.
+// Bundles the UI into dist/: index.html, app.js, flame.js (its worker), editor.js with its languages, app.css, favicon.svg. `--out DIR` elsewhere,
+// `--watch` rebuilds on change, `--source DIR` takes the sources from there and packages from beside this file.
 // licences.txt beside dist/ has the licences of the packages that are in the bundle.
 import { build, context } from 'esbuild';
+import { watchFile } from 'node:fs';
 import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const outFlag = process.argv.indexOf('--out');
-const out = outFlag > 0 ? process.argv[outFlag + 1] : join(here, 'dist');
+function option(name, standard) {
+  const at = process.argv.indexOf(name);
+  return at > 0 ? resolve(process.argv[at + 1]) : standard;
+}
+const out = option('--out', join(here, 'dist'));
+const source = option('--source', here);
 const watch = process.argv.includes('--watch');
 
 // The source editor is loaded when the first source is shown. It is a bundle of its own, and the page's own bundle stays in one
@@ -28,7 +34,8 @@ const common = {
   jsx: 'automatic',
   jsxImportSource: 'preact',
   legalComments: 'none',
-  logLevel: 'warning',
+  logLevel: watch ? 'info' : 'warning',
+  nodePaths: [join(here, 'node_modules')],
   metafile: true,
 };
 // What the charts do not draw or call: without its name in the tables that the package hands out, esbuild leaves it out.
@@ -36,9 +43,9 @@ const chartsWeDraw = {
   name: 'charts-we-draw',
   setup: (at) => at.onLoad({ filter: /uPlot\.esm\.js$/ }, async ({ path }) => ({ contents: (await readFile(path, 'utf8')).replace(/\(paths\.(bars|spline)\s+= \w+\);|uPlot\.(assign|fmtNum|range\w+|orient|fmtDate|tzDate|sync|addGap|clipGaps)\s*= \w+;/g, '') })),
 };
-const page = { ...common, entryPoints: { app: join(here, 'src/main.tsx') }, plugins: [editorApart, chartsWeDraw] };
+const page = { ...common, entryPoints: { app: join(source, 'src/main.tsx') }, plugins: [editorApart, chartsWeDraw] };
 // No module: workers of that kind are newer than the oldest browser.
-const worker = { ...common, entryPoints: { flame: join(here, 'src/flame/worker.ts') }, format: 'iife' };
+const worker = { ...common, entryPoints: { flame: join(source, 'src/flame/worker.ts') }, format: 'iife' };
 // The package makes every dialect of a language when it is loaded; we use one of each. Said to have no effect but their result, the
 // calls that make the others go away.
 const oneDialect = {
@@ -49,7 +56,7 @@ const oneDialect = {
     })),
 };
 // Each language in a file of its own.
-const editor = { ...common, entryPoints: { editor: join(here, 'src/code/editor.ts') }, plugins: [oneDialect], splitting: true, chunkNames: 'editor-[name]-[hash]' };
+const editor = { ...common, entryPoints: { editor: join(source, 'src/code/editor.ts') }, plugins: [oneDialect], splitting: true, chunkNames: 'editor-[name]-[hash]' };
 
 // The folder of the package that a file of the bundle comes from; null for our own.
 function packageOf(file) {
@@ -78,7 +85,11 @@ async function checkSize(outputs) {
 }
 
 await mkdir(out, { recursive: true });
-for (const file of ['index.html', 'favicon.svg']) await copyFile(join(here, file), join(out, file));
+for (const file of ['index.html', 'favicon.svg']) {
+  const copy = () => copyFile(join(source, file), join(out, file));
+  await copy();
+  if (watch) watchFile(join(source, file), { interval: 500 }, () => copy().catch(console.error));
+}
 if (watch) {
   for (const part of [page, worker, editor]) await (await context(part)).watch();
 } else {
