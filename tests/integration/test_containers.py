@@ -8,9 +8,13 @@ import pathlib
 import shutil
 import subprocess
 
+import bounds
 import pytest
-from flamewire import BIN, TESTS_BIN, HttpError, Tree, share_of, wait_until
+from flamewire import BIN, TESTS_BIN, HttpError, Tree, wait_until
+from known_shares import check_known_shares
 from pprof import Profile, decode
+
+KNOWN = bounds.Check("shares that the workload takes by its CPU clock", times=8)
 
 PROGRAM = TESTS_BIN / "shares-workload"
 CONTAINER = "c0ffee" + 58 * "1"
@@ -134,8 +138,7 @@ def test_a_container_whose_image_is_deleted(group, start):
     assert diff["total"]["samples"] == own
     with pytest.raises(HttpError):
         server.get("/api/flamegraph", cgroup=",".join(str(number) for number in range(2000)))
-    shares = Tree(server.get("/api/flamegraph", min_share=0, container=CONTAINER)).shares()
-    assert share_of(shares, "burn_40") > 0.3 and share_of(shares, "round_of_work") > 0.9, shares
+    check_known_shares(KNOWN, Tree(server.get("/api/flamegraph", min_share=0, container=CONTAINER)))
     server.stop()
 
     # The command line, too; and a sentence where nothing is meant.
@@ -191,4 +194,4 @@ def test_a_user_namespace(start):
     wait_until(lambda: server.sessions() and server.sessions()[0]["samples"] > 200, 30, "samples")
     assert agent.stop() == 0
     ended_session(server)
-    assert share_of(Tree(server.get("/api/flamegraph", min_share=0)).shares(), "burn_40") > 0.3
+    check_known_shares(KNOWN, Tree(server.get("/api/flamegraph", min_share=0)))
