@@ -7,11 +7,18 @@ import shutil
 import subprocess
 import time
 
+import bounds
 import pprof
 import pytest
 from flamewire import BIN, TESTS_BIN, Tree, cpu_seconds, share_of, wait_until
-from test_shares import PERF, perf_profile
+from test_shares import ENOUGH_S, FREQUENCY, PERF, perf_profile
 
+UNNAMED = bounds.Check("samples of code made at run time that have no name", times=13)
+OWN = bounds.Check("samples in the function that takes the time", times=15)
+OTHERS = bounds.Check("samples of functions of other phases", times=4)
+LINES = bounds.Check("samples in the line that takes the time", times=2)
+PEER = bounds.Check("shares of compiled functions as perf sees them", times=3)
+TOTAL = bounds.Check("samples, ours and perf's", times=1)
 JIT, UNKNOWN = 2, 4
 # Buckets are of 10 ms, and the clock of a file's time ticks every 4 ms.
 EDGE_MS = 30
@@ -24,21 +31,25 @@ function hot(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i) ^ i; 
 function warm(n) { let s = 0; for (let i = 0; i < n; i++) s += (i * 7) % 3; return s; }
 function round() { const n = 100000 + 200000 * Math.random() | 0; return hot(2 * n) + warm(n); }
 let x = 0;
-for (const end = Date.now() + 1000 * process.argv[2]; Date.now() < end;) x += round();
+// By its CPU time: beside other programs, too, starting is a small part of it.
+const begin = process.cpuUsage();
+while (process.cpuUsage(begin).user < 1e6 * process.argv[2]) x += round();
 if (x === 1) console.log(x);
 """
 
-# One function a second, each thrown away and its memory given to the next; the machine code of each is made twice, as
+# One function a second of CPU time, each thrown away and its memory given to the next; the machine code of each is made twice, as
 # the type of its argument changes.
 MOVING = """
 const sleep = [];
 for (let phase = 0; phase < 4; phase++) {
     let f = new Function('n', 'step', `return (function phase_${phase}(n, step) { let s = 0; for (let i = 0; i < n; i++) s += i % 7 * step; return s; })(n, step)`);
-    const begin = performance.now();
+    const ms = () => process.hrtime.bigint() / 1000000n;
+    const used = () => process.cpuUsage().user / 1000;
+    const begin = ms(), before = used();
     let x = 0;
-    while (performance.now() < begin + 500) x += f(100000, 1);
-    while (performance.now() < begin + 1000) x += f(100000, 0.5);
-    console.log(phase, String(process.hrtime.bigint() / 1000000n), x > 1);
+    while (used() < before + 500) x += f(100000, 1);
+    while (used() < before + 1000) x += f(100000, 0.5);
+    console.log(phase, String(begin), String(ms()), x > 1);
     f = null;
     for (let i = 0; i < 3; i++) gc();
 }
@@ -69,6 +80,18 @@ def unknown_jit_share(tree):
     return sum(weight for weight, kind, module in zip(tree.self_weight, tree.kind, tree.modules) if kind == UNKNOWN and module == "[jit]") / tree.weight
 
 
+def samples_of(tree):
+    return tree.answer["total"]["samples"]
+
+
+def check_named(tree):
+    UNNAMED.at_most(samples_of(tree) * unknown_jit_share(tree), samples_of(tree), 0.005)
+
+
+def check_own(tree, share, least):
+    OWN.at_least(samples_of(tree) * share, samples_of(tree), least, detail=self_shares(tree).most_common(5))
+
+
 def node(tmp_path, source):
     program = shutil.which("node")
     assert program, "node is needed: apt-get install nodejs"
@@ -86,6 +109,7 @@ def of_function(shares, function):
     return sum(share for name, share in shares.items() if is_of(name, function))
 
 
+@pytest.mark.recording
 @pytest.mark.parametrize("option", ["--perf-basic-prof", "--perf-prof"])
 def test_node_from_its_start(start, tmp_path, option):
     """A launched Node program: its hot function on top by name, less than 1 % of unknown JIT code."""
@@ -97,19 +121,21 @@ def test_node_from_its_start(start, tmp_path, option):
     tree = Tree(server.get("/api/flamegraph", min_share=0))
     shares = self_shares(tree)
     top = shares.most_common(1)[0]
-    assert is_of(top[0], "hot") and top[1] > 0.4, shares.most_common(5)
+    assert is_of(top[0], "hot"), shares.most_common(5)
+    check_own(tree, top[1], 0.45)
     kinds = {kind for name, kind, weight in zip(tree.names, tree.kind, tree.self_weight) if weight and is_of(name, "hot")}
     assert kinds == {JIT}
-    assert unknown_jit_share(tree) < 0.01
+    check_named(tree)
     module = next(module for module in session["modules"] if module["kind"] == "jit")
     assert module["state"] == "recorded" and module["name"] == "[jit]"
 
 
+@pytest.mark.recording
 def test_node_like_perf(start, tmp_path):
-    """The same running process at the same time: what it compiled long before, within 2 points of `perf record`."""
+    """The same running process at the same time: what it compiled long before, as `perf record` sees it."""
     program, script = node(tmp_path, HOT)
     target = start.process("node", [program, "--perf-basic-prof", NO_INLINING, script, 600], cwd=tmp_path)
-    time.sleep(1.5)
+    wait_until(lambda: cpu_seconds(target.pid) > 1.5, 60, "code that is compiled")
     server = start.server("--no-inline")
     data, enough = tmp_path / "perf.data", tmp_path / "enough"
     os.mkfifo(enough)
@@ -117,24 +143,25 @@ def test_node_like_perf(start, tmp_path):
     wait_until(lambda: server.sessions(), 20, "a session")
     perf = start.process("perf", [PERF, "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "999", "--call-graph", "fp", "-p", target.pid, "-o", data, "--", "cat", enough])
     before = cpu_seconds(target.pid)
-    wait_until(lambda: cpu_seconds(target.pid) > before + 25, 200, "25 s of CPU time")
+    wait_until(lambda: cpu_seconds(target.pid) > before + ENOUGH_S, 200, "enough CPU time")
     enough.write_bytes(b"")
     assert perf.wait(60) == 0, perf.err
-    time.sleep(1)
-    samples, theirs, first, last = perf_profile(data)
-    start_s = server.only_session()["start_ns"] / 1e9
-    answer = server.get("/api/flamegraph", min_share=0, start=(first - start_s) * 1000, end=(last - start_s) * 1000)
     assert agent.stop() == 0
-    target.stop()
+    start_s = server.wait_ended()["start_ns"] / 1e9
+    samples, theirs, first, last = perf_profile(data)
+    answer = server.get("/api/flamegraph", min_share=0, start=(first - start_s) * 1000, end=(last - start_s) * 1000)
     tree = Tree(answer)
-    assert abs(answer["total"]["samples"] - samples) <= 0.03 * samples
-    assert unknown_jit_share(tree) < 0.01
+    # Cut at buckets of 10 ms, at both ends, on each of two CPUs at most.
+    TOTAL.same_total(answer["total"]["samples"], samples, edges=4 * FREQUENCY * 0.01)
+    check_named(tree)
     ours = tree.shares()
     for function in ("hot", "warm", "round"):
         mine, perfs = of_function(ours, function), of_function(theirs, function)
-        assert perfs > 0.1 and abs(mine - perfs) < 0.02, (function, mine, perfs)
+        assert perfs > 0.1, (function, mine, perfs)
+        PEER.same(samples_of(tree) * mine, samples_of(tree), samples * perfs, samples, detail=function)
 
 
+@pytest.mark.recording
 def test_node_whose_code_moves(start, tmp_path):
     """Functions that follow each other in the same memory, each compiled anew within its time: each has its own second."""
     program, script = node(tmp_path, MOVING)
@@ -143,16 +170,15 @@ def test_node_whose_code_moves(start, tmp_path):
                         "--interpreted-frames-native-stack", script, cwd=tmp_path)
     assert agent.wait(60) == 0, agent.err
     session = server.wait_ended(seconds=60)
-    phases = [int(line.split()[1]) for line in agent.out.splitlines() if re.match(r"\d \d+ ", line)]
+    phases = [tuple(map(int, line.split()[1:3])) for line in agent.out.splitlines() if re.match(r"\d \d+ \d+ ", line)]
     assert len(phases) == 4
-    for phase, end_ms in enumerate(phases):
-        end = end_ms - session["start_ns"] / 1e6
-        tree = Tree(server.get("/api/flamegraph", min_share=0, start=end - 900, end=end - EDGE_MS))
+    for phase, (begin_ms, end_ms) in enumerate(phases):
+        begin, end = (at - session["start_ns"] / 1e6 for at in (begin_ms, end_ms))
+        tree = Tree(server.get("/api/flamegraph", min_share=0, start=begin + EDGE_MS, end=end - EDGE_MS))
         shares = tree.shares()
-        assert of_function(shares, f"phase_{phase}") > 0.8, (phase, collections.Counter(shares).most_common(8))
-        others = sum(of_function(shares, f"phase_{other}") for other in range(4) if other != phase)
-        assert others < 0.01, (phase, others)
-        assert unknown_jit_share(tree) < 0.01
+        check_own(tree, of_function(shares, f"phase_{phase}"), 0.85)
+        OTHERS.at_most(samples_of(tree) * sum(of_function(shares, f"phase_{other}") for other in range(4) if other != phase), samples_of(tree), 0.001, detail=phase)
+        check_named(tree)
 
 
 def test_names_come_while_the_target_sleeps(start, tmp_path):
@@ -170,6 +196,7 @@ def test_names_come_while_the_target_sleeps(start, tmp_path):
     agent.stop()
 
 
+@pytest.mark.recording
 @pytest.mark.parametrize("how", ["map", "dump"])
 def test_an_address_that_is_used_again(start, tmp_path, how):
     """Two functions one after the other at the same addresses (and, by the jitdump, moved after that): each in its time alone."""
@@ -179,18 +206,18 @@ def test_an_address_that_is_used_again(start, tmp_path, how):
     session = server.wait_ended(seconds=60)
     times = {line.split()[0]: int(line.split()[1]) / 1e6 - session["start_ns"] / 1e6 for line in agent.out.splitlines()}
 
-    def shares(begin, end):
-        return self_shares(Tree(server.get("/api/flamegraph", min_share=0, start=begin, end=end, event="cpu-clock")))
+    def check(begin, end, function, never):
+        tree = Tree(server.get("/api/flamegraph", min_share=0, start=begin, end=end, event="cpu-clock"))
+        shares = self_shares(tree)
+        check_own(tree, shares[function], 0.95)
+        assert shares[never] == 0, shares.most_common(5)
 
     switch = times["second_function"]
-    first = shares(times["first_function"], switch - EDGE_MS)
-    assert first["first_function"] > 0.9 and first["second_function"] == 0, first.most_common(5)
+    check(times["first_function"], switch - EDGE_MS, "first_function", "second_function")
     end = times.get("moved", switch + 1500)
-    second = shares(switch + EDGE_MS, end - EDGE_MS)
-    assert second["second_function"] > 0.9 and second["first_function"] == 0, second.most_common(5)
+    check(switch + EDGE_MS, end - EDGE_MS, "second_function", "first_function")
     if how == "dump":
-        moved = shares(times["moved"] + EDGE_MS, times["moved"] + 1400)
-        assert moved["second_function"] > 0.9 and moved["first_function"] == 0, moved.most_common(5)
+        check(times["moved"] + EDGE_MS, times["moved"] + 1400, "second_function", "first_function")
         # The lines of the jitdump: the loop is in the first half of the code.
         archive = tmp_path / "lines.pb.gz"
         subprocess.run([BIN / "flamewire", "export", "--data-dir", server.data_dir, "--format", "pprof", "-o", archive, session["id"]], check=True)
@@ -204,17 +231,20 @@ def test_an_address_that_is_used_again(start, tmp_path, how):
                 lines[place] += sample["value"][0]
         # But for those before the file was read, a tenth of a second.
         for function, line in (("first_function", 10), ("second_function", 20)):
-            assert lines[function, "/src/jitted.src", line] > 0.8 * sum(count for place, count in lines.items() if place[0] == function), lines
+            LINES.at_least(lines[function, "/src/jitted.src", line], sum(count for place, count in lines.items() if place[0] == function), 0.85, detail=lines)
     whole = Tree(server.get("/api/flamegraph", min_share=0))
-    assert unknown_jit_share(whole) < 0.01
+    check_named(whole)
 
 
+@pytest.mark.recording
 def test_a_map_that_comes_late(start, tmp_path):
     """Nothing says what the code is: one sentence does, with a remedy, where modules are listed. Once a map is there, all that ran has names."""
     server = start.server()
     program, script = node(tmp_path, HOT)
     target = start.process("node", [program, script, 600], cwd=tmp_path)
     map_file = pathlib.Path(f"/tmp/perf-{target.pid}.map")
+    # Starting node is no code that it compiled.
+    wait_until(lambda: cpu_seconds(target.pid) > 1, 60, "code that is compiled")
     try:
         agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", target.pid, "--frequency", 999)
 
@@ -235,8 +265,8 @@ def test_a_map_that_comes_late(start, tmp_path):
         assert agent.stop() == 0
         server.wait_ended()
         tree = Tree(server.get("/api/flamegraph", min_share=0))
-        assert share_of(tree.shares(), "all_of_it") > 0.9
-        assert unknown_jit_share(tree) < 0.01
+        check_own(tree, share_of(tree.shares(), "all_of_it"), 0.92)
+        check_named(tree)
     finally:
         map_file.unlink(missing_ok=True)
 
@@ -253,6 +283,7 @@ public class Hot {
 """
 
 
+@pytest.mark.recording
 @pytest.mark.skipif(not (shutil.which("javac") and shutil.which("jcmd")), reason="no JDK here (apt-get install openjdk-17-jdk-headless): Java's map is not tested")
 def test_java_that_is_asked(start, tmp_path):
     """A JVM that was started without any option, and asked for a map while it is recorded."""
@@ -269,7 +300,8 @@ def test_java_that_is_asked(start, tmp_path):
     server.wait_ended()
     tree = Tree(server.get("/api/flamegraph", min_share=0))
     top = self_shares(tree).most_common(1)[0]
-    assert "Hot" in top[0] and "hot" in top[0] and top[1] > 0.5, top
+    assert "Hot" in top[0] and "hot" in top[0], top
+    check_own(tree, top[1], 0.5)
     target.stop()
 
 
@@ -282,6 +314,7 @@ def python_with_perf():
     return None
 
 
+@pytest.mark.recording
 @pytest.mark.skipif(python_with_perf() is None, reason="no Python of 3.12 or later with -X perf here: Python's map is not tested")
 def test_python(start, tmp_path):
     script = tmp_path / "program.py"
@@ -291,10 +324,11 @@ def test_python(start, tmp_path):
     assert agent.wait(60) == 0, agent.err
     server.wait_ended(seconds=60)
     tree = Tree(server.get("/api/flamegraph", min_share=0))
-    assert share_of(tree.shares(), f"py::hot:{script}") > 0.8
-    assert unknown_jit_share(tree) < 0.01
+    check_own(tree, share_of(tree.shares(), f"py::hot:{script}"), 0.82)
+    check_named(tree)
 
 
+@pytest.mark.recording
 @pytest.mark.skipif(os.geteuid() != 0, reason="namespaces, chroot and files of others need root; CI runs as root")
 def test_another_root_and_namespace(start, tmp_path):
     """A target that is process 1 of its own namespace with another root: its map is the one that it sees, not this machine's of that name."""
@@ -315,5 +349,5 @@ def test_another_root_and_namespace(start, tmp_path):
     assert agent.stop() == 0
     server.wait_ended()
     tree = Tree(server.get("/api/flamegraph", min_share=0))
-    assert self_shares(tree)["first_function"] > 0.8
-    assert unknown_jit_share(tree) < 0.01
+    check_own(tree, self_shares(tree)["first_function"], 0.9)
+    check_named(tree)

@@ -1,16 +1,34 @@
 """Shares and totals: known by construction, and as `perf record` sees the same process at the same time."""
 import collections
 import os
+import pathlib
 import re
 import subprocess
 import time
 
-import pytest
-
+import bounds
 import flamewire
+import pytest
 from flamewire import Tree, cpu_seconds, share_of, wait_until
+from known_shares import check_known_shares
 
 PERF = "perf"
+KNOWN = bounds.Check("shares that the workload takes by its CPU clock", times=4)
+CALLED = bounds.Check("samples below the function that does everything", times=1)
+THREADS = bounds.Check("samples of each thread by its CPU time", times=2)
+TOTALS = bounds.Check("samples by CPU time, ours and perf's", times=2)
+PEER = bounds.Check("shares of the hottest functions as perf sees them", times=40)
+BIRTHS = bounds.Check("samples of threads that are born all the time", times=1)
+FREQUENCY = 999
+# CPU time that shows a share that is off by three points, whatever the share.
+ENOUGH_S = bounds.samples_needed(0.5, 0.03) / FREQUENCY
+# The times of buckets are cut at 10 ms, at both ends of a range.
+BUCKETS_S = 0.02
+
+
+def used_by_threads(pid):
+    """tid -> ns on CPUs so far. The kernel adds up a running thread's time at each tick."""
+    return {int(task.name): int((task / "schedstat").read_text().split()[0]) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()}
 
 
 def record_live(start, pid, seconds, *options):
@@ -21,25 +39,28 @@ def record_live(start, pid, seconds, *options):
     return server, agent
 
 
+@pytest.mark.recording
 def test_known_shares(start):
-    """burn_10 … burn_40 take 10 … 40 % of each thread's CPU time: within 3 points."""
-    program = start.workload("shares", 30, 2)
-    server, agent = record_live(start, program.pid, 10)
+    """burn_10 … burn_40 take 10 … 40 % of each thread's CPU time."""
+    program = start.workload("shares", 600, 2)
+    server, agent = record_live(start, program.pid, 0.2)
+    begin, before = time.monotonic_ns(), used_by_threads(program.pid)
+    wait_until(lambda: sum(used_by_threads(program.pid).values()) - sum(before.values()) > ENOUGH_S * 1e9, 120, "enough CPU time")
+    end, after = time.monotonic_ns(), used_by_threads(program.pid)
+    time.sleep(0.2)
     assert agent.stop() == 0
     server.wait_ended()
-    tree = Tree(server.get("/api/flamegraph", min_share=0))
-    shares = tree.shares()
-    for percent in (10, 20, 30, 40):
-        share = 100 * share_of(shares, f"burn_{percent}")
-        assert abs(share - percent) <= 3, (percent, share)
-    assert share_of(shares, "round_of_work") > 0.97
+    answer = server.get("/api/flamegraph", min_share=0)
+    shares, samples = Tree(answer).shares(), answer["total"]["samples"]
+    check_known_shares(KNOWN, Tree(answer))
+    CALLED.at_least(samples * share_of(shares, "round_of_work"), samples, 0.99)
     session = server.only_session()
     assert session["lost"] == 0 and flamewire.lost(session) == 0
-    # Two busy threads for about 10 s on two CPUs; both threads appear with about half.
-    threads = server.get("/api/thread-summary")["threads"]
-    assert len(threads) == 2
-    assert all(30 < thread["percent"] < 70 for thread in threads)
-    program.stop()
+    window = {"start": (begin - session["start_ns"]) / 1e6, "end": (end - session["start_ns"]) / 1e6}
+    threads = server.get("/api/thread-summary", **window)["threads"]
+    assert sorted(thread["tid"] for thread in threads) == sorted(after)
+    for thread in threads:
+        THREADS.total(thread["samples"], (after[thread["tid"]] - before[thread["tid"]]) / 1e9, FREQUENCY, edges=1, clock_s=BUCKETS_S + 2 / os.sysconf("SC_CLK_TCK"), detail=str(thread))
 
 
 def perf_profile(path):
@@ -81,34 +102,34 @@ def plain(name):
     return name.lstrip("_").removeprefix("vdso_").removeprefix("GI_").lstrip("_")
 
 
+@pytest.mark.recording
 @pytest.mark.parametrize("unwind, call_graph", [("fp", "fp"), ("auto", "dwarf,16384")])
 def test_like_perf(start, tmp_path, unwind, call_graph):
-    """The same process at the same time: totals within 3 %, the 20 hottest functions within 2 points of `perf record`. The
-    frame-pointer chain breaks in libm, which has none, for both alike; what is found by default is perf's by tables."""
+    """The same process at the same time: totals, and the 20 hottest functions. The frame-pointer chain breaks in libm, which has none,
+    for both alike; what is found by default is perf's by tables."""
     program = start.workload("demo", 600)
     time.sleep(0.5)
     server = start.server("--no-inline")
     data, enough = tmp_path / "perf.data", tmp_path / "enough"
     os.mkfifo(enough)
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999, "--events", "cpu-clock", "--unwind", unwind)
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", FREQUENCY, "--events", "cpu-clock", "--unwind", unwind)
     wait_until(lambda: server.sessions(), 20, "a session")
-    perf = start.process("perf", [PERF, "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "999", "--call-graph", call_graph, "-p", program.pid, "-o", data, "--", "cat", enough])
-    # So many samples that chance makes no two points of a share, however little of the CPUs is ours.
+    perf = start.process("perf", [PERF, "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", FREQUENCY, "--call-graph", call_graph, "-p", program.pid, "-o", data, "--", "cat", enough])
     before = cpu_seconds(program.pid)
-    wait_until(lambda: cpu_seconds(program.pid) > before + 16, 120, "16 s of CPU time")
+    wait_until(lambda: cpu_seconds(program.pid) > before + ENOUGH_S, 200, "enough CPU time")
     enough.write_bytes(b"")  # perf stops with its command
     assert perf.wait(60) == 0, perf.err
-    time.sleep(1)
+    # All that was sampled until then is there when the agent has ended.
+    assert agent.stop() == 0
+    session = server.wait_ended()
+    program.stop()
     samples, expected, first, last = perf_profile(data)
-    session = server.only_session()
     start_s = session["start_ns"] / 1e9
     window = {"start": (first - start_s) * 1000, "end": (last - start_s) * 1000}
     answer = server.get("/api/flamegraph", min_share=0, **window)
-    agent.stop()
-    program.stop()
     total = answer["total"]["samples"]
-    # The window is cut at 10 ms buckets, perf's at its samples: two buckets of two busy threads at most.
-    assert abs(total - samples) <= 0.03 * samples, (total, samples)
+    # The window is cut at 10 ms buckets, perf's at its samples: at both ends a bucket of each of two busy threads.
+    TOTALS.same_total(total, samples, edges=4 * FREQUENCY * 0.01)
 
     ours = collections.Counter()
     for name, share in Tree(answer).shares().items():
@@ -118,16 +139,17 @@ def test_like_perf(start, tmp_path, unwind, call_graph):
         theirs[plain(name)] += share
     hottest = [name for name, _ in theirs.most_common(60) if name != "[unknown]"][:20]
     assert len(hottest) == 20
-    differences = {name: (round(100 * ours[name], 2), round(100 * theirs[name], 2)) for name in hottest if abs(ours[name] - theirs[name]) > 0.02}
-    assert not differences, differences
+    for name in hottest:
+        PEER.same(total * ours[name], total, samples * theirs[name], samples, detail=name)
 
 
+@pytest.mark.recording
 def test_no_sample_twice_while_threads_are_born(start):
     """A target that creates threads in a loop during attach: as many samples as its CPU time allows, not more, not fewer."""
     server = start.server()
     program = start.workload("threads", "loop", 8)
     time.sleep(0.3)
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999, "--events", "cpu-clock")
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", FREQUENCY, "--events", "cpu-clock")
     wait_until(lambda: server.sessions(), 20, "a session")
     before_cpu, before_time = cpu_seconds(program.pid), time.monotonic_ns()
     time.sleep(5)
@@ -136,10 +158,8 @@ def test_no_sample_twice_while_threads_are_born(start):
     server.wait_ended()
     session = server.only_session()
     answer = server.get("/api/flamegraph", start=(before_time - session["start_ns"]) / 1e6, end=(after_time - session["start_ns"]) / 1e6)
-    expected = (after_cpu - before_cpu) * 999
-    total = answer["total"]["samples"]
     # Each thread may end just before its next sample: up to one sample a thread is not taken. Twice is never right.
     threads = (after_cpu - before_cpu) / 0.020
-    assert 0.97 * expected - threads <= total <= 1.03 * expected, (total, expected, threads)
+    BIRTHS.total(answer["total"]["samples"], after_cpu - before_cpu, FREQUENCY, edges=threads, clock_s=BUCKETS_S + 2 / os.sysconf("SC_CLK_TCK"))
     assert session["lost"] == 0
     agent.stop()
