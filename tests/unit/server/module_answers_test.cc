@@ -13,6 +13,8 @@
 #include "recording.h"
 #include "server/http/upload_answers.h"
 #include "server/session/catalog.h"
+#include "server/session/json_writer.h"
+#include "wire/control.h"
 
 using namespace flamewire;
 using namespace flamewire::server;
@@ -106,4 +108,47 @@ TEST_CASE("for a module without build-id a file on the server goes by its name")
     const std::string named = data.path() + "/" + name;
     std::filesystem::copy_file("/proc/self/exe", named);
     CHECK(given_file(*session, give(*session, "", ",\"file\":\"" + named + "\""), uploads).value().path == named);
+}
+
+TEST_CASE("a module's state is the word of docs/openapi.yaml for what is known of it") {
+    using symbol::ModuleReport;
+    using symbol::Quality;
+    profile::Module module;
+    const auto state = [&](const ModuleReport* report, const ModuleFetch* debug_fetch = nullptr) {
+        JsonWriter json;
+        write_module(json, module, report, nullptr, debug_fetch, nullptr);
+        return wire::text_member(wire::parse_object(json.take()).value(), "state");
+    };
+    const auto of = [&](Quality quality, const char* file = "", bool mismatch = false, bool kept = false,
+                        const ModuleFetch* debug_fetch = nullptr) {
+        ModuleReport report;
+        report.quality = quality;
+        report.file = file;
+        report.mismatch = mismatch;
+        report.kept = kept;
+        return state(&report, debug_fetch);
+    };
+    CHECK(state(nullptr) == "pending");
+    CHECK(of(Quality::debug_info, "/bin/a") == "debug_info");
+    CHECK(of(Quality::symbols, "/bin/a") == "symbols");
+    CHECK(of(Quality::linker_map) == "linker_map");
+    CHECK(of(Quality::dynamic_symbols) == "stripped");  // exported names only ...
+    CHECK(of(Quality::none, "/bin/a") == "stripped");   // ... or none
+    CHECK(of(Quality::none, "", true) == "mismatch");
+    CHECK(of(Quality::none) == "not_found");
+    CHECK(of(Quality::debug_info, "/bin/a", false, true) == "kept");
+
+    ModuleFetch fetch;
+    for (const auto& [step, expected] : {std::pair{ModuleFetch::State::asked, "fetching"},
+                                         {ModuleFetch::State::arriving, "fetching"},
+                                         {ModuleFetch::State::arrived, "symbols"},
+                                         {ModuleFetch::State::refused, "symbols"},
+                                         {ModuleFetch::State::interrupted, "symbols"}}) {
+        fetch.state = step;
+        CHECK(of(Quality::symbols, "/bin/a", false, false, &fetch) == expected);
+        CHECK(of(Quality::debug_info, "/bin/a", false, false, &fetch) == "debug_info");
+    }
+
+    module.identity.kind = symbol::ModuleKind::jit;
+    CHECK(state(nullptr) == "recorded");
 }
