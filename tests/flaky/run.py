@@ -81,6 +81,8 @@ def main():
                 folder, at = FOLDER / begun / f"round-{number}", time.monotonic()
                 junit = run_round(folder, selection)
                 new = results.of_junit(junit, folder, commit=label, time=f"{begun}.{number:03}", load=options.load)
+                if not new:
+                    raise SystemExit(f"flaky: no live test is selected by {' '.join(selection)}")
                 results.append(RESULTS, new)
                 these += new
                 failed = [result["test"] for result in new if result["outcome"] != "passed"]

@@ -93,6 +93,16 @@ def test_what_a_round_started_ends_with_it(tmp_path):
         raise AssertionError("the child is still there")
 
 
+def test_a_selection_without_tests_is_an_error(tmp_path, monkeypatch):
+    junit = tmp_path / "junit.xml"
+    junit.write_text("<testsuite/>")
+    monkeypatch.setattr(run, "FOLDER", tmp_path)
+    monkeypatch.setattr(run, "run_round", lambda folder, selection: junit)
+    monkeypatch.setattr(sys, "argv", ["run.py", "-R", "nothing"])
+    with pytest.raises(SystemExit, match="no live test is selected by -R nothing"):
+        run.main()
+
+
 def test_table_as_a_command(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(run, "RESULTS", tmp_path / "results.jsonl")
     (tmp_path / "results.jsonl").write_text(json.dumps(result("a", "failed", cases=["x::y"])) + "\n")
