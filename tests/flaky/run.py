@@ -65,11 +65,14 @@ def run_round(folder, selection):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./dev flaky", description="Runs the live tests again and again and prints failures by test. Further arguments go to ctest (-R NAME).")
+    parser = argparse.ArgumentParser(prog="./dev flaky", description="Runs the live tests again and again and prints failures by test.")
     parser.add_argument("rounds", nargs="?", type=int, default=1, metavar="N", help="how often (1)")
     parser.add_argument("--load", action="store_true", help=f"beside {LOOPS} busy loops")
     parser.add_argument("--table", action="store_true", help="print the results of all runs so far and run nothing")
-    options, selection = parser.parse_known_args()
+    parser.add_argument("-R", metavar="NAME", help="only tests whose name matches, as ctest -R")
+    parser.add_argument("-E", metavar="NAME", help="not those whose name matches, as ctest -E")
+    options = parser.parse_args()
+    selection = [word for name in "RE" if (value := getattr(options, name)) for word in (f"-{name}", value)]
     if options.table:
         print(results.table(results.load(RESULTS)))
         return 0
@@ -89,7 +92,8 @@ def main():
                 print(f"round {number}: {len(new)} tests, {time.monotonic() - at:.0f} s, {results.recordings(folder / 'disturbed.jsonl')}, "
                       f"{', '.join(failed) + ' failed' if failed else 'no failure'}", flush=True)
     except KeyboardInterrupt:
-        print("\ninterrupted; the round under way does not count", flush=True)
+        print(f"\ninterrupted; the round under way does not count\n\n{results.table(these)}", flush=True)
+        return 130
     print("\n" + results.table(these))
     return 1 if any(result["outcome"] != "passed" for result in these) else 0
 
