@@ -41,6 +41,12 @@ def command(words: list[str], cwd: pathlib.Path = ROOT, expected_output: bool = 
     return Outcome(done.returncode == 0 and (expected_output or not done.stdout.strip()), done.stdout)
 
 
+def in_turn(runs: list[Callable[[], Outcome]]) -> Outcome:
+    """Several runs over the same files, for tools that write them."""
+    outcomes = [run() for run in runs]
+    return Outcome(all(outcome.ok for outcome in outcomes), "".join(outcome.output for outcome in outcomes if not outcome.ok))
+
+
 def run_jobs(jobs: list[Job], cache: Cache, rows: dict[str, Row]) -> bool:
     """Runs all jobs, prints the output of those that failed at once, and counts in `rows`."""
     lock = threading.Lock()

@@ -5,7 +5,7 @@ import re
 
 import cache
 from files import ROOT, text_of
-from jobs import Job, Outcome, command
+from jobs import Job, Outcome, command, in_turn
 
 # Packages and configuration of the Node.js tools, copied here so that the tree stays clean (checks/CMakeLists.txt).
 NODE = ROOT / "build-lint" / "checks"
@@ -87,7 +87,11 @@ def jobs(names: list[str], tree: list[str], fix: bool, done: cache.Cache) -> lis
     made += tool_job("markdownlint", [*node_tool("markdownlint-cli2", "markdownlint-cli2-bin.mjs"), "--no-globs", *(["--fix"] if fix else [])],
                      those(of_markdown), [lock, ROOT / ".markdownlint.jsonc"], done, each=True, fix=fix)
     if fix:
-        return made
+        # Not at the same time, as they write the same files; Prettier arrives at its own style at the second run in some places.
+        prettier = [job.run for job in made if job.check == "Prettier"]
+        eslint = [job.run for job in made if job.check == "ESLint"]
+        others = [job for job in made if job.check not in ("Prettier", "ESLint")]
+        return [*others, Job("ESLint and Prettier", those(in_web), functools.partial(in_turn, eslint + 2 * prettier))]
     made += type_job(those(of_types), [name for name in tree if name.startswith("web/")], done)
     made += tool_job("shellcheck", ["shellcheck", "-x", "-P", "SCRIPTDIR"], those(of_shell), [], done)
     made += tool_job("cmake-lint", ["cmake-lint", "--suppress-decorations", "--log-level", "error", "-c", str(ROOT / ".cmake-format.json"), "--"],

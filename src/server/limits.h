@@ -72,9 +72,9 @@ enum class Limit : std::uint8_t {
     wrong_tokens,
     tls_handshake_time,
     streams,
-    count_
+    count
 };
-inline constexpr std::size_t limit_count = static_cast<std::size_t>(Limit::count_);
+inline constexpr std::size_t limit_count = static_cast<std::size_t>(Limit::count);
 
 // As /metrics and docs/limits.md call it.
 inline constexpr std::array<std::string_view, limit_count> limit_names{"agent_connections",

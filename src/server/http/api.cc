@@ -357,10 +357,11 @@ Answer Api::session_answer(const Session& session) {
             out.array();
             const auto modules = store.modules();
             const std::vector<bool> nameless = profile::nameless_jit_modules(store);
-            for (profile::ModuleId id_ = 1; id_ < modules.size(); ++id_) {
-                const auto report = reports.find(id_);
-                write_module(out, modules[id_], report == reports.end() ? nullptr : &report->second,
-                             fetch_of(fetches, id_), fetch_of(debug_fetches, id_), nameless[id_] ? &store : nullptr);
+            for (profile::ModuleId module_id = 1; module_id < modules.size(); ++module_id) {
+                const auto report = reports.find(module_id);
+                write_module(out, modules[module_id], report == reports.end() ? nullptr : &report->second,
+                             fetch_of(fetches, module_id), fetch_of(debug_fetches, module_id),
+                             nameless[module_id] ? &store : nullptr);
             }
             out.end_array();
         });

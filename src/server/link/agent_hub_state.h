@@ -62,8 +62,8 @@ struct AgentHub::Peer::PerfLens {
 };
 
 struct AgentHub::Dial {
-    Dial(asio::io_context& io, std::string host_, std::uint16_t port_)
-        : host(std::move(host_)), port(port_), timer(io) {}
+    Dial(asio::io_context& io, std::string agent_host, std::uint16_t agent_port)
+        : host(std::move(agent_host)), port(agent_port), timer(io) {}
     std::string host;
     std::uint16_t port;
     asio::steady_timer timer;
