@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/bytes.h"
+#include "symbol/symbolizer.h"
 #include "wire/batch.h"
 
 namespace flamewire::cli {

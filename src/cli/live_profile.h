@@ -7,8 +7,11 @@
 
 #include "base/result.h"
 #include "profile/store.h"
-#include "symbol/symbolizer.h"
 #include "wire/session_file.h"
+
+namespace flamewire::symbol {
+class Symbolizer;
+}
 
 namespace flamewire::cli {
 

@@ -12,7 +12,9 @@
 #include "base/result.h"
 #include "profile/model.h"
 #include "profile/store.h"
-#include "symbol/symbolizer.h"
+#include "symbol/module_identity.h"
+#include "symbol/module_report.h"
+#include "symbol/source_frames.h"
 
 namespace flamewire::profile {
 

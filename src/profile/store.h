@@ -19,7 +19,8 @@
 #include "profile/marks.h"
 #include "profile/model.h"
 #include "profile/thread_times.h"
-#include "symbol/symbolizer.h"
+#include "symbol/module_identity.h"
+#include "symbol/source_frames.h"
 #include "wire/batch.h"
 
 namespace flamewire::profile {

@@ -25,6 +25,7 @@
 #include "server/session/debug_fetch.h"
 #include "server/session/imports.h"
 #include "server/session/prune.h"
+#include "symbol/symbolizer.h"
 
 namespace flamewire::server {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "symbol/disassembly.h"
+#include "symbol/code_bytes.h"
 
 namespace flamewire::symbol {
 

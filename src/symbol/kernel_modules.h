@@ -10,10 +10,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "symbol/config.h"
 #include "symbol/dwarf_index.h"
 #include "symbol/split_dwarf.h"
 #include "symbol/string_pool.h"
-#include "symbol/symbolizer.h"
 
 namespace flamewire::symbol {
 

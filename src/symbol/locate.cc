@@ -16,6 +16,7 @@
 #include "base/path.h"
 #include "base/rooted_path.h"
 #include "symbol/debuginfod.h"
+#include "symbol/symbolizer.h"
 
 namespace flamewire::symbol {
 namespace {

@@ -5,8 +5,10 @@
 #include <optional>
 #include <string>
 
+#include "symbol/config.h"
+#include "symbol/module_identity.h"
+#include "symbol/module_report.h"
 #include "symbol/object_file.h"
-#include "symbol/symbolizer.h"
 
 namespace flamewire::symbol {
 

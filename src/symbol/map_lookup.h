@@ -5,8 +5,9 @@
 #include <span>
 #include <string>
 
+#include "symbol/config.h"
 #include "symbol/linker_map.h"
-#include "symbol/symbolizer.h"
+#include "symbol/module_identity.h"
 
 namespace flamewire::symbol {
 

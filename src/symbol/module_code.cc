@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "symbol/code_marks.h"
 #include "symbol/demangle.h"
+#include "symbol/disassembly.h"
 #include "symbol/module.h"
 
 namespace flamewire::symbol {

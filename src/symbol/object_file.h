@@ -16,7 +16,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "elf/elf_file.h"
-#include "symbol/symbolizer.h"
+#include "symbol/module_report.h"
 
 namespace flamewire::symbol {
 

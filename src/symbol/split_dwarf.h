@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "symbol/config.h"
 #include "symbol/object_file.h"
 #include "symbol/split_unit.h"
-#include "symbol/symbolizer.h"
 
 namespace flamewire::symbol {
 

@@ -11,77 +11,13 @@
 #include <vector>
 
 #include "base/result.h"
-#include "symbol/disassembly.h"
+#include "symbol/code_bytes.h"
+#include "symbol/config.h"
+#include "symbol/module_identity.h"
+#include "symbol/module_report.h"
+#include "symbol/source_frames.h"
 
 namespace flamewire::symbol {
-
-enum class ModuleKind : std::uint8_t { file, kernel, vdso, jit };
-
-// Which ELF file is meant. Equal build-ids are the same module whatever the path.
-struct ModuleIdentity {
-    ModuleKind kind = ModuleKind::file;
-    std::string path;           // as the target sees it
-    std::string build_id;       // raw bytes; empty when unknown
-    std::string boot_id;        // of the target, for the kernel: the live /proc/kallsyms serves only the same boot
-    std::uint64_t size = 0;     // of the file on the target; 0 when unknown (the only check without a build-id)
-    std::int64_t mtime_ns = 0;  // of that file
-    std::string owner{};        // id of the pairing key of the agent that names it; empty: it has none
-};
-
-struct Address {
-    std::uint64_t vaddr = 0;      // ELF virtual address; of the kernel relative to _text
-    bool return_address = false;  // then vaddr - 1 is looked up
-};
-
-// One source-level frame. `function` is demangled. line 0 and file empty: not known.
-struct SourceFrame {
-    std::uint32_t function = 0;  // index into Resolved::strings; 0 is the empty string
-    std::uint32_t file = 0;      // index into Resolved::strings
-    std::uint32_t line = 0;
-    bool inlined = false;  // this frame was inlined into the next one
-};
-
-// Frames of address i are frames[first[i]] … frames[first[i + 1] - 1], innermost first. No frames: nothing is known of
-// the address.
-struct Resolved {
-    std::vector<std::uint32_t> first;  // size: addresses + 1
-    std::vector<SourceFrame> frames;
-    std::vector<std::string> strings;  // [0] is empty
-};
-
-// From worst to best: a better file that is found later replaces a worse one.
-enum class Quality : std::uint8_t { none, linker_map, dynamic_symbols, symbols, debug_info };
-
-// Which of the places of docs/symbols.md a file was found at.
-enum class FoundBy : std::uint8_t {
-    nothing,
-    uploaded,  // a person sent it for this module
-    given,     // --binary
-    path_map,
-    sysroot,
-    target_path,   // the path as the target sees it
-    agent,         // the agent sent it
-    debug_tree,    // by build-id below a debug directory
-    debug_link,    // named by .gnu_debuglink
-    debug_name,    // by the module's name where only debug files are
-    kernel_place,  // where distributions put a vmlinux
-    this_machine,  // the running kernel's own names, the vDSO of this process
-    debuginfod,    // a debuginfod server sent it (the order of these is what kept symbols have on disk)
-};
-
-// What is known of a module's symbols, for people: which file, how good, why not better.
-struct ModuleReport {
-    Quality quality = Quality::none;
-    std::string file;                                                  // used; empty when none
-    std::string debug_file;                                            // separate debug info, when used
-    FoundBy found = FoundBy::nothing, debug_found = FoundBy::nothing;  // of the two
-    bool mismatch = false;                                             // a file was there, but of another build
-    std::string map_file;                                              // linker map, when used
-    std::string problem;             // one sentence ("build-id mismatch: …"); empty when all is well
-    std::string remedy;              // what to configure; may be empty
-    std::vector<std::string> tried;  // places looked at, in order
-    bool kept = false;               // the names are those that the session kept; the files are of where it kept them
-};
 
 // The symbol that covers an address; size 0: none is known.
 struct FunctionRange {
@@ -102,30 +38,6 @@ struct ModuleCode {
     std::string problem, remedy;  // remedy: what to configure; may be empty
 
     [[nodiscard]] CodeBytes view() const { return {as_bytes_view(bytes), address, machine, big_endian, begins, marks}; }
-};
-
-struct PathMap {
-    std::string from, to;
-};
-
-// A linker map for the module of that name or path; without one for the module that the map's own name or its OUTPUT
-// says.
-struct MapFile {
-    std::string module, file;
-};
-
-struct Config {
-    std::vector<std::string> binaries;  // --binary: unstripped files, matched by build-id, else by file name
-    std::string sysroot;
-    std::vector<PathMap> path_maps;
-    std::vector<MapFile> maps;         // --map: for modules that have no symbol table
-    std::string module_directory;      // files that agents sent, by fetched_path(); empty: none
-    std::string upload_directory;      // files that people sent, named in the same way; empty: none
-    std::string debuginfod_directory;  // what debuginfod servers sent (debuginfod.h); empty: none
-    std::vector<std::string> debug_directories = {"/usr/lib/debug"};
-    bool inlines =
-        true;  // else one frame an address: the function that the linker knows, at the line of its outermost call
-    bool demangle = true;  // else names as the linker has them, for comparing with other tools
 };
 
 // The name of a module's file among those that were sent: its build-id, else a hash of path, size and time.

@@ -12,6 +12,8 @@
 #include "profile/code_heat.h"
 #include "profile/query.h"
 #include "server/http/session_view.h"
+#include "symbol/disassembly.h"
+#include "symbol/symbolizer.h"
 
 namespace flamewire::server {
 namespace {

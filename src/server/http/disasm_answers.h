@@ -3,7 +3,10 @@
 
 #include "server/http/request.h"
 #include "server/session/session.h"
-#include "symbol/symbolizer.h"
+
+namespace flamewire::symbol {
+class Symbolizer;
+}
 
 namespace flamewire::server {
 

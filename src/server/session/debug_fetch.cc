@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "symbol/symbolizer.h"
 
 namespace flamewire::server {
 namespace {

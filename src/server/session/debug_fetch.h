@@ -18,7 +18,11 @@
 
 #include "server/session/session.h"
 #include "symbol/debuginfod.h"
-#include "symbol/symbolizer.h"
+#include "symbol/module_identity.h"
+
+namespace flamewire::symbol {
+class Symbolizer;
+}
 
 namespace flamewire::server {
 

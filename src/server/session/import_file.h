@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "profile/formats/import.h"
 #include "server/session/session.h"
-#include "symbol/symbolizer.h"
+#include "symbol/config.h"
 
 namespace flamewire::server {
 

@@ -22,10 +22,15 @@
 #include "server/session/health_history.h"
 #include "server/session/sequence.h"
 #include "server/session/session_info.h"
-#include "symbol/symbolizer.h"
+#include "symbol/module_identity.h"
+#include "symbol/module_report.h"
 #include "wire/batch.h"
 #include "wire/frame.h"
 #include "wire/session_file.h"
+
+namespace flamewire::symbol {
+class Symbolizer;
+}
 
 namespace flamewire::server {
 

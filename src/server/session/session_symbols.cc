@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "server/session/session.h"
 #include "server/session/side_files.h"
+#include "symbol/symbolizer.h"
 
 namespace flamewire::server {
 namespace {

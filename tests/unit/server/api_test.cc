@@ -8,6 +8,7 @@
 #include "recording.h"
 #include "server/http/event_stream.h"
 #include "server/http/timeline_answers.h"
+#include "symbol/symbolizer.h"
 #include "wire/control.h"
 
 using namespace flamewire;

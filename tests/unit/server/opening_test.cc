@@ -6,6 +6,7 @@
 #include <future>
 
 #include "recording.h"
+#include "symbol/symbolizer.h"
 #include "wire/session_file.h"
 
 using namespace flamewire;

@@ -10,6 +10,7 @@
 #include "base/hex.h"
 #include "fixture.h"
 #include "symbol/kernel.h"
+#include "symbol/symbolizer.h"
 
 namespace flamewire::symbol {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "fixture.h"
 #include "symbol/map_lookup.h"
+#include "symbol/symbolizer.h"
 
 namespace flamewire::symbol {
 namespace {

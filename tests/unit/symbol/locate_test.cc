@@ -7,6 +7,7 @@
 
 #include "base/hex.h"
 #include "fixture.h"
+#include "symbol/symbolizer.h"
 
 namespace flamewire::symbol {
 namespace {
