@@ -2,7 +2,7 @@
 #
 #   desk    what runs at the desk (server, tests): -O2 from the build type, RTTI, fmt as a library
 #   agent   what goes into the static agent: -Os, no RTTI, no exceptions (what a library throws there ends the program with a
-#           sentence in any case), fmt header-only without locales
+#           sentence in any case), fmt compiled into it without locales
 #
 # flamewire_library(NAME [AGENT] [DESK] SOURCES ... [LINK ...] [DESK_LINK ...] [AGENT_LINK ...])
 #   declares flamewire_NAME (desk) and/or flamewire_NAME_agent. LINK names other libraries of ours without
@@ -67,7 +67,10 @@ target_compile_options(flamewire_agent_options INTERFACE
   -Os -ffunction-sections -fdata-sections -fno-pie -fno-rtti -fno-asynchronous-unwind-tables -fno-exceptions -funwind-tables)
 target_compile_definitions(flamewire_agent_options INTERFACE
   ASIO_NO_EXCEPTIONS FMT_EXCEPTIONS=0
-  FMT_HEADER_ONLY=1 FMT_USE_FLOAT=0 FMT_USE_DOUBLE=0 FMT_USE_LONG_DOUBLE=0 FMT_USE_INT128=0 "FMT_STATIC_THOUSANDS_SEPARATOR=','" ASIO_NO_TYPEID)
+  FMT_USE_FLOAT=0 FMT_USE_DOUBLE=0 FMT_USE_LONG_DOUBLE=0 FMT_USE_INT128=0 "FMT_STATIC_THOUSANDS_SEPARATOR=','" ASIO_NO_TYPEID)
+if(NOT FLAMEWIRE_FMT_FORMAT)
+  target_compile_definitions(flamewire_agent_options INTERFACE FMT_HEADER_ONLY=1)
+endif()
 
 function(flamewire_library name)
   cmake_parse_arguments(ARG "AGENT;DESK" "" "SOURCES;LINK;DESK_LINK;AGENT_LINK" ${ARGN})
