@@ -6,7 +6,7 @@
 #
 # flamewire_library(NAME [AGENT] [DESK] SOURCES ... [LINK ...] [DESK_LINK ...] [AGENT_LINK ...])
 #   declares flamewire_NAME (desk) and/or flamewire_NAME_agent. LINK names other libraries of ours without
-#   prefix; each flavour links the same flavour. DESK_LINK / AGENT_LINK are foreign targets.
+#   prefix; each flavour links the same flavour. It is built when a program links it. DESK_LINK / AGENT_LINK are foreign targets.
 include_guard(GLOBAL)
 include(AgentLibraries)
 
@@ -75,14 +75,14 @@ endif()
 function(flamewire_library name)
   cmake_parse_arguments(ARG "AGENT;DESK" "" "SOURCES;LINK;DESK_LINK;AGENT_LINK" ${ARGN})
   if(ARG_DESK AND FLAMEWIRE_DESK)
-    add_library(flamewire_${name} STATIC ${ARG_SOURCES})
+    add_library(flamewire_${name} STATIC EXCLUDE_FROM_ALL ${ARG_SOURCES})
     target_link_libraries(flamewire_${name} PUBLIC flamewire_desk_options ${ARG_DESK_LINK})
     foreach(other IN LISTS ARG_LINK)
       target_link_libraries(flamewire_${name} PUBLIC flamewire_${other})
     endforeach()
   endif()
   if(ARG_AGENT AND FLAMEWIRE_AGENT AND NOT FLAMEWIRE_SANITIZE)
-    add_library(flamewire_${name}_agent STATIC ${ARG_SOURCES})
+    add_library(flamewire_${name}_agent STATIC EXCLUDE_FROM_ALL ${ARG_SOURCES})
     target_link_libraries(flamewire_${name}_agent PUBLIC flamewire_agent_options ${ARG_AGENT_LINK})
     foreach(other IN LISTS ARG_LINK)
       target_link_libraries(flamewire_${name}_agent PUBLIC flamewire_${other}_agent)

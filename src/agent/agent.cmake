@@ -1,8 +1,12 @@
 # Included by CMakeLists.txt of this folder. Everything of the program but main is a library, also for the desk: its tests and fuzz targets.
+# Commands of the server are a library of their own: its fuzz target needs no sockets, no pipeline and no health.
+flamewire_library(agent_commands AGENT DESK
+  SOURCES commands.cc hello.cc options.cc
+  LINK base wire agent_perf agent_process agent_json)
 flamewire_library(agent_session AGENT DESK
-  SOURCES commands.cc counting.cc doctor.cc event_table.cc hello.cc help.cc launch.cc log.cc machine.cc module_transfer.cc options.cc output.cc pairing.cc privileges.cc recorder.cc recorder_absences.cc recorder_round.cc
+  SOURCES counting.cc doctor.cc event_table.cc help.cc launch.cc log.cc machine.cc module_transfer.cc output.cc pairing.cc privileges.cc recorder.cc recorder_absences.cc recorder_round.cc
           sched_sink.cc session.cc session_control.cc targets.cc version.cc wanted.cc worker.cc
-  LINK base wire secure counters agent_perf agent_process agent_pipeline agent_link agent_health agent_json)
+  LINK base wire secure counters agent_commands agent_perf agent_process agent_pipeline agent_link agent_health agent_json)
 
 # With sanitizers it is a program of the desk: nobody links their run times into a static one.
 if(FLAMEWIRE_AGENT AND FLAMEWIRE_SANITIZE)
