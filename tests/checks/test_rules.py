@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "checks"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import cpp  # noqa: E402
 import includes  # noqa: E402

@@ -8,7 +8,7 @@ from files import ROOT, text_of
 REGISTRY = re.compile(r"\b(registry\.(npmjs\.org|yarnpkg\.com)|(deb|security|ftp)\.debian\.org|pypi\.org|"
                       r"(proxy|sum)\.golang\.org|crates\.io)\b")
 # These rules and their tests name what they look for.
-EXEMPT = ("checks/repository.py", "tests/checks/")
+EXEMPT = ("tests/checks/repository.py", "tests/checks/test_")
 BINARY = (".png", ".gz", ".zst", ".xz", ".bin")
 
 

@@ -7,14 +7,14 @@ import cache
 from files import ROOT, text_of
 from jobs import Job, Outcome, command, in_turn
 
-# Packages and configuration of the Node.js tools, copied here so that the tree stays clean (checks/CMakeLists.txt).
+# Packages and configuration of the Node.js tools, copied here so that the tree stays clean.
 NODE = ROOT / "build-lint" / "checks"
 WEB = ROOT / "build-lint" / "web" / "ui"
 SHELL = ("dev", ".ci/run", "cmake/package/flamewire-agent.init", "cmake/package/postinst", "cmake/package/prerm")
 
 
 def in_web(name: str) -> bool:
-    return name.startswith(("web/", "tests/e2e/", "checks/")) and not name.endswith((".gen.ts", "package-lock.json"))
+    return name.startswith(("web/", "tests/e2e/", "tests/checks/")) and not name.endswith((".gen.ts", "package-lock.json"))
 
 
 def of_prettier(name: str) -> bool:
@@ -74,7 +74,7 @@ def node_tool(package: str, path: str) -> list[str]:
 
 
 def jobs(names: list[str], tree: list[str], fix: bool, done: cache.Cache) -> list[Job]:
-    lock = ROOT / "checks/package-lock.json"
+    lock = ROOT / "tests/checks/package-lock.json"
 
     def those(wanted) -> list[str]:
         return [name for name in names if wanted(name)]
@@ -83,7 +83,7 @@ def jobs(names: list[str], tree: list[str], fix: bool, done: cache.Cache) -> lis
                     those(of_prettier), [lock, ROOT / ".prettierrc.json"], done, each=True, fix=fix)
     made += tool_job("ESLint", [*node_tool("eslint", "bin/eslint.js"), "--max-warnings=0", "--config", str(NODE / "eslint.config.mjs"),
                                 *(["--fix"] if fix else [])],
-                     those(of_eslint), [lock, ROOT / "checks/eslint.config.mjs"], done, each=True, fix=fix)
+                     those(of_eslint), [lock, ROOT / "tests/checks/eslint.config.mjs"], done, each=True, fix=fix)
     made += tool_job("markdownlint", [*node_tool("markdownlint-cli2", "markdownlint-cli2-bin.mjs"), "--no-globs", *(["--fix"] if fix else [])],
                      those(of_markdown), [lock, ROOT / ".markdownlint.jsonc"], done, each=True, fix=fix)
     if fix:

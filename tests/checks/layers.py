@@ -50,7 +50,7 @@ def forbidden(path: str, included: list[str]) -> list[str]:
     """Sentences about what the file at `path` (below src/) includes and must not."""
     part = part_of(path)
     if part is None:
-        return [f"src/{path}: its folder is not in the table of checks/layers.py"]
+        return [f"src/{path}: its folder is not in the table of tests/checks/layers.py"]
     found = []
     for name in included:
         other = part_of(name)

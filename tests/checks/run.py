@@ -60,8 +60,8 @@ def prepare_build() -> None:
 
 def prepare_node() -> None:
     """The Node.js tools, in a copy below the build folder."""
-    sources = [ROOT / "checks" / name for name in ("package.json", "package-lock.json", ".npmrc", "eslint.config.mjs")]
-    stamp, lock = scripts.NODE / "installed", cache.file_hash(ROOT / "checks/package-lock.json")
+    sources = [ROOT / "tests" / "checks" / name for name in ("package.json", "package-lock.json", ".npmrc", "eslint.config.mjs")]
+    stamp, lock = scripts.NODE / "installed", cache.file_hash(ROOT / "tests/checks/package-lock.json")
     scripts.NODE.mkdir(parents=True, exist_ok=True)
     for source in sources:
         shutil.copy(source, scripts.NODE)
