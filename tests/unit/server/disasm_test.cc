@@ -9,6 +9,8 @@
 #include "recording.h"
 #include "server/http/disasm_answers.h"
 #include "server/session/session.h"
+#include "symbol/config.h"
+#include "symbol/symbolizer.h"
 
 using namespace flamewire;
 using namespace flamewire::server;
