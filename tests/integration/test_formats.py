@@ -12,16 +12,10 @@ import subprocess
 
 import pprof
 import pytest
-from flamewire import ROOT, TESTS_BIN
+from flamewire import ROOT, TESTS_BIN, Agent, Server, ended
 from test_imports import upload
 
 CORPUS = pathlib.Path(os.environ.get("FLAMEWIRE_CORPUS", ROOT.parent / "shared" / "corpus"))
-
-
-def record(start, server):
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--events", "cpu-clock,page-faults", "--frequency", "999", "--", TESTS_BIN / "shares-workload", "3")
-    assert agent.wait(120) == 0
-    return server.wait_ended(seconds=60)["id"]
 
 
 def folded(server, session, **parameters):
@@ -42,10 +36,15 @@ def threads_of(server, session):
     return {(one["pid"], one["tid"], one["comm"]) for one in server.get("/api/thread-summary", session=session)["threads"]}
 
 
-@pytest.fixture
-def recorded(start):
-    server = start.server()
-    return server, record(start, server)
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """One recording, which each test exports and imports again."""
+    folder = tmp_path_factory.mktemp("formats")
+    server = Server(folder)
+    agent = Agent(folder, "--server", "127.0.0.1", "--port", server.port, "--events", "cpu-clock,page-faults", "--frequency", "999", "--", TESTS_BIN / "shares-workload", "3")
+    with ended(server, agent):
+        assert agent.wait(120) == 0, agent.err
+        yield server, server.wait_ended(seconds=60)["id"]
 
 
 def again(server, session, name, **parameters):
