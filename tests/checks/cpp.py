@@ -89,7 +89,7 @@ def format_jobs(names: list[str], fix: bool, done: cache.Cache) -> list[Job]:
 
 
 def alone_jobs(names: list[str], done: cache.Cache) -> list[Job]:
-    """Each source includes what it uses: clang compiles it without a precompiled header, all warnings are errors."""
+    """Each source by itself, with clang's warnings beside those of g++ in the build."""
     jobs = []
     for name in names:
         key = content_key("alone", name)
