@@ -41,7 +41,13 @@ const common = {
 // What the charts do not draw or call: without its name in the tables that the package hands out, esbuild leaves it out.
 const chartsWeDraw = {
   name: 'charts-we-draw',
-  setup: (at) => at.onLoad({ filter: /uPlot\.esm\.js$/ }, async ({ path }) => ({ contents: (await readFile(path, 'utf8')).replace(/\(paths\.(bars|spline)\s+= \w+\);|uPlot\.(assign|fmtNum|range\w+|orient|fmtDate|tzDate|sync|addGap|clipGaps)\s*= \w+;/g, '') })),
+  setup: (at) =>
+    at.onLoad({ filter: /uPlot\.esm\.js$/ }, async ({ path }) => ({
+      contents: (await readFile(path, 'utf8')).replace(
+        /\(paths\.(bars|spline)\s+= \w+\);|uPlot\.(assign|fmtNum|range\w+|orient|fmtDate|tzDate|sync|addGap|clipGaps)\s*= \w+;/g,
+        '',
+      ),
+    })),
 };
 const page = { ...common, entryPoints: { app: join(source, 'src/main.tsx') }, plugins: [editorApart, chartsWeDraw] };
 // No module: workers of that kind are newer than the oldest browser.
@@ -52,11 +58,20 @@ const oneDialect = {
   name: 'one-dialect',
   setup: (at) =>
     at.onLoad({ filter: /legacy-modes\/mode\/\w+\.js$/ }, async ({ path }) => ({
-      contents: (await readFile(path, 'utf8')).replace(/(?<!function )\b(clike|words|mkJavaScript|mkPython)\(/g, '/* @__PURE__ */ $1('),
+      contents: (await readFile(path, 'utf8')).replace(
+        /(?<!function )\b(clike|words|mkJavaScript|mkPython)\(/g,
+        '/* @__PURE__ */ $1(',
+      ),
     })),
 };
 // Each language in a file of its own.
-const editor = { ...common, entryPoints: { editor: join(source, 'src/code/editor.ts') }, plugins: [oneDialect], splitting: true, chunkNames: 'editor-[name]-[hash]' };
+const editor = {
+  ...common,
+  entryPoints: { editor: join(source, 'src/code/editor.ts') },
+  plugins: [oneDialect],
+  splitting: true,
+  chunkNames: 'editor-[name]-[hash]',
+};
 
 // The folder of the package that a file of the bundle comes from; null for our own.
 function packageOf(file) {
@@ -79,7 +94,9 @@ async function licences(metafile) {
 // A page that opens at once, also over a slow line: everything in it together, compressed.
 const MOST_BYTES = 250_000;
 async function checkSize(outputs) {
-  const sizes = await Promise.all(Object.keys(outputs).map(async (file) => gzipSync(await readFile(resolve(file)), { level: 9 }).length));
+  const sizes = await Promise.all(
+    Object.keys(outputs).map(async (file) => gzipSync(await readFile(resolve(file)), { level: 9 }).length),
+  );
   const total = sizes.reduce((sum, size) => sum + size, 0);
   if (total > MOST_BYTES) throw new Error(`the bundle has ${total} bytes compressed, more than ${MOST_BYTES}`);
 }

@@ -24,9 +24,16 @@ let proxy;
 // Takes its path away, and has another page at its root, as proxies do.
 function startProxy(port) {
   const listening = createServer((incoming, outgoing) => {
-    if (!incoming.url.startsWith(PREFIX)) return void outgoing.writeHead(incoming.url === '/favicon.ico' ? 204 : 418).end('another page');
+    if (!incoming.url.startsWith(PREFIX))
+      return void outgoing.writeHead(incoming.url === '/favicon.ico' ? 204 : 418).end('another page');
     const onward = request(
-      { host: '127.0.0.1', port, method: incoming.method, path: incoming.url.slice(PREFIX.length - 1), headers: incoming.headers },
+      {
+        host: '127.0.0.1',
+        port,
+        method: incoming.method,
+        path: incoming.url.slice(PREFIX.length - 1),
+        headers: incoming.headers,
+      },
       (answer) => {
         outgoing.writeHead(answer.statusCode, answer.headers);
         answer.pipe(outgoing);
@@ -45,7 +52,17 @@ before(async () => {
   server = await programs.server('--http-token-file', token, '--http-prefix', PREFIX);
   proxy = await startProxy(new URL(server.url).port);
   const demo = programs.start('demo-workload', 120);
-  programs.start('flamewire-agent', '--server', '127.0.0.1', '--port', server.agentPort, '--pid', demo.pid, '--frequency', 499);
+  programs.start(
+    'flamewire-agent',
+    '--server',
+    '127.0.0.1',
+    '--port',
+    server.agentPort,
+    '--pid',
+    demo.pid,
+    '--frequency',
+    499,
+  );
 });
 after(async () => {
   await browser?.close();
@@ -67,9 +84,18 @@ test('a browser logs in with the token, once', async () => {
   // Live, with everything from below the proxy's path: the worker, the stream, the answers.
   await page.locator('.flame-scroller').waitFor();
   await settled(page);
-  await waitFor(async () => (await frames(page)).some((frame) => frame.name.includes('stage_weather')), 'the flame graph');
-  await waitFor(async () => Number((await page.locator('#status-samples').textContent()).replace(/\D/g, '')) > 1000, 'live numbers');
-  assert.ok(page.workers().some((worker) => worker.url() === `${place}flame.js`), 'the worker is at work');
+  await waitFor(
+    async () => (await frames(page)).some((frame) => frame.name.includes('stage_weather')),
+    'the flame graph',
+  );
+  await waitFor(
+    async () => Number((await page.locator('#status-samples').textContent()).replace(/\D/g, '')) > 1000,
+    'live numbers',
+  );
+  assert.ok(
+    page.workers().some((worker) => worker.url() === `${place}flame.js`),
+    'the worker is at work',
+  );
   assert.equal(new URL(page.url()).pathname, PREFIX);
   assert.doesNotMatch(page.url(), /token/);
   const [cookie, ...others] = await context.cookies();
@@ -95,7 +121,10 @@ test('the address that the server prints is enough', async () => {
   // The token is exchanged: the page says so when its cookie is gone.
   await context.clearCookies();
   await page.locator('[role=tab]', { hasText: 'Functions' }).click();
-  await page.locator('[role=alert]', { hasText: /log in/ }).first().waitFor();
+  await page
+    .locator('[role=alert]', { hasText: /log in/ })
+    .first()
+    .waitFor();
   assert.deepEqual(problems, []);
   await context.close();
 });

@@ -23,7 +23,13 @@ async function check(page, where) {
     const { violations } = await window.axe.run(document, { resultTypes: ['violations'] });
     return violations
       .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-      .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.slice(0, 4).map((node) => `${node.target} ${node.any[0]?.message ?? ''}`).join(' | ')}`);
+      .map(
+        ({ id, help, nodes }) =>
+          `${id}: ${help}: ${nodes
+            .slice(0, 4)
+            .map((node) => `${node.target} ${node.any[0]?.message ?? ''}`)
+            .join(' | ')}`,
+      );
   });
   assert.deepEqual(issues, [], where);
 }
@@ -38,29 +44,69 @@ const menuFromKeys = async (page) => {
 const views = [
   ['flame graph', of('flame'), settled],
   ['flame graph, searched', of('flame', '&search=visit'), (page) => page.locator('#matched').waitFor()],
-  ['flame graph, by heat, one subtree hidden', of('flame', '&colour=heat&hide=nothing'), (page) => page.locator('#hidden-note').waitFor()],
+  [
+    'flame graph, by heat, one subtree hidden',
+    of('flame', '&colour=heat&hide=nothing'),
+    (page) => page.locator('#hidden-note').waitFor(),
+  ],
   ['menu of a frame', of('flame'), (page) => settled(page).then(() => menuFromKeys(page))],
   ['shape', of('flame', '&colour=module'), (page) => settled(page).then(() => page.click('#shape-menu'))],
   ['export', of('flame'), (page) => settled(page).then(() => page.click('#export-menu'))],
   ['functions', of('functions'), (page) => page.locator('.function-row:not(.row-head)').first().waitFor()],
   ['functions, grouped', of('functions', '&group=module'), (page) => page.locator('.group-row').first().waitFor()],
   ['flame graph of two sides', of('flame', `&base=${SESSION}-1`), (page) => page.locator('#legend-changes').waitFor()],
-  ['colours of changes', of('flame', `&base=${SESSION}-1&contrast=orange-purple`), (page) => page.locator('#legend-changes').waitFor().then(() => page.click('#shape-menu'))],
-  ['functions of two sides', of('functions', `&base=${SESSION}-1`), (page) => page.locator('.diff-row:not(.row-head)').first().waitFor()],
+  [
+    'colours of changes',
+    of('flame', `&base=${SESSION}-1&contrast=orange-purple`),
+    (page) =>
+      page
+        .locator('#legend-changes')
+        .waitFor()
+        .then(() => page.click('#shape-menu')),
+  ],
+  [
+    'functions of two sides',
+    of('functions', `&base=${SESSION}-1`),
+    (page) => page.locator('.diff-row:not(.row-head)').first().waitFor(),
+  ],
   ['what to compare with', of('flame'), (page) => settled(page).then(() => page.click('#compare-menu'))],
   ['callers, to be chosen', of('callers'), (page) => page.locator('.chooser button').first().waitFor()],
-  ['callers', of('callers'), (page) => page.locator('.chooser button').first().click().then(() => page.waitForFunction(() => window.__flamewire.halves().every((half) => half.length > 0)))],
-  ['source', of('source', '&file=/build/city/traffic.cc'), async (page) => {
-    await page.locator('.source-line[data-line="9"]').waitFor();
-    await page.locator('.assembly-row[data-address="1020"]').waitFor();
-  }],
-  ['code that is not here', of('source', '&file=/build/city/traffic.cc&code=irq_work'), (page) => page.getByText("give the target's own vmlinux").waitFor()],
+  [
+    'callers',
+    of('callers'),
+    (page) =>
+      page
+        .locator('.chooser button')
+        .first()
+        .click()
+        .then(() => page.waitForFunction(() => window.__flamewire.halves().every((half) => half.length > 0))),
+  ],
+  [
+    'source',
+    of('source', '&file=/build/city/traffic.cc'),
+    async (page) => {
+      await page.locator('.source-line[data-line="9"]').waitFor();
+      await page.locator('.assembly-row[data-address="1020"]').waitFor();
+    },
+  ],
+  [
+    'code that is not here',
+    of('source', '&file=/build/city/traffic.cc&code=irq_work'),
+    (page) => page.getByText("give the target's own vmlinux").waitFor(),
+  ],
   ['threads', of('threads'), (page) => page.locator('.thread-row:not(.row-head)').first().waitFor()],
   ['counters', of('counters'), (page) => page.locator('[data-counter]').first().waitFor()],
   ['modules', of('modules'), (page) => page.locator('.module-row').first().waitFor()],
   ['modules, one in full', of('modules', '&about=libcity.so@5566'), (page) => page.locator('.module-detail').waitFor()],
   ['sessions', '#sessions', (page) => page.locator('.sessions tbody tr').first().waitFor()],
-  ['help', of('flame'), (page) => settled(page).then(() => page.keyboard.press('?')).then(() => page.locator('.help-dialog').waitFor())],
+  [
+    'help',
+    of('flame'),
+    (page) =>
+      settled(page)
+        .then(() => page.keyboard.press('?'))
+        .then(() => page.locator('.help-dialog').waitFor()),
+  ],
 ];
 
 for (const theme of ['dark', 'light']) {
@@ -84,7 +130,11 @@ const guide = {
   connect: (page) => page.locator('.wizard .dial').waitFor(),
   process: (page) => page.locator('.process-row[data-pid]').first().click(),
   check: (page) => page.locator('.finding-fails').first().waitFor(),
-  files: (page) => page.getByTitle('Choose on the server: Sysroot').click().then(() => page.locator('.picker-list button').first().waitFor()),
+  files: (page) =>
+    page
+      .getByTitle('Choose on the server: Sysroot')
+      .click()
+      .then(() => page.locator('.picker-list button').first().waitFor()),
   options: (page) => page.locator('.event-grid .check').first().waitFor(),
   start: (page) => page.locator('.wizard-summary').waitFor(),
 };
@@ -117,18 +167,29 @@ test('the Tab key reaches every view, and focus is seen', async () => {
       const element = document.activeElement;
       const style = getComputedStyle(element);
       const name = element.getAttribute('aria-label') ?? element.title ?? '';
-      return { id: element.id, name: (name || element.textContent).trim(), outline: style.outlineStyle !== 'none' || style.boxShadow !== 'none', body: element === document.body };
+      return {
+        id: element.id,
+        name: (name || element.textContent).trim(),
+        outline: style.outlineStyle !== 'none' || style.boxShadow !== 'none',
+        body: element === document.body,
+      };
     });
     if (at.body) break;
     assert.ok(at.name, `something without a name has the focus: #${at.id}`);
     assert.ok(at.outline, `the focus is not seen on ${at.name}`);
     seen.add(at.id || at.name);
   }
-  for (const id of ['tab-flame', 'shape-menu', 'export-menu']) assert.ok(seen.has(id), `${id} is among ${[...seen].join(', ')}`);
-  assert.ok([...seen].some((name) => name.startsWith('Flame graph.')), 'the picture');
+  for (const id of ['tab-flame', 'shape-menu', 'export-menu'])
+    assert.ok(seen.has(id), `${id} is among ${[...seen].join(', ')}`);
+  assert.ok(
+    [...seen].some((name) => name.startsWith('Flame graph.')),
+    'the picture',
+  );
   await page.focus('#tab-flame');
   await page.keyboard.press('ArrowRight');
-  await page.waitForFunction(() => location.hash.startsWith('#functions') && document.activeElement.id === 'tab-functions');
+  await page.waitForFunction(
+    () => location.hash.startsWith('#functions') && document.activeElement.id === 'tab-functions',
+  );
   await context.close();
 });
 
@@ -139,11 +200,20 @@ test('without motion a zoom is there at once', async () => {
   const widths = await page.evaluate(async () => {
     const frame = () => new Promise((done) => requestAnimationFrame(done));
     const inspector = window.__flamewire;
-    const wide = inspector.frames().filter((one) => one.depth === 1).sort((a, b) => b.width - a.width)[0];
+    const wide = inspector
+      .frames()
+      .filter((one) => one.depth === 1)
+      .sort((a, b) => b.width - a.width)[0];
     document.querySelector('.flame-scroller').focus();
     const canvas = document.querySelector('.flame-canvas');
     const box = canvas.getBoundingClientRect();
-    canvas.dispatchEvent(new MouseEvent('click', { clientX: box.left + wide.x + wide.width / 2, clientY: box.top + wide.y + 5, bubbles: true }));
+    canvas.dispatchEvent(
+      new MouseEvent('click', {
+        clientX: box.left + wide.x + wide.width / 2,
+        clientY: box.top + wide.y + 5,
+        bubbles: true,
+      }),
+    );
     const out = new Set();
     for (let i = 0; i < 20; i++) {
       await frame();
@@ -154,6 +224,9 @@ test('without motion a zoom is there at once', async () => {
   });
   const [seen, before_, after_] = widths;
   assert.ok(before_ < after_);
-  assert.deepEqual(seen.filter((width) => width !== before_), [after_]);
+  assert.deepEqual(
+    seen.filter((width) => width !== before_),
+    [after_],
+  );
   await context.close();
 });

@@ -14,8 +14,15 @@ export class Check {
   share(found, samples, expected, rounding, detail) {
     this.done += 1;
     assert.ok(this.done <= this.times, `${this.what}: more than the ${this.times} comparisons that it declares`);
-    const words = execFileSync('/usr/bin/python3', [join(root, 'tests/harness/bounds.py'), String(samples), String(expected)], { encoding: 'utf8' }).split(' ');
+    const words = execFileSync(
+      '/usr/bin/python3',
+      [join(root, 'tests/harness/bounds.py'), String(samples), String(expected)],
+      { encoding: 'utf8' },
+    ).split(' ');
     const [low, high] = words.map(Number);
-    assert.ok(found >= low - rounding && found <= high + rounding, `${this.what}: ${detail} is ${found} of ${samples} samples, not within ${low} and ${high}`);
+    assert.ok(
+      found >= low - rounding && found <= high + rounding,
+      `${this.what}: ${detail} is ${found} of ${samples} samples, not within ${low} and ${high}`,
+    );
   }
 }

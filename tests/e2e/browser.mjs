@@ -18,8 +18,14 @@ export const CHROMIUM = process.env.FLAMEWIRE_CHROMIUM ?? '/usr/bin/chromium';
 const options = {
   executablePath: CHROMIUM,
   args: [
-    '--headless=new', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-    '--disable-component-update', '--disable-sync',
+    '--headless=new',
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-quic',
+    '--no-first-run',
+    '--disable-background-networking',
+    '--disable-component-update',
+    '--disable-sync',
     // A process that has drawn pages of one pixel a pixel goes on placing letters as it did there, or not.
     '--disable-font-subpixel-positioning',
   ],
@@ -34,20 +40,30 @@ export async function launch() {
 }
 
 // A page that fails the test on any error of its own, on a violated content policy, and on a request to elsewhere.
-export async function openPage(browser, address, { theme = 'dark', width = 1440, height = 900, ratio = 1, context: given, firstRun = false } = {}) {
-  const context = given ?? (await browser.newContext({ colorScheme: theme, viewport: { width, height }, deviceScaleFactor: ratio }));
+export async function openPage(
+  browser,
+  address,
+  { theme = 'dark', width = 1440, height = 900, ratio = 1, context: given, firstRun = false } = {},
+) {
+  const context =
+    given ?? (await browser.newContext({ colorScheme: theme, viewport: { width, height }, deviceScaleFactor: ratio }));
   // The guide opens by itself for those who have never seen it; only its own test has not.
-  if (!firstRun) await context.addInitScript(() => localStorage.getItem('flamewire-guide') ?? localStorage.setItem('flamewire-guide', '{"seen":true}'));
+  if (!firstRun)
+    await context.addInitScript(
+      () => localStorage.getItem('flamewire-guide') ?? localStorage.setItem('flamewire-guide', '{"seen":true}'),
+    );
   // Waits are for conditions; a busy machine may be four times slower.
   context.setDefaultTimeout(120_000);
   const page = await context.newPage();
   const problems = [];
   page.on('pageerror', (error) => problems.push(`error in the page: ${error.stack ?? error}`));
   page.on('console', (message) => {
-    if (message.type() === 'error' && !/Failed to load resource|ERR_CONNECTION/.test(message.text())) problems.push(`console: ${message.text()}`);
+    if (message.type() === 'error' && !/Failed to load resource|ERR_CONNECTION/.test(message.text()))
+      problems.push(`console: ${message.text()}`);
   });
   page.on('request', (request) => {
-    if (!request.url().startsWith(new URL(address).origin) && !request.url().startsWith('data:')) problems.push(`request to ${request.url()}`);
+    if (!request.url().startsWith(new URL(address).origin) && !request.url().startsWith('data:'))
+      problems.push(`request to ${request.url()}`);
   });
   await page.goto(address);
   return { page, context, problems };
@@ -71,7 +87,10 @@ export async function shows(page, selector, wanted) {
       { timeout: 40_000 },
     );
   } catch (error) {
-    const found = await page.evaluate((where) => document.querySelector(where)?.textContent ?? 'nothing there', selector);
+    const found = await page.evaluate(
+      (where) => document.querySelector(where)?.textContent ?? 'nothing there',
+      selector,
+    );
     throw new Error(`${selector} should show ${wanted}, but shows: ${found}`, { cause: error });
   }
 }
@@ -88,7 +107,9 @@ export async function contentOf(download) {
 export async function pixels(page, clip) {
   const png = (await page.screenshot({ clip })).toString('base64');
   return page.evaluate(async (text) => {
-    const image = await createImageBitmap(new Blob([Uint8Array.from(atob(text), (character) => character.charCodeAt(0))]));
+    const image = await createImageBitmap(
+      new Blob([Uint8Array.from(atob(text), (character) => character.charCodeAt(0))]),
+    );
     const context = new OffscreenCanvas(image.width, image.height).getContext('2d');
     context.drawImage(image, 0, 0);
     const { data } = context.getImageData(0, 0, image.width, image.height);
@@ -98,17 +119,23 @@ export async function pixels(page, clip) {
 
 // The share of pixels in which two screenshots of one size differ by more than letters do that were put down elsewhere.
 export const unlike = (page, one, other) =>
-  page.evaluate(async (texts) => {
-    const [a, b] = await Promise.all(
-      texts.map(async (text) => {
-        const image = await createImageBitmap(new Blob([Uint8Array.from(atob(text), (character) => character.charCodeAt(0))]));
-        const context = new OffscreenCanvas(image.width, image.height).getContext('2d');
-        context.drawImage(image, 0, 0);
-        return context.getImageData(0, 0, image.width, image.height).data;
-      }),
-    );
-    if (a.length !== b.length) return 1;
-    let count = 0;
-    for (let i = 0; i < a.length; i += 4) if ([0, 1, 2].some((channel) => Math.abs(a[i + channel] - b[i + channel]) > 8)) count++;
-    return count / (a.length / 4);
-  }, [one.toString('base64'), other.toString('base64')]);
+  page.evaluate(
+    async (texts) => {
+      const [a, b] = await Promise.all(
+        texts.map(async (text) => {
+          const image = await createImageBitmap(
+            new Blob([Uint8Array.from(atob(text), (character) => character.charCodeAt(0))]),
+          );
+          const context = new OffscreenCanvas(image.width, image.height).getContext('2d');
+          context.drawImage(image, 0, 0);
+          return context.getImageData(0, 0, image.width, image.height).data;
+        }),
+      );
+      if (a.length !== b.length) return 1;
+      let count = 0;
+      for (let i = 0; i < a.length; i += 4)
+        if ([0, 1, 2].some((channel) => Math.abs(a[i + channel] - b[i + channel]) > 8)) count++;
+      return count / (a.length / 4);
+    },
+    [one.toString('base64'), other.toString('base64')],
+  );

@@ -39,7 +39,11 @@ test('lines and instructions lead to each other, and the address says which', ()
     await line(page, 9).waitFor();
     await row(page, '1020').waitFor();
     // The hottest line's instructions are marked at once.
-    await page.waitForFunction(() => [...document.querySelectorAll('.row-linked')].map((element) => element.dataset.address).join() === '1018,101c,1020');
+    await page.waitForFunction(
+      () =>
+        [...document.querySelectorAll('.row-linked')].map((element) => element.dataset.address).join() ===
+        '1018,101c,1020',
+    );
     await line(page, 8).click();
     await hashHas(page, 'line=8');
     await page.waitForFunction(() => document.querySelectorAll('.row-linked').length === 5);
@@ -79,20 +83,24 @@ test('keys walk through hot lines and instructions, and follow jumps', () =>
   }));
 
 test('what was inlined at a line opens below it and leads to its source', () =>
-  withSource(`&file=${FILE}`, async ({ page }) => {
-    await line(page, 9).waitFor();
-    const marks = page.locator('.source-inlined .inline-mark:visible');
-    await marks.first().click();
-    await shows(page, '.inlined-calls', '13.0 %std::vector<Car>::size');
-    await page.locator('.cm-content').focus();
-    await page.keyboard.press('i');
-    await page.waitForFunction(() => document.querySelectorAll('.inlined-calls').length === 2);
-    await page.locator('.inlined-call').first().click();
-    await hashHas(page, 'stl_vector.h');
-    await hashHas(page, 'line=987');
-    await page.goBack();
-    await line(page, 9).waitFor();
-  }, { theme: 'light' }));
+  withSource(
+    `&file=${FILE}`,
+    async ({ page }) => {
+      await line(page, 9).waitFor();
+      const marks = page.locator('.source-inlined .inline-mark:visible');
+      await marks.first().click();
+      await shows(page, '.inlined-calls', '13.0 %std::vector<Car>::size');
+      await page.locator('.cm-content').focus();
+      await page.keyboard.press('i');
+      await page.waitForFunction(() => document.querySelectorAll('.inlined-calls').length === 2);
+      await page.locator('.inlined-call').first().click();
+      await hashHas(page, 'stl_vector.h');
+      await hashHas(page, 'line=987');
+      await page.goBack();
+      await line(page, 9).waitFor();
+    },
+    { theme: 'light' },
+  ));
 
 test('a call leads to the code of what it calls, a choice to another copy', () =>
   withSource(`&file=${FILE}`, async ({ page }) => {

@@ -22,7 +22,19 @@ const shot = async (page, name) => {
   await page.screenshot({ path: join(shots, `${name}.png`) });
 };
 const record = (workload, samples) => {
-  const running = programs.start('flamewire-agent', '--server', '127.0.0.1', '--port', server.agentPort, '--pid', workload.pid, '--events', 'cpu-clock', '--frequency', 499);
+  const running = programs.start(
+    'flamewire-agent',
+    '--server',
+    '127.0.0.1',
+    '--port',
+    server.agentPort,
+    '--pid',
+    workload.pid,
+    '--events',
+    'cpu-clock',
+    '--frequency',
+    499,
+  );
   const own = async () => {
     const { sessions } = await api('/api/sessions');
     return sessions.find((entry) => entry.id !== older && entry.samples > samples)?.id;
@@ -67,7 +79,9 @@ async function walkThrough(state) {
   await shows(page, '#legend-changes', /▼ −.* pp.*\+.* pp ▲/);
   await shows(page, '#compare-menu', /against .*shares/);
   await shot(page, `diff-flame-dark-${state}`);
-  const frame = (await drawn(page, (frames) => frames.some((one) => one.name.includes('stage_weather')))).find((one) => one.name.includes('stage_weather'));
+  const frame = (await drawn(page, (frames) => frames.some((one) => one.name.includes('stage_weather')))).find((one) =>
+    one.name.includes('stage_weather'),
+  );
   const box = await page.locator('.flame-canvas').boundingBox();
   await page.mouse.move(box.x + frame.x + Math.min(frame.width / 2, 20), box.y + frame.y + 8);
   await shows(page, '#frame-card', /Now.*Baseline.*Change.*pp.*New: the baseline has none of it/);
@@ -76,11 +90,19 @@ async function walkThrough(state) {
 
   // By width of the baseline: what is gone is blue.
   await page.getByRole('button', { name: 'Baseline', exact: true }).click();
-  await drawn(page, (frames) => stepOf(frames, 'burn_40') < 0 && !frames.some((one) => one.name.includes('stage_weather')));
+  await drawn(
+    page,
+    (frames) => stepOf(frames, 'burn_40') < 0 && !frames.some((one) => one.name.includes('stage_weather')),
+  );
   assert.match(page.url(), /width=baseline/);
   // A zoom into what is gone asks for it, and shapes hold for both sides.
   await page.getByRole('button', { name: 'Bottom-up' }).click();
-  await drawn(page, (frames) => frames.some((one) => one.depth >= 1 && one.step < 0) && !frames.some((one) => one.depth === 1 && one.name === 'main'));
+  await drawn(
+    page,
+    (frames) =>
+      frames.some((one) => one.depth >= 1 && one.step < 0) &&
+      !frames.some((one) => one.depth === 1 && one.name === 'main'),
+  );
   await page.goBack();
   await page.click('#shape-menu');
   await page.getByRole('button', { name: 'Orange and purple' }).click();
@@ -103,13 +125,17 @@ async function walkThrough(state) {
   await page.getByRole('button', { name: /^Gone \d/ }).click();
   const gone = page.locator('.diff-row', { hasText: 'burn_40' });
   await gone.waitFor();
-  await page.waitForFunction(() => [...document.querySelectorAll('.diff-row:not(.row-head)')].every((row) => row.querySelector('.presence-gone')));
+  await page.waitForFunction(() =>
+    [...document.querySelectorAll('.diff-row:not(.row-head)')].every((row) => row.querySelector('.presence-gone')),
+  );
   assert.match(await gone.textContent(), /−\d+\.\d pp/);
   await page.getByRole('button', { name: /^New \d/ }).click();
   // Its own weight is nothing: it stands far down until it is looked for.
   await page.fill('.main [data-search]', 'stage_weather');
   await page.locator('.diff-row', { hasText: 'stage_weather(' }).first().waitFor();
-  await page.waitForFunction(() => [...document.querySelectorAll('.diff-row:not(.row-head)')].every((row) => row.querySelector('.presence-new')));
+  await page.waitForFunction(() =>
+    [...document.querySelectorAll('.diff-row:not(.row-head)')].every((row) => row.querySelector('.presence-new')),
+  );
   const saved = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Save what is shown as CSV' }).click();
   const csv = (await contentOf(await saved)).toString().split('\r\n');
@@ -120,7 +146,9 @@ async function walkThrough(state) {
   if (state === 'replayed') {
     // What the row says equals sums over both exports.
     const own = async (id) => {
-      const text = await (await fetch(new URL(`/api/export/session/${id}?value=weight&event=cpu-clock`, server.url))).text();
+      const text = await (
+        await fetch(new URL(`/api/export/session/${id}?value=weight&event=cpu-clock`, server.url))
+      ).text();
       let all = 0;
       let part = 0;
       for (const line of text.trim().split('\n')) {
@@ -143,7 +171,10 @@ async function walkThrough(state) {
   // Exchanged, what was new is gone.
   await page.click('#compare-menu');
   await page.click('[data-compare=exchange]');
-  await page.waitForFunction(([now, base]) => location.hash.includes(`session=${base}`) && location.hash.includes(`base=${now}`), [session, older]);
+  await page.waitForFunction(
+    ([now, base]) => location.hash.includes(`session=${base}`) && location.hash.includes(`base=${now}`),
+    [session, older],
+  );
   await page.locator('.diff-row', { hasText: 'stage_weather(' }).first().locator('.presence-gone').waitFor();
   await page.goBack();
   await page.locator('.diff-row', { hasText: 'stage_weather(' }).first().locator('.presence-new').waitFor();
@@ -155,11 +186,17 @@ async function walkThrough(state) {
 
   // Two threads of the session, from their table.
   await page.goto(`${server.url}#threads?session=${session}`);
-  const thread = (name) => page.locator('.thread-row:not(.row-head)').filter({ has: page.locator('.strong', { hasText: name }) }).first();
+  const thread = (name) =>
+    page
+      .locator('.thread-row:not(.row-head)')
+      .filter({ has: page.locator('.strong', { hasText: name }) })
+      .first();
   await thread('city-1').getByRole('checkbox').check();
   await thread('city-2').getByRole('checkbox').check();
   assert.match(await thread('city-1').textContent(), /(alive|ended)~\d+\.\d %/);
-  await page.waitForFunction(() => [...document.querySelectorAll('.thread-spark path')].some((path) => path.getAttribute('d').length > 20));
+  await page.waitForFunction(() =>
+    [...document.querySelectorAll('.thread-spark path')].some((path) => path.getAttribute('d').length > 20),
+  );
   await shot(page, `threads-light-${state}`);
   await page.getByRole('button', { name: 'Compare the two' }).click();
   await page.waitForFunction(() => /^#flame\?.*&?tid=\d+&.*base_tid=\d+/.test(location.hash));

@@ -25,7 +25,17 @@ before(async () => {
   browser = await launch();
   server = await programs.server();
   const workload = programs.start('demo-workload', 0);
-  agent = programs.start('flamewire-agent', '--server', '127.0.0.1', '--port', server.agentPort, '--pid', workload.pid, '--frequency', 499);
+  agent = programs.start(
+    'flamewire-agent',
+    '--server',
+    '127.0.0.1',
+    '--port',
+    server.agentPort,
+    '--pid',
+    workload.pid,
+    '--frequency',
+    499,
+  );
   await waitFor(async () => ((await api('/api/sessions')).sessions[0]?.samples ?? 0) > 1500, '1,500 samples', 90);
   session = (await api('/api/sessions')).sessions[0].id;
 });
@@ -42,7 +52,14 @@ const drawn = (page, holds, argument) =>
   }, `frames for which ${holds} holds`);
 const pointTo = async (page, name) => {
   await settled(page);
-  const frame = await page.evaluate((part) => window.__flamewire.frames().filter((one) => one.name.includes(part)).sort((a, b) => b.width - a.width)[0], name);
+  const frame = await page.evaluate(
+    (part) =>
+      window.__flamewire
+        .frames()
+        .filter((one) => one.name.includes(part))
+        .sort((a, b) => b.width - a.width)[0],
+    name,
+  );
   assert.ok(frame, `${name} is on the canvas`);
   const box = await page.locator('.flame-canvas').first().boundingBox();
   return { x: box.x + frame.x + Math.min(frame.width / 2, 30), y: box.y + frame.y + frame.height / 2 };
@@ -130,7 +147,9 @@ async function walkThrough(state) {
   await page.keyboard.press('ArrowDown');
   assert.equal(await page.evaluate(() => document.activeElement.dataset.item), 'hide');
   await page.keyboard.press('Escape');
-  await page.waitForFunction(() => !document.querySelector('#frame-menu') && document.activeElement.className.includes('flame-scroller'));
+  await page.waitForFunction(
+    () => !document.querySelector('#frame-menu') && document.activeElement.className.includes('flame-scroller'),
+  );
 
   // The wheel, with Ctrl, comes closer around the pointer.
   await page.goto(`${server.url}#flame?session=${session}`);
@@ -148,7 +167,10 @@ async function walkThrough(state) {
   await page.getByText('Stack copied').first().waitFor();
   const lines = (await page.evaluate(() => navigator.clipboard.readText())).split('\n');
   assert.match(lines.at(-1), /stage_weather/);
-  assert.ok(lines.some((line) => line.includes('simulate_round')), lines.join(' / '));
+  assert.ok(
+    lines.some((line) => line.includes('simulate_round')),
+    lines.join(' / '),
+  );
 
   // Callers and callees, from the menu, and on to a caller.
   await menuOf(page, 'stage_weather', 'callers');
@@ -156,24 +178,40 @@ async function walkThrough(state) {
   await page.waitForFunction(() => {
     const [callers, callees] = window.__flamewire.halves();
     const root = (half) => half.find((frame) => frame.depth === 0)?.name ?? '';
-    return root(callers).includes('stage_weather') && root(callees).includes('stage_weather') && callers.some((frame) => frame.depth === 1 && frame.name.includes('simulate_round'));
+    return (
+      root(callers).includes('stage_weather') &&
+      root(callees).includes('stage_weather') &&
+      callers.some((frame) => frame.depth === 1 && frame.name.includes('simulate_round'))
+    );
   });
   await shot(page, `callers-dark-${state}`);
-  await page.getByRole('region', { name: 'Direct callers' }).getByRole('button', { name: /simulate_round/ }).first().click();
+  await page
+    .getByRole('region', { name: 'Direct callers' })
+    .getByRole('button', { name: /simulate_round/ })
+    .first()
+    .click();
   await shows(page, '#callers-of', /simulate_round/);
   await page.goBack();
   await shows(page, '#callers-of', /stage_weather/);
   await page.fill('.main [data-search]', 'visit_quadrant');
   await page.locator('.chooser button').first().click();
   await shows(page, '#callers-of', /visit_quadrant/);
-  await page.getByRole('region', { name: 'Direct callees' }).getByRole('button', { name: /visit_quadrant/ }).first().waitFor();
+  await page
+    .getByRole('region', { name: 'Direct callees' })
+    .getByRole('button', { name: /visit_quadrant/ })
+    .first()
+    .waitFor();
   await page.click('#theme');
   await shot(page, `callers-light-${state}`);
 
   // Functions: of one module, grouped by file, saved as they stand there.
   await page.click('#tab-functions');
   await page.getByLabel('Module', { exact: true }).selectOption('demo-workload');
-  await page.waitForFunction(() => [...document.querySelectorAll('.function-row:not(.row-head) .cell:nth-child(6)')].every((cell) => cell.textContent === 'demo-workload'));
+  await page.waitForFunction(() =>
+    [...document.querySelectorAll('.function-row:not(.row-head) .cell:nth-child(6)')].every(
+      (cell) => cell.textContent === 'demo-workload',
+    ),
+  );
   const row = page.locator('.function-row', { hasText: 'stage_weather(' }).first();
   await page.getByRole('button', { name: 'By file' }).click();
   const group = page.locator('.group-row', { hasText: 'demo.cc' });
@@ -189,7 +227,10 @@ async function walkThrough(state) {
   await page.getByRole('button', { name: 'CSV' }).click();
   const csv = (await contentOf(await saved)).toString().split('\r\n');
   assert.match(csv[0], /^function,module,kind,file,line,self \(ns\),self %/);
-  assert.ok(csv.length > 2 && csv.slice(1, -1).every((line) => line.includes(',demo-workload,') && line.includes('stage_weather')));
+  assert.ok(
+    csv.length > 2 &&
+      csv.slice(1, -1).every((line) => line.includes(',demo-workload,') && line.includes('stage_weather')),
+  );
   await page.goBack();
   await page.locator('.group-row').first().waitFor({ state: 'detached' });
 

@@ -40,7 +40,9 @@ test('20,000 frames stay smooth while data stream in', async () => {
   assert.ok(later.dataVersion > earlier.dataVersion, 'new data arrived');
   // How fast depends on the machine; that most frames are drawn between two answers does not.
   assert.ok(gaps.length > 30, `${gaps.length} frames in 3 s`);
-  console.log(`frames in 3 s: ${gaps.length}, median ${gaps[gaps.length >> 1].toFixed(1)} ms, longest ${gaps.at(-1).toFixed(0)} ms`);
+  console.log(
+    `frames in 3 s: ${gaps.length}, median ${gaps[gaps.length >> 1].toFixed(1)} ms, longest ${gaps.at(-1).toFixed(0)} ms`,
+  );
   await context.close();
   assert.deepEqual(problems, []);
 });

@@ -82,7 +82,10 @@ step('an agent connects and a process is chosen from the list', async () => {
   const row = page.locator(`.process-row[data-pid="${workload.pid}"]`);
   await row.waitFor();
   // How much it gets depends on what else runs here.
-  await page.waitForFunction((pid) => Number(document.querySelector(`.process-row[data-pid="${pid}"] .cpu-text`)?.textContent) > 1, workload.pid);
+  await page.waitForFunction(
+    (pid) => Number(document.querySelector(`.process-row[data-pid="${pid}"] .cpu-text`)?.textContent) > 1,
+    workload.pid,
+  );
   await row.click();
   await page.click('#options');
   await page.fill('dialog input[name=frequency]', '499');
@@ -101,13 +104,22 @@ step('the workload is on the canvas with its known shares', async () => {
   const canvas = (await page.locator('.flame-canvas').boundingBox()).width;
   const share = (name) => widthOf(list, name) / canvas;
   // The round ends in its last stage; starting threads and the logger take the rest. A box is drawn to the pixel.
-  const near = (name, wanted) => KNOWN.share(share(name) / share('simulate_round'), Math.floor(4000 * share('simulate_round')), wanted, 1 / canvas, name);
+  const near = (name, wanted) =>
+    KNOWN.share(
+      share(name) / share('simulate_round'),
+      Math.floor(4000 * share('simulate_round')),
+      wanted,
+      1 / canvas,
+      name,
+    );
   near('stage_traffic', 0.45);
   near('stage_weather', 0.3);
   // Through libc, which has no frame pointers.
   near('stage_render', 0.25);
   assert.ok(share('simulate_round') > share('stage_traffic') + share('stage_weather') + share('stage_render') - 0.001);
-  assert.ok(named(list, 'stage_traffic').every((frame) => frame.module.includes('demo-workload') && frame.kind === 'user'));
+  assert.ok(
+    named(list, 'stage_traffic').every((frame) => frame.module.includes('demo-workload') && frame.kind === 'user'),
+  );
   await shot('flame-dark');
   if (updateImages) {
     const frame = named(list, 'visit_quadrant').sort((a, b) => b.width - a.width)[3];
@@ -115,7 +127,9 @@ step('the workload is on the canvas with its known shares', async () => {
     await page.mouse.move(box.x + frame.x + frame.width / 2, box.y + frame.y + frame.height / 2);
     await page.locator('.card').waitFor();
     // Where this machine has the sources is nobody's business.
-    await page.locator('.card').evaluate((card, folder) => (card.innerHTML = card.innerHTML.replaceAll(folder, '')), root);
+    await page
+      .locator('.card')
+      .evaluate((card, folder) => (card.innerHTML = card.innerHTML.replaceAll(folder, '')), root);
     mkdirSync(join(root, 'docs/images'), { recursive: true });
     await page.screenshot({ path: join(root, 'docs/images/flamegraph-dark.png') });
   }
@@ -126,7 +140,12 @@ step('each process, thread or CPU has a root frame when it is grouped by', async
   const roots = async (group) => {
     await page.selectOption('#group-by', group);
     // The picture of another grouping stays until this one is there.
-    await page.waitForFunction((wanted) => window.__flamewire.settled() && window.__flamewire.frames().some((frame) => frame.kind === 'group') === (wanted !== 'none'), group);
+    await page.waitForFunction(
+      (wanted) =>
+        window.__flamewire.settled() &&
+        window.__flamewire.frames().some((frame) => frame.kind === 'group') === (wanted !== 'none'),
+      group,
+    );
     await settled(page);
     const list = (await frames(page)).filter((frame) => frame.kind === 'group');
     const width = list.reduce((sum, frame) => sum + frame.width, 0);
@@ -138,7 +157,9 @@ step('each process, thread or CPU has a root frame when it is grouped by', async
   assert.match(await page.evaluate(() => location.hash), /each=process/);
   await shot('grouped');
   await roots('none');
-  const busy = threads.filter((thread) => thread.share > 0.05 || thread.percent > 5).map((thread) => `${thread.comm} (${thread.tid})`);
+  const busy = threads
+    .filter((thread) => thread.share > 0.05 || thread.percent > 5)
+    .map((thread) => `${thread.comm} (${thread.tid})`);
   const shown = await roots('thread');
   assert.ok(shown.length >= 2 && busy.every((name) => shown.includes(name)), `${shown} ${busy}`);
   await roots('none');
@@ -173,7 +194,9 @@ step('a search gives the share of the stacks that match', async () => {
   const list = await frames(page);
   // It recurses: the outermost frames are those that no other one contains.
   const hits = named(list, 'visit_quadrant');
-  const outermost = hits.filter((a) => !hits.some((b) => b.depth < a.depth && b.x <= a.x + 0.01 && b.x + b.width >= a.x + a.width - 0.01));
+  const outermost = hits.filter(
+    (a) => !hits.some((b) => b.depth < a.depth && b.x <= a.x + 0.01 && b.x + b.width >= a.x + a.width - 0.01),
+  );
   const canvas = await page.locator('.flame-canvas').boundingBox();
   const drawn = outermost.reduce((sum, frame) => sum + frame.width, 0) / canvas.width;
   assert.ok(hits.length > outermost.length, 'the recursion is there');
@@ -201,7 +224,10 @@ step('a click zooms, and a reload keeps zoom, search and theme', async () => {
   assert.equal(await page.inputValue('.main [data-search]'), 'diffuse|sin|libm');
   assert.equal((await inspect(page)).theme, 'light');
   assert.equal((await inspect(page)).session, recorded);
-  assert.ok((await page.evaluate(() => window.__flamewire.matchedShare())) > 0.8, 'both are nearly all of stage_weather');
+  assert.ok(
+    (await page.evaluate(() => window.__flamewire.matchedShare())) > 0.8,
+    'both are nearly all of stage_weather',
+  );
   await shot('zoom-light');
   await page.keyboard.press('Escape');
   await page.click('#theme');
@@ -214,7 +240,10 @@ step('functions are sorted by their own weight and lead to the source', async ()
   await page.click('#tab-functions');
   await page.locator('.functions .function-row:not(.row-head)').first().waitFor();
   const names = await page.locator('.functions .cell-name .ellipsis').allTextContents();
-  assert.ok(names.some((name) => name.includes('diffuse')), names.join('\n'));
+  assert.ok(
+    names.some((name) => name.includes('diffuse')),
+    names.join('\n'),
+  );
   await shot('functions-dark');
   await page.fill('.main [data-search]', 'diffuse');
   await page.locator('.functions .function-row:not(.row-head)', { hasText: 'diffuse' }).first().dblclick();

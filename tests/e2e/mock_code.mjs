@@ -2,7 +2,15 @@
 
 const SOURCE = '/build/city/traffic.cc';
 const VECTOR = '/usr/include/c++/12/bits/stl_vector.h';
-const strings = ['', 'city::visit_quadrant', SOURCE, 'std::vector<Car>::size', VECTOR, 'distance(Car, Car)', 'city::move_car'];
+const strings = [
+  '',
+  'city::visit_quadrant',
+  SOURCE,
+  'std::vector<Car>::size',
+  VECTOR,
+  'distance(Car, Car)',
+  'city::move_car',
+];
 // function, file, line of each frame, innermost first
 const places = [[1, 2, 6], [1, 2, 7], [3, 4, 987, 1, 2, 8], [1, 2, 9], [1, 2, 10], []];
 // text, flow, target, name, place, self in percent, total in percent
@@ -30,30 +38,94 @@ export function disassemblyOf(view, params, total) {
   const address = rows.map((_, i) => first + 4 * i);
   const column = (of) => rows.map(of);
   const copies = [
-    { name, module: 'city-demo', build_id: 'ab12', address: 0x1000, size: 60, inlined: false, self: total.weight * 0.45, self_samples: 400, total: total.weight * 0.57 },
-    { name: `${name} [clone .cold]`, module: 'city-demo', build_id: 'ab12', address: 0x9000, size: 60, inlined: false, self: 0, self_samples: 0, total: 0 },
+    {
+      name,
+      module: 'city-demo',
+      build_id: 'ab12',
+      address: 0x1000,
+      size: 60,
+      inlined: false,
+      self: total.weight * 0.45,
+      self_samples: 400,
+      total: total.weight * 0.57,
+    },
+    {
+      name: `${name} [clone .cold]`,
+      module: 'city-demo',
+      build_id: 'ab12',
+      address: 0x9000,
+      size: 60,
+      inlined: false,
+      self: 0,
+      self_samples: 0,
+      total: 0,
+    },
   ];
   const code = {
-    ...view, total, copies, chosen: first === 0x9000 ? 1 : 0, file: '/home/me/city/city-demo', machine: 62, problem: '', remedy: '', note: '', next: 0, first: 0,
+    ...view,
+    total,
+    copies,
+    chosen: first === 0x9000 ? 1 : 0,
+    file: '/home/me/city/city-demo',
+    machine: 62,
+    problem: '',
+    remedy: '',
+    note: '',
+    next: 0,
+    first: 0,
     instructions: {
-      address, size: column(() => 4), text: column((row) => row[0]), flow: column((row) => row[1]), known: column((row) => (row[0].startsWith('.') ? 0 : 1)),
-      target: column((row) => row[2]), target_address: column((row) => (row[2] >= 0 ? address[row[2]] : row[3] ? 0x2000 : 0)), target_name: column((row) => row[3]), reference: column(() => 0),
-      place: column((row) => row[4]), self: column((row) => (row[5] / 100) * total.weight), self_samples: column((row) => row[5] * 10),
-      total: column((row) => (row[6] / 100) * total.weight), total_samples: column((row) => row[6] * 10),
+      address,
+      size: column(() => 4),
+      text: column((row) => row[0]),
+      flow: column((row) => row[1]),
+      known: column((row) => (row[0].startsWith('.') ? 0 : 1)),
+      target: column((row) => row[2]),
+      target_address: column((row) => (row[2] >= 0 ? address[row[2]] : row[3] ? 0x2000 : 0)),
+      target_name: column((row) => row[3]),
+      reference: column(() => 0),
+      place: column((row) => row[4]),
+      self: column((row) => (row[5] / 100) * total.weight),
+      self_samples: column((row) => row[5] * 10),
+      total: column((row) => (row[6] / 100) * total.weight),
+      total_samples: column((row) => row[6] * 10),
     },
-    places, strings,
+    places,
+    strings,
   };
   if (!name.includes('irq')) return code;
   const none = Object.fromEntries(Object.keys(code.instructions).map((key) => [key, []]));
   return {
-    ...code, file: '', instructions: none, places: [], strings: [''],
-    problem: "the kernel's code is in no file here: /proc/kallsyms and the agent give its names alone", remedy: "give the target's own vmlinux with --binary FILE",
+    ...code,
+    file: '',
+    instructions: none,
+    places: [],
+    strings: [''],
+    problem: "the kernel's code is in no file here: /proc/kallsyms and the agent give its names alone",
+    remedy: "give the target's own vmlinux with --binary FILE",
   };
 }
 
 export const inlinedCalls = (total) => [
-  { line: 8, name: 'std::vector<Car>::size', module: 'city-demo', file: VECTOR, function_line: 987, total: total.weight * 0.13, total_samples: 130, total_percent: 13 },
-  { line: 9, name: 'distance(Car, Car)', module: 'city-demo', file: SOURCE, function_line: 3, total: total.weight * 0.21, total_samples: 210, total_percent: 21 },
+  {
+    line: 8,
+    name: 'std::vector<Car>::size',
+    module: 'city-demo',
+    file: VECTOR,
+    function_line: 987,
+    total: total.weight * 0.13,
+    total_samples: 130,
+    total_percent: 13,
+  },
+  {
+    line: 9,
+    name: 'distance(Car, Car)',
+    module: 'city-demo',
+    file: SOURCE,
+    function_line: 3,
+    total: total.weight * 0.21,
+    total_samples: 210,
+    total_percent: 21,
+  },
 ];
 
 // A source of so many lines, one in fifty hot, the hottest far down; the server answers a window around it.
@@ -64,8 +136,33 @@ export function manyLines(view, file, total, lineCount) {
   const lines = Array.from({ length: Math.min(window, lineCount) }, (_, i) => {
     const line = first + i;
     const percent = line === hottest ? 30 : line % 50 === 0 ? 0.1 : 0;
-    const source = line % 10 === 1 ? `static double step_${line}(const World& world, double scale) {  // generated` : line % 10 === 0 ? '}' : `    sum += world.cells[${line} % size] * ${line}.5 / scale; /* part ${line} */ log("step ${line}");`;
-    return { line, source, samples: percent * 10, weight: percent * 1e7, total: percent * 1e7, total_samples: percent * 10, percent, total_percent: percent };
+    const source =
+      line % 10 === 1
+        ? `static double step_${line}(const World& world, double scale) {  // generated`
+        : line % 10 === 0
+          ? '}'
+          : `    sum += world.cells[${line} % size] * ${line}.5 / scale; /* part ${line} */ log("step ${line}");`;
+    return {
+      line,
+      source,
+      samples: percent * 10,
+      weight: percent * 1e7,
+      total: percent * 1e7,
+      total_samples: percent * 10,
+      percent,
+      total_percent: percent,
+    };
   });
-  return { file, resolved: file, ...view, total, lines, inlined: [], first_line: first, line_count: lineCount, hottest, note: '' };
+  return {
+    file,
+    resolved: file,
+    ...view,
+    total,
+    lines,
+    inlined: [],
+    first_line: first,
+    line_count: lineCount,
+    hottest,
+    note: '',
+  };
 }

@@ -49,9 +49,19 @@ test('the first screen shows the line for a target', () =>
 test('whoever waits for a board sees why it was turned away', () =>
   withPage({ size: 0, live: false, agent: false }, async ({ page, mock }) => {
     await page.getByText('Connect a target').waitFor();
-    mock.state.turnedAway = [{ address: '192.0.2.7:4711', reason: 'it is a PerfLens agent: start the server with --accept-perflens', time: new Date().toISOString() }];
+    mock.state.turnedAway = [
+      {
+        address: '192.0.2.7:4711',
+        reason: 'it is a PerfLens agent: start the server with --accept-perflens',
+        time: new Date().toISOString(),
+      },
+    ];
     await page.reload();
-    await shows(page, '.start-card [data-turned-away]', /192\.0\.2\.7:4711 was turned away: it is a PerfLens agent: start the server with --accept-perflens\.$/);
+    await shows(
+      page,
+      '.start-card [data-turned-away]',
+      /192\.0\.2\.7:4711 was turned away: it is a PerfLens agent: start the server with --accept-perflens\.$/,
+    );
     await shot(page, 'turned-away-dark');
   }));
 
@@ -70,14 +80,23 @@ test('an idle agent is offered for a choice of process', () =>
   }));
 
 const asked = (page, cmd) =>
-  page.waitForRequest((request) => request.url().includes('/api/agent/command') && request.postDataJSON().cmd === cmd).then((request) => request.postDataJSON().args);
+  page
+    .waitForRequest((request) => request.url().includes('/api/agent/command') && request.postDataJSON().cmd === cmd)
+    .then((request) => request.postDataJSON().args);
 
 test('several processes are chosen by their boxes, with Ctrl, and by keys', () =>
   withPage({ size: 0, live: false }, async ({ page }) => {
     await page.getByRole('button', { name: 'Choose a process' }).click();
     const row = (pid) => page.locator(`.process-row[data-pid="${pid}"]`);
     const chosen = (...pids) =>
-      page.waitForFunction((wanted) => [...document.querySelectorAll('.process-row[aria-selected="true"]')].map((one) => one.dataset.pid).sort().join() === wanted, pids.join());
+      page.waitForFunction(
+        (wanted) =>
+          [...document.querySelectorAll('.process-row[aria-selected="true"]')]
+            .map((one) => one.dataset.pid)
+            .sort()
+            .join() === wanted,
+        pids.join(),
+      );
     await page.fill('dialog [data-search]', 'postgres');
     await row(4724).click();
     await row(4828).locator('input').click();
@@ -107,7 +126,8 @@ test('events are chosen or typed, a tracepoint with a filter, and what the agent
     await page.getByRole('button', { name: 'Choose a process' }).click();
     await page.locator('.process-row[data-pid]').first().click();
     await page.click('#options');
-    for (const name of ['off-cpu', 'run-queue', 'io-wait', 'woken-by', 'page-faults', 'minor-faults', 'major-faults']) await page.getByLabel(name).waitFor();
+    for (const name of ['off-cpu', 'run-queue', 'io-wait', 'woken-by', 'page-faults', 'minor-faults', 'major-faults'])
+      await page.getByLabel(name).waitFor();
     await page.getByLabel('off-cpu').check();
     assert.equal(await page.locator('input[name=filter]').count(), 0);
     await page.fill('input[name=others]', 'nosuch:event');
@@ -145,7 +165,10 @@ test('a container, a control group or some CPUs are chosen in the place of a pro
     const sent = asked(page, 'start');
     await page.click('#start');
     const { cgroups, cpus, pid, all, container } = await sent;
-    assert.deepEqual({ cgroups, cpus, pid, all, container }, { cgroups: ['system.slice'], cpus: '0-3', pid: undefined, all: undefined, container: undefined });
+    assert.deepEqual(
+      { cgroups, cpus, pid, all, container },
+      { cgroups: ['system.slice'], cpus: '0-3', pid: undefined, all: undefined, container: undefined },
+    );
   }));
 
 test('a stack 2,000 deep scrolls and is drawn only where it is seen', () =>
@@ -156,11 +179,27 @@ test('a stack 2,000 deep scrolls and is drawn only where it is seen', () =>
       const zeros = list(() => 0);
       await route.fulfill({
         json: {
-          session: mock.id, event: 'cycles', unit: 'ns', data_version: 1, total: { samples: 10, weight: 1e7 }, newest_ns: 0,
-          names: ['', ...Array.from({ length: 10 }, (_, i) => `recurse_${i}`)], modules: [''], files: [''],
+          session: mock.id,
+          event: 'cycles',
+          unit: 'ns',
+          data_version: 1,
+          total: { samples: 10, weight: 1e7 },
+          newest_ns: 0,
+          names: ['', ...Array.from({ length: 10 }, (_, i) => `recurse_${i}`)],
+          modules: [''],
+          files: [''],
           nodes: {
-            parent: list((i) => Math.max(0, i - 1)), name: list((i) => (i === 0 ? 0 : 1 + (i % 10))), module: zeros, kind: zeros, file: zeros, line: zeros,
-            self: list((i) => (i === depth ? 1e7 : 0)), total: list(() => 1e7), samples: list(() => 10), self_samples: list((i) => (i === depth ? 10 : 0)), pruned: zeros,
+            parent: list((i) => Math.max(0, i - 1)),
+            name: list((i) => (i === 0 ? 0 : 1 + (i % 10))),
+            module: zeros,
+            kind: zeros,
+            file: zeros,
+            line: zeros,
+            self: list((i) => (i === depth ? 1e7 : 0)),
+            total: list(() => 1e7),
+            samples: list(() => 10),
+            self_samples: list((i) => (i === depth ? 10 : 0)),
+            pruned: zeros,
           },
         },
       });
@@ -206,10 +245,14 @@ for (const theme of ['dark', 'light']) {
       assert.match(text, /Stacks of 17 processes/);
       assert.match(text, /Asked for: auto; copies of up to 16\.0 KiB a stack, at most 1,024 frames\./);
       assert.match(text, /truncated24 \(0\.05 %\)/);
-      for (const remedy of ['--stack-size 65528', '--max-depth 4096', 'kernel.perf_event_max_stack']) assert.ok(text.includes(remedy), remedy);
+      for (const remedy of ['--stack-size 65528', '--max-depth 4096', 'kernel.perf_event_max_stack'])
+        assert.ok(text.includes(remedy), remedy);
       const rows = await panel.locator('[data-pid]').allTextContents();
       assert.equal(rows.length, 4);
-      assert.match(rows[0], /^city-demo 4711dwarfOf the code that was sampled 86 % keeps no frame pointer\.41,200 stacks: 99\.9 % whole · 88 joined · 24 truncated · 8 stopped; 24 frames a stack, 5\.18 KiB copied$/);
+      assert.match(
+        rows[0],
+        /^city-demo 4711dwarfOf the code that was sampled 86 % keeps no frame pointer\.41,200 stacks: 99\.9 % whole · 88 joined · 24 truncated · 8 stopped; 24 frames a stack, 5\.18 KiB copied$/,
+      );
       assert.match(rows[1], /^postgres 4724fp.*5,100 stacks: all whole; 18 frames a stack$/);
       assert.match(rows[3], /11 stacks: all open-ended/);
       assert.match(text, /and 13 processes more, with fewer samples/);
@@ -227,7 +270,16 @@ for (const theme of ['dark', 'light']) {
       // Hatched and with a broken edge: several colours along its middle and its edge, where a function has one.
       const canvas = await page.locator('.flame-canvas').boundingBox();
       const colours = async (frame, dy) =>
-        new Set((await pixels(page, { x: canvas.x + Math.ceil(frame.x + frame.width - 30), y: canvas.y + Math.round(frame.y + dy), width: 20, height: 1 })).map(String)).size;
+        new Set(
+          (
+            await pixels(page, {
+              x: canvas.x + Math.ceil(frame.x + frame.width - 30),
+              y: canvas.y + Math.round(frame.y + dy),
+              width: 20,
+              height: 1,
+            })
+          ).map(String),
+        ).size;
       await waitFor(async () => (await colours(cut, 9)) > 1, 'hatching');
       assert.ok((await colours(cut, 0)) > 1);
       assert.equal(await colours(other, 1), 1);
@@ -235,8 +287,12 @@ for (const theme of ['dark', 'light']) {
       await page.mouse.move(at.x, at.y);
       await page.locator('.card').waitFor();
       const text = await page.textContent('.card');
-      assert.match(text, /The callers of these stacks are missing: the stacks are deeper than what was recorded \(copies of up to 16\.0 KiB a stack, at most 1,024 frames\)/);
-      for (const remedy of ['--stack-size 65528', '--max-depth 4096', 'sysctl -w kernel.perf_event_max_stack=1024']) assert.ok(text.includes(remedy), remedy);
+      assert.match(
+        text,
+        /The callers of these stacks are missing: the stacks are deeper than what was recorded \(copies of up to 16\.0 KiB a stack, at most 1,024 frames\)/,
+      );
+      for (const remedy of ['--stack-size 65528', '--max-depth 4096', 'sysctl -w kernel.perf_event_max_stack=1024'])
+        assert.ok(text.includes(remedy), remedy);
       await shows(page, '.legend', /Callers missing/);
       await shot(page, `truncated-${theme}`);
     }));
@@ -255,13 +311,16 @@ test('stacks that ended without a root are told from those that were cut', () =>
   }));
 
 test('a recording whose stacks nobody counted names only the mode', () =>
-  withPage({ live: false, hash: replayed, unwind: { ...unwindOf(0), unwind: 'fp', stack_bytes: 0, max_depth: 0 } }, async ({ page }) => {
-    await settled(page);
-    await shows(page, '#status-stacks', 'Stacks fp');
-    await page.click('#status-stacks');
-    await page.getByText('No user stack was taken yet').waitFor();
-    assert.ok(!(await page.textContent('.legend')).includes('Callers missing'));
-  }));
+  withPage(
+    { live: false, hash: replayed, unwind: { ...unwindOf(0), unwind: 'fp', stack_bytes: 0, max_depth: 0 } },
+    async ({ page }) => {
+      await settled(page);
+      await shows(page, '#status-stacks', 'Stacks fp');
+      await page.click('#status-stacks');
+      await page.getByText('No user stack was taken yet').waitFor();
+      assert.ok(!(await page.textContent('.legend')).includes('Callers missing'));
+    },
+  ));
 
 test('zooming into what was not loaded fetches it', () =>
   withPage({ live: false, notices: false, size: 4000, pruneShare: 0.01 }, async ({ page, mock }) => {
@@ -271,9 +330,20 @@ test('zooming into what was not loaded fetches it', () =>
     const all = await frames(page);
     // The smallest frame on the canvas that lacks several callees: the share that is left out is one of the zoomed frame's.
     const graph = await (await page.request.get(`${mock.url}api/flamegraph`)).json();
-    const lacking = graph.nodes.pruned.map((_, i) => i).filter((i) => i > 0 && graph.nodes.pruned[i] >= 4).sort((a, b) => graph.nodes.total[a] - graph.nodes.total[b]);
+    const lacking = graph.nodes.pruned
+      .map((_, i) => i)
+      .filter((i) => i > 0 && graph.nodes.pruned[i] >= 4)
+      .sort((a, b) => graph.nodes.total[a] - graph.nodes.total[b]);
     const target = lacking
-      .map((i) => all.find((frame) => frame.total === graph.nodes.total[i] && frame.name === graph.names[graph.nodes.name[i]] && frame.width > 20 && frame.depth < 16))
+      .map((i) =>
+        all.find(
+          (frame) =>
+            frame.total === graph.nodes.total[i] &&
+            frame.name === graph.names[graph.nodes.name[i]] &&
+            frame.width > 20 &&
+            frame.depth < 16,
+        ),
+      )
       .find((frame) => frame !== undefined);
     assert.ok(target);
     const at = await hoverFrame(page, target);
@@ -281,9 +351,15 @@ test('zooming into what was not loaded fetches it', () =>
     await page.waitForFunction(() => window.__flamewire.zoomPath().length > 0);
     await settled(page);
     await page.waitForTimeout(400);
-    assert.ok(mock.state.requests.some((request) => request.includes('path=')), 'the subtree was asked for');
+    assert.ok(
+      mock.state.requests.some((request) => request.includes('path=')),
+      'the subtree was asked for',
+    );
     const zoomed = (await frames(page)).filter((frame) => frame.depth > target.depth);
-    const before = all.filter((frame) => frame.depth > target.depth && frame.x >= target.x - 1 && frame.x + frame.width <= target.x + target.width + 1);
+    const before = all.filter(
+      (frame) =>
+        frame.depth > target.depth && frame.x >= target.x - 1 && frame.x + frame.width <= target.x + target.width + 1,
+    );
     assert.ok(zoomed.length > before.length, `${zoomed.length} frames below, ${before.length} before`);
     await page.keyboard.press('Escape');
     await page.waitForFunction((depth) => window.__flamewire.zoomPath().length === depth - 1, target.depth);
@@ -372,7 +448,10 @@ test('a lost connection is said, and everything goes on when it is back', () =>
     assert.ok((await frames(page)).length > 10, 'the last picture stays');
     const seen = (await inspect(page)).dataVersion;
     await mock.reconnect();
-    await page.waitForFunction((version) => window.__flamewire.state().stream === 'open' && window.__flamewire.state().dataVersion > version, seen);
+    await page.waitForFunction(
+      (version) => window.__flamewire.state().stream === 'open' && window.__flamewire.state().dataVersion > version,
+      seen,
+    );
     await page.waitForFunction(() => !document.body.textContent.includes('The server does not answer'));
   }));
 
@@ -402,7 +481,13 @@ test('counters have words where there is no value, and the machine its limits', 
     assert.match(await row('branch-misses').textContent(), /123,456.*61\.7 k\/s.*2\.50 % of all branches.*49\.7 %/);
     assert.match(await row('task-clock').textContent(), /2\.00 s.*1\.333 CPUs utilized.*98\.2 %/);
     assert.match(await row('task-clock').locator('path').getAttribute('d'), /^M0\.0 .*H120\.0$/);
-    const grades = await page.locator('[data-health]').evaluateAll((cards) => Object.fromEntries(cards.map((card) => [card.dataset.health, card.className.match(/health-(ok|warning|critical)/)[1]])));
+    const grades = await page
+      .locator('[data-health]')
+      .evaluateAll((cards) =>
+        Object.fromEntries(
+          cards.map((card) => [card.dataset.health, card.className.match(/health-(ok|warning|critical)/)[1]]),
+        ),
+      );
     assert.deepEqual([grades.CPU, grades.Memory, grades.Load, grades.Temperature], ['critical', 'warning', 'ok', 'ok']);
     assert.match(await page.locator('[data-health="Temperature"]').textContent(), /–/);
     await shot(page, 'counters-dark');
@@ -420,7 +505,12 @@ test('threads show what they did with their time', () =>
     // The first half is of one colour, the second of another, over the whole width.
     const colour = async (left) => {
       const box = await row('city-2').locator('.state-bar').boundingBox();
-      const [pixel] = await pixels(page, { x: Math.round(box.x + left * box.width), y: Math.round(box.y + box.height / 2), width: 1, height: 1 });
+      const [pixel] = await pixels(page, {
+        x: Math.round(box.x + left * box.width),
+        y: Math.round(box.y + box.height / 2),
+        width: 1,
+        height: 1,
+      });
       return JSON.stringify(pixel);
     };
     const [start, early, late, end] = [await colour(0.02), await colour(0.48), await colour(0.52), await colour(0.98)];
@@ -433,7 +523,11 @@ test('threads show what they did with their time', () =>
     assert.equal(await row('city-2').getAttribute('aria-selected'), 'true');
     // Waits for a CPU, turns on one, and why it left; who never waited has no lengths.
     await page.getByRole('button', { name: 'Scheduling', exact: true }).click();
-    await shows(page, '.sched-row:not(.row-head)', /^city-147111,2342\.00 ms6\.00 ms8\.00 ms1,2974\.00 ms12\.0 ms16\.0 ms1,234567$/);
+    await shows(
+      page,
+      '.sched-row:not(.row-head)',
+      /^city-147111,2342\.00 ms6\.00 ms8\.00 ms1,2974\.00 ms12\.0 ms16\.0 ms1,234567$/,
+    );
     assert.match(await row('city-2').textContent(), /^city-247120–––1,297/);
     await shot(page, 'thread-scheduling-dark');
     await page.getByRole('button', { name: 'Samples', exact: true }).click();
@@ -449,7 +543,10 @@ test('counters are drawn on the time axis, copied and saved', () =>
     await page.waitForFunction(() => window.__flamewire.timeline().lines.length === 1);
     const [line] = (await page.evaluate(() => window.__flamewire.timeline())).lines;
     assert.deepEqual(line.time, [0, 500, 1000, 1500, 20_000, 30_000]);
-    assert.deepEqual(line.value.map((value) => value && Number(value.toFixed(6))), [1, 1.8, 1.2, null, 1, null]);
+    assert.deepEqual(
+      line.value.map((value) => value && Number(value.toFixed(6))),
+      [1, 1.8, 1.2, null, 1, null],
+    );
     await shows(page, '[data-plot="counter:task-clock"]', /task-clock 1\.00 CPUs/);
     await page.click('#plot-menu');
     await page.locator('.plot-choices').getByText('CPU', { exact: true }).click();
@@ -488,7 +585,8 @@ test('the time axis is zoomed, moved and brushed by pointer and keys, and follow
   withPage({ hash: `#flame?session=${SESSION}` }, async ({ page }) => {
     await settled(page);
     const axis = () => page.evaluate(() => window.__flamewire.timeline());
-    const until = (condition) => waitFor(async () => condition(await axis(), (await inspect(page)).view), `${condition}`);
+    const until = (condition) =>
+      waitFor(async () => condition(await axis(), (await inspect(page)).view), `${condition}`);
     await until((t) => t.follows && t.span.from === 0 && t.span.to === 42000 && t.samples.length > 100);
     const box = await page.locator('#time-strip').boundingBox();
     const at = (share) => [box.x + box.width * share, box.y + box.height / 2];
@@ -502,7 +600,10 @@ test('the time axis is zoomed, moved and brushed by pointer and keys, and follow
     await until((t) => t.slice < 100 && t.start <= t.span.from);
     assert.match(page.url(), /axis=\d+-\d+/);
     // Marks say what they are.
-    await page.mouse.move(box.x + ((9600 - zoomed.span.from) / (zoomed.span.to - zoomed.span.from)) * box.width, box.y + 5);
+    await page.mouse.move(
+      box.x + ((9600 - zoomed.span.from) / (zoomed.span.to - zoomed.span.from)) * box.width,
+      box.y + 5,
+    );
     await shows(page, '.strip-hint', /118 samples lost: Kernel buffer full \(cycles\)/);
     await shot(page, 'timeline-zoomed-dark');
     await page.mouse.wheel(200, 0);
@@ -577,7 +678,8 @@ test('addresses that wait for their names are counted under Unresolved', () =>
 
 test('what waits for the disk is said before there is a session', () =>
   withPage({ size: 0, live: false }, async ({ page, mock }) => {
-    mock.state.problem = 'What it records cannot be stored: write: No space left on device: free some space under the data directory. It waits with the agent.';
+    mock.state.problem =
+      'What it records cannot be stored: write: No space left on device: free some space under the data directory. It waits with the agent.';
     await page.reload();
     await page.locator('.notice', { hasText: '127.0.0.1:50412: What it records cannot be stored' }).waitFor();
     mock.state.problem = '';
@@ -592,7 +694,10 @@ test('sessions are found by name, downloaded and deleted', () =>
     await page.fill('.main [data-search]', '4002');
     await page.waitForFunction(() => document.querySelectorAll('tr[data-session]').length === 1);
     await page.getByTitle('Download nginx (4002)').click();
-    assert.match(await page.getByText('Collapsed stacks').getAttribute('href'), /\/api\/export\/session\/.*-2\?format=collapsed/);
+    assert.match(
+      await page.getByText('Collapsed stacks').getAttribute('href'),
+      /\/api\/export\/session\/.*-2\?format=collapsed/,
+    );
     await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'Delete nginx (4002)' }).click();
     await page.click('#confirm-delete');
@@ -605,7 +710,12 @@ test('a narrow window keeps everything in reach', () =>
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(wide <= 900, `the page is ${wide} wide`);
     // The status bar's parts stand beside each other, and the panel is in the window.
-    const items = await page.$$eval('.status > *', (list) => list.map((item) => item.getBoundingClientRect()).filter((r) => r.width > 0).map((r) => [r.left, r.right]));
+    const items = await page.$$eval('.status > *', (list) =>
+      list
+        .map((item) => item.getBoundingClientRect())
+        .filter((r) => r.width > 0)
+        .map((r) => [r.left, r.right]),
+    );
     items.reduce((end, [left, right]) => (assert.ok(left >= end - 1, 'parts of the status bar overlap'), right), 0);
     await page.click('#status-stacks');
     const panel = await page.locator('.stacks-panel').boundingBox();
@@ -620,17 +730,27 @@ test('the tools of the flame graph stand beside each other in windows of any wid
     await page.locator('#group-by').selectOption('container');
     for (const width of [1000, 1100, 1200, 1300, 1400]) {
       await page.setViewportSize({ width, height: 800 });
-      const parts = await page.$$eval('.flame-view .toolbar > *', (list) => list.map((one) => one.getBoundingClientRect()).filter((one) => one.width > 0).map(({ left, right, top }) => ({ left, right, top })));
+      const parts = await page.$$eval('.flame-view .toolbar > *', (list) =>
+        list
+          .map((one) => one.getBoundingClientRect())
+          .filter((one) => one.width > 0)
+          .map(({ left, right, top }) => ({ left, right, top })),
+      );
       for (const [i, { left, right, top }] of parts.entries()) {
         assert.ok(left >= 0 && right <= width, `part ${i} ends at ${right} of ${width}`);
-        if (i > 0 && Math.abs(parts[i - 1].top - top) < 20) assert.ok(left >= parts[i - 1].right - 1, `parts overlap at ${left} of ${width}`);
+        if (i > 0 && Math.abs(parts[i - 1].top - top) < 20)
+          assert.ok(left >= parts[i - 1].right - 1, `parts overlap at ${left} of ${width}`);
       }
       // The longest name of all fits into its box, and the box into its label.
       const room = await page.$eval('#group-by', (box) => {
         const text = Object.assign(document.createElement('span'), { textContent: 'container' });
         text.style.font = getComputedStyle(box).font;
         box.parentElement.append(text);
-        const [needs, has, label] = [text.getBoundingClientRect().width, box.getBoundingClientRect(), box.parentElement.getBoundingClientRect()];
+        const [needs, has, label] = [
+          text.getBoundingClientRect().width,
+          box.getBoundingClientRect(),
+          box.parentElement.getBoundingClientRect(),
+        ];
         text.remove();
         return { needs, has: has.width - 36, inside: has.right <= label.right + 1 && label.height < 32 };
       });

@@ -12,7 +12,9 @@ const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
 const programs = new Programs();
 const other = new Programs();
 // Another machine, as far as loopback tells one.
-const own = Object.values(networkInterfaces()).flat().find((address) => address.family === 'IPv4' && !address.internal).address;
+const own = Object.values(networkInterfaces())
+  .flat()
+  .find((address) => address.family === 'IPv4' && !address.internal).address;
 let browser;
 
 const both = async (page, name) => {
@@ -26,7 +28,12 @@ const both = async (page, name) => {
 const accessible = async (page) => {
   await page.evaluate(axeSource());
   const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
-  assert.deepEqual(violations.filter(({ impact }) => ['serious', 'critical'].includes(impact)).map(({ id, nodes }) => [id, nodes[0].html]), []);
+  assert.deepEqual(
+    violations
+      .filter(({ impact }) => ['serious', 'critical'].includes(impact))
+      .map(({ id, nodes }) => [id, nodes[0].html]),
+    [],
+  );
 };
 
 before(async () => {
@@ -54,7 +61,10 @@ test('the line of the page pairs an agent, and its key is taken back', async () 
   await page.click('#connection');
   await page.locator('.pop-body', { hasText: 'encrypted' }).waitFor();
   // That code has gone; the next agent gets another.
-  await page.waitForFunction((used) => ![...document.querySelectorAll('.copy-line code')].some((shown) => shown.textContent.includes(used)), code);
+  await page.waitForFunction(
+    (used) => ![...document.querySelectorAll('.copy-line code')].some((shown) => shown.textContent.includes(used)),
+    code,
+  );
   assert.match(await page.locator('.pop-body .copy-line code').textContent(), / --pair [0-9a-f]{16}-[0-9a-f]{32}$/);
   const paired = page.locator(`[data-key="${code.slice(0, 16)}"]`);
   await paired.locator('.faint', { hasText: 'connected' }).waitFor();

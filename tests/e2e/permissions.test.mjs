@@ -72,7 +72,11 @@ async function visit(name, agent, workload, body) {
     };
     const flameGraph = async (function_) => {
       await page.locator('.wizard').waitFor({ state: 'detached' });
-      await waitFor(async () => (await frames(page).catch(() => [])).some((frame) => frame.name.includes(function_)), `frames of ${function_}`, 60);
+      await waitFor(
+        async () => (await frames(page).catch(() => [])).some((frame) => frame.name.includes(function_)),
+        `frames of ${function_}`,
+        60,
+      );
     };
     await body({ page, server, target, shot, next, fails, works, goOn, flameGraph });
     assert.deepEqual(opened.problems, []);
@@ -94,41 +98,69 @@ const needsRoot = (name, body) =>
 
 needsRoot("another user's process: what is missing, and at once that it was given", () =>
   withSysctls({ perf_event_paranoid: 2, kptr_restrict: 1 }, (set) =>
-    visit('other-user', (port) => asNobody(join(copies, 'flamewire-agent'), '--server', '127.0.0.1', '--port', port), ['shares-workload', 600], async ({ page, shot, fails, works }) => {
-      await fails('may not be profiled by this user');
-      await fails('perf_event_paranoid is 2');
-      await fails('kptr_restrict');
-      await fails('tracefs');
-      await shot('missing');
-      set('perf_event_paranoid', 1);
-      set('kptr_restrict', 0);
-      await page.click('#reprobe');
-      await works('Kernel functions are sampled');
-      await works('Kernel functions have names');
-      assert.equal(await page.locator('.finding-fails', { hasText: 'perf_event_paranoid is 2' }).count(), 0);
-    }),
+    visit(
+      'other-user',
+      (port) => asNobody(join(copies, 'flamewire-agent'), '--server', '127.0.0.1', '--port', port),
+      ['shares-workload', 600],
+      async ({ page, shot, fails, works }) => {
+        await fails('may not be profiled by this user');
+        await fails('perf_event_paranoid is 2');
+        await fails('kptr_restrict');
+        await fails('tracefs');
+        await shot('missing');
+        set('perf_event_paranoid', 1);
+        set('kptr_restrict', 0);
+        await page.click('#reprobe');
+        await works('Kernel functions are sampled');
+        await works('Kernel functions have names');
+        assert.equal(await page.locator('.finding-fails', { hasText: 'perf_event_paranoid is 2' }).count(), 0);
+      },
+    ),
   ),
 );
 
 needsRoot('no samples of the kernel: the own process without them', () =>
   withSysctls({ perf_event_paranoid: 2 }, () =>
-    visit('own', (port) => asNobody(join(copies, 'flamewire-agent'), '--server', '127.0.0.1', '--port', port), asNobody(join(copies, 'shares-workload'), 600), async ({ page, server, target, shot, fails, works, goOn, flameGraph }) => {
-      await works(`Process ${target.pid} (shares-workload) can be profiled`);
-      await fails('perf_event_paranoid is 2');
-      await goOn();
-      await flameGraph('burn_');
-      const [session] = (await (await fetch(new URL('/api/sessions', server.url))).json()).sessions;
-      const { notices } = await (await fetch(new URL(`/api/sessions/${session.id}`, server.url))).json();
-      assert.ok(notices.some((notice) => notice.code === 'kernel-excluded' && notice.remedy.includes('perf_event_paranoid')), JSON.stringify(notices));
-      await page.locator('.notices', { hasText: 'perf_event_paranoid' }).waitFor();
-      await shot('flame');
-    }),
+    visit(
+      'own',
+      (port) => asNobody(join(copies, 'flamewire-agent'), '--server', '127.0.0.1', '--port', port),
+      asNobody(join(copies, 'shares-workload'), 600),
+      async ({ page, server, target, shot, fails, works, goOn, flameGraph }) => {
+        await works(`Process ${target.pid} (shares-workload) can be profiled`);
+        await fails('perf_event_paranoid is 2');
+        await goOn();
+        await flameGraph('burn_');
+        const [session] = (await (await fetch(new URL('/api/sessions', server.url))).json()).sessions;
+        const { notices } = await (await fetch(new URL(`/api/sessions/${session.id}`, server.url))).json();
+        assert.ok(
+          notices.some((notice) => notice.code === 'kernel-excluded' && notice.remedy.includes('perf_event_paranoid')),
+          JSON.stringify(notices),
+        );
+        await page.locator('.notices', { hasText: 'perf_event_paranoid' }).waitFor();
+        await shot('flame');
+      },
+    ),
   ),
 );
 
 needsRoot('no tracefs: how to mount it, and all else works', () => {
-  const script = 'umount -l /sys/kernel/tracing 2>/dev/null; umount -l /sys/kernel/debug 2>/dev/null; mount -t tmpfs none /sys/kernel/tracing 2>/dev/null; exec "$@"';
-  const agent = (port) => ['/usr/bin/unshare', '--mount', '--propagation', 'private', 'sh', '-c', script, 'sh', built('flamewire-agent'), '--server', '127.0.0.1', '--port', port];
+  const script =
+    'umount -l /sys/kernel/tracing 2>/dev/null; umount -l /sys/kernel/debug 2>/dev/null; mount -t tmpfs none /sys/kernel/tracing 2>/dev/null; exec "$@"';
+  const agent = (port) => [
+    '/usr/bin/unshare',
+    '--mount',
+    '--propagation',
+    'private',
+    'sh',
+    '-c',
+    script,
+    'sh',
+    built('flamewire-agent'),
+    '--server',
+    '127.0.0.1',
+    '--port',
+    port,
+  ];
   return visit('no-tracefs', agent, ['shares-workload', 600], async ({ shot, fails, works, goOn, flameGraph }) => {
     await fails('mount -t tracefs');
     await works('Kernel functions are sampled');
@@ -139,11 +171,24 @@ needsRoot('no tracefs: how to mount it, and all else works', () => {
 });
 
 test('perf events refused, as in a container: what the container lacks, and no start that only fails', () =>
-  visit('refused', (port) => ['/usr/bin/python3', join(root, 'tests/harness/without_perf_events.py'), built('flamewire-agent'), '--server', '127.0.0.1', '--port', port], ['shares-workload', 600], async ({ page, shot, fails, goOn }) => {
-    await fails('seccomp');
-    await fails('PERFMON');
-    await shot('missing');
-    await goOn();
-    await page.locator('.wizard', { hasText: 'seccomp' }).waitFor();
-    await shot('start');
-  }));
+  visit(
+    'refused',
+    (port) => [
+      '/usr/bin/python3',
+      join(root, 'tests/harness/without_perf_events.py'),
+      built('flamewire-agent'),
+      '--server',
+      '127.0.0.1',
+      '--port',
+      port,
+    ],
+    ['shares-workload', 600],
+    async ({ page, shot, fails, goOn }) => {
+      await fails('seccomp');
+      await fails('PERFMON');
+      await shot('missing');
+      await goOn();
+      await page.locator('.wizard', { hasText: 'seccomp' }).waitFor();
+      await shot('start');
+    },
+  ));

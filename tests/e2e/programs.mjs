@@ -34,7 +34,10 @@ export class Programs {
   start(program, ...args) {
     const log = join(this.folder, `${basename(program)}-${this.running.length}.log`);
     const output = openSync(log, 'w');
-    const child = spawn(isAbsolute(program) ? program : built(program), args.map(String), { cwd: root, stdio: ['ignore', output, output] });
+    const child = spawn(isAbsolute(program) ? program : built(program), args.map(String), {
+      cwd: root,
+      stdio: ['ignore', output, output],
+    });
     closeSync(output);
     const ended = new Promise((resolve) => {
       child.on('exit', resolve);
@@ -48,7 +51,18 @@ export class Programs {
   async server(...args) {
     const data = join(this.folder, 'data');
     mkdirSync(data, { recursive: true });
-    const server = this.start('flamewire-server', '--port', 0, '--http-port', 0, '--data-dir', data, '--source-dir', root, ...args);
+    const server = this.start(
+      'flamewire-server',
+      '--port',
+      0,
+      '--http-port',
+      0,
+      '--data-dir',
+      data,
+      '--source-dir',
+      root,
+      ...args,
+    );
     const ports = await waitFor(() => {
       if (server.child.exitCode !== null) throw new Error(`the server ended: ${server.text()}`);
       const text = server.text();
@@ -62,7 +76,10 @@ export class Programs {
   async stop() {
     for (const { child } of this.running.reverse()) if (child.exitCode === null) child.kill('SIGTERM');
     const over = Promise.all(this.running.map(({ ended }) => ended));
-    const late = setTimeout(() => this.running.forEach(({ child }) => child.exitCode === null && child.kill('SIGKILL')), 8000);
+    const late = setTimeout(
+      () => this.running.forEach(({ child }) => child.exitCode === null && child.kill('SIGKILL')),
+      8000,
+    );
     await over;
     clearTimeout(late);
     rmSync(this.folder, { recursive: true, force: true });

@@ -14,7 +14,10 @@ if (process.argv.includes('--update-screenshots')) env.FLAMEWIRE_UPDATE_SCREENSH
 
 const browser = await launchServer();
 env.FLAMEWIRE_BROWSER = browser.wsEndpoint();
-const tests = spawn(process.execPath, ['--test', '--test-reporter=spec', ...files.map((file) => join(here, file))], { stdio: 'inherit', env });
+const tests = spawn(process.execPath, ['--test', '--test-reporter=spec', ...files.map((file) => join(here, file))], {
+  stdio: 'inherit',
+  env,
+});
 const [status] = await once(tests, 'exit');
 await browser.close();
 process.exitCode = status ?? 1;

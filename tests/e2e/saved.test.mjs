@@ -29,10 +29,25 @@ before(async () => {
   server = await programs.server();
   const link = join(programs.folder, NAME);
   symlinkSync(built('demo-workload'), link);
-  const agent = programs.start('flamewire-agent', '--server', '127.0.0.1', '--port', server.agentPort, '--frequency', 999, '--', link, 0);
+  const agent = programs.start(
+    'flamewire-agent',
+    '--server',
+    '127.0.0.1',
+    '--port',
+    server.agentPort,
+    '--frequency',
+    999,
+    '--',
+    link,
+    0,
+  );
   await waitFor(async () => ((await api('/api/sessions')).sessions[0]?.samples ?? 0) > 1000, '1,000 samples', 90);
   agent.child.kill('SIGTERM');
-  session = await waitFor(async () => (await api('/api/sessions')).sessions.find((one) => one.state === 'ended'), 'the end', 60);
+  session = await waitFor(
+    async () => (await api('/api/sessions')).sessions.find((one) => one.state === 'ended'),
+    'the end',
+    60,
+  );
 });
 after(async () => {
   await browser?.close();
@@ -57,19 +72,39 @@ async function saved(hash, name) {
 
 // Opens a file with the network switched off; anything that asks for more than the file is a problem.
 async function openFile(file, { theme = 'dark', hash = '' } = {}) {
-  const context = await browser.newContext({ colorScheme: theme, viewport: { width: 1440, height: 900 }, deviceScaleFactor: 1, offline: true });
+  const context = await browser.newContext({
+    colorScheme: theme,
+    viewport: { width: 1440, height: 900 },
+    deviceScaleFactor: 1,
+    offline: true,
+  });
   const page = await context.newPage();
   const problems = [];
   const address = pathToFileURL(file).href;
   page.on('pageerror', (error) => problems.push(`error in the page: ${error.stack ?? error}`));
   page.on('console', (message) => message.type() === 'error' && problems.push(`console: ${message.text()}`));
   page.on('dialog', (dialog) => problems.push(`dialog ${dialog.message()}`) && dialog.dismiss());
-  page.on('request', (request) => !/^(blob|data):/.test(request.url()) && request.url().split('#')[0] !== address && problems.push(`request to ${request.url()}`));
+  page.on(
+    'request',
+    (request) =>
+      !/^(blob|data):/.test(request.url()) &&
+      request.url().split('#')[0] !== address &&
+      problems.push(`request to ${request.url()}`),
+  );
   await page.goto(address + hash);
   return { page, context, problems };
 }
 
-const look = ({ name, kind, module, depth, x, width, self, total }) => ({ name, kind, module, depth, x: Math.round(x), width: Math.round(width), self, total });
+const look = ({ name, kind, module, depth, x, width, self, total }) => ({
+  name,
+  kind,
+  module,
+  depth,
+  x: Math.round(x),
+  width: Math.round(width),
+  self,
+  total,
+});
 
 test('the file shows what the server shows, and works without any network', async () => {
   const { file, drawn } = await saved(`#flame?session=${session.id}&search=stage_`, 'page.html');
@@ -95,11 +130,19 @@ test('the file shows what the server shows, and works without any network', asyn
   await page.getByRole('button', { name: 'Bottom-up' }).click();
   await page.waitForFunction(() => window.__flamewire.state().view.inverted && window.__flamewire.settled());
   const graph = await api(`/api/flamegraph?session=${session.id}&order=bottom-up&min_share=0`);
-  const innermost = Object.fromEntries(graph.nodes.parent.map((parent, node) => [node, parent]).filter(([node, parent]) => node > 0 && parent === 0).map(([node]) => [`${graph.names[graph.nodes.name[node]]} ${graph.nodes.kind[node]}`, graph.nodes.total[node]]));
+  const innermost = Object.fromEntries(
+    graph.nodes.parent
+      .map((parent, node) => [node, parent])
+      .filter(([node, parent]) => node > 0 && parent === 0)
+      .map(([node]) => [`${graph.names[graph.nodes.name[node]]} ${graph.nodes.kind[node]}`, graph.nodes.total[node]]),
+  );
   const kinds = ['user', 'kernel', 'jit', 'inlined', 'unknown'];
   await waitFor(async () => {
     const shown = (await frames(page)).filter((frame) => frame.depth === 1);
-    return shown.length > 2 && shown.every((frame) => innermost[`${frame.name} ${kinds.indexOf(frame.kind)}`] === frame.total);
+    return (
+      shown.length > 2 &&
+      shown.every((frame) => innermost[`${frame.name} ${kinds.indexOf(frame.kind)}`] === frame.total)
+    );
   }, 'the innermost frames of the server');
   assert.deepEqual(problems, []);
   await context.close();
@@ -112,7 +155,9 @@ test('functions, callers, threads and modules are the server’s', async () => {
   const answers = await page.evaluate(async () => {
     const packed = document.getElementById('flamewire-answers').textContent.trim();
     const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
-    return JSON.parse(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'))).text());
+    return JSON.parse(
+      await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'))).text(),
+    );
   });
   assert.equal(answers.session.id, session.id);
   const { functions } = await api(`/api/functions?session=${session.id}`);
@@ -123,11 +168,26 @@ test('functions, callers, threads and modules are the server’s', async () => {
   // Callers of the heaviest functions: totals and direct neighbours.
   const beside = (list) => list.map((row) => `${row.name} ${row.module} ${row.samples}`).sort();
   for (const { name, module } of functions.slice(0, 6)) {
-    await page.evaluate(([of, within]) => (location.hash = `#callers?function=${encodeURIComponent(of)}&in=${encodeURIComponent(within)}`), [name, module]);
-    const expected = await api(`/api/callers?session=${session.id}&function=${encodeURIComponent(name)}&module=${encodeURIComponent(module)}&min_share=0`);
-    const answer = await waitFor(() => page.evaluate((of) => { const shown = window.__flamewire.callers(); return shown?.name === of ? shown : null; }, name), `callers of ${name}`);
-    for (const side of ['direct_callers', 'direct_callees']) assert.deepEqual(beside(answer[side]), beside(expected[side]), `${side} of ${name}`);
-    for (const figure of ['function_self', 'function_total', 'total']) assert.deepEqual(answer[figure], expected[figure], `${figure} of ${name}`);
+    await page.evaluate(
+      ([of, within]) =>
+        (location.hash = `#callers?function=${encodeURIComponent(of)}&in=${encodeURIComponent(within)}`),
+      [name, module],
+    );
+    const expected = await api(
+      `/api/callers?session=${session.id}&function=${encodeURIComponent(name)}&module=${encodeURIComponent(module)}&min_share=0`,
+    );
+    const answer = await waitFor(
+      () =>
+        page.evaluate((of) => {
+          const shown = window.__flamewire.callers();
+          return shown?.name === of ? shown : null;
+        }, name),
+      `callers of ${name}`,
+    );
+    for (const side of ['direct_callers', 'direct_callees'])
+      assert.deepEqual(beside(answer[side]), beside(expected[side]), `${side} of ${name}`);
+    for (const figure of ['function_self', 'function_total', 'total'])
+      assert.deepEqual(answer[figure], expected[figure], `${figure} of ${name}`);
     for (const half of ['callers', 'callees']) {
       const ordered = (totals) => totals.slice().sort((a, b) => b - a);
       assert.deepEqual(ordered(answer[half]), ordered(expected[half].nodes.total), `${half} of ${name}`);
@@ -167,18 +227,45 @@ test('a file of a range of time has that range, and says so of others', async ()
 
 // The text of a PDF is compressed; what is on its pages is asked of the page while it is laid out for paper.
 test('on paper the view is whole and light, under a heading', async () => {
-  const given = await browser.newContext({ colorScheme: 'dark', viewport: { width: 1440, height: 900 }, deviceScaleFactor: 1 });
+  const given = await browser.newContext({
+    colorScheme: 'dark',
+    viewport: { width: 1440, height: 900 },
+    deviceScaleFactor: 1,
+  });
   // As it was put on paper: asked before the page hears that it is over.
-  await given.addInitScript(() => addEventListener('afterprint', () => (window.printed = { text: document.body.innerText, rows: document.querySelectorAll('.function-row:not(.row-head)').length, lines: document.querySelectorAll('.printed-source tbody tr').length })));
-  const { page, context, problems } = await openPage(browser, `${server.url}#flame?session=${session.id}&start=0`, { context: given });
+  await given.addInitScript(() =>
+    addEventListener(
+      'afterprint',
+      () =>
+        (window.printed = {
+          text: document.body.innerText,
+          rows: document.querySelectorAll('.function-row:not(.row-head)').length,
+          lines: document.querySelectorAll('.printed-source tbody tr').length,
+        }),
+    ),
+  );
+  const { page, context, problems } = await openPage(browser, `${server.url}#flame?session=${session.id}&start=0`, {
+    context: given,
+  });
   await settled(page);
   await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
   await page.waitForFunction(() => document.documentElement.classList.contains('is-printing'));
-  await shows(page, '.print-head', new RegExp(`flame graph.*Event: .*Time: .*Samples: ${session.samples.toLocaleString('en-US')}`));
+  await shows(
+    page,
+    '.print-head',
+    new RegExp(`flame graph.*Event: .*Time: .*Samples: ${session.samples.toLocaleString('en-US')}`),
+  );
   const state = await page.evaluate(() => {
-    const shown = (selector) => [...document.querySelectorAll(selector)].filter((element) => element.checkVisibility()).length;
+    const shown = (selector) =>
+      [...document.querySelectorAll(selector)].filter((element) => element.checkVisibility()).length;
     const canvas = document.querySelector('.flame-canvas').getBoundingClientRect();
-    return { controls: shown('.toolbar, .tabs, .header, .strip, .status, .main button:not(.crumb):not(.subbar button)'), width: canvas.width, height: canvas.height, depth: Math.max(...window.__flamewire.frames().map((frame) => frame.depth)), theme: document.documentElement.dataset.theme };
+    return {
+      controls: shown('.toolbar, .tabs, .header, .strip, .status, .main button:not(.crumb):not(.subbar button)'),
+      width: canvas.width,
+      height: canvas.height,
+      depth: Math.max(...window.__flamewire.frames().map((frame) => frame.depth)),
+      theme: document.documentElement.dataset.theme,
+    };
   });
   assert.equal(state.controls, 0);
   assert.equal(state.theme, 'light');
@@ -186,7 +273,10 @@ test('on paper the view is whole and light, under a heading', async () => {
   if (shots) await page.screenshot({ path: join(shots, 'print-flame.png'), fullPage: true });
   const { functions } = await api(`/api/functions?session=${session.id}`);
   await page.evaluate((id) => (location.hash = `#functions?session=${id}`), session.id);
-  await page.waitForFunction((count) => document.querySelectorAll('.function-row:not(.row-head)').length === count, Math.min(1000, functions.length));
+  await page.waitForFunction(
+    (count) => document.querySelectorAll('.function-row:not(.row-head)').length === count,
+    Math.min(1000, functions.length),
+  );
   if (shots) await page.screenshot({ path: join(shots, 'print-functions.png'), fullPage: true });
   await page.emulateMedia({ media: 'screen', colorScheme: 'dark' });
   await page.waitForFunction(() => !document.documentElement.classList.contains('is-printing'));
@@ -199,7 +289,10 @@ test('on paper the view is whole and light, under a heading', async () => {
   assert.equal(rows, Math.min(1000, functions.length));
   // Of a source file all lines, not only those on the screen, with their weights.
   const [{ file }] = (await api(`/api/source-files?session=${session.id}`)).files;
-  await page.evaluate((hash) => ((window.printed = null), (location.hash = hash)), `#source?session=${session.id}&file=${encodeURIComponent(file)}`);
+  await page.evaluate(
+    (hash) => ((window.printed = null), (location.hash = hash)),
+    `#source?session=${session.id}&file=${encodeURIComponent(file)}`,
+  );
   await page.locator('.source-line').first().waitFor();
   await page.pdf();
   const source = await (await page.waitForFunction(() => window.printed)).jsonValue();

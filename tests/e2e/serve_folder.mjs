@@ -12,5 +12,9 @@ export function serveFolder(folder) {
     response.writeHead(200, { 'content-type': types[/\.\w+$/.exec(path)?.[0]] ?? 'application/octet-stream' });
     createReadStream(path).pipe(response);
   });
-  return new Promise((ready) => server.listen(0, '127.0.0.1', () => ready({ url: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() })));
+  return new Promise((ready) =>
+    server.listen(0, '127.0.0.1', () =>
+      ready({ url: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() }),
+    ),
+  );
 }

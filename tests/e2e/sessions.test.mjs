@@ -29,11 +29,24 @@ before(async () => {
   browser = await launch();
   mkdirSync(folder, { recursive: true });
   const file = join(programs.folder, 'small.flw');
-  const agent = programs.start('flamewire-agent', '--output', file, '--frequency', 199, '--', built('lines-workload'), 1);
+  const agent = programs.start(
+    'flamewire-agent',
+    '--output',
+    file,
+    '--frequency',
+    199,
+    '--',
+    built('lines-workload'),
+    1,
+  );
   await agent.ended;
   for (let i = 0; i < COPIES; i++) copyFileSync(file, join(folder, `run-${String(i).padStart(3, '0')}.flw`));
   server = await programs.server('--keep-count', 1000, '--keep-size', '5G');
-  await waitFor(async () => (await api('/api/sessions?limit=1000')).sessions.every((session) => session.samples > 0), 'all to be read', 60);
+  await waitFor(
+    async () => (await api('/api/sessions?limit=1000')).sessions.every((session) => session.samples > 0),
+    'all to be read',
+    60,
+  );
 });
 after(async () => {
   await browser?.close();
@@ -45,12 +58,16 @@ test('a session is named, tagged and pinned, and found by it', async () => {
   await row(page, 'run-249').waitFor();
   await shows(page, '#keep-rules', 'kept: at most 1,000 sessions, 5.00 GiB');
   // By mouse.
-  await row(page, 'run-249').getByRole('button', { name: /^Rename / }).click();
+  await row(page, 'run-249')
+    .getByRole('button', { name: /^Rename / })
+    .click();
   await page.keyboard.type('Before <b>the</b> fix');
   await page.keyboard.press('Enter');
   await row(page, 'run-249').getByRole('button', { name: 'Before <b>the</b> fix', exact: true }).waitFor();
   assert.equal(label('run-249').name, 'Before <b>the</b> fix');
-  await row(page, 'run-249').getByRole('button', { name: /^Add a tag/ }).click();
+  await row(page, 'run-249')
+    .getByRole('button', { name: /^Add a tag/ })
+    .click();
   await page.keyboard.type('nonsense');
   await page.keyboard.press('Enter');
   await page.getByText('A tag is KEY=VALUE').waitFor();
@@ -63,7 +80,9 @@ test('a session is named, tagged and pinned, and found by it', async () => {
   assert.deepEqual(label('run-249'), { name: 'Before <b>the</b> fix', tags: { branch: 'main' }, keep: true });
 
   // By keyboard alone: the focus returns to where it began. Escape takes nothing.
-  await row(page, 'run-248').getByRole('button', { name: /^Rename / }).focus();
+  await row(page, 'run-248')
+    .getByRole('button', { name: /^Rename / })
+    .focus();
   await page.keyboard.press('Enter');
   await page.keyboard.type('never');
   await page.keyboard.press('Escape');
@@ -72,7 +91,10 @@ test('a session is named, tagged and pinned, and found by it', async () => {
   await page.keyboard.press('Enter');
   await page.keyboard.type('After');
   await page.keyboard.press('Enter');
-  await waitFor(() => existsSync(join(folder, 'run-248.flw.label.json')) && label('run-248').name === 'After', 'the name on disk');
+  await waitFor(
+    () => existsSync(join(folder, 'run-248.flw.label.json')) && label('run-248').name === 'After',
+    'the name on disk',
+  );
   await page.waitForFunction(() => document.activeElement?.title === 'Rename');
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
@@ -117,7 +139,9 @@ test('many sessions are shown in pages, and deleted', async () => {
   await row(page, newestFirst[249]).waitFor();
   await shows(page, '.pages', '201–250 of 250');
   assert.equal(await page.getByRole('button', { name: 'Older sessions' }).isDisabled(), true);
-  await row(page, newestFirst[249]).getByRole('button', { name: /^Delete / }).click();
+  await row(page, newestFirst[249])
+    .getByRole('button', { name: /^Delete / })
+    .click();
   await page.click('#confirm-delete');
   await shows(page, '.pages', '201–249 of 249');
   assert.equal(existsSync(join(folder, `${newestFirst[249]}.flw`)), false);
@@ -134,14 +158,24 @@ for (const theme of ['dark', 'light'])
     await row(page, 'run-100').or(row(page, 'run-249')).first().waitFor();
     await page.evaluate(axeSource());
     const check = async (where) => {
-      const issues = await page.evaluate(async () => (await window.axe.run(document, { resultTypes: ['violations'] })).violations.filter(({ impact }) => impact === 'serious' || impact === 'critical').map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => node.target)}`));
+      const issues = await page.evaluate(async () =>
+        (await window.axe.run(document, { resultTypes: ['violations'] })).violations
+          .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+          .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => node.target)}`),
+      );
       assert.deepEqual(issues, [], where);
     };
     await check('list');
-    await page.getByRole('button', { name: /^Rename / }).first().click();
+    await page
+      .getByRole('button', { name: /^Rename / })
+      .first()
+      .click();
     await check('renaming');
     await page.keyboard.press('Escape');
-    await page.getByRole('button', { name: /^Add a tag/ }).first().click();
+    await page
+      .getByRole('button', { name: /^Add a tag/ })
+      .first()
+      .click();
     await check('tagging');
     await shot(page, `sessions-tagging-${theme}`);
     await context.close();

@@ -58,10 +58,17 @@ test('a file on the server, or an uploaded one, is used for a module', () =>
     await shows(page, '.module-give [role=alert]', /build-id mismatch/);
     await shot(page, 'modules-light');
     // Slices of 1 MiB, of which the second is lost once.
-    await page.locator('.module-give input[type=file]').setInputFiles({ name: 'libcity.so', mimeType: 'application/octet-stream', buffer: Buffer.alloc(10_000_000, 'elf ') });
+    await page.locator('.module-give input[type=file]').setInputFiles({
+      name: 'libcity.so',
+      mimeType: 'application/octet-stream',
+      buffer: Buffer.alloc(10_000_000, 'elf '),
+    });
     await shows(page, row('libcity.so'), /debug info.*uploaded for it/);
     const sent = mock.state.requests.filter((request) => request.startsWith('PUT'));
-    assert.deepEqual(sent.map((request) => Number(/offset=(\d+)/.exec(request)[1])), [0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((slice) => slice * 1_048_576));
+    assert.deepEqual(
+      sent.map((request) => Number(/offset=(\d+)/.exec(request)[1])),
+      [0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((slice) => slice * 1_048_576),
+    );
     assert.ok(sent.every((request) => request.includes('size=10000000')));
     await page.waitForFunction(() => !document.querySelector('.upload-progress'));
     await page.locator(`${row('helper')} .module-name`).click();
@@ -80,10 +87,18 @@ test('the zoom of both halves of callers is in the address: a reload keeps it, B
     const shownWide = (names) =>
       page.waitForFunction((wanted) => {
         const wide = document.querySelector('.flame-canvas')?.clientWidth * 0.95;
-        return window.__flamewire?.halves().every((half, side) => !wanted[side] || half.some((one) => one.depth === 2 && one.name === wanted[side] && one.width > wide));
+        return window.__flamewire
+          ?.halves()
+          .every(
+            (half, side) =>
+              !wanted[side] || half.some((one) => one.depth === 2 && one.name === wanted[side] && one.width > wide),
+          );
       }, names);
     const names = [];
-    for (const [side, name] of [[0, 'above'], [1, 'below']]) {
+    for (const [side, name] of [
+      [0, 'above'],
+      [1, 'below'],
+    ]) {
       const frame = (await halves(page))[side].filter((one) => one.depth === 2).sort((a, b) => b.width - a.width)[0];
       names.push(frame.name);
       const box = await page.locator('.flame-canvas').nth(side).boundingBox();
@@ -107,12 +122,19 @@ test('the zoom of both halves of callers is in the address: a reload keeps it, B
 
 test('typing in a search field is no step of the history', () =>
   withPage({ live: false, hash: of('flame') }, async ({ page }) => {
-    for (const [tab, name] of [['flame', 'search'], ['functions', 'filter'], ['modules', 'modules']]) {
+    for (const [tab, name] of [
+      ['flame', 'search'],
+      ['functions', 'filter'],
+      ['modules', 'modules'],
+    ]) {
       await page.click(`#tab-${tab}`);
       await page.locator('.main [data-search]').waitFor();
       const steps = await page.evaluate(() => history.length);
       await page.locator('.main [data-search]').pressSequentially('visit');
-      await page.waitForFunction((parameter) => new URLSearchParams(location.hash.split('?')[1]).get(parameter) === 'visit', name);
+      await page.waitForFunction(
+        (parameter) => new URLSearchParams(location.hash.split('?')[1]).get(parameter) === 'visit',
+        name,
+      );
       assert.equal(await page.evaluate(() => history.length), steps, tab);
     }
   }));
@@ -124,15 +146,36 @@ test('every view has the menu, with what belongs to it; a link names the session
       await page.locator(ready).first().waitFor();
       await page.click('#export-menu');
       await page.locator('#export-menu .menu, .popover-panel .menu').first().waitFor();
-      const texts = await page.evaluate(() => [...document.querySelectorAll('.popover-panel .menu li')].map((item) => item.querySelector('span').textContent));
+      const texts = await page.evaluate(() =>
+        [...document.querySelectorAll('.popover-panel .menu li')].map((item) => item.querySelector('span').textContent),
+      );
       await page.keyboard.press('Escape');
       return texts;
     };
-    const all = ['SVG', 'Collapsed stacks', 'JSON', 'pprof', 'speedscope', 'Firefox Profiler', 'perf.data', 'Page', 'Session', 'Session and sources', 'Copy a link', 'Print'];
+    const all = [
+      'SVG',
+      'Collapsed stacks',
+      'JSON',
+      'pprof',
+      'speedscope',
+      'Firefox Profiler',
+      'perf.data',
+      'Page',
+      'Session',
+      'Session and sources',
+      'Copy a link',
+      'Print',
+    ];
     assert.deepEqual(await items('flame', '.flame-canvas'), ['PNG', ...all]);
     assert.deepEqual(await items('functions', '.function-row'), ['CSV', ...all]);
     assert.deepEqual(await items('counters', '[data-counter]'), ['CSV', ...all]);
-    for (const [tab, ready] of [['threads', '.thread-row'], ['callers', '.chooser'], ['modules', '.module-row'], ['source', '.source-line']]) assert.deepEqual(await items(tab, ready), all, tab);
+    for (const [tab, ready] of [
+      ['threads', '.thread-row'],
+      ['callers', '.chooser'],
+      ['modules', '.module-row'],
+      ['source', '.source-line'],
+    ])
+      assert.deepEqual(await items(tab, ready), all, tab);
 
     await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: new URL(mock.url).origin });
     await page.click('#tab-threads');

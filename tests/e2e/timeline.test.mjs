@@ -53,32 +53,51 @@ async function drag(phase) {
 async function purity(name) {
   const list = await frames(page);
   const all = list.find((frame) => frame.depth === 0);
-  return list.filter((frame) => frame.name.startsWith(`${name}(`)).reduce((sum, frame) => sum + frame.width, 0) / all.width;
+  return (
+    list.filter((frame) => frame.name.startsWith(`${name}(`)).reduce((sum, frame) => sum + frame.width, 0) / all.width
+  );
 }
 
 async function checkWindow(phase) {
   await page.click('#tab-flame');
   await drag(phase);
-  await page.waitForFunction((end) => window.__flamewire.settled() && Math.abs(window.__flamewire.state().view.end - end) < 200, phase.end);
+  await page.waitForFunction(
+    (end) => window.__flamewire.settled() && Math.abs(window.__flamewire.state().view.end - end) < 200,
+    phase.end,
+  );
   await settled(page);
   const share = await purity(`phase_${phase.name}`);
   assert.ok(share >= 0.97, `${(share * 100).toFixed(2)} % of the window is ${phase.name}`);
 }
 
-const utilized = async () => Number((await page.locator('tr[data-counter="task-clock"]').textContent()).match(/([\d.]+) CPUs utilized/)?.[1]);
+const utilized = async () =>
+  Number((await page.locator('tr[data-counter="task-clock"]').textContent()).match(/([\d.]+) CPUs utilized/)?.[1]);
 
 test('live: windows show the phase that they cover, and counters fall in the sleep', async () => {
-  const agent = programs.start('flamewire-agent', '--server', '127.0.0.1', '--port', server.agentPort, '--', built('phases-workload'), PHASE_MS / 1000, 3);
+  const agent = programs.start(
+    'flamewire-agent',
+    '--server',
+    '127.0.0.1',
+    '--port',
+    server.agentPort,
+    '--',
+    built('phases-workload'),
+    PHASE_MS / 1000,
+    3,
+  );
   ({ page, problems } = await openPage(browser, server.url));
   await page.waitForFunction(() => window.__flamewire.state().sessionState === 'live', null);
   recorded = (await inspect(page)).session;
   await page.click('#tab-counters');
   await page.locator('tr[data-counter="task-clock"] .spark-button').click();
 
-  const said = () => [...agent.text().matchAll(/^(\d+) (parse|compute|sleep|end)$/gm)].map(([, ns, name]) => ({ ns: BigInt(ns), name }));
+  const said = () =>
+    [...agent.text().matchAll(/^(\d+) (parse|compute|sleep|end)$/gm)].map(([, ns, name]) => ({ ns: BigInt(ns), name }));
   await waitFor(() => said().length >= 4 && said(), 'the first round', 60);
   startNs = BigInt((await api(`/api/sessions/${recorded}`)).start_ns);
-  phases = said().slice(0, 4).map(({ ns, name }) => ({ name, start: Number(ns - startNs) / 1e6 }));
+  phases = said()
+    .slice(0, 4)
+    .map(({ ns, name }) => ({ name, start: Number(ns - startNs) / 1e6 }));
   phases.forEach((phase, i) => (phase.end = phases[i + 1]?.start));
   phases.length = 3;
   await waitFor(async () => (await axis()).end > phases[2].end + 1000, 'all of the first round on the axis');
@@ -91,21 +110,35 @@ test('live: windows show the phase that they cover, and counters fall in the sle
   await checkWindow(phases[1]);
   await page.click('#tab-counters');
   // How much of a CPU it gets depends on what else runs here.
-  const computing = await waitFor(async () => (await utilized()) > 0.1 && utilized(), 'a clock that runs while it computes');
+  const computing = await waitFor(
+    async () => (await utilized()) > 0.1 && utilized(),
+    'a clock that runs while it computes',
+  );
   await drag(phases[2]);
   // Readings are half a second apart: one that lies partly in the next phase can belong to this one.
   await waitFor(async () => (await utilized()) < 0.15 * computing, 'a clock that stands while it sleeps');
 
   // The line on the axis: intervals of the counter lie across phases, so only those that lie in one are compared.
   const { lines, samples, start, slice } = await axis();
-  const within = (phase) => lines[0].value.filter((value, i) => value !== null && lines[0].time[i] > phase.start && (lines[0].time[i + 1] ?? Infinity) < phase.end);
+  const within = (phase) =>
+    lines[0].value.filter(
+      (value, i) => value !== null && lines[0].time[i] > phase.start && (lines[0].time[i + 1] ?? Infinity) < phase.end,
+    );
   const busy = within(phases[1]);
   const idle = within(phases[2]);
   assert.ok(busy.length >= 1 && idle.length >= 1, `${busy.length} and ${idle.length} readings`);
   assert.ok(Math.max(...idle) < 0.1 * Math.min(...busy), `${idle} against ${busy}`);
   // So does the density.
-  const counted = (phase) => samples.reduce((sum, n, i) => sum + (start + i * slice > phase.start + EDGE_MS && start + (i + 1) * slice < phase.end - EDGE_MS ? n : 0), 0);
-  assert.ok(counted(phases[0]) > 20 && counted(phases[2]) <= 2, `${counted(phases[0])} and ${counted(phases[2])} samples`);
+  const counted = (phase) =>
+    samples.reduce(
+      (sum, n, i) =>
+        sum + (start + i * slice > phase.start + EDGE_MS && start + (i + 1) * slice < phase.end - EDGE_MS ? n : 0),
+      0,
+    );
+  assert.ok(
+    counted(phases[0]) > 20 && counted(phases[2]) <= 2,
+    `${counted(phases[0])} and ${counted(phases[2])} samples`,
+  );
   if (shots) {
     mkdirSync(shots, { recursive: true });
     await page.screenshot({ path: join(shots, 'timeline-phases-dark.png') });
@@ -120,8 +153,14 @@ test('replay: the same windows', async () => {
   await settled(page);
   const { marks, end } = await waitFor(async () => (await axis()).samples.length > 0 && axis(), 'the axis');
   assert.ok(end > 9 * PHASE_MS);
-  assert.ok(marks.some((mark) => mark.kind === 'exec' && mark.name.startsWith('phases-workloa')), JSON.stringify(marks));
-  assert.ok(marks.some((mark) => mark.kind === 'exit'), JSON.stringify(marks));
+  assert.ok(
+    marks.some((mark) => mark.kind === 'exec' && mark.name.startsWith('phases-workloa')),
+    JSON.stringify(marks),
+  );
+  assert.ok(
+    marks.some((mark) => mark.kind === 'exit'),
+    JSON.stringify(marks),
+  );
   for (const phase of phases.slice(0, 2)) await checkWindow(phase);
   assert.deepEqual(problems, []);
 });

@@ -20,7 +20,9 @@ let other;
 let recorded = '';
 
 // Another machine, as far as loopback tells one.
-const ownAddress = Object.values(networkInterfaces()).flat().find((address) => address.family === 'IPv4' && !address.internal).address;
+const ownAddress = Object.values(networkInterfaces())
+  .flat()
+  .find((address) => address.family === 'IPv4' && !address.internal).address;
 const api = async (path) => (await fetch(new URL(path, server.url))).json();
 const shot = async (name) => {
   if (!shots) return;
@@ -86,7 +88,8 @@ step('a first visit opens the guide, which waits for an agent', async () => {
   const line = await page.locator('.wizard .copy-line code').textContent();
   assert.ok(line.includes(String(server.agentPort)), line);
   assert.match(line, / --pair [0-9a-f]{16}-[0-9a-f]{32}$/);
-  for (const title of ['What works', 'Start']) assert.equal(await page.getByRole('button', { name: title }).last().isDisabled(), true, title);
+  for (const title of ['What works', 'Start'])
+    assert.equal(await page.getByRole('button', { name: title }).last().isDisabled(), true, title);
 });
 
 step('dialling says why nobody answers, goes on, and connects when somebody does', async () => {
@@ -108,7 +111,10 @@ step('dialling says why nobody answers, goes on, and connects when somebody does
   await address.press('Enter');
   await page.locator('.wizard .dial-connected').waitFor();
   const { agents } = await api('/api/agents');
-  assert.deepEqual(agents.map((entry) => entry.link), ['encrypted']);
+  assert.deepEqual(
+    agents.map((entry) => entry.link),
+    ['encrypted'],
+  );
   await page.locator('.wizard-agents input:checked').waitFor();
 });
 
@@ -132,9 +138,14 @@ step('the process is found by name, by keyboard alone', async () => {
 });
 
 step('what works there is what the agent says', async () => {
-  await page.locator('.finding-works', { hasText: `Process ${workload.pid} (demo-workload) can be profiled` }).waitFor();
+  await page
+    .locator('.finding-works', { hasText: `Process ${workload.pid} (demo-workload) can be profiled` })
+    .waitFor();
   const { agents } = await api('/api/agents');
-  const response = await fetch(new URL('/api/agent/command', server.url), { method: 'POST', body: JSON.stringify({ cmd: 'status' }) });
+  const response = await fetch(new URL('/api/agent/command', server.url), {
+    method: 'POST',
+    body: JSON.stringify({ cmd: 'status' }),
+  });
   const { capabilities } = await response.json();
   assert.equal(agents.length, 1);
   for (const finding of capabilities.findings.filter((one) => one.code !== 'event'))
@@ -149,12 +160,18 @@ step('binaries, sources and sysroot are chosen on the server', async () => {
   await next('files');
   await page.getByTitle('Choose on the server: Source folder').click();
   // The folder that is set lies outside of what may be shown: the picker says so and begins with the roots.
-  await page.getByRole('button', { name: join(root, 'tests') }).first().click();
+  await page
+    .getByRole('button', { name: join(root, 'tests') })
+    .first()
+    .click();
   await page.locator('.picker-list button', { hasText: 'workloads' }).click();
   await page.locator('.crumbs', { hasText: 'workloads' }).waitFor();
   await both('files');
   await page.getByTitle('Take the folder that is shown').click();
-  await page.waitForFunction((wanted) => [...document.querySelectorAll('.settings input')].some((field) => field.value === wanted), join(root, 'tests/workloads'));
+  await page.waitForFunction(
+    (wanted) => [...document.querySelectorAll('.settings input')].some((field) => field.value === wanted),
+    join(root, 'tests/workloads'),
+  );
   await next('options');
   const config = await api('/api/config');
   assert.equal(config.source_dir, join(root, 'tests/workloads'));
@@ -170,7 +187,11 @@ step('options, start, and a flame graph', async () => {
   await page.click('#wizard-start');
   await page.locator('.wizard').waitFor({ state: 'detached' });
   await page.locator('.header .badge-live').waitFor();
-  await waitFor(async () => (await frames(page).catch(() => [])).some((frame) => frame.name.startsWith('city::')), 'frames of the workload', 60);
+  await waitFor(
+    async () => (await frames(page).catch(() => [])).some((frame) => frame.name.startsWith('city::')),
+    'frames of the workload',
+    60,
+  );
   recorded = (await api('/api/sessions')).sessions[0].id;
   await shot('flame');
 });
@@ -184,7 +205,8 @@ step('rate and process are changed in the same session', async () => {
   await both('change');
   await page.click('#apply-change');
   await page.locator('.change-dialog').waitFor({ state: 'detached' });
-  const marks = async () => (await api(`/api/timeline?session=${recorded}&slices=200`)).marks.filter((mark) => mark.kind === 'change');
+  const marks = async () =>
+    (await api(`/api/timeline?session=${recorded}&slices=200`)).marks.filter((mark) => mark.kind === 'change');
   const [first] = await waitFor(async () => ((await marks()).length > 0 ? marks() : null), 'the mark', 30);
   assert.match(first.name, /199 Hz became 499 Hz; stacks auto became fp/);
 
@@ -200,9 +222,16 @@ step('rate and process are changed in the same session', async () => {
   await shows(page, '.change-dialog [role=alert]', /^It goes on as before: events: .*nosuch:event/);
   await page.locator('input[name=others]').fill('');
   await page.click('#apply-change');
-  await waitFor(async () => (await api(`/api/functions?session=${recorded}&pid=${other.pid}`)).total.samples > 20, 'samples of the other process', 60);
+  await waitFor(
+    async () => (await api(`/api/functions?session=${recorded}&pid=${other.pid}`)).total.samples > 20,
+    'samples of the other process',
+    60,
+  );
   const { sessions } = await api('/api/sessions');
-  assert.deepEqual(sessions.map((session) => session.id), [recorded]);
+  assert.deepEqual(
+    sessions.map((session) => session.id),
+    [recorded],
+  );
   await shot('changed');
 });
 
@@ -212,12 +241,16 @@ step('a second process beside the first one, and time off the CPU', async () => 
   await find('workload 600');
   await row(workload.pid).locator('input').click();
   await page.getByTitle('Back to rate, events and stacks').click();
-  await page.locator('.target-row', { hasText: `shares-workload (${other.pid}), demo-workload (${workload.pid})` }).waitFor();
+  await page
+    .locator('.target-row', { hasText: `shares-workload (${other.pid}), demo-workload (${workload.pid})` })
+    .waitFor();
   await page.getByRole('checkbox', { name: 'off-cpu' }).check();
   await both('change-several');
   await page.click('#apply-change');
   await page.locator('.change-dialog').waitFor({ state: 'detached' });
-  const { pids, events } = await (await fetch(new URL('/api/agent/command', server.url), { method: 'POST', body: JSON.stringify({ cmd: 'status' }) })).json();
+  const { pids, events } = await (
+    await fetch(new URL('/api/agent/command', server.url), { method: 'POST', body: JSON.stringify({ cmd: 'status' }) })
+  ).json();
   assert.deepEqual(pids, [other.pid, workload.pid]);
   assert.ok(events.includes('off-cpu') && events.includes('cpu-clock'), events.join());
 });

@@ -16,7 +16,11 @@ after(() => browser?.close());
 // A page on its own mock; `prepare` is told its context before anything is loaded.
 async function withPage({ theme = 'dark', ratio = 1, hash = `flame?session=${SESSION}`, prepare, ...mocked }, body) {
   const mock = await startMock({ dist, notices: false, live: false, ...mocked });
-  const context = await browser.newContext({ colorScheme: theme, viewport: { width: 1200, height: 700 }, deviceScaleFactor: ratio });
+  const context = await browser.newContext({
+    colorScheme: theme,
+    viewport: { width: 1200, height: 700 },
+    deviceScaleFactor: ratio,
+  });
   await prepare?.(context);
   const opened = await openPage(browser, `${mock.url}#${hash}`, { context });
   try {
@@ -31,10 +35,15 @@ async function withPage({ theme = 'dark', ratio = 1, hash = `flame?session=${SES
 
 const withoutWorkers = (context) => context.addInitScript(() => delete window.Worker);
 // What the page itself fetched; a worker's requests are its own.
-const fetched = (page, part) => page.evaluate((wanted) => performance.getEntriesByType('resource').filter(({ name }) => name.includes(wanted)).length, part);
+const fetched = (page, part) =>
+  page.evaluate(
+    (wanted) => performance.getEntriesByType('resource').filter(({ name }) => name.includes(wanted)).length,
+    part,
+  );
 const pane = (page) => page.locator('.flame-pane').boundingBox();
 // Something is drawn in a part of it that frames reach.
-const isDrawn = async (page) => new Set((await pixels(page, { ...(await pane(page)), width: 300, height: 60 })).map(String)).size > 4;
+const isDrawn = async (page) =>
+  new Set((await pixels(page, { ...(await pane(page)), width: 300, height: 60 })).map(String)).size > 4;
 
 test('answers come to the worker, not to the page', () =>
   withPage({ live: true }, async ({ page, mock }) => {
@@ -45,41 +54,51 @@ test('answers come to the worker, not to the page', () =>
     assert.equal(page.workers().length, 1);
   }));
 
-for (const [theme, ratio, look] of [['dark', 1, ''], ['light', 1, '&root=bottom&q=visit'], ['dark', 2, '&colour=module']])
+for (const [theme, ratio, look] of [
+  ['dark', 1, ''],
+  ['light', 1, '&root=bottom&q=visit'],
+  ['dark', 2, '&colour=module'],
+])
   test(`the picture is the same with a worker and without (${theme}, ${ratio} pixels a pixel${look})`, async () => {
     const taken = [];
     for (const prepare of [undefined, withoutWorkers])
-      await withPage({ theme, ratio, prepare, size: 6000, hash: `flame?session=${SESSION}${look}` }, async ({ page }) => {
-        assert.equal(page.workers().length, prepare ? 0 : 1);
-        const list = await frames(page);
-        assert.ok(list.length > 50);
-        // The screen follows what is drawn by a frame or two, and what stands above the pane may still move it.
-        let picture = null;
-        let same = 0;
-        await waitFor(async () => {
-          const before = picture;
-          picture = await page.screenshot({ clip: await pane(page) });
-          same = before?.equals(picture) ? same + 1 : 0;
-          return same >= 5 && list.some(({ width }) => width > 40);
-        }, 'a picture that stays');
-        const share = taken.length > 0 ? await unlike(page, taken[0].picture, picture) : 0;
-        taken.push({ list, picture, share });
-        if (shots && !prepare) {
-          mkdirSync(shots, { recursive: true });
-          await page.screenshot({ path: join(shots, `worker-${theme}-${ratio}.png`) });
-        }
-      });
+      await withPage(
+        { theme, ratio, prepare, size: 6000, hash: `flame?session=${SESSION}${look}` },
+        async ({ page }) => {
+          assert.equal(page.workers().length, prepare ? 0 : 1);
+          const list = await frames(page);
+          assert.ok(list.length > 50);
+          // The screen follows what is drawn by a frame or two, and what stands above the pane may still move it.
+          let picture = null;
+          let same = 0;
+          await waitFor(async () => {
+            const before = picture;
+            picture = await page.screenshot({ clip: await pane(page) });
+            same = before?.equals(picture) ? same + 1 : 0;
+            return same >= 5 && list.some(({ width }) => width > 40);
+          }, 'a picture that stays');
+          const share = taken.length > 0 ? await unlike(page, taken[0].picture, picture) : 0;
+          taken.push({ list, picture, share });
+          if (shots && !prepare) {
+            mkdirSync(shots, { recursive: true });
+            await page.screenshot({ path: join(shots, `worker-${theme}-${ratio}.png`) });
+          }
+        },
+      );
     const [apart, here] = taken;
     assert.deepEqual(apart.list, here.list);
     assert.ok(here.share < 0.001, `${(100 * here.share).toFixed(2)} % of the pixels differ`);
   });
 
 test('a worker that is not to be had is done without', () =>
-  withPage({ prepare: (context) => context.route('**/flame.js', (route) => route.fulfill({ status: 404, body: '' })) }, async ({ page }) => {
-    assert.ok((await frames(page)).length > 50);
-    assert.ok((await fetched(page, '/api/flamegraph')) > 0);
-    await waitFor(() => isDrawn(page), 'a picture');
-  }));
+  withPage(
+    { prepare: (context) => context.route('**/flame.js', (route) => route.fulfill({ status: 404, body: '' })) },
+    async ({ page }) => {
+      assert.ok((await frames(page)).length > 50);
+      assert.ok((await fetched(page, '/api/flamegraph')) > 0);
+      await waitFor(() => isDrawn(page), 'a picture');
+    },
+  ));
 
 test('what is printed is drawn before the browser goes on, and the screen is as it was', () => {
   // Asked before the page hears that it is over.
@@ -90,7 +109,11 @@ test('what is printed is drawn before the browser goes on, and the screen is as 
         const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
         let drawn = 0;
         for (let i = 3; i < data.length; i += 4) if (data[i] === 255) drawn++;
-        window.printed = { share: drawn / (data.length / 4), height: canvas.height, shown: [...document.querySelectorAll('.flame-canvas')].filter((one) => one.checkVisibility()).length };
+        window.printed = {
+          share: drawn / (data.length / 4),
+          height: canvas.height,
+          shown: [...document.querySelectorAll('.flame-canvas')].filter((one) => one.checkVisibility()).length,
+        };
       }),
     );
   return withPage({ prepare, live: true, hz: 20 }, async ({ page }) => {
@@ -108,13 +131,17 @@ test('what is printed is drawn before the browser goes on, and the screen is as 
 
 test('the picture follows a window that changes its size, and the theme', () =>
   withPage({}, async ({ page }) => {
-    const sizeOf = () => page.evaluate(() => Math.max(...window.__flamewire.frames().map((frame) => frame.x + frame.width)));
+    const sizeOf = () =>
+      page.evaluate(() => Math.max(...window.__flamewire.frames().map((frame) => frame.x + frame.width)));
     const wide = await sizeOf();
     await page.setViewportSize({ width: 900, height: 700 });
     await waitFor(async () => Math.abs((await sizeOf()) - (wide - 300)) < 1, 'frames of the new width');
     const corner = async () => (await pixels(page, { ...(await pane(page)), width: 3, height: 3 }))[4];
     const dark = await corner();
-    assert.ok(dark.every((channel) => channel < 90), String(dark)); // the root's frame
+    assert.ok(
+      dark.every((channel) => channel < 90),
+      String(dark),
+    ); // the root's frame
     await page.emulateMedia({ colorScheme: 'light' });
     await waitFor(async () => (await corner()).every((channel) => channel > 180), 'a light root');
   }));

@@ -16,7 +16,9 @@ export function exposeForTests(): void {
     functions: () => functions.data.value?.functions ?? [],
     callers: () => {
       const { answer, callers, callees } = sandwich.value ?? {};
-      return answer && callers && callees ? { ...answer, callers: [...callers.total], callees: [...callees.total] } : null;
+      return answer && callers && callees
+        ? { ...answer, callers: [...callers.total], callees: [...callees.total] }
+        : null;
     },
     minimap: () => !(document.querySelector<HTMLElement>('.minimap')?.hidden ?? true),
     settled: () => {

@@ -51,7 +51,8 @@ function onKey(event: KeyboardEvent): void {
   else if (event.key === 't') toggleTheme();
   else if (event.key === 'g') dialog.value = { kind: 'wizard' };
   else if (event.key === 'f' && isLive.value) frozen.value = !frozen.value;
-  else if (event.key === 'p' && connectedAgents.value[0]) dialog.value = { kind: 'process', agent: connectedAgents.value[0].id };
+  else if (event.key === 'p' && connectedAgents.value[0])
+    dialog.value = { kind: 'process', agent: connectedAgents.value[0].id };
   else if (timeKey(event.key)) {
     // done
   } else if (flame && (event.key === 'Escape' || event.key === 'Backspace')) zoomOut();

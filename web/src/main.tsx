@@ -42,5 +42,8 @@ function start(): void {
   render(<App />, document.getElementById('app')!);
 }
 
-if (isSaved) openSaved().then(start, (error: unknown) => render(<Message title="This file is damaged">{String(error)}</Message>, document.getElementById('app')!));
+if (isSaved)
+  openSaved().then(start, (error: unknown) =>
+    render(<Message title="This file is damaged">{String(error)}</Message>, document.getElementById('app')!),
+  );
 else start();

@@ -5,7 +5,14 @@ import type { BrowseEntry, Config } from '../src/api/types';
 import { canChoose, canOpen, crumbs, entryNote, join } from '../src/text/browse';
 import { difference, draftOf, lines } from '../src/text/config';
 
-const entry = (patch: Partial<BrowseEntry>): BrowseEntry => ({ name: 'x', kind: 'file', size_bytes: 2048, link: false, outside: false, ...patch });
+const entry = (patch: Partial<BrowseEntry>): BrowseEntry => ({
+  name: 'x',
+  kind: 'file',
+  size_bytes: 2048,
+  link: false,
+  outside: false,
+  ...patch,
+});
 
 test('paths are joined, names of roots are whole', () => {
   assert.equal(join('/a', 'b'), '/a/b');
@@ -40,10 +47,21 @@ test('an entry says what helps to choose it', () => {
 });
 
 test('only what differs is sent', () => {
-  const config: Config = { binaries: ['/a'], maps: [], source_dir: '.', path_map: [], sysroot: '', toolchain_prefix: '', inline: true };
+  const config: Config = {
+    binaries: ['/a'],
+    maps: [],
+    source_dir: '.',
+    path_map: [],
+    sysroot: '',
+    toolchain_prefix: '',
+    inline: true,
+  };
   const draft = draftOf(config);
   assert.deepEqual(difference(config, draft), {});
   assert.deepEqual(difference(config, { ...draft, binaries: ' /a \n\n/b' }), { binaries: ['/a', '/b'] });
-  assert.deepEqual(difference(config, { ...draft, sysroot: ' /sdk ', inline: false }), { sysroot: '/sdk', inline: false });
+  assert.deepEqual(difference(config, { ...draft, sysroot: ' /sdk ', inline: false }), {
+    sysroot: '/sdk',
+    inline: false,
+  });
   assert.deepEqual(lines(' a \n\n b'), ['a', 'b']);
 });

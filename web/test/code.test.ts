@@ -2,25 +2,72 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Disassembly } from '../src/api/types';
 import { arrowsOf, MOST_LANES, piecesOf } from '../src/code/arrows';
-import { chainOf, hottestIndex, indexAt, instructionsAt, linesAt, placeIn, sourceOf, splitText } from '../src/code/listing';
+import {
+  chainOf,
+  hottestIndex,
+  indexAt,
+  instructionsAt,
+  linesAt,
+  placeIn,
+  sourceOf,
+  splitText,
+} from '../src/code/listing';
 import { grammarOf } from '../src/code/languages';
 import { formatHash, parseHash } from '../src/store/url';
 
 const zeros = [0, 0, 0, 0];
 const code: Disassembly = {
-  session: 's', event: 'cycles', unit: 'cycles', data_version: 1, total: { samples: 10, weight: 100 },
-  copies: [{ name: 'f', module: 'app', build_id: '', address: 16, size: 13, inlined: false, self: 40, self_samples: 4, total: 60 }],
-  chosen: 0, file: '/app', machine: 62, problem: '', remedy: '', note: '', next: 0, first: 0,
+  session: 's',
+  event: 'cycles',
+  unit: 'cycles',
+  data_version: 1,
+  total: { samples: 10, weight: 100 },
+  copies: [
+    {
+      name: 'f',
+      module: 'app',
+      build_id: '',
+      address: 16,
+      size: 13,
+      inlined: false,
+      self: 40,
+      self_samples: 4,
+      total: 60,
+    },
+  ],
+  chosen: 0,
+  file: '/app',
+  machine: 62,
+  problem: '',
+  remedy: '',
+  note: '',
+  next: 0,
+  first: 0,
   instructions: {
-    address: [16, 18, 23, 28], size: [2, 5, 5, 1], text: ['jne 0x1c', 'call 0x40', 'mov %rax,%rbx', 'ret'], flow: [2, 3, 0, 4], known: [1, 1, 1, 1], target: [3, -1, -1, -1],
-    target_address: [28, 64, 0, 0], target_name: [0, 5, 0, 0], reference: zeros, place: [0, 1, 1, 2], self: [0, 5, 35, 0], self_samples: [0, 1, 3, 0], total: [0, 25, 35, 0], total_samples: [0, 3, 3, 0],
+    address: [16, 18, 23, 28],
+    size: [2, 5, 5, 1],
+    text: ['jne 0x1c', 'call 0x40', 'mov %rax,%rbx', 'ret'],
+    flow: [2, 3, 0, 4],
+    known: [1, 1, 1, 1],
+    target: [3, -1, -1, -1],
+    target_address: [28, 64, 0, 0],
+    target_name: [0, 5, 0, 0],
+    reference: zeros,
+    place: [0, 1, 1, 2],
+    self: [0, 5, 35, 0],
+    self_samples: [0, 1, 3, 0],
+    total: [0, 25, 35, 0],
+    total_samples: [0, 3, 3, 0],
   },
   places: [[1, 2, 10], [3, 4, 7, 1, 2, 11], []],
   strings: ['', 'f', 'f.cc', 'g', 'g.h', 'callee'],
 };
 
 test('instructions and lines lead to each other', () => {
-  assert.deepEqual(chainOf(code, 1), [{ name: 'g', file: 'g.h', line: 7 }, { name: 'f', file: 'f.cc', line: 11 }]);
+  assert.deepEqual(chainOf(code, 1), [
+    { name: 'g', file: 'g.h', line: 7 },
+    { name: 'f', file: 'f.cc', line: 11 },
+  ]);
   assert.deepEqual(chainOf(code, 3), []);
   // In the file that is shown, else the innermost.
   assert.equal(placeIn(code, 1, 'f.cc')?.line, 11);
@@ -54,7 +101,10 @@ test('jumps take the nearest free lane, short ones first', () => {
   assert.equal(pieces[5]!.find((piece) => piece.arrow === 1)?.end, 'head');
   assert.equal(pieces[9]![0]!.down, false);
   // Many that overlap: no more lanes than there are.
-  const many = arrowsOf(Array.from({ length: 100 }, (_, i) => 99 - i), Array(100).fill(1));
+  const many = arrowsOf(
+    Array.from({ length: 100 }, (_, i) => 99 - i),
+    Array(100).fill(1),
+  );
   assert.ok(many.length <= 2 * MOST_LANES && many.every((arrow) => arrow.lane < MOST_LANES));
 });
 
@@ -84,6 +134,7 @@ test('whose code is shown and what is marked is in the address', () => {
   assert.equal(formatHash(view), hash);
   assert.equal(parseHash('#source?at=xyz').address, null);
   assert.equal(parseHash('#source').split, true);
-  for (const group of ['process', 'cpu'] as const) assert.equal(parseHash(formatHash({ ...parseHash('#flame'), group })).group, group);
+  for (const group of ['process', 'cpu'] as const)
+    assert.equal(parseHash(formatHash({ ...parseHash('#flame'), group })).group, group);
   assert.equal(parseHash('#flame?each=planet').group, 'none');
 });

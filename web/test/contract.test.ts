@@ -11,6 +11,13 @@ test('types.gen.ts agrees with docs/openapi.yaml', async () => {
   const fresh = astToString(await openapiTS(pathToFileURL(contract), { silent: true }));
   const checked = readFileSync('src/api/types.gen.ts', 'utf8');
   // Descriptions become comments; a better word there is no other contract.
-  const bare = (text: string) => text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/\s+/g, ' ').trim();
-  assert.ok(bare(fresh) === bare(checked), 'docs/openapi.yaml changed: run `npm run types` in web/ and let tsc find what no longer fits');
+  const bare = (text: string) =>
+    text
+      .replace(/\/\*[\s\S]*?\*\//g, '')
+      .replace(/\s+/g, ' ')
+      .trim();
+  assert.ok(
+    bare(fresh) === bare(checked),
+    'docs/openapi.yaml changed: run `npm run types` in web/ and let tsc find what no longer fits',
+  );
 });

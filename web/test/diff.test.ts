@@ -24,8 +24,18 @@ function sample(normalise: 'total' | 'time' = 'total'): Diff {
   const [per, base] = normalise === 'total' ? [200, 100] : [4, 1];
   return {
     ...graph,
-    whole: { samples: 200, weight: 200 }, duration_ms: 4000, per, normalise,
-    base: { session: 'b', data_version: 1, total: { samples: 100, weight: 100 }, whole: { samples: 100, weight: 100 }, duration_ms: 1000, per: base },
+    whole: { samples: 200, weight: 200 },
+    duration_ms: 4000,
+    per,
+    normalise,
+    base: {
+      session: 'b',
+      data_version: 1,
+      total: { samples: 100, weight: 100 },
+      whole: { samples: 100, weight: 100 },
+      duration_ms: 1000,
+      per: base,
+    },
     nodes: { ...graph.nodes, base_self: own, base_total: total, base_samples: total, base_self_samples: own },
   };
 }
@@ -48,7 +58,14 @@ test('a tree of two sides knows the change of every frame, as a difference of sh
   assert.equal(change(timed, 'gone'), -30);
   // Nothing on one side is a rate of nothing.
   const empty = sample();
-  const nothing = buildTree({ ...empty, per: 0, nodes: { ...empty.nodes, total: empty.nodes.total.map(() => 0), self: empty.nodes.self.map(() => 0) } } as Diff, 'name');
+  const nothing = buildTree(
+    {
+      ...empty,
+      per: 0,
+      nodes: { ...empty.nodes, total: empty.nodes.total.map(() => 0), self: empty.nodes.self.map(() => 0) },
+    } as Diff,
+    'name',
+  );
   assert.equal(change(nothing, 'gone'), -0.3);
   assert.equal(isDiff(graphOf({ a: 1 })), false);
   assert.equal(buildTree(graphOf({ a: 1 }), 'name').diff, null);
@@ -57,11 +74,20 @@ test('a tree of two sides knows the change of every frame, as a difference of sh
 test('widths are of either side, and so is the order by weight', () => {
   const order = (tree: FlameTree) => {
     const names = [];
-    for (let child = tree.firstChild[0]!; child >= 0; child = tree.nextSibling[child]!) names.push(`${tree.names[tree.name[child]!]} ${tree.total[child]}`);
+    for (let child = tree.firstChild[0]!; child >= 0; child = tree.nextSibling[child]!)
+      names.push(`${tree.names[tree.name[child]!]} ${tree.total[child]}`);
     return names;
   };
-  assert.deepEqual(order(buildTree(sample(), 'weight', 'function', 'all', 'baseline')), ['work 70', 'gone 30', 'fresh 0']);
-  assert.deepEqual(order(buildTree(sample(), 'name', 'function', 'all', 'baseline')), ['fresh 0', 'gone 30', 'work 70']);
+  assert.deepEqual(order(buildTree(sample(), 'weight', 'function', 'all', 'baseline')), [
+    'work 70',
+    'gone 30',
+    'fresh 0',
+  ]);
+  assert.deepEqual(order(buildTree(sample(), 'name', 'function', 'all', 'baseline')), [
+    'fresh 0',
+    'gone 30',
+    'work 70',
+  ]);
   assert.deepEqual(order(buildTree(sample(), 'name')), ['fresh 100', 'gone 0', 'work 100']);
   assert.equal(buildTree(sample(), 'weight', 'function', 'all', 'baseline').total[0], 100);
 });
@@ -90,7 +116,17 @@ test('a subtree that is fetched on zoom brings both sides', () => {
   // work in full: 110 now (60 own, 50 in other), 80 before (50 own, 30 in other).
   const part = graphOf({ '': 60, other: 50 });
   part.names[part.nodes.name[0]!] = 'work';
-  const found = graft(base, ['work'], { ...detail, ...part, nodes: { ...part.nodes, base_self: [50, 30], base_total: [80, 30], base_samples: [80, 30], base_self_samples: [50, 30] } } as Diff) as Diff;
+  const found = graft(base, ['work'], {
+    ...detail,
+    ...part,
+    nodes: {
+      ...part.nodes,
+      base_self: [50, 30],
+      base_total: [80, 30],
+      base_samples: [80, 30],
+      base_self_samples: [50, 30],
+    },
+  } as Diff) as Diff;
   const tree = buildTree(found, 'name');
   const other = named(tree, 'other');
   assert.deepEqual([tree.diff!.total[other], tree.diff!.baseTotal[other]], [50, 30]);
@@ -124,19 +160,42 @@ test('changes in words', () => {
   assert.equal(scaleText(5e6, 'time', 'cycles'), '5.00 M cycles/s');
   const none = { session: 's', pids: [], tids: [], start: null, end: null };
   assert.equal(partText(none, String), '');
-  assert.equal(partText({ ...none, tids: [7], start: 1000, end: null }, (tid) => `w${tid}`), 'thread w7, 1.00 s – end');
+  assert.equal(
+    partText({ ...none, tids: [7], start: 1000, end: null }, (tid) => `w${tid}`),
+    'thread w7, 1.00 s – end',
+  );
   assert.equal(partText({ ...none, tids: [7, 8], pids: [3] }, String), '2 threads, pid 3');
 });
 
 const row = (name: string, self: number, base: number, presence: FunctionDiff['presence'] = 'both'): FunctionDiff => ({
-  name, module: 'm', kind: 'user', file: '', line: 0, self, total: self, self_samples: self, total_samples: self, base_self: base, base_total: base,
-  base_self_samples: base, base_total_samples: base, self_change: self - base, total_change: self - base, presence,
+  name,
+  module: 'm',
+  kind: 'user',
+  file: '',
+  line: 0,
+  self,
+  total: self,
+  self_samples: self,
+  total_samples: self,
+  base_self: base,
+  base_total: base,
+  base_self_samples: base,
+  base_total_samples: base,
+  self_change: self - base,
+  total_change: self - base,
+  presence,
 });
 
 test('functions by the size of their change, and those that changed one way', () => {
   const rows = [row('a', 5, 4), row('b', 0, 9, 'gone'), row('c', 3, 0, 'new'), row('d', 2, 2)];
-  const names = (key: Parameters<typeof selectChanges>[1], ascending: boolean, change: 'all' | 'new' | 'gone' | 'grew' | 'shrank' = 'all') =>
-    selectChanges(rows, key, ascending, { change, pattern: null, module: '' }).map((one) => one.name).join('');
+  const names = (
+    key: Parameters<typeof selectChanges>[1],
+    ascending: boolean,
+    change: 'all' | 'new' | 'gone' | 'grew' | 'shrank' = 'all',
+  ) =>
+    selectChanges(rows, key, ascending, { change, pattern: null, module: '' })
+      .map((one) => one.name)
+      .join('');
   assert.equal(names('self_change', false), 'bcad');
   assert.equal(names('self', true), 'bdca');
   assert.equal(names('name', true), 'abcd');
@@ -155,10 +214,20 @@ test('what is compared stands in the address', () => {
   const view = {
     ...defaultView,
     baseline: { session: 'old-1', pids: [3], tids: [7, 8], start: 0, end: 1500.5 },
-    normalise: 'time' as const, width: 'baseline' as const, contrast: 'orange-purple' as const, change: 'gone' as const, changeSort: 'total_change' as const,
+    normalise: 'time' as const,
+    width: 'baseline' as const,
+    contrast: 'orange-purple' as const,
+    change: 'gone' as const,
+    changeSort: 'total_change' as const,
   };
   assert.deepEqual(parseHash(formatHash(view)), view);
   assert.deepEqual(parseHash('#flame?base=x').baseline, { session: 'x', pids: [], tids: [], start: null, end: null });
   assert.equal(parseHash('#flame?base_tid=3').baseline, null);
-  assert.deepEqual(parseHash('#flame?base=x&base_tid=a,-1,4&base_start=-3&base_end=z').baseline, { session: 'x', pids: [], tids: [4], start: null, end: null });
+  assert.deepEqual(parseHash('#flame?base=x&base_tid=a,-1,4&base_start=-3&base_end=z').baseline, {
+    session: 'x',
+    pids: [],
+    tids: [4],
+    start: null,
+    end: null,
+  });
 });

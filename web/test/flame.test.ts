@@ -13,7 +13,14 @@ import { graphOf } from './graph';
 const sample = () => graphOf({ main: 10, 'main;b': 20, 'main;b;leaf': 30, 'main;a': 25, idle: 15 });
 const named = (tree: FlameTree, name: string) => tree.name.findIndex((id) => tree.names[id] === name);
 
-function boxesOf(tree: FlameTree, from = 0, to = tree.total[0]!, width = 100, firstRow = 0, lastRow = 100): Record<string, [number, number, number]> {
+function boxesOf(
+  tree: FlameTree,
+  from = 0,
+  to = tree.total[0]!,
+  width = 100,
+  firstRow = 0,
+  lastRow = 100,
+): Record<string, [number, number, number]> {
   const boxes = layOut(tree, { from, to, width, firstRow, lastRow }, newBoxes(1));
   const out: Record<string, [number, number, number]> = {};
   for (let i = 0; i < boxes.count; i++) {
@@ -26,20 +33,35 @@ function boxesOf(tree: FlameTree, from = 0, to = tree.total[0]!, width = 100, fi
 test('siblings stand by name, own weight at the end', () => {
   // all 100 = idle 15 + main 85; main = a 25 + b 50 + own 10; b = leaf 30 + own 20.
   assert.deepEqual(boxesOf(buildTree(sample(), 'name')), {
-    all: [0, 0, 100], idle: [1, 0, 15], main: [1, 15, 85], a: [2, 15, 25], b: [2, 40, 50], leaf: [3, 40, 30],
+    all: [0, 0, 100],
+    idle: [1, 0, 15],
+    main: [1, 15, 85],
+    a: [2, 15, 25],
+    b: [2, 40, 50],
+    leaf: [3, 40, 30],
   });
 });
 
 test('siblings by weight, the largest first', () => {
   assert.deepEqual(boxesOf(buildTree(sample(), 'weight')), {
-    all: [0, 0, 100], main: [1, 0, 85], b: [2, 0, 50], leaf: [3, 0, 30], a: [2, 50, 25], idle: [1, 85, 15],
+    all: [0, 0, 100],
+    main: [1, 0, 85],
+    b: [2, 0, 50],
+    leaf: [3, 0, 30],
+    a: [2, 50, 25],
+    idle: [1, 85, 15],
   });
 });
 
 test('a zoomed window is scaled and cut at its edges', () => {
   const tree = buildTree(sample(), 'name');
   // The window is b: 40..90 of the weight on 200 pixels, so 4 pixels a unit.
-  assert.deepEqual(boxesOf(tree, 40, 90, 200), { all: [0, 0, 200], main: [1, 0, 200], b: [2, 0, 200], leaf: [3, 0, 120] });
+  assert.deepEqual(boxesOf(tree, 40, 90, 200), {
+    all: [0, 0, 200],
+    main: [1, 0, 200],
+    b: [2, 0, 200],
+    leaf: [3, 0, 120],
+  });
 });
 
 test('rows out of view are left out', () => {
@@ -114,7 +136,8 @@ test('a stack 5,000 deep is no problem', () => {
   path.forEach((name, i) => {
     n.parent.push(i);
     n.name.push(1 + names.indexOf(name));
-    for (const column of ['module', 'kind', 'file', 'line', 'self', 'self_samples', 'pruned'] as const) n[column].push(0);
+    for (const column of ['module', 'kind', 'file', 'line', 'self', 'self_samples', 'pruned'] as const)
+      n[column].push(0);
     n.total.push(8);
     n.samples.push(8);
   });
@@ -128,7 +151,10 @@ test('a stack 5,000 deep is no problem', () => {
 });
 
 test('the matched share counts each stack once', () => {
-  const tree = buildTree(graphOf({ 'main;rec;rec;rec': 30, 'main;rec;leaf': 10, 'main;other': 40, 'rec;x': 20 }), 'name');
+  const tree = buildTree(
+    graphOf({ 'main;rec;rec;rec': 30, 'main;rec;leaf': 10, 'main;other': 40, 'rec;x': 20 }),
+    'name',
+  );
   const found = findMatches(tree, compilePattern('^rec$')!);
   assert.equal(found.weight, 60); // 40 below main, 20 at the root, however often rec repeats
   assert.equal(found.nodes.length, 4);
@@ -141,7 +167,10 @@ test('the matched share counts each stack once', () => {
 test('matches come in the order of the picture', () => {
   const tree = buildTree(graphOf({ 'z;hit1': 5, 'a;hit3': 1, 'm;hit2': 9 }), 'name');
   const found = findMatches(tree, compilePattern('hit')!);
-  assert.deepEqual([...found.nodes].map((node) => tree.names[tree.name[node]!]), ['hit3', 'hit2', 'hit1']);
+  assert.deepEqual(
+    [...found.nodes].map((node) => tree.names[tree.name[node]!]),
+    ['hit3', 'hit2', 'hit1'],
+  );
 });
 
 test('patterns: small letters match both cases, wrong ones are plain text', () => {
@@ -195,7 +224,8 @@ test('a path that was left out altogether is put in', () => {
 });
 
 test('kinds differ in colour, names in shade', () => {
-  for (const theme of ['dark', 'light'] as const) assert.equal(new Set(kinds.map((kind) => frameColour(kind, 3, theme))).size, kinds.length);
+  for (const theme of ['dark', 'light'] as const)
+    assert.equal(new Set(kinds.map((kind) => frameColour(kind, 3, theme))).size, kinds.length);
   const shades = new Set(Array.from({ length: 200 }, (_, i) => shadeOf(`function_${i}`)));
   assert.equal(shades.size, 7);
   assert.equal(shadeOf('main'), shadeOf('main'));
@@ -233,8 +263,17 @@ test('a path through a stack 4,096 deep is found whole', () => {
     ...graphOf({ main: 1 }),
     names: ['all', 'recurse_0', 'recurse_1', 'recurse_2'],
     nodes: {
-      parent: list((i) => Math.max(0, i - 1)), name: list((i) => (i === 0 ? 0 : 1 + ((i - 1) % 3))), module: list(() => 0), kind: list(() => 0), file: list(() => 0),
-      line: list(() => 0), self: list((i) => (i === nodes - 1 ? 7 : 0)), total: list(() => 7), samples: list(() => 7), self_samples: list((i) => (i === nodes - 1 ? 7 : 0)), pruned: list(() => 0),
+      parent: list((i) => Math.max(0, i - 1)),
+      name: list((i) => (i === 0 ? 0 : 1 + ((i - 1) % 3))),
+      module: list(() => 0),
+      kind: list(() => 0),
+      file: list(() => 0),
+      line: list(() => 0),
+      self: list((i) => (i === nodes - 1 ? 7 : 0)),
+      total: list(() => 7),
+      samples: list(() => 7),
+      self_samples: list((i) => (i === nodes - 1 ? 7 : 0)),
+      pruned: list(() => 0),
     },
   };
   assert.equal(nodesAlong(graph, path).length, 4096);

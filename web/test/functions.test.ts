@@ -7,9 +7,24 @@ import { FunctionTable, functionsCsv, grouped, modulesOf, orderByNumber } from '
 import { TextColumn } from '../src/text/text_column';
 
 const row = (name: string, module: string, self: number, total: number, file = ''): FunctionRow => ({
-  name, module, kind: 'user', file, line: file ? 7 : 0, self, total, self_samples: self, total_samples: total, self_percent: self, total_percent: total,
+  name,
+  module,
+  kind: 'user',
+  file,
+  line: file ? 7 : 0,
+  self,
+  total,
+  self_samples: self,
+  total_samples: total,
+  self_percent: self,
+  total_percent: total,
 });
-const rows = [row('main', 'prog', 1, 100, 'a.cc'), row('sin', 'libm', 40, 40), row('work, "hard"', 'prog', 30, 90, 'a.cc'), row('cos', 'libm', 29, 29)];
+const rows = [
+  row('main', 'prog', 1, 100, 'a.cc'),
+  row('sin', 'libm', 40, 40),
+  row('work, "hard"', 'prog', 30, 90, 'a.cc'),
+  row('cos', 'libm', 29, 29),
+];
 const names = (list: readonly FunctionRow[]) => list.map((one) => one.name[0]).join('');
 
 test('numbers are ordered as numbers, equals as they came', () => {
@@ -34,7 +49,8 @@ test('rows are sorted and filtered', () => {
 test('plain text is found as an expression would find it', () => {
   const texts = ['alpha', '', 'BETA alpha', 'beta', 'al', 'pha', 'İstanbul', 'gamma::alphabet', 'x.y', 'xay', 'last'];
   const column = new TextColumn(texts);
-  const found = (text: string) => Array.from(column.matches(compilePattern(text)!)).flatMap((fit, i) => (fit ? [i] : []));
+  const found = (text: string) =>
+    Array.from(column.matches(compilePattern(text)!)).flatMap((fit, i) => (fit ? [i] : []));
   assert.deepEqual(found('alpha'), [0, 2, 7]);
   assert.deepEqual(found('beta'), [2, 3]);
   assert.deepEqual(found('BETA'), [2]);
@@ -52,7 +68,11 @@ test('plain text is found as an expression would find it', () => {
 test('groups have the sum of own weight; a closed one is its head', () => {
   const sorted = new FunctionTable(rows).select('self', false, null, '');
   const text = (closed: string[]) =>
-    grouped(sorted, 'module', new Set(closed)).map((item) => (item.kind === 'group' ? `${item.group.name} ${item.group.count}/${item.group.self}` : item.row.name[0])).join(' ');
+    grouped(sorted, 'module', new Set(closed))
+      .map((item) =>
+        item.kind === 'group' ? `${item.group.name} ${item.group.count}/${item.group.self}` : item.row.name[0],
+      )
+      .join(' ');
   assert.equal(text([]), 'libm 2/69 s c prog 2/31 w m');
   assert.equal(text(['libm']), 'libm 2/69 prog 2/31 w m');
   assert.deepEqual(modulesOf(rows), ['libm', 'prog']);

@@ -2,7 +2,10 @@
 import type { FlameGraph } from '../src/api/types';
 
 // Frames are separated by `;`. `pruned` adds weight that the answer left out to a frame's total.
-export function graphOf(stacks: Record<string, number>, pruned: Record<string, { weight: number; count: number }> = {}): FlameGraph {
+export function graphOf(
+  stacks: Record<string, number>,
+  pruned: Record<string, { weight: number; count: number }> = {},
+): FlameGraph {
   interface Frame {
     name: string;
     self: number;
@@ -25,10 +28,21 @@ export function graphOf(stacks: Record<string, number>, pruned: Record<string, {
     at(path).hidden = weight;
     at(path).count = count;
   }
-  const total = (node: Frame): number => node.self + node.hidden + [...node.children.values()].reduce((sum, child) => sum + total(child), 0);
+  const total = (node: Frame): number =>
+    node.self + node.hidden + [...node.children.values()].reduce((sum, child) => sum + total(child), 0);
   const names: string[] = [];
   const nodes: FlameGraph['nodes'] = {
-    parent: [], name: [], module: [], kind: [], file: [], line: [], self: [], total: [], samples: [], self_samples: [], pruned: [],
+    parent: [],
+    name: [],
+    module: [],
+    kind: [],
+    file: [],
+    line: [],
+    self: [],
+    total: [],
+    samples: [],
+    self_samples: [],
+    pruned: [],
   };
   const add = (node: Frame, parent: number) => {
     const id = nodes.parent.length;
@@ -48,7 +62,15 @@ export function graphOf(stacks: Record<string, number>, pruned: Record<string, {
   };
   add(root, 0);
   return {
-    session: 's', event: 'cycles', unit: 'ns', data_version: 1, total: { samples: total(root), weight: total(root) }, newest_ns: 0,
-    names, modules: ['prog'], files: [''], nodes,
+    session: 's',
+    event: 'cycles',
+    unit: 'ns',
+    data_version: 1,
+    total: { samples: total(root), weight: total(root) },
+    newest_ns: 0,
+    names,
+    modules: ['prog'],
+    files: [''],
+    nodes,
   };
 }

@@ -42,16 +42,29 @@ test('the window goes to a frame in 150 ms, and follows it in new data at once',
 });
 
 test('keys walk inward and outward as the picture stands', () => {
-  const key = (name: string, more = {}) => ({ key: name, ctrlKey: false, metaKey: false, altKey: false, shiftKey: false, ...more });
+  const key = (name: string, more = {}) => ({
+    key: name,
+    ctrlKey: false,
+    metaKey: false,
+    altKey: false,
+    shiftKey: false,
+    ...more,
+  });
   assert.deepEqual([actionOf(key('ArrowDown'), false), actionOf(key('ArrowDown'), true)], ['inward', 'outward']);
   assert.deepEqual([actionOf(key('F10'), false), actionOf(key('F10', { shiftKey: true }), false)], [null, 'menu']);
-  assert.deepEqual([actionOf(key('s', { ctrlKey: true }), false), actionOf(key('constructor'), false), actionOf(key('Enter'), false)], [null, null, 'zoom']);
+  assert.deepEqual(
+    [actionOf(key('s', { ctrlKey: true }), false), actionOf(key('constructor'), false), actionOf(key('Enter'), false)],
+    [null, null, 'zoom'],
+  );
   const main = at(tree, 'main');
   assert.equal(stepFrom(tree, main, 'inward'), at(tree, 'main', 'b')); // the heaviest
   assert.equal(stepFrom(tree, main, 'outward'), 0);
   assert.equal(stepFrom(tree, main, 'previous'), at(tree, 'idle'));
   assert.equal(stepFrom(tree, at(tree, 'idle'), 'next'), main);
-  assert.deepEqual([stepFrom(tree, 0, 'outward'), stepFrom(tree, 0, 'previous'), stepFrom(tree, main, 'next')], [-1, -1, -1]);
+  assert.deepEqual(
+    [stepFrom(tree, 0, 'outward'), stepFrom(tree, 0, 'previous'), stepFrom(tree, main, 'next')],
+    [-1, -1, -1],
+  );
 });
 
 test('a press on the picture of a moment ago means the same frame of newer data', () => {
@@ -59,7 +72,12 @@ test('a press on the picture of a moment ago means the same frame of newer data'
   const newer = buildTree(graphOf({ fresh: 500, 'main;b;leaf': 10, 'main;b': 40, 'main;a': 1 }), 'name');
   const rows = { upright: false, content: 400, scrolled: 0 };
   // b was drawn at 80 … 180 in the third row; idle, at 0 … 30 of the second, is gone.
-  assert.deepEqual(hitAt({ tree, boxes }, rows, newer, 100, 45), { node: at(newer, 'main', 'b'), type: BoxType.frame, x: 100, y: 45 });
+  assert.deepEqual(hitAt({ tree, boxes }, rows, newer, 100, 45), {
+    node: at(newer, 'main', 'b'),
+    type: BoxType.frame,
+    x: 100,
+    y: 45,
+  });
   assert.equal(hitAt({ tree, boxes }, rows, newer, 10, 25), null);
   assert.equal(hitAt({ tree, boxes }, rows, newer, 190, 45), null); // nothing was there
   assert.deepEqual([nodeIn(newer, tree, 0), nodeIn(newer, tree, -1)], [0, -1]);

@@ -129,8 +129,16 @@ test('newer data that nobody waits for come with those that somebody does, or af
   const version = signal(1);
   const scope = signal('s');
   const asked: Pending[] = [];
-  const ask = (abort: AbortSignal) => new Promise<string>((answer, fail) => asked.push({ signal: abort, answer, fail }));
-  const calm = createQuery<string>({ key: () => 'a', version: () => version.value, scope: () => scope.value, intervalMs: 0, calm: true, fetch: ask });
+  const ask = (abort: AbortSignal) =>
+    new Promise<string>((answer, fail) => asked.push({ signal: abort, answer, fail }));
+  const calm = createQuery<string>({
+    key: () => 'a',
+    version: () => version.value,
+    scope: () => scope.value,
+    intervalMs: 0,
+    calm: true,
+    fetch: ask,
+  });
   await until(() => asked.length === 1);
   asked[0]!.answer('first');
   await until(() => calm.data.value === 'first'); // there was nothing: at once

@@ -10,7 +10,19 @@ const plain: ShapeParams = { inverted: false, merge: 'function', collapse: false
 // "main:1;work:2" -> own weight. A place after `:` is the line, `+` before a name marks an inlined frame.
 function byLine(stacks: Record<string, number>, pruned: Record<string, number> = {}): FlameGraph {
   const names = ['all'];
-  const nodes: FlameGraph['nodes'] = { parent: [0], name: [0], module: [0], kind: [0], file: [0], line: [0], self: [0], total: [0], samples: [0], self_samples: [0], pruned: [0] };
+  const nodes: FlameGraph['nodes'] = {
+    parent: [0],
+    name: [0],
+    module: [0],
+    kind: [0],
+    file: [0],
+    line: [0],
+    self: [0],
+    total: [0],
+    samples: [0],
+    self_samples: [0],
+    pruned: [0],
+  };
   const known = new Map<string, number>([['', 0]]);
   const at = (path: string): number => {
     const found = known.get(path);
@@ -20,7 +32,19 @@ function byLine(stacks: Record<string, number>, pruned: Record<string, number> =
     const [text, line] = path.slice(cut + 1).split(':') as [string, string];
     const name = text.replace('+', '');
     if (!names.includes(name)) names.push(name);
-    const row = { parent, name: names.indexOf(name), module: 1, kind: text.startsWith('+') ? 3 : 0, file: 1, line: Number(line), self: 0, total: 0, samples: 0, self_samples: 0, pruned: 0 };
+    const row = {
+      parent,
+      name: names.indexOf(name),
+      module: 1,
+      kind: text.startsWith('+') ? 3 : 0,
+      file: 1,
+      line: Number(line),
+      self: 0,
+      total: 0,
+      samples: 0,
+      self_samples: 0,
+      pruned: 0,
+    };
     for (const [column, value] of Object.entries(row)) nodes[column as keyof typeof row].push(value);
     known.set(path, nodes.parent.length - 1);
     return nodes.parent.length - 1;
@@ -44,7 +68,18 @@ function byLine(stacks: Record<string, number>, pruned: Record<string, number> =
     nodes.total[nodes.parent[i]!]! += nodes.total[i]!;
     nodes.samples[nodes.parent[i]!]! += nodes.samples[i]!;
   }
-  return { session: 's', event: 'cycles', unit: 'ns', data_version: 1, total: { samples: nodes.samples[0]!, weight: nodes.total[0]! }, newest_ns: 0, names, modules: ['', 'app'], files: ['', 'a.cc'], nodes };
+  return {
+    session: 's',
+    event: 'cycles',
+    unit: 'ns',
+    data_version: 1,
+    total: { samples: nodes.samples[0]!, weight: nodes.total[0]! },
+    newest_ns: 0,
+    names,
+    modules: ['', 'app'],
+    files: ['', 'a.cc'],
+    nodes,
+  };
 }
 
 // "name self/total" in samples, children indented, + before inlined frames, a line where the tree is merged by it.
@@ -55,7 +90,9 @@ function show(graph: FlameGraph, lines = false): string {
     assert.equal(n.self[node], n.self_samples[node]! * 10);
     assert.equal(n.total[node], n.samples[node]! * 10);
     const mark = n.kind[node] === 3 ? '+' : '';
-    out.push(`${' '.repeat(depth)}${mark}${graph.names[n.name[node]!]}${lines && node > 0 ? `:${n.line[node]}` : ''} ${n.self_samples[node]}/${n.samples[node]}`);
+    out.push(
+      `${' '.repeat(depth)}${mark}${graph.names[n.name[node]!]}${lines && node > 0 ? `:${n.line[node]}` : ''} ${n.self_samples[node]}/${n.samples[node]}`,
+    );
     n.parent.forEach((parent, child) => child > 0 && parent === node && visit(child, depth + 1));
   };
   visit(0, 0);
@@ -63,10 +100,20 @@ function show(graph: FlameGraph, lines = false): string {
   return out.join('\n');
 }
 
-const sample = byLine({ 'main:1;work:2': 1, 'main:1;work:3': 2, 'main:1;work:2;leaf:9': 4, 'main:5;leaf:8': 8, 'main:1;work:2;work:3': 16, 'main:1;+work:2': 32 });
+const sample = byLine({
+  'main:1;work:2': 1,
+  'main:1;work:3': 2,
+  'main:1;work:2;leaf:9': 4,
+  'main:5;leaf:8': 8,
+  'main:1;work:2;work:3': 16,
+  'main:1;+work:2': 32,
+});
 
 test('lines of a function become one frame, its inlined form another', () => {
-  assert.equal(show(reshape(sample, plain, [])), 'all 0/63\n main 0/63\n  +work 32/32\n  work 3/23\n   work 16/16\n   leaf 4/4\n  leaf 8/8');
+  assert.equal(
+    show(reshape(sample, plain, [])),
+    'all 0/63\n main 0/63\n  +work 32/32\n  work 3/23\n   work 16/16\n   leaf 4/4\n  leaf 8/8',
+  );
   assert.equal(
     show(reshape(sample, { ...plain, merge: 'line' }, []), true),
     'all 0/63\n main:1 0/55\n  +work:2 32/32\n  work:2 1/21\n   work:3 16/16\n   leaf:9 4/4\n  work:3 2/2\n main:5 0/8\n  leaf:8 8/8',
@@ -74,16 +121,23 @@ test('lines of a function become one frame, its inlined form another', () => {
 });
 
 test('direct recursion is one frame when it is collapsed', () => {
-  assert.equal(show(reshape(sample, { ...plain, collapse: true }, [])), 'all 0/63\n main 0/63\n  +work 32/32\n  work 19/23\n   leaf 4/4\n  leaf 8/8');
+  assert.equal(
+    show(reshape(sample, { ...plain, collapse: true }, [])),
+    'all 0/63\n main 0/63\n  +work 32/32\n  work 19/23\n   leaf 4/4\n  leaf 8/8',
+  );
 });
 
 test('bottom-up begins with the innermost frames; own weight is of stacks that begin there', () => {
   const three = byLine({ 'main:1;work:2;leaf:9': 4, 'main:5;leaf:8': 8, 'main:1;work:3': 1 });
-  assert.equal(show(reshape(three, { ...plain, inverted: true }, [])), 'all 0/13\n leaf 0/12\n  main 8/8\n  work 0/4\n   main 4/4\n work 0/1\n  main 1/1');
+  assert.equal(
+    show(reshape(three, { ...plain, inverted: true }, [])),
+    'all 0/13\n leaf 0/12\n  main 8/8\n  work 0/4\n   main 4/4\n work 0/1\n  main 1/1',
+  );
 });
 
 test('hidden subtrees go with their weight, and with callers of which nothing is left', () => {
-  const hide = (...hidden: string[][]) => show(reshape(byLine({ 'a:1;b:1': 1, 'a:1;c:1': 2, 'd:1;b:1': 4 }), { ...plain, hidden }, []));
+  const hide = (...hidden: string[][]) =>
+    show(reshape(byLine({ 'a:1;b:1': 1, 'a:1;c:1': 2, 'd:1;b:1': 4 }), { ...plain, hidden }, []));
   assert.equal(hide(['a', 'b']), 'all 0/6\n d 0/4\n  b 4/4\n a 0/2\n  c 2/2');
   assert.equal(hide(['d', 'b']), 'all 0/3\n a 0/3\n  c 2/2\n  b 1/1');
   assert.equal(hide(['a'], ['d']), 'all 0/0');
@@ -101,11 +155,16 @@ test('what the file has no frames of keeps its weight', () => {
   const graph = reshape(cut, plain, []);
   assert.equal(show(graph), 'all 0/8\n main 1/8\n  work 2/7');
   assert.deepEqual(graph.nodes.pruned, [0, 0, 1]);
-  assert.equal(show(reshape(cut, { ...plain, inverted: true }, [])), `all 0/8\n ${LEFT_OUT} 0/5\n  work 0/5\n   main 5/5\n work 0/2\n  main 2/2\n main 1/1`);
+  assert.equal(
+    show(reshape(cut, { ...plain, inverted: true }, [])),
+    `all 0/8\n ${LEFT_OUT} 0/5\n  work 0/5\n   main 5/5\n work 0/2\n  main 2/2\n main 1/1`,
+  );
 });
 
 test('functions have their own weight, and the total once a stack', () => {
-  const rows = functionsOf(sample).functions.map((row) => `${row.name} ${row.kind} ${row.self_samples}/${row.total_samples}`);
+  const rows = functionsOf(sample).functions.map(
+    (row) => `${row.name} ${row.kind} ${row.self_samples}/${row.total_samples}`,
+  );
   assert.deepEqual(rows, ['work user 51/55', 'leaf user 12/12', 'main user 0/63']);
   assert.equal(functionsOf(sample).functions[0]!.total_percent, (100 * 55) / 63);
 });
@@ -132,22 +191,49 @@ test('a deep stack is no matter', () => {
 });
 
 test('a file answers for its view alone, and says what it lacks', () => {
-  const saved = { event: 'cycles', start: '100', end: '', pid: '', tid: '7', session: { id: 's' }, flamegraph: sample, threads: 'threads', timeline: 'all', timeline_cpu: 'cpus' } as unknown as SavedAnswers;
+  const saved = {
+    event: 'cycles',
+    start: '100',
+    end: '',
+    pid: '',
+    tid: '7',
+    session: { id: 's' },
+    flamegraph: sample,
+    threads: 'threads',
+    timeline: 'all',
+    timeline_cpu: 'cpus',
+  } as unknown as SavedAnswers;
   const ask = (target: string) => {
     const { pathname, searchParams } = new URL(target, 'http://file');
     return answerOf(saved, pathname, searchParams);
   };
   const view = 'session=s&event=cycles&start=100&tid=7';
   assert.equal((ask(`/api/flamegraph?${view}`) as FlameGraph).total.samples, 63);
-  assert.equal((ask(`/api/flamegraph?${view}&order=bottom-up`) as FlameGraph).nodes.parent.filter((parent, i) => i > 0 && parent === 0).length, 3);
+  assert.equal(
+    (ask(`/api/flamegraph?${view}&order=bottom-up`) as FlameGraph).nodes.parent.filter(
+      (parent, i) => i > 0 && parent === 0,
+    ).length,
+    3,
+  );
   assert.equal(ask('/api/thread-summary?session=s&start=100.0'), 'threads');
   assert.equal(ask('/api/timeline?by=cpu&start=3'), 'cpus');
   assert.deepEqual(ask('/api/sessions/s'), { id: 's' });
   assert.equal(ask(`/api/callers?${view}&function=nothing`), null);
   for (const [target, words] of [
-    ['/api/flamegraph?event=cycles', /stretch of time/], ['/api/flamegraph?start=100&tid=8', /threads/], [`/api/flamegraph?${view}&end=5`, /stretch of time/],
-    ['/api/functions?event=faults&start=100&tid=7', /only cycles/], [`/api/flamegraph?${view}&merge=address`, /addresses/], ['/api/source?file=a.cc', /needs the server/],
+    ['/api/flamegraph?event=cycles', /stretch of time/],
+    ['/api/flamegraph?start=100&tid=8', /threads/],
+    [`/api/flamegraph?${view}&end=5`, /stretch of time/],
+    ['/api/functions?event=faults&start=100&tid=7', /only cycles/],
+    [`/api/flamegraph?${view}&merge=address`, /addresses/],
+    ['/api/source?file=a.cc', /needs the server/],
   ] as const)
-    assert.throws(() => ask(target), (error: unknown) => error instanceof NotSaved && words.test(error.message), target);
-  assert.deepEqual(shapeOf(new URLSearchParams({ order: 'bottom-up', merge: 'line', recursion: 'collapse', hide: 'a\u001fb\u001dc' })), { inverted: true, merge: 'line', collapse: true, hidden: [['a', 'b'], ['c']] });
+    assert.throws(
+      () => ask(target),
+      (error: unknown) => error instanceof NotSaved && words.test(error.message),
+      target,
+    );
+  assert.deepEqual(
+    shapeOf(new URLSearchParams({ order: 'bottom-up', merge: 'line', recursion: 'collapse', hide: 'a\u001fb\u001dc' })),
+    { inverted: true, merge: 'line', collapse: true, hidden: [['a', 'b'], ['c']] },
+  );
 });

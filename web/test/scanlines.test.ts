@@ -11,17 +11,29 @@ test('colours of CSS become pixels', () => {
   assert.deepEqual(channels(pixelOf('rgba(224,170,110,0.30)')), [224, 170, 110, 77]);
   assert.deepEqual(channels(pixelOf('rgb(1, 2, 3)')), [1, 2, 3, 255]);
   // The six corners and greys of the colour circle, as CSS Color 4 defines them.
-  const corners = { 'hsl(0 100% 50%)': [255, 0, 0], 'hsl(60 100% 50%)': [255, 255, 0], 'hsl(120 100% 25%)': [0, 128, 0], 'hsl(180 100% 50%)': [0, 255, 255], 'hsl(240 100% 50%)': [0, 0, 255], 'hsl(300 50% 50%)': [191, 64, 191], 'hsl(30 0% 50%)': [128, 128, 128], 'hsl(-60 100% 50%)': [255, 0, 255] };
-  for (const [colour, wanted] of Object.entries(corners)) assert.deepEqual(channels(pixelOf(colour)), [...wanted, 255], colour);
+  const corners = {
+    'hsl(0 100% 50%)': [255, 0, 0],
+    'hsl(60 100% 50%)': [255, 255, 0],
+    'hsl(120 100% 25%)': [0, 128, 0],
+    'hsl(180 100% 50%)': [0, 255, 255],
+    'hsl(240 100% 50%)': [0, 0, 255],
+    'hsl(300 50% 50%)': [191, 64, 191],
+    'hsl(30 0% 50%)': [128, 128, 128],
+    'hsl(-60 100% 50%)': [255, 0, 255],
+  };
+  for (const [colour, wanted] of Object.entries(corners))
+    assert.deepEqual(channels(pixelOf(colour)), [...wanted, 255], colour);
   assert.throws(() => pixelOf('tomato'), /no colour of this page/);
 });
 
 test('each colour that a picture can have is understood', () => {
   for (const theme of ['dark', 'light'] as const) {
-    for (const kind of ['user', 'kernel', 'jit', 'inlined', 'unknown'] as const) for (let shade = 0; shade < 7; shade++) pixelOf(frameColour(kind, shade, theme));
+    for (const kind of ['user', 'kernel', 'jit', 'inlined', 'unknown'] as const)
+      for (let shade = 0; shade < 7; shade++) pixelOf(frameColour(kind, shade, theme));
     for (const module of ['', 'a', 'libc.so.6', '[kernel]', 'some-program']) pixelOf(moduleColour(module, theme));
     for (let step = 0; step < 12; step++) pixelOf(heatColour(step, theme));
-    for (const contrast of ['red-blue', 'orange-purple'] as const) diffPalette(theme, contrast).forEach((colour) => pixelOf(colour));
+    for (const contrast of ['red-blue', 'orange-purple'] as const)
+      diffPalette(theme, contrast).forEach((colour) => pixelOf(colour));
   }
 });
 

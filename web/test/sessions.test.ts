@@ -18,7 +18,10 @@ test('a tag is one word, an equals sign and anything', () => {
 test('the rules of keeping in words', () => {
   assert.equal(keepText({ count: 0, days: 0, size_bytes: 0 }), '');
   assert.equal(keepText({ count: 1, days: 0, size_bytes: 0 }), 'kept: at most 1 session');
-  assert.equal(keepText({ count: 20, days: 1, size_bytes: 20 * 2 ** 30 }), 'kept: at most 20 sessions, 1 day, 20.0 GiB');
+  assert.equal(
+    keepText({ count: 20, days: 1, size_bytes: 20 * 2 ** 30 }),
+    'kept: at most 20 sessions, 1 day, 20.0 GiB',
+  );
 });
 
 test('where in the list a page stands', () => {

@@ -44,7 +44,10 @@ test('addresses stand in hexadecimal, and survive a graft', () => {
   };
   const base = withAddress({ 'main;f': 30 });
   const tree = buildTree(base, 'name', 'address');
-  assert.deepEqual(Array.from(tree.label, (label) => tree.labels[label]), ['all', 'main 0x1001', 'f 0x1002']);
+  assert.deepEqual(
+    Array.from(tree.label, (label) => tree.labels[label]),
+    ['all', 'main 0x1001', 'f 0x1002'],
+  );
   const detail = graphOf({ '': 0, leaf: 30 });
   detail.names[detail.nodes.name[0]!] = 'f';
   detail.nodes.address = [0x1002, 0x2222];
@@ -65,14 +68,25 @@ test('the window comes closer around a place, and stays within the frame', () =>
 test('a window in the address is one that can be shown', () => {
   assert.equal(spanText({ from: 0.25, to: 0.75 }), '0.25-0.75');
   assert.deepEqual(parseSpan('0.25-0.75'), { from: 0.25, to: 0.75 });
-  for (const wrong of [null, '', '0.5', '0.7-0.3', '0.5-0.5', '0-2', 'a-b', '-1-1']) assert.equal(parseSpan(wrong), null, String(wrong));
+  for (const wrong of [null, '', '0.5', '0.7-0.3', '0.5-0.5', '0-2', 'a-b', '-1-1'])
+    assert.equal(parseSpan(wrong), null, String(wrong));
 });
 
 test('the shape of the view survives the address', () => {
   const view = {
-    ...defaultView, tab: 'callers' as const, inverted: true, merge: 'address' as const, collapse: true, colouring: 'heat' as const,
-    hidden: [['main', 'f & g'], ['idle']], span: { from: 0.125, to: 0.5 }, callersOf: 'std::map<a, b>', callersModule: 'prog', module: 'libc.so.6',
-    grouping: 'file' as const, ascending: true,
+    ...defaultView,
+    tab: 'callers' as const,
+    inverted: true,
+    merge: 'address' as const,
+    collapse: true,
+    colouring: 'heat' as const,
+    hidden: [['main', 'f & g'], ['idle']],
+    span: { from: 0.125, to: 0.5 },
+    callersOf: 'std::map<a, b>',
+    callersModule: 'prog',
+    module: 'libc.so.6',
+    grouping: 'file' as const,
+    ascending: true,
   };
   assert.deepEqual(parseHash(formatHash(view)), view);
   assert.equal(formatHash(defaultView), '#flame');
@@ -80,9 +94,13 @@ test('the shape of the view survives the address', () => {
 });
 
 test('heat is told by lightness alone, too', () => {
-  assert.deepEqual([heatStep(0, 100), heatStep(100, 100), heatStep(25, 100), heatStep(5, 0)], [0, HEAT_STEPS - 1, 6, 0]);
+  assert.deepEqual(
+    [heatStep(0, 100), heatStep(100, 100), heatStep(25, 100), heatStep(5, 0)],
+    [0, HEAT_STEPS - 1, 6, 0],
+  );
   const lightness = (colour: string) => Number(/ ([\d.]+)%\)$/.exec(colour)![1]);
   for (const theme of ['dark', 'light'] as const)
-    for (let step = 1; step < HEAT_STEPS; step++) assert.ok(lightness(heatColour(step, theme)) < lightness(heatColour(step - 1, theme)));
+    for (let step = 1; step < HEAT_STEPS; step++)
+      assert.ok(lightness(heatColour(step, theme)) < lightness(heatColour(step - 1, theme)));
   assert.notEqual(moduleColour('libc.so.6', 'dark'), moduleColour('libm.so.6', 'dark'));
 });

@@ -4,9 +4,28 @@ import { test } from 'node:test';
 import type { Loss, Module, ModuleRow, ModuleState, SourceLine } from '../src/api/types';
 import { query } from '../src/api/client';
 import { defaultView, formatHash, parseHash } from '../src/store/url';
-import { counterRate, counterValue, derivedText, level, shareCounted, sparkPath, statusWord } from '../src/text/counters';
+import {
+  counterRate,
+  counterValue,
+  derivedText,
+  level,
+  shareCounted,
+  sparkPath,
+  statusWord,
+} from '../src/text/counters';
 import { fetchText } from '../src/text/fetch';
-import { axisTime, bytes, count, duration, percent, short, splitPath, ticks, weight, weightOf } from '../src/text/format';
+import {
+  axisTime,
+  bytes,
+  count,
+  duration,
+  percent,
+  short,
+  splitPath,
+  ticks,
+  weight,
+  weightOf,
+} from '../src/text/format';
 import { hotLines, linesOnPaper, nextHot } from '../src/text/heat';
 import { sumLosses } from '../src/text/loss';
 import { byState, uploadId } from '../src/text/modules';
@@ -44,7 +63,10 @@ test('how far the symbols of a module are', () => {
     fetchText({ ...fetch, state: 'interrupted', problem: 'the agent went away' }),
     'Its symbols are on the way from the agent, 25 % of 4.00 MiB are here: the agent went away. It goes on by itself.',
   );
-  assert.equal(fetchText({ ...fetch, total_bytes: 0, state: 'refused', problem: 'too large' }), 'The agent has not sent its symbols: too large.');
+  assert.equal(
+    fetchText({ ...fetch, total_bytes: 0, state: 'refused', problem: 'too large' }),
+    'The agent has not sent its symbols: too large.',
+  );
 });
 
 test('times', () => {
@@ -55,7 +77,14 @@ test('times', () => {
   assert.equal(duration(3_900_000), '1 h 05 min');
   assert.equal(weight(2.5e9, 'ns'), '2.50 s');
   assert.equal(weight(1234, 'cycles'), '1.23 k cycles');
-  assert.deepEqual([0, 250, 5000, 2500, 65_000, 3_725_000].map(axisTime), ['0', '250 ms', '5 s', '2.5 s', '1:05', '1:02:05']);
+  assert.deepEqual([0, 250, 5000, 2500, 65_000, 3_725_000].map(axisTime), [
+    '0',
+    '250 ms',
+    '5 s',
+    '2.5 s',
+    '1:05',
+    '1:02:05',
+  ]);
   assert.deepEqual(ticks(0, 42_000, 10), [0, 5000, 10_000, 15_000, 20_000, 25_000, 30_000, 35_000, 40_000]);
   assert.deepEqual(ticks(5, 5, 10), []);
 });
@@ -69,9 +98,26 @@ test('the address holds the view, and defaults leave it empty', () => {
   assert.equal(formatHash(defaultView), '#flame');
   assert.deepEqual(parseHash(''), defaultView);
   const view = {
-    ...defaultView, tab: 'source' as const, session: '2026 a&b', event: 'cpu_core/cycles/', pids: [4], tids: [7, 8], container: 'a,b', pod: 'p', cgroup: '/x/y', start: 0, end: 1200.5,
-    zoom: ['main', 'operator()(int, char)', 'a;b'], search: '^x|y$', filter: 'z+', sort: 'name' as const, ascending: true, file: '/src/ü.cc', line: 12,
-    upright: true, byWeight: true,
+    ...defaultView,
+    tab: 'source' as const,
+    session: '2026 a&b',
+    event: 'cpu_core/cycles/',
+    pids: [4],
+    tids: [7, 8],
+    container: 'a,b',
+    pod: 'p',
+    cgroup: '/x/y',
+    start: 0,
+    end: 1200.5,
+    zoom: ['main', 'operator()(int, char)', 'a;b'],
+    search: '^x|y$',
+    filter: 'z+',
+    sort: 'name' as const,
+    ascending: true,
+    file: '/src/ü.cc',
+    line: 12,
+    upright: true,
+    byWeight: true,
   };
   assert.deepEqual(parseHash(formatHash(view)), view);
 });
@@ -104,17 +150,31 @@ test('rates over a window', () => {
 
 test('losses are added up by reason, lost ones first', () => {
   const loss = (reason: Loss['reason'], number: number, lost: boolean): Loss => ({ reason, count: number, lost });
-  assert.deepEqual(sumLosses([loss('stack_truncated', 90, false), loss('ring_full', 5, true), loss('throttled', 7, true), loss('ring_full', 6, true)]), [
-    { reason: 'ring_full', count: 11, lost: true },
-    { reason: 'throttled', count: 7, lost: true },
-    { reason: 'stack_truncated', count: 90, lost: false },
-  ]);
+  assert.deepEqual(
+    sumLosses([
+      loss('stack_truncated', 90, false),
+      loss('ring_full', 5, true),
+      loss('throttled', 7, true),
+      loss('ring_full', 6, true),
+    ]),
+    [
+      { reason: 'ring_full', count: 11, lost: true },
+      { reason: 'throttled', count: 7, lost: true },
+      { reason: 'stack_truncated', count: 90, lost: false },
+    ],
+  );
 });
 
 test('commands are found in remedies', () => {
   assert.equal(commandIn('sysctl -w kernel.perf_event_paranoid=1'), 'sysctl -w kernel.perf_event_paranoid=1');
-  assert.equal(commandIn('Run `setcap cap_perfmon+ep ./flamewire-agent` once.'), 'setcap cap_perfmon+ep ./flamewire-agent');
-  assert.equal(commandIn('on the target: sysctl -w kernel.kptr_restrict=0, then start anew'), 'sysctl -w kernel.kptr_restrict=0');
+  assert.equal(
+    commandIn('Run `setcap cap_perfmon+ep ./flamewire-agent` once.'),
+    'setcap cap_perfmon+ep ./flamewire-agent',
+  );
+  assert.equal(
+    commandIn('on the target: sysctl -w kernel.kptr_restrict=0, then start anew'),
+    'sysctl -w kernel.kptr_restrict=0',
+  );
   assert.equal(commandIn('Use a newer kernel'), 'Use a newer kernel');
 });
 
@@ -134,7 +194,10 @@ test('how whole stacks are, in words', () => {
   assert.equal(wholeness(none), '');
   assert.equal(wholeness({ ...none, samples: 5, whole: 5 }), 'all whole');
   // Those that were joined are whole.
-  assert.equal(wholeness({ ...none, samples: 1000, whole: 985, joined: 12, truncated: 3 }), '99.7 % whole · 12 joined · 3 truncated');
+  assert.equal(
+    wholeness({ ...none, samples: 1000, whole: 985, joined: 12, truncated: 3 }),
+    '99.7 % whole · 12 joined · 3 truncated',
+  );
   assert.equal(wholeness({ ...none, samples: 1_000_000, whole: 999_999, stopped: 1 }), '99.9 % whole · 1 stopped');
   assert.equal(wholeness({ ...none, samples: 4, joined: 4 }), 'all whole · 4 joined');
   // Frame pointers alone say nothing about the root.
@@ -148,10 +211,17 @@ test('the ways in which stacks are found, the most used first', () => {
   assert.equal(modesOf({ unwind: 'fp' }), 'fp');
   assert.equal(modesOf({ unwind: 'auto', unwind_processes: [] }), 'auto');
   assert.equal(modesOf({ unwind: 'dwarf', unwind_processes: [{ mode: 'dwarf', samples: 9 }] }), 'dwarf');
-  const mixed = [{ mode: 'fp', samples: 6 }, { mode: 'dwarf', samples: 9 }, { mode: 'fp', samples: 4 }] as const;
+  const mixed = [
+    { mode: 'fp', samples: 6 },
+    { mode: 'dwarf', samples: 9 },
+    { mode: 'fp', samples: 4 },
+  ] as const;
   assert.equal(modesOf({ unwind: 'auto', unwind_processes: mixed }), 'auto: fp + dwarf');
   assert.equal(modesOf({ unwind: 'dwarf', unwind_processes: [{ mode: 'fp', samples: 1 }] }), 'dwarf: fp');
-  assert.equal(settingsOf({ stack_bytes: 16384, max_depth: 1024 }), 'copies of up to 16.0 KiB a stack, at most 1,024 frames');
+  assert.equal(
+    settingsOf({ stack_bytes: 16384, max_depth: 1024 }),
+    'copies of up to 16.0 KiB a stack, at most 1,024 frames',
+  );
   assert.equal(settingsOf({ stack_bytes: 0, max_depth: 127 }), 'at most 127 frames');
 });
 
@@ -172,14 +242,27 @@ test('counters in words and figures', () => {
 test('a line of rates: intervals of different lengths, and no line where nothing was counted', () => {
   assert.equal(sparkPath({ start_ms: [], end_ms: [], value: [] }, 100, 10), '');
   // 10 a ms for 1 s, 5 a ms for 2 s; then a gap of 1 s, then 10 a ms again.
-  const path = sparkPath({ start_ms: [0, 1000, 4000], end_ms: [1000, 3000, 5000], value: [10_000, 10_000, 10_000] }, 100, 10);
+  const path = sparkPath(
+    { start_ms: [0, 1000, 4000], end_ms: [1000, 3000, 5000], value: [10_000, 10_000, 10_000] },
+    100,
+    10,
+  );
   assert.equal(path, 'M0.0 0.0H20.0L20.0 5.0H60.0M80.0 0.0H100.0');
 });
 
 test('limits of health', () => {
-  assert.deepEqual([79.9, 80, 94.9, 95].map((value) => level('cpu', value)), ['ok', 'warning', 'warning', 'critical']);
-  assert.deepEqual([84, 85, 95].map((value) => level('mem', value)), ['ok', 'warning', 'critical']);
-  assert.deepEqual([499, 500, 800].map((value) => level('oom', value)), ['ok', 'warning', 'critical']);
+  assert.deepEqual(
+    [79.9, 80, 94.9, 95].map((value) => level('cpu', value)),
+    ['ok', 'warning', 'warning', 'critical'],
+  );
+  assert.deepEqual(
+    [84, 85, 95].map((value) => level('mem', value)),
+    ['ok', 'warning', 'critical'],
+  );
+  assert.deepEqual(
+    [499, 500, 800].map((value) => level('oom', value)),
+    ['ok', 'warning', 'critical'],
+  );
   assert.equal(level('temp', undefined), 'ok');
   assert.equal(level('cpu', null), 'ok');
 });
@@ -188,9 +271,15 @@ test('uploads are named after what is sent, and states are counted worst first',
   const one = uploadId('libcity.so', 1000, 17, 'libcity.so@5566');
   assert.match(one, /^page-[0-9a-f]{16}$/);
   assert.equal(uploadId('libcity.so', 1000, 17, 'libcity.so@5566'), one);
-  const others = [uploadId('libcity.sp', 1000, 17, 'libcity.so@5566'), uploadId('libcity.so', 1001, 17, 'libcity.so@5566'), uploadId('libcity.so', 1000, 18, 'libcity.so@5566'), uploadId('libcity.so', 1000, 17, 'other')];
+  const others = [
+    uploadId('libcity.sp', 1000, 17, 'libcity.so@5566'),
+    uploadId('libcity.so', 1001, 17, 'libcity.so@5566'),
+    uploadId('libcity.so', 1000, 18, 'libcity.so@5566'),
+    uploadId('libcity.so', 1000, 17, 'other'),
+  ];
   assert.equal(new Set([one, ...others]).size, 5);
-  const row = (state: ModuleState, self_percent: number) => ({ module: { state } as Module, self_percent }) as ModuleRow;
+  const row = (state: ModuleState, self_percent: number) =>
+    ({ module: { state } as Module, self_percent }) as ModuleRow;
   assert.deepEqual(byState([row('debug_info', 40), row('mismatch', 10), row('debug_info', 50)]), [
     { state: 'mismatch', count: 1, share: 0.1 },
     { state: 'debug_info', count: 2, share: 0.9 },

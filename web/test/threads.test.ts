@@ -30,6 +30,23 @@ test('where a thread runs is told in short', () => {
 });
 
 test('states stand on each other', () => {
-  const row = { tid: 1, pid: 1, comm: 'a', run: 3, runnable: 1, blocked: 2, io_wait: 0, run_slices: [1, 2], runnable_slices: [1, 0], blocked_slices: [0, 2], io_wait_slices: [0, 0] };
-  assert.deepEqual(stackedStates(row), [[1, 2], [2, 2], [2, 4], [2, 4]]);
+  const row = {
+    tid: 1,
+    pid: 1,
+    comm: 'a',
+    run: 3,
+    runnable: 1,
+    blocked: 2,
+    io_wait: 0,
+    run_slices: [1, 2],
+    runnable_slices: [1, 0],
+    blocked_slices: [0, 2],
+    io_wait_slices: [0, 0],
+  };
+  assert.deepEqual(stackedStates(row), [
+    [1, 2],
+    [2, 2],
+    [2, 4],
+    [2, 4],
+  ]);
 });

@@ -2,7 +2,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Counters, Mark } from '../src/api/types';
-import { axisOf, axisText, axisTicks, bucketFor, panned, parseAxis, rangeOf, snapped, spanOf, stepped, wallClock, zoomed } from '../src/timeline/axis';
+import {
+  axisOf,
+  axisText,
+  axisTicks,
+  bucketFor,
+  panned,
+  parseAxis,
+  rangeOf,
+  snapped,
+  spanOf,
+  stepped,
+  wallClock,
+  zoomed,
+} from '../src/timeline/axis';
 import { markText, marksAt } from '../src/timeline/marks';
 import { counterLine, healthLine, healthPlots, valueAt, type Frame } from '../src/timeline/plots';
 
@@ -57,7 +70,8 @@ test('a range grows to whole steps where nothing finer is left', () => {
 });
 
 test('the axis is in the address', () => {
-  for (const axis of [null, { last: 30_000 }, { from: 1000, to: 5000 }]) assert.deepEqual(parseAxis(axisText(axis)), axis);
+  for (const axis of [null, { last: 30_000 }, { from: 1000, to: 5000 }])
+    assert.deepEqual(parseAxis(axisText(axis)), axis);
   for (const bad of ['', 'last-', '5000-1000', '1-2', 'x', null]) assert.equal(parseAxis(bad), null);
 });
 
@@ -72,7 +86,20 @@ test('ticks are since the start, with the wall clock below', () => {
 
 test('counters are steps of a rate, with a hole where nothing was counted', () => {
   const counter = (unit: string) =>
-    ({ groups: [{ counters: [{ name: 'c', unit, status: 'counted', series: { start_ms: [0, 1000, 5000], end_ms: [1000, 2000, 6000], value: [2e9, 1e9, 5e8] } }] }] }) as unknown as Counters;
+    ({
+      groups: [
+        {
+          counters: [
+            {
+              name: 'c',
+              unit,
+              status: 'counted',
+              series: { start_ms: [0, 1000, 5000], end_ms: [1000, 2000, 6000], value: [2e9, 1e9, 5e8] },
+            },
+          ],
+        },
+      ],
+    }) as unknown as Counters;
   const clock = counterLine('c', counter('ns'));
   assert.deepEqual(clock, { time: [0, 1000, 2000, 5000, 6000], value: [2, 1, null, 0.5, null] });
   assert.equal(counterLine('c', counter('faults')).value[0], 2e9);
@@ -86,21 +113,59 @@ test('health: a level holds until the next frame, a sum that grows is a speed', 
   const plot = (id: string) => healthPlots.find((one) => one.id === id)!;
   const start = 1_000_000_000;
   const at = (s: number) => start + s * 1e9;
-  const cpu = healthLine(plot('health:cpu'), [{ mono_ns: at(0), cpu: { overall_pct: null } }, { mono_ns: at(2), cpu: { overall_pct: 40 } }, { mono_ns: at(4), cpu: { overall_pct: 60 } }] as Frame[], start);
+  const cpu = healthLine(
+    plot('health:cpu'),
+    [
+      { mono_ns: at(0), cpu: { overall_pct: null } },
+      { mono_ns: at(2), cpu: { overall_pct: 40 } },
+      { mono_ns: at(4), cpu: { overall_pct: 60 } },
+    ] as Frame[],
+    start,
+  );
   assert.deepEqual(cpu, { time: [0, 2000, 4000, 6000], value: [null, 40, 60, null] });
-  const rss = healthLine(plot('health:target-rss'), [{ mono_ns: at(0), rss_kb: 10 }, { mono_ns: at(0) + 1000, rss_kb: 20 }, { mono_ns: at(2), rss_kb: 5 }] as Frame[], start);
+  const rss = healthLine(
+    plot('health:target-rss'),
+    [
+      { mono_ns: at(0), rss_kb: 10 },
+      { mono_ns: at(0) + 1000, rss_kb: 20 },
+      { mono_ns: at(2), rss_kb: 5 },
+    ] as Frame[],
+    start,
+  );
   assert.deepEqual(rss.value, [30 * 1024, 5 * 1024, null]);
-  const rx = healthLine(plot('health:rx'), [0, 1000, 500].map((bytes, i) => ({ mono_ns: at(2 * i), interfaces: { eth0: { rx_bytes: bytes }, eth1: { rx_bytes: bytes } } })) as Frame[], start);
+  const rx = healthLine(
+    plot('health:rx'),
+    [0, 1000, 500].map((bytes, i) => ({
+      mono_ns: at(2 * i),
+      interfaces: { eth0: { rx_bytes: bytes }, eth1: { rx_bytes: bytes } },
+    })) as Frame[],
+    start,
+  );
   assert.deepEqual(rx, { time: [0, 2000, 4000], value: [1000, null, null] });
 });
 
 test('marks say what happened', () => {
-  const mark = (more: Partial<Mark>): Mark => ({ kind: 'exec', start_ms: 10, end_ms: 10, count: 1, pid: 42, name: 'make', ...more });
+  const mark = (more: Partial<Mark>): Mark => ({
+    kind: 'exec',
+    start_ms: 10,
+    end_ms: 10,
+    count: 1,
+    pid: 42,
+    name: 'make',
+    ...more,
+  });
   assert.equal(markText(mark({})), 'make (42) exec');
   assert.equal(markText(mark({ kind: 'exit', count: 12, end_ms: 30 })), '12 processes ended, first make (42)');
-  assert.equal(markText(mark({ kind: 'loss', count: 118, reason: 'ring_full', lost: true, event: 'cycles' })), '118 samples lost: Kernel buffer full (cycles)');
+  assert.equal(
+    markText(mark({ kind: 'loss', count: 118, reason: 'ring_full', lost: true, event: 'cycles' })),
+    '118 samples lost: Kernel buffer full (cycles)',
+  );
   assert.match(markText(mark({ kind: 'reconnect', start_ms: 1000, end_ms: 4200 })), /away for 3\.20 s/);
-  const marks = [mark({}), mark({ start_ms: 100, end_ms: 200, kind: 'reconnect' }), mark({ start_ms: 900, end_ms: 900 })];
+  const marks = [
+    mark({}),
+    mark({ start_ms: 100, end_ms: 200, kind: 'reconnect' }),
+    mark({ start_ms: 900, end_ms: 900 }),
+  ];
   assert.deepEqual(marksAt(marks, 150, 20), [marks[1]]);
   assert.deepEqual(marksAt(marks, 60, 60), [marks[1], marks[0]]);
 });

@@ -3,30 +3,75 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isLoopback, parseAddress } from '../src/text/address';
 import { capabilitiesOf, findingLines, ordered, type Finding } from '../src/text/capabilities';
-import { changeArgs, commandOf, draftOfReply, draftOfStored, hasTracepoint, isValid, problemOf, processTarget, startArgs, targetName, targetText, toggled, usualDraft, wholeSystem, wide } from '../src/text/recording';
-import { after, before, formatRemembered, freshWizard, missing, parseRemembered, reachable, steps } from '../src/text/wizard';
+import {
+  changeArgs,
+  commandOf,
+  draftOfReply,
+  draftOfStored,
+  hasTracepoint,
+  isValid,
+  problemOf,
+  processTarget,
+  startArgs,
+  targetName,
+  targetText,
+  toggled,
+  usualDraft,
+  wholeSystem,
+  wide,
+} from '../src/text/recording';
+import {
+  after,
+  before,
+  formatRemembered,
+  freshWizard,
+  missing,
+  parseRemembered,
+  reachable,
+  steps,
+} from '../src/text/wizard';
 
 test('addresses', () => {
   assert.deepEqual(parseAddress('board.local'), { host: 'board.local', port: 9999 });
   assert.deepEqual(parseAddress(' 10.0.0.7:81 '), { host: '10.0.0.7', port: 81 });
   assert.deepEqual(parseAddress('[::1]:5'), { host: '::1', port: 5 });
-  for (const wrong of ['', ':5', 'a b', 'http://x', 'a:0', 'a:65536', 'a:x']) assert.equal(parseAddress(wrong), null, wrong);
-  assert.deepEqual(['127.0.0.1', '127.1.2.3', '::1', '0.0.0.0', '10.0.0.1'].map(isLoopback), [true, true, true, false, false]);
+  for (const wrong of ['', ':5', 'a b', 'http://x', 'a:0', 'a:65536', 'a:x'])
+    assert.equal(parseAddress(wrong), null, wrong);
+  assert.deepEqual(['127.0.0.1', '127.1.2.3', '::1', '0.0.0.0', '10.0.0.1'].map(isLoopback), [
+    true,
+    true,
+    true,
+    false,
+    false,
+  ]);
 });
 
 test('start says all, dwarf its stack, a change only what changes', () => {
   const draft = { ...usualDraft, pid: 7, comm: 'demo' };
   assert.deepEqual(startArgs(draft), { pid: 7, frequency: 99, unwind: 'auto' });
   assert.deepEqual(startArgs({ ...draft, unwind: 'dwarf', stackKib: 64, events: ['cpu-clock'], kernel: false }), {
-    pid: 7, frequency: 99, unwind: 'dwarf', stack_size: 65528, events: ['cpu-clock'], filter: '', kernel: false,
+    pid: 7,
+    frequency: 99,
+    unwind: 'dwarf',
+    stack_size: 65528,
+    events: ['cpu-clock'],
+    filter: '',
+    kernel: false,
   });
   assert.deepEqual(changeArgs(draft, draft), {});
-  assert.deepEqual(changeArgs(draft, { ...draft, pid: 8, frequency: 499, stackKib: 8 }), { pid: 8, frequency: 499, stack_size: 8192 });
+  assert.deepEqual(changeArgs(draft, { ...draft, pid: 8, frequency: 499, stackKib: 8 }), {
+    pid: 8,
+    frequency: 499,
+    stack_size: 8192,
+  });
   assert.deepEqual(changeArgs(draft, { ...draft, pid: 0, events: [] }), {});
 });
 
 test('several processes in one recording', () => {
-  const [a, b] = [{ pid: 7, comm: 'demo' }, { pid: 9, comm: 'nginx' }];
+  const [a, b] = [
+    { pid: 7, comm: 'demo' },
+    { pid: 9, comm: 'nginx' },
+  ];
   const both = toggled(toggled(processTarget([]), a), b);
   const draft = { ...usualDraft, ...both };
   assert.deepEqual(startArgs(draft), { pids: [7, 9], frequency: 99, unwind: 'auto' });
@@ -44,20 +89,42 @@ test('several processes in one recording', () => {
   assert.deepEqual([running.pid, running.comm, running.also], [7, 'demo', [{ pid: 9, comm: 'a (b)' }]]);
   assert.deepEqual(changeArgs(running, running), {});
   assert.deepEqual(changeArgs(running, { ...running, ...processTarget([a]) }), { pid: 7 });
-  assert.deepEqual(draftOfReply({ pid: 7, pids: [7, 8, 9], target: 'pids 7 (x) and 2 more' }).also, [{ pid: 8, comm: '' }, { pid: 9, comm: '' }]);
+  assert.deepEqual(draftOfReply({ pid: 7, pids: [7, 8, 9], target: 'pids 7 (x) and 2 more' }).also, [
+    { pid: 8, comm: '' },
+    { pid: 9, comm: '' },
+  ]);
 });
 
 test('events that were typed, and a filter of tracepoints', () => {
   const draft = { ...usualDraft, pid: 7 };
-  const typed = { ...draft, events: ['off-cpu'], others: ' sched:sched_switch/prev_pid == 1, 2/, r01c2 ,', filter: ' prev_pid == 42 ' };
+  const typed = {
+    ...draft,
+    events: ['off-cpu'],
+    others: ' sched:sched_switch/prev_pid == 1, 2/, r01c2 ,',
+    filter: ' prev_pid == 42 ',
+  };
   assert.deepEqual(startArgs(typed), {
-    pid: 7, frequency: 99, unwind: 'auto', events: ['off-cpu', 'sched:sched_switch/prev_pid == 1, 2/, r01c2'], filter: 'prev_pid == 42',
+    pid: 7,
+    frequency: 99,
+    unwind: 'auto',
+    events: ['off-cpu', 'sched:sched_switch/prev_pid == 1, 2/, r01c2'],
+    filter: 'prev_pid == 42',
   });
-  for (const [others, is] of [['sched:sched_switch', true], ['cycles, syscalls:sys_enter_read@5', true], ['cycles:u', false], ['cpu-clock:k@99,cycles:ppp', false], ['cpu/event=0x3c/', false], ['', false]] as const)
+  for (const [others, is] of [
+    ['sched:sched_switch', true],
+    ['cycles, syscalls:sys_enter_read@5', true],
+    ['cycles:u', false],
+    ['cpu-clock:k@99,cycles:ppp', false],
+    ['cpu/event=0x3c/', false],
+    ['', false],
+  ] as const)
     assert.equal(hasTracepoint({ ...draft, others }), is, others);
   // Without a tracepoint there is nothing to filter.
   assert.equal(startArgs({ ...typed, others: 'cycles:u' })['filter'], '');
-  assert.match(commandOf({ ...draft, others: 'sched:sched_switch', filter: 'prev_pid == 42' }), / --events sched:sched_switch --filter 'prev_pid == 42' /);
+  assert.match(
+    commandOf({ ...draft, others: 'sched:sched_switch', filter: 'prev_pid == 42' }),
+    / --events sched:sched_switch --filter 'prev_pid == 42' /,
+  );
   const running = draftOfReply({ pid: 7, events: ['sched:sched_switch'], filter: 'prev_pid == 42' });
   assert.deepEqual(changeArgs(running, running), {});
   assert.deepEqual(changeArgs(running, { ...running, filter: 'prev_pid == 43' }), { filter: 'prev_pid == 43' });
@@ -74,7 +141,10 @@ test('the whole system in the place of a process', () => {
   assert.equal(draftOfReply({ pid: 0, all: true, target: 'system-wide' }).pid, wholeSystem);
   assert.equal(targetText(draftOfReply({ pid: 0, all: true, target: 'system-wide' })), 'system-wide');
   assert.equal(targetText({ ...usualDraft, pid: 7, comm: 'demo' }), 'demo (7)');
-  assert.deepEqual(steps.filter((step) => reachable(step, { ...freshWizard, agent: 'a', draft }, true)), [...steps]);
+  assert.deepEqual(
+    steps.filter((step) => reachable(step, { ...freshWizard, agent: 'a', draft }, true)),
+    [...steps],
+  );
 });
 
 test('a part of the machine: a container, a control group, some CPUs', () => {
@@ -93,16 +163,44 @@ test('a part of the machine: a container, a control group, some CPUs', () => {
   for (const cpus of ['all', '-1', '1 2', '0;1']) assert.match(problemOf({ ...whole, cpus }), /numbers/, cpus);
   const running = draftOfReply({ pid: 0, all: false, cgroups: ['/sys/fs/cgroup/x'], cpus: [1, 2], target: 'cgroup x' });
   assert.deepEqual(startArgs(running), { cgroups: ['/sys/fs/cgroup/x'], cpus: '1,2', frequency: 99, unwind: 'auto' });
-  assert.equal(commandOf({ ...usualDraft, pid: 7 }), 'flamewire-agent --pid 7 --frequency 99 --unwind auto --output recording.flw');
-  assert.equal(commandOf({ ...whole, cpus: '0-1', events: ['cycles', 'faults'], kernel: false }), 'flamewire-agent -a --cpus 0-1 --events cycles,faults --no-kernel --frequency 99 --unwind auto --output recording.flw');
-  assert.equal(commandOf({ ...group, unwind: 'dwarf' }), "flamewire-agent --cgroup 'a b' --cpus 0-3,6 --stack-size 16384 --frequency 99 --unwind dwarf --output recording.flw");
+  assert.equal(
+    commandOf({ ...usualDraft, pid: 7 }),
+    'flamewire-agent --pid 7 --frequency 99 --unwind auto --output recording.flw',
+  );
+  assert.equal(
+    commandOf({ ...whole, cpus: '0-1', events: ['cycles', 'faults'], kernel: false }),
+    'flamewire-agent -a --cpus 0-1 --events cycles,faults --no-kernel --frequency 99 --unwind auto --output recording.flw',
+  );
+  assert.equal(
+    commandOf({ ...group, unwind: 'dwarf' }),
+    "flamewire-agent --cgroup 'a b' --cpus 0-3,6 --stack-size 16384 --frequency 99 --unwind dwarf --output recording.flw",
+  );
 });
 
 test('a draft of a reply, and one that the browser kept', () => {
-  const draft = draftOfReply({ pid: 42, target: 'pid 42 (a (b))', frequency: 199, events: ['cycles'], unwind: 'dwarf', stack_size: 65528, kernel: false });
-  assert.deepEqual(draft, { pid: 42, comm: 'a (b)', frequency: 199, events: ['cycles'], others: '', filter: '', unwind: 'dwarf', stackKib: 64, kernel: false });
+  const draft = draftOfReply({
+    pid: 42,
+    target: 'pid 42 (a (b))',
+    frequency: 199,
+    events: ['cycles'],
+    unwind: 'dwarf',
+    stack_size: 65528,
+    kernel: false,
+  });
+  assert.deepEqual(draft, {
+    pid: 42,
+    comm: 'a (b)',
+    frequency: 199,
+    events: ['cycles'],
+    others: '',
+    filter: '',
+    unwind: 'dwarf',
+    stackKib: 64,
+    kernel: false,
+  });
   assert.deepEqual(draftOfReply({}), usualDraft);
-  for (const broken of [null, 5, [], { frequency: 'x' }, { frequency: -1 }, { stackKib: 1e9 }, { events: [5] }]) assert.deepEqual(draftOfStored(broken), usualDraft);
+  for (const broken of [null, 5, [], { frequency: 'x' }, { frequency: -1 }, { stackKib: 1e9 }, { events: [5] }])
+    assert.deepEqual(draftOfStored(broken), usualDraft);
   assert.equal(draftOfStored({ frequency: 499, pid: 5 }).pid, 0);
 });
 
@@ -120,26 +218,53 @@ test('steps follow each other, and none is reached without what it needs', () =>
   assert.equal(after('start'), 'start');
   assert.equal(before('connect'), 'connect');
   const alone = freshWizard;
-  assert.deepEqual(steps.filter((step) => reachable(step, alone, false)), ['connect']);
+  assert.deepEqual(
+    steps.filter((step) => reachable(step, alone, false)),
+    ['connect'],
+  );
   assert.match(missing(alone, false), /agent/);
   const connected = { ...freshWizard, agent: 'a' };
-  assert.deepEqual(steps.filter((step) => reachable(step, connected, true)), ['connect', 'process']);
+  assert.deepEqual(
+    steps.filter((step) => reachable(step, connected, true)),
+    ['connect', 'process'],
+  );
   assert.equal(missing(connected, true), '');
   assert.match(missing({ ...connected, step: 'process' }, true), /process/);
   const chosen = { ...connected, draft: { ...usualDraft, pid: 5 } };
-  assert.deepEqual(steps.filter((step) => reachable(step, chosen, true)), [...steps]);
+  assert.deepEqual(
+    steps.filter((step) => reachable(step, chosen, true)),
+    [...steps],
+  );
   // The agent went away: back, but not on.
-  assert.deepEqual(steps.filter((step) => reachable(step, { ...chosen, step: 'check' }, false)), ['connect', 'process', 'check']);
+  assert.deepEqual(
+    steps.filter((step) => reachable(step, { ...chosen, step: 'check' }, false)),
+    ['connect', 'process', 'check'],
+  );
 });
 
 test('what the browser remembers', () => {
-  const draft = { ...usualDraft, pid: 9, comm: 'x', frequency: 499, others: 'sched:sched_switch', filter: 'prev_pid > 1' };
+  const draft = {
+    ...usualDraft,
+    pid: 9,
+    comm: 'x',
+    frequency: 499,
+    others: 'sched:sched_switch',
+    filter: 'prev_pid > 1',
+  };
   const kept = parseRemembered(formatRemembered({ seen: true, draft }));
   assert.deepEqual(kept, { seen: true, draft: { ...draft, pid: 0, comm: '' } });
-  for (const broken of [null, '', '{', '5', '[]', '{"seen":"yes"}']) assert.deepEqual(parseRemembered(broken), { seen: false, draft: usualDraft });
+  for (const broken of [null, '', '{', '5', '[]', '{"seen":"yes"}'])
+    assert.deepEqual(parseRemembered(broken), { seen: false, draft: usualDraft });
 });
 
-const finding = (patch: Partial<Finding>): Finding => ({ code: 'event', name: '', works: false, text: 't', remedy: '', ...patch });
+const finding = (patch: Partial<Finding>): Finding => ({
+  code: 'event',
+  name: '',
+  works: false,
+  text: 't',
+  remedy: '',
+  ...patch,
+});
 
 test('events that fail alike are one line; what has a remedy comes first', () => {
   const lines = findingLines([
@@ -152,7 +277,20 @@ test('events that fail alike are one line; what has a remedy comes first', () =>
     ordered(lines).map((line) => line.text),
     ['no kernel', 'this CPU or kernel has no event cycles, instructions', 'fine'],
   );
-  const known = capabilitiesOf({ record_events: ['a', 5], unwind_modes: ['fp'], max_frequency: 1000, perf_events: false, findings: [null, { code: 'x', text: 'y', works: 'no' }] });
-  assert.deepEqual(known, { events: ['a'], unwind: ['fp'], findings: [finding({ code: 'x', text: 'y' })], perf: false, maxFrequency: 1000, pmus: [] });
+  const known = capabilitiesOf({
+    record_events: ['a', 5],
+    unwind_modes: ['fp'],
+    max_frequency: 1000,
+    perf_events: false,
+    findings: [null, { code: 'x', text: 'y', works: 'no' }],
+  });
+  assert.deepEqual(known, {
+    events: ['a'],
+    unwind: ['fp'],
+    findings: [finding({ code: 'x', text: 'y' })],
+    perf: false,
+    maxFrequency: 1000,
+    pmus: [],
+  });
   assert.deepEqual(capabilitiesOf(undefined).events, []);
 });

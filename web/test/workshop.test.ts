@@ -23,7 +23,8 @@ beforeEach(() => {
 globalThis.fetch = (async (path: string) => {
   asked.push(new URL(path, 'http://test'));
   const answer = await answers.shift()!;
-  if ('code' in answer) return Response.json({ error: { code: answer.code, message: 'so it is' } }, { status: answer.status });
+  if ('code' in answer)
+    return Response.json({ error: { code: answer.code, message: 'so it is' } }, { status: answer.status });
   return Response.json(answer);
 }) as typeof fetch;
 
@@ -36,17 +37,26 @@ function canvasOf(drawn: string[]) {
     get: (_, name: string) => {
       if (name === 'measureText') return (text: string) => ({ width: 7 * text.length });
       if (name === 'createPattern') return () => 'hatch';
-      if (name === 'createImageData') return (width: number, height: number) => ({ width, height, data: new Uint8ClampedArray(4 * width * height) });
+      if (name === 'createImageData')
+        return (width: number, height: number) => ({ width, height, data: new Uint8ClampedArray(4 * width * height) });
       if (name === 'putImageData')
         return ({ data }: ImageData) => {
           pixels = data.reduce((sum, byte, at) => (sum + byte * (at % 8191)) % 1e9, 0);
           drawn.push(`putImageData ${pixels}`);
         };
       if (name in state) return state[name];
-      return (...values: unknown[]) => told.includes(name) && drawn.push(`${name} ${values.join(' ')} ${String(state.fillStyle)}`);
+      return (...values: unknown[]) =>
+        told.includes(name) && drawn.push(`${name} ${values.join(' ')} ${String(state.fillStyle)}`);
     },
   });
-  return { width: 0, height: 0, getContext: () => context, transferControlToOffscreen() { return this; } } as unknown as HTMLCanvasElement;
+  return {
+    width: 0,
+    height: 0,
+    getContext: () => context,
+    transferControlToOffscreen() {
+      return this;
+    },
+  } as unknown as HTMLCanvasElement;
 }
 
 // A worker in name only: all that crosses is cloned. Canvases are not, which a browser hands over.
@@ -77,23 +87,47 @@ const apart = () => {
 const here = () => new Link(() => null);
 
 const question = (more: Partial<FlameQuestion> = {}): FlameQuestion & { kind: 'flame' } => ({
-  kind: 'flame', view: { session: 's' }, baseline: null, shape: { inverted: false, merge: 'function', collapse: false, hidden: [] }, path: [], keep: 0,
-  arrangement: { order: 'name', width: 'view' }, ...more,
+  kind: 'flame',
+  view: { session: 's' },
+  baseline: null,
+  shape: { inverted: false, merge: 'function', collapse: false, hidden: [] },
+  path: [],
+  keep: 0,
+  arrangement: { order: 'name', width: 'view' },
+  ...more,
 });
 const stacks = { main: 10, 'main;b': 20, 'main;b;leaf': 30, 'main;a': 25, idle: 15 };
 
 // All that a tree says of its nodes, texts in place of their numbers.
 const contents = (tree: FlameTree) => ({
   ...tree,
-  id: 0, names: 0, modules: 0, files: 0, labels: 0,
+  id: 0,
+  names: 0,
+  modules: 0,
+  files: 0,
+  labels: 0,
   name: Array.from(tree.name, (at) => tree.names[at]),
   label: Array.from(tree.label, (at) => tree.labels[at]),
   module: Array.from(tree.module, (at) => tree.modules[at]),
   file: Array.from(tree.file, (at) => tree.files[at]),
 });
 const sceneOf = (tree: FlameTree): Scene => ({
-  tree: tree.id, theme: 'dark', colouring: 'kind', contrast: 'red-blue', current: -1, hovered: -1, zoomed: 0, upright: true, content: 400, scrolled: 200,
-  from: 0, to: tree.total[0]!, width: 300, height: 200, ratio: 1.5, overview: { from: 0, to: tree.total[0]!, rows: 4 },
+  tree: tree.id,
+  theme: 'dark',
+  colouring: 'kind',
+  contrast: 'red-blue',
+  current: -1,
+  hovered: -1,
+  zoomed: 0,
+  upright: true,
+  content: 400,
+  scrolled: 200,
+  from: 0,
+  to: tree.total[0]!,
+  width: 300,
+  height: 200,
+  ratio: 1.5,
+  overview: { from: 0, to: tree.total[0]!, rows: 4 },
 });
 
 test('texts are said once, and a table that has too many begins anew', () => {
@@ -147,15 +181,33 @@ test('trees, boxes and drawings are the same in a worker and here', async () => 
     matches[1] = 1;
     easel.draw(sceneOf(tree), matches);
     await Promise.resolve();
-    const boxes = heard.map((seen) => Array.from({ length: seen!.boxes.count }, (_, i) => [seen!.boxes.node[i], seen!.boxes.depth[i], seen!.boxes.x[i], seen!.boxes.width[i]]));
+    const boxes = heard.map((seen) =>
+      Array.from({ length: seen!.boxes.count }, (_, i) => [
+        seen!.boxes.node[i],
+        seen!.boxes.depth[i],
+        seen!.boxes.x[i],
+        seen!.boxes.width[i],
+      ]),
+    );
     results.push({ head: made!.head, tree: contents(tree), boxes, drawn });
   }
   assert.deepEqual(results[0], results[1]);
   // idle 15 and main 85 of 100 on 300 pixels. Scrolled to its end the root stands on the bottom, at 180 of 200, and main above it;
   // letters begin 5 from a frame's edge.
   const first = results[0]!.boxes[0]!.map(([, depth, x, width]) => [depth, x, width]);
-  for (const box of [[0, 0, 300], [1, 0, 45], [1, 45, 255]]) assert.ok(first.some((other) => other.every((value, i) => value === box[i])), String(box));
-  assert.ok(results[0]!.drawn.some((line) => line.startsWith('fillText main 50 170')), results[0]!.drawn.join('\n'));
+  for (const box of [
+    [0, 0, 300],
+    [1, 0, 45],
+    [1, 45, 255],
+  ])
+    assert.ok(
+      first.some((other) => other.every((value, i) => value === box[i])),
+      String(box),
+    );
+  assert.ok(
+    results[0]!.drawn.some((line) => line.startsWith('fillText main 50 170')),
+    results[0]!.drawn.join('\n'),
+  );
 });
 
 test('matches cross only when they changed', async () => {
@@ -169,7 +221,10 @@ test('matches cross only when they changed', async () => {
   await Promise.resolve();
   assert.equal(worker.posted, before + 1); // what is said in one go
   const scenes = worker.crossed.filter((message) => message.type === 'scene');
-  assert.deepEqual(scenes.map(({ matches: news }) => news), [undefined, matches, undefined, null]);
+  assert.deepEqual(
+    scenes.map(({ matches: news }) => news),
+    [undefined, matches, undefined, null],
+  );
 });
 
 test('a worker that cannot be loaded is no loss: what was asked is answered here', async () => {
@@ -182,7 +237,11 @@ test('a worker that cannot be loaded is no loss: what was asked is answered here
 });
 
 test('so is one whose canvases cannot be drawn on', async () => {
-  const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {}, onmessage: (_: { data: Parcel }) => {} });
+  const worker = Object.assign(new EventTarget(), {
+    postMessage() {},
+    terminate() {},
+    onmessage: (_: { data: Parcel }) => {},
+  });
   const link = new Link(() => worker as unknown as Worker);
   answers = [graphOf(stacks)];
   const made = link.ask(question());
@@ -200,14 +259,21 @@ test('what nobody waits for any more is given back', async () => {
   await assert.rejects(made, { name: 'AbortError' });
   arrive(graphOf(stacks));
   await new Promise((resolve) => setTimeout(resolve, 20));
-  assert.deepEqual(worker.crossed.map(({ type }) => type), ['ask', 'abort']);
+  assert.deepEqual(
+    worker.crossed.map(({ type }) => type),
+    ['ask', 'abort'],
+  );
   await assert.rejects(link.ask(question(), abort.signal), { name: 'AbortError' });
 });
 
 test('errors of the server arrive as what they are, a lack of samples as no data', async () => {
   for (const link of [apart().link, here()]) {
     answers = [{ status: 500, code: 'internal' }];
-    await assert.rejects(link.ask(question()), (error: unknown) => error instanceof ApiError && error.status === 500 && error.code === 'internal' && error.message === 'so it is');
+    await assert.rejects(
+      link.ask(question()),
+      (error: unknown) =>
+        error instanceof ApiError && error.status === 500 && error.code === 'internal' && error.message === 'so it is',
+    );
     answers = [{ status: 404, code: 'no_data' }];
     assert.equal(await link.ask(question()), null);
   }
@@ -218,7 +284,10 @@ test('other answers come as they are, by a worker that is there', async () => {
   assert.equal(link.fetch('/api/status'), null);
   worker.onmessage!({ data: { type: 'ready', draws: true } } as MessageEvent<Parcel>);
   answers = [{ status: 404, code: 'not_found' }];
-  assert.deepEqual(await link.fetch('/api/status?x=1'), { status: 404, text: '{"error":{"code":"not_found","message":"so it is"}}' });
+  assert.deepEqual(await link.fetch('/api/status?x=1'), {
+    status: 404,
+    text: '{"error":{"code":"not_found","message":"so it is"}}',
+  });
   assert.equal(asked[0]!.search, '?x=1');
   assert.equal(here().fetch('/api/status'), null);
 });
@@ -227,7 +296,8 @@ test('another order needs no server, and a dropped tree has none', async () => {
   const { link } = apart();
   answers = [graphOf(stacks)];
   const tree = (await link.ask(question()))!.trees[0]!;
-  const other = (await link.ask({ kind: 'arrange', tree: tree.id, arrangement: { order: 'weight', width: 'view' } }))!.trees[0]!;
+  const other = (await link.ask({ kind: 'arrange', tree: tree.id, arrangement: { order: 'weight', width: 'view' } }))!
+    .trees[0]!;
   assert.equal(asked.length, 1);
   const first = (of: FlameTree) => of.names[of.name[of.firstChild[0]!]!];
   assert.deepEqual([first(tree), first(other), other.arrangement.order], ['idle', 'main', 'weight']);
@@ -239,7 +309,10 @@ test('another order needs no server, and a dropped tree has none', async () => {
   easel.draw(sceneOf(tree), null);
   easel.draw(sceneOf(other), null);
   await Promise.resolve();
-  assert.deepEqual(heard.map((seen) => seen && seen.tree), [tree.id, null, other.id]);
+  assert.deepEqual(
+    heard.map((seen) => seen && seen.tree),
+    [tree.id, null, other.id],
+  );
   assert.equal(easel.isBusy, false);
 });
 
@@ -250,13 +323,22 @@ test('a zoom fetches only its subtree while the rest still holds', async () => {
   const whole = await link.ask(question());
   answers = [{ ...graphOf({ '': 10, big: 60, small: 30 }), names: ['main', 'big', 'small'] }];
   const zoomed = await link.ask(question({ path: ['main'], keep: whole!.head.base }));
-  assert.deepEqual(asked.map((url) => url.searchParams.get('path')), [null, 'main']);
+  assert.deepEqual(
+    asked.map((url) => url.searchParams.get('path')),
+    [null, 'main'],
+  );
   assert.equal(zoomed!.head.base, whole!.head.base);
   const { names, name } = zoomed!.trees[0]!;
-  assert.deepEqual(Array.from(name, (at) => names[at]), ['all', 'main', 'big', 'small']);
+  assert.deepEqual(
+    Array.from(name, (at) => names[at]),
+    ['all', 'main', 'big', 'small'],
+  );
   // What is there in full is not asked for again; what holds no longer is.
   answers = [graphOf(stacks)];
   await link.ask(question({ path: ['main', 'big'], keep: whole!.head.base }));
   await link.ask(question({ path: ['main'], keep: 0 }));
-  assert.deepEqual(asked.map((url) => url.searchParams.get('path')), [null, 'main', null]);
+  assert.deepEqual(
+    asked.map((url) => url.searchParams.get('path')),
+    [null, 'main', null],
+  );
 });

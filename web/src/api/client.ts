@@ -111,7 +111,8 @@ export function fetchElsewhere(place: Elsewhere): void {
 
 async function call<T>(path: string, init: RequestInit = {}): Promise<T> {
   if (itself) return (await itself(path, init)) as T;
-  const { status, text } = await ((init.method ? null : elsewhere(path, init.signal ?? undefined)) ?? fetchText(path, init));
+  const { status, text } = await ((init.method ? null : elsewhere(path, init.signal ?? undefined)) ??
+    fetchText(path, init));
   let body: unknown;
   try {
     body = JSON.parse(text);
@@ -170,25 +171,39 @@ const grouped = (by = 'none') => (by === 'none' ? '' : by);
 // What the flame graph's worker asks for.
 export const graphApi = {
   flamegraph: (v: ViewParams, shape: ShapeParams, path: readonly string[], signal?: AbortSignal) =>
-    call<FlameGraph>(`/api/flamegraph${query({ ...view(v), ...treeShape(shape), group: grouped(shape.group), path: path.join(PATH_SEPARATOR) })}`, { signal }),
+    call<FlameGraph>(
+      `/api/flamegraph${query({ ...view(v), ...treeShape(shape), group: grouped(shape.group), path: path.join(PATH_SEPARATOR) })}`,
+      { signal },
+    ),
   diff: (v: ViewParams, b: BaselineParams, shape: ShapeParams, path: readonly string[], signal?: AbortSignal) =>
-    call<Diff>(`/api/diff${query({ ...view(v), ...baseline(b), ...treeShape(shape), path: path.join(PATH_SEPARATOR) })}`, { signal }),
+    call<Diff>(
+      `/api/diff${query({ ...view(v), ...baseline(b), ...treeShape(shape), path: path.join(PATH_SEPARATOR) })}`,
+      { signal },
+    ),
   callers: (v: ViewParams, shape: ShapeParams, name: string, module: string, signal?: AbortSignal) =>
-    call<Callers>(`/api/callers${query({ ...view(v), ...treeShape({ ...shape, inverted: false, hidden: [] }), function: name, module })}`, { signal }),
+    call<Callers>(
+      `/api/callers${query({ ...view(v), ...treeShape({ ...shape, inverted: false, hidden: [] }), function: name, module })}`,
+      { signal },
+    ),
 };
 
 export const api = {
   status: (signal?: AbortSignal) => call<Status>('/api/status', { signal }),
   agents: (signal?: AbortSignal) => call<{ agents: Agent[] }>('/api/agents', { signal }),
-  sessions: (signal?: AbortSignal, q = '', limit = 200, offset = 0) => call<SessionList>(`/api/sessions${query({ q, limit, offset: offset || null })}`, { signal }),
-  session: (id: string, signal?: AbortSignal) => call<Session>(`/api/sessions/${encodeURIComponent(id)}${query({ partial })}`, { signal }),
-  changeSession: (id: string, change: SessionChange) => send<Session>('PATCH', `/api/sessions/${encodeURIComponent(id)}`, change),
+  sessions: (signal?: AbortSignal, q = '', limit = 200, offset = 0) =>
+    call<SessionList>(`/api/sessions${query({ q, limit, offset: offset || null })}`, { signal }),
+  session: (id: string, signal?: AbortSignal) =>
+    call<Session>(`/api/sessions/${encodeURIComponent(id)}${query({ partial })}`, { signal }),
+  changeSession: (id: string, change: SessionChange) =>
+    send<Session>('PATCH', `/api/sessions/${encodeURIComponent(id)}`, change),
   deleteSession: (id: string) => send<{ ok: boolean }>('DELETE', `/api/sessions/${encodeURIComponent(id)}`),
   functionDiffs: (v: ViewParams, b: BaselineParams, signal?: AbortSignal) =>
     call<FunctionDiffs>(`/api/diff/functions${query({ ...view(v), ...baseline(b) })}`, { signal }),
   functions: (v: ViewParams, signal?: AbortSignal) => call<Functions>(`/api/functions${query(view(v))}`, { signal }),
-  threads: (v: ViewParams, slices: number, signal?: AbortSignal) => call<ThreadSummary>(`/api/thread-summary${query({ ...view(v), slices })}`, { signal }),
-  threadStates: (v: ViewParams, slices: number, signal?: AbortSignal) => call<ThreadStates>(`/api/thread-states${query({ ...view(v), slices })}`, { signal }),
+  threads: (v: ViewParams, slices: number, signal?: AbortSignal) =>
+    call<ThreadSummary>(`/api/thread-summary${query({ ...view(v), slices })}`, { signal }),
+  threadStates: (v: ViewParams, slices: number, signal?: AbortSignal) =>
+    call<ThreadStates>(`/api/thread-states${query({ ...view(v), slices })}`, { signal }),
   scheduling: (v: ViewParams, signal?: AbortSignal) => call<Scheduling>(`/api/scheduling${query(view(v))}`, { signal }),
   // Slices of a width (ms), or so many.
   timeline: (v: ViewParams, slices: { bucket: number } | { slices: number }, by: string, signal?: AbortSignal) =>
@@ -196,50 +211,73 @@ export const api = {
   counters: (v: ViewParams, by: string, signal?: AbortSignal, slices?: number) =>
     call<Counters>(`/api/counters${query({ ...view({ ...v, event: '', pid: [] }), by, slices })}`, { signal }),
   healthHistory: (v: ViewParams, type: string, slices: number, signal?: AbortSignal) =>
-    call<HealthFrame[]>(`/api/metrics/history${query({ session: v.session, partial, start: v.start, end: v.end, type, slices })}`, { signal }),
-  health: (session: string, signal?: AbortSignal) => call<Health>(`/api/metrics/current${query({ session, partial })}`, { signal }),
-  sourceFiles: (v: ViewParams, signal?: AbortSignal) => call<SourceFiles>(`/api/source-files${query(view(v))}`, { signal }),
+    call<HealthFrame[]>(
+      `/api/metrics/history${query({ session: v.session, partial, start: v.start, end: v.end, type, slices })}`,
+      { signal },
+    ),
+  health: (session: string, signal?: AbortSignal) =>
+    call<Health>(`/api/metrics/current${query({ session, partial })}`, { signal }),
+  sourceFiles: (v: ViewParams, signal?: AbortSignal) =>
+    call<SourceFiles>(`/api/source-files${query(view(v))}`, { signal }),
   source: (v: ViewParams, file: string, signal?: AbortSignal) =>
     call<Source>(`/api/source${query({ ...view(v), file })}`, { signal }),
-  disassembly: (v: ViewParams, wanted: CodeParams, signal?: AbortSignal) => call<Disassembly>(`/api/disasm${query({ ...view(v), ...wanted })}`, { signal }),
+  disassembly: (v: ViewParams, wanted: CodeParams, signal?: AbortSignal) =>
+    call<Disassembly>(`/api/disasm${query({ ...view(v), ...wanted })}`, { signal }),
   modules: (v: ViewParams, signal?: AbortSignal) => call<Modules>(`/api/modules${query(view(v))}`, { signal }),
   giveModule: (session: string, file: { path: string; build_id: string; file?: string; upload?: string }) =>
     send<{ module: Module }>('POST', `/api/modules${query({ session })}`, file),
   upload: (id: string, signal?: AbortSignal) => call<Upload>(`/api/uploads/${id}`, { signal }),
   sendSlice: (id: string, offset: number, size: number, body: Blob, signal?: AbortSignal) =>
-    call<Upload>(`/api/uploads/${id}${query({ offset, size })}`, { method: 'PUT', headers: { 'content-type': 'application/octet-stream' }, body, signal }),
+    call<Upload>(`/api/uploads/${id}${query({ offset, size })}`, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/octet-stream' },
+      body,
+      signal,
+    }),
   imports: (signal?: AbortSignal) => call<{ imports: Import[] }>('/api/imports', { signal }),
   // Times in ms of the session.
-  mergeSessions: (sessions: readonly string[]) => send<{ session: string }>('POST', '/api/sessions/merge', { sessions }),
+  mergeSessions: (sessions: readonly string[]) =>
+    send<{ session: string }>('POST', '/api/sessions/merge', { sessions }),
   cutSession: (id: string, start: number, end: number) =>
     send<{ session: string }>('POST', `/api/sessions/${encodeURIComponent(id)}/cut`, { start, end }),
   beginImport: (upload: string, name: string) => send<Import>('POST', '/api/imports', { upload, name }),
   dropUpload: (id: string) => send<{ ok: boolean }>('DELETE', `/api/uploads/${id}`),
   config: (signal?: AbortSignal) => call<Config>('/api/config', { signal }),
   patchConfig: (patch: ConfigPatch) => send<Config>('PATCH', '/api/config', patch),
-  browse: (path: string, q: string, signal?: AbortSignal) => call<Browse>(`/api/browse${query({ path, q })}`, { signal }),
+  browse: (path: string, q: string, signal?: AbortSignal) =>
+    call<Browse>(`/api/browse${query({ path, q })}`, { signal }),
   dials: (signal?: AbortSignal) => call<{ dials: Dial[] }>('/api/agent/dials', { signal }),
-  dial: (host: string, port: number, pair: string) => send<{ dials: Dial[] }>('POST', '/api/agent/dials', { host, port, ...(pair && { pair }) }),
+  dial: (host: string, port: number, pair: string) =>
+    send<{ dials: Dial[] }>('POST', '/api/agent/dials', { host, port, ...(pair && { pair }) }),
   pairing: () => call<{ keys: PairedKey[] }>('/api/pairing'),
   nextPairing: () => send<{ id: string; code: string; command: string }>('POST', '/api/pairing', {}),
   withdrawKey: (id: string) => send<{ keys: PairedKey[] }>('DELETE', `/api/pairing${query({ id })}`),
-  cancelDial: (host: string, port: number) => send<{ dials: Dial[] }>('DELETE', `/api/agent/dials${query({ host, port })}`),
+  cancelDial: (host: string, port: number) =>
+    send<{ dials: Dial[] }>('DELETE', `/api/agent/dials${query({ host, port })}`),
   command: (agent: string, cmd: CommandName, args: Record<string, unknown> = {}, timeout = 30) =>
     send<Reply>('POST', `/api/agent/command${query({ agent })}`, { cmd, args, timeout }),
-  stop: (agent: string) => send<{ stopped: boolean; reason?: string; session?: string }>('POST', `/api/stop${query({ agent })}`),
+  stop: (agent: string) =>
+    send<{ stopped: boolean; reason?: string; session?: string }>('POST', `/api/stop${query({ agent })}`),
 };
 
 export type SessionFormat = 'collapsed' | 'json' | 'pprof' | 'speedscope' | 'firefox' | 'perfdata';
 
 // Addresses that the browser downloads by itself.
 export const download = {
-  svg: (v: ViewParams, group?: string) => served(`/api/export/flamegraph${query({ ...choice(v), group: grouped(group) })}`),
+  svg: (v: ViewParams, group?: string) =>
+    served(`/api/export/flamegraph${query({ ...choice(v), group: grouped(group) })}`),
   session: (id: string, format: SessionFormat, v: ViewParams = {}, group?: string) =>
-    served(`/api/export/session/${encodeURIComponent(id)}${query({ ...choice({ ...v, session: undefined }), format, group: grouped(group) })}`),
+    served(
+      `/api/export/session/${encodeURIComponent(id)}${query({ ...choice({ ...v, session: undefined }), format, group: grouped(group) })}`,
+    ),
   // The whole session, whatever is filtered.
   archive: (id: string, sources = false) =>
-    served(`/api/export/session/${encodeURIComponent(id)}${query({ format: 'flamewire', sources: sources ? '1' : undefined })}`),
+    served(
+      `/api/export/session/${encodeURIComponent(id)}${query({ format: 'flamewire', sources: sources ? '1' : undefined })}`,
+    ),
   // `page`: the state of the page as its address has it.
   page: (id: string, v: ViewParams = {}, page = '') =>
-    served(`/api/export/session/${encodeURIComponent(id)}${query({ ...choice({ ...v, session: undefined }), format: 'html', page })}`),
+    served(
+      `/api/export/session/${encodeURIComponent(id)}${query({ ...choice({ ...v, session: undefined }), format: 'html', page })}`,
+    ),
 };

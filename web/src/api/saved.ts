@@ -2,7 +2,17 @@
 // what can be worked out of that. The rest is said to be missing.
 import { answerItself, ApiError } from './client';
 import { callersOf, functionsOf, reshape } from '../flame/reshape';
-import type { Callers, Counters, FlameGraph, Functions, Modules, Session, ShapeParams, ThreadSummary, Timeline } from './types';
+import type {
+  Callers,
+  Counters,
+  FlameGraph,
+  Functions,
+  Modules,
+  Session,
+  ShapeParams,
+  ThreadSummary,
+  Timeline,
+} from './types';
 
 export interface SavedAnswers {
   version: string;
@@ -60,12 +70,17 @@ export function shapeOf(params: URLSearchParams): ShapeParams {
 // The file has one view; an event that is not named is that view's.
 function checkView(saved: SavedAnswers, params: URLSearchParams, names: readonly string[]): void {
   const event = params.get('event');
-  if (event && event !== saved.event && event !== saved.flamegraph.event) throw new NotSaved(`only ${saved.flamegraph.event} was saved`);
+  if (event && event !== saved.event && event !== saved.flamegraph.event)
+    throw new NotSaved(`only ${saved.flamegraph.event} was saved`);
   for (const name of names) {
     const wanted = params.get(name) ?? '';
     const has = saved[name as 'start' | 'end' | 'pid' | 'tid' | 'container' | 'pod' | 'cgroup'] ?? '';
     if (wanted === has || (wanted !== '' && has !== '' && Number(wanted) === Number(has))) continue;
-    throw new NotSaved(name === 'start' || name === 'end' ? 'another stretch of time needs the server' : 'other threads and processes need the server');
+    throw new NotSaved(
+      name === 'start' || name === 'end'
+        ? 'another stretch of time needs the server'
+        : 'other threads and processes need the server',
+    );
   }
 }
 
@@ -84,23 +99,35 @@ export function answerOf(saved: SavedAnswers, path: string, params: URLSearchPar
   const process = ['start', 'end', 'pid', 'container', 'pod', 'cgroup'];
   const whole = [...process, 'tid'];
   const shape = shapeOf(params);
-  if (shape.merge === 'address' && (path === '/api/flamegraph' || path === '/api/callers')) throw new NotSaved('addresses need the server');
+  if (shape.merge === 'address' && (path === '/api/flamegraph' || path === '/api/callers'))
+    throw new NotSaved('addresses need the server');
   switch (path) {
     case '/api/sessions':
-      return { sessions: [saved.session], total: 1, size_bytes: saved.session.size_bytes, offset: 0, limit: 1, keep: { count: 0, days: 0, size_bytes: 0 } };
+      return {
+        sessions: [saved.session],
+        total: 1,
+        size_bytes: saved.session.size_bytes,
+        offset: 0,
+        limit: 1,
+        keep: { count: 0, days: 0, size_bytes: 0 },
+      };
     case '/api/status':
       return { status: 'ok', version: saved.version };
     case '/api/agents':
       return { agents: [] };
     case '/api/flamegraph':
       checkView(saved, params, whole);
-      return once(`graph ${params.toString()}`, () => reshape(saved.flamegraph, shape, paths(params.get('path'), PATH)));
+      return once(`graph ${params.toString()}`, () =>
+        reshape(saved.flamegraph, shape, paths(params.get('path'), PATH)),
+      );
     case '/api/functions':
       checkView(saved, params, whole);
       return once('functions', () => functionsOf(saved.flamegraph));
     case '/api/callers': {
       checkView(saved, params, whole);
-      return once(`callers ${params.toString()}`, () => callersOf(saved.flamegraph, shape, params.get('function') ?? '', params.get('module') ?? ''));
+      return once(`callers ${params.toString()}`, () =>
+        callersOf(saved.flamegraph, shape, params.get('function') ?? '', params.get('module') ?? ''),
+      );
     }
     case '/api/thread-summary':
       // The table is asked for without the choice of threads, which is made in it.
@@ -114,7 +141,11 @@ export function answerOf(saved: SavedAnswers, path: string, params: URLSearchPar
       if ((params.get('by') ?? 'total') !== 'total') throw new NotSaved('counters by thread or CPU need the server');
       return saved.counters;
     case '/api/timeline':
-      return params.get('by') === 'thread' ? saved.timeline_thread : params.get('by') === 'cpu' ? saved.timeline_cpu : saved.timeline;
+      return params.get('by') === 'thread'
+        ? saved.timeline_thread
+        : params.get('by') === 'cpu'
+          ? saved.timeline_cpu
+          : saved.timeline;
     default:
       if (path === `/api/sessions/${saved.session.id}`) return saved.session;
       throw new NotSaved('this needs the server');
@@ -129,7 +160,8 @@ async function callSaved(path: string, init: RequestInit): Promise<unknown> {
     if (answer === null) throw new ApiError(404, { code: 'not_found', message: 'No stack of this view contains it.' });
     return answer;
   } catch (error) {
-    if (error instanceof NotSaved) throw new ApiError(501, { code: 'not_saved', message: `Not in this file: ${error.message}.` });
+    if (error instanceof NotSaved)
+      throw new ApiError(501, { code: 'not_saved', message: `Not in this file: ${error.message}.` });
     throw error;
   }
 }

@@ -41,7 +41,8 @@ export class Stream {
     private readonly url: string,
     private readonly handlers: StreamHandlers,
   ) {
-    this.channel = typeof BroadcastChannel === 'function' ? new BroadcastChannel(`flamewire-stream${served('/')}`) : null;
+    this.channel =
+      typeof BroadcastChannel === 'function' ? new BroadcastChannel(`flamewire-stream${served('/')}`) : null;
   }
 
   start(): void {
@@ -102,7 +103,8 @@ export class Stream {
         if (this.leading) this.tick();
         return;
       case 'claim':
-        if (this.leading && (message.term > this.term || (message.term === this.term && message.id < this.id))) this.follow();
+        if (this.leading && (message.term > this.term || (message.term === this.term && message.id < this.id)))
+          this.follow();
         else if (this.leading) this.post({ type: 'claim', term: this.term, id: this.id });
         this.term = Math.max(this.term, message.term);
         this.lastBeat = performance.now();

@@ -50,12 +50,16 @@ export type PairedKey = Schemas['PairedKey'];
 export type Kind = Schemas['Kind'];
 export type ErrorBody = Schemas['Error']['error'];
 
-type Get<P extends keyof paths> = paths[P] extends { get: { responses: { 200: { content: { 'application/json': infer T } } } } }
+type Get<P extends keyof paths> = paths[P] extends {
+  get: { responses: { 200: { content: { 'application/json': infer T } } } };
+}
   ? T
   : never;
 export type SessionList = Get<'/api/sessions'>;
 export type KeepRules = SessionList['keep'];
-export type SessionChange = NonNullable<paths['/api/sessions/{id}']['patch']['requestBody']>['content']['application/json'];
+export type SessionChange = NonNullable<
+  paths['/api/sessions/{id}']['patch']['requestBody']
+>['content']['application/json'];
 export type SourceFiles = Get<'/api/source-files'>;
 export type SourceFile = SourceFiles['files'][number];
 
@@ -107,7 +111,10 @@ export interface ViewParams {
 }
 
 // Whose machine code is asked for: of a function, or of what is at a line.
-export type CodeParams = ({ function: string; module: string } | { file: string; line: number }) & { at: number | null; from: number | null };
+export type CodeParams = ({ function: string; module: string } | { file: string; line: number }) & {
+  at: number | null;
+  from: number | null;
+};
 // What a view is compared with, and how.
 export interface BaselineParams {
   session: string;
@@ -164,4 +171,12 @@ export interface StreamEvents {
   sessions: Record<string, never>;
 }
 export type StreamName = keyof StreamEvents;
-export const streamNames: readonly StreamName[] = ['status', 'event_types', 'data_version', 'agent', 'loss', 'metrics', 'sessions'];
+export const streamNames: readonly StreamName[] = [
+  'status',
+  'event_types',
+  'data_version',
+  'agent',
+  'loss',
+  'metrics',
+  'sessions',
+];

@@ -10,7 +10,8 @@ export interface UploadProgress {
 }
 
 const pause = (ms: number) => new Promise<void>((done) => setTimeout(done, ms));
-const isPassing = (error: unknown) => error instanceof ApiError && (error.status === 0 || error.status === 409 || error.status >= 502);
+const isPassing = (error: unknown) =>
+  error instanceof ApiError && (error.status === 0 || error.status === 409 || error.status >= 502);
 
 async function where(id: string, size: number, signal: AbortSignal): Promise<number> {
   try {

@@ -50,7 +50,13 @@ export function piecesOf(arrows: readonly Arrow[], rows: number): Piece[][] {
     const first = Math.min(from, to);
     const last = Math.max(from, to);
     for (let row = first; row <= last; row++)
-      pieces[row]!.push({ arrow, lane, up: row > first, down: row < last, end: row === from ? 'tail' : row === to ? 'head' : 'none' });
+      pieces[row]!.push({
+        arrow,
+        lane,
+        up: row > first,
+        down: row < last,
+        end: row === from ? 'tail' : row === to ? 'head' : 'none',
+      });
   });
   return pieces;
 }

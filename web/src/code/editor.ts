@@ -22,7 +22,11 @@ export interface Editor {
   destroy(): void;
 }
 
-export function createEditor(parent: HTMLElement, label: string, handlers: Handlers & { key: (event: KeyboardEvent) => boolean }): Editor {
+export function createEditor(
+  parent: HTMLElement,
+  label: string,
+  handlers: Handlers & { key: (event: KeyboardEvent) => boolean },
+): Editor {
   const language = new Compartment();
   let shown: Shown | null = null;
   const view = new EditorView({
@@ -32,7 +36,13 @@ export function createEditor(parent: HTMLElement, label: string, handlers: Handl
         EditorState.readOnly.of(true),
         EditorState.tabSize.of(4),
         EditorView.editable.of(false),
-        EditorView.contentAttributes.of({ tabindex: '0', role: 'textbox', 'aria-readonly': 'true', 'aria-multiline': 'true', 'aria-label': label }),
+        EditorView.contentAttributes.of({
+          tabindex: '0',
+          role: 'textbox',
+          'aria-readonly': 'true',
+          'aria-multiline': 'true',
+          'aria-label': label,
+        }),
         EditorView.domEventHandlers({
           keydown: (event) => handlers.key(event),
           click: (event, editor) => {
@@ -51,7 +61,10 @@ export function createEditor(parent: HTMLElement, label: string, handlers: Handl
   // The text stays when only the weights are new.
   const textOf = (next: Shown) => next.source.lines.map((line) => line.source).join('\n');
   const isSameText = (next: Shown) =>
-    shown !== null && shown.source.file === next.source.file && shown.source.lines.length === next.source.lines.length && shown.source.first_line === next.source.first_line &&
+    shown !== null &&
+    shown.source.file === next.source.file &&
+    shown.source.lines.length === next.source.lines.length &&
+    shown.source.first_line === next.source.first_line &&
     (shown.source === next.source || view.state.doc.eq(view.state.toText(textOf(next))));
 
   return {
@@ -63,7 +76,8 @@ export function createEditor(parent: HTMLElement, label: string, handlers: Handl
       if (!other) return;
       view.dispatch({ effects: language.reconfigure([]) });
       void languageOf(next.source.file).then((found) => {
-        if (found && shown?.source.file === next.source.file) view.dispatch({ effects: language.reconfigure(found.extension) });
+        if (found && shown?.source.file === next.source.file)
+          view.dispatch({ effects: language.reconfigure(found.extension) });
       });
     },
     scrollTo(line) {

@@ -1,6 +1,23 @@
 // Weights beside the lines of the editor: self and total in gutters, heat behind the line, and what was inlined there.
-import { RangeSet, RangeSetBuilder, StateEffect, StateField, type EditorState, type Extension } from '@codemirror/state';
-import { Decoration, EditorView, GutterMarker, ViewPlugin, WidgetType, gutter, lineNumbers, type DecorationSet, type ViewUpdate } from '@codemirror/view';
+import {
+  RangeSet,
+  RangeSetBuilder,
+  StateEffect,
+  StateField,
+  type EditorState,
+  type Extension,
+} from '@codemirror/state';
+import {
+  Decoration,
+  EditorView,
+  GutterMarker,
+  ViewPlugin,
+  WidgetType,
+  gutter,
+  lineNumbers,
+  type DecorationSet,
+  type ViewUpdate,
+} from '@codemirror/view';
 import type { InlinedCall, Source, SourceLine } from '../api/types';
 import { count, percent, weight } from '../text/format';
 import { heatOf } from '../text/heat';
@@ -21,7 +38,20 @@ export interface Handlers {
 export const setShown = StateEffect.define<Shown>();
 
 const nothing: Shown = {
-  source: { file: '', resolved: '', session: '', event: '', unit: '', total: { samples: 0, weight: 0 }, lines: [], inlined: [], first_line: 1, line_count: 0, hottest: 0, note: '' },
+  source: {
+    file: '',
+    resolved: '',
+    session: '',
+    event: '',
+    unit: '',
+    total: { samples: 0, weight: 0 },
+    lines: [],
+    inlined: [],
+    first_line: 1,
+    line_count: 0,
+    hottest: 0,
+    note: '',
+  },
   chosen: 0,
   linked: new Set(),
   open: new Set(),
@@ -29,14 +59,17 @@ const nothing: Shown = {
 
 export const shownField = StateField.define<Shown>({
   create: () => nothing,
-  update: (value, transaction) => transaction.effects.reduce((last, effect) => (effect.is(setShown) ? effect.value : last), value),
+  update: (value, transaction) =>
+    transaction.effects.reduce((last, effect) => (effect.is(setShown) ? effect.value : last), value),
 });
 
 const changed = (update: ViewUpdate) => update.startState.field(shownField) !== update.state.field(shownField);
 
 // The editor's lines begin at 1, the answer's at first_line.
-const numberAt = (state: EditorState, position: number) => state.doc.lineAt(position).number + state.field(shownField).source.first_line - 1;
-const lineAt = (state: EditorState, position: number): SourceLine | undefined => state.field(shownField).source.lines[state.doc.lineAt(position).number - 1];
+const numberAt = (state: EditorState, position: number) =>
+  state.doc.lineAt(position).number + state.field(shownField).source.first_line - 1;
+const lineAt = (state: EditorState, position: number): SourceLine | undefined =>
+  state.field(shownField).source.lines[state.doc.lineAt(position).number - 1];
 
 class Weight extends GutterMarker {
   constructor(
@@ -90,7 +123,11 @@ function weightGutter(kind: 'self' | 'total', highest: (state: EditorState) => n
       const own = kind === 'self' ? line?.percent : line?.total_percent;
       if (!line || !own) return null;
       const most = highest(view.state);
-      return new Weight(percent(own / 100), kind === 'self' && most > 0 ? Math.round((100 * own) / most) : 0, titleOf(line, view.state.field(shownField).source.unit));
+      return new Weight(
+        percent(own / 100),
+        kind === 'self' && most > 0 ? Math.round((100 * own) / most) : 0,
+        titleOf(line, view.state.field(shownField).source.unit),
+      );
     },
     lineMarkerChange: changed,
     initialSpacer: () => new Weight('100.0%', 0, ''),
@@ -105,7 +142,10 @@ function callsAt(shown: Shown): Map<number, InlinedCall[]> {
 }
 const callsField = StateField.define<Map<number, InlinedCall[]>>({
   create: (state) => callsAt(state.field(shownField)),
-  update: (value, transaction) => (transaction.startState.field(shownField).source === transaction.state.field(shownField).source ? value : callsAt(transaction.state.field(shownField))),
+  update: (value, transaction) =>
+    transaction.startState.field(shownField).source === transaction.state.field(shownField).source
+      ? value
+      : callsAt(transaction.state.field(shownField)),
 });
 
 class Inlined extends WidgetType {
@@ -154,7 +194,10 @@ function widgets(follow: (call: InlinedCall) => void): Extension {
   };
   return StateField.define<DecorationSet>({
     create: build,
-    update: (value, transaction) => (transaction.startState.field(shownField) === transaction.state.field(shownField) ? value : build(transaction.state)),
+    update: (value, transaction) =>
+      transaction.startState.field(shownField) === transaction.state.field(shownField)
+        ? value
+        : build(transaction.state),
     provide: (field) => EditorView.decorations.from(field),
   });
 }
@@ -180,7 +223,9 @@ const lineClasses = ViewPlugin.fromClass(
           const classes = ['source-line', `heat-${heat}`];
           if (number === shown.chosen) classes.push('line-chosen');
           if (shown.linked.has(number)) classes.push('line-linked');
-          marks.push(Decoration.line({ class: classes.join(' '), attributes: { 'data-line': String(number) } }).range(line.from));
+          marks.push(
+            Decoration.line({ class: classes.join(' '), attributes: { 'data-line': String(number) } }).range(line.from),
+          );
           at = line.to + 1;
         }
       }
@@ -195,7 +240,8 @@ export function heatGutters(handlers: Handlers): Extension {
   const highest = (state: EditorState) => {
     const { source } = state.field(shownField);
     let value = most.get(source);
-    if (value === undefined) most.set(source, (value = source.lines.reduce((max, line) => Math.max(max, line.percent), 0)));
+    if (value === undefined)
+      most.set(source, (value = source.lines.reduce((max, line) => Math.max(max, line.percent), 0)));
     return value;
   };
   return [

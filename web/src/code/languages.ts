@@ -4,9 +4,32 @@ import { StreamLanguage, type Language, type StreamParser } from '@codemirror/la
 type Grammar = 'cpp' | 'rust' | 'go' | 'python' | 'javascript';
 
 const byEnding: Record<string, Grammar> = {
-  c: 'cpp', h: 'cpp', cc: 'cpp', hh: 'cpp', cpp: 'cpp', hpp: 'cpp', cxx: 'cpp', hxx: 'cpp', 'c++': 'cpp', inc: 'cpp', inl: 'cpp', ipp: 'cpp', tcc: 'cpp',
-  cu: 'cpp', m: 'cpp', mm: 'cpp', rs: 'rust', go: 'go', py: 'python', pyx: 'python', js: 'javascript', mjs: 'javascript', cjs: 'javascript',
-  jsx: 'javascript', ts: 'javascript', tsx: 'javascript',
+  c: 'cpp',
+  h: 'cpp',
+  cc: 'cpp',
+  hh: 'cpp',
+  cpp: 'cpp',
+  hpp: 'cpp',
+  cxx: 'cpp',
+  hxx: 'cpp',
+  'c++': 'cpp',
+  inc: 'cpp',
+  inl: 'cpp',
+  ipp: 'cpp',
+  tcc: 'cpp',
+  cu: 'cpp',
+  m: 'cpp',
+  mm: 'cpp',
+  rs: 'rust',
+  go: 'go',
+  py: 'python',
+  pyx: 'python',
+  js: 'javascript',
+  mjs: 'javascript',
+  cjs: 'javascript',
+  jsx: 'javascript',
+  ts: 'javascript',
+  tsx: 'javascript',
 };
 
 // Headers of C++'s library have no ending at all; of other unknown files nothing is guessed.

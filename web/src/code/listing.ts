@@ -11,7 +11,8 @@ export interface SourcePlace {
 export function chainOf(code: Disassembly, index: number): SourcePlace[] {
   const place = code.places[code.instructions.place[index] ?? -1] ?? [];
   const chain: SourcePlace[] = [];
-  for (let i = 0; i + 2 < place.length; i += 3) chain.push({ name: code.strings[place[i]!] ?? '', file: code.strings[place[i + 1]!] ?? '', line: place[i + 2]! });
+  for (let i = 0; i + 2 < place.length; i += 3)
+    chain.push({ name: code.strings[place[i]!] ?? '', file: code.strings[place[i + 1]!] ?? '', line: place[i + 2]! });
   return chain;
 }
 
@@ -35,7 +36,11 @@ export function instructionsAt(code: Disassembly, file: string, line: number): S
 
 // Of an instruction: the lines of one file that it stands for.
 export const linesAt = (code: Disassembly, index: number, file: string): Set<number> =>
-  new Set(chainOf(code, index).filter((place) => place.file === file && place.line > 0).map((place) => place.line));
+  new Set(
+    chainOf(code, index)
+      .filter((place) => place.file === file && place.line > 0)
+      .map((place) => place.line),
+  );
 
 export function indexAt(code: Disassembly, address: number): number {
   const { address: addresses, size } = code.instructions;
@@ -60,7 +65,8 @@ export function hottestIndex(code: Disassembly): number {
 
 // The file of the hottest instruction, else of the first that has one: where a function's source is.
 export function sourceOf(code: Disassembly): SourcePlace | null {
-  const outer = (index: number) => chainOf(code, index).findLast((place) => place.file !== '' && place.line > 0) ?? null;
+  const outer = (index: number) =>
+    chainOf(code, index).findLast((place) => place.file !== '' && place.line > 0) ?? null;
   const hottest = hottestIndex(code);
   const found = hottest >= 0 ? outer(hottest) : null;
   if (found) return found;

@@ -28,7 +28,8 @@ import { Toasts } from './Toasts';
 function View() {
   if (tab.value === 'sessions') return <SessionsView />;
   if (!currentId.value) {
-    if (!sessionList.data.value && streamState.value !== 'lost') return <Message title="Connecting to the server" busy />;
+    if (!sessionList.data.value && streamState.value !== 'lost')
+      return <Message title="Connecting to the server" busy />;
     return <StartScreen />;
   }
   if (!session.value && sessionError.value) {

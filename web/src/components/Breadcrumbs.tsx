@@ -9,7 +9,12 @@ export function Breadcrumbs({ path }: { path: readonly string[] }) {
   const hidden = path.length > SHOWN_FIRST + SHOWN_LAST + 1;
   const crumb = (entry: string, index: number) => (
     <li key={index}>
-      <button type="button" title={entryName(entry)} aria-current={index === path.length - 1 ? 'true' : undefined} onClick={() => zoomTo(path.slice(0, index + 1))}>
+      <button
+        type="button"
+        title={entryName(entry)}
+        aria-current={index === path.length - 1 ? 'true' : undefined}
+        onClick={() => zoomTo(path.slice(0, index + 1))}
+      >
         {entryName(entry)}
       </button>
     </li>

@@ -36,7 +36,9 @@ function Chooser() {
           </button>
         </li>
       ))}
-      {fitting.length > offered.length && <li class="faint chooser-rest">{count(fitting.length - offered.length)} more; search for them</li>}
+      {fitting.length > offered.length && (
+        <li class="faint chooser-rest">{count(fitting.length - offered.length)} more; search for them</li>
+      )}
       {offered.length === 0 && <li class="faint chooser-rest">No function fits.</li>}
     </ul>
   );
@@ -59,20 +61,30 @@ function Neighbours({ title, rows, answer }: { title: string; rows: readonly Nei
               <th scope="col" class="cell-number">
                 Of {answer.name.length > 24 ? 'it' : answer.name}
               </th>
-              <th scope="col" class="cell-number">{answer.unit === 'ns' ? 'Time' : answer.unit}</th>
+              <th scope="col" class="cell-number">
+                {answer.unit === 'ns' ? 'Time' : answer.unit}
+              </th>
             </tr>
           </thead>
           <tbody>
             {rows.map((row) => (
               <tr key={`${row.name}\n${row.module}`}>
                 <td>
-                  <button type="button" class="neighbour" title={`${row.name} (${row.module})`} onClick={() => choose(row.name, row.module)}>
+                  <button
+                    type="button"
+                    class="neighbour"
+                    title={`${row.name} (${row.module})`}
+                    onClick={() => choose(row.name, row.module)}
+                  >
                     <span class={`swatch kind-${row.kind}`} />
                     <span class="ellipsis">{row.name}</span>
                   </button>
                 </td>
                 <td class="cell-number">
-                  <Share value={answer.function_total.weight > 0 ? row.weight / answer.function_total.weight : 0} tone="total" />
+                  <Share
+                    value={answer.function_total.weight > 0 ? row.weight / answer.function_total.weight : 0}
+                    tone="total"
+                  />
                 </td>
                 <td class="cell-number" title={`${count(row.samples)} samples`}>
                   {weight(row.weight, answer.unit)}
@@ -111,7 +123,8 @@ function Chosen({ answer }: { answer: CallersHead }) {
         <span class="spacer" />
         <span>
           Self {weight(answer.function_self.weight, answer.unit)} ({share(answer.function_self.weight)}) · total{' '}
-          {weight(answer.function_total.weight, answer.unit)} ({share(answer.function_total.weight)}) · {count(answer.function_total.samples)} samples
+          {weight(answer.function_total.weight, answer.unit)} ({share(answer.function_total.weight)}) ·{' '}
+          {count(answer.function_total.samples)} samples
         </span>
       </div>
       <div class="sandwich">
@@ -139,7 +152,10 @@ function Body() {
   if (data.answer) return <Chosen answer={data.answer} />;
   return (
     <Message title="Not in these stacks">
-      <p>No stack of this view contains {data.name}. Choose a longer time or other threads, or search for another function.</p>
+      <p>
+        No stack of this view contains {data.name}. Choose a longer time or other threads, or search for another
+        function.
+      </p>
     </Message>
   );
 }
@@ -148,7 +164,12 @@ export function CallersView() {
   return (
     <section class={`view callers-view ${callers.loading.value ? 'is-stale' : ''}`}>
       <div class="toolbar">
-        <SearchBox value={sought.value} placeholder="Choose a function" error={compilePattern(sought.value)?.error} onInput={(text) => (sought.value = text)} />
+        <SearchBox
+          value={sought.value}
+          placeholder="Choose a function"
+          error={compilePattern(sought.value)?.error}
+          onInput={(text) => (sought.value = text)}
+        />
         <span class="faint">Every stack counts once, by the outermost call of the function.</span>
         <span class="spacer" />
         <NotRefreshed of={callers} />

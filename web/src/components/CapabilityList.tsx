@@ -19,7 +19,12 @@ function Line({ line }: { line: FindingLine }) {
         {line.remedy && (
           <div class="notice-remedy">
             <code>{line.remedy}</code>
-            <Button icon="copy" kind="ghost" title={`Copy: ${commandIn(line.remedy)}`} onClick={() => void copy(commandIn(line.remedy))} />
+            <Button
+              icon="copy"
+              kind="ghost"
+              title={`Copy: ${commandIn(line.remedy)}`}
+              onClick={() => void copy(commandIn(line.remedy))}
+            />
           </div>
         )}
       </div>
@@ -32,7 +37,10 @@ export function CapabilityList({ agent, picked }: { agent: string; picked: reado
   const busy = agents.value.find((entry) => entry.id === agent)?.state !== 'idle';
   const again = async (anew: boolean) => {
     await look(agent, anew);
-    await checkPids(agent, picked.map((one) => one.pid));
+    await checkPids(
+      agent,
+      picked.map((one) => one.pid),
+    );
   };
   useEffect(() => {
     void again(false);
@@ -43,17 +51,40 @@ export function CapabilityList({ agent, picked }: { agent: string; picked: reado
   for (const { pid, comm } of picked) {
     const check = pidChecks.value.find((one) => one.pid === pid);
     if (check && !(nothing && !check.permitted && check.problem))
-      lines.push({ works: check.permitted, text: check.permitted ? `Process ${pid} (${comm}) can be profiled` : (check.problem ?? `process ${pid} is gone: choose another one`), remedy: '', names: [] });
+      lines.push({
+        works: check.permitted,
+        text: check.permitted
+          ? `Process ${pid} (${comm}) can be profiled`
+          : (check.problem ?? `process ${pid} is gone: choose another one`),
+        remedy: '',
+        names: [],
+      });
   }
   lines.push(...findingLines(known.findings));
-  if (known.events.length > 0) lines.push({ works: true, text: `Events: ${known.events.join(', ')}`, remedy: '', names: [] });
-  if (known.unwind.length > 0) lines.push({ works: true, text: `Stacks: ${known.unwind.join(', ')}`, remedy: '', names: [] });
-  if (known.maxFrequency > 0) lines.push({ works: true, text: `At most ${known.maxFrequency.toLocaleString('en')} samples a second (kernel.perf_event_max_sample_rate)`, remedy: '', names: [] });
+  if (known.events.length > 0)
+    lines.push({ works: true, text: `Events: ${known.events.join(', ')}`, remedy: '', names: [] });
+  if (known.unwind.length > 0)
+    lines.push({ works: true, text: `Stacks: ${known.unwind.join(', ')}`, remedy: '', names: [] });
+  if (known.maxFrequency > 0)
+    lines.push({
+      works: true,
+      text: `At most ${known.maxFrequency.toLocaleString('en')} samples a second (kernel.perf_event_max_sample_rate)`,
+      remedy: '',
+      names: [],
+    });
   return (
     <div class="capabilities">
       <div class="capabilities-head">
-        <p class="faint">As the agent tried it. After a remedy ask again; nothing needs to be restarted, but for what is said of the agent itself.</p>
-        <Button id="reprobe" title={busy ? 'The agent records: it tries again once it is stopped' : 'Let the agent try everything again'} disabled={probing.value || busy} onClick={() => void again(true)}>
+        <p class="faint">
+          As the agent tried it. After a remedy ask again; nothing needs to be restarted, but for what is said of the
+          agent itself.
+        </p>
+        <Button
+          id="reprobe"
+          title={busy ? 'The agent records: it tries again once it is stopped' : 'Let the agent try everything again'}
+          disabled={probing.value || busy}
+          onClick={() => void again(true)}
+        >
           {probing.value ? 'Trying' : 'Try again'}
         </Button>
       </div>

@@ -53,7 +53,13 @@ export function ChangeDialog({ agent }: { agent: string }) {
               <Button title="Close" onClick={closeDialog}>
                 Cancel
               </Button>
-              <Button id="apply-change" kind="primary" title="Record so from now on" disabled={!changed || !valid || busy.value} onClick={() => void apply()}>
+              <Button
+                id="apply-change"
+                kind="primary"
+                title="Record so from now on"
+                disabled={!changed || !valid || busy.value}
+                onClick={() => void apply()}
+              >
                 Apply
               </Button>
             </>
@@ -76,9 +82,15 @@ export function ChangeDialog({ agent }: { agent: string }) {
             <div>
               <h3>Target</h3>
               <span>{targetText(draft.value)}</span>
-              {before.value && targetText(draft.value) !== targetText(before.value) && <span class="faint"> instead of {targetText(before.value)}</span>}
+              {before.value && targetText(draft.value) !== targetText(before.value) && (
+                <span class="faint"> instead of {targetText(before.value)}</span>
+              )}
             </div>
-            <Button id="other-process" title="Choose other processes for the same session" onClick={() => (choosing.value = true)}>
+            <Button
+              id="other-process"
+              title="Choose other processes for the same session"
+              onClick={() => (choosing.value = true)}
+            >
               Other processes
             </Button>
           </div>

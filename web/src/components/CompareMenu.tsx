@@ -1,6 +1,16 @@
 // What the view is compared with, and a way to choose that.
 import { isSaved } from '../store/saved';
-import { baselineText, canCompareBefore, compareBefore, compareWithSession, comparing, dropBaseline, exchange, holdShown, snapshot } from '../store/compare';
+import {
+  baselineText,
+  canCompareBefore,
+  compareBefore,
+  compareWithSession,
+  comparing,
+  dropBaseline,
+  exchange,
+  holdShown,
+  snapshot,
+} from '../store/compare';
 import { currentId, isLive, sessions } from '../store/session';
 import { isFiltered } from '../store/view';
 import { clock } from '../text/format';
@@ -11,7 +21,19 @@ import { StateBadge } from './StateBadge';
 
 const RECENT = 8;
 
-function Item({ id, text, hint, off, run }: { id: string; text: string; hint: string; off?: boolean; run: () => void }) {
+function Item({
+  id,
+  text,
+  hint,
+  off,
+  run,
+}: {
+  id: string;
+  text: string;
+  hint: string;
+  off?: boolean;
+  run: () => void;
+}) {
   return (
     <li>
       <button type="button" data-compare={id} disabled={off} onClick={run}>
@@ -46,11 +68,22 @@ export function CompareMenu() {
       >
         {(close) => (
           <ul class="menu">
-            {isLive.value && <Item id="snapshot" text="Snapshot of now" hint="what comes next against all until now" run={ended(snapshot, close)} />}
+            {isLive.value && (
+              <Item
+                id="snapshot"
+                text="Snapshot of now"
+                hint="what comes next against all until now"
+                run={ended(snapshot, close)}
+              />
+            )}
             <Item
               id="before"
               text="The time before"
-              hint={canCompareBefore.value ? 'the chosen range against as long before it' : 'choose a range on the time axis first'}
+              hint={
+                canCompareBefore.value
+                  ? 'the chosen range against as long before it'
+                  : 'choose a range on the time axis first'
+              }
               off={!canCompareBefore.value}
               run={ended(compareBefore, close)}
             />
@@ -63,7 +96,11 @@ export function CompareMenu() {
             {others.length > 0 && <li class="menu-title">Against a session</li>}
             {others.map((entry) => (
               <li key={entry.id}>
-                <button type="button" data-compare={entry.id} onClick={ended(() => compareWithSession(entry.id), close)}>
+                <button
+                  type="button"
+                  data-compare={entry.id}
+                  onClick={ended(() => compareWithSession(entry.id), close)}
+                >
                   <StateBadge state={entry.state} />
                   <span class="ellipsis">{sessionTitle(entry)}</span>
                   <span class="faint">{clock(entry.started)}</span>
@@ -81,7 +118,13 @@ export function CompareMenu() {
         )}
       </Popover>
       {comparing.value && (
-        <button type="button" class="chip-drop" aria-label="Compare no longer" title="Compare no longer" onClick={dropBaseline}>
+        <button
+          type="button"
+          class="chip-drop"
+          aria-label="Compare no longer"
+          title="Compare no longer"
+          onClick={dropBaseline}
+        >
           <Icon name="close" />
         </button>
       )}

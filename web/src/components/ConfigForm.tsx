@@ -27,7 +27,11 @@ function Field({ title, about, wanted, start, onChoose, children }: FieldProps) 
           <span class="faint">{about}</span>
           {children}
         </label>
-        <Button title={`Choose on the server: ${title}`} pressed={open.value} onClick={() => (open.value = !open.value)}>
+        <Button
+          title={`Choose on the server: ${title}`}
+          pressed={open.value}
+          onClick={() => (open.value = !open.value)}
+        >
           Choose
         </Button>
       </div>
@@ -59,21 +63,61 @@ export function ConfigForm() {
         start={absolute(lines(draft.binaries).at(-1) ?? '')}
         onChoose={addBinary}
       >
-        <textarea class="field mono" rows={3} spellcheck={false} value={draft.binaries} onInput={(event) => editConfig({ binaries: event.currentTarget.value })} />
+        <textarea
+          class="field mono"
+          rows={3}
+          spellcheck={false}
+          value={draft.binaries}
+          onInput={(event) => editConfig({ binaries: event.currentTarget.value })}
+        />
       </Field>
-      <Field title="Sysroot" about="A copy of the target’s root, for its shared libraries and their sources." wanted="folder" start={absolute(draft.sysroot)} onChoose={(sysroot) => editConfig({ sysroot })}>
-        <input class="field mono" type="text" spellcheck={false} value={draft.sysroot} onInput={(event) => editConfig({ sysroot: event.currentTarget.value })} />
+      <Field
+        title="Sysroot"
+        about="A copy of the target’s root, for its shared libraries and their sources."
+        wanted="folder"
+        start={absolute(draft.sysroot)}
+        onChoose={(sysroot) => editConfig({ sysroot })}
+      >
+        <input
+          class="field mono"
+          type="text"
+          spellcheck={false}
+          value={draft.sysroot}
+          onInput={(event) => editConfig({ sysroot: event.currentTarget.value })}
+        />
       </Field>
-      <Field title="Source folder" about="Searched for files whose path ends as the debug info says." wanted="folder" start={absolute(draft.folder)} onChoose={(folder) => editConfig({ folder })}>
-        <input class="field mono" type="text" spellcheck={false} value={draft.folder} onInput={(event) => editConfig({ folder: event.currentTarget.value })} />
+      <Field
+        title="Source folder"
+        about="Searched for files whose path ends as the debug info says."
+        wanted="folder"
+        start={absolute(draft.folder)}
+        onChoose={(folder) => editConfig({ folder })}
+      >
+        <input
+          class="field mono"
+          type="text"
+          spellcheck={false}
+          value={draft.folder}
+          onInput={(event) => editConfig({ folder: event.currentTarget.value })}
+        />
       </Field>
       <label>
         Path maps
         <span class="faint">FROM=TO, one a line: where the program was built, and where that is on the server.</span>
-        <textarea class="field mono" rows={3} spellcheck={false} value={draft.maps} onInput={(event) => editConfig({ maps: event.currentTarget.value })} />
+        <textarea
+          class="field mono"
+          rows={3}
+          spellcheck={false}
+          value={draft.maps}
+          onInput={(event) => editConfig({ maps: event.currentTarget.value })}
+        />
       </label>
       <label class="check">
-        <input type="checkbox" checked={draft.inline} onChange={(event) => editConfig({ inline: event.currentTarget.checked })} />
+        <input
+          type="checkbox"
+          checked={draft.inline}
+          onChange={(event) => editConfig({ inline: event.currentTarget.checked })}
+        />
         Show inlined functions as frames of their own
       </label>
     </form>

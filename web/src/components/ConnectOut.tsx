@@ -7,7 +7,11 @@ import { parseAddress } from '../text/address';
 import { Button } from './Button';
 
 const LOOK_MS = 1000;
-const states: Record<Dial['state'], string> = { connecting: 'Connecting', waiting: 'Trying again', connected: 'Connected' };
+const states: Record<Dial['state'], string> = {
+  connecting: 'Connecting',
+  waiting: 'Trying again',
+  connected: 'Connected',
+};
 
 function DialEntry({ entry }: { entry: Dial }) {
   const soon = entry.state === 'waiting' ? ` in ${Math.ceil(entry.next_in_ms / 1000)} s` : '';
@@ -23,7 +27,10 @@ function DialEntry({ entry }: { entry: Dial }) {
           {entry.state !== 'connected' && entry.attempts > 1 && ` · ${entry.attempts} attempts`}
         </span>
         <span class="spacer" />
-        <Button title={entry.state === 'connected' ? `Disconnect ${entry.host}` : `Dial ${entry.host} no more`} onClick={() => void cancelDial(entry.host, entry.port)}>
+        <Button
+          title={entry.state === 'connected' ? `Disconnect ${entry.host}` : `Dial ${entry.host} no more`}
+          onClick={() => void cancelDial(entry.host, entry.port)}
+        >
           {entry.state === 'connected' ? 'Disconnect' : 'Cancel'}
         </Button>
       </div>

@@ -27,7 +27,9 @@ function AgentEntry({ agent }: { agent: Agent }) {
         <strong>{platform.hostname || agent.address}</strong>
         <span class="faint">{agent.connected ? states[agent.state] : 'away'}</span>
         {agent.connected && agent.link === 'encrypted' && <span class="faint">encrypted</span>}
-        {agent.connected && agent.link === 'insecure' && <span class="is-insecure">not encrypted: others can read and change it</span>}
+        {agent.connected && agent.link === 'insecure' && (
+          <span class="is-insecure">not encrypted: others can read and change it</span>
+        )}
       </div>
       <div class="faint">
         {[platform.arch, platform.kernel, agent.address].filter(Boolean).join(' · ')}
@@ -53,7 +55,10 @@ function SavedNote() {
   return (
     <div class="pop-body">
       <h4>A saved page</h4>
-      <p>One view of a recording, as a file. It is shown without any server and asks for nothing. Other stretches of time, threads and events, sources and assembly are on the server that it comes from.</p>
+      <p>
+        One view of a recording, as a file. It is shown without any server and asks for nothing. Other stretches of
+        time, threads and events, sources and assembly are on the server that it comes from.
+      </p>
     </div>
   );
 }
@@ -74,21 +79,38 @@ export function Connection() {
         </>
       }
     >
-      {() => savedFile.value ? <SavedNote /> : (
-        <div class="pop-body">
-          <h4>Agents</h4>
-          {streamState.value === 'lost' && <p class="is-lossy">The server does not answer. What you see is the last that came; it goes on by itself when the server is back.</p>}
-          {agents.value.length === 0 ? <p class="faint">No agent is connected.</p> : <ul class="loss-list">{agents.value.map((agent) => <AgentEntry key={agent.id} agent={agent} />)}</ul>}
-          <LastTurnedAway />
-          {status.value && (
-            <>
-              <h4>On a target</h4>
-              <TargetLine />
-              <PairedAgents />
-            </>
-          )}
-        </div>
-      )}
+      {() =>
+        savedFile.value ? (
+          <SavedNote />
+        ) : (
+          <div class="pop-body">
+            <h4>Agents</h4>
+            {streamState.value === 'lost' && (
+              <p class="is-lossy">
+                The server does not answer. What you see is the last that came; it goes on by itself when the server is
+                back.
+              </p>
+            )}
+            {agents.value.length === 0 ? (
+              <p class="faint">No agent is connected.</p>
+            ) : (
+              <ul class="loss-list">
+                {agents.value.map((agent) => (
+                  <AgentEntry key={agent.id} agent={agent} />
+                ))}
+              </ul>
+            )}
+            <LastTurnedAway />
+            {status.value && (
+              <>
+                <h4>On a target</h4>
+                <TargetLine />
+                <PairedAgents />
+              </>
+            )}
+          </div>
+        )
+      }
     </Popover>
   );
 }

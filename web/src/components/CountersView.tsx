@@ -8,7 +8,16 @@ import { agentOfSession, isLive, session } from '../store/session';
 import { togglePlot } from '../store/timeline';
 import { copy } from '../store/ui';
 import { view } from '../store/view';
-import { counterRate, counterRows, counterValue, csv, derivedText, shareCounted, sparkPath, statusWord } from '../text/counters';
+import {
+  counterRate,
+  counterRows,
+  counterValue,
+  csv,
+  derivedText,
+  shareCounted,
+  sparkPath,
+  statusWord,
+} from '../text/counters';
 import { duration, percent } from '../text/format';
 import { Button } from './Button';
 import { ExportMenu } from './ExportMenu';
@@ -25,7 +34,13 @@ function PlotSwitch({ name, children }: { name: string; children: ComponentChild
   const id = `counter:${name}`;
   const drawn = view.value.plots.includes(id);
   return (
-    <button type="button" class="spark-button" aria-pressed={drawn} title={drawn ? `Draw ${name} on the time axis no more` : `Draw ${name} on the time axis`} onClick={() => togglePlot(id)}>
+    <button
+      type="button"
+      class="spark-button"
+      aria-pressed={drawn}
+      title={drawn ? `Draw ${name} on the time axis no more` : `Draw ${name} on the time axis`}
+      onClick={() => togglePlot(id)}
+    >
       {children}
     </button>
   );
@@ -35,7 +50,13 @@ function Row({ counter, whole }: { counter: Counter; whole: boolean }) {
   const word = statusWord(counter.status);
   const notes = counter.derived.map(derivedText).filter(Boolean);
   const spark = (
-    <svg class="spark" width={SPARK.width} height={SPARK.height} viewBox={`0 -1 ${SPARK.width} ${SPARK.height + 2}`} aria-hidden="true">
+    <svg
+      class="spark"
+      width={SPARK.width}
+      height={SPARK.height}
+      viewBox={`0 -1 ${SPARK.width} ${SPARK.height + 2}`}
+      aria-hidden="true"
+    >
       <path d={sparkPath(counter.series, SPARK.width, SPARK.height)} />
     </svg>
   );
@@ -60,9 +81,7 @@ function Row({ counter, whole }: { counter: Counter; whole: boolean }) {
       <td class="cell-number" title="Weight of the samples, of what was counted: what lost and throttled samples hide">
         {counter.coverage_percent === undefined ? '' : percent(counter.coverage_percent / 100)}
       </td>
-      <td>
-        {!word && (whole ? <PlotSwitch name={counter.name}>{spark}</PlotSwitch> : spark)}
-      </td>
+      <td>{!word && (whole ? <PlotSwitch name={counter.name}>{spark}</PlotSwitch> : spark)}</td>
     </tr>
   );
 }
@@ -98,7 +117,13 @@ function Scopes() {
   return (
     <div class="segments" role="group" aria-label="Count for">
       {(Object.keys(scopes) as CountersBy[]).map((by) => (
-        <button key={by} type="button" class="segment" aria-pressed={countersBy.value === by} onClick={() => choose(by)}>
+        <button
+          key={by}
+          type="button"
+          class="segment"
+          aria-pressed={countersBy.value === by}
+          onClick={() => choose(by)}
+        >
           {scopes[by]}
         </button>
       ))}
@@ -111,11 +136,17 @@ function Table() {
   const error = counters.error.value;
   if (!data) return error ? <Failure error={error} /> : <Message title="Loading the counters" busy />;
   if (data.groups.length === 0 && countersBy.value === 'total')
-    return <Message title="Nothing was counted">The agent counts beside its samples unless it was started with --stat none.</Message>;
+    return (
+      <Message title="Nothing was counted">
+        The agent counts beside its samples unless it was started with --stat none.
+      </Message>
+    );
   if (data.groups.length === 0)
     return (
       <Message title={`Nothing was counted ${countersBy.value === 'thread' ? 'by thread' : 'by CPU'} yet`}>
-        {isLive.value ? 'It is counted from now on; what was before is not known.' : 'It was not asked for while this session was recorded.'}
+        {isLive.value
+          ? 'It is counted from now on; what was before is not known.'
+          : 'It was not asked for while this session was recorded.'}
       </Message>
     );
   return (
@@ -143,11 +174,23 @@ function Table() {
 }
 
 function Exports({ groups }: { groups: readonly CounterGroup[] }) {
-  const rows = () => counterRows(groups.map((group) => ({ title: title(group) || 'whole target', counters: group.counters })));
+  const rows = () =>
+    counterRows(groups.map((group) => ({ title: title(group) || 'whole target', counters: group.counters })));
   const save = () => saveFile(`${session.value?.id ?? 'session'}-counters.csv`, 'text/csv', csv(rows()));
   return (
     <>
-      <Button icon="copy" title="Copy the table" onClick={() => void copy(rows().map((row) => row.join('\t')).join('\n'), 'The table is copied')} />
+      <Button
+        icon="copy"
+        title="Copy the table"
+        onClick={() =>
+          void copy(
+            rows()
+              .map((row) => row.join('\t'))
+              .join('\n'),
+            'The table is copied',
+          )
+        }
+      />
       <ExportMenu table={{ name: 'CSV', what: 'the table', save }} />
     </>
   );

@@ -34,8 +34,9 @@ export function DeleteDialog({ session }: { session: Session }) {
       }
     >
       <p>
-        <strong>{sessionTitle(session)}</strong> of {clock(session.started)}, {count(session.samples)} samples, {bytes(session.size_bytes)}. It is removed from the
-        server’s disk and cannot be brought back.{session.keep && ' It is pinned, so that no rule deletes it.'}
+        <strong>{sessionTitle(session)}</strong> of {clock(session.started)}, {count(session.samples)} samples,{' '}
+        {bytes(session.size_bytes)}. It is removed from the server’s disk and cannot be brought back.
+        {session.keep && ' It is pinned, so that no rule deletes it.'}
       </p>
     </Modal>
   );

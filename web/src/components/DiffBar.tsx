@@ -37,7 +37,11 @@ export function ContrastChoice() {
       value={view.value.contrast}
       options={[
         { value: 'red-blue', text: 'Red and blue', title: 'Red grew, blue shrank' },
-        { value: 'orange-purple', text: 'Orange and purple', title: 'Orange grew, purple shrank: apart with any colour vision' },
+        {
+          value: 'orange-purple',
+          text: 'Orange and purple',
+          title: 'Orange grew, purple shrank: apart with any colour vision',
+        },
       ]}
       onChoose={(contrast) => setView({ contrast })}
     />

@@ -26,13 +26,22 @@ const ROW_HEIGHT = 28;
 const wanted = computed(() => compilePattern(view.value.filter));
 const data = functionDiffs.data;
 const counts = computed(() => countChanges(data.value?.functions ?? []));
-const modules = computed(() => modulesOf((data.value?.functions ?? []).map((row) => ({ module: row.module, self: Math.max(row.self, row.base_self) }))));
+const modules = computed(() =>
+  modulesOf(
+    (data.value?.functions ?? []).map((row) => ({ module: row.module, self: Math.max(row.self, row.base_self) })),
+  ),
+);
 const rows = computed(() => {
   const { changeSort, ascending, change, module } = view.value;
   return selectChanges(data.value?.functions ?? [], changeSort, ascending, { change, pattern: wanted.value, module });
 });
 // The strongest bar.
-const largest = computed(() => (data.value?.functions ?? []).reduce((most, row) => Math.max(most, Math.abs(row.self_change), Math.abs(row.total_change)), 0));
+const largest = computed(() =>
+  (data.value?.functions ?? []).reduce(
+    (most, row) => Math.max(most, Math.abs(row.self_change), Math.abs(row.total_change)),
+    0,
+  ),
+);
 
 const keyOf = (row: FunctionDiff) => `${row.name}\n${row.module}`;
 const selected = signal('');
@@ -46,7 +55,11 @@ function choose(row: FunctionDiff | undefined): void {
 
 // A function that is gone has a width in the baseline only.
 const showInFlame = (row: FunctionDiff) =>
-  setView({ tab: 'flame', search: `^${escapePattern(row.name)}$`, ...(row.presence === 'both' ? {} : { width: row.presence === 'gone' ? 'baseline' : 'view' }) });
+  setView({
+    tab: 'flame',
+    search: `^${escapePattern(row.name)}$`,
+    ...(row.presence === 'both' ? {} : { width: row.presence === 'gone' ? 'baseline' : 'view' }),
+  });
 
 function keys(event: KeyboardEvent): void {
   if (event.target !== event.currentTarget) return;
@@ -65,7 +78,14 @@ function keys(event: KeyboardEvent): void {
 }
 
 const Head = ({ name, sort, title }: { name: string; sort: ChangeSort; title?: string }) => (
-  <SortHead name={name} sort={sort} now={view.value.changeSort} kind={title && 'cell-number'} title={title} choose={(ascending) => setView({ changeSort: sort, ascending })} />
+  <SortHead
+    name={name}
+    sort={sort}
+    now={view.value.changeSort}
+    kind={title && 'cell-number'}
+    title={title}
+    choose={(ascending) => setView({ changeSort: sort, ascending })}
+  />
 );
 
 // A bar from the middle, to the right for what grew.
@@ -80,14 +100,24 @@ function ChangeCell({ change, unit }: { change: number; unit: string }) {
 }
 
 function Weights({ own, samples, whole, unit }: { own: number; samples: number; whole: number; unit: string }) {
-  return cell('cell-number', own > 0 ? percent(whole > 0 ? own / whole : 0, 2) : '–', `${weight(own, unit)}, ${count(samples)} samples`);
+  return cell(
+    'cell-number',
+    own > 0 ? percent(whole > 0 ? own / whole : 0, 2) : '–',
+    `${weight(own, unit)}, ${count(samples)} samples`,
+  );
 }
 
 function Row({ row }: { row: FunctionDiff }) {
   const { unit, whole, base } = data.value!;
   const active = keyOf(row) === selected.value;
   return (
-    <div class={`row diff-row ${active ? 'row-selected' : ''}`} role="row" aria-selected={active} onClick={() => choose(row)} onDblClick={() => showInFlame(row)}>
+    <div
+      class={`row diff-row ${active ? 'row-selected' : ''}`}
+      role="row"
+      aria-selected={active}
+      onClick={() => choose(row)}
+      onDblClick={() => showInFlame(row)}
+    >
       <ChangeCell change={row.self_change} unit={unit} />
       <Weights own={row.self} samples={row.self_samples} whole={whole.weight} unit={unit} />
       <Weights own={row.base_self} samples={row.base_self_samples} whole={base.whole.weight} unit={unit} />
@@ -99,11 +129,21 @@ function Row({ row }: { row: FunctionDiff }) {
         {row.presence !== 'both' && <span class={`presence presence-${row.presence}`}>{row.presence}</span>}
         <span class="ellipsis">{row.name}</span>
         <span class="row-actions">
-          <button type="button" title="Show in the flame graph (Enter)" aria-label={`Show ${row.name} in the flame graph`} onClick={() => showInFlame(row)}>
+          <button
+            type="button"
+            title="Show in the flame graph (Enter)"
+            aria-label={`Show ${row.name} in the flame graph`}
+            onClick={() => showInFlame(row)}
+          >
             <Icon name="flame" />
           </button>
           {row.file && (
-            <button type="button" title="Open the source (S)" aria-label={`Open the source of ${row.name}`} onClick={() => openSource(row.file, row.line)}>
+            <button
+              type="button"
+              title="Open the source (S)"
+              aria-label={`Open the source of ${row.name}`}
+              onClick={() => openSource(row.file, row.line)}
+            >
               <Icon name="code" />
             </button>
           )}
@@ -136,9 +176,18 @@ export function DiffFunctionsView() {
   return (
     <section class={`view ${functionDiffs.loading.value ? 'is-stale' : ''}`}>
       <div class="toolbar">
-        <SearchBox value={view.value.filter} placeholder="Filter by name or module" error={wanted.value?.error} onInput={(text) => setView({ filter: text }, 'replace')} />
+        <SearchBox
+          value={view.value.filter}
+          placeholder="Filter by name or module"
+          error={wanted.value?.error}
+          onInput={(text) => setView({ filter: text }, 'replace')}
+        />
         <label class="select">
-          <select aria-label="Module" value={view.value.module} onChange={(event) => setView({ module: event.currentTarget.value })}>
+          <select
+            aria-label="Module"
+            value={view.value.module}
+            onChange={(event) => setView({ module: event.currentTarget.value })}
+          >
             <option value="">All modules</option>
             {modules.value.map((name) => (
               <option key={name} value={name}>
@@ -151,19 +200,31 @@ export function DiffFunctionsView() {
         <Choice
           label="Changed how"
           value={view.value.change}
-          options={(Object.keys(changeNames) as Change[]).map((change) => ({ value: change, text: `${changeNames[change]} ${count(counts.value[change])}` }))}
+          options={(Object.keys(changeNames) as Change[]).map((change) => ({
+            value: change,
+            text: `${changeNames[change]} ${count(counts.value[change])}`,
+          }))}
           onChoose={(change) => setView({ change })}
         />
         <NormaliseChoice />
         <span class="faint" role="status">
-          {list.length === answer.functions.length ? count(list.length) : `${count(list.length)} of ${count(answer.functions.length)}`} functions
+          {list.length === answer.functions.length
+            ? count(list.length)
+            : `${count(list.length)} of ${count(answer.functions.length)}`}{' '}
+          functions
         </span>
         {error && <span class="note note-error">Not refreshed: {error.message}</span>}
         <span class="spacer" />
         <Button
           icon="download"
           title="Save what is shown as CSV"
-          onClick={() => saveFile(`${session.value?.id ?? 'session'}-changes.csv`, 'text/csv', changesCsv(list, answer.unit, answer.normalise))}
+          onClick={() =>
+            saveFile(
+              `${session.value?.id ?? 'session'}-changes.csv`,
+              'text/csv',
+              changesCsv(list, answer.unit, answer.normalise),
+            )
+          }
         />
       </div>
       <VirtualRows
@@ -178,7 +239,11 @@ export function DiffFunctionsView() {
             <Head name="Δ self" sort="self_change" title="Own weight, view less baseline, by the size of the change" />
             <Head name="Now" sort="self" title="Own share of all, of what is shown" />
             <Head name="Baseline" sort="base_self" title="Own share of all, of the baseline" />
-            <Head name="Δ total" sort="total_change" title="With what it calls, view less baseline, by the size of the change" />
+            <Head
+              name="Δ total"
+              sort="total_change"
+              title="With what it calls, view less baseline, by the size of the change"
+            />
             <Head name="Now" sort="total" title="Share of all with what it calls, of what is shown" />
             <Head name="Baseline" sort="base_total" title="Share of all with what it calls, of the baseline" />
             <Head name="Function" sort="name" />

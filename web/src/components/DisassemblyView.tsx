@@ -4,7 +4,17 @@ import { useEffect } from 'preact/hooks';
 import type { Disassembly } from '../api/types';
 import { MOST_LANES } from '../code/arrows';
 import { chainOf, hottestIndex } from '../code/listing';
-import { chooseCopy, chooseInstruction, code, codeFrom, disassembly, followInstruction, linkedInstructions, markedIndex, pieces } from '../store/code';
+import {
+  chooseCopy,
+  chooseInstruction,
+  code,
+  codeFrom,
+  disassembly,
+  followInstruction,
+  linkedInstructions,
+  markedIndex,
+  pieces,
+} from '../store/code';
 import { sourceFile } from '../store/source';
 import { percent } from '../text/format';
 import { Button } from './Button';
@@ -41,7 +51,12 @@ function Copies({ data }: { data: Disassembly }) {
       </strong>
     );
   return (
-    <select class="field code-copy" aria-label="Which copy of the code" value={data.chosen} onChange={(event) => chooseCopy(Number(event.currentTarget.value))}>
+    <select
+      class="field code-copy"
+      aria-label="Which copy of the code"
+      value={data.chosen}
+      onChange={(event) => chooseCopy(Number(event.currentTarget.value))}
+    >
       {data.copies.map((copy, index) => (
         <option key={`${copy.module}/${copy.address}`} value={index}>
           {percent(data.total.weight > 0 ? copy.self / data.total.weight : 0)} {copy.inlined ? 'inlined in ' : ''}
@@ -75,14 +90,24 @@ function Listing({ data }: { data: Disassembly }) {
       onKeyDown={(event) => keys(event, data)}
       head={
         <div class="row row-head assembly-row" role="row">
-          <span role="columnheader" class="assembly-heat">Self</span>
-          <span role="columnheader" class="assembly-total">Total</span>
-          <span role="columnheader" class="assembly-line">Line</span>
-          <span role="columnheader" class="assembly-address">Address</span>
+          <span role="columnheader" class="assembly-heat">
+            Self
+          </span>
+          <span role="columnheader" class="assembly-total">
+            Total
+          </span>
+          <span role="columnheader" class="assembly-line">
+            Line
+          </span>
+          <span role="columnheader" class="assembly-address">
+            Address
+          </span>
           <span role="columnheader" class="assembly-lanes" style={{ width: `${MOST_LANES * 7 + 10}px` }}>
             <span class="visually-hidden">Jumps</span>
           </span>
-          <span role="columnheader" class="assembly-text">Instruction</span>
+          <span role="columnheader" class="assembly-text">
+            Instruction
+          </span>
         </div>
       }
       render={(index) => (
@@ -95,7 +120,11 @@ function Listing({ data }: { data: Disassembly }) {
           arrow={arrow}
           marked={index === marked}
           linked={linked.has(index)}
-          place={index === 0 || place[index] !== place[index - 1] ? (chainOf(data, index).find((at) => at.file === sourceFile.value) ?? chainOf(data, index)[0] ?? null) : null}
+          place={
+            index === 0 || place[index] !== place[index - 1]
+              ? (chainOf(data, index).find((at) => at.file === sourceFile.value) ?? chainOf(data, index)[0] ?? null)
+              : null
+          }
         />
       )}
     />
@@ -131,9 +160,21 @@ export function DisassemblyView({ onHottest }: { onHottest: () => void }) {
         <Copies data={data} />
         <span class="spacer" />
         {data.note && <span class="note">{data.note}</span>}
-        {first > 0 && <Button title="Show the function from its beginning" onClick={() => (codeFrom.value = first)}>Beginning</Button>}
-        {next > 0 && <Button title="Show what follows" onClick={() => (codeFrom.value = next)}>Next part</Button>}
-        {!data.problem && <Button title="Go to the hottest instruction (H)" onClick={onHottest}>Hottest instruction</Button>}
+        {first > 0 && (
+          <Button title="Show the function from its beginning" onClick={() => (codeFrom.value = first)}>
+            Beginning
+          </Button>
+        )}
+        {next > 0 && (
+          <Button title="Show what follows" onClick={() => (codeFrom.value = next)}>
+            Next part
+          </Button>
+        )}
+        {!data.problem && (
+          <Button title="Go to the hottest instruction (H)" onClick={onHottest}>
+            Hottest instruction
+          </Button>
+        )}
       </div>
       <Body data={data} />
     </>

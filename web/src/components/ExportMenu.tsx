@@ -30,7 +30,14 @@ export function ExportMenu({ table }: Props) {
   const flame = view.value.tab === 'flame';
   const each = view.value.group;
   return (
-    <Popover id="export-menu" class="button button-plain button-icon" align="end" title="Save or share what is shown" name="Save or share what is shown" label={<Icon name="download" />}>
+    <Popover
+      id="export-menu"
+      class="button button-plain button-icon"
+      align="end"
+      title="Save or share what is shown"
+      name="Save or share what is shown"
+      label={<Icon name="download" />}
+    >
       {(close) => {
         const doing = (work: () => void) => () => {
           work();

@@ -37,7 +37,12 @@ function List({ close }: { close: () => void }) {
           const { folder, file: name } = splitPath(file.file);
           return (
             <li key={file.file}>
-              <button type="button" title={file.file} aria-current={file.file === sourceFile.value ? 'true' : undefined} onClick={() => open(file.file)}>
+              <button
+                type="button"
+                title={file.file}
+                aria-current={file.file === sourceFile.value ? 'true' : undefined}
+                onClick={() => open(file.file)}
+              >
                 <Share value={file.self_percent / 100} />
                 <span class="file-name">{name}</span>
                 <span class="faint ellipsis file-folder">{folder}</span>

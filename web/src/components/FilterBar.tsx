@@ -40,7 +40,11 @@ export function FilterBar() {
       {events.length > 0 && (
         <label class="select" title="What is measured">
           <span class="visually-hidden">Event</span>
-          <select id="event-select" value={event.value?.name ?? ''} onChange={(change) => setView({ event: change.currentTarget.value })}>
+          <select
+            id="event-select"
+            value={event.value?.name ?? ''}
+            onChange={(change) => setView({ event: change.currentTarget.value })}
+          >
             {events.map((entry) => (
               <option key={entry.name} value={entry.name}>
                 {entry.name}
@@ -66,10 +70,19 @@ export function FilterBar() {
         </label>
       )}
       {v.pids.length > 0 && <Chip label={`pid ${v.pids.join(', ')}`} onClear={() => setView({ pids: [] })} />}
-      {places.map((place) => v[place] && <Chip key={place} label={`${place} ${shortId(v[place])}`} onClear={() => setView({ [place]: '' })} />)}
+      {places.map(
+        (place) =>
+          v[place] && (
+            <Chip key={place} label={`${place} ${shortId(v[place])}`} onClear={() => setView({ [place]: '' })} />
+          ),
+      )}
       {v.tids.length > 0 && (
         <Chip
-          label={v.tids.length > 2 ? `${v.tids.length} threads` : `${v.tids.length > 1 ? 'threads' : 'thread'} ${names.join(', ')}`}
+          label={
+            v.tids.length > 2
+              ? `${v.tids.length} threads`
+              : `${v.tids.length > 1 ? 'threads' : 'thread'} ${names.join(', ')}`
+          }
           onClick={() => openTab('threads')}
           onClear={() => setView({ tids: [] })}
         />
@@ -81,7 +94,12 @@ export function FilterBar() {
         />
       )}
       {(v.start !== null || v.end !== null) && session.value && !isSaved && (
-        <Button icon="file" id="keep-window" title="Keep this time as a session of its own" onClick={() => void keepWindow(session.value!, v.start, v.end)} />
+        <Button
+          icon="file"
+          id="keep-window"
+          title="Keep this time as a session of its own"
+          onClick={() => void keepWindow(session.value!, v.start, v.end)}
+        />
       )}
       <CompareMenu />
     </div>

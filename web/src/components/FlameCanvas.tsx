@@ -50,7 +50,14 @@ export function FlameCanvas({ shown, frames, label = 'Flame graph' }: Props) {
     });
     frames.pane.value = made;
     const stops = [
-      effect(() => made.setLook({ theme: theme.value, upright: frames.upright.value, colouring: view.value.colouring, contrast: view.value.contrast })),
+      effect(() =>
+        made.setLook({
+          theme: theme.value,
+          upright: frames.upright.value,
+          colouring: view.value.colouring,
+          contrast: view.value.contrast,
+        }),
+      ),
       effect(() => {
         if (frames.tree.value) made.setTree(frames.tree.value, frames.isMatch.value);
       }),

@@ -33,8 +33,20 @@ function Matched() {
         {place >= 0 ? `${place + 1} / ` : ''}
         {count(found.nodes.length)} {found.nodes.length === 1 ? 'frame' : 'frames'}
       </span>
-      <Button icon="left" kind="ghost" title="Previous match (Shift+N)" disabled={found.nodes.length === 0} onClick={() => walk(-1)} />
-      <Button icon="right" kind="ghost" title="Next match (N)" disabled={found.nodes.length === 0} onClick={() => walk(1)} />
+      <Button
+        icon="left"
+        kind="ghost"
+        title="Previous match (Shift+N)"
+        disabled={found.nodes.length === 0}
+        onClick={() => walk(-1)}
+      />
+      <Button
+        icon="right"
+        kind="ghost"
+        title="Next match (N)"
+        disabled={found.nodes.length === 0}
+        onClick={() => walk(1)}
+      />
     </div>
   );
 }
@@ -43,14 +55,25 @@ function Toolbar() {
   const v = view.value;
   return (
     <div class="toolbar">
-      <SearchBox value={search.value} placeholder="Search frames by regular expression" error={pattern.value?.error} onInput={setSearch} onStep={walk} />
+      <SearchBox
+        value={search.value}
+        placeholder="Search frames by regular expression"
+        error={pattern.value?.error}
+        onInput={setSearch}
+        onStep={walk}
+      />
       <Matched />
       <span class="spacer" />
       <Legend />
       {!isSaved && !comparing.value && (
         <label class="inline-field" title="Whose root frames the graph has">
           Group by
-          <select id="group-by" class="field" value={v.group} onChange={(event) => setShape({ group: event.currentTarget.value as Group })}>
+          <select
+            id="group-by"
+            class="field"
+            value={v.group}
+            onChange={(event) => setShape({ group: event.currentTarget.value as Group })}
+          >
             {groups.map((one) => (
               <option key={one} value={one}>
                 {one === 'cpu' ? 'CPU' : one}
@@ -109,7 +132,8 @@ export function FlameView() {
       </Failure>
     );
   }
-  const empty = !shown || (shown.diff ? shown.diff.total[0] === 0 && shown.diff.baseTotal[0] === 0 : shown.total[0] === 0);
+  const empty =
+    !shown || (shown.diff ? shown.diff.total[0] === 0 && shown.diff.baseTotal[0] === 0 : shown.total[0] === 0);
   if (empty) {
     if (error) return <Failure error={error} />;
     if (flame.loading.value) return <Message title="Loading the profile" busy />;
@@ -143,19 +167,23 @@ export function FlameView() {
         <Breadcrumbs path={zoom.value} />
         {v.hidden.length > 0 && (
           <span class="note" id="hidden-note">
-            {v.hidden.length === 1 ? 'A subtree is' : `${v.hidden.length} subtrees are`} hidden with {v.hidden.length === 1 ? 'its' : 'their'} weight.{' '}
+            {v.hidden.length === 1 ? 'A subtree is' : `${v.hidden.length} subtrees are`} hidden with{' '}
+            {v.hidden.length === 1 ? 'its' : 'their'} weight.{' '}
             <button type="button" class="link" onClick={() => setView({ hidden: [] })}>
               Show again
             </button>
           </span>
         )}
-        {target.found < zoom.value.length && <span class="note">The zoomed frame has no samples here; its nearest caller is shown.</span>}
+        {target.found < zoom.value.length && (
+          <span class="note">The zoomed frame has no samples here; its nearest caller is shown.</span>
+        )}
         {error && <span class="note note-error">Not refreshed: {error.message}</span>}
         <span class="spacer" />
         {shown.diff && <NormaliseChoice />}
         {shown.diff && <WidthChoice />}
         <span class="faint" id="flame-total">
-          {weightOf(event.value?.name ?? '', shown.total[target.node]!, shown.unit)} · {count(shown.samples[target.node]!)} samples
+          {weightOf(event.value?.name ?? '', shown.total[target.node]!, shown.unit)} ·{' '}
+          {count(shown.samples[target.node]!)} samples
           {shown.diff && ` · ${changeText(shown.diff.change[target.node]!, shown.diff.normalise, shown.unit)}`}
           {target.node > 0 && ` · ${percent(shown.total[target.node]! / shown.total[0]!)} of all`}
         </span>

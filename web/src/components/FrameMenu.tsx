@@ -30,7 +30,8 @@ function itemsOf({ at, tree, frames }: Props): Item[] {
     { id: 'focus', text: 'Focus on this frame', keys: 'Enter', run: () => frames.zoomTo(path) },
     ...(hide ? [{ id: 'hide', text: 'Hide this subtree', off: node === 0, run: () => hide(path) }] : []),
     {
-      id: 'recursion', text: view.value.collapse ? 'Show recursion again' : 'Collapse recursion',
+      id: 'recursion',
+      text: view.value.collapse ? 'Show recursion again' : 'Collapse recursion',
       run: () => setShape({ collapse: !view.value.collapse }),
     },
     { id: 'source', text: 'Show source and assembly', keys: 'S', off: !real, run: () => showSourceOf(tree, node) },
@@ -72,7 +73,14 @@ export function FrameMenu(props: Props) {
   };
 
   return (
-    <div class="popover-panel frame-menu menu" ref={root} role="menu" id="frame-menu" aria-label={nameOf(tree, at.node)} onKeyDown={key}>
+    <div
+      class="popover-panel frame-menu menu"
+      ref={root}
+      role="menu"
+      id="frame-menu"
+      aria-label={nameOf(tree, at.node)}
+      onKeyDown={key}
+    >
       {itemsOf(props).map((item) => (
         <button
           key={item.id}

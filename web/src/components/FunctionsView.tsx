@@ -37,9 +37,12 @@ const rows = computed<FunctionRow[]>(() => {
 });
 
 const closed = signal<ReadonlySet<string>>(new Set());
-const items = computed<Item[] | null>(() => (grouping.value === 'none' ? null : grouped(rows.value, grouping.value, closed.value)));
+const items = computed<Item[] | null>(() =>
+  grouping.value === 'none' ? null : grouped(rows.value, grouping.value, closed.value),
+);
 
-const whenIdle = (run: () => void) => ('requestIdleCallback' in window ? requestIdleCallback(run, { timeout: 500 }) : setTimeout(run, 200));
+const whenIdle = (run: () => void) =>
+  'requestIdleCallback' in window ? requestIdleCallback(run, { timeout: 500 }) : setTimeout(run, 200);
 
 // What nobody asked for yet is made while nothing else is to do.
 effect(() => {
@@ -92,7 +95,9 @@ function keys(event: KeyboardEvent): void {
   event.preventDefault();
 }
 
-const Head = ({ name, sort }: { name: string; sort: SortKey }) => <SortHead name={name} sort={sort} now={view.value.sort} choose={(ascending) => setView({ sort, ascending })} />;
+const Head = ({ name, sort }: { name: string; sort: SortKey }) => (
+  <SortHead name={name} sort={sort} now={view.value.sort} choose={(ascending) => setView({ sort, ascending })} />
+);
 
 function GroupHead({ group, unit }: { group: Group; unit: string }) {
   const open = !closed.value.has(group.name);
@@ -102,7 +107,13 @@ function GroupHead({ group, unit }: { group: Group; unit: string }) {
       {cell('', <Share value={group.selfPercent / 100} />)}
       {cell('cell-number', weight(group.self, unit))}
       <span class="cell group-name" role="cell">
-        <button type="button" class="group-toggle" aria-expanded={open} title={group.name} onClick={() => toggle(group.name)}>
+        <button
+          type="button"
+          class="group-toggle"
+          aria-expanded={open}
+          title={group.name}
+          onClick={() => toggle(group.name)}
+        >
           <Icon name={open ? 'down' : 'right'} />
           <strong class="ellipsis">{group.name || `No ${by} known`}</strong>
           <span class="faint">
@@ -118,14 +129,29 @@ function GroupHead({ group, unit }: { group: Group; unit: string }) {
 function RowActions({ row }: { row: FunctionRow }) {
   return (
     <span class="row-actions">
-      <button type="button" title="Show in the flame graph (Enter)" aria-label={`Show ${row.name} in the flame graph`} onClick={() => showInFlame(row)}>
+      <button
+        type="button"
+        title="Show in the flame graph (Enter)"
+        aria-label={`Show ${row.name} in the flame graph`}
+        onClick={() => showInFlame(row)}
+      >
         <Icon name="flame" />
       </button>
-      <button type="button" title="Callers and callees (C)" aria-label={`Callers and callees of ${row.name}`} onClick={() => openCallers(row.name, row.module)}>
+      <button
+        type="button"
+        title="Callers and callees (C)"
+        aria-label={`Callers and callees of ${row.name}`}
+        onClick={() => openCallers(row.name, row.module)}
+      >
         <Icon name="flip" />
       </button>
       {row.file && (
-        <button type="button" title="Open source and assembly (S)" aria-label={`Open the source of ${row.name}`} onClick={() => openSource(row.file, row.line, row.name, row.module)}>
+        <button
+          type="button"
+          title="Open source and assembly (S)"
+          aria-label={`Open the source of ${row.name}`}
+          onClick={() => openSource(row.file, row.line, row.name, row.module)}
+        >
           <Icon name="code" />
         </button>
       )}
@@ -184,7 +210,11 @@ export function FunctionsView() {
           onInput={(text) => setView({ filter: text }, 'replace')}
         />
         <label class="select">
-          <select aria-label="Module" value={view.value.module} onChange={(event) => setView({ module: event.currentTarget.value })}>
+          <select
+            aria-label="Module"
+            value={view.value.module}
+            onChange={(event) => setView({ module: event.currentTarget.value })}
+          >
             <option value="">All modules</option>
             {modules.value.map((name) => (
               <option key={name} value={name}>
@@ -205,7 +235,10 @@ export function FunctionsView() {
           onChoose={(by) => setView({ grouping: by })}
         />
         <span class="faint" role="status">
-          {list.length === data.functions.length ? count(list.length) : `${count(list.length)} of ${count(data.functions.length)}`} functions
+          {list.length === data.functions.length
+            ? count(list.length)
+            : `${count(list.length)} of ${count(data.functions.length)}`}{' '}
+          functions
         </span>
         <span class="spacer" />
         <NotRefreshed of={functions} />
@@ -214,12 +247,23 @@ export function FunctionsView() {
             <Button icon="flame" title="Show in the flame graph (Enter)" onClick={() => showInFlame(chosen)}>
               Show in flame graph
             </Button>
-            <Button icon="code" title="Open source and assembly (S)" onClick={() => openSource(chosen.file, chosen.line, chosen.name, chosen.module)}>
+            <Button
+              icon="code"
+              title="Open source and assembly (S)"
+              onClick={() => openSource(chosen.file, chosen.line, chosen.name, chosen.module)}
+            >
               Source
             </Button>
           </>
         )}
-        <ExportMenu table={{ name: 'CSV', what: 'the table as it stands', save: () => saveFile(`${session.value?.id ?? 'session'}-functions.csv`, 'text/csv', functionsCsv(list, data.unit)) }} />
+        <ExportMenu
+          table={{
+            name: 'CSV',
+            what: 'the table as it stands',
+            save: () =>
+              saveFile(`${session.value?.id ?? 'session'}-functions.csv`, 'text/csv', functionsCsv(list, data.unit)),
+          }}
+        />
       </div>
       <VirtualRows
         class="functions"
@@ -241,7 +285,8 @@ export function FunctionsView() {
         }
         render={(index) => {
           const item = shown ? shown[index]! : ({ kind: 'row', row: list[index]! } as const);
-          if (item.kind === 'group') return <GroupHead key={`group\n${item.group.name}`} group={item.group} unit={data.unit} />;
+          if (item.kind === 'group')
+            return <GroupHead key={`group\n${item.group.name}`} group={item.group} unit={data.unit} />;
           return <Row key={keyOf(item.row)} row={item.row} unit={data.unit} />;
         }}
       />

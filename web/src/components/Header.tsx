@@ -39,8 +39,23 @@ export function Header() {
           title={theme.value === 'dark' ? 'Light theme (T)' : 'Dark theme (T)'}
           onClick={toggleTheme}
         />
-        {!isSaved && <Button id="guide" icon="guide" kind="ghost" title="Guide: connect, choose, start (G)" onClick={() => (dialog.value = { kind: 'wizard' })} />}
-        {!isSaved && <Button icon="sliders" kind="ghost" title="Symbols and sources" onClick={() => (dialog.value = { kind: 'settings' })} />}
+        {!isSaved && (
+          <Button
+            id="guide"
+            icon="guide"
+            kind="ghost"
+            title="Guide: connect, choose, start (G)"
+            onClick={() => (dialog.value = { kind: 'wizard' })}
+          />
+        )}
+        {!isSaved && (
+          <Button
+            icon="sliders"
+            kind="ghost"
+            title="Symbols and sources"
+            onClick={() => (dialog.value = { kind: 'settings' })}
+          />
+        )}
         <Button icon="help" kind="ghost" title="Help (?)" onClick={() => (dialog.value = { kind: 'help' })} />
       </div>
     </header>

@@ -4,9 +4,23 @@ import { health } from '../store/health';
 import { level, type Level } from '../text/counters';
 import { bytes, duration, percent } from '../text/format';
 
-function Card({ name, level: grade = 'ok', why, children }: { name: string; level?: Level; why?: string; children: ComponentChildren }) {
+function Card({
+  name,
+  level: grade = 'ok',
+  why,
+  children,
+}: {
+  name: string;
+  level?: Level;
+  why?: string;
+  children: ComponentChildren;
+}) {
   return (
-    <div class={`health-card health-${grade}`} data-health={name} title={why ?? (grade === 'ok' ? undefined : `${name}: ${grade}`)}>
+    <div
+      class={`health-card health-${grade}`}
+      data-health={name}
+      title={why ?? (grade === 'ok' ? undefined : `${name}: ${grade}`)}
+    >
       <span class="faint">{name}</span>
       <span class="health-value">{children}</span>
     </div>
@@ -18,7 +32,8 @@ const none = (
     –
   </span>
 );
-const share = (value: number | null | undefined) => (value === null || value === undefined ? none : percent(value / 100));
+const share = (value: number | null | undefined) =>
+  value === null || value === undefined ? none : percent(value / 100);
 const kib = (value: number | undefined) => (value === undefined ? none : bytes(value * 1024));
 
 export function HealthCards() {
@@ -43,7 +58,11 @@ export function HealthCards() {
       {processes.length > 0 && (
         <>
           <Card name="Target's CPU">{share(target)}</Card>
-          <Card name="Target's memory" level={level('oom', oom)} why={`OOM score ${oom} of 1,000: how likely the kernel ends it when memory runs out`}>
+          <Card
+            name="Target's memory"
+            level={level('oom', oom)}
+            why={`OOM score ${oom} of 1,000: how likely the kernel ends it when memory runs out`}
+          >
             {bytes(processes.reduce((sum, process) => sum + (process.rss_kb ?? 0), 0) * 1024)}
           </Card>
         </>

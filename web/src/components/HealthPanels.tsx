@@ -10,14 +10,21 @@ import { bytes, count, percent, short } from '../text/format';
 import { speeds, threadUse } from '../text/health';
 
 const dash = <span class="faint">–</span>;
-const speed = (value: number | null | undefined, unit: (n: number) => string) => (value === null || value === undefined ? dash : `${unit(value)}/s`);
+const speed = (value: number | null | undefined, unit: (n: number) => string) =>
+  value === null || value === undefined ? dash : `${unit(value)}/s`;
 
 interface Column {
   name: string;
   numeric?: boolean;
 }
 
-function Table({ columns, rows }: { columns: readonly Column[]; rows: readonly { key: string; class?: string; cells: ComponentChildren[] }[] }) {
+function Table({
+  columns,
+  rows,
+}: {
+  columns: readonly Column[];
+  rows: readonly { key: string; class?: string; cells: ComponentChildren[] }[];
+}) {
   return (
     <table class="sessions health-table">
       <thead>
@@ -69,15 +76,31 @@ function Processes({ list }: { list: readonly ProcessHealth[] }) {
 const order = ['ok', 'warning', 'critical'];
 
 function Network() {
-  const rows = speeds(healthDetail.data.value?.network ?? [], 'interfaces', ['rx_bytes', 'rx_packets', 'rx_errors', 'rx_drops', 'tx_bytes', 'tx_packets', 'tx_errors']);
+  const rows = speeds(healthDetail.data.value?.network ?? [], 'interfaces', [
+    'rx_bytes',
+    'rx_packets',
+    'rx_errors',
+    'rx_drops',
+    'tx_bytes',
+    'tx_packets',
+    'tx_errors',
+  ]);
   return (
     <Table
       columns={[{ name: 'Interface' }, ...numeric('Received', 'Packets', 'Sent', 'Packets sent', 'Errors', 'Drops')]}
       rows={rows.map(({ name, values: v }) => ({
         key: name,
         cells: [
-          name, speed(v['rx_bytes'], bytes), speed(v['rx_packets'], short), speed(v['tx_bytes'], bytes), speed(v['tx_packets'], short),
-          speed(v['rx_errors'] === null && v['tx_errors'] === null ? null : (v['rx_errors'] ?? 0) + (v['tx_errors'] ?? 0), short), speed(v['rx_drops'], short),
+          name,
+          speed(v['rx_bytes'], bytes),
+          speed(v['rx_packets'], short),
+          speed(v['tx_bytes'], bytes),
+          speed(v['tx_packets'], short),
+          speed(
+            v['rx_errors'] === null && v['tx_errors'] === null ? null : (v['rx_errors'] ?? 0) + (v['tx_errors'] ?? 0),
+            short,
+          ),
+          speed(v['rx_drops'], short),
         ],
       }))}
     />
@@ -85,11 +108,27 @@ function Network() {
 }
 
 function Disks() {
-  const rows = speeds(healthDetail.data.value?.disk ?? [], 'devices', ['read_bytes', 'reads', 'read_ms', 'write_bytes', 'writes', 'write_ms']);
+  const rows = speeds(healthDetail.data.value?.disk ?? [], 'devices', [
+    'read_bytes',
+    'reads',
+    'read_ms',
+    'write_bytes',
+    'writes',
+    'write_ms',
+  ]);
   return (
     <Table
       columns={[{ name: 'Disk' }, ...numeric('Read', 'Reads', 'Written', 'Writes')]}
-      rows={rows.map(({ name, values: v }) => ({ key: name, cells: [name, speed(v['read_bytes'], bytes), speed(v['reads'], short), speed(v['write_bytes'], bytes), speed(v['writes'], short)] }))}
+      rows={rows.map(({ name, values: v }) => ({
+        key: name,
+        cells: [
+          name,
+          speed(v['read_bytes'], bytes),
+          speed(v['reads'], short),
+          speed(v['write_bytes'], bytes),
+          speed(v['writes'], short),
+        ],
+      }))}
     />
   );
 }
@@ -101,14 +140,28 @@ function Threads() {
       columns={[{ name: 'Thread' }, { name: 'State' }, ...numeric('CPU')]}
       rows={rows.slice(0, 64).map((thread) => ({
         key: `${thread.pid}/${thread.tid}`,
-        cells: [`${thread.comm} (${thread.tid})`, thread.state, thread.cpuPercent === null ? dash : percent(thread.cpuPercent / 100)],
+        cells: [
+          `${thread.comm} (${thread.tid})`,
+          thread.state,
+          thread.cpuPercent === null ? dash : percent(thread.cpuPercent / 100),
+        ],
       }))}
     />
   );
 }
 
 // A group whose frames may not be there, because the agent does not read them unless told to.
-function Group({ name, title, there, children }: { name: 'network' | 'disk' | 'threads'; title: string; there: boolean; children: ComponentChildren }) {
+function Group({
+  name,
+  title,
+  there,
+  children,
+}: {
+  name: 'network' | 'disk' | 'threads';
+  title: string;
+  there: boolean;
+  children: ComponentChildren;
+}) {
   const agent = agentOfSession.value;
   const settings = metricsSettings.data.value;
   const live = isLive.value && agent !== null;
@@ -118,11 +171,26 @@ function Group({ name, title, there, children }: { name: 'network' | 'disk' | 't
         {title}
         {live && settings && (
           <label class="faint">
-            <input type="checkbox" checked={settings[name]} onChange={(event) => void changeMetrics(agent.id, { [name]: event.currentTarget.checked })} /> read by the agent
+            <input
+              type="checkbox"
+              checked={settings[name]}
+              onChange={(event) => void changeMetrics(agent.id, { [name]: event.currentTarget.checked })}
+            />{' '}
+            read by the agent
           </label>
         )}
       </h3>
-      {there ? children : <p class="faint">{live ? (settings?.[name] ? 'The first figures come with the next two rounds.' : 'The agent does not read this now.') : 'It was not read while this session was recorded.'}</p>}
+      {there ? (
+        children
+      ) : (
+        <p class="faint">
+          {live
+            ? settings?.[name]
+              ? 'The first figures come with the next two rounds.'
+              : 'The agent does not read this now.'
+            : 'It was not read while this session was recorded.'}
+        </p>
+      )}
     </section>
   );
 }

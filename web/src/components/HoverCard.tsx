@@ -32,7 +32,10 @@ function Truncated() {
   const settings = shown ? settingsOf(shown) : '';
   return (
     <div class="card-missing">
-      <p>The callers of these stacks are missing: the stacks are deeper than what was recorded{settings && ` (${settings})`}.</p>
+      <p>
+        The callers of these stacks are missing: the stacks are deeper than what was recorded
+        {settings && ` (${settings})`}.
+      </p>
       <ul>
         {truncationRemedies.map(({ cause, remedy }) => (
           <li key={remedy}>
@@ -55,7 +58,10 @@ function Incomplete() {
 function Skipped() {
   return (
     <div class="card-missing">
-      <p>One caller is missing here: the function had not set its frame pointer yet, or never does, and frame pointers lead past its caller then.</p>
+      <p>
+        One caller is missing here: the function had not set its frame pointer yet, or never does, and frame pointers
+        lead past its caller then.
+      </p>
       <ul>
         <li>
           To see it copy a part of each stack: <code>--unwind hybrid</code>
@@ -69,7 +75,14 @@ const presenceWords = { both: '', new: 'New: the baseline has none of it.', gone
 
 // Of both sides, the view first.
 function Changes({ tree, diff, node, own }: { tree: FlameTree; diff: TreeDiff; node: number; own: string }) {
-  const line = (name: string, view: Float64Array, base: Float64Array, samples: Float64Array, baseSamples: Float64Array, change: Float64Array) => (
+  const line = (
+    name: string,
+    view: Float64Array,
+    base: Float64Array,
+    samples: Float64Array,
+    baseSamples: Float64Array,
+    change: Float64Array,
+  ) => (
     <tr>
       <th>{name}</th>
       <td title={`${count(samples[node]!)} samples`}>{weight(view[node]!, tree.unit)}</td>
@@ -120,30 +133,39 @@ function Frame({ tree, node, inverted }: { tree: FlameTree; node: number; invert
         </div>
       )}
       <Place tree={tree} node={node} />
-      {tree.diff ? <Changes tree={tree} diff={tree.diff} node={node} own={inverted ? 'Begins here' : 'Self'} /> : <table class="card-numbers">
-        <tbody>
-          <tr>
-            <th>Total</th>
-            <td>{weightOf(event.value?.name ?? '', total, tree.unit)}</td>
-            <td class="strong">{percent(total / all, 2)}</td>
-            <td>{count(tree.samples[node]!)} samples</td>
-          </tr>
-          <tr>
-            <th>{inverted ? 'Begins here' : 'Self'}</th>
-            <td>{weightOf(event.value?.name ?? '', self, tree.unit)}</td>
-            <td class="strong">{percent(self / all, 2)}</td>
-            <td>{count(tree.selfSamples[node]!)} samples</td>
-          </tr>
-        </tbody>
-      </table>}
-      {node > 0 && !missing && parent > 0 && <div class="card-parent">{percent(total / parent, 1)} of {inverted ? 'what it calls here' : 'its caller'}</div>}
+      {tree.diff ? (
+        <Changes tree={tree} diff={tree.diff} node={node} own={inverted ? 'Begins here' : 'Self'} />
+      ) : (
+        <table class="card-numbers">
+          <tbody>
+            <tr>
+              <th>Total</th>
+              <td>{weightOf(event.value?.name ?? '', total, tree.unit)}</td>
+              <td class="strong">{percent(total / all, 2)}</td>
+              <td>{count(tree.samples[node]!)} samples</td>
+            </tr>
+            <tr>
+              <th>{inverted ? 'Begins here' : 'Self'}</th>
+              <td>{weightOf(event.value?.name ?? '', self, tree.unit)}</td>
+              <td class="strong">{percent(self / all, 2)}</td>
+              <td>{count(tree.selfSamples[node]!)} samples</td>
+            </tr>
+          </tbody>
+        </table>
+      )}
+      {node > 0 && !missing && parent > 0 && (
+        <div class="card-parent">
+          {percent(total / parent, 1)} of {inverted ? 'what it calls here' : 'its caller'}
+        </div>
+      )}
     </>
   );
 }
 
 function Rest({ tree, hit }: { tree: FlameTree; hit: Hit }) {
   const caller = tree.names[tree.name[hit.node]!];
-  if (hit.type === BoxType.small) return <div class="card-note">Frames too narrow to draw, called by {caller}. Click to zoom in.</div>;
+  if (hit.type === BoxType.small)
+    return <div class="card-note">Frames too narrow to draw, called by {caller}. Click to zoom in.</div>;
   const share = percent(tree.hidden[hit.node]! / tree.total[0]!, 2);
   return (
     <div class="card-note">
@@ -169,7 +191,11 @@ export function HoverCard({ hit: at, tree, inverted }: Props) {
   if (!at) return null;
   return (
     <div class="card" ref={card} role="tooltip" id="frame-card">
-      {at.type === BoxType.frame ? <Frame tree={tree} node={at.node} inverted={inverted} /> : <Rest tree={tree} hit={at} />}
+      {at.type === BoxType.frame ? (
+        <Frame tree={tree} node={at.node} inverted={inverted} />
+      ) : (
+        <Rest tree={tree} hit={at} />
+      )}
     </div>
   );
 }

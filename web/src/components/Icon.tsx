@@ -22,7 +22,8 @@ const paths = {
   flame: 'M2 3h12v2.6H2zM2 6.7h7.5v2.6H2zM2 10.4h4.4V13H2z',
   code: 'M5.5 4.5 2 8l3.5 3.5M10.5 4.5 14 8l-3.5 3.5',
   warning: 'M8 2.5 14.2 13H1.8zM8 6.4v3.2M8 11.3v.1',
-  sliders: 'M2 4.5h6M12 4.5h2M2 11.5h2M8 11.5h6M10 2.8a1.7 1.7 0 1 1 0 3.4 1.7 1.7 0 0 1 0-3.4zM6 9.8a1.7 1.7 0 1 1 0 3.4 1.7 1.7 0 0 1 0-3.4z',
+  sliders:
+    'M2 4.5h6M12 4.5h2M2 11.5h2M8 11.5h6M10 2.8a1.7 1.7 0 1 1 0 3.4 1.7 1.7 0 0 1 0-3.4zM6 9.8a1.7 1.7 0 1 1 0 3.4 1.7 1.7 0 0 1 0-3.4z',
   filter: 'M2 3h12L9.5 8.4v4.4l-3 .9V8.4z',
   compare: 'M6.5 2.5v11M3 5.5h1.5v6H3zM9.5 3.5h3.5v9H9.5',
   guide: 'M3 4.2l1 1 1.6-2M3 8.2l1 1 1.6-2M3 12.2l1 1 1.6-2M8 4.5h6M8 8.5h6M8 12.5h6',
@@ -40,7 +41,13 @@ const filled: readonly IconName[] = ['play', 'stop', 'record', 'flame'];
 
 export function Icon({ name }: { name: IconName }) {
   return (
-    <svg class={`icon ${filled.includes(name) ? 'icon-filled' : ''}`} viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+    <svg
+      class={`icon ${filled.includes(name) ? 'icon-filled' : ''}`}
+      viewBox="0 0 16 16"
+      width="16"
+      height="16"
+      aria-hidden="true"
+    >
       <path d={paths[name]} />
     </svg>
   );

@@ -29,8 +29,15 @@ function Lanes({ pieces, arrow }: { pieces: readonly Piece[]; arrow: number }) {
         const middle = HEIGHT / 2;
         const line = `M${x} ${piece.up ? 0 : middle}V${piece.down ? HEIGHT : middle}`;
         const foot = piece.end === 'none' ? '' : `M${x} ${middle}H${width - 2}`;
-        const head = piece.end === 'head' ? `M${width - 6} ${middle - 3}L${width - 2} ${middle}L${width - 6} ${middle + 3}` : '';
-        return <path key={piece.arrow} class={piece.arrow === arrow ? 'lane lane-marked' : 'lane'} d={`${line}${foot}${head}`} />;
+        const head =
+          piece.end === 'head' ? `M${width - 6} ${middle - 3}L${width - 2} ${middle}L${width - 6} ${middle + 3}` : '';
+        return (
+          <path
+            key={piece.arrow}
+            class={piece.arrow === arrow ? 'lane lane-marked' : 'lane'}
+            d={`${line}${foot}${head}`}
+          />
+        );
       })}
     </svg>
   );
@@ -41,9 +48,16 @@ function titleOf(data: Disassembly, index: number): string {
   const { self, self_samples: selfSamples, total, total_samples: totalSamples } = data.instructions;
   const weights =
     total[index]! > 0 || self[index]! > 0
-      ? [`self ${weight(self[index]!, data.unit)} (${count(selfSamples[index]!)} samples), total ${weight(total[index]!, data.unit)} (${count(totalSamples[index]!)} samples)`]
+      ? [
+          `self ${weight(self[index]!, data.unit)} (${count(selfSamples[index]!)} samples), total ${weight(total[index]!, data.unit)} (${count(totalSamples[index]!)} samples)`,
+        ]
       : [];
-  return [...weights, ...chainOf(data, index).map((at, depth) => `${depth > 0 ? 'inlined in ' : ''}${at.name}${at.file ? ` ${at.file}:${at.line}` : ''}`)].join('\n');
+  return [
+    ...weights,
+    ...chainOf(data, index).map(
+      (at, depth) => `${depth > 0 ? 'inlined in ' : ''}${at.name}${at.file ? ` ${at.file}:${at.line}` : ''}`,
+    ),
+  ].join('\n');
 }
 
 export function InstructionRow({ data, index, highest, pieces, arrow, marked, linked, place }: Props) {
@@ -88,7 +102,10 @@ export function InstructionRow({ data, index, highest, pieces, arrow, marked, li
         <span class="assembly-mnemonic">{mnemonic}</span>
         <span>{operands}</span>
         {comment && (
-          <span class={leads ? 'assembly-target' : 'token-comment'} onClick={leads ? (event) => (event.stopPropagation(), followInstruction(index)) : undefined}>
+          <span
+            class={leads ? 'assembly-target' : 'token-comment'}
+            onClick={leads ? (event) => (event.stopPropagation(), followInstruction(index)) : undefined}
+          >
             {comment}
           </span>
         )}

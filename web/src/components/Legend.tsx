@@ -15,7 +15,10 @@ function heaviestModules(shown: FlameTree): string[] {
   const self = new Float64Array(shown.modules.length);
   for (let node = 1; node < shown.size; node++) self[shown.module[node]!]! += shown.self[node]!;
   const order = shown.modules.map((_, id) => id).filter((id) => shown.modules[id] && self[id]! > 0);
-  return order.sort((a, b) => self[b]! - self[a]!).slice(0, MOST_MODULES).map((id) => shown.modules[id]!);
+  return order
+    .sort((a, b) => self[b]! - self[a]!)
+    .slice(0, MOST_MODULES)
+    .map((id) => shown.modules[id]!);
 }
 
 const Patch = ({ colour }: { colour: string }) => (
@@ -30,7 +33,10 @@ function Changes({ diff, unit }: { diff: TreeDiff; unit: string }) {
   const colours = diffPalette(theme.value, view.value.contrast);
   const end = scaleText(diff.scale, diff.normalise, unit);
   return (
-    <li id="legend-changes" title="Change of a frame's total, view less baseline: ▼ shrank, ▲ grew. Between the ends by the root of the change.">
+    <li
+      id="legend-changes"
+      title="Change of a frame's total, view less baseline: ▼ shrank, ▲ grew. Between the ends by the root of the change."
+    >
       ▼ −{end}
       {SHOWN_STEPS.map((step) => (
         <Patch key={step} colour={colours[step + DIFF_STEPS]!} />
@@ -45,12 +51,13 @@ function Colours({ shown }: { shown: FlameTree | null }) {
   if (view.value.colouring === 'module') {
     return (
       <>
-        {shown && heaviestModules(shown).map((module) => (
-          <li key={module} class="legend-module" title={module}>
-            <Patch colour={moduleColour(module, theme.value)} />
-            <span class="ellipsis">{module}</span>
-          </li>
-        ))}
+        {shown &&
+          heaviestModules(shown).map((module) => (
+            <li key={module} class="legend-module" title={module}>
+              <Patch colour={moduleColour(module, theme.value)} />
+              <span class="ellipsis">{module}</span>
+            </li>
+          ))}
       </>
     );
   }

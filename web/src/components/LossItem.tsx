@@ -37,7 +37,8 @@ export function LossItem() {
       title="Samples that are not shown, by reason"
       label={
         <>
-          <span class="status-name">Lost</span> {count(lost)} <span class="status-extra">({percent(lost / whole, 2)})</span>
+          <span class="status-name">Lost</span> {count(lost)}{' '}
+          <span class="status-extra">({percent(lost / whole, 2)})</span>
         </>
       }
     >
@@ -45,7 +46,9 @@ export function LossItem() {
         <div class="pop-body">
           <h4>Lost samples</h4>
           {sums.length === 0 ? (
-            <p class="faint">{lost > 0 ? 'No reasons were recorded.' : 'Nothing was lost. Every sample that the kernel took is shown.'}</p>
+            <p class="faint">
+              {lost > 0 ? 'No reasons were recorded.' : 'Nothing was lost. Every sample that the kernel took is shown.'}
+            </p>
           ) : (
             <ul class="loss-list">
               {sums.map((sum) => (

@@ -5,7 +5,15 @@ import { refreshAll } from '../store/data';
 import { showSaved } from '../store/saved';
 import { Button } from './Button';
 
-export function Message({ title, children, busy = false }: { title: string; children?: ComponentChildren; busy?: boolean }) {
+export function Message({
+  title,
+  children,
+  busy = false,
+}: {
+  title: string;
+  children?: ComponentChildren;
+  busy?: boolean;
+}) {
   return (
     <div class="message" role="status">
       {busy && <div class="spinner" aria-hidden="true" />}
@@ -18,7 +26,13 @@ export function Message({ title, children, busy = false }: { title: string; chil
 export function Failure({ error, children }: { error: ApiError; children?: ComponentChildren }) {
   return (
     <div class="message message-error" role="alert">
-      <h3>{error.code === 'not_saved' ? 'Not in this file' : error.status === 0 ? 'The server is away' : 'This cannot be shown'}</h3>
+      <h3>
+        {error.code === 'not_saved'
+          ? 'Not in this file'
+          : error.status === 0
+            ? 'The server is away'
+            : 'This cannot be shown'}
+      </h3>
       <p>{error.message}</p>
       <div class="button-group">
         {error.code === 'not_saved' ? (

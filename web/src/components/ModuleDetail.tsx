@@ -24,7 +24,12 @@ function Fact({ name, value, note }: { name: string; value: string; note?: strin
 
 function Progress() {
   const now = giving.value!;
-  if (!now.busy) return <p class="note-error" role="alert">{now.error}</p>;
+  if (!now.busy)
+    return (
+      <p class="note-error" role="alert">
+        {now.error}
+      </p>
+    );
   if (now.size === 0) return <p role="status">Looking at the file…</p>;
   return (
     <div class="upload-progress" role="status">
@@ -53,7 +58,14 @@ function Give({ module }: { module: Module }) {
       >
         <label>
           Unstripped or debug file on the server
-          <input class="field mono" type="text" spellcheck={false} placeholder={`/home/me/build/${module.name}`} value={path} onInput={(event) => setPath(event.currentTarget.value)} />
+          <input
+            class="field mono"
+            type="text"
+            spellcheck={false}
+            placeholder={`/home/me/build/${module.name}`}
+            value={path}
+            onInput={(event) => setPath(event.currentTarget.value)}
+          />
         </label>
         <Button kind="primary" title="Use this file for the module" disabled={busy || path.trim() === ''} onClick={use}>
           Use it
@@ -73,7 +85,11 @@ function Give({ module }: { module: Module }) {
         />
       </label>
       {mine && <Progress />}
-      <p class="faint">{module.build_id ? `It is used when its build-id is ${module.build_id.slice(0, 16)}${module.build_id.length > 16 ? '…' : ''}.` : 'The target’s file has no build-id: that the file is of the very build that runs there is your word.'}</p>
+      <p class="faint">
+        {module.build_id
+          ? `It is used when its build-id is ${module.build_id.slice(0, 16)}${module.build_id.length > 16 ? '…' : ''}.`
+          : 'The target’s file has no build-id: that the file is of the very build that runs there is your word.'}
+      </p>
     </div>
   );
 }
@@ -104,7 +120,10 @@ export function ModuleDetail({ module }: { module: Module }) {
               Build-id
             </Button>
           )}
-          <Button title="Its functions alone" onClick={() => setView({ tab: 'functions', module: module.name, filter: '' })}>
+          <Button
+            title="Its functions alone"
+            onClick={() => setView({ tab: 'functions', module: module.name, filter: '' })}
+          >
             Its functions
           </Button>
         </div>

@@ -100,7 +100,12 @@ export function ModulesView() {
   return (
     <section class={`view ${modules.loading.value ? 'is-stale' : ''}`}>
       <div class="toolbar">
-        <SearchBox value={view.value.modulesLike} placeholder="Filter modules by regular expression" error={pattern?.error} onInput={(modulesLike) => setView({ modulesLike }, 'replace')} />
+        <SearchBox
+          value={view.value.modulesLike}
+          placeholder="Filter modules by regular expression"
+          error={pattern?.error}
+          onInput={(modulesLike) => setView({ modulesLike }, 'replace')}
+        />
         <span class="faint" role="status">
           {byState(data.modules).map(({ state, count: many, share }, i) => (
             <span key={state}>
@@ -112,7 +117,11 @@ export function ModulesView() {
         <span class="spacer" />
         <NotRefreshed of={modules} />
         {!isSaved && (
-          <Button icon="sliders" title="Where symbols and sources are looked for" onClick={() => (dialog.value = { kind: 'settings' })}>
+          <Button
+            icon="sliders"
+            title="Where symbols and sources are looked for"
+            onClick={() => (dialog.value = { kind: 'settings' })}
+          >
             Symbols and sources
           </Button>
         )}
@@ -124,9 +133,15 @@ export function ModulesView() {
             <tr>
               <th scope="col">Symbols</th>
               <th scope="col">Module</th>
-              <th scope="col" title="Samples whose innermost frame is of it">Self</th>
-              <th scope="col" title="Samples with any frame of it">Total</th>
-              <th scope="col" class="cell-number">Samples</th>
+              <th scope="col" title="Samples whose innermost frame is of it">
+                Self
+              </th>
+              <th scope="col" title="Samples with any frame of it">
+                Total
+              </th>
+              <th scope="col" class="cell-number">
+                Samples
+              </th>
               <th scope="col">File, and how it was found</th>
               <th scope="col">Build-id</th>
             </tr>

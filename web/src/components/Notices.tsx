@@ -21,7 +21,9 @@ const waiting = computed(() =>
 
 const shown = computed(() => {
   const id = session.value?.id ?? '';
-  return [...waiting.value, ...(session.value?.notices ?? [])].filter((notice) => !dismissed.value.has(keyOf(id, notice)));
+  return [...waiting.value, ...(session.value?.notices ?? [])].filter(
+    (notice) => !dismissed.value.has(keyOf(id, notice)),
+  );
 });
 
 function dismiss(notices: readonly Notice[]): void {
@@ -43,12 +45,21 @@ export function Notices() {
           {notice.remedy && (
             <span class="notice-remedy">
               <code>{notice.remedy}</code>
-              <Button icon="copy" kind="ghost" title={`Copy: ${commandIn(notice.remedy)}`} onClick={() => void copy(commandIn(notice.remedy))} />
+              <Button
+                icon="copy"
+                kind="ghost"
+                title={`Copy: ${commandIn(notice.remedy)}`}
+                onClick={() => void copy(commandIn(notice.remedy))}
+              />
             </span>
           )}
           <span class="spacer" />
           {i === 0 && list.length > 1 && (
-            <Button kind="ghost" title={open ? 'Show one notice' : 'Show all notices'} onClick={() => (expanded.value = !open)}>
+            <Button
+              kind="ghost"
+              title={open ? 'Show one notice' : 'Show all notices'}
+              onClick={() => (expanded.value = !open)}
+            >
               {open ? 'Show less' : `${list.length - 1} more`}
             </Button>
           )}

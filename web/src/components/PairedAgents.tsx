@@ -16,9 +16,14 @@ export function PairedAgents() {
           <li key={key.id} data-key={key.id}>
             <div class="loss-head">
               <strong class="mono">{key.address || key.used_from || key.id}</strong>
-              <span class="faint">{key.connected ? 'connected' : key.used ? `last ${clock(key.used)}` : 'never connected'}</span>
+              <span class="faint">
+                {key.connected ? 'connected' : key.used ? `last ${clock(key.used)}` : 'never connected'}
+              </span>
               <span class="spacer" />
-              <Button title={`Withdraw key ${key.id}: this agent cannot connect any more`} onClick={() => void withdrawKey(key.id)}>
+              <Button
+                title={`Withdraw key ${key.id}: this agent cannot connect any more`}
+                onClick={() => void withdrawKey(key.id)}
+              >
                 Withdraw
               </Button>
             </div>

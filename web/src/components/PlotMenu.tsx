@@ -12,7 +12,8 @@ function Choices({ title, kinds }: { title: string; kinds: readonly PlotKind[] }
       <legend>{title}</legend>
       {kinds.map((kind) => (
         <label key={kind.id}>
-          <input type="checkbox" checked={view.value.plots.includes(kind.id)} onChange={() => togglePlot(kind.id)} /> {kind.name}
+          <input type="checkbox" checked={view.value.plots.includes(kind.id)} onChange={() => togglePlot(kind.id)} />{' '}
+          {kind.name}
         </label>
       ))}
     </fieldset>
@@ -39,7 +40,13 @@ function Panel() {
 
 export function PlotMenu() {
   return (
-    <Popover label="Lines" title="Draw counters and health as lines" class="button button-plain" panelClass="plot-panel" id="plot-menu">
+    <Popover
+      label="Lines"
+      title="Draw counters and health as lines"
+      class="button button-plain"
+      panelClass="plot-panel"
+      id="plot-menu"
+    >
       {() => <Panel />}
     </Popover>
   );

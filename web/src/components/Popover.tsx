@@ -14,7 +14,17 @@ interface Props {
   children: (close: () => void) => ComponentChildren;
 }
 
-export function Popover({ label, title, name, class: className = '', panelClass = '', align = 'start', side = 'below', id, children }: Props) {
+export function Popover({
+  label,
+  title,
+  name,
+  class: className = '',
+  panelClass = '',
+  align = 'start',
+  side = 'below',
+  id,
+  children,
+}: Props) {
   const [open, setOpen] = useState(false);
   const root = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);

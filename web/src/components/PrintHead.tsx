@@ -12,7 +12,10 @@ export function PrintHead() {
   const shown = session.value;
   if (!printing.value || !shown) return null;
   const { tab, start, end, tids, pids, search, zoom } = view.value;
-  const range = start === null && end === null ? `all ${duration(shown.duration_ms)}` : `${duration(start ?? 0)} to ${duration(end ?? shown.duration_ms)} of ${duration(shown.duration_ms)}`;
+  const range =
+    start === null && end === null
+      ? `all ${duration(shown.duration_ms)}`
+      : `${duration(start ?? 0)} to ${duration(end ?? shown.duration_ms)} of ${duration(shown.duration_ms)}`;
   const all = shown.samples + shown.lost;
   const facts = [
     `Event: ${event.value ? `${event.value.name} (${event.value.unit})` : '–'}`,
@@ -33,7 +36,8 @@ export function PrintHead() {
         {shown.host && ` on ${shown.host}`}: {tabNames[tab].toLowerCase()}
       </h1>
       <p>
-        Recorded {clock(shown.started, new Date(0))} · {[shown.arch, shown.kernel_release].filter(Boolean).join(', ')} · {shown.id}
+        Recorded {clock(shown.started, new Date(0))} · {[shown.arch, shown.kernel_release].filter(Boolean).join(', ')} ·{' '}
+        {shown.id}
         {savedFile.value && ` · saved ${clock(savedFile.value.made, new Date(0))}`}
       </p>
       <p>{facts.join(' · ')}</p>

@@ -35,7 +35,12 @@ export function ProcessDialog({ agent }: { agent: string }) {
       class="process-dialog"
       footer={
         <>
-          <Button id="options" title="Rate, stacks and events" pressed={options.value} onClick={() => (options.value = !options.value)}>
+          <Button
+            id="options"
+            title="Rate, stacks and events"
+            pressed={options.value}
+            onClick={() => (options.value = !options.value)}
+          >
             Options
           </Button>
           <span class="faint ellipsis foot-options">{`${frequency} Hz · ${unwind} · ${eventsText(draft.value)}`}</span>
@@ -43,7 +48,14 @@ export function ProcessDialog({ agent }: { agent: string }) {
           <Button title="Close" onClick={closeDialog}>
             Cancel
           </Button>
-          <Button id="start" icon="record" kind="primary" title="Start profiling" disabled={!valid || busy.value || running} onClick={() => void start()}>
+          <Button
+            id="start"
+            icon="record"
+            kind="primary"
+            title="Start profiling"
+            disabled={!valid || busy.value || running}
+            onClick={() => void start()}
+          >
             {`Profile ${targetName(draft.value)}`.trim()}
           </Button>
         </>
@@ -61,7 +73,10 @@ export function ProcessDialog({ agent }: { agent: string }) {
           {connectedAgents.value.length > 1 && (
             <label class="select">
               <span class="visually-hidden">Agent</span>
-              <select value={agent} onChange={(event) => (dialog.value = { kind: 'process', agent: event.currentTarget.value })}>
+              <select
+                value={agent}
+                onChange={(event) => (dialog.value = { kind: 'process', agent: event.currentTarget.value })}
+              >
                 {connectedAgents.value.map((entry) => (
                   <option key={entry.id} value={entry.id}>
                     {entry.address}

@@ -35,12 +35,25 @@ function Row({ process, on, here, choose, start }: RowProps) {
       onClick={(event) => choose(besides(event))}
       onDblClick={(event) => besides(event) || start()}
     >
-      {cell('', <input type="checkbox" checked={on} tabIndex={-1} aria-label={`${process.comm} ${process.pid}`} title="Choose several (Ctrl and a click; Shift and arrows, or Space)" />)}
+      {cell(
+        '',
+        <input
+          type="checkbox"
+          checked={on}
+          tabIndex={-1}
+          aria-label={`${process.comm} ${process.pid}`}
+          title="Choose several (Ctrl and a click; Shift and arrows, or Space)"
+        />,
+      )}
       <span class="cell cell-number" role="cell">
         <span class="cpu-bar" style={{ width: `${Math.min(100, process.cpu) * 0.8}%` }} />
         <span class="cpu-text">{process.cpu.toFixed(1)}</span>
       </span>
-      {cell('cell-number mono', process.pid, process.ns_pid && process.ns_pid !== process.pid ? `${process.ns_pid} in its container` : undefined)}
+      {cell(
+        'cell-number mono',
+        process.pid,
+        process.ns_pid && process.ns_pid !== process.pid ? `${process.ns_pid} in its container` : undefined,
+      )}
       {cell('ellipsis faint', process.user ?? '')}
       {cell('ellipsis strong', process.comm)}
       {cell('ellipsis faint mono', process.cmdline, process.cmdline)}
@@ -59,7 +72,11 @@ const isGroup = (item: Item): item is Group => 'processes' in item;
 const nameOf = (container: string) => `container ${container.slice(0, 12)}`;
 const keyOf = (item: Item) => (isGroup(item) ? item.container : item.pid);
 const targetOf = (item: Item): Target | null =>
-  !isGroup(item) ? processTarget([{ pid: item.pid, comm: item.comm }]) : item.container ? wide(nameOf(item.container), { container: item.container }) : null;
+  !isGroup(item)
+    ? processTarget([{ pid: item.pid, comm: item.comm }])
+    : item.container
+      ? wide(nameOf(item.container), { container: item.container })
+      : null;
 
 function byContainer(processes: ProcessInfo[]): Item[] {
   if (!processes.some((one) => one.container)) return processes;
@@ -114,14 +131,18 @@ export function ProcessTable({ agent, chosen, onChoose, onStart, children }: Pro
 
   const rows = useComputed(() => {
     const wanted = text.value.toLowerCase();
-    const kept = (list.value ?? []).filter((p) => `${p.pid} ${p.comm} ${p.cmdline} ${p.user ?? ''} ${p.container ?? ''}`.toLowerCase().includes(wanted));
+    const kept = (list.value ?? []).filter((p) =>
+      `${p.pid} ${p.comm} ${p.cmdline} ${p.user ?? ''} ${p.container ?? ''}`.toLowerCase().includes(wanted),
+    );
     return kept.sort((a, b) => b.cpu - a.cpu || a.pid - b.pid);
   });
   const items = useComputed(() => byContainer(rows.value));
   const { pid, container, cgroup, cpus } = chosen;
   const picked = pickedOf(chosen);
   const isOn = (item: Item) =>
-    isGroup(item) ? pid === wholeSystem && item.container !== '' && item.container === container : picked.some((one) => one.pid === item.pid);
+    isGroup(item)
+      ? pid === wholeSystem && item.container !== '' && item.container === container
+      : picked.some((one) => one.pid === item.pid);
   const choose = (item: Item, besides: boolean) => {
     const target = besides && !isGroup(item) ? toggled(chosen, item) : targetOf(item);
     cursor.value = keyOf(item);
@@ -154,12 +175,43 @@ export function ProcessTable({ agent, chosen, onChoose, onStart, children }: Pro
   return (
     <>
       <div class="toolbar">
-        <SearchBox value={text.value} placeholder="Find by name, pid, user or container" onInput={(value) => (text.value = value)} />
-        <Button id="whole-system" title="Every process of the machine, kernel threads too; without idling and the agent itself" pressed={pid === wholeSystem && !container && !cgroup} onClick={() => onChoose(wide('the whole system'))}>
+        <SearchBox
+          value={text.value}
+          placeholder="Find by name, pid, user or container"
+          onInput={(value) => (text.value = value)}
+        />
+        <Button
+          id="whole-system"
+          title="Every process of the machine, kernel threads too; without idling and the agent itself"
+          pressed={pid === wholeSystem && !container && !cgroup}
+          onClick={() => onChoose(wide('the whole system'))}
+        >
           Whole system
         </Button>
-        <input class="field" name="cgroup" aria-label="Control group" size={14} placeholder="Control group" title="Every process of a control group, by its path" value={cgroup ?? ''} onInput={({ currentTarget: { value } }) => onChoose(value ? wide(`cgroup ${value}`, { cgroup: value }) : { ...wide(''), pid: 0 })} />
-        {pid === wholeSystem && <input class="field" name="cpus" aria-label="CPUs" size={8} placeholder="CPUs, as 0-3" title="On these CPUs only" value={cpus ?? ''} onInput={(event) => onChoose({ ...chosen, cpus: event.currentTarget.value })} />}
+        <input
+          class="field"
+          name="cgroup"
+          aria-label="Control group"
+          size={14}
+          placeholder="Control group"
+          title="Every process of a control group, by its path"
+          value={cgroup ?? ''}
+          onInput={({ currentTarget: { value } }) =>
+            onChoose(value ? wide(`cgroup ${value}`, { cgroup: value }) : { ...wide(''), pid: 0 })
+          }
+        />
+        {pid === wholeSystem && (
+          <input
+            class="field"
+            name="cpus"
+            aria-label="CPUs"
+            size={8}
+            placeholder="CPUs, as 0-3"
+            title="On these CPUs only"
+            value={cpus ?? ''}
+            onInput={(event) => onChoose({ ...chosen, cpus: event.currentTarget.value })}
+          />
+        )}
         {children}
         <span class="faint" role="status">
           {list.value && `${count(rows.value.length)} ${rows.value.length === 1 ? 'process' : 'processes'}`}
@@ -168,7 +220,10 @@ export function ProcessTable({ agent, chosen, onChoose, onStart, children }: Pro
         {error.value && <span class="note note-error">{error.value}</span>}
       </div>
       {!list.value ? (
-        <Message title={error.value ? 'The agent did not answer' : 'Asking the agent what runs there'} busy={!error.value} />
+        <Message
+          title={error.value ? 'The agent did not answer' : 'Asking the agent what runs there'}
+          busy={!error.value}
+        />
       ) : (
         <VirtualRows
           class="processes"
@@ -195,9 +250,27 @@ export function ProcessTable({ agent, chosen, onChoose, onStart, children }: Pro
               if (targetOf(item)) onStart();
             };
             const here = keyOf(item) === cursor.value;
-            if (!isGroup(item)) return <Row key={item.pid} process={item} on={isOn(item)} here={here} choose={(besides) => choose(item, besides)} start={start} />;
+            if (!isGroup(item))
+              return (
+                <Row
+                  key={item.pid}
+                  process={item}
+                  on={isOn(item)}
+                  here={here}
+                  choose={(besides) => choose(item, besides)}
+                  start={start}
+                />
+              );
             return (
-              <div key={item.container} class={`row process-row process-group ${isOn(item) ? 'row-selected' : ''} ${here ? 'row-here' : ''}`} role="row" aria-selected={isOn(item)} data-container={item.container} onClick={() => choose(item, false)} onDblClick={start}>
+              <div
+                key={item.container}
+                class={`row process-row process-group ${isOn(item) ? 'row-selected' : ''} ${here ? 'row-here' : ''}`}
+                role="row"
+                aria-selected={isOn(item)}
+                data-container={item.container}
+                onClick={() => choose(item, false)}
+                onDblClick={start}
+              >
                 <span class="cell" role="cell" />
                 {cell('cell-number cpu-text', item.cpu.toFixed(1))}
                 {cell('cell-number', count(item.processes.length))}

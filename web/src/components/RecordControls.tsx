@@ -22,12 +22,22 @@ export function RecordControls() {
         </Button>
       )}
       {agent && agent.state !== 'idle' && (
-        <Button id="change" icon="sliders" title="Change rate, events, stacks or process of the recording that runs" onClick={() => (dialog.value = { kind: 'change', agent: agent.id })}>
+        <Button
+          id="change"
+          icon="sliders"
+          title="Change rate, events, stacks or process of the recording that runs"
+          onClick={() => (dialog.value = { kind: 'change', agent: agent.id })}
+        >
           Change
         </Button>
       )}
       {agent && agent.state !== 'idle' && (
-        <Button id="stop" icon="stop" title="Stop the recording; the session is kept" onClick={() => void stopProfiling(agent.id)}>
+        <Button
+          id="stop"
+          icon="stop"
+          title="Stop the recording; the session is kept"
+          onClick={() => void stopProfiling(agent.id)}
+        >
           Stop
         </Button>
       )}

@@ -40,7 +40,13 @@ export function SearchBox({ value, placeholder, error, onInput, onStep, children
         }}
       />
       {value && (
-        <button type="button" class="search-clear" title="Clear" aria-label="Clear the search" onClick={() => onInput('')}>
+        <button
+          type="button"
+          class="search-clear"
+          title="Clear"
+          aria-label="Clear the search"
+          onClick={() => onInput('')}
+        >
           <Icon name="close" />
         </button>
       )}

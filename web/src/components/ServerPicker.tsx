@@ -72,14 +72,19 @@ export function ServerPicker({ wanted, start, onChoose, onClose }: Props) {
     else if (event.key === 'ArrowUp') (at > 0 ? buttons[at - 1] : field.current)?.focus();
     else if (event.key === 'Escape') onClose();
     else if (event.key === 'Enter' && event.target === field.current) buttons[0]?.click();
-    else if (event.key === 'Backspace' && event.target !== field.current && listing.value?.parent) go(listing.value.parent);
+    else if (event.key === 'Backspace' && event.target !== field.current && listing.value?.parent)
+      go(listing.value.parent);
     else return;
     event.preventDefault();
     event.stopPropagation();
   };
   const shown = listing.value;
   return (
-    <section class="server-picker" aria-label={wanted === 'file' ? 'Choose a file on the server' : 'Choose a folder on the server'} onKeyDown={keys}>
+    <section
+      class="server-picker"
+      aria-label={wanted === 'file' ? 'Choose a file on the server' : 'Choose a folder on the server'}
+      onKeyDown={keys}
+    >
       <div class="picker-head">
         <nav class="crumbs" aria-label="Folder">
           <Button kind="ghost" title="All folders that may be shown" onClick={() => go('')}>
@@ -94,7 +99,16 @@ export function ServerPicker({ wanted, start, onChoose, onClose }: Props) {
         </nav>
         <Button icon="close" kind="ghost" title="Close the picker" onClick={onClose} />
       </div>
-      <input class="field" ref={field} type="text" placeholder="Find a name here" aria-label="Find a name here" spellcheck={false} value={text.value} onInput={(event) => (text.value = event.currentTarget.value)} />
+      <input
+        class="field"
+        ref={field}
+        type="text"
+        placeholder="Find a name here"
+        aria-label="Find a name here"
+        spellcheck={false}
+        value={text.value}
+        onInput={(event) => (text.value = event.currentTarget.value)}
+      />
       {problem.value && (
         <p class="note note-error" role="alert">
           {problem.value}
@@ -104,12 +118,22 @@ export function ServerPicker({ wanted, start, onChoose, onClose }: Props) {
         {shown?.entries.map((entry) => (
           <Entry key={entry.name} entry={entry} wanted={wanted} act={() => act(entry)} />
         ))}
-        {shown && shown.entries.length === 0 && <li class="faint pad">{shown.roots.length === 0 ? 'This server shows no folders: start it with --browse-root DIR' : 'Nothing here'}</li>}
+        {shown && shown.entries.length === 0 && (
+          <li class="faint pad">
+            {shown.roots.length === 0
+              ? 'This server shows no folders: start it with --browse-root DIR'
+              : 'Nothing here'}
+          </li>
+        )}
         {shown && shown.left_out > 0 && <li class="faint pad">{count(shown.left_out)} more; type to find them</li>}
       </ul>
       {wanted === 'folder' && (
         <div class="picker-foot">
-          <Button title="Take the folder that is shown" disabled={!shown?.path} onClick={() => onChoose(shown?.path ?? '')}>
+          <Button
+            title="Take the folder that is shown"
+            disabled={!shown?.path}
+            onClick={() => onChoose(shown?.path ?? '')}
+          >
             Use this folder
           </Button>
         </div>

@@ -48,17 +48,19 @@ export function SessionMenu() {
               </button>
             </li>
           ))}
-          {!isSaved && <li class="menu-last">
-            <button
-              type="button"
-              onClick={() => {
-                openTab('sessions');
-                close();
-              }}
-            >
-              All sessions
-            </button>
-          </li>}
+          {!isSaved && (
+            <li class="menu-last">
+              <button
+                type="button"
+                onClick={() => {
+                  openTab('sessions');
+                  close();
+                }}
+              >
+                All sessions
+              </button>
+            </li>
+          )}
         </ul>
       )}
     </Popover>

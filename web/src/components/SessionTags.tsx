@@ -15,7 +15,13 @@ function Tag({ session, name, value }: { session: Session; name: string; value: 
       <button type="button" class="ellipsis" title={`Find sessions with ${text}`} onClick={() => searchSessions(text)}>
         {text}
       </button>
-      <button type="button" class="tag-remove" title={`Remove ${text}`} aria-label={`Remove the tag ${text}`} onClick={() => void changeSession(session, { tags: { [name]: null } })}>
+      <button
+        type="button"
+        class="tag-remove"
+        title={`Remove ${text}`}
+        aria-label={`Remove the tag ${text}`}
+        onClick={() => void changeSession(session, { tags: { [name]: null } })}
+      >
         <Icon name="close" />
       </button>
     </li>

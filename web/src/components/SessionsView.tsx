@@ -4,7 +4,14 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { download } from '../api/client';
 import type { Session, SessionList } from '../api/types';
 import { changeSession, mergeSessions } from '../store/actions';
-import { currentId, foundSessions, searchSessions, SESSIONS_A_PAGE, sessionSearch, showSessionsFrom } from '../store/session';
+import {
+  currentId,
+  foundSessions,
+  searchSessions,
+  SESSIONS_A_PAGE,
+  sessionSearch,
+  showSessionsFrom,
+} from '../store/session';
 import { dialog } from '../store/ui';
 import { openSession } from '../store/view';
 import { bytes, clock, count, duration, percent } from '../text/format';
@@ -38,7 +45,11 @@ function Merge() {
       <Button
         icon="merge"
         disabled={!able}
-        title={able ? 'A new session with all of their samples, each at its own time' : `2 to ${MOST_MERGED} sessions become one`}
+        title={
+          able
+            ? 'A new session with all of their samples, each at its own time'
+            : `2 to ${MOST_MERGED} sessions become one`
+        }
         onClick={() => void mergeSessions(sessions).then((done) => done && (chosen.value = []))}
       >
         Merge {sessions.length}
@@ -52,7 +63,13 @@ function Merge() {
 
 function Exports({ session }: { session: Session }) {
   return (
-    <Popover class="button button-plain button-icon" align="end" name={`Download ${sessionTitle(session)}`} title={`Download ${sessionTitle(session)}`} label={<Icon name="download" />}>
+    <Popover
+      class="button button-plain button-icon"
+      align="end"
+      name={`Download ${sessionTitle(session)}`}
+      title={`Download ${sessionTitle(session)}`}
+      label={<Icon name="download" />}
+    >
       {(close) => (
         <ul class="menu" onClick={close}>
           <li>
@@ -116,7 +133,15 @@ function Name({ session }: { session: Session }) {
           {title}
         </button>
       )}
-      <button type="button" ref={button} class="rename" hidden={editing} title="Rename" aria-label={`Rename ${title}`} onClick={() => setEditing(true)}>
+      <button
+        type="button"
+        ref={button}
+        class="rename"
+        hidden={editing}
+        title="Rename"
+        aria-label={`Rename ${title}`}
+        onClick={() => setEditing(true)}
+      >
         <Icon name="pencil" />
       </button>
     </div>
@@ -134,7 +159,11 @@ function Row({ session }: { session: Session }) {
           <input
             type="checkbox"
             aria-label={`Merge ${title}`}
-            title={session.state === 'ended' ? 'Choose it, to make one session of several' : 'A session can be merged when it has ended'}
+            title={
+              session.state === 'ended'
+                ? 'Choose it, to make one session of several'
+                : 'A session can be merged when it has ended'
+            }
             checked={chosen.value.includes(session.id)}
             disabled={session.state !== 'ended'}
             onChange={(event) => choose(session.id, event.currentTarget.checked)}
@@ -145,7 +174,9 @@ function Row({ session }: { session: Session }) {
       <td class="session-cell">
         <Name session={session} />
         <div class="session-about">
-          <span class="faint small">{[session.name && session.target, session.host, session.arch, session.agent].filter(Boolean).join(' · ')}</span>
+          <span class="faint small">
+            {[session.name && session.target, session.host, session.arch, session.agent].filter(Boolean).join(' · ')}
+          </span>
           <SessionTags session={session} />
         </div>
       </td>
@@ -159,7 +190,11 @@ function Row({ session }: { session: Session }) {
       <td class="cell-number">{bytes(session.size_bytes)}</td>
       <td>
         <div class="actions">
-          <Button icon="play" title={session.state === 'ended' ? `Replay ${title}` : `Watch ${title}`} onClick={() => openSession(session.id)}>
+          <Button
+            icon="play"
+            title={session.state === 'ended' ? `Replay ${title}` : `Watch ${title}`}
+            onClick={() => openSession(session.id)}
+          >
             {session.state === 'ended' ? 'Replay' : 'Watch'}
           </Button>
           <Button
@@ -186,15 +221,32 @@ function Pages({ list }: { list: SessionList }) {
   if (total <= SESSIONS_A_PAGE && offset === 0) return null;
   return (
     <nav class="pages" aria-label="Pages of sessions">
-      <Button icon="left" title="Newer sessions" disabled={offset === 0} onClick={() => showSessionsFrom(offset - SESSIONS_A_PAGE)} />
+      <Button
+        icon="left"
+        title="Newer sessions"
+        disabled={offset === 0}
+        onClick={() => showSessionsFrom(offset - SESSIONS_A_PAGE)}
+      />
       <span class="faint">{pageText(offset, sessions.length, total)}</span>
-      <Button icon="right" title="Older sessions" disabled={offset + sessions.length >= total} onClick={() => showSessionsFrom(offset + SESSIONS_A_PAGE)} />
+      <Button
+        icon="right"
+        title="Older sessions"
+        disabled={offset + sessions.length >= total}
+        onClick={() => showSessionsFrom(offset + SESSIONS_A_PAGE)}
+      />
     </nav>
   );
 }
 
 const columns: readonly (readonly [name: string, number?: 'number'])[] = [
-  ['State'], ['Session'], ['Started'], ['Duration', 'number'], ['Samples', 'number'], ['Lost', 'number'], ['Events'], ['Size', 'number'],
+  ['State'],
+  ['Session'],
+  ['Started'],
+  ['Duration', 'number'],
+  ['Samples', 'number'],
+  ['Lost', 'number'],
+  ['Events'],
+  ['Size', 'number'],
 ];
 
 export function SessionsView() {
@@ -202,7 +254,8 @@ export function SessionsView() {
   const error = foundSessions.error.value;
   // Sessions that were deleted leave the last page empty.
   useEffect(() => {
-    if (list && list.sessions.length === 0 && list.offset > 0) showSessionsFrom(Math.floor(Math.max(0, list.total - 1) / SESSIONS_A_PAGE) * SESSIONS_A_PAGE);
+    if (list && list.sessions.length === 0 && list.offset > 0)
+      showSessionsFrom(Math.floor(Math.max(0, list.total - 1) / SESSIONS_A_PAGE) * SESSIONS_A_PAGE);
   }, [list]);
   if (!list) return error ? <Failure error={error} /> : <Message title="Loading the sessions" busy />;
   const searching = sessionSearch.value.trim() !== '';
@@ -210,11 +263,23 @@ export function SessionsView() {
   return (
     <section class="view">
       <div class="toolbar sessions-toolbar">
-        <SearchBox value={sessionSearch.value} placeholder="Find by name, host, tag or event" onInput={searchSessions} />
+        <SearchBox
+          value={sessionSearch.value}
+          placeholder="Find by name, host, tag or event"
+          onInput={searchSessions}
+        />
         <span class="faint" role="status">
           {count(list.total)} {list.total === 1 ? 'session' : 'sessions'}, {bytes(list.size_bytes)} on disk
         </span>
-        <span class="faint ellipsis" id="keep-rules" title={kept ? 'The oldest ended sessions beyond are deleted; pinned ones stay, and what is in use' : 'The server keeps all sessions; it deletes old ones when it is started with --keep-count, --keep-days or --keep-size'}>
+        <span
+          class="faint ellipsis"
+          id="keep-rules"
+          title={
+            kept
+              ? 'The oldest ended sessions beyond are deleted; pinned ones stay, and what is in use'
+              : 'The server keeps all sessions; it deletes old ones when it is started with --keep-count, --keep-days or --keep-size'
+          }
+        >
           {kept || 'nothing is deleted by itself'}
         </span>
         <Pages list={list} />
@@ -223,7 +288,12 @@ export function SessionsView() {
       </div>
       {list.sessions.length === 0 ? (
         <Message title={searching ? 'No session matches' : 'No sessions yet'}>
-          {!searching && <p>Every recording is kept on the server and listed here; so are files of other tools that are imported, or dropped on the page.</p>}
+          {!searching && (
+            <p>
+              Every recording is kept on the server and listed here; so are files of other tools that are imported, or
+              dropped on the page.
+            </p>
+          )}
         </Message>
       ) : (
         <div class="table-scroll" tabIndex={0} role="region" aria-label="Sessions">

@@ -9,7 +9,18 @@ import { Popover } from './Popover';
 export function ShapeMenu() {
   const v = view.value;
   return (
-    <Popover id="shape-menu" class="button button-plain" align="end" title="How frames are merged and coloured" label={<><Icon name="sliders" /><span>Shape</span></>}>
+    <Popover
+      id="shape-menu"
+      class="button button-plain"
+      align="end"
+      title="How frames are merged and coloured"
+      label={
+        <>
+          <Icon name="sliders" />
+          <span>Shape</span>
+        </>
+      }
+    >
       {() => (
         <div class="pop-body shape-body">
           <h4>Frames are one when they have the same</h4>
@@ -34,16 +45,20 @@ export function ShapeMenu() {
             onChoose={(choice) => setShape({ collapse: choice === 'collapse' })}
           />
           <h4>Colour</h4>
-          {comparing.value ? <ContrastChoice /> : <Choice
-            label="Colour"
-            value={v.colouring}
-            options={[
-              { value: 'kind', text: 'Kind', title: 'User, kernel, JIT, inlined, unknown' },
-              { value: 'module', text: 'Module' },
-              { value: 'heat', text: 'Heat', title: 'By own weight' },
-            ]}
-            onChoose={(colouring) => setView({ colouring })}
-          />}
+          {comparing.value ? (
+            <ContrastChoice />
+          ) : (
+            <Choice
+              label="Colour"
+              value={v.colouring}
+              options={[
+                { value: 'kind', text: 'Kind', title: 'User, kernel, JIT, inlined, unknown' },
+                { value: 'module', text: 'Module' },
+                { value: 'heat', text: 'Heat', title: 'By own weight' },
+              ]}
+              onChoose={(colouring) => setView({ colouring })}
+            />
+          )}
         </div>
       )}
     </Popover>

@@ -28,7 +28,8 @@ function key(event: KeyboardEvent): boolean {
   if (event.key === 'h') goToHottest();
   else if (event.key === 'j') stepHot(1);
   else if (event.key === 'k') stepHot(-1);
-  else if (event.key === 'i' && source.data.value?.inlined.some((call) => call.line === sourceLine.peek())) toggle(sourceLine.peek());
+  else if (event.key === 'i' && source.data.value?.inlined.some((call) => call.line === sourceLine.peek()))
+    toggle(sourceLine.peek());
   else return false;
   event.preventDefault();
   return true;
@@ -46,7 +47,12 @@ export function SourceEditor({ data }: { data: Source }) {
   useEffect(() => {
     openLines.value = new Set();
     if (!modules || !parent.current) return undefined;
-    const made = modules.createEditor(parent.current, `Source of ${data.file}`, { choose: chooseLine, toggle, follow: openInlined, key });
+    const made = modules.createEditor(parent.current, `Source of ${data.file}`, {
+      choose: chooseLine,
+      toggle,
+      follow: openInlined,
+      key,
+    });
     editor.current = made;
     return () => {
       editor.current = null;

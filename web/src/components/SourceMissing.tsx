@@ -41,9 +41,21 @@ export function SourceMissing({ file, error }: { file: string; error: ApiError }
       >
         <label>
           Map a path of the build to one on this server
-          <input class="field mono" type="text" spellcheck={false} placeholder="/build/project=/home/me/project" value={map} onInput={(event) => setMap(event.currentTarget.value)} />
+          <input
+            class="field mono"
+            type="text"
+            spellcheck={false}
+            placeholder="/build/project=/home/me/project"
+            value={map}
+            onInput={(event) => setMap(event.currentTarget.value)}
+          />
         </label>
-        <Button kind="primary" title="Look again with this map" disabled={!/.=./.test(map)} onClick={() => void addMap()}>
+        <Button
+          kind="primary"
+          title="Look again with this map"
+          disabled={!/.=./.test(map)}
+          onClick={() => void addMap()}
+        >
           Add path map
         </Button>
       </form>
@@ -56,9 +68,20 @@ export function SourceMissing({ file, error }: { file: string; error: ApiError }
       >
         <label>
           Or search below a folder
-          <input class="field mono" type="text" spellcheck={false} placeholder="/home/me/project" value={folder} onInput={(event) => setFolder(event.currentTarget.value)} />
+          <input
+            class="field mono"
+            type="text"
+            spellcheck={false}
+            placeholder="/home/me/project"
+            value={folder}
+            onInput={(event) => setFolder(event.currentTarget.value)}
+          />
         </label>
-        <Button title="Look again below this folder" disabled={folder.trim() === ''} onClick={() => void changeConfig({ source_dir: folder.trim() })}>
+        <Button
+          title="Look again below this folder"
+          disabled={folder.trim() === ''}
+          onClick={() => void changeConfig({ source_dir: folder.trim() })}
+        >
           Set source folder
         </Button>
       </form>

@@ -15,14 +15,17 @@ function Body() {
   const data = source.data.value;
   const error = source.error.value ?? (sourceFiles.data.value || view.value.codeOf ? null : sourceFiles.error.value);
   if (data && data.file === sourceFile.value) return <SourceEditor data={data} />;
-  if (error?.body.code === 'not_found' && sourceFile.value) return <SourceMissing key={sourceFile.value} file={sourceFile.value} error={error} />;
+  if (error?.body.code === 'not_found' && sourceFile.value)
+    return <SourceMissing key={sourceFile.value} file={sourceFile.value} error={error} />;
   if (error) return <Failure error={error} />;
   if (sourceFile.value || sourceFiles.loading.value) return <Message title="Loading the source" busy />;
   return (
     <Message title="No source lines">
       <p>
-        {view.value.codeOf ? 'The debug info of this function names no source file.' : 'None of the sampled frames knows its source file.'} Build the program with{' '}
-        <code>-g</code>, or give the server the unstripped file with <code>--binary</code>.
+        {view.value.codeOf
+          ? 'The debug info of this function names no source file.'
+          : 'None of the sampled frames knows its source file.'}{' '}
+        Build the program with <code>-g</code>, or give the server the unstripped file with <code>--binary</code>.
       </p>
     </Message>
   );
@@ -55,7 +58,11 @@ export function SourceView() {
             </div>
           </>
         )}
-        <Button title={split ? 'Show the source alone' : 'Show the machine code beside the source'} pressed={split} onClick={() => setView({ split: !split })}>
+        <Button
+          title={split ? 'Show the source alone' : 'Show the machine code beside the source'}
+          pressed={split}
+          onClick={() => setView({ split: !split })}
+        >
           Assembly
         </Button>
         {data && <ExportMenu />}

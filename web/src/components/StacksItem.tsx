@@ -88,7 +88,9 @@ export function StacksItem() {
     >
       {() => (
         <div class="pop-body" id="stacks-panel">
-          <h4>Stacks of {count(totals.processes)} {totals.processes === 1 ? 'process' : 'processes'}</h4>
+          <h4>
+            Stacks of {count(totals.processes)} {totals.processes === 1 ? 'process' : 'processes'}
+          </h4>
           <div class="faint">
             Asked for: {shown.unwind}
             {settings && `; ${settings}`}.

@@ -19,7 +19,12 @@ function Ready({ agent }: { agent: Agent }) {
         <strong>{platform.hostname || agent.address}</strong>
         <div class="faint">{[platform.arch, platform.kernel].filter(Boolean).join(' · ')}</div>
       </div>
-      <Button icon="record" kind="primary" title="Choose a process to profile" onClick={() => (dialog.value = { kind: 'process', agent: agent.id })}>
+      <Button
+        icon="record"
+        kind="primary"
+        title="Choose a process to profile"
+        onClick={() => (dialog.value = { kind: 'process', agent: agent.id })}
+      >
         Choose a process
       </Button>
     </li>
@@ -44,7 +49,9 @@ export function StartScreen() {
         ) : (
           <>
             <h1>Connect a target</h1>
-            <p>Run this line on the machine or board that you want to look into. It needs nothing else installed there.</p>
+            <p>
+              Run this line on the machine or board that you want to look into. It needs nothing else installed there.
+            </p>
             <TargetLine />
             <p class="start-wait">
               <span class="dot" /> Waiting for an agent
@@ -52,7 +59,10 @@ export function StartScreen() {
             <LastTurnedAway />
             <ConnectOut />
             <p>
-              <Button title="From connecting to a flame graph, step by step" onClick={() => (dialog.value = { kind: 'wizard' })}>
+              <Button
+                title="From connecting to a flame graph, step by step"
+                onClick={() => (dialog.value = { kind: 'wizard' })}
+              >
                 Guide me
               </Button>
             </p>

@@ -23,14 +23,40 @@ export function StatusBar() {
   const samples = Math.max(shown?.samples ?? 0, shown && live ? (liveSamples.value.get(shown.id) ?? 0) : 0);
   return (
     <footer class="status" aria-label="Status">
-      <Item id="status-samples" name="Samples" value={shown ? count(samples) : '–'} title="Samples of this session, all events" />
-      {reading !== undefined && <Item id="status-reading" name="Reading" value={percent(reading)} title="The session's file is being read: what is shown grows until all of it is there" />}
+      <Item
+        id="status-samples"
+        name="Samples"
+        value={shown ? count(samples) : '–'}
+        title="Samples of this session, all events"
+      />
+      {reading !== undefined && (
+        <Item
+          id="status-reading"
+          name="Reading"
+          value={percent(reading)}
+          title="The session's file is being read: what is shown grows until all of it is there"
+        />
+      )}
       {shown && <LossItem />}
       {shown && <SymbolsItem />}
       {shown && <StacksItem />}
-      {live && <Item id="status-rate" name="Rate" value={`${short(rates.value.get(shown!.id) ?? 0)}/s`} title="Samples a second over the last seconds" />}
+      {live && (
+        <Item
+          id="status-rate"
+          name="Rate"
+          value={`${short(rates.value.get(shown!.id) ?? 0)}/s`}
+          title="Samples a second over the last seconds"
+        />
+      )}
       <span class="spacer" />
-      {shown && !live && <Item id="status-duration" name="Duration" value={duration(shown.duration_ms)} title={shown.end_reason || 'Length of the recording'} />}
+      {shown && !live && (
+        <Item
+          id="status-duration"
+          name="Duration"
+          value={duration(shown.duration_ms)}
+          title={shown.end_reason || 'Length of the recording'}
+        />
+      )}
       {live && (
         <>
           <Item

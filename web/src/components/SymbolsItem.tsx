@@ -17,7 +17,14 @@ const qualities: Record<Module['quality'], string> = {
   debug_info: 'names and lines',
   pending: 'being read',
 };
-const rank: Record<Module['quality'], number> = { none: 0, linker_map: 1, dynamic_symbols: 2, pending: 3, symbols: 4, debug_info: 5 };
+const rank: Record<Module['quality'], number> = {
+  none: 0,
+  linker_map: 1,
+  dynamic_symbols: 2,
+  pending: 3,
+  symbols: 4,
+  debug_info: 5,
+};
 
 function Entry({ module }: { module: Module }) {
   return (
@@ -38,7 +45,10 @@ export function SymbolsItem() {
   const shown = session.value;
   if (!shown) return null;
   const modules = [...(shown.modules ?? [])].sort(
-    (a, b) => Number(b.problem !== '') - Number(a.problem !== '') || rank[a.quality] - rank[b.quality] || a.name.localeCompare(b.name),
+    (a, b) =>
+      Number(b.problem !== '') - Number(a.problem !== '') ||
+      rank[a.quality] - rank[b.quality] ||
+      a.name.localeCompare(b.name),
   );
   return (
     <Popover
@@ -67,23 +77,34 @@ export function SymbolsItem() {
             >
               All modules
             </Button>
-            {!isSaved && <Button
-              icon="sliders"
-              title="Where symbols and sources are looked for"
-              onClick={() => {
-                close();
-                dialog.value = { kind: 'settings' };
-              }}
-            >
-              Symbols and sources
-            </Button>}
+            {!isSaved && (
+              <Button
+                icon="sliders"
+                title="Where symbols and sources are looked for"
+                onClick={() => {
+                  close();
+                  dialog.value = { kind: 'settings' };
+                }}
+              >
+                Symbols and sources
+              </Button>
+            )}
           </div>
           {shown.pending_names > 0 && (
             <p id="names-pending">
-              {shown.pending_names} {shown.pending_names === 1 ? 'address' : 'addresses'} {isSaved ? 'had no name yet when this was saved' : 'waiting for names'}.
+              {shown.pending_names} {shown.pending_names === 1 ? 'address' : 'addresses'}{' '}
+              {isSaved ? 'had no name yet when this was saved' : 'waiting for names'}.
             </p>
           )}
-          {modules.length === 0 ? <p class="faint">No module was sampled yet.</p> : <ul class="loss-list">{modules.map((module) => <Entry key={`${module.path}${module.build_id}`} module={module} />)}</ul>}
+          {modules.length === 0 ? (
+            <p class="faint">No module was sampled yet.</p>
+          ) : (
+            <ul class="loss-list">
+              {modules.map((module) => (
+                <Entry key={`${module.path}${module.build_id}`} module={module} />
+              ))}
+            </ul>
+          )}
         </div>
       )}
     </Popover>

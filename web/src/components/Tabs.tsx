@@ -45,7 +45,9 @@ export function Tabs() {
             onKeyDown={(event) => move(event, i)}
           >
             {tabNames[name]}
-            {name === 'sessions' && (sessionList.data.value?.total ?? 0) > 0 && <span class="tab-count">{sessionList.data.value!.total}</span>}
+            {name === 'sessions' && (sessionList.data.value?.total ?? 0) > 0 && (
+              <span class="tab-count">{sessionList.data.value!.total}</span>
+            )}
           </button>
         );
       })}

@@ -28,7 +28,14 @@ interface Columns<T> {
   cells: (row: T) => ComponentChildren;
 }
 
-function Table<T extends Named>({ rows, choosing, kind, label, heads, cells }: Columns<T> & { rows: T[]; choosing: Choosing }) {
+function Table<T extends Named>({
+  rows,
+  choosing,
+  kind,
+  label,
+  heads,
+  cells,
+}: Columns<T> & { rows: T[]; choosing: Choosing }) {
   return (
     <VirtualRows
       class="threads"
@@ -46,7 +53,13 @@ function Table<T extends Named>({ rows, choosing, kind, label, heads, cells }: C
         const row = rows[index]!;
         const on = choosing.has(row.tid);
         return (
-          <div key={`${row.pid}/${row.tid}`} class={`row thread-row ${kind} ${on ? 'row-selected' : ''}`} role="row" aria-selected={on} onClick={() => choosing.toggle(row.tid)}>
+          <div
+            key={`${row.pid}/${row.tid}`}
+            class={`row thread-row ${kind} ${on ? 'row-selected' : ''}`}
+            role="row"
+            aria-selected={on}
+            onClick={() => choosing.toggle(row.tid)}
+          >
             {cell('ellipsis strong', row.comm, row.comm)}
             {cell('cell-number mono', row.tid)}
             {cells(row)}
@@ -68,7 +81,15 @@ export function StatesTable({ data, choosing }: { data: ThreadStates; choosing: 
       label="States of threads"
       heads={
         <>
-          {kinds.map((kind) => head('cell-number', <><span class={`dot state-${kind.name}`} /> {kind.text}</>, kind.title))}
+          {kinds.map((kind) =>
+            head(
+              'cell-number',
+              <>
+                <span class={`dot state-${kind.name}`} /> {kind.text}
+              </>,
+              kind.title,
+            ),
+          )}
           {head('', 'Over time')}
         </>
       }
@@ -81,8 +102,23 @@ export function StatesTable({ data, choosing }: { data: ThreadStates; choosing: 
             {kinds.map((kind) => number(duration(row[kind.name]), percent(row[kind.name] / life)))}
             {cell(
               '',
-              <svg class="state-bar" height={BAR.height} viewBox={`0 0 ${BAR.width} ${BAR.height}`} preserveAspectRatio="none" role="img" aria-label={kinds.map((kind) => `${kind.text} ${percent(row[kind.name] / life)}`).join(', ')}>
-                {kinds.map((kind, i) => <path key={kind.name} class={`state-${kind.name}`} d={barsPath(stacked[i]!, slice, BAR.width, BAR.height)} />).reverse()}
+              <svg
+                class="state-bar"
+                height={BAR.height}
+                viewBox={`0 0 ${BAR.width} ${BAR.height}`}
+                preserveAspectRatio="none"
+                role="img"
+                aria-label={kinds.map((kind) => `${kind.text} ${percent(row[kind.name] / life)}`).join(', ')}
+              >
+                {kinds
+                  .map((kind, i) => (
+                    <path
+                      key={kind.name}
+                      class={`state-${kind.name}`}
+                      d={barsPath(stacked[i]!, slice, BAR.width, BAR.height)}
+                    />
+                  ))
+                  .reverse()}
               </svg>,
             )}
           </>
@@ -98,10 +134,18 @@ const columns: [heading: string, text: (one: Scheduled) => string][] = (['latenc
   const what = of === 'slice' ? 'Turn' : 'Wait';
   return [
     [`${what}s`, (one) => count(one[of].count)],
-    ...(['p50', 'p99', 'max'] as const).map((which) => [`${what} ${which}`, (one: Scheduled) => (one[of].count ? duration(one[of][which]) : '–')]),
+    ...(['p50', 'p99', 'max'] as const).map((which) => [
+      `${what} ${which}`,
+      (one: Scheduled) => (one[of].count ? duration(one[of][which]) : '–'),
+    ]),
   ] as typeof columns;
 });
-for (const [heading, of] of [['Preempted', 'preempted'], ['Slept', 'slept'], ['I/O waits', 'io_waits']] as const) columns.push([heading, (one) => count(one[of])]);
+for (const [heading, of] of [
+  ['Preempted', 'preempted'],
+  ['Slept', 'slept'],
+  ['I/O waits', 'io_waits'],
+] as const)
+  columns.push([heading, (one) => count(one[of])]);
 
 // How long threads waited for a CPU, how long their turns there were, and why they left.
 export const SchedulingTable = ({ data, choosing }: { data: Scheduling; choosing: Choosing }) => (

@@ -28,12 +28,19 @@ function toggle(tid: number): void {
 }
 
 // Samples over the chosen time; all threads on one scale.
-const tallest = computed(() => (threads.data.value?.threads ?? []).reduce((most, row) => Math.max(most, ...(row.slices ?? [0])), 0));
+const tallest = computed(() =>
+  (threads.data.value?.threads ?? []).reduce((most, row) => Math.max(most, ...(row.slices ?? [0])), 0),
+);
 
 function Row({ row, unit }: { row: ThreadRow; unit: string }) {
   const on = chosen.value.has(row.tid);
   return (
-    <div class={`row thread-row ${on ? 'row-selected' : ''}`} role="row" onClick={() => toggle(row.tid)} onDblClick={() => setView({ tab: 'flame', tids: [row.tid] })}>
+    <div
+      class={`row thread-row ${on ? 'row-selected' : ''}`}
+      role="row"
+      onClick={() => toggle(row.tid)}
+      onDblClick={() => setView({ tab: 'flame', tids: [row.tid] })}
+    >
       <span class="cell" role="cell">
         <input
           type="checkbox"
@@ -69,7 +76,13 @@ function Row({ row, unit }: { row: ThreadRow; unit: string }) {
       {cell('', <Share value={row.percent / 100} />)}
       {cell('cell-number', count(row.samples), weight(row.weight, unit))}
       <span class="cell" role="cell">
-        <svg class="thread-spark" width={SPARK.width} height={SPARK.height} viewBox={`0 0 ${SPARK.width} ${SPARK.height}`} aria-hidden="true">
+        <svg
+          class="thread-spark"
+          width={SPARK.width}
+          height={SPARK.height}
+          viewBox={`0 0 ${SPARK.width} ${SPARK.height}`}
+          aria-hidden="true"
+        >
           <path d={barsPath(row.slices ?? [], tallest.value, SPARK.width, SPARK.height)} />
         </svg>
       </span>
@@ -105,13 +118,21 @@ export function ThreadsView() {
   const states = threadStates.data.value;
   const show = states?.known ? threadsShow.value : 'samples';
   const turns = scheduling.data.value;
-  const rows = (show === 'samples' ? threads : show === 'states' ? threadStates : scheduling).data.value?.threads.length ?? 0;
+  const rows =
+    (show === 'samples' ? threads : show === 'states' ? threadStates : scheduling).data.value?.threads.length ?? 0;
   // The busier one is what the other is compared with.
   const pair = chosen.value.size === 2 ? list.filter((row) => chosen.value.has(row.tid)) : [];
   return (
     <section class={`view ${threads.loading.value ? 'is-stale' : ''}`}>
       <div class="toolbar">
-        {states?.known && <Choice label="What of threads" value={show} options={shows} onChoose={(value) => (threadsShow.value = value)} />}
+        {states?.known && (
+          <Choice
+            label="What of threads"
+            value={show}
+            options={shows}
+            onChoose={(value) => (threadsShow.value = value)}
+          />
+        )}
         <span class="faint" role="status">
           {count(rows)} {rows === 1 ? 'thread' : 'threads'}
           {chosen.value.size > 0 && `, ${chosen.value.size} chosen`}
@@ -122,11 +143,19 @@ export function ThreadsView() {
         {chosen.value.size > 0 && (
           <>
             {pair.length === 2 && !isSaved && (
-              <Button icon="compare" title={`${pair[1]!.comm} (${pair[1]!.tid}) against ${pair[0]!.comm} (${pair[0]!.tid})`} onClick={() => compareThreads(pair[0]!.tid, pair[1]!.tid)}>
+              <Button
+                icon="compare"
+                title={`${pair[1]!.comm} (${pair[1]!.tid}) against ${pair[0]!.comm} (${pair[0]!.tid})`}
+                onClick={() => compareThreads(pair[0]!.tid, pair[1]!.tid)}
+              >
                 Compare the two
               </Button>
             )}
-            <Button icon="flame" title="Show the chosen threads in the flame graph" onClick={() => setView({ tab: 'flame' })}>
+            <Button
+              icon="flame"
+              title="Show the chosen threads in the flame graph"
+              onClick={() => setView({ tab: 'flame' })}
+            >
               Show in flame graph
             </Button>
             <Button title="Show all threads again" onClick={() => setView({ tids: [] }, 'replace')}>
@@ -138,27 +167,31 @@ export function ThreadsView() {
       </div>
       {show === 'states' && states && <StatesTable data={states} choosing={choosing} />}
       {show === 'scheduling' && turns && <SchedulingTable data={turns} choosing={choosing} />}
-      {show === 'samples' && <VirtualRows
-        class="threads"
-        label="Threads"
-        count={list.length}
-        rowHeight={ROW_HEIGHT}
-        head={
-          <div class="row row-head thread-row" role="row">
-            <span role="columnheader" class="cell" />
-            {head('', 'Thread')}
-            {head('cell-number', 'TID')}
-            {head('cell-number', 'PID')}
-            {head('', 'State')}
-            {head('cell-number', 'CPU', 'Of one CPU, in the chosen time')}
-            {head('', 'Share')}
-            {head('cell-number', 'Samples')}
-            {head('', 'Over time', 'Samples over the chosen time, all threads on one scale')}
-            {head('', 'Hottest functions')}
-          </div>
-        }
-        render={(index) => <Row key={`${list[index]!.pid}/${list[index]!.tid}`} row={list[index]!} unit={data.unit} />}
-      />}
+      {show === 'samples' && (
+        <VirtualRows
+          class="threads"
+          label="Threads"
+          count={list.length}
+          rowHeight={ROW_HEIGHT}
+          head={
+            <div class="row row-head thread-row" role="row">
+              <span role="columnheader" class="cell" />
+              {head('', 'Thread')}
+              {head('cell-number', 'TID')}
+              {head('cell-number', 'PID')}
+              {head('', 'State')}
+              {head('cell-number', 'CPU', 'Of one CPU, in the chosen time')}
+              {head('', 'Share')}
+              {head('cell-number', 'Samples')}
+              {head('', 'Over time', 'Samples over the chosen time, all threads on one scale')}
+              {head('', 'Hottest functions')}
+            </div>
+          }
+          render={(index) => (
+            <Row key={`${list[index]!.pid}/${list[index]!.tid}`} row={list[index]!} unit={data.unit} />
+          )}
+        />
+      )}
     </section>
   );
 }

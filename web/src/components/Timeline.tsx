@@ -5,7 +5,21 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { Timeline as Answer } from '../api/types';
 import { isLive, session } from '../store/session';
 import { theme } from '../store/theme';
-import { axisSpan, clearRange, followNow, follows, panAxis, plots, sessionEnd, showAllTime, startedAt, timeline, timelineWidth, togglePlot, zoomAxis } from '../store/timeline';
+import {
+  axisSpan,
+  clearRange,
+  followNow,
+  follows,
+  panAxis,
+  plots,
+  sessionEnd,
+  showAllTime,
+  startedAt,
+  timeline,
+  timelineWidth,
+  togglePlot,
+  zoomAxis,
+} from '../store/timeline';
 import type { Lanes } from '../store/url';
 import { setView, view } from '../store/view';
 import { rangeOf, snapped, wallClock } from '../timeline/axis';
@@ -31,7 +45,10 @@ function lanesOf(answer: Answer): Lane[] {
   const rows = (answer.rows ?? []).slice(0, MOST_LANES).sort((a, b) => (a.cpu ?? a.tid ?? 0) - (b.cpu ?? b.tid ?? 0));
   return rows.map((row) => ({
     name: row.cpu === undefined ? (row.comm ?? '') : `CPU ${row.cpu}`,
-    detail: row.cpu === undefined ? `${row.comm ?? '?'}, thread ${row.tid ?? '?'} of process ${row.pid ?? '?'}` : `CPU ${row.cpu}`,
+    detail:
+      row.cpu === undefined
+        ? `${row.comm ?? '?'}, thread ${row.tid ?? '?'} of process ${row.pid ?? '?'}`
+        : `CPU ${row.cpu}`,
     samples: row.samples,
   }));
 }
@@ -44,11 +61,17 @@ const hidden = computed(() => {
 const density = computed<Density | null>(() => {
   const answer = timeline.data.value;
   if (!answer) return null;
-  return { start: answer.start_ms, slice: answer.slice_ms, rows: answer.rows ? lanes.value.map((lane) => lane.samples) : [answer.samples] };
+  return {
+    start: answer.start_ms,
+    slice: answer.slice_ms,
+    rows: answer.rows ? lanes.value.map((lane) => lane.samples) : [answer.samples],
+  };
 });
 // Told apart by hue and, next to each other, by lightness.
 const lineColours = ['--line-1', '--line-2', '--line-3', '--line-4', '--line-5', '--line-6'];
-const shownPlots = computed(() => (view.value.plots.length > 0 ? (plots.data.value ?? []).filter((plot) => view.value.plots.includes(plot.id)) : []));
+const shownPlots = computed(() =>
+  view.value.plots.length > 0 ? (plots.data.value ?? []).filter((plot) => view.value.plots.includes(plot.id)) : [],
+);
 
 interface Drag {
   x: number; // where it began
@@ -72,12 +95,21 @@ function Chips() {
   return (
     <>
       {shownPlots.value.map((plot, i) => {
-        const value = valueAt(plot.line, pointer.value ? at : (plot.line.time.findLast((_, j) => plot.line.value[j] !== null) ?? at));
+        const value = valueAt(
+          plot.line,
+          pointer.value ? at : (plot.line.time.findLast((_, j) => plot.line.value[j] !== null) ?? at),
+        );
         return (
           <span key={plot.id} class="chip plot-chip" data-plot={plot.id}>
             <span class="plot-key" style={{ background: `var(${lineColours[i % lineColours.length]})` }} />
             {plot.name} <span class="plot-value">{value === null ? '–' : plot.format(value)}</span>
-            <button type="button" class="chip-clear" aria-label={`Draw ${plot.name} no more`} title="Draw it no more" onClick={() => togglePlot(plot.id)}>
+            <button
+              type="button"
+              class="chip-clear"
+              aria-label={`Draw ${plot.name} no more`}
+              title="Draw it no more"
+              onClick={() => togglePlot(plot.id)}
+            >
               <Icon name="close" />
             </button>
           </span>
@@ -94,7 +126,13 @@ function Tools() {
     <div class="strip-tools">
       <div class="segments" role="group" aria-label="Samples over time of">
         {(Object.keys(laneNames) as Lanes[]).map((name) => (
-          <button key={name} type="button" class="segment" aria-pressed={view.value.lanes === name} onClick={() => setView({ lanes: name }, 'replace')}>
+          <button
+            key={name}
+            type="button"
+            class="segment"
+            aria-pressed={view.value.lanes === name}
+            onClick={() => setView({ lanes: name }, 'replace')}
+          >
             {laneNames[name]}
           </button>
         ))}
@@ -106,7 +144,12 @@ function Tools() {
         {whole ? `all ${duration(span.to)}` : `${duration(span.from)} – ${duration(span.to)}`}
       </span>
       {isLive.value && (
-        <Button icon="play" title={follows.value ? 'Follows what comes in' : 'Follow what comes in (L)'} pressed={follows.value} onClick={followNow}>
+        <Button
+          icon="play"
+          title={follows.value ? 'Follows what comes in' : 'Follow what comes in (L)'}
+          pressed={follows.value}
+          onClick={followNow}
+        >
           Now
         </Button>
       )}
@@ -139,14 +182,21 @@ function Hint() {
   const coarse = answer.coarse?.find((stretch) => ms >= stretch.start_ms && ms < stretch.end_ms);
   return (
     <div class={`strip-hint ${at.x > plotWidth() * 0.6 ? 'strip-hint-left' : ''}`} style={{ left: `${SIDE + at.x}px` }}>
-      <strong>{duration(ms)}</strong> <span class="faint">{wallClock(startedAt.value + ms, span.to - span.from < 60_000 ? 1 : 1000)}</span>
+      <strong>{duration(ms)}</strong>{' '}
+      <span class="faint">{wallClock(startedAt.value + ms, span.to - span.from < 60_000 ? 1 : 1000)}</span>
       {samples !== undefined && (
         <div>
           {lane && `${lane.detail}: `}
           {count(samples)} samples <span class="faint">in {duration(answer.slice_ms)}</span>
         </div>
       )}
-      {coarse && <div class="strip-mark">{coarse.dropped ? 'No longer in memory; the session file has it' : `Only steps of ${duration(coarse.bucket_ms)} are left of this time`}</div>}
+      {coarse && (
+        <div class="strip-mark">
+          {coarse.dropped
+            ? 'No longer in memory; the session file has it'
+            : `Only steps of ${duration(coarse.bucket_ms)} are left of this time`}
+        </div>
+      )}
       {shownPlots.value.map((plot) => {
         const value = valueAt(plot.line, ms);
         return (
@@ -211,7 +261,8 @@ export function Timeline() {
       event.preventDefault();
       const x = event.clientX - element.getBoundingClientRect().left;
       const scale = event.deltaMode === 1 ? 30 : 1;
-      if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) panAxis((((event.deltaX || event.deltaY) * scale) / plotWidth()) * 0.7);
+      if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY))
+        panAxis((((event.deltaX || event.deltaY) * scale) / plotWidth()) * 0.7);
       else zoomAxis(Math.exp(Math.max(-1, Math.min(1, event.deltaY * scale * 0.002))), timeAt(x));
     };
     element.addEventListener('wheel', wheel, { passive: false });
@@ -233,9 +284,15 @@ export function Timeline() {
         startedAt: startedAt.value,
         density: density.value,
         lanes: rows > 0,
-        lines: lines.map((plot, i) => ({ line: plot.line, colour: style.getPropertyValue(lineColours[i % lineColours.length]!) })),
+        lines: lines.map((plot, i) => ({
+          line: plot.line,
+          colour: style.getPropertyValue(lineColours[i % lineColours.length]!),
+        })),
         marks: answer?.marks ?? [],
-        chosen: drag.value || (v.start === null && v.end === null) ? null : { start: v.start ?? 0, end: v.end ?? sessionEnd.value },
+        chosen:
+          drag.value || (v.start === null && v.end === null)
+            ? null
+            : { start: v.start ?? 0, end: v.end ?? sessionEnd.value },
         coarseUntil: session.value?.retention?.whole_from_ms ?? 0,
       },
       timelineWidth.value + 2 * SIDE,
@@ -256,7 +313,12 @@ export function Timeline() {
       <div class="strip-chart">
         <div ref={root} aria-hidden="true" />
         {lanes.value.map((lane, i) => (
-          <div key={lane.detail} class="strip-lane" title={lane.detail} style={{ top: `${RAIL + (lines.length > 0 ? LINES : 0) + i * LANE}px`, left: `${SIDE + 2}px` }}>
+          <div
+            key={lane.detail}
+            class="strip-lane"
+            title={lane.detail}
+            style={{ top: `${RAIL + (lines.length > 0 ? LINES : 0) + i * LANE}px`, left: `${SIDE + 2}px` }}
+          >
             {lane.name}
           </div>
         ))}
@@ -301,7 +363,13 @@ export function Timeline() {
           onDblClick={clearRange}
         >
           {drag.value && (
-            <div class="strip-range" style={{ left: `${x(Math.min(drag.value.from, drag.value.to))}px`, width: `${Math.abs(x(drag.value.to) - x(drag.value.from))}px` }} />
+            <div
+              class="strip-range"
+              style={{
+                left: `${x(Math.min(drag.value.from, drag.value.to))}px`,
+                width: `${Math.abs(x(drag.value.to) - x(drag.value.from))}px`,
+              }}
+            />
           )}
         </div>
         <Hint />

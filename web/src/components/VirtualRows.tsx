@@ -20,7 +20,17 @@ const OVERSCAN = 8;
 // Some twenty pages.
 const PRINTED = 1000;
 
-export function VirtualRows({ count, rowHeight, render, head, class: className = '', label, scrollTo, role = 'table', onKeyDown }: Props) {
+export function VirtualRows({
+  count,
+  rowHeight,
+  render,
+  head,
+  class: className = '',
+  label,
+  scrollTo,
+  role = 'table',
+  onKeyDown,
+}: Props) {
   const view = useRef<HTMLDivElement>(null);
   const [range, setRange] = useState({ first: 0, last: 60 });
 
@@ -57,7 +67,16 @@ export function VirtualRows({ count, rowHeight, render, head, class: className =
   const rows = [];
   for (let i = first; i < last; i++) rows.push(render(i));
   return (
-    <div class={`rows ${className}`} ref={view} role={role} aria-label={label} aria-rowcount={count} tabIndex={0} onScroll={measure} onKeyDown={onKeyDown}>
+    <div
+      class={`rows ${className}`}
+      ref={view}
+      role={role}
+      aria-label={label}
+      aria-rowcount={count}
+      tabIndex={0}
+      onScroll={measure}
+      onKeyDown={onKeyDown}
+    >
       {head}
       <div class="rows-content" style={whole ? {} : { height: `${count * rowHeight}px` }}>
         <div style={whole ? {} : { transform: `translateY(${first * rowHeight}px)` }}>{rows}</div>

@@ -5,7 +5,18 @@ import { loadConfig } from '../store/configDraft';
 import { agents, connectedAgents } from '../store/live';
 import { capabilitiesFor } from '../store/probe';
 import { closeDialog } from '../store/ui';
-import { back, blocker, chooseAgent, editWizard, finish, goTo, isConnected, next, startProblem, wizard } from '../store/wizard';
+import {
+  back,
+  blocker,
+  chooseAgent,
+  editWizard,
+  finish,
+  goTo,
+  isConnected,
+  next,
+  startProblem,
+  wizard,
+} from '../store/wizard';
 import { commandOf, eventsText, hasTracepoint, isValid, pickedOf, targetName, targetText } from '../text/recording';
 import { reachable, steps, stepTitles, type Step } from '../text/wizard';
 import { Button } from './Button';
@@ -56,12 +67,22 @@ function Connect() {
         <fieldset class="wizard-agents">
           <legend>Connected</legend>
           {here.map((agent) => {
-            const platform = (agent.hello as { platform?: { hostname?: string; arch?: string; kernel?: string } }).platform ?? {};
+            const platform =
+              (agent.hello as { platform?: { hostname?: string; arch?: string; kernel?: string } }).platform ?? {};
             return (
               <label key={agent.id} class="check">
-                <input type="radio" name="agent" checked={agent.id === wizard.value.agent} onChange={() => chooseAgent(agent.id)} />
+                <input
+                  type="radio"
+                  name="agent"
+                  checked={agent.id === wizard.value.agent}
+                  onChange={() => chooseAgent(agent.id)}
+                />
                 <strong>{platform.hostname || agent.address}</strong>
-                <span class="faint">{[platform.arch, platform.kernel, agent.address, agent.state === 'idle' ? '' : 'recording'].filter(Boolean).join(' · ')}</span>
+                <span class="faint">
+                  {[platform.arch, platform.kernel, agent.address, agent.state === 'idle' ? '' : 'recording']
+                    .filter(Boolean)
+                    .join(' · ')}
+                </span>
               </label>
             );
           })}
@@ -101,7 +122,10 @@ function Summary() {
       )}
       <p class="faint">The same without this page, on the machine itself:</p>
       <CopyLine text={commandOf(draft)} />
-      <p class="faint">Rate, events, stacks and process can be changed while it records, without losing the session: Change in the header.</p>
+      <p class="faint">
+        Rate, events, stacks and process can be changed while it records, without losing the session: Change in the
+        header.
+      </p>
     </div>
   );
 }
@@ -157,11 +181,24 @@ export function Wizard() {
             </Button>
           )}
           {step === 'start' ? (
-            <Button id="wizard-start" icon="record" kind="primary" title="Start profiling" disabled={missing !== '' || recording || busy.value} onClick={() => void act(finish)}>
+            <Button
+              id="wizard-start"
+              icon="record"
+              kind="primary"
+              title="Start profiling"
+              disabled={missing !== '' || recording || busy.value}
+              onClick={() => void act(finish)}
+            >
               {`Profile ${targetName(draft)}`}
             </Button>
           ) : (
-            <Button id="wizard-next" kind="primary" title="The next step" disabled={missing !== '' || busy.value} onClick={() => void act(next)}>
+            <Button
+              id="wizard-next"
+              kind="primary"
+              title="The next step"
+              disabled={missing !== '' || busy.value}
+              onClick={() => void act(next)}
+            >
               Next
             </Button>
           )}

@@ -7,7 +7,8 @@ import type { CallersHead, CallersQuestion, FlameHead, FlameQuestion } from './m
 
 // The server takes addresses of up to 1 MiB; some thousand frames with long names are more.
 const MOST_PATH = 1_000_000;
-const isTooLong = (path: readonly string[]) => path.length > 100 && encodeURIComponent(path.join(PATH_SEPARATOR)).length > MOST_PATH;
+const isTooLong = (path: readonly string[]) =>
+  path.length > 100 && encodeURIComponent(path.join(PATH_SEPARATOR)).length > MOST_PATH;
 
 // What is not there is no error.
 const orNull = <T>(answer: Promise<T>): Promise<T | null> =>
@@ -40,7 +41,10 @@ export class Answers {
     };
   }
 
-  async callers(question: CallersQuestion, signal: AbortSignal): Promise<{ head: CallersHead; callers: FlameGraph; callees: FlameGraph } | null> {
+  async callers(
+    question: CallersQuestion,
+    signal: AbortSignal,
+  ): Promise<{ head: CallersHead; callers: FlameGraph; callees: FlameGraph } | null> {
     const { view, shape, name, module } = question;
     const answer = await orNull(graphApi.callers(view, shape, name, module, signal));
     if (!answer) return null;

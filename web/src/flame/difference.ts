@@ -32,7 +32,8 @@ export const isDiff = (graph: FlameGraph): graph is Diff => 'base' in graph;
 
 const rate = (weight: number, per: number): number => (per > 0 ? weight / per : 0);
 
-export const changeOf = (weight: number, per: number, baseWeight: number, basePer: number): number => rate(weight, per) - rate(baseWeight, basePer);
+export const changeOf = (weight: number, per: number, baseWeight: number, basePer: number): number =>
+  rate(weight, per) - rate(baseWeight, basePer);
 
 // 1, 2 or 5 times a power of ten, not below `value`: a legend that is read easily and stays while data come in.
 export function roundScale(value: number): number {
@@ -51,7 +52,16 @@ export function diffStep(change: number, scale: number): number {
 export function sideOf(graph: Diff, width: Width): FlameGraph {
   if (width === 'view') return graph;
   const { nodes } = graph;
-  return { ...graph, nodes: { ...nodes, self: nodes.base_self, total: nodes.base_total, samples: nodes.base_samples, self_samples: nodes.base_self_samples } };
+  return {
+    ...graph,
+    nodes: {
+      ...nodes,
+      self: nodes.base_self,
+      total: nodes.base_total,
+      samples: nodes.base_samples,
+      self_samples: nodes.base_self_samples,
+    },
+  };
 }
 
 export function differences(graph: Diff, width: Width): TreeDiff {

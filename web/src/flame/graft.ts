@@ -6,7 +6,17 @@ import { placesOf, type Merge } from './tree';
 
 type Nodes = FlameGraph['nodes'];
 const columns = [
-  'parent', 'name', 'module', 'kind', 'file', 'line', 'self', 'total', 'samples', 'self_samples', 'pruned',
+  'parent',
+  'name',
+  'module',
+  'kind',
+  'file',
+  'line',
+  'self',
+  'total',
+  'samples',
+  'self_samples',
+  'pruned',
 ] as const satisfies readonly (keyof Nodes)[];
 // What nodes have besides in an answer of two sides.
 const baseColumns = ['base_self', 'base_total', 'base_samples', 'base_self_samples'] as const;
@@ -72,7 +82,12 @@ function addTo(table: string[], other: readonly string[]): Int32Array {
 
 // `base` with the subtree at `path` replaced by `detail`, whose node 0 is the last frame of the path. Frames of the path that
 // `base` lacks are added. Ancestors take over the difference of weight, so that a newer subtree still fits into its parents.
-export function graft(base: FlameGraph, path: readonly string[], detail: FlameGraph, merge: Merge = 'function'): FlameGraph {
+export function graft(
+  base: FlameGraph,
+  path: readonly string[],
+  detail: FlameGraph,
+  merge: Merge = 'function',
+): FlameGraph {
   const added: AllNodes = detail.nodes;
   const from: AllNodes = base.nodes;
   const weights = baseColumns.filter((column) => column in from && column in added);
@@ -101,7 +116,9 @@ export function graft(base: FlameGraph, path: readonly string[], detail: FlameGr
     moved[node] = kept.length;
     kept.push(node);
   }
-  const nodes = Object.fromEntries(columns.map((column) => [column, kept.map((node) => base.nodes[column][node]!)])) as unknown as AllNodes;
+  const nodes = Object.fromEntries(
+    columns.map((column) => [column, kept.map((node) => base.nodes[column][node]!)]),
+  ) as unknown as AllNodes;
   for (const column of weights) nodes[column] = kept.map((node) => from[column]![node]!);
   const { address } = base.nodes;
   if (address) nodes.address = kept.map((node) => address[node]!);
@@ -119,7 +136,8 @@ export function graft(base: FlameGraph, path: readonly string[], detail: FlameGr
     nodes.kind.push(known ? added.kind[0]! : 0);
     nodes.line.push(known ? added.line[0]! : 0);
     nodes.address?.push((known ? added.address?.[0] : 0) ?? 0);
-    for (const column of ['self', 'total', 'samples', 'self_samples', 'pruned', ...weights] as const) nodes[column]!.push(0);
+    for (const column of ['self', 'total', 'samples', 'self_samples', 'pruned', ...weights] as const)
+      nodes[column]!.push(0);
   }
 
   // Weights along the way. What the base knew of the zoomed frame is in its ancestors already.

@@ -5,8 +5,18 @@ export type Step = 'inward' | 'outward' | 'next' | 'previous';
 export type KeyAction = Step | 'zoom' | 'source' | 'callers' | 'menu' | 'closer' | 'farther' | 'whole' | 'home';
 
 const actions: Record<string, KeyAction> = {
-  ArrowRight: 'next', ArrowLeft: 'previous', ' ': 'zoom', Enter: 'zoom', s: 'source', c: 'callers', ContextMenu: 'menu',
-  '+': 'closer', '=': 'closer', '-': 'farther', Escape: 'whole', Home: 'home',
+  ArrowRight: 'next',
+  ArrowLeft: 'previous',
+  ' ': 'zoom',
+  Enter: 'zoom',
+  s: 'source',
+  c: 'callers',
+  ContextMenu: 'menu',
+  '+': 'closer',
+  '=': 'closer',
+  '-': 'farther',
+  Escape: 'whole',
+  Home: 'home',
 };
 
 type Key = Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'metaKey' | 'altKey' | 'shiftKey'>;
@@ -23,7 +33,8 @@ export function actionOf(event: Key, upright: boolean): KeyAction | null {
 function previousSibling(tree: FlameTree, node: number): number {
   if (node === 0) return -1;
   let previous = -1;
-  for (let child = tree.firstChild[tree.parent[node]!]!; child >= 0 && child !== node; child = tree.nextSibling[child]!) previous = child;
+  for (let child = tree.firstChild[tree.parent[node]!]!; child >= 0 && child !== node; child = tree.nextSibling[child]!)
+    previous = child;
   return previous;
 }
 

@@ -11,7 +11,11 @@ import { Workshop } from './workshop';
 const SCRIPT = served('/flame.js');
 
 function startWorker(): Worker | null {
-  const able = !isSaved && typeof Worker === 'function' && typeof OffscreenCanvas === 'function' && 'transferControlToOffscreen' in HTMLCanvasElement.prototype;
+  const able =
+    !isSaved &&
+    typeof Worker === 'function' &&
+    typeof OffscreenCanvas === 'function' &&
+    'transferControlToOffscreen' in HTMLCanvasElement.prototype;
   try {
     return able ? new Worker(SCRIPT, { name: 'flame' }) : null;
   } catch {
@@ -57,11 +61,15 @@ export class Link {
         return;
       }
       this.asked.set(id, { question, resolve, reject });
-      signal?.addEventListener('abort', () => {
-        if (!this.asked.delete(id)) return;
-        this.say({ type: 'abort', id });
-        reject(signal.reason);
-      }, { once: true });
+      signal?.addEventListener(
+        'abort',
+        () => {
+          if (!this.asked.delete(id)) return;
+          this.say({ type: 'abort', id });
+          reject(signal.reason);
+        },
+        { once: true },
+      );
       const drop = this.dropped;
       this.dropped = [];
       this.say({ type: 'ask', id, question, drop });
@@ -81,7 +89,12 @@ export class Link {
   // Both canvases are the workshop's from now on. `drawn` hears of every scene what is on the canvas then; null: nothing new.
   easel(canvas: HTMLCanvasElement, overview: HTMLCanvasElement, drawn: (seen: Seen | null) => void): Easel {
     const pane = ++this.last;
-    const easel = new Easel((message) => this.say(message), pane, drawn, () => this.easels.delete(pane));
+    const easel = new Easel(
+      (message) => this.say(message),
+      pane,
+      drawn,
+      () => this.easels.delete(pane),
+    );
     this.easels.set(pane, easel);
     if (this.worker) {
       const [graph, small] = [canvas.transferControlToOffscreen(), overview.transferControlToOffscreen()];

@@ -5,7 +5,9 @@ import type { FlameTree } from './tree';
 // skipped: one frame between two others, which a chain of frame pointers steps over.
 export type Missing = 'truncated' | 'incomplete' | 'skipped';
 const names: Record<string, Missing> = Object.assign(Object.create(null), {
-  '[truncated]': 'truncated', '[incomplete]': 'incomplete', '[caller missing]': 'skipped',
+  '[truncated]': 'truncated',
+  '[incomplete]': 'incomplete',
+  '[caller missing]': 'skipped',
 });
 
 export const isMissingName = (name: string): boolean => name in names;
@@ -18,6 +20,7 @@ export function missingCallers(tree: FlameTree, node: number): Missing | null {
 
 // Whether stacks end too early: only outermost frames say so.
 export function hasMissingCallers(tree: FlameTree): boolean {
-  for (let child = tree.firstChild[0] ?? -1; child >= 0; child = tree.nextSibling[child]!) if (missingCallers(tree, child)) return true;
+  for (let child = tree.firstChild[0] ?? -1; child >= 0; child = tree.nextSibling[child]!)
+    if (missingCallers(tree, child)) return true;
   return false;
 }

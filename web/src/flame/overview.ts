@@ -35,7 +35,11 @@ export class OverviewPicture {
       const depth = this.boxes.depth[i]!;
       const node = this.boxes.node[i]!;
       const coloured = this.boxes.type[i] === BoxType.frame && depth > 0;
-      c.fillStyle = !coloured ? 'rgba(128,138,150,0.5)' : changes ? changes[tree.diff!.step[node]! + DIFF_STEPS]! : colours[tree.kind[node]!]!;
+      c.fillStyle = !coloured
+        ? 'rgba(128,138,150,0.5)'
+        : changes
+          ? changes[tree.diff!.step[node]! + DIFF_STEPS]!
+          : colours[tree.kind[node]!]!;
       const top = upright ? height - (depth + 1) * row : depth * row;
       c.fillRect(this.boxes.x[i]!, top, Math.max(0.5, this.boxes.width[i]!), Math.max(0.6, row));
     }

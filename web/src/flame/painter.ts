@@ -34,12 +34,24 @@ interface Ink {
 
 const inks: Record<Theme, Ink> = {
   dark: {
-    text: '#14110d', ancestor: 0.42, ancestorText: '#e3e8ee', outline: '#ffffff', hover: 'rgba(255,255,255,0.28)', small: 'rgba(224,170,110,0.30)',
-    hatch: 'rgba(200,208,220,0.40)', edge: 'rgba(20,24,30,0.55)',
+    text: '#14110d',
+    ancestor: 0.42,
+    ancestorText: '#e3e8ee',
+    outline: '#ffffff',
+    hover: 'rgba(255,255,255,0.28)',
+    small: 'rgba(224,170,110,0.30)',
+    hatch: 'rgba(200,208,220,0.40)',
+    edge: 'rgba(20,24,30,0.55)',
   },
   light: {
-    text: '#1b1815', ancestor: 0.6, ancestorText: '#1b1815', outline: '#10151c', hover: 'rgba(255,255,255,0.42)', small: 'rgba(190,120,50,0.30)',
-    hatch: 'rgba(70,80,95,0.42)', edge: 'rgba(60,50,40,0.30)',
+    text: '#1b1815',
+    ancestor: 0.6,
+    ancestorText: '#1b1815',
+    outline: '#10151c',
+    hover: 'rgba(255,255,255,0.42)',
+    small: 'rgba(190,120,50,0.30)',
+    hatch: 'rgba(70,80,95,0.42)',
+    edge: 'rgba(60,50,40,0.30)',
   },
 };
 
@@ -166,7 +178,12 @@ export class Painter {
     const left = Math.round(boxes.x[i]! * ratio);
     const right = Math.round((boxes.x[i]! + boxes.width[i]!) * ratio);
     const gap = right - left > 3 * ratio ? Math.max(1, Math.round(ratio)) : 0;
-    return [left, Math.max(1, right - left - gap), Math.round(rowTop(look, boxes.depth[i]!) * ratio), Math.round((ROW - GAP) * ratio)];
+    return [
+      left,
+      Math.max(1, right - left - gap),
+      Math.round(rowTop(look, boxes.depth[i]!) * ratio),
+      Math.round((ROW - GAP) * ratio),
+    ];
   }
 
   private opacity(tree: FlameTree, boxes: Boxes, i: number, look: Look, matches: Uint8Array | null, ink: Ink): number {
@@ -176,7 +193,14 @@ export class Painter {
   }
 
   // Returns the boxes that need more than one colour.
-  private drawBoxes(lines: Scanlines, tree: FlameTree, boxes: Boxes, look: Look & Rows, matches: Uint8Array | null, ink: Ink): number[] {
+  private drawBoxes(
+    lines: Scanlines,
+    tree: FlameTree,
+    boxes: Boxes,
+    look: Look & Rows,
+    matches: Uint8Array | null,
+    ink: Ink,
+  ): number[] {
     const special: number[] = [];
     const small = pixelOf(ink.small);
     const root = pixelOf(this.rootColour());
@@ -200,14 +224,22 @@ export class Painter {
       if (opacity < 1) fill = faded(fill, opacity);
       if (node === look.hovered) fill = over(pixelOf(ink.hover), fill);
       lines.fill(left, left + width, top, height, fill);
-      if (tree.kind[node] === INLINED && width > 8 * this.ratio) lines.fill(left, left + mark, top, height, over(faded(edge, opacity), fill));
+      if (tree.kind[node] === INLINED && width > 8 * this.ratio)
+        lines.fill(left, left + mark, top, height, over(faded(edge, opacity), fill));
       if (missing || node === look.current) special.push(i);
     }
     return special;
   }
 
   // What is hatched or has an outline, on top of its box.
-  private drawSpecial(tree: FlameTree, boxes: Boxes, i: number, look: Look & Rows, matches: Uint8Array | null, ink: Ink): void {
+  private drawSpecial(
+    tree: FlameTree,
+    boxes: Boxes,
+    i: number,
+    look: Look & Rows,
+    matches: Uint8Array | null,
+    ink: Ink,
+  ): void {
     const c = this.context;
     const ratio = this.ratio;
     const [left, width, top, height] = this.place(boxes, i, look);
@@ -246,7 +278,14 @@ export class Painter {
       const text = this.fitting.fit(this.names[tree.label[node]!] ?? '', boxes.width[i]! - 2 * PAD - indent);
       if (!text) continue;
       const plain = node === 0 || this.isMissing(tree, node);
-      c.fillStyle = dim || plain ? (plain && !dim ? this.rootText() : faint) : boxes.depth[i]! < zoomDepth ? ink.ancestorText : ink.text;
+      c.fillStyle =
+        dim || plain
+          ? plain && !dim
+            ? this.rootText()
+            : faint
+          : boxes.depth[i]! < zoomDepth
+            ? ink.ancestorText
+            : ink.text;
       const middle = rowTop(look, boxes.depth[i]!) + (ROW - GAP) / 2 + 0.5;
       if (mark) c.fillText(mark, boxes.x[i]! + PAD, middle);
       c.fillText(text, boxes.x[i]! + PAD + indent, middle);

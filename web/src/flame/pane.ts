@@ -40,7 +40,12 @@ export class FlamePane {
   private drawing: FlameTree; // of the last scene
   private scheduled = 0;
   private late = false; // the last scene was still being drawn when this one was due
-  private look: { theme: Theme; upright: boolean; colouring: Colouring; contrast: Contrast } = { theme: 'dark', upright: false, colouring: 'kind', contrast: 'red-blue' };
+  private look: { theme: Theme; upright: boolean; colouring: Colouring; contrast: Contrast } = {
+    theme: 'dark',
+    upright: false,
+    colouring: 'kind',
+    contrast: 'red-blue',
+  };
   private matches: Uint8Array | null = null;
   private cursor = -1;
   private hovered = -1;
@@ -180,7 +185,14 @@ export class FlamePane {
   }
   // What frames() gives is the tree that was set last, at rest.
   drawn(): boolean {
-    return !this.view.isMoving && this.scheduled === 0 && !this.easel.isBusy && !this.late && this.width > 0 && this.onCanvas?.tree === this.view.tree;
+    return (
+      !this.view.isMoving &&
+      this.scheduled === 0 &&
+      !this.easel.isBusy &&
+      !this.late &&
+      this.width > 0 &&
+      this.onCanvas?.tree === this.view.tree
+    );
   }
 
   // What is on the canvas now.
@@ -240,7 +252,20 @@ export class FlamePane {
     const ratio = this.paper ? Math.max(2, devicePixelRatio) : devicePixelRatio || 1;
     const worth = this.minimap.place(this.height, this.content, this.scrolled);
     const overview = worth ? { ...this.view.whole(), rows: this.view.rows() } : null;
-    return { ...this.look, ...this.lie(), tree: tree.id, from, to, zoomed, width: this.width, height: this.height, ratio, current: this.cursor, hovered: this.hovered, overview };
+    return {
+      ...this.look,
+      ...this.lie(),
+      tree: tree.id,
+      from,
+      to,
+      zoomed,
+      width: this.width,
+      height: this.height,
+      ratio,
+      current: this.cursor,
+      hovered: this.hovered,
+      overview,
+    };
   }
 
   private draw(now: number): void {
@@ -287,14 +312,20 @@ export class FlamePane {
     const hit = this.hit(event.offsetX, event.offsetY);
     if (!hit) return;
     this.cursor = -1;
-    if (hit.node !== this.view.zoomed || hit.type === BoxType.pruned) this.events.zoom(pathOf(this.view.tree, hit.node));
+    if (hit.node !== this.view.zoomed || hit.type === BoxType.pruned)
+      this.events.zoom(pathOf(this.view.tree, hit.node));
     this.redraw();
   }
 
   private wheel(event: WheelEvent): void {
-    const sideways = event.shiftKey ? event.deltaY || event.deltaX : Math.abs(event.deltaX) > Math.abs(event.deltaY) ? event.deltaX : 0;
+    const sideways = event.shiftKey
+      ? event.deltaY || event.deltaX
+      : Math.abs(event.deltaX) > Math.abs(event.deltaY)
+        ? event.deltaX
+        : 0;
     const lines = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 16 : 1;
-    if (event.ctrlKey || event.metaKey) this.zoomWindow(Math.exp(event.deltaY * lines * WHEEL_ZOOM), event.offsetX / this.width);
+    if (event.ctrlKey || event.metaKey)
+      this.zoomWindow(Math.exp(event.deltaY * lines * WHEEL_ZOOM), event.offsetX / this.width);
     else if (sideways !== 0 && this.view.span !== wholeSpan) this.moveWindow((sideways * lines) / this.width);
     else return;
     event.preventDefault();

@@ -7,12 +7,17 @@ import type { FlameTree } from './tree';
 const tables = ['names', 'modules', 'files', 'labels'] as const;
 type Table = (typeof tables)[number];
 // The column of places in each table.
-const columnOf = { names: 'name', modules: 'module', files: 'file', labels: 'label' } as const satisfies Record<Table, keyof FlameTree>;
+const columnOf = { names: 'name', modules: 'module', files: 'file', labels: 'label' } as const satisfies Record<
+  Table,
+  keyof FlameTree
+>;
 
 // `labels` is missing when they are the names.
 export type PackedTree = Omit<FlameTree, Table> & { news: Partial<Record<Table, TextNews>> };
 type MadeMessage = Extract<FromWorkshop, { type: 'made' }>;
-export type Parcel = Exclude<FromWorkshop, MadeMessage> | (Omit<MadeMessage, 'made'> & { made: (Omit<Made, 'trees'> & { trees: readonly PackedTree[] }) | null });
+export type Parcel =
+  | Exclude<FromWorkshop, MadeMessage>
+  | (Omit<MadeMessage, 'made'> & { made: (Omit<Made, 'trees'> & { trees: readonly PackedTree[] }) | null });
 
 // The worker keeps its own: the columns of `from`, as far as they are typed arrays, are copied.
 function copyOf<T extends object>(from: T, transfer: ArrayBuffer[]): T {
@@ -27,21 +32,39 @@ function copyOf<T extends object>(from: T, transfer: ArrayBuffer[]): T {
 
 function copyOfBoxes(boxes: Boxes, transfer: ArrayBuffer[]): Boxes {
   const { count } = boxes;
-  const part = { count, node: boxes.node.subarray(0, count), depth: boxes.depth.subarray(0, count), x: boxes.x.subarray(0, count), width: boxes.width.subarray(0, count), type: boxes.type.subarray(0, count) };
+  const part = {
+    count,
+    node: boxes.node.subarray(0, count),
+    depth: boxes.depth.subarray(0, count),
+    x: boxes.x.subarray(0, count),
+    width: boxes.width.subarray(0, count),
+    type: boxes.type.subarray(0, count),
+  };
   return copyOf(part, transfer);
 }
 
 export class Packer {
-  private readonly texts: Record<Table, TextsOut> = { names: new TextsOut(), modules: new TextsOut(), files: new TextsOut(), labels: new TextsOut() };
+  private readonly texts: Record<Table, TextsOut> = {
+    names: new TextsOut(),
+    modules: new TextsOut(),
+    files: new TextsOut(),
+    labels: new TextsOut(),
+  };
 
   pack(message: FromWorkshop): { parcel: Parcel; transfer: ArrayBuffer[] } {
     const transfer: ArrayBuffer[] = [];
     if (message.type === 'drawn' && message.seen) {
-      return { parcel: { ...message, seen: { ...message.seen, boxes: copyOfBoxes(message.seen.boxes, transfer) } }, transfer };
+      return {
+        parcel: { ...message, seen: { ...message.seen, boxes: copyOfBoxes(message.seen.boxes, transfer) } },
+        transfer,
+      };
     }
     if (message.type !== 'made' || !message.made) return { parcel: message as Parcel, transfer };
     const { head, trees } = message.made;
-    return { parcel: { ...message, made: { head, trees: trees.map((tree) => this.packTree(tree, transfer)) } }, transfer };
+    return {
+      parcel: { ...message, made: { head, trees: trees.map((tree) => this.packTree(tree, transfer)) } },
+      transfer,
+    };
   }
 
   private packTree(tree: FlameTree, transfer: ArrayBuffer[]): PackedTree {
@@ -59,7 +82,12 @@ export class Packer {
 }
 
 export class Unpacker {
-  private readonly texts: Record<Table, TextsIn> = { names: new TextsIn(), modules: new TextsIn(), files: new TextsIn(), labels: new TextsIn() };
+  private readonly texts: Record<Table, TextsIn> = {
+    names: new TextsIn(),
+    modules: new TextsIn(),
+    files: new TextsIn(),
+    labels: new TextsIn(),
+  };
 
   unpack(parcel: Parcel): FromWorkshop {
     if (parcel.type !== 'made' || !parcel.made) return parcel as FromWorkshop;

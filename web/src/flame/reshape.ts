@@ -24,7 +24,16 @@ interface Frames {
 // Frames that are one when the tree is merged so.
 function framesOf(base: FlameGraph, byLine: boolean): Frames {
   const n = base.nodes;
-  const frames: Frames = { of: new Int32Array(n.parent.length), functionOf: [], name: [], module: [], kind: [], file: [], line: [], leftOut: 0 };
+  const frames: Frames = {
+    of: new Int32Array(n.parent.length),
+    functionOf: [],
+    name: [],
+    module: [],
+    kind: [],
+    file: [],
+    line: [],
+    leftOut: 0,
+  };
   const known = new Map<string, number>();
   const functions = new Map<string, number>();
   const add = (name: number, module: number, kind: number, file: number, line: number): number => {
@@ -44,7 +53,8 @@ function framesOf(base: FlameGraph, byLine: boolean): Frames {
     return id;
   };
   // Parents and heavy siblings stand first, so a function shows its heaviest place.
-  for (let i = 1; i < n.parent.length; i++) frames.of[i] = add(n.name[i]!, n.module[i]!, n.kind[i]!, n.file[i]!, n.line[i]!);
+  for (let i = 1; i < n.parent.length; i++)
+    frames.of[i] = add(n.name[i]!, n.module[i]!, n.kind[i]!, n.file[i]!, n.line[i]!);
   frames.leftOut = add(base.names.length, base.modules.indexOf(''), UNKNOWN, 0, 0);
   return frames;
 }
@@ -121,7 +131,19 @@ class Builder {
       children[this.parent[i]!]!.push(i);
     }
     const { name, module, kind, file, line } = this.frames;
-    const nodes: FlameGraph['nodes'] = { parent: [], name: [], module: [], kind: [], file: [], line: [], self: [], total: [], samples: [], self_samples: [], pruned: [] };
+    const nodes: FlameGraph['nodes'] = {
+      parent: [],
+      name: [],
+      module: [],
+      kind: [],
+      file: [],
+      line: [],
+      self: [],
+      total: [],
+      samples: [],
+      self_samples: [],
+      pruned: [],
+    };
     const order = [0];
     const put = (node: number, parent: number) => {
       const frame = this.frame[node]!;
@@ -139,13 +161,20 @@ class Builder {
     };
     put(0, 0);
     for (let i = 0; i < order.length; i++) {
-      const below = children[order[i]!]!.filter((child) => total[child]! > 0 || samples[child]! > 0).sort((a, b) => total[b]! - total[a]! || a - b);
+      const below = children[order[i]!]!.filter((child) => total[child]! > 0 || samples[child]! > 0).sort(
+        (a, b) => total[b]! - total[a]! || a - b,
+      );
       for (const child of below) {
         put(child, i);
         order.push(child);
       }
     }
-    return { ...this.base, names: [...this.base.names, LEFT_OUT], total: { samples: samples[0]!, weight: total[0]! }, nodes };
+    return {
+      ...this.base,
+      names: [...this.base.names, LEFT_OUT],
+      total: { samples: samples[0]!, weight: total[0]! },
+      nodes,
+    };
   }
 }
 
@@ -182,7 +211,9 @@ function topDown(base: FlameGraph, frames: Frames, collapse: boolean): FlameGrap
 // A subtree without the rest, or the rest without the subtree. Parents stand before children in both.
 function part(graph: FlameGraph, node: number, keep: 'inside' | 'outside'): FlameGraph {
   const n = graph.nodes;
-  const out = Object.fromEntries(Object.keys(n).map((column) => [column, [] as number[]])) as Required<FlameGraph['nodes']>;
+  const out = Object.fromEntries(Object.keys(n).map((column) => [column, [] as number[]])) as Required<
+    FlameGraph['nodes']
+  >;
   const place = new Int32Array(n.parent.length).fill(-1);
   const less = new Map<number, true>();
   for (let up = n.parent[node]!; keep === 'outside'; up = n.parent[up]!) {
@@ -314,15 +345,29 @@ export function functionsOf(base: FlameGraph): Functions {
   shown.forEach((frame, i) => {
     if (total.sums.weight[i] === 0 && total.sums.samples[i] === 0) return;
     rows.push({
-      name: base.names[frames.name[frame]!] ?? LEFT_OUT, module: base.modules[frames.module[frame]!] ?? '', kind: kinds[frames.kind[frame]!]!,
-      file: base.files[frames.file[frame]!] ?? '', line: frames.line[frame]!,
-      self: self.weight[i]!, total: total.sums.weight[i]!, self_samples: self.samples[i]!, total_samples: total.sums.samples[i]!,
-      self_percent: share(self.weight[i]!), total_percent: share(total.sums.weight[i]!),
+      name: base.names[frames.name[frame]!] ?? LEFT_OUT,
+      module: base.modules[frames.module[frame]!] ?? '',
+      kind: kinds[frames.kind[frame]!]!,
+      file: base.files[frames.file[frame]!] ?? '',
+      line: frames.line[frame]!,
+      self: self.weight[i]!,
+      total: total.sums.weight[i]!,
+      self_samples: self.samples[i]!,
+      total_samples: total.sums.samples[i]!,
+      self_percent: share(self.weight[i]!),
+      total_percent: share(total.sums.weight[i]!),
     });
   });
   rows.sort((a, b) => b.self - a.self || b.total - a.total);
   const { session, event, unit, data_version } = base;
-  return { session, event, unit, data_version, total: { samples: n.samples[0]!, weight: n.total[0]! }, functions: rows };
+  return {
+    session,
+    event,
+    unit,
+    data_version,
+    total: { samples: n.samples[0]!, weight: n.total[0]! },
+    functions: rows,
+  };
 }
 
 // Null when no stack contains the function. Each stack counts once, by its outermost frame of it.
@@ -332,7 +377,8 @@ export function callersOf(base: FlameGraph, shape: ShapeParams, name: string, mo
   const left = leftOutOf(base);
   const wanted = new Uint8Array(frames.name.length);
   frames.name.forEach((id, frame) => {
-    if ((base.names[id] ?? LEFT_OUT) === name && (module === '' || base.modules[frames.module[frame]!] === module)) wanted[frame] = 1;
+    if ((base.names[id] ?? LEFT_OUT) === name && (module === '' || base.modules[frames.module[frame]!] === module))
+      wanted[frame] = 1;
   });
   let root = -1;
   for (let i = 1; i < n.parent.length && root < 0; i++) if (wanted[frames.of[i]!]) root = frames.of[i]!;
@@ -373,17 +419,30 @@ export function callersOf(base: FlameGraph, shape: ShapeParams, name: string, mo
   const list = (side: OnceAStack): Neighbour[] =>
     shown
       .map((frame, id) => ({
-        name: base.names[frames.name[frame]!] ?? LEFT_OUT, module: base.modules[frames.module[frame]!] ?? '', kind: kinds[frames.kind[frame]!]!,
-        weight: side.sums.weight[id]!, samples: side.sums.samples[id]!,
+        name: base.names[frames.name[frame]!] ?? LEFT_OUT,
+        module: base.modules[frames.module[frame]!] ?? '',
+        kind: kinds[frames.kind[frame]!]!,
+        weight: side.sums.weight[id]!,
+        samples: side.sums.samples[id]!,
       }))
       .filter((row) => row.weight > 0 || row.samples > 0)
       .sort((a, b) => b.weight - a.weight);
   const calleeTree = callees.graph();
   const { session, event, unit, data_version } = base;
   return {
-    session, event, unit, data_version, total: { samples: n.samples[0]!, weight: n.total[0]! },
-    name, module: base.modules[frames.module[root]!] ?? '', kind: kinds[frames.kind[root]!]!,
-    function_self: self, function_total: calleeTree.total, direct_callers: list(above), direct_callees: list(under),
-    callers: callers.graph(), callees: calleeTree,
+    session,
+    event,
+    unit,
+    data_version,
+    total: { samples: n.samples[0]!, weight: n.total[0]! },
+    name,
+    module: base.modules[frames.module[root]!] ?? '',
+    kind: kinds[frames.kind[root]!]!,
+    function_self: self,
+    function_total: calleeTree.total,
+    direct_callers: list(above),
+    direct_callees: list(under),
+    callers: callers.graph(),
+    callees: calleeTree,
   };
 }

@@ -8,7 +8,8 @@ const hsl = /^hsl\(([\d.-]+) ([\d.]+)% ([\d.]+)%\)$/;
 // A colour of CSS as a pixel of ImageData: 0xAABBGGRR, as bytes lie in memory on every machine that has browsers. Knows the forms that
 // this page uses. Pure.
 export function pixelOf(colour: string): number {
-  const pixel = (r: number, g: number, b: number, a = 1) => ((Math.round(a * 255) << 24) | (Math.round(b) << 16) | (Math.round(g) << 8) | Math.round(r)) >>> 0;
+  const pixel = (r: number, g: number, b: number, a = 1) =>
+    ((Math.round(a * 255) << 24) | (Math.round(b) << 16) | (Math.round(g) << 8) | Math.round(r)) >>> 0;
   let found = hex.exec(colour);
   if (found) return pixel(parseInt(found[1]!, 16), parseInt(found[2]!, 16), parseInt(found[3]!, 16));
   found = rgb.exec(colour);
@@ -26,7 +27,8 @@ export function pixelOf(colour: string): number {
 }
 
 // With so much of its own opacity. Pure.
-export const faded = (pixel: number, opacity: number): number => ((pixel & 0xffffff) | (Math.round((pixel >>> 24) * opacity) << 24)) >>> 0;
+export const faded = (pixel: number, opacity: number): number =>
+  ((pixel & 0xffffff) | (Math.round((pixel >>> 24) * opacity) << 24)) >>> 0;
 
 // One pixel on top of another. Pure.
 export function over(top: number, bottom: number): number {
@@ -34,7 +36,8 @@ export function over(top: number, bottom: number): number {
   const rest = ((bottom >>> 24) / 255) * (1 - a);
   const alpha = a + rest;
   if (alpha === 0) return 0;
-  const mix = (shift: number) => Math.round((((top >>> shift) & 255) * a + ((bottom >>> shift) & 255) * rest) / alpha) << shift;
+  const mix = (shift: number) =>
+    Math.round((((top >>> shift) & 255) * a + ((bottom >>> shift) & 255) * rest) / alpha) << shift;
   return ((Math.round(alpha * 255) << 24) | mix(16) | mix(8) | mix(0)) >>> 0;
 }
 

@@ -47,7 +47,8 @@ export interface Seen {
 }
 
 // y of a row in the window.
-export const rowTop = ({ upright, content, scrolled }: Rows, depth: number): number => (upright ? content - (depth + 1) * ROW : depth * ROW) - scrolled;
+export const rowTop = ({ upright, content, scrolled }: Rows, depth: number): number =>
+  (upright ? content - (depth + 1) * ROW : depth * ROW) - scrolled;
 
 export function depthAt({ upright, content, scrolled }: Rows, y: number): number {
   const inContent = y + scrolled;

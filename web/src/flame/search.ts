@@ -14,11 +14,19 @@ export function compilePattern(text: string): Pattern | null {
   const ignoreCase = text === text.toLowerCase();
   try {
     const expression = new RegExp(text, ignoreCase ? 'i' : '');
-    return { test: (name) => expression.test(name), error: '', plain: escapePattern(text) === text ? text : null, ignoreCase };
+    return {
+      test: (name) => expression.test(name),
+      error: '',
+      plain: escapePattern(text) === text ? text : null,
+      ignoreCase,
+    };
   } catch (error) {
     return {
       test: (name) => (ignoreCase ? name.toLowerCase() : name).includes(text),
-      error: error instanceof Error ? error.message.replace(/^Invalid regular expression: /, '') : 'not a regular expression',
+      error:
+        error instanceof Error
+          ? error.message.replace(/^Invalid regular expression: /, '')
+          : 'not a regular expression',
       plain: text,
       ignoreCase,
     };

@@ -25,7 +25,8 @@ export function panned(span: Span, share: number): Span {
   return settled(from, from + width);
 }
 
-export const spanText = (span: Span | null): string => (span ? `${Number(span.from.toPrecision(9))}-${Number(span.to.toPrecision(9))}` : '');
+export const spanText = (span: Span | null): string =>
+  span ? `${Number(span.from.toPrecision(9))}-${Number(span.to.toPrecision(9))}` : '';
 
 export function parseSpan(text: string | null): Span | null {
   const parts = /^([\d.]+)-([\d.]+)$/.exec(text ?? '');

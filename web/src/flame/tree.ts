@@ -56,10 +56,27 @@ let placed: ReadonlyMap<string, number> = new Map();
 
 export const emptyTree: FlameTree = buildTree(
   {
-    session: '', event: '', unit: '', data_version: 0, total: { samples: 0, weight: 0 }, newest_ns: 0,
-    names: ['all'], modules: [''], files: [''],
+    session: '',
+    event: '',
+    unit: '',
+    data_version: 0,
+    total: { samples: 0, weight: 0 },
+    newest_ns: 0,
+    names: ['all'],
+    modules: [''],
+    files: [''],
     nodes: {
-      parent: [0], name: [0], module: [0], kind: [0], file: [0], line: [0], self: [0], total: [0], samples: [0], self_samples: [0], pruned: [0],
+      parent: [0],
+      name: [0],
+      module: [0],
+      kind: [0],
+      file: [0],
+      line: [0],
+      self: [0],
+      total: [0],
+      samples: [0],
+      self_samples: [0],
+      pruned: [0],
     },
   },
   'name',
@@ -97,7 +114,13 @@ export const placeText = (merge: Merge, isAddress: boolean, place: number): stri
   place === 0 || merge === 'function' ? '' : isAddress ? ` 0x${place.toString(16)}` : `:${place}`;
 
 // Names with their places, each text once.
-function labelled(graph: FlameGraph, merge: Merge, name: Int32Array, names: readonly string[], place: Float64Array): Pick<FlameTree, 'label' | 'labels'> {
+function labelled(
+  graph: FlameGraph,
+  merge: Merge,
+  name: Int32Array,
+  names: readonly string[],
+  place: Float64Array,
+): Pick<FlameTree, 'label' | 'labels'> {
   if (merge === 'function') return { label: name, labels: names };
   const labels: string[] = [];
   const known = new Map<string, number>();
@@ -116,7 +139,13 @@ function labelled(graph: FlameGraph, merge: Merge, name: Int32Array, names: read
 const heaviestFirst = (total: Float64Array): Int32Array => Int32Array.from(orderByNumber(total)).reverse();
 
 // `width`: of a diff, the side whose weights are shown.
-export function buildTree(answer: FlameGraph, order: SiblingOrder, merge: Merge = 'function', rootName = 'all', width: Width = 'view'): FlameTree {
+export function buildTree(
+  answer: FlameGraph,
+  order: SiblingOrder,
+  merge: Merge = 'function',
+  rootName = 'all',
+  width: Width = 'view',
+): FlameTree {
   const diff = isDiff(answer) ? differences(answer, width) : null;
   const graph = isDiff(answer) ? sideOf(answer, width) : answer;
   const nodes = graph.nodes;
@@ -165,11 +194,34 @@ export function buildTree(answer: FlameGraph, order: SiblingOrder, merge: Merge 
   }
 
   return {
-    id: 0, arrangement: { order, width }, size, unit: graph.unit, names, modules: graph.modules, files: graph.files,
-    parent, name, module: Int32Array.from(nodes.module), kind: Uint8Array.from(nodes.kind),
-    file: Int32Array.from(nodes.file), line: Int32Array.from(nodes.line), self, total,
-    samples: Float64Array.from(nodes.samples), selfSamples: Float64Array.from(nodes.self_samples),
-    pruned: Int32Array.from(nodes.pruned), hidden, labels, label, place, depth, height, start, firstChild, nextSibling, diff,
+    id: 0,
+    arrangement: { order, width },
+    size,
+    unit: graph.unit,
+    names,
+    modules: graph.modules,
+    files: graph.files,
+    parent,
+    name,
+    module: Int32Array.from(nodes.module),
+    kind: Uint8Array.from(nodes.kind),
+    file: Int32Array.from(nodes.file),
+    line: Int32Array.from(nodes.line),
+    self,
+    total,
+    samples: Float64Array.from(nodes.samples),
+    selfSamples: Float64Array.from(nodes.self_samples),
+    pruned: Int32Array.from(nodes.pruned),
+    hidden,
+    labels,
+    label,
+    place,
+    depth,
+    height,
+    start,
+    firstChild,
+    nextSibling,
+    diff,
   };
 }
 

@@ -44,7 +44,11 @@ export class Workshop {
         this.flights.get(message.id)?.abort();
         return;
       case 'canvas':
-        this.panes.set(message.pane, { picture: new Picture(message.canvas), overview: new OverviewPicture(message.overview), matches: null });
+        this.panes.set(message.pane, {
+          picture: new Picture(message.canvas),
+          overview: new OverviewPicture(message.overview),
+          matches: null,
+        });
         return;
       case 'scene': {
         const pane = this.panes.get(message.pane);
@@ -78,7 +82,11 @@ export class Workshop {
       this.say({ type: 'made', id, made });
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      this.say(error instanceof ApiError ? { type: 'failed', id, message, status: error.status, body: error.body } : { type: 'failed', id, message });
+      this.say(
+        error instanceof ApiError
+          ? { type: 'failed', id, message, status: error.status, body: error.body }
+          : { type: 'failed', id, message },
+      );
     } finally {
       this.flights.delete(id);
     }
@@ -96,7 +104,8 @@ export class Workshop {
       case 'callers': {
         const answer = await this.answers.callers(question, signal);
         if (!answer || signal.aborted) return null;
-        const tree = (graph: FlameGraph) => this.build({ graph, merge: question.shape.merge, root: question.name }, question.arrangement);
+        const tree = (graph: FlameGraph) =>
+          this.build({ graph, merge: question.shape.merge, root: question.name }, question.arrangement);
         return { head: answer.head, trees: [tree(answer.callers), tree(answer.callees)] };
       }
       case 'fetch':

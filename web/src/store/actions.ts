@@ -1,6 +1,15 @@
 // What a person can make the server do. Errors become a message; the caller only needs to know whether it worked.
 import { api, ApiError } from '../api/client';
-import type { Browse, CommandName, Config, ConfigPatch, ProcessInfo, Reply, Session, SessionChange } from '../api/types';
+import type {
+  Browse,
+  CommandName,
+  Config,
+  ConfigPatch,
+  ProcessInfo,
+  Reply,
+  Session,
+  SessionChange,
+} from '../api/types';
 import { refreshAll } from './data';
 import { metricsChanges, type MetricsSettings } from './health';
 import { refreshOverview, sessionListVersion } from './live';
@@ -31,7 +40,9 @@ async function command(agent: string, cmd: CommandName, args: Record<string, unk
 const processes = (reply: Reply): ProcessInfo[] => {
   const list: unknown = reply['processes'];
   if (!Array.isArray(list)) return [];
-  return list.filter((p): p is ProcessInfo => typeof p === 'object' && p !== null && typeof (p as ProcessInfo).pid === 'number');
+  return list.filter(
+    (p): p is ProcessInfo => typeof p === 'object' && p !== null && typeof (p as ProcessInfo).pid === 'number',
+  );
 };
 
 export async function listProcesses(agent: string): Promise<ProcessInfo[]> {
@@ -47,7 +58,20 @@ export async function startProfiling(agent: string, draft: RecordingDraft): Prom
   }
   // Show what was asked for, as soon as the server knows its session.
   followAgent(agent);
-  setView({ tab: 'flame', session: '', event: '', pids: [], tids: [], ...nowhere, start: null, end: null, axis: null, zoom: [], file: '', line: 0 });
+  setView({
+    tab: 'flame',
+    session: '',
+    event: '',
+    pids: [],
+    tids: [],
+    ...nowhere,
+    start: null,
+    end: null,
+    axis: null,
+    zoom: [],
+    file: '',
+    line: 0,
+  });
   sessionListVersion.value += 1;
   void refreshOverview();
   return '';
@@ -55,7 +79,9 @@ export async function startProfiling(agent: string, draft: RecordingDraft): Prom
 
 // A session of its own, of the time that is shown.
 export async function keepWindow(shown: Session, start: number | null, end: number | null): Promise<void> {
-  const made = await attempt('The window is not kept', () => api.cutSession(shown.id, start ?? 0, end ?? shown.duration_ms + 1));
+  const made = await attempt('The window is not kept', () =>
+    api.cutSession(shown.id, start ?? 0, end ?? shown.duration_ms + 1),
+  );
   if (!made) return;
   sessionListVersion.value += 1;
   toast('The window is a session now');

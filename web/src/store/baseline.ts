@@ -16,7 +16,11 @@ export type Contrast = 'red-blue' | 'orange-purple';
 export type Change = 'all' | 'new' | 'gone' | 'grew' | 'shrank';
 
 function numbers(text: string | null): number[] {
-  return (text ?? '').split(',').filter(Boolean).map(Number).filter((n) => Number.isInteger(n) && n >= 0);
+  return (text ?? '')
+    .split(',')
+    .filter(Boolean)
+    .map(Number)
+    .filter((n) => Number.isInteger(n) && n >= 0);
 }
 
 function time(text: string | null): number | null {

@@ -16,13 +16,25 @@ export const sandwich = computed(() => {
   return data && data.name === callersOf && data.module === callersModule ? data : null;
 });
 
-function half(made: () => FlameTree | null, side: 'callersZoom' | 'calleesZoom', upright: boolean, inverted: boolean): Frames {
+function half(
+  made: () => FlameTree | null,
+  side: 'callersZoom' | 'calleesZoom',
+  upright: boolean,
+  inverted: boolean,
+): Frames {
   const zoom = computed(() => view.value[side]);
   const span = signal<Span | null>(null);
   const fixed = (value: boolean): ReadonlySignal<boolean> => signal(value);
   effect(() => {
     // Another function, or another frame of its half, is shown whole.
-    void [view.value.callersOf, view.value.callersModule, view.value.merge, view.value.collapse, currentId.value, zoom.value];
+    void [
+      view.value.callersOf,
+      view.value.callersModule,
+      view.value.merge,
+      view.value.collapse,
+      currentId.value,
+      zoom.value,
+    ];
     span.value = null;
   });
   // Held as long as the answer, whose turn may come again.

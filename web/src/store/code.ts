@@ -45,8 +45,12 @@ export const disassembly = createQuery<Disassembly | null>({
 });
 
 export const code = disassembly.data;
-export const markedIndex = computed(() => (code.value && view.value.address !== null ? indexAt(code.value, view.value.address) : -1));
-export const arrows = computed(() => (code.value ? arrowsOf(code.value.instructions.target, code.value.instructions.flow) : []));
+export const markedIndex = computed(() =>
+  code.value && view.value.address !== null ? indexAt(code.value, view.value.address) : -1,
+);
+export const arrows = computed(() =>
+  code.value ? arrowsOf(code.value.instructions.target, code.value.instructions.flow) : [],
+);
 export const pieces = computed(() => piecesOf(arrows.value, code.value?.instructions.address.length ?? 0));
 
 effect(() => {
@@ -61,7 +65,9 @@ export const linkedInstructions = computed(() => {
   const line = sourceLine.value;
   return code.value && line > 0 ? instructionsAt(code.value, sourceFile.value, line) : new Set<number>();
 });
-export const linkedLines = computed(() => (code.value && markedIndex.value >= 0 ? linesAt(code.value, markedIndex.value, sourceFile.value) : new Set<number>()));
+export const linkedLines = computed(() =>
+  code.value && markedIndex.value >= 0 ? linesAt(code.value, markedIndex.value, sourceFile.value) : new Set<number>(),
+);
 
 export const hot = computed(() => hotLines(source.data.value?.lines ?? []));
 
@@ -72,7 +78,8 @@ export function chooseLine(line: number): void {
   const here = shown !== null && instructionsAt(shown, sourceFile.peek(), line).size > 0;
   const copy = shown?.copies[shown.chosen];
   // Whose code it is stays, whatever else is at that line.
-  const keep = here && copy && copy.name !== '' ? { codeOf: copy.name, codeModule: copy.module } : { codeOf: '', codeModule: '' };
+  const keep =
+    here && copy && copy.name !== '' ? { codeOf: copy.name, codeModule: copy.module } : { codeOf: '', codeModule: '' };
   if (!here) codeFrom.value = null;
   setView({ line, file: sourceFile.peek(), address: here && copy ? copy.address : null, ...keep }, 'replace');
 }
@@ -93,7 +100,8 @@ export function followInstruction(index: number): void {
   if (!shown) return;
   const { target, target_name: names } = shown.instructions;
   if (target[index]! >= 0) chooseInstruction(target[index]!);
-  else if (names[index]! > 0) openCode(shown.strings[names[index]!]!.replace(/\+0x[0-9a-f]+$/, ''), shown.copies[shown.chosen]!.module);
+  else if (names[index]! > 0)
+    openCode(shown.strings[names[index]!]!.replace(/\+0x[0-9a-f]+$/, ''), shown.copies[shown.chosen]!.module);
 }
 
 export function openCode(name: string, module: string): void {
@@ -106,7 +114,10 @@ export function chooseCopy(index: number): void {
   const copy = shown?.copies[index];
   if (!shown || !copy) return;
   codeFrom.value = null;
-  setView({ address: copy.address, ...(copy.name && !copy.inlined ? { codeOf: copy.name, codeModule: copy.module } : {}) });
+  setView({
+    address: copy.address,
+    ...(copy.name && !copy.inlined ? { codeOf: copy.name, codeModule: copy.module } : {}),
+  });
 }
 
 export function goToHottestInstruction(): void {

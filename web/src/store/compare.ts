@@ -45,7 +45,11 @@ export function compareBefore(): void {
 // One thread against another of the same session.
 export function compareThreads(before: number, after: number): void {
   setView({
-    tab: 'flame', tids: [after], zoom: [], span: null, hidden: [],
+    tab: 'flame',
+    tids: [after],
+    zoom: [],
+    span: null,
+    hidden: [],
     baseline: { ...shownNow(), tids: [before] },
   });
 }
@@ -59,7 +63,8 @@ export function exchange(): void {
 
 export const dropBaseline = (): void => setView({ baseline: null, zoom: [], span: null, hidden: [] });
 
-const threadName = (tid: number): string => threads.data.value?.threads.find((thread) => thread.tid === tid)?.comm ?? String(tid);
+const threadName = (tid: number): string =>
+  threads.data.value?.threads.find((thread) => thread.tid === tid)?.comm ?? String(tid);
 const sessionName = (id: string): string => {
   const known = sessions.value.find((entry) => entry.id === id);
   return known ? sessionTitle(known) : id;
@@ -73,4 +78,6 @@ export const baselineText = computed(() => {
   return same ? part || 'itself' : [sessionName(baseline.session), part].filter(Boolean).join(', ');
 });
 
-export const shownText = computed(() => rangeText(view.value.start, view.value.end) || (session.value && sessionTitle(session.value)) || 'all of it');
+export const shownText = computed(
+  () => rangeText(view.value.start, view.value.end) || (session.value && sessionTitle(session.value)) || 'all of it',
+);

@@ -20,7 +20,8 @@ const version = () => {
   return `${heldVersion}/${resyncs.value}`;
 };
 
-export const healthVersion = () => (frozen.value ? '' : `${healthVersions.value.get(currentId.value) ?? 0}/${resyncs.value}`);
+export const healthVersion = () =>
+  frozen.value ? '' : `${healthVersions.value.get(currentId.value) ?? 0}/${resyncs.value}`;
 export { version as dataVersion };
 
 const filterKey = computed(() => JSON.stringify(filter.value));
@@ -38,11 +39,16 @@ export const baselineKey = computed(() => (baseline.value ? JSON.stringify(basel
 const comparedVersion = () => {
   const base = baseline.value;
   const own = version();
-  return base && base.session !== currentId.value && !frozen.value ? `${own}/${versions.value.get(base.session) ?? 0}` : own;
+  return base && base.session !== currentId.value && !frozen.value
+    ? `${own}/${versions.value.get(base.session) ?? 0}`
+    : own;
 };
 
 // How siblings stand, and which side of a comparison gives the widths: of trees that are there already, too (trees.ts).
-export const arrangement = computed<Arrangement>(() => ({ order: view.value.byWeight ? 'weight' : 'name', width: view.value.width }));
+export const arrangement = computed<Arrangement>(() => ({
+  order: view.value.byWeight ? 'weight' : 'name',
+  width: view.value.width,
+}));
 
 export interface FlameData {
   key: string; // of the filter that the answer is to
@@ -55,7 +61,8 @@ export interface FlameData {
 
 // Nothing newer is known, of either side.
 const isCurrent = ({ data_version, against }: FlameHead): boolean =>
-  data_version >= currentVersion.peek() && (!against || against.data_version >= (versions.peek().get(against.session) ?? 0));
+  data_version >= currentVersion.peek() &&
+  (!against || against.data_version >= (versions.peek().get(against.session) ?? 0));
 
 export const shape = computed<ShapeParams>(() => {
   const { inverted, merge, collapse, hidden, group, baseline } = view.value;
@@ -78,7 +85,12 @@ export const flame = createQuery<FlameData | null>({
     const holds = previous?.key === key && previous.resync === resync && (frozen.peek() || isCurrent(previous.head));
     const made = await workshop().ask(
       {
-        kind: 'flame', view: filter.peek(), baseline: baseline.peek(), shape: wanted, path: zoom.peek(), arrangement: arrangement.peek(),
+        kind: 'flame',
+        view: filter.peek(),
+        baseline: baseline.peek(),
+        shape: wanted,
+        path: zoom.peek(),
+        arrangement: arrangement.peek(),
         keep: holds ? previous.head.base : 0,
       },
       abort,
@@ -128,10 +140,23 @@ export const callers = createQuery<CallersData>({
   fetch: async (abort) => {
     const { callersOf: name, callersModule: module } = view.peek();
     const made = await workshop().ask(
-      { kind: 'callers', view: filter.peek(), shape: shape.peek(), name, module, arrangement: { ...arrangement.peek(), width: 'view' } },
+      {
+        kind: 'callers',
+        view: filter.peek(),
+        shape: shape.peek(),
+        name,
+        module,
+        arrangement: { ...arrangement.peek(), width: 'view' },
+      },
       abort,
     );
-    return { name, module, answer: made?.head ?? null, callers: made?.trees[0] ?? null, callees: made?.trees[1] ?? null };
+    return {
+      name,
+      module,
+      answer: made?.head ?? null,
+      callers: made?.trees[0] ?? null,
+      callees: made?.trees[1] ?? null,
+    };
   },
   intervalMs: 300,
 });
@@ -155,7 +180,8 @@ export type ThreadsShow = 'samples' | 'states' | 'scheduling';
 export const threadsShow = signal<ThreadsShow>('samples');
 const STATE_SLICES = 150;
 
-const ofAllThreads = (shown: boolean) => (shown && currentId.value && tab.value === 'threads' ? JSON.stringify({ ...filter.value, tid: [], event: '' }) : null);
+const ofAllThreads = (shown: boolean) =>
+  shown && currentId.value && tab.value === 'threads' ? JSON.stringify({ ...filter.value, tid: [], event: '' }) : null;
 
 // Also asked for once to know whether there is something to show.
 export const threadStates = createQuery({

@@ -46,7 +46,12 @@ export const mainFrames: Frames = {
   inverted: computed(() => flame.data.value?.shape.inverted ?? false),
   pane,
   // What was zoomed may be gone with it.
-  hide: (path) => setView({ hidden: [...view.value.hidden, path], zoom: isWithin(zoom.value, path) ? path.slice(0, -1) : zoom.value, span: null }),
+  hide: (path) =>
+    setView({
+      hidden: [...view.value.hidden, path],
+      zoom: isWithin(zoom.value, path) ? path.slice(0, -1) : zoom.value,
+      span: null,
+    }),
 };
 
 export function zoomOut(): void {
@@ -55,7 +60,9 @@ export function zoomOut(): void {
 
 // Steps through the matches; the place is kept by number, so that it survives new data.
 const walked = signal(-1);
-export const walkedMatch = computed(() => (matches.value && walked.value >= 0 ? walked.value % matches.value.nodes.length : -1));
+export const walkedMatch = computed(() =>
+  matches.value && walked.value >= 0 ? walked.value % matches.value.nodes.length : -1,
+);
 
 export function walk(step: 1 | -1): void {
   const found = matches.value;

@@ -37,8 +37,10 @@ export function stackText(tree: FlameTree, node: number, inverted: boolean): str
   return (inverted ? names.reverse() : names).join('\n');
 }
 
-export const showSourceOf = (tree: FlameTree, node: number): void => openSource(fileOf(tree, node), tree.line[node]!, nameOf(tree, node), moduleOf(tree, node));
-export const showCallersOf = (tree: FlameTree, node: number): void => openCallers(nameOf(tree, node), moduleOf(tree, node));
+export const showSourceOf = (tree: FlameTree, node: number): void =>
+  openSource(fileOf(tree, node), tree.line[node]!, nameOf(tree, node), moduleOf(tree, node));
+export const showCallersOf = (tree: FlameTree, node: number): void =>
+  openCallers(nameOf(tree, node), moduleOf(tree, node));
 export const copyName = (tree: FlameTree, node: number): void => void copy(nameOf(tree, node), 'Name copied');
 export const copyStack = (frames: Frames, tree: FlameTree, node: number): void =>
   void copy(stackText(tree, node, frames.inverted.peek()), 'Stack copied, the outermost frame first');

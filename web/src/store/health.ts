@@ -35,8 +35,14 @@ export const healthDetail = createQuery<HealthDetail>({
   scope,
   fetch: async (abort) => {
     const { start, end } = view.peek();
-    const range = { session: currentId.peek(), start: start ?? Math.max(0, (session.peek()?.duration_ms ?? 0) - RECENT_MS), end };
-    const [network, disk, threads] = await Promise.all((['network', 'disk', 'threads'] as const).map((type) => api.healthHistory(range, type, 50, abort)));
+    const range = {
+      session: currentId.peek(),
+      start: start ?? Math.max(0, (session.peek()?.duration_ms ?? 0) - RECENT_MS),
+      end,
+    };
+    const [network, disk, threads] = await Promise.all(
+      (['network', 'disk', 'threads'] as const).map((type) => api.healthHistory(range, type, 50, abort)),
+    );
     return { network: network!, disk: disk!, threads: threads! };
   },
   intervalMs: 1000,

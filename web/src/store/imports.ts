@@ -56,7 +56,11 @@ export async function importFile(file: File): Promise<void> {
     openSession(result.session);
   } catch (error) {
     if (abort.aborted) return;
-    importing.value = { ...importing.value!, stage: 'failed', error: error instanceof Error ? error.message : String(error) };
+    importing.value = {
+      ...importing.value!,
+      stage: 'failed',
+      error: error instanceof Error ? error.message : String(error),
+    };
   }
 }
 

@@ -32,7 +32,8 @@ const NUMBERS_MS = 1000;
 let numbersShown = -Infinity;
 const withEntry = <V>(map: ReadonlyMap<string, V>, key: string, value: V) => new Map(map).set(key, value);
 
-const isSame = (map: ReadonlyMap<string, number>, other: ReadonlyMap<string, number>) => map.size === other.size && [...map].every(([key, value]) => other.get(key) === value);
+const isSame = (map: ReadonlyMap<string, number>, other: ReadonlyMap<string, number>) =>
+  map.size === other.size && [...map].every(([key, value]) => other.get(key) === value);
 
 // Without news the rate falls to zero by itself.
 function showNumbers(now: number): void {

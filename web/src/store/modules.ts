@@ -42,7 +42,11 @@ async function give(module: Module, file: { file: string } | { upload: string })
   given.value += 1;
   sessionListVersion.value += 1;
   refreshAll();
-  toast(answer.module.state === 'debug_info' ? `${module.name}: names and lines are read from it` : `${module.name}: its names are read anew`);
+  toast(
+    answer.module.state === 'debug_info'
+      ? `${module.name}: names and lines are read from it`
+      : `${module.name}: its names are read anew`,
+  );
 }
 
 async function attempt(module: Module, work: (signal: AbortSignal) => Promise<void>): Promise<boolean> {

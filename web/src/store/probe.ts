@@ -22,7 +22,10 @@ export function capabilitiesFor(agent: string): Capabilities {
 export async function look(agent: string, anew: boolean): Promise<void> {
   probing.value = true;
   try {
-    keep(agent, anew ? capabilitiesOf(await reprobe(agent)) : capabilitiesOf((await agentStatus(agent))['capabilities']));
+    keep(
+      agent,
+      anew ? capabilitiesOf(await reprobe(agent)) : capabilitiesOf((await agentStatus(agent))['capabilities']),
+    );
     probeProblem.value = '';
   } catch (reason) {
     probeProblem.value = words(reason);

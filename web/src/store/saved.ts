@@ -18,7 +18,21 @@ export async function showSaved(how: 'push' | 'replace' = 'push'): Promise<void>
   const { page, session, event, start, end, pid, tid, container, pod, cgroup } = await savedAnswers();
   const numbers = (text: string) => (text ? text.split(',').map(Number) : []);
   const time = (text: string) => (text ? Number(text) : null);
-  setView({ ...parseHash(page), session: session.id, event, start: time(start), end: time(end), pids: numbers(pid), tids: numbers(tid), container, pod, cgroup }, how);
+  setView(
+    {
+      ...parseHash(page),
+      session: session.id,
+      event,
+      start: time(start),
+      end: time(end),
+      pids: numbers(pid),
+      tids: numbers(tid),
+      container,
+      pod,
+      cgroup,
+    },
+    how,
+  );
 }
 
 export async function openSaved(): Promise<void> {

@@ -107,5 +107,15 @@ export const event = computed<EventInfo | null>(() => {
 
 export const filter = computed<ViewParams>(() => {
   const v = view.value;
-  return { session: currentId.value, event: v.event, pid: v.pids, tid: v.tids, start: v.start, end: v.end, container: v.container, pod: v.pod, cgroup: v.cgroup };
+  return {
+    session: currentId.value,
+    event: v.event,
+    pid: v.pids,
+    tid: v.tids,
+    start: v.start,
+    end: v.end,
+    container: v.container,
+    pod: v.pod,
+    cgroup: v.cgroup,
+  };
 });

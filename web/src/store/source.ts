@@ -19,7 +19,9 @@ export const sourceFiles = createQuery({
 // When a function was asked for, not a file, its code tells the place (code.ts sets it).
 export const placeOfCode = signal({ file: '', line: 0 });
 const byCode = computed(() => view.value.file === '' && view.value.codeOf !== '');
-export const sourceFile = computed(() => view.value.file || (byCode.value ? placeOfCode.value.file : sourceFiles.data.value?.files[0]?.file) || '');
+export const sourceFile = computed(
+  () => view.value.file || (byCode.value ? placeOfCode.value.file : sourceFiles.data.value?.files[0]?.file) || '',
+);
 
 export const source = createQuery({
   key: () => {

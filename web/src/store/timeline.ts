@@ -3,7 +3,15 @@ import { computed, effect, signal } from '@preact/signals';
 import { api, orEmpty } from '../api/client';
 import type { Counters, Timeline } from '../api/types';
 import { axisOf, bucketFor, panned, spanOf, stepped, zoomed, type Span } from '../timeline/axis';
-import { counterLine, counterPlot, healthLine, healthPlots, type Frame, type Line, type PlotKind } from '../timeline/plots';
+import {
+  counterLine,
+  counterPlot,
+  healthLine,
+  healthPlots,
+  type Frame,
+  type Line,
+  type PlotKind,
+} from '../timeline/plots';
 import { dataVersion, frozen, healthVersion } from './data';
 import { createQuery } from './query';
 import { currentId, filter, isLive, session } from './session';
@@ -24,7 +32,9 @@ const scope = () => currentId.value;
 const knownEnd = signal({ session: '', ms: 0 });
 export const sessionEnd = computed(() => {
   const known = knownEnd.value.session === currentId.value ? knownEnd.value.ms : 0;
-  return frozen.value && known > 0 ? known : Math.max(known, session.value?.id === currentId.value ? (session.value?.duration_ms ?? 0) : 0);
+  return frozen.value && known > 0
+    ? known
+    : Math.max(known, session.value?.id === currentId.value ? (session.value?.duration_ms ?? 0) : 0);
 });
 
 // What is asked for: a little more than what is shown, since the answer is of a later moment. A span that follows is asked for by its
@@ -39,7 +49,15 @@ const asked = () => {
 };
 
 export const timeline = createQuery<Timeline | null>({
-  key: () => (shown() ? JSON.stringify([{ ...filter.value, start: null, end: null }, axis.value, view.value.lanes, Math.round(timelineWidth.value / 50)]) : null),
+  key: () =>
+    shown()
+      ? JSON.stringify([
+          { ...filter.value, start: null, end: null },
+          axis.value,
+          view.value.lanes,
+          Math.round(timelineWidth.value / 50),
+        ])
+      : null,
   version: dataVersion,
   scope,
   fetch: (abort) => {
@@ -56,7 +74,8 @@ effect(() => {
   const ms = timeline.data.value?.session_end_ms;
   const id = timeline.data.value?.session;
   const known = knownEnd.peek();
-  if (ms !== undefined && id !== undefined && (known.session !== id || ms > known.ms)) knownEnd.value = { session: id, ms };
+  if (ms !== undefined && id !== undefined && (known.session !== id || ms > known.ms))
+    knownEnd.value = { session: id, ms };
 });
 
 export const axisSpan = computed<Span>(() => spanOf(axis.value, sessionEnd.value));
@@ -69,9 +88,15 @@ export const plotChoices = createQuery<PlotKind[]>({
   key: () => (plotMenuOpen.value && shown() ? currentId.value : null),
   scope,
   fetch: async (abort) => {
-    const [counters, health] = await Promise.all([api.counters({ session: currentId.peek() }, 'total', abort, 1), api.health(currentId.peek(), abort)]);
+    const [counters, health] = await Promise.all([
+      api.counters({ session: currentId.peek() }, 'total', abort, 1),
+      api.health(currentId.peek(), abort),
+    ]);
     const counted = counters.groups[0]?.counters.filter((counter) => counter.status === 'counted') ?? [];
-    return [...counted.map((counter) => counterPlot(counter.name, counter.unit)), ...healthPlots.filter((plot) => plot.type in health)];
+    return [
+      ...counted.map((counter) => counterPlot(counter.name, counter.unit)),
+      ...healthPlots.filter((plot) => plot.type in health),
+    ];
   },
 });
 
@@ -80,7 +105,8 @@ export interface Plotted extends PlotKind {
 }
 
 export const plots = createQuery<Plotted[]>({
-  key: () => (shown() && view.value.plots.length > 0 ? JSON.stringify([currentId.value, axis.value, view.value.plots]) : null),
+  key: () =>
+    shown() && view.value.plots.length > 0 ? JSON.stringify([currentId.value, axis.value, view.value.plots]) : null,
   version: () => `${dataVersion()}/${healthVersion()}`,
   scope,
   fetch: async (abort) => {
@@ -92,17 +118,23 @@ export const plots = createQuery<Plotted[]>({
     const health = healthPlots.filter((plot) => wanted.includes(plot.id));
     const types = [...new Set(health.map((plot) => plot.type))];
     const [counters, ...frames] = await Promise.all([
-      wanted.some((id) => id.startsWith('counter:')) ? api.counters(range, 'total', abort, LINE_SLICES) : Promise.resolve<Counters | null>(null),
+      wanted.some((id) => id.startsWith('counter:'))
+        ? api.counters(range, 'total', abort, LINE_SLICES)
+        : Promise.resolve<Counters | null>(null),
       ...types.map((type) => api.healthHistory(range, type, LINE_SLICES, abort)),
     ]);
     const lines: Plotted[] = [];
     for (const id of wanted) {
       const plot = health.find((one) => one.id === id);
-      if (plot) lines.push({ ...plot, line: healthLine(plot, (frames[types.indexOf(plot.type)] ?? []) as Frame[], startNs) });
+      if (plot)
+        lines.push({ ...plot, line: healthLine(plot, (frames[types.indexOf(plot.type)] ?? []) as Frame[], startNs) });
       else if (id.startsWith('counter:')) {
         const name = id.slice('counter:'.length);
         const unit = counters?.groups[0]?.counters.find((one) => one.name === name)?.unit ?? '';
-        lines.push({ ...counterPlot(name, unit), line: counters ? counterLine(name, counters) : { time: [], value: [] } });
+        lines.push({
+          ...counterPlot(name, unit),
+          line: counters ? counterLine(name, counters) : { time: [], value: [] },
+        });
       }
     }
     return lines;

@@ -4,7 +4,10 @@ import { workshop } from '../flame/link';
 import type { Arrangement, FlameTree } from '../flame/tree';
 
 // `made`: the tree as it came with an answer. Another order is made of the same answer, so it needs no server.
-export function arranged(made: ReadonlySignal<FlameTree | null>, wanted: () => Arrangement): ReadonlySignal<FlameTree | null> {
+export function arranged(
+  made: ReadonlySignal<FlameTree | null>,
+  wanted: () => Arrangement,
+): ReadonlySignal<FlameTree | null> {
   const again = signal<{ of: FlameTree; tree: FlameTree } | null>(null);
   const shown = computed(() => (made.value && again.value?.of === made.value ? again.value.tree : made.value));
   let held: readonly FlameTree[] = [];

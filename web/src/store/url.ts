@@ -4,13 +4,30 @@
 import { parseSpan, spanText, type Span } from '../flame/span';
 import type { Merge } from '../flame/tree';
 import { axisText, parseAxis, type Axis } from '../timeline/axis';
-import { parseBaseline, putBaseline, type Baseline, type Change, type Contrast, type Normalise, type Width } from './baseline';
+import {
+  parseBaseline,
+  putBaseline,
+  type Baseline,
+  type Change,
+  type Contrast,
+  type Normalise,
+  type Width,
+} from './baseline';
 
 export const tabs = ['flame', 'functions', 'callers', 'source', 'threads', 'counters', 'modules', 'sessions'] as const;
 export type Tab = (typeof tabs)[number];
 export type SortKey = 'self' | 'total' | 'name' | 'module';
 
-export const changeSorts = ['self_change', 'total_change', 'self', 'base_self', 'total', 'base_total', 'name', 'module'] as const;
+export const changeSorts = [
+  'self_change',
+  'total_change',
+  'self',
+  'base_self',
+  'total',
+  'base_total',
+  'name',
+  'module',
+] as const;
 export type ChangeSort = (typeof changeSorts)[number];
 
 export type Colouring = 'kind' | 'module' | 'heat';
@@ -186,7 +203,11 @@ export function parseHash(hash: string): ViewState {
     group: groups.find((one) => one === params.get('each')) ?? 'none',
     merge: merge === 'line' || merge === 'address' ? merge : 'function',
     collapse: params.get('recursion') === 'collapse',
-    hidden: params.get('hide')?.split(PATHS_SEPARATOR).map((path) => path.split(SEPARATOR)) ?? [],
+    hidden:
+      params
+        .get('hide')
+        ?.split(PATHS_SEPARATOR)
+        .map((path) => path.split(SEPARATOR)) ?? [],
     colouring: colouring === 'module' || colouring === 'heat' ? colouring : 'kind',
     span: parseSpan(params.get('span')),
     callersOf: params.get('function') ?? '',

@@ -38,12 +38,38 @@ export function openSource(file: string, line: number, name = '', module = ''): 
 
 // Another session has other threads and times; what is not about them stays.
 export function openSession(id: string, name: Tab = 'flame'): void {
-  setView({ tab: name, session: id, event: '', pids: [], tids: [], ...nowhere, start: null, end: null, axis: null, zoom: [], span: null, hidden: [], callersOf: '', callersModule: '', callersZoom: [], calleesZoom: [], module: '', about: '', file: '', line: 0, codeOf: '', codeModule: '', address: null });
+  setView({
+    tab: name,
+    session: id,
+    event: '',
+    pids: [],
+    tids: [],
+    ...nowhere,
+    start: null,
+    end: null,
+    axis: null,
+    zoom: [],
+    span: null,
+    hidden: [],
+    callersOf: '',
+    callersModule: '',
+    callersZoom: [],
+    calleesZoom: [],
+    module: '',
+    about: '',
+    file: '',
+    line: 0,
+    codeOf: '',
+    codeModule: '',
+    address: null,
+  });
 }
 
 export const isFiltered = computed(() => {
   const v = view.value;
-  return v.pids.length > 0 || v.tids.length > 0 || places.some((place) => v[place]) || v.start !== null || v.end !== null;
+  return (
+    v.pids.length > 0 || v.tids.length > 0 || places.some((place) => v[place]) || v.start !== null || v.end !== null
+  );
 });
 
 const readAddress = () => {

@@ -1,6 +1,16 @@
 // Where a person is in the guide, and what the browser remembers of it.
 import { effect, signal } from '@preact/signals';
-import { after, before, formatRemembered, freshWizard, missing, parseRemembered, reachable, type Step, type WizardState } from '../text/wizard';
+import {
+  after,
+  before,
+  formatRemembered,
+  freshWizard,
+  missing,
+  parseRemembered,
+  reachable,
+  type Step,
+  type WizardState,
+} from '../text/wizard';
 import { processTarget, type RecordingDraft } from '../text/recording';
 import { startProfiling } from './actions';
 import { applyConfig } from './configDraft';
@@ -66,7 +76,13 @@ let offered = remembered.seen;
 effect(() => {
   if (offered || streamState.value !== 'open' || !sessionList.data.value) return;
   offered = true;
-  if (sessionList.data.value.total > 0 || view.peek().session || view.peek().tab !== 'flame' || dialog.peek().kind !== 'none') return;
+  if (
+    sessionList.data.value.total > 0 ||
+    view.peek().session ||
+    view.peek().tab !== 'flame' ||
+    dialog.peek().kind !== 'none'
+  )
+    return;
   dialog.value = { kind: 'wizard' };
 });
 

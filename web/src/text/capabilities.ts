@@ -16,19 +16,28 @@ export interface Capabilities {
   pmus: readonly string[];
 }
 
-const texts = (value: unknown): string[] => (Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : []);
+const texts = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
 
 function findingOf(value: unknown): Finding | null {
   if (typeof value !== 'object' || value === null) return null;
   const v = value as Record<string, unknown>;
   const text = (name: string) => (typeof v[name] === 'string' ? (v[name] as string) : '');
-  return { code: text('code'), name: text('name'), works: v['works'] === true, text: text('text'), remedy: text('remedy') };
+  return {
+    code: text('code'),
+    name: text('name'),
+    works: v['works'] === true,
+    text: text('text'),
+    remedy: text('remedy'),
+  };
 }
 
 // Of `reprobe`, of the `capabilities` of `status`, or of a hello.
 export function capabilitiesOf(value: unknown): Capabilities {
   const v = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
-  const findings = Array.isArray(v['findings']) ? v['findings'].map(findingOf).filter((one): one is Finding => one !== null) : [];
+  const findings = Array.isArray(v['findings'])
+    ? v['findings'].map(findingOf).filter((one): one is Finding => one !== null)
+    : [];
   return {
     events: texts(v['record_events']),
     unwind: texts(v['unwind_modes']),
@@ -57,10 +66,17 @@ export function findingLines(findings: readonly Finding[]): FindingLine[] {
     if (known) {
       if (finding.name) known.names.push(finding.name);
     } else {
-      lines.set(key, { works: finding.works, text: finding.text, remedy: finding.remedy, names: finding.name ? [finding.name] : [] });
+      lines.set(key, {
+        works: finding.works,
+        text: finding.text,
+        remedy: finding.remedy,
+        names: finding.name ? [finding.name] : [],
+      });
     }
   }
-  return [...lines.values()].map((line) => (line.names.length > 1 ? { ...line, text: line.text.replace(line.names[0]!, line.names.join(', ')) } : line));
+  return [...lines.values()].map((line) =>
+    line.names.length > 1 ? { ...line, text: line.text.replace(line.names[0]!, line.names.join(', ')) } : line,
+  );
 }
 
 // What does not work comes first, and of that what has a remedy.

@@ -13,7 +13,10 @@ export function statusWord(status: CounterStatus): { word: string; why: string }
     case 'unsupported':
       return { word: 'not supported', why: 'This kernel, CPU or virtual machine has no such event.' };
     case 'never_counts':
-      return { word: 'never counts', why: 'It can be opened here but stays at 0 while it should not: as good as unsupported.' };
+      return {
+        word: 'never counts',
+        why: 'It can be opened here but stays at 0 while it should not: as good as unsupported.',
+      };
     case 'forbidden':
       return { word: 'forbidden', why: 'The kernel refuses it to the agent; run it as root or with cap_perfmon.' };
   }
@@ -56,8 +59,13 @@ export function counterRows(groups: readonly { title: string; counters: readonly
   for (const { title, counters } of groups)
     for (const counter of counters)
       rows.push([
-        title, counter.name, counter.unit, statusWord(counter.status)?.word ?? String(counter.value ?? ''), counter.per_second === undefined ? '' : String(counter.per_second),
-        counter.derived.map(derivedText).filter(Boolean).join('; '), counter.percent_counted === undefined ? '' : counter.percent_counted.toFixed(2),
+        title,
+        counter.name,
+        counter.unit,
+        statusWord(counter.status)?.word ?? String(counter.value ?? ''),
+        counter.per_second === undefined ? '' : String(counter.per_second),
+        counter.derived.map(derivedText).filter(Boolean).join('; '),
+        counter.percent_counted === undefined ? '' : counter.percent_counted.toFixed(2),
       ]);
   return rows;
 }

@@ -29,7 +29,12 @@ export function rangeText(start: number | null, end: number | null): string {
 
 // What of its session a baseline is; empty: all of it.
 export function partText(baseline: Baseline, threadName: (tid: number) => string): string {
-  const threads = baseline.tids.length === 1 ? `thread ${threadName(baseline.tids[0]!)}` : baseline.tids.length > 1 ? `${baseline.tids.length} threads` : '';
+  const threads =
+    baseline.tids.length === 1
+      ? `thread ${threadName(baseline.tids[0]!)}`
+      : baseline.tids.length > 1
+        ? `${baseline.tids.length} threads`
+        : '';
   const pids = baseline.pids.length > 0 ? `pid ${baseline.pids.join(', ')}` : '';
   return [threads, pids, rangeText(baseline.start, baseline.end)].filter(Boolean).join(', ');
 }
@@ -44,7 +49,8 @@ const fits: Record<Change, (row: FunctionDiff) => boolean> = {
 
 export function countChanges(rows: readonly FunctionDiff[]): Record<Change, number> {
   const counts: Record<Change, number> = { all: rows.length, new: 0, gone: 0, grew: 0, shrank: 0 };
-  for (const change of ['new', 'gone', 'grew', 'shrank'] as const) for (const row of rows) if (fits[change](row)) counts[change]++;
+  for (const change of ['new', 'gone', 'grew', 'shrank'] as const)
+    for (const row of rows) if (fits[change](row)) counts[change]++;
   return counts;
 }
 
@@ -64,7 +70,12 @@ export interface ChangeFilter {
   module: string;
 }
 
-export function selectChanges(rows: readonly FunctionDiff[], key: ChangeSort, ascending: boolean, filter: ChangeFilter): FunctionDiff[] {
+export function selectChanges(
+  rows: readonly FunctionDiff[],
+  key: ChangeSort,
+  ascending: boolean,
+  filter: ChangeFilter,
+): FunctionDiff[] {
   const order = orderByNumber(keysOf(rows, key));
   const kept: FunctionDiff[] = [];
   for (let i = 0; i < order.length; i++) {
@@ -79,14 +90,38 @@ export function selectChanges(rows: readonly FunctionDiff[], key: ChangeSort, as
 export function changesCsv(rows: readonly FunctionDiff[], unit: string, normalise: Normalise): string {
   const per = normalise === 'time' ? `${unit} a second` : 'share';
   const head = [
-    'function', 'module', 'kind', 'presence', `self change (${per})`, `self (${unit})`, `self of the baseline (${unit})`, `total change (${per})`, `total (${unit})`,
-    `total of the baseline (${unit})`, 'self samples', 'self samples of the baseline', 'total samples', 'total samples of the baseline',
+    'function',
+    'module',
+    'kind',
+    'presence',
+    `self change (${per})`,
+    `self (${unit})`,
+    `self of the baseline (${unit})`,
+    `total change (${per})`,
+    `total (${unit})`,
+    `total of the baseline (${unit})`,
+    'self samples',
+    'self samples of the baseline',
+    'total samples',
+    'total samples of the baseline',
   ];
   return csv([
     head,
     ...rows.map((row) => [
-      row.name, row.module, row.kind, row.presence, row.self_change.toPrecision(6), String(row.self), String(row.base_self), row.total_change.toPrecision(6),
-      String(row.total), String(row.base_total), String(row.self_samples), String(row.base_self_samples), String(row.total_samples), String(row.base_total_samples),
+      row.name,
+      row.module,
+      row.kind,
+      row.presence,
+      row.self_change.toPrecision(6),
+      String(row.self),
+      String(row.base_self),
+      row.total_change.toPrecision(6),
+      String(row.total),
+      String(row.base_total),
+      String(row.self_samples),
+      String(row.base_self_samples),
+      String(row.total_samples),
+      String(row.base_total_samples),
     ]),
   ]);
 }

@@ -4,7 +4,10 @@ import { bytes } from './format';
 
 export function fetchText(fetch: ModuleFetch): string {
   if (!fetch) return '';
-  const share = fetch.total_bytes > 0 ? `${Math.floor((100 * fetch.bytes) / fetch.total_bytes)} % of ${bytes(fetch.total_bytes)}` : '';
+  const share =
+    fetch.total_bytes > 0
+      ? `${Math.floor((100 * fetch.bytes) / fetch.total_bytes)} % of ${bytes(fetch.total_bytes)}`
+      : '';
   switch (fetch.state) {
     case 'asked':
       return 'The agent is asked for its symbols.';
@@ -26,7 +29,9 @@ export function debuginfodText({ state, quality, debuginfod: fetch }: Module): s
       return `Its debug info came from debuginfod: ${bytes(fetch.bytes)}.`;
     case 'asked':
     case 'arriving':
-      return state === 'fetching' ? `Debug info comes from debuginfod: ${fetch.total_bytes ? `${bytes(fetch.bytes)} of ${bytes(fetch.total_bytes)}` : 'asked'}.` : '';
+      return state === 'fetching'
+        ? `Debug info comes from debuginfod: ${fetch.total_bytes ? `${bytes(fetch.bytes)} of ${bytes(fetch.total_bytes)}` : 'asked'}.`
+        : '';
     default:
       return `No debug info from debuginfod: ${fetch.problem}.`;
   }

@@ -70,7 +70,9 @@ export function weight(value: number, unit: string): string {
 
 // The same of a time that threads were away from their CPUs, in what state.
 export function weightOf(event: string, value: number, unit: string): string {
-  const state = { 'off-cpu': ' blocked', 'run-queue': ' runnable', 'io-wait': ' in I/O wait', 'woken-by': ' asleep' }[event];
+  const state = { 'off-cpu': ' blocked', 'run-queue': ' runnable', 'io-wait': ' in I/O wait', 'woken-by': ' asleep' }[
+    event
+  ];
   return weight(value, unit) + (state ?? '');
 }
 

@@ -98,7 +98,11 @@ export interface Group {
 export type Item = { kind: 'group'; group: Group } | { kind: 'row'; row: FunctionRow };
 
 // Groups by their own weight, heaviest first; rows of a group in the order given. A closed group is its head alone.
-export function grouped(rows: readonly FunctionRow[], by: Exclude<Grouping, 'none'>, closed: ReadonlySet<string>): Item[] {
+export function grouped(
+  rows: readonly FunctionRow[],
+  by: Exclude<Grouping, 'none'>,
+  closed: ReadonlySet<string>,
+): Item[] {
   const lists = new Map<string, { group: Group; rows: FunctionRow[] }>();
   for (const row of rows) {
     const name = row[by];
@@ -125,12 +129,33 @@ export function modulesOf(rows: readonly Pick<FunctionRow, 'module' | 'self'>[])
 }
 
 export function functionsCsv(rows: readonly FunctionRow[], unit: string): string {
-  const head = ['function', 'module', 'kind', 'file', 'line', `self (${unit})`, 'self %', 'self samples', `total (${unit})`, 'total %', 'total samples'];
+  const head = [
+    'function',
+    'module',
+    'kind',
+    'file',
+    'line',
+    `self (${unit})`,
+    'self %',
+    'self samples',
+    `total (${unit})`,
+    'total %',
+    'total samples',
+  ];
   return csv([
     head,
     ...rows.map((row) => [
-      row.name, row.module, row.kind, row.file, row.line > 0 ? String(row.line) : '', String(row.self), row.self_percent.toFixed(4), String(row.self_samples),
-      String(row.total), row.total_percent.toFixed(4), String(row.total_samples),
+      row.name,
+      row.module,
+      row.kind,
+      row.file,
+      row.line > 0 ? String(row.line) : '',
+      String(row.self),
+      row.self_percent.toFixed(4),
+      String(row.self_samples),
+      String(row.total),
+      row.total_percent.toFixed(4),
+      String(row.total_samples),
     ]),
   ]);
 }

@@ -10,7 +10,12 @@ type Fields = Record<string, unknown>;
 const fields = (value: unknown): Fields => (typeof value === 'object' && value !== null ? (value as Fields) : {});
 const number = (value: unknown): number | null => (typeof value === 'number' && Number.isFinite(value) ? value : null);
 
-function grown(before: Fields, after: Fields, names: readonly string[], seconds: number): Record<string, number | null> {
+function grown(
+  before: Fields,
+  after: Fields,
+  names: readonly string[],
+  seconds: number,
+): Record<string, number | null> {
   const out: Record<string, number | null> = {};
   for (const name of names) {
     const a = number(before[name]);
@@ -27,7 +32,10 @@ export function speeds(frames: readonly HealthFrame[], group: string, names: rea
   const first = frames[0]!;
   const seconds = (last.mono_ns - first.mono_ns) / 1e9;
   const before = fields(first[group]);
-  return Object.entries(fields(last[group])).map(([name, after]) => ({ name, values: grown(fields(before[name]), fields(after), names, seconds) }));
+  return Object.entries(fields(last[group])).map(([name, after]) => ({
+    name,
+    values: grown(fields(before[name]), fields(after), names, seconds),
+  }));
 }
 
 export interface ThreadUse {
@@ -50,13 +58,25 @@ export function threadUse(frames: readonly HealthFrame[]): ThreadUse[] {
   for (const [pid, list] of byProcess) {
     const last = list.at(-1)!;
     if (newest - last.mono_ns > 1e9) continue; // ended
-    const ticks = (frame: HealthFrame) => new Map((Array.isArray(frame['threads']) ? frame['threads'] : []).map((thread: unknown) => [number(fields(thread)['tid']) ?? 0, fields(thread)]));
+    const ticks = (frame: HealthFrame) =>
+      new Map(
+        (Array.isArray(frame['threads']) ? frame['threads'] : []).map((thread: unknown) => [
+          number(fields(thread)['tid']) ?? 0,
+          fields(thread),
+        ]),
+      );
     const before = ticks(list[0]!);
     const seconds = (last.mono_ns - list[0]!.mono_ns) / 1e9;
     const perSecond = number(last['clk_tck']) ?? 100;
     for (const [tid, thread] of ticks(last)) {
       const use = grown(before.get(tid) ?? {}, thread, ['ticks'], seconds)['ticks'] ?? null;
-      out.push({ pid, tid, comm: String(thread['comm'] ?? ''), state: String(thread['state'] ?? ''), cpuPercent: use === null ? null : (use / perSecond) * 100 });
+      out.push({
+        pid,
+        tid,
+        comm: String(thread['comm'] ?? ''),
+        state: String(thread['state'] ?? ''),
+        cpuPercent: use === null ? null : (use / perSecond) * 100,
+      });
     }
   }
   return out.sort((a, b) => (b.cpuPercent ?? -1) - (a.cpuPercent ?? -1));

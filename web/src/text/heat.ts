@@ -23,9 +23,16 @@ export function heatOf(share: number): number {
 }
 
 // What goes on paper: the whole file, or as many lines around the hottest one.
-export function linesOnPaper<Line extends { line: number }>(lines: readonly Line[], hottest: number, most = 1000): readonly Line[] {
+export function linesOnPaper<Line extends { line: number }>(
+  lines: readonly Line[],
+  hottest: number,
+  most = 1000,
+): readonly Line[] {
   if (lines.length <= most) return lines;
-  const at = Math.max(0, lines.findIndex((line) => line.line === hottest));
+  const at = Math.max(
+    0,
+    lines.findIndex((line) => line.line === hottest),
+  );
   const first = Math.min(Math.max(0, at - Math.floor(most / 2)), lines.length - most);
   return lines.slice(first, first + most);
 }

@@ -3,19 +3,31 @@ import type { Loss } from '../api/types';
 
 export const lossWords: Record<Loss['reason'], { name: string; why: string }> = {
   unknown: { name: 'Unknown', why: 'The reason was not recorded.' },
-  ring_full: { name: 'Kernel buffer full', why: 'The agent could not read fast enough. Lower the frequency or allow larger buffers.' },
-  throttled: { name: 'Throttled by the kernel', why: 'The kernel limits how much time sampling may take. Lower the frequency.' },
+  ring_full: {
+    name: 'Kernel buffer full',
+    why: 'The agent could not read fast enough. Lower the frequency or allow larger buffers.',
+  },
+  throttled: {
+    name: 'Throttled by the kernel',
+    why: 'The kernel limits how much time sampling may take. Lower the frequency.',
+  },
   spool_full: { name: 'Agent’s memory full', why: 'The server was away for longer than the agent can keep samples.' },
   queue_full: { name: 'Agent overloaded', why: 'Samples came in faster than they could be worked off.' },
   stack_truncated: {
     name: 'Stack cut',
     why: 'Outer callers are missing; [truncated] is drawn in their place. Copy more of the stack (--stack-size 65528), allow more frames (--max-depth 4096), and where frame pointers are followed raise kernel.perf_event_max_stack on the target.',
   },
-  maps_lost: { name: 'Mappings missed', why: 'Records of loaded files were lost, so some addresses could not be named.' },
+  maps_lost: {
+    name: 'Mappings missed',
+    why: 'Records of loaded files were lost, so some addresses could not be named.',
+  },
   unknown_process: { name: 'Process gone', why: 'The process ended before its mappings could be read.' },
   time_coarsened: { name: 'Time coarsened', why: 'Older samples were put into wider slices of time to save memory.' },
   other_server: { name: 'Kept elsewhere', why: 'Another server has this part of the recording.' },
-  memory_limit: { name: 'Dropped from memory', why: 'The limit of samples in memory was reached; they are still on disk.' },
+  memory_limit: {
+    name: 'Dropped from memory',
+    why: 'The limit of samples in memory was reached; they are still on disk.',
+  },
 };
 
 export interface LossSum {

@@ -62,14 +62,29 @@ const foundTexts: Record<FoundBy, string> = {
 export const foundText = (found: FoundBy): string => foundTexts[found];
 
 // A file can be given for what is a file and could be named better.
-export const takesFile = (module: Module): boolean => module.kind === 'file' || (module.kind === 'kernel' && module.build_id !== '');
+export const takesFile = (module: Module): boolean =>
+  module.kind === 'file' || (module.kind === 'kernel' && module.build_id !== '');
 
 // Of the samples in view: how much of their own weight each state has, worst first.
 export function byState(rows: readonly ModuleRow[]): { state: ModuleState; count: number; share: number }[] {
-  const order: readonly ModuleState[] = ['mismatch', 'not_found', 'unnamed', 'stripped', 'linker_map', 'symbols', 'fetching', 'pending', 'recorded', 'kept', 'debug_info'];
+  const order: readonly ModuleState[] = [
+    'mismatch',
+    'not_found',
+    'unnamed',
+    'stripped',
+    'linker_map',
+    'symbols',
+    'fetching',
+    'pending',
+    'recorded',
+    'kept',
+    'debug_info',
+  ];
   return order.flatMap((state) => {
     const of = rows.filter((row) => row.module.state === state);
-    return of.length === 0 ? [] : [{ state, count: of.length, share: of.reduce((sum, row) => sum + row.self_percent, 0) / 100 }];
+    return of.length === 0
+      ? []
+      : [{ state, count: of.length, share: of.reduce((sum, row) => sum + row.self_percent, 0) / 100 }];
   });
 }
 

@@ -24,8 +24,21 @@ export const wholeSystem = -1;
 
 // What is chosen in the list: processes, or a part of the machine.
 export type Target = Pick<RecordingDraft, 'pid' | 'comm' | 'also' | 'container' | 'cgroup' | 'cpus'>;
-export const wide = (comm: string, part: Partial<Target> = {}): Target => ({ pid: wholeSystem, comm, also: [], container: '', cgroup: '', ...part });
-export const processTarget = ([first, ...also]: readonly Picked[]): Target => ({ ...(first ?? { pid: 0, comm: '' }), also, container: '', cgroup: '', cpus: '' });
+export const wide = (comm: string, part: Partial<Target> = {}): Target => ({
+  pid: wholeSystem,
+  comm,
+  also: [],
+  container: '',
+  cgroup: '',
+  ...part,
+});
+export const processTarget = ([first, ...also]: readonly Picked[]): Target => ({
+  ...(first ?? { pid: 0, comm: '' }),
+  also,
+  container: '',
+  cgroup: '',
+  cpus: '',
+});
 export const pickedOf = ({ pid, comm, also = [] }: Target): Picked[] => (pid > 0 ? [{ pid, comm }, ...also] : []);
 
 // With one process more, or without it when it is chosen already.
@@ -43,9 +56,20 @@ export function targetText(target: Target): string {
   const named = all.slice(0, MOST_NAMED).map((one) => `${one.comm} (${one.pid})`.trim());
   return named.join(', ') + (all.length > MOST_NAMED ? ` and ${all.length - MOST_NAMED} more` : '');
 }
-export const targetName = ({ comm, also = [] }: Target): string => (also.length > 0 ? `${comm} and ${also.length} more` : comm);
+export const targetName = ({ comm, also = [] }: Target): string =>
+  also.length > 0 ? `${comm} and ${also.length} more` : comm;
 
-export const usualDraft: RecordingDraft = { pid: 0, comm: '', frequency: 99, events: [], others: '', filter: '', unwind: 'auto', stackKib: 16, kernel: true };
+export const usualDraft: RecordingDraft = {
+  pid: 0,
+  comm: '',
+  frequency: 99,
+  events: [],
+  others: '',
+  filter: '',
+  unwind: 'auto',
+  stackKib: 16,
+  kernel: true,
+};
 
 export const unwindWords: Record<string, string> = {
   auto: 'for each process what it needs, measured',
@@ -72,18 +96,22 @@ export const eventsOf = ({ events, others }: RecordingDraft): string[] => {
 };
 export const eventsText = (draft: RecordingDraft): string => eventsOf(draft).join(', ') || 'CPU cycles, or the clock';
 // A word, a colon, and no modifiers of another event: sched:sched_switch, not cycles:u.
-export const hasTracepoint = (draft: RecordingDraft): boolean => /(^|,)\s*[\w-]+:(?![ukp]*\s*(,|@|$))/.test(eventsOf(draft).join());
+export const hasTracepoint = (draft: RecordingDraft): boolean =>
+  /(^|,)\s*[\w-]+:(?![ukp]*\s*(,|@|$))/.test(eventsOf(draft).join());
 const filterOf = (draft: RecordingDraft): string => (hasTracepoint(draft) ? draft.filter.trim() : '');
 
 const stackBytes = (kib: number): number => Math.min(65528, Math.round(kib * 1024));
-const whole = (value: number, from: number, to: number): boolean => Number.isInteger(value) && value >= from && value <= to;
+const whole = (value: number, from: number, to: number): boolean =>
+  Number.isInteger(value) && value >= from && value <= to;
 
 // The first thing that is wrong, as a sentence; empty when nothing is.
 export function problemOf(draft: RecordingDraft, maxFrequency = 0): string {
   if (!whole(draft.frequency, 1, 100000)) return 'The frequency is a whole number from 1 to 100,000 Hz.';
-  if (!Number.isFinite(draft.stackKib) || draft.stackKib < 1 || draft.stackKib > 64) return 'The copied stack is 1 to 64 KiB.';
+  if (!Number.isFinite(draft.stackKib) || draft.stackKib < 1 || draft.stackKib > 64)
+    return 'The copied stack is 1 to 64 KiB.';
   if (draft.cpus && !/^\d[\d,-]*$/.test(draft.cpus)) return 'CPUs are numbers, as 0-3,6.';
-  if (maxFrequency > 0 && draft.frequency > maxFrequency) return `The kernel allows ${maxFrequency} Hz: sampling will run at that.`;
+  if (maxFrequency > 0 && draft.frequency > maxFrequency)
+    return `The kernel allows ${maxFrequency} Hz: sampling will run at that.`;
   return '';
 }
 // A rate above the kernel's limit keeps no recording from starting: it is clamped, and said.
@@ -128,18 +156,42 @@ export function commandOf(draft: RecordingDraft): string {
   const { pid, container, cgroup, cpus, unwind } = draft;
   const events = eventsOf(draft);
   const filter = filterOf(draft);
-  const target = pid !== wholeSystem ? ['--pid', pickedOf(draft).map((one) => one.pid).join()] : container ? ['--container', container] : cgroup ? ['--cgroup', cgroup] : ['-a'];
+  const target =
+    pid !== wholeSystem
+      ? [
+          '--pid',
+          pickedOf(draft)
+            .map((one) => one.pid)
+            .join(),
+        ]
+      : container
+        ? ['--container', container]
+        : cgroup
+          ? ['--cgroup', cgroup]
+          : ['-a'];
   if (pid === wholeSystem && cpus) target.push('--cpus', cpus);
   if (events.length > 0) target.push('--events', events.join());
   if (filter) target.push('--filter', filter);
   if (unwind === 'dwarf') target.push('--stack-size', `${stackBytes(draft.stackKib)}`);
   if (!draft.kernel) target.push('--no-kernel');
-  return ['flamewire-agent', ...target, '--frequency', `${draft.frequency}`, '--unwind', unwind, '--output', 'recording.flw'].map(word).join(' ');
+  return [
+    'flamewire-agent',
+    ...target,
+    '--frequency',
+    `${draft.frequency}`,
+    '--unwind',
+    unwind,
+    '--output',
+    'recording.flw',
+  ]
+    .map(word)
+    .join(' ');
 }
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 const number = (value: unknown, otherwise: number): number => (typeof value === 'number' ? value : otherwise);
-const texts = (value: unknown): string[] => (Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : []);
+const texts = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
 
 // Of "pid 7 (a)", or "pids 7 (a), 8 (b) and 3 more"; where nobody knew a name, the whole text is the first one's.
 function namesIn(target: string): string[] {

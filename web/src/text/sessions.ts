@@ -3,7 +3,8 @@ import type { KeepRules, Session } from '../api/types';
 import { bytes, count } from './format';
 
 // The name that somebody gave, else what was recorded.
-export const sessionTitle = (session: Pick<Session, 'name' | 'target' | 'id'>): string => session.name || session.target || session.id;
+export const sessionTitle = (session: Pick<Session, 'name' | 'target' | 'id'>): string =>
+  session.name || session.target || session.id;
 
 export const tagText = (key: string, value: string): string => `${key}=${value}`;
 

@@ -9,13 +9,18 @@ export const modeWords: Record<UnwindMode, string> = {
   lbr: 'the CPU’s records of its last branches',
 };
 
-export const stoppedWhy = 'nothing told how to leave a frame. Its code has neither unwind tables nor frame pointers, or its stack is elsewhere, as a signal handler’s may be.';
+export const stoppedWhy =
+  'nothing told how to leave a frame. Its code has neither unwind tables nor frame pointers, or its stack is elsewhere, as a signal handler’s may be.';
 
 type Ending = 'whole' | 'joined' | 'truncated' | 'open_end' | 'stopped';
 // Every stack ended in one of these ways.
 export const endings: readonly { key: Ending; name: string; why: string }[] = [
   { key: 'whole', name: 'whole', why: 'The walk reached the outermost frame.' },
-  { key: 'joined', name: 'joined', why: 'Deeper than the copied bytes; completed with the outer frames that the thread’s last stacks had at the same place.' },
+  {
+    key: 'joined',
+    name: 'joined',
+    why: 'Deeper than the copied bytes; completed with the outer frames that the thread’s last stacks had at the same place.',
+  },
   { key: 'truncated', name: 'truncated', why: 'Outer callers are missing; [truncated] is drawn in their place.' },
   {
     key: 'open_end',
@@ -25,7 +30,8 @@ export const endings: readonly { key: Ending; name: string; why: string }[] = [
   { key: 'stopped', name: 'stopped', why: `[incomplete] is drawn in place of the callers: ${stoppedWhy}` },
 ];
 
-export const wholeShare = (counts: UnwindCounts): number => (counts.whole + counts.joined) / Math.max(1, counts.samples);
+export const wholeShare = (counts: UnwindCounts): number =>
+  (counts.whole + counts.joined) / Math.max(1, counts.samples);
 
 // "99.8 % whole · 12 joined · 3 truncated"; those that were joined are whole. Never 100 % unless it is all of them.
 export function wholeness(counts: UnwindCounts): string {
@@ -36,12 +42,16 @@ export function wholeness(counts: UnwindCounts): string {
   const part = first === 'whole' ? share : counts.open_end / counts.samples;
   const name = endings.find(({ key }) => key === first)!.name;
   const parts = [part === 1 ? `all ${name}` : `${percent(Math.min(part, 0.999), 1)} ${name}`];
-  for (const { key, name } of endings) if (key !== 'whole' && key !== first && counts[key] > 0) parts.push(`${count(counts[key])} ${name}`);
+  for (const { key, name } of endings)
+    if (key !== 'whole' && key !== first && counts[key] > 0) parts.push(`${count(counts[key])} ${name}`);
   return parts.join(' · ');
 }
 
 // What was chosen, and what was asked for when that is something else: "dwarf", "auto: dwarf + fp".
-export function modesOf(session: { unwind: string; unwind_processes?: readonly Pick<UnwindProcess, 'mode' | 'samples'>[] }): string {
+export function modesOf(session: {
+  unwind: string;
+  unwind_processes?: readonly Pick<UnwindProcess, 'mode' | 'samples'>[];
+}): string {
   const processes = session.unwind_processes ?? [];
   const samples = new Map<string, number>();
   for (const { mode, samples: n } of processes) samples.set(mode, (samples.get(mode) ?? 0) + n);

@@ -6,21 +6,30 @@ import { percent } from './format';
 const sources: Record<ThreadRow['cpu_from'], { mark: string; why: string }> = {
   counted: { mark: '', why: 'its own task-clock, counted' },
   clock_samples: { mark: '~', why: 'the time that its samples of a clock stand for' },
-  share: { mark: '≈', why: 'its part of all samples, of the task-clock of the whole target; count by thread (Counters) to know it' },
+  share: {
+    mark: '≈',
+    why: 'its part of all samples, of the task-clock of the whole target; count by thread (Counters) to know it',
+  },
   none: { mark: '', why: 'nothing tells: no clock was sampled or counted' },
 };
 
 export const cpuText = (row: Pick<ThreadRow, 'cpu_percent' | 'cpu_from'>): string =>
   row.cpu_percent === null ? '–' : `${sources[row.cpu_from].mark}${percent(row.cpu_percent / 100)}`;
 
-export const cpuTitle = (row: Pick<ThreadRow, 'cpu_from'>): string => `Of one CPU, in the chosen time: ${sources[row.cpu_from].why}`;
+export const cpuTitle = (row: Pick<ThreadRow, 'cpu_from'>): string =>
+  `Of one CPU, in the chosen time: ${sources[row.cpu_from].why}`;
 
 // What holds for the whole table, when it does.
 export function cpuSource(rows: readonly Pick<ThreadRow, 'cpu_from'>[]): string {
   const kinds = new Set(rows.map((row) => row.cpu_from));
   const [only] = kinds;
   if (kinds.size !== 1 || only === undefined) return '';
-  return { counted: 'CPU as counted', clock_samples: 'CPU by samples of a clock', share: 'CPU by shares of samples', none: 'CPU not known' }[only];
+  return {
+    counted: 'CPU as counted',
+    clock_samples: 'CPU by samples of a clock',
+    share: 'CPU by shares of samples',
+    none: 'CPU not known',
+  }[only];
 }
 
 const states: Record<ThreadRow['state'], string> = {
@@ -50,7 +59,13 @@ export function barsPath(values: readonly number[], most: number, width: number,
 export const shortId = (id: string): string => (/^[0-9a-f]{32,}$/.test(id) ? id.slice(0, 12) : id);
 
 export const placeText = (row: Pick<ThreadRow, 'container_id' | 'pod_uid' | 'cgroup'>): string =>
-  [row.container_id && `container ${shortId(row.container_id)}`, row.pod_uid && `pod ${row.pod_uid}`, row.cgroup && `cgroup ${row.cgroup}`].filter(Boolean).join(', ');
+  [
+    row.container_id && `container ${shortId(row.container_id)}`,
+    row.pod_uid && `pod ${row.pod_uid}`,
+    row.cgroup && `cgroup ${row.cgroup}`,
+  ]
+    .filter(Boolean)
+    .join(', ');
 
 // What a thread does with its time, from the bottom of its picture to the top.
 export const threadStates = [

@@ -53,5 +53,8 @@ export function parseRemembered(text: string | null): Remembered {
     return { seen: false, draft: usualDraft };
   }
 }
-export const formatRemembered = ({ seen, draft: { frequency, events, others, filter, unwind, stackKib, kernel } }: Remembered): string =>
+export const formatRemembered = ({
+  seen,
+  draft: { frequency, events, others, filter, unwind, stackKib, kernel },
+}: Remembered): string =>
   JSON.stringify({ seen, draft: { frequency, events, others, filter, unwind, stackKib, kernel } });

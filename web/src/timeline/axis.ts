@@ -15,7 +15,8 @@ export const SHORTEST_MS = 10;
 // `end`: until when the session is known.
 export function spanOf(axis: Axis, end: number): Span {
   if (axis === null) return { from: 0, to: Math.max(end, SHORTEST_MS) };
-  if ('last' in axis) return { from: Math.max(0, end - axis.last), to: Math.max(end, Math.min(axis.last, end), SHORTEST_MS) };
+  if ('last' in axis)
+    return { from: Math.max(0, end - axis.last), to: Math.max(end, Math.min(axis.last, end), SHORTEST_MS) };
   return axis;
 }
 
@@ -66,8 +67,13 @@ export interface CoarseStretch {
 
 // A chosen range grown to whole steps where only steps are left of the time: a smaller one would show all of a step or nothing of it.
 // Steps begin at multiples of their width on the target's clock, whose time at ms 0 is `originNs`.
-export function snapped(range: { start: number; end: number }, coarse: readonly CoarseStretch[], originNs: number): { start: number; end: number } {
-  const at = (ms: number) => coarse.find((stretch) => stretch.bucket_ms > 0 && ms >= stretch.start_ms && ms < stretch.end_ms);
+export function snapped(
+  range: { start: number; end: number },
+  coarse: readonly CoarseStretch[],
+  originNs: number,
+): { start: number; end: number } {
+  const at = (ms: number) =>
+    coarse.find((stretch) => stretch.bucket_ms > 0 && ms >= stretch.start_ms && ms < stretch.end_ms);
   const edge = (ms: number, round: (steps: number) => number) => {
     const stretch = at(ms);
     if (!stretch) return ms;
@@ -79,7 +85,11 @@ export function snapped(range: { start: number; end: number }, coarse: readonly 
 }
 
 // A chosen range moved by its own width, within the session.
-export function stepped(range: { start: number; end: number }, by: number, end: number): { start: number; end: number } {
+export function stepped(
+  range: { start: number; end: number },
+  by: number,
+  end: number,
+): { start: number; end: number } {
   const width = range.end - range.start;
   const start = Math.max(0, Math.min(end - width, range.start + by * width));
   return { start: Math.round(start), end: Math.round(start + width) };

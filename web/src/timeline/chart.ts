@@ -33,7 +33,8 @@ export const LANE = 14;
 const markColours = { loss: '--bad', reconnect: '--wait', change: '--accent' } as const;
 const AXIS = 32;
 
-export const plotHeight = (lanes: number, lines: boolean) => RAIL + (lines ? LINES : 0) + (lanes > 0 ? lanes * LANE : BAND);
+export const plotHeight = (lanes: number, lines: boolean) =>
+  RAIL + (lines ? LINES : 0) + (lanes > 0 ? lanes * LANE : BAND);
 
 type Colours = (name: string) => string;
 
@@ -70,10 +71,15 @@ export class TimelineChart {
   // One column of times for all lines; a line has no value at the times of others, which uPlot passes over.
   private table(state: ChartState): uPlot.AlignedData {
     if (state.lines.length === 0) return [[state.span.from, state.span.to]];
-    const tables = state.lines.map(({ line }) => (line.time.length > 0 ? held(line) : [[state.span.from], [null]]) as uPlot.AlignedData);
+    const tables = state.lines.map(
+      ({ line }) => (line.time.length > 0 ? held(line) : [[state.span.from], [null]]) as uPlot.AlignedData,
+    );
     // A hole stays one at the times of other lines.
     const EXPAND = 2 as uPlot.JoinNullMode;
-    return uPlot.join(tables, tables.map(() => [EXPAND, EXPAND]));
+    return uPlot.join(
+      tables,
+      tables.map(() => [EXPAND, EXPAND]),
+    );
   }
 
   private options(width: number, height: number): uPlot.Options {
@@ -101,7 +107,16 @@ export class TimelineChart {
           ]),
         ),
       },
-      series: [{}, ...lines.map(({ colour }, i) => ({ scale: `y${i}`, stroke: colour, width: 1.5, points: { show: false }, paths: uPlot.paths.stepped!({ align: 1 }) }))],
+      series: [
+        {},
+        ...lines.map(({ colour }, i) => ({
+          scale: `y${i}`,
+          stroke: colour,
+          width: 1.5,
+          points: { show: false },
+          paths: uPlot.paths.stepped!({ align: 1 }),
+        })),
+      ],
       axes: [
         {
           scale: 'x',
@@ -144,7 +159,8 @@ export class TimelineChart {
     const { density, lanes, coarseUntil, span } = this.state!;
     const { left, top, height } = plot.bbox;
     this.clip(plot, (context, ratio) => {
-      if (coarseUntil > span.from) hatch(context, left, top, this.x(plot, coarseUntil) - left, height, ratio, this.colours('--line-strong'));
+      if (coarseUntil > span.from)
+        hatch(context, left, top, this.x(plot, coarseUntil) - left, height, ratio, this.colours('--line-strong'));
       if (!density) return;
       const bottom = top + height;
       const rows = density.rows;
@@ -165,9 +181,21 @@ export class TimelineChart {
   }
 
   // One bar a slice. Where slices are narrower than a pixel the highest of each pixel is seen.
-  private bars(plot: uPlot, context: CanvasRenderingContext2D, row: readonly number[], density: Density, most: number, base: number, room: number, ratio: number): void {
+  private bars(
+    plot: uPlot,
+    context: CanvasRenderingContext2D,
+    row: readonly number[],
+    density: Density,
+    most: number,
+    base: number,
+    room: number,
+    ratio: number,
+  ): void {
     if (most === 0) return;
-    const gap = (density.slice / (this.state!.span.to - this.state!.span.from)) * plot.bbox.width >= 3 * ratio ? Math.max(1, Math.round(ratio / 2)) : 0;
+    const gap =
+      (density.slice / (this.state!.span.to - this.state!.span.from)) * plot.bbox.width >= 3 * ratio
+        ? Math.max(1, Math.round(ratio / 2))
+        : 0;
     for (let i = 0; i < row.length; i++) {
       if (row[i] === 0) continue;
       const from = Math.round(this.x(plot, density.start + i * density.slice));
@@ -184,7 +212,8 @@ export class TimelineChart {
     this.clip(plot, (context, ratio) => {
       for (const mark of marks) this.mark(plot, context, mark, ratio);
       // What is not known yet.
-      if (end < span.to) hatch(context, this.x(plot, end), top, left + width - this.x(plot, end), height, ratio, this.colours('--line'));
+      if (end < span.to)
+        hatch(context, this.x(plot, end), top, left + width - this.x(plot, end), height, ratio, this.colours('--line'));
       if (!chosen) return;
       const a = this.x(plot, chosen.start);
       const b = this.x(plot, chosen.end);
@@ -246,7 +275,15 @@ function held(line: Line): [number[], (number | null)[]] {
   return [time, value];
 }
 
-function hatch(context: CanvasRenderingContext2D, left: number, top: number, width: number, height: number, ratio: number, colour: string): void {
+function hatch(
+  context: CanvasRenderingContext2D,
+  left: number,
+  top: number,
+  width: number,
+  height: number,
+  ratio: number,
+  colour: string,
+): void {
   if (width <= 0) return;
   context.save();
   context.beginPath();

@@ -15,7 +15,8 @@ export function markText(mark: Mark): string {
     case 'begin':
     case 'exec':
     case 'exit':
-      if (mark.count > 1) return `${count(mark.count)} ${many[mark.kind]}, first ${mark.name ?? '?'} (${mark.pid ?? '?'})`;
+      if (mark.count > 1)
+        return `${count(mark.count)} ${many[mark.kind]}, first ${mark.name ?? '?'} (${mark.pid ?? '?'})`;
       return `${mark.name ?? '?'} (${mark.pid ?? '?'}) ${one[mark.kind]}`;
     case 'loss': {
       const words = lossWords[(mark.reason ?? 'unknown') as keyof typeof lossWords] ?? lossWords.unknown;

@@ -27,23 +27,30 @@ interface HealthPlot extends PlotKind {
 
 function at(frame: Frame | undefined, path: string): number | null {
   let value: unknown = frame;
-  for (const name of path.split('.')) value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
+  for (const name of path.split('.'))
+    value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
   return typeof value === 'number' && Number.isFinite(value) ? value : null;
 }
 
-const first = (path: string, factor = 1) => (frames: readonly Frame[]) => {
-  const value = at(frames[0], path);
-  return value === null ? null : value * factor;
-};
-const sum = (path: string, factor = 1) => (frames: readonly Frame[]) => {
-  const values = frames.map((frame) => at(frame, path)).filter((value) => value !== null);
-  return values.length === 0 ? null : values.reduce((a, b) => a + b, 0) * factor;
-};
+const first =
+  (path: string, factor = 1) =>
+  (frames: readonly Frame[]) => {
+    const value = at(frames[0], path);
+    return value === null ? null : value * factor;
+  };
+const sum =
+  (path: string, factor = 1) =>
+  (frames: readonly Frame[]) => {
+    const values = frames.map((frame) => at(frame, path)).filter((value) => value !== null);
+    return values.length === 0 ? null : values.reduce((a, b) => a + b, 0) * factor;
+  };
 // Of all members of an object of objects: interfaces, devices.
 const sumOf = (group: string, field: string) => (frames: readonly Frame[]) => {
   const members = frames[0]?.[group];
   if (typeof members !== 'object' || members === null) return null;
-  const values = Object.values(members as Record<string, Frame>).map((member) => at(member, field)).filter((value) => value !== null);
+  const values = Object.values(members as Record<string, Frame>)
+    .map((member) => at(member, field))
+    .filter((value) => value !== null);
   return values.length === 0 ? null : values.reduce((a, b) => a + b, 0);
 };
 
@@ -55,15 +62,55 @@ export const healthPlots: readonly HealthPlot[] = [
   { id: 'health:mem', name: 'Memory', format: share, type: 'system', of: first('mem.used_pct') },
   { id: 'health:load', name: 'Load', format: (v) => v.toFixed(2), type: 'system', of: first('load.avg_1m') },
   { id: 'health:temp', name: 'Temperature', format: (v) => `${v.toFixed(0)} °C`, type: 'system', of: first('temp_c') },
-  { id: 'health:csw', name: 'Context switches', format: (v) => `${short(v)}/s`, type: 'system', of: first('context_switches'), rate: true },
+  {
+    id: 'health:csw',
+    name: 'Context switches',
+    format: (v) => `${short(v)}/s`,
+    type: 'system',
+    of: first('context_switches'),
+    rate: true,
+  },
   { id: 'health:target-cpu', name: 'Target’s CPU', format: share, type: 'process', of: sum('cpu_pct') },
   { id: 'health:target-rss', name: 'Target’s memory', format: bytes, type: 'process', of: sum('rss_kb', 1024) },
-  { id: 'health:target-threads', name: 'Target’s threads', format: (v) => String(v), type: 'process', of: sum('threads') },
-  { id: 'health:rx', name: 'Received', format: speed, type: 'network', of: sumOf('interfaces', 'rx_bytes'), rate: true },
+  {
+    id: 'health:target-threads',
+    name: 'Target’s threads',
+    format: (v) => String(v),
+    type: 'process',
+    of: sum('threads'),
+  },
+  {
+    id: 'health:rx',
+    name: 'Received',
+    format: speed,
+    type: 'network',
+    of: sumOf('interfaces', 'rx_bytes'),
+    rate: true,
+  },
   { id: 'health:tx', name: 'Sent', format: speed, type: 'network', of: sumOf('interfaces', 'tx_bytes'), rate: true },
-  { id: 'health:read', name: 'Disk reads', format: speed, type: 'disk', of: sumOf('devices', 'read_bytes'), rate: true },
-  { id: 'health:write', name: 'Disk writes', format: speed, type: 'disk', of: sumOf('devices', 'write_bytes'), rate: true },
-  { id: 'health:agent-cpu', name: 'Agent’s CPU', format: (v) => `${v.toFixed(2)} %`, type: 'agent', of: first('cpu_pct') },
+  {
+    id: 'health:read',
+    name: 'Disk reads',
+    format: speed,
+    type: 'disk',
+    of: sumOf('devices', 'read_bytes'),
+    rate: true,
+  },
+  {
+    id: 'health:write',
+    name: 'Disk writes',
+    format: speed,
+    type: 'disk',
+    of: sumOf('devices', 'write_bytes'),
+    rate: true,
+  },
+  {
+    id: 'health:agent-cpu',
+    name: 'Agent’s CPU',
+    format: (v) => `${v.toFixed(2)} %`,
+    type: 'agent',
+    of: first('cpu_pct'),
+  },
   { id: 'health:agent-rss', name: 'Agent’s memory', format: bytes, type: 'agent', of: first('rss_kb', 1024) },
 ];
 
@@ -95,7 +142,10 @@ export function healthLine(plot: HealthPlot, frames: readonly Frame[], startNs: 
     if (plot.rate) {
       // What grew since the round before, drawn over that time. A sum that falls began anew.
       if (before) {
-        const grown = value === null || before.value === null || value < before.value ? null : ((value - before.value) * 1000) / Math.max(1, ms - before.ms);
+        const grown =
+          value === null || before.value === null || value < before.value
+            ? null
+            : ((value - before.value) * 1000) / Math.max(1, ms - before.ms);
         put(before.ms, grown);
         put(ms, null);
       }
@@ -156,4 +206,3 @@ export function valueAt(line: Line, ms: number): number | null {
   }
   return low === 0 ? null : line.value[low - 1]!;
 }
-
