@@ -8,7 +8,7 @@ import re
 import statistics
 
 import bounds
-import dispersion
+import dispersion as measured
 import pytest
 
 TESTS = pathlib.Path(bounds.__file__).resolve().parents[1]
@@ -140,12 +140,12 @@ def test_measured_factor_of_known_processes():
     independent = [(sum(chance.random() < 0.3 for _ in range(200)), 200) for _ in range(400)]
     in_threes = [(3 * sum(chance.random() < 0.3 for _ in range(67)), 201) for _ in range(400)]
     even = [(60 + chance.choice((-1, 0, 1)), 200) for _ in range(400)]
-    assert dispersion.factor(independent) == pytest.approx(1, abs=0.25)
-    assert dispersion.factor(in_threes) == pytest.approx(3, abs=0.75)
-    assert dispersion.factor(even) < 0.1
+    assert measured.factor(independent) == pytest.approx(1, abs=0.25)
+    assert measured.factor(in_threes) == pytest.approx(3, abs=0.75)
+    assert measured.factor(even) < 0.1
 
 
 def test_upper_limit_of_a_factor():
     # Chi-squared tables: the 1 % quantile is 2.558 for 10, 70.065 for 100 degrees of freedom.
-    assert dispersion.upper_limit(1, 11) == pytest.approx(10 / 2.558, rel=0.02)
-    assert dispersion.upper_limit(1, 101) == pytest.approx(100 / 70.065, rel=0.002)
+    assert measured.upper_limit(1, 11) == pytest.approx(10 / 2.558, rel=0.02)
+    assert measured.upper_limit(1, 101) == pytest.approx(100 / 70.065, rel=0.002)
