@@ -16,7 +16,7 @@
 #include <cstring>
 
 // glibc's own names, which nobody else may have.
-// NOLINTBEGIN(bugprone-reserved-identifier)
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace {
 
@@ -200,4 +200,4 @@ extern "C" {
 [[gnu::weak]] int __nscd_getservbyname_r() { return -1; }
 [[gnu::weak]] int __nscd_getservbyport_r() { return -1; }
 }
-// NOLINTEND(bugprone-reserved-identifier)
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)

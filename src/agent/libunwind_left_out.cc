@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 
+// libunwind's own names.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 #define FLAMEWIRE_NEVER_CALLED(name)      \
     extern "C" [[gnu::weak]] void name(); \
     void name() { std::abort(); }
@@ -22,4 +24,5 @@ FLAMEWIRE_NEVER_CALLED(_Uelf64_get_proc_name)
 FLAMEWIRE_NEVER_CALLED(_Uelf64_get_proc_name_in_image)
 FLAMEWIRE_NEVER_CALLED(_Uelf64_load_debuglink)
 
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 #endif

@@ -169,7 +169,8 @@ std::optional<Watched> Session::look_at_own_state() {
     const std::shared_ptr<Recorder> last = recorder();
     const bool recording = last && !last->ended();
     // Of the whole system the machine's health is the target's.
-    if (Running running; recording && !(running = last->running()).scope.wide) {
+    Running running = recording ? last->running() : Running{};
+    if (recording && !running.scope.wide) {
         watched.pids = std::move(running.pids);
         for (const std::uint32_t pid : running.members)
             if (std::ranges::find(watched.pids, pid) == watched.pids.end()) watched.pids.push_back(pid);

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdlib>
 
+// zstd's own names.
+// NOLINTBEGIN(readability-identifier-naming)
 #define FLAMEWIRE_NEVER_CALLED(name)      \
     extern "C" [[gnu::weak]] void name(); \
     void name() { std::abort(); }
@@ -66,3 +68,4 @@ FLAMEWIRE_NEVER_CALLED(ZSTD_compressSuperBlock)
 FLAMEWIRE_OLD_FORMAT(v05)
 FLAMEWIRE_OLD_FORMAT(v06)
 FLAMEWIRE_OLD_FORMAT(v07)
+// NOLINTEND(readability-identifier-naming)

@@ -77,9 +77,7 @@ void read_digits(std::string_view part, CgroupPath& found) {
 void read_name(std::string_view before, std::string_view part, std::string_view inside, CgroupPath& found) {
     const bool supervisor = inside == "supervisor" || inside.starts_with("supervisor/");
     std::string_view name = part;
-    if (take_prefix(name, "lxc.payload.")) {
-        found.container_id = name;
-    } else if (before == "lxc" || before == "lxc.payload") {
+    if (take_prefix(name, "lxc.payload.") || before == "lxc" || before == "lxc.payload") {
         found.container_id = name;
     } else if (take_prefix(name, "machine-") && take_suffix(name, ".scope")) {
         // Machines of libvirt are no containers.

@@ -39,7 +39,8 @@ std::string path_in_root(const std::string& root, std::string_view path) {
             inside.erase(std::min(inside.rfind('/'), inside.size()));
             continue;
         }
-        const std::string here = base + inside + "/" + part;
+        std::string here = base;
+        here.append(inside).append("/").append(part);
         const ssize_t size = ::readlink(here.c_str(), target.data(), target.size());
         if (size < 0 || static_cast<std::size_t>(size) == target.size()) {
             inside += "/" + part;

@@ -44,12 +44,11 @@ Result<std::string> find_agent() {
     }
     std::error_code error;
     const auto own = std::filesystem::read_symlink("/proc/self/exe", error);
-    if (const std::string beside = (own.parent_path() / agent_name).string(); !error && is_program(beside))
-        return beside;
+    if (std::string beside = (own.parent_path() / agent_name).string(); !error && is_program(beside)) return beside;
     const char* path = std::getenv("PATH");
     for (std::string_view rest = path == nullptr ? "" : path; !rest.empty();) {
         const std::size_t end = rest.find(':');
-        const std::string candidate = fmt::format("{}/{}", rest.substr(0, end), agent_name);
+        std::string candidate = fmt::format("{}/{}", rest.substr(0, end), agent_name);
         if (candidate.starts_with('/') && is_program(candidate)) return candidate;
         rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
     }

@@ -13,6 +13,7 @@ namespace {
 
 std::string command_names(const std::vector<DescribedCommand>& commands) {
     std::vector<std::string> names;
+    names.reserve(commands.size());
     for (const DescribedCommand& command : commands) names.push_back(command.name);
     return fmt::format("{}", fmt::join(names, " "));
 }

@@ -13,8 +13,8 @@ struct Step {
     std::string_view name;
 };
 
-template <std::size_t N>
-std::string in_steps(double value, const std::array<Step, N>& steps) {
+template <std::size_t count>
+std::string in_steps(double value, const std::array<Step, count>& steps) {
     for (const Step& step : steps)
         if (std::fabs(value) >= step.size) {
             const double shown = value / step.size;

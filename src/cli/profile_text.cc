@@ -20,7 +20,7 @@ using profile::Weight;
 constexpr double hot_percent = 5, warm_percent = 0.5;
 
 std::string percent_cell(std::uint64_t part, std::uint64_t whole, const Look& look) {
-    const std::string cell = fmt::format("{:>7}%", percent(part, whole));
+    std::string cell = fmt::format("{:>7}%", percent(part, whole));
     const double share = whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole) * 100;
     if (share >= hot_percent) return look.styled(cell, fmt::fg(fmt::terminal_color::red));
     if (share >= warm_percent) return look.styled(cell, fmt::fg(fmt::terminal_color::green));

@@ -65,6 +65,7 @@ Result<int> print_scheduling(const server::Session& session, const Options& opti
         return fail(ErrorCode::not_found,
                     "nothing is known of what threads did with their time; record with --events off-cpu");
     std::vector<const counters::SchedLine*> shown;
+    shown.reserve(lines.size());
     for (const counters::SchedLine& line : lines) shown.push_back(&line);
     return print_paged(
         session_head(session.info()) + "\n" +

@@ -18,6 +18,7 @@ constexpr std::uint32_t narrow32(std::size_t value) { return static_cast<std::ui
 template <class T>
 void append_tight(std::vector<T>& column, const T& value) {
     if (column.size() == column.capacity()) {
+        // It may be in this column. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
         const T copy = value;
         column.reserve(column.size() + column.size() / 4 + 16);
         column.push_back(copy);

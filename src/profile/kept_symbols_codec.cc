@@ -276,8 +276,8 @@ EncodedSymbols encode_kept(std::span<const KeptModule> modules) {
     return encoded;
 }
 
-Result<std::vector<KeptModule>> decode_kept(Bytes bytes_) {
-    const std::string message = TRY(wire::decompress(bytes_, max_kept_symbol_bytes));
+Result<std::vector<KeptModule>> decode_kept(Bytes compressed) {
+    const std::string message = TRY(wire::decompress(compressed, max_kept_symbol_bytes));
     try {
         std::vector<std::string> strings;
         std::vector<pbf_reader> messages;
@@ -296,6 +296,7 @@ Result<std::vector<KeptModule>> decode_kept(Bytes bytes_) {
         }
         std::vector<KeptModule> modules;
         std::size_t text_budget = 2 * max_kept_symbol_bytes;
+        modules.reserve(messages.size());
         for (const pbf_reader& one : messages) modules.push_back(read_module(one, strings, text_budget));
         return modules;
     } catch (const Malformed& malformed) {

@@ -89,41 +89,41 @@ bool RecordingCopy::refers_to_known(const wire::Batch& batch) const {
         return [size = std::max(size, table.entries.size())](wire::Id id) { return id < size; };
     };
     const auto text = known(tables_.strings, batch.string_base, batch.strings);
-    const auto module_ = known(tables_.modules, batch.module_base, batch.modules);
-    const auto location_ = known(tables_.locations, batch.location_base, batch.locations);
-    const auto stack_ = known(tables_.stacks, batch.stack_base, batch.stacks);
-    const auto process_ = known(tables_.processes, batch.process_base, batch.processes);
-    const auto thread_ = known(tables_.threads, batch.thread_base, batch.threads);
-    const auto event_ = known(tables_.events, batch.event_base, batch.events);
+    const auto module_known = known(tables_.modules, batch.module_base, batch.modules);
+    const auto location_known = known(tables_.locations, batch.location_base, batch.locations);
+    const auto stack_known = known(tables_.stacks, batch.stack_base, batch.stacks);
+    const auto process_known = known(tables_.processes, batch.process_base, batch.processes);
+    const auto thread_known = known(tables_.threads, batch.thread_base, batch.threads);
+    const auto event_known = known(tables_.events, batch.event_base, batch.events);
     const auto all = [](const auto& list, auto fits) { return std::ranges::all_of(list, fits); };
     // A parent stands before its child, so that no walk goes round in a circle.
     for (std::size_t i = 0; i < batch.stacks.size(); ++i) {
         const wire::StackNode& node = batch.stacks[i];
-        if (node.parent >= batch.stack_base + i || !location_(node.location)) return false;
+        if (node.parent >= batch.stack_base + i || !location_known(node.location)) return false;
     }
     return all(batch.modules, [&](const wire::Module& it) { return text(it.path); }) &&
            all(batch.locations,
-               [&](const wire::Location& it) { return module_(it.module) && text(it.name) && text(it.file); }) &&
+               [&](const wire::Location& it) { return module_known(it.module) && text(it.name) && text(it.file); }) &&
            all(batch.processes,
                [&](const wire::Process& it) {
                    return text(it.comm) && text(it.exe) && text(it.command_line) && text(it.cgroup) &&
                           text(it.container_id);
                }) &&
-           all(batch.threads, [&](const wire::Thread& it) { return process_(it.process) && text(it.comm); }) &&
+           all(batch.threads, [&](const wire::Thread& it) { return process_known(it.process) && text(it.comm); }) &&
            all(batch.events, [&](const wire::Event& it) { return text(it.name) && text(it.unit); }) &&
            all(batch.rows,
                [&](const wire::Row& it) {
-                   return event_(it.event) && thread_(it.thread) && stack_(it.stack) &&
+                   return event_known(it.event) && thread_known(it.thread) && stack_known(it.stack) &&
                           it.bucket <= latest_ns / batch.bucket_ns;
                }) &&
-           all(batch.lifecycle, [&](const wire::Lifecycle& it) { return thread_(it.thread) && text(it.comm); }) &&
-           all(batch.losses, [&](const wire::Loss& it) { return event_(it.event); }) &&
-           all(batch.symbols, [&](const wire::Symbol& it) { return module_(it.module) && text(it.name); }) &&
-           all(batch.unwinds, [&](const wire::ProcessUnwind& it) { return process_(it.process); }) &&
-           all(batch.thread_times, [&](const wire::ThreadTimes& it) { return thread_(it.thread); }) &&
+           all(batch.lifecycle, [&](const wire::Lifecycle& it) { return thread_known(it.thread) && text(it.comm); }) &&
+           all(batch.losses, [&](const wire::Loss& it) { return event_known(it.event); }) &&
+           all(batch.symbols, [&](const wire::Symbol& it) { return module_known(it.module) && text(it.name); }) &&
+           all(batch.unwinds, [&](const wire::ProcessUnwind& it) { return process_known(it.process); }) &&
+           all(batch.thread_times, [&](const wire::ThreadTimes& it) { return thread_known(it.thread); }) &&
            all(batch.counters, [&](const wire::CounterReading& reading) {
                return all(reading.values, [&](const wire::CounterValue& it) {
-                   return text(it.name) && text(it.unit) && text(it.part) && thread_(it.thread);
+                   return text(it.name) && text(it.unit) && text(it.part) && thread_known(it.thread);
                });
            });
 }

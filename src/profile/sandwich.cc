@@ -38,6 +38,7 @@ public:
             if (sums_[group] != Weight{}) found.push_back(group);
         std::ranges::sort(found, {}, [&](FunctionId group) { return std::tuple(~measure(sums_[group]), group); });
         std::vector<Sandwich::Neighbour> out;
+        out.reserve(found.size());
         for (const FunctionId group : found) out.push_back({functions.shown(group), sums_[group]});
         return out;
     }

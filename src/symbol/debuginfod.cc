@@ -240,7 +240,7 @@ Result<std::string> DebuginfodClient::request(const Progress& progress, const ch
 Result<std::string> DebuginfodClient::find(Kind kind, const std::string& build_id, const Progress& progress) {
     const bool program = kind == Kind::executable;
     const auto find_file = program ? library.find_executable : library.find_debuginfo;
-    const std::string path = TRY(request(progress, program ? "its file" : "its debug info", [&](char** found) {
+    std::string path = TRY(request(progress, program ? "its file" : "its debug info", [&](char** found) {
         return find_file(client_, reinterpret_cast<const unsigned char*>(build_id.data()),
                          static_cast<int>(build_id.size()), found);
     }));

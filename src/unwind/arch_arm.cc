@@ -34,7 +34,8 @@ bool is_apcs_row(const FrameRow& row) {
 std::optional<std::uint64_t> call_target(std::uint64_t address, const MemoryReader& read) {
     const auto relative = [](std::uint64_t from, std::uint32_t offset, unsigned bits) {
         const std::uint32_t sign = 1u << (bits - 1);
-        return static_cast<std::uint64_t>(static_cast<std::uint32_t>(from) + ((offset ^ sign) - sign));
+        const std::uint32_t wrapped = static_cast<std::uint32_t>(from) + ((offset ^ sign) - sign);
+        return std::uint64_t{wrapped};
     };
     if ((address & 1) == 0) {
         const auto word = (address & 3) == 0 ? read(address - 4, 4) : std::nullopt;

@@ -134,7 +134,7 @@ ArmEffect thumb_short_effect(std::uint32_t code) {
     }
     if (code >> 11 == 0x15) return {.kind = Kind::copy_to, .reg = low, .bytes = std::int64_t{code & 0xff} * 4};
     if (code >> 11 == 0x06) return {.kind = Kind::add_to, .reg = low, .bytes = code & 0xff};
-    if (code == 0x4770) return {.kind = Kind::return_};
+    if (code == 0x4770) return {.kind = Kind::returns};
     if (code >> 11 == 0x1c) return {.kind = Kind::jump, .bytes = 4 + 2 * sign_extended(code & 0x7ff, 11)};
     if (code >> 8 == 0x46 || code >> 8 == 0x44) {  // mov, add of any two registers
         const auto to = static_cast<std::uint8_t>((code & 7) | (code >> 4 & 8));
@@ -173,7 +173,7 @@ ArmEffect arm_effect(std::uint32_t word) {
         switch (effect.kind) {
             case Kind::jump:
                 return {.kind = Kind::branch, .bytes = effect.bytes};
-            case Kind::return_:
+            case Kind::returns:
                 return {.kind = Kind::branch};
             case Kind::pop:  // to return maybe
                 return (effect.mask >> pc & 1) != 0 ? effect : ArmEffect{};
@@ -199,7 +199,7 @@ ArmEffect arm_effect(std::uint32_t word) {
     if ((word & 0xffff0fff) == 0xe1a0000d && reg != pc) return {.kind = Kind::copy_to, .reg = reg};  // mov reg, sp
     if ((word & 0xfffffff0) == 0xe1a0d000)                                                           // mov sp, reg
         return {.kind = Kind::copy_from, .reg = static_cast<std::uint8_t>(word & 0xf)};
-    if (word == 0xe12fff1e) return {.kind = Kind::return_};
+    if (word == 0xe12fff1e) return {.kind = Kind::returns};
     if ((word & 0xfffffff0) == 0xe12fff10) return {.kind = Kind::indirect};                        // bx
     if ((word & 0xfffffff0) == 0xe12fff30 || word >> 24 == 0xeb) return {.kind = Kind::call};      // blx, bl
     if (word == 0xe51ff004 || (word & 0xffdff000) == 0xe59cf000) return {.kind = Kind::indirect};  // of a stub

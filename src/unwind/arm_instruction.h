@@ -16,7 +16,7 @@ struct ArmEffect {
         copy_from,   // sp = reg + bytes
         add_to,      // reg += bytes
         compute_sp,  // sp = something that is known at run time
-        return_,     // through lr
+        returns,     // through lr
         jump,        // to this instruction's address + bytes
         branch,      // there maybe; with 0 bytes: through lr maybe, or what follows happens only maybe
         call,        // and comes back, as a rule

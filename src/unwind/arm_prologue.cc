@@ -91,7 +91,7 @@ private:
                 return true;
             case Kind::jump:
             case Kind::branch:
-            case Kind::return_:
+            case Kind::returns:
                 return depth_ == 0 && with_branches_;  // what needs no frame is done before there is one
             default:
                 return false;
@@ -165,7 +165,7 @@ private:
                 base_ = effect.reg;
                 offset_ = added_[effect.reg] + effect.bytes;
                 return true;
-            case Kind::return_:
+            case Kind::returns:
                 returned_ = true;
                 return true;
             default:

@@ -115,7 +115,7 @@ Fate run(Way& way, const ArmEffect& effect) {
         case Kind::compute_sp:  // until the frame pointer brings it back
             way.stack() = {};
             return Fate::goes_on;
-        case Kind::return_:
+        case Kind::returns:
             registers[pc] = registers[lr];
             return Fate::returns;
         case Kind::indirect:
@@ -351,8 +351,8 @@ std::optional<FrameRow> row_behind(const Way& way, std::uint64_t address) {
         row.cfa_offset = -*distance;
         for (const Store& store : way.stores) {
             const Value same{.kind = Value::Kind::initial, .reg = store.what.reg, .add = 0};
-            const bool kept = store.what == same && (store.what.reg == lr || store.what.reg >= first_preserved) &&
-                              store.what.reg != sp && store.where.reg == sp;
+            const bool kept = store.what == same && store.what.reg >= first_preserved && store.what.reg != sp &&
+                              store.where.reg == sp;
             if (kept) row.registers[store.what.reg] = {.kind = RegisterRule::Kind::at_cfa, .offset = store.where.add};
         }
         if (row.registers[lr].kind == RegisterRule::Kind::at_cfa) return row;

@@ -223,6 +223,7 @@ std::string kernel_excluded_text(int paranoid) {
 
 std::vector<unwind::Arch> sampled_architectures() {
     std::vector<unwind::Arch> all;
+    all.reserve(std::size(register_sets));
     for (const RegisterSet& set : register_sets) all.push_back(set.arch);
     return all;
 }

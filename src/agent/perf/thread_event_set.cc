@@ -42,6 +42,7 @@ Result<std::vector<Watched>> watch(const std::vector<Target>& targets) {
 Result<bool> ThreadEventSet::attach() {
     if (options_.targets.empty()) return fail(ErrorCode::invalid, "no process to sample");
     std::vector<wire::StackMode> modes;
+    modes.reserve(options_.targets.size());
     for (const Target& target : options_.targets) modes.push_back(target.mode);
     (void)TRY(check_modes(modes));
     targets_ = TRY(watch(options_.targets));

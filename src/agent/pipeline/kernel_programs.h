@@ -31,7 +31,9 @@ public:
     // Of the program at an address now; empty: none that came meanwhile.
     [[nodiscard]] std::string_view name_at(std::uint64_t address) const {
         auto at = programs_.upper_bound(address);
-        if (at == programs_.begin() || address - (--at)->first >= at->second.size) return {};
+        if (at == programs_.begin()) return {};
+        --at;
+        if (address - at->first >= at->second.size) return {};
         return at->second.name;
     }
 

@@ -17,7 +17,7 @@ constexpr std::size_t max_waiting = 16'384;
 
 std::size_t bytes_of(const JitBody& body) {
     std::size_t bytes = sizeof(body) + body.name.size() + body.rows.size() * sizeof(JitBody::Row);
-    for (const std::string& file : body.files) bytes += sizeof(file) + file.size();
+    for (const std::string& file : body.files) bytes += sizeof(std::string) + file.size();
     return bytes;
 }
 
@@ -45,6 +45,7 @@ void JitNames::forget(ModuleHandle module) {
 
 std::vector<std::pair<ModuleHandle, ProcessHandle>> JitNames::owners() const {
     std::vector<std::pair<ModuleHandle, ProcessHandle>> owners;
+    owners.reserve(codes_.size());
     for (const auto& [module, code] : codes_) owners.emplace_back(module, code.owner);
     return owners;
 }

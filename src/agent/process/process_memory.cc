@@ -24,6 +24,7 @@ Result<std::size_t> read_words(std::uint32_t pid, std::size_t word_size, std::sp
         return read_words_of_file(pid, word_size, addresses.first(count), values);
     std::array<iovec, most_words_at_once> remote;
     for (std::size_t i = 0; i < count; ++i)
+        // An address of another process. NOLINTNEXTLINE(performance-no-int-to-ptr)
         remote[i] = {reinterpret_cast<void*>(static_cast<std::uintptr_t>(addresses[i])), word_size};
     // Words of 4 bytes arrive side by side at the front, and are spread from the last one on.
     const iovec local{values.data(), count * word_size};

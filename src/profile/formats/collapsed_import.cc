@@ -19,11 +19,12 @@ struct Folded {
 // Counts may be decimals (some scripts scale); they are rounded.
 std::optional<std::uint64_t> count_of(std::string_view text) {
     std::uint64_t whole = 0;
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, whole);
+    const char* const begin = text.data();
+    const char* const end = begin + text.size();
+    const auto [stop, error] = std::from_chars(begin, end, whole);
     if (error == std::errc() && stop == end) return whole;
     double number = 0;
-    const auto [stop_too, error_too] = std::from_chars(text.data(), end, number);
+    const auto [stop_too, error_too] = std::from_chars(begin, end, number);
     constexpr double most = 9e18;
     if (error_too != std::errc() || stop_too != end || !(number >= 0) || number > most) return {};
     return static_cast<std::uint64_t>(std::llround(number));

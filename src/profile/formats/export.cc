@@ -71,6 +71,7 @@ const ExportFormat* find_export_format(std::string_view name) {
 
 std::string export_format_names() {
     std::vector<std::string_view> names;
+    names.reserve(std::size(formats));
     for (const ExportFormat& format : formats) names.push_back(format.name);
     return fmt::format("{}", fmt::join(names, ", "));
 }

@@ -55,6 +55,7 @@ public:
     void write(const Event& event, const Thread& thread, bool several, const std::vector<ThreadSample>& samples,
                std::uint64_t first_ns) {
         std::vector<std::uint32_t> stacks;
+        stacks.reserve(samples.size());
         for (const ThreadSample& sample : samples) stacks.push_back(stack_of(sample.stack));
         out_.StartObject();
         put(out_, "name", several ? fmt::format("{} {}", thread.comm, event.name) : std::string(thread.comm));
@@ -178,6 +179,7 @@ private:
         // A resource is a library here: those that the functions of the thread are in.
         Numbered<std::uint32_t> resources;
         std::vector<std::int64_t> resource_of;
+        resource_of.reserve(funcs_.order.size());
         for (const auto& [function, file, module] : funcs_.order)
             resource_of.push_back(resource(function, module, resources));
         out_.Key("funcTable");

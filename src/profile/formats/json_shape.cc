@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t max_depth = 1000, piece_bytes = std::size_t{256} << 10;
 
-// A source as RapidJSON reads streams.
+// A source as RapidJSON reads streams, and what takes its values: the names are RapidJSON's.
+// NOLINTBEGIN(readability-identifier-naming)
 class Stream {
 public:
     using Ch = char;
@@ -19,7 +20,10 @@ public:
     [[nodiscard]] Ch Peek() const { return at_ < size_ ? piece_[at_] : '\0'; }
     Ch Take() {
         const Ch c = Peek();
-        if (at_ < size_ && ++at_ == size_) refill();
+        if (at_ < size_) {
+            ++at_;
+            if (at_ == size_) refill();
+        }
         return c;
     }
     [[nodiscard]] std::size_t Tell() const { return static_cast<std::size_t>(offset_ - size_ + at_); }
@@ -102,6 +106,7 @@ private:
     std::vector<Open> open_;
     int next_ = -1;
 };
+// NOLINTEND(readability-identifier-naming)
 
 }  // namespace
 

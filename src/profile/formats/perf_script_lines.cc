@@ -122,7 +122,8 @@ bool parse_perf_frame(std::string_view line, PerfFrameLine& into) {
     std::size_t digits = 0;
     while (digits < line.size() && digits < 17 && is_hex(line[digits])) ++digits;
     if (digits == 0 || digits > 16 || (digits < line.size() && !is_space(line[digits]))) return false;
-    (void)std::from_chars(line.data(), line.data() + digits, into.address, 16);
+    const char* const begin = line.data();
+    (void)std::from_chars(begin, begin + digits, into.address, 16);
     line.remove_prefix(digits);
     trim_front(line);
     if (line.ends_with(')')) {

@@ -81,8 +81,10 @@ private:
 template <class Base>
 struct Watched : Base {
     static constexpr bool use_connection_count_limiter = true;
+    // RESTinio's names. NOLINTBEGIN(readability-identifier-naming)
     using connection_state_listener_t = Connections;
     using ip_blocker_t = Connections;
+    // NOLINTEND(readability-identifier-naming)
 };
 using PlainTraits = Watched<restinio::single_thread_traits_t<restinio::asio_timer_manager_t, MessageLog>>;
 using TlsTraits = Watched<restinio::single_thread_tls_traits_t<restinio::asio_timer_manager_t, MessageLog>>;
@@ -118,7 +120,7 @@ void prepare_connection_and_start_read(restinio::impl::tls_socket_t& socket,
 // counted in what accepted it: so that stands there, too, where it outlives all that waits.
 struct Acceptor final : asio::execution_context::service {
     inline static asio::execution_context::id id;
-    using key_type = Acceptor;
+    using key_type = Acceptor;  // Asio's name. NOLINT(readability-identifier-naming)
 
     explicit Acceptor(asio::execution_context& io) : service(io) {}
     void close() {

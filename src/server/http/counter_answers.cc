@@ -172,6 +172,7 @@ profile::EventId sampled_event(const profile::Store& store, std::string_view cou
 
 std::vector<counters::Sum> sums_of(const profile::Store& store, const Group& group, const Window& window) {
     std::vector<counters::Sum> sums;
+    sums.reserve(group.series.size());
     for (const CounterSeries* series : group.series)
         sums.push_back(sum_of(store, *series, profile::points_between(*series, window.start_ns, window.end_ns)));
     return sums;

@@ -198,8 +198,8 @@ public:
 
 private:
     struct Stream {
-        Stream(StreamResponse response_, asio::io_context& io, std::string session)
-            : response(std::move(response_)), marks(std::move(session)), timer(io) {}
+        Stream(StreamResponse answer, asio::io_context& io, std::string session)
+            : response(std::move(answer)), marks(std::move(session)), timer(io) {}
         StreamResponse response;
         EventMarks marks;
         asio::steady_timer timer;

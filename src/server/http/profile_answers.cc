@@ -78,7 +78,7 @@ Result<profile::TreeOptions> tree_options(const Request& request) {
         options.hidden.push_back(split(path, '\x1f'));
     }
     const std::string_view order = request.parameter("order");
-    if (order != "" && order != "top-down" && order != "bottom-up")
+    if (!order.empty() && order != "top-down" && order != "bottom-up")
         return fail(ErrorCode::invalid, "order is top-down or bottom-up");
     options.inverted = order == "bottom-up";
     const std::string_view merge = request.parameter("merge");
@@ -86,10 +86,10 @@ Result<profile::TreeOptions> tree_options(const Request& request) {
         options.merge = profile::MergeBy::line;
     else if (merge == "address")
         options.merge = profile::MergeBy::address;
-    else if (merge != "" && merge != "function")
+    else if (!merge.empty() && merge != "function")
         return fail(ErrorCode::invalid, "merge is function, line or address");
     const std::string_view recursion = request.parameter("recursion");
-    if (recursion != "" && recursion != "keep" && recursion != "collapse")
+    if (!recursion.empty() && recursion != "keep" && recursion != "collapse")
         return fail(ErrorCode::invalid, "recursion is keep or collapse");
     options.collapse_recursion = recursion == "collapse";
     return options;

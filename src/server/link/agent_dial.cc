@@ -66,7 +66,7 @@ bool AgentHub::cancel_dial(const std::string& host, std::uint16_t port) {
     const auto found =
         std::ranges::find_if(dials_, [&](const auto& dial) { return dial->host == host && dial->port == port; });
     if (found == dials_.end()) return false;
-    const auto dial = *found;
+    const auto dial = std::move(*found);
     dials_.erase(found);
     dial->kept = false;
     dial->cancelled = true;

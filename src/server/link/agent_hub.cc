@@ -270,7 +270,7 @@ std::string AgentHub::command(const std::string& agent_id, const std::string& na
                 fmt::format("{} commands wait for the agent's answers already: try again later", waiting), false});
         return {};
     }
-    const std::string id = random_id();
+    std::string id = random_id();
     const std::string json = wire::encode_command(id, name, args);
     if (json.size() > wire::max_payload_to_agent) {
         answer({CommandAnswer::Kind::unreachable, "the command is too long", false});

@@ -171,13 +171,13 @@ Result<secure::PairingKey> KeyRing::unused() {
 }
 
 Result<secure::PairingKey> KeyRing::make() {
-    const secure::PairingKey key = TRY(secure::make_pairing_key());
+    secure::PairingKey key = TRY(secure::make_pairing_key());
     TRY(change([&](Entries& entries) { return add(entries, fresh(key)); }));
     return key;
 }
 
 Result<secure::PairingKey> KeyRing::renew(std::string_view id) {
-    const secure::PairingKey key = TRY(secure::make_pairing_key());
+    secure::PairingKey key = TRY(secure::make_pairing_key());
     const auto changed = change([&](Entries& entries) -> Result<bool> {
         const auto known = entries.find(id);
         if (known == entries.end())

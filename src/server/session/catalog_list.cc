@@ -50,7 +50,10 @@ std::string search_text(const SessionInfo& info) {
     std::string text;
     const auto add = [&](std::string_view part) { (text += part) += '\n'; };
     for (const std::string* part : {&info.id, &info.label.name, &info.target, &info.host, &info.agent}) add(*part);
-    for (const auto& [key, value] : info.label.tags) add(key + '=' + value);
+    for (const auto& [key, value] : info.label.tags) {
+        (text += key) += '=';
+        add(value);
+    }
     for (const EventInfo& event : info.events) add(event.name);
     std::ranges::transform(text, text.begin(), lower);
     return text;

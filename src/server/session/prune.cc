@@ -28,8 +28,9 @@ std::string size_words(std::uint64_t bytes) {
 Result<std::uint64_t> parse_size(std::string_view text) {
     static constexpr std::string_view units = "KMGT";
     std::uint64_t value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data(), end, value);
+    const char* const begin = text.data();
+    const char* const end = begin + text.size();
+    const auto [at, error] = std::from_chars(begin, end, value);
     std::string_view unit(at, static_cast<std::size_t>(end - at));
     for (const std::string_view tail : {"iB", "B"})
         if (unit.size() > tail.size() && unit.ends_with(tail)) unit.remove_suffix(tail.size());

@@ -165,6 +165,7 @@ void Session::forget_frames() {
 std::vector<Session::WantedModule> Session::listed(const std::map<profile::ModuleId, WantedModule>& modules) const {
     const std::lock_guard lock(info_mutex_);
     std::vector<WantedModule> list;
+    list.reserve(modules.size());
     for (const auto& [id, module] : modules) list.push_back(module);
     return list;
 }

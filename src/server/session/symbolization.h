@@ -10,7 +10,7 @@
 #include "symbol/config.h"
 
 namespace asio {
-class thread_pool;
+class thread_pool;  // NOLINT(readability-identifier-naming)
 }
 
 namespace flamewire::symbol {

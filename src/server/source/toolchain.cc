@@ -17,8 +17,6 @@
 
 #include "base/fd.h"
 
-extern char** environ;
-
 namespace flamewire::server {
 namespace fs = std::filesystem;
 namespace {
@@ -199,7 +197,7 @@ Result<std::string> sysroot_of_toolchain(std::string_view prefix, std::chrono::m
     const std::string compiler = std::string(prefix) + "gcc";
     const Printed printed = TRY(ask(compiler, patience));
     if (printed.whole && printed.text.starts_with('/') && is_folder(printed.text)) {
-        const std::string normal = fs::path(printed.text).lexically_normal().string();
+        std::string normal = fs::path(printed.text).lexically_normal().string();
         if (normal != "/") return normal;
     }
     if (std::string place = usual_place(prefix); !place.empty()) return place;

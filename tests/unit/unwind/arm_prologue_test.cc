@@ -100,7 +100,7 @@ TEST_CASE("ARM instructions and the stack") {
     check(arm_effect(0xe1a0d006), Kind::copy_from, 0, 0, 6);     // mov sp, r6
     check(arm_effect(0xed2d8b06), Kind::push, 24);               // vpush {d8-d10}
     check(arm_effect(0xecbd8b06), Kind::pop, 24);                // vpop {d8-d10}
-    check(arm_effect(0xe12fff1e), Kind::return_);                // bx lr
+    check(arm_effect(0xe12fff1e), Kind::returns);                // bx lr
     check(arm_effect(0xeafffffe), Kind::jump, 0);                // b .
     check(arm_effect(0xea000001), Kind::jump, 12);
     check(arm_effect(0x1a000001), Kind::branch, 12);      // bne
@@ -141,7 +141,7 @@ TEST_CASE("Thumb instructions and the stack") {
     check(one(0x466f), Kind::copy_to, 0, 0, 7);    // mov r7, sp
     check(one(0x46bd), Kind::copy_from, 0, 0, 7);  // mov sp, r7
     check(one(0x3708), Kind::add_to, 8, 0, 7);     // adds r7, #8
-    check(one(0x4770), Kind::return_);             // bx lr
+    check(one(0x4770), Kind::returns);             // bx lr
     check(one(0xe7fe), Kind::jump, 0);             // b.n .
     check(one(0xd101), Kind::branch, 6);           // bne.n
     check(one(0xd0c6), Kind::branch, 4 - 0x74);    // beq.n

@@ -134,7 +134,8 @@ Result<bool> Export::put_records(ExportRecords& records) const {
             return fail(ErrorCode::too_large,
                         "as a perf.data file this would have more than 2 GiB: take a shorter time or one event, or "
                         "export it as pprof, which adds equal samples up");
-        if ((in_round += count) >= round_samples) {
+        in_round += count;
+        if (in_round >= round_samples) {
             records.round();
             in_round = 0;
         }
