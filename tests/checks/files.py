@@ -7,7 +7,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def git(*arguments: str) -> list[str]:
-    out = subprocess.run(["git", "-c", "core.quotePath=false", *arguments], cwd=ROOT, check=True,
+    out = subprocess.run(["git", "-c", "core.quotePath=false", "-c", f"safe.directory={ROOT}", *arguments], cwd=ROOT, check=True,
                          stdout=subprocess.PIPE, text=True).stdout
     return out.splitlines()
 
@@ -30,6 +30,9 @@ def merge_base() -> str:
 
 @functools.cache
 def all_files() -> list[str]:
+    if not (ROOT / ".git").exists():  # an unpacked archive: everything but build folders
+        paths = (path.relative_to(ROOT) for path in ROOT.rglob("*"))
+        return existing([str(path) for path in paths if not path.parts[0].startswith("build") and path.parts[0] != "dist"])
     return existing(git("ls-files", "--cached", "--others", "--exclude-standard"))
 
 
