@@ -9,14 +9,15 @@
 
 namespace flamewire::agent {
 
-Result<std::unique_ptr<Counting>> Counting::open(const CountingPlan& plan, const Capabilities& capabilities) {
-    std::unique_ptr<Counting> counting(new Counting);
+Result<std::unique_ptr<Counting>> Counting::open(const CountingPlan& plan, const Capabilities& capabilities,
+                                                 const Kernel& kernel) {
+    std::unique_ptr<Counting> counting(new Counting(kernel));
     (void)TRY(counting->open_total(plan, capabilities));
     return counting;
 }
 
 Result<bool> Counting::open_total(const CountingPlan& plan, const Capabilities& capabilities) {
-    std::vector<Counter> counters = choose_counters(plan.wanted, plan.user_only, capabilities);
+    std::vector<Counter> counters = choose_counters(plan.wanted, plan.user_only, capabilities, kernel_);
     std::unique_ptr<CounterSet> set;
     if (!counters.empty()) {
         CounterSetOptions options;
@@ -25,7 +26,7 @@ Result<bool> Counting::open_total(const CountingPlan& plan, const Capabilities& 
         options.enable_on_exec = plan.enable_on_exec;
         options.start_disabled = plan.start_disabled;
         // The set looks at the vector's elements, which stay where they are when it moves.
-        set = TRY(CounterSet::open(options, counters));
+        set = TRY(CounterSet::open(options, counters, kernel_));
         note_skipped(*set);
     }
     detail_ = {};
@@ -78,7 +79,7 @@ Result<bool> Counting::count_by(CountBy by, const std::vector<std::uint32_t>& pi
         options.scope = scope_;
         options.by = by;
         options.start_disabled = paused_;
-        detail.set = TRY(CounterSet::open(options, counters_));
+        detail.set = TRY(CounterSet::open(options, counters_, kernel_));
         skipped_said_ = false;
         detail.start_ns = monotonic_ns();
         detail.after_gap = true;

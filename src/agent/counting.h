@@ -34,8 +34,9 @@ struct CounterTotals {
 
 class Counting {
 public:
-    // Errors: those of CounterSet::open.
-    static Result<std::unique_ptr<Counting>> open(const CountingPlan& plan, const Capabilities& capabilities);
+    // Errors: those of CounterSet::open. `kernel` outlives the counting.
+    static Result<std::unique_ptr<Counting>> open(const CountingPlan& plan, const Capabilities& capabilities,
+                                                  const Kernel& kernel = real_kernel());
 
     // Other counters, of the processes that live now. What was counted until then stays in the totals.
     Result<bool> replace(const CountingPlan& plan, const Capabilities& capabilities, Folder& folder);
@@ -65,12 +66,13 @@ private:
         bool after_gap = false;
     };
 
-    Counting() = default;
+    explicit Counting(const Kernel& kernel) : kernel_(kernel) {}
     Result<bool> open_total(const CountingPlan& plan, const Capabilities& capabilities);
     bool read_scope(Part& scope, Folder& folder);
     void add_to_totals(const std::vector<CounterDelta>& deltas, std::uint64_t elapsed_ns);
     void note_skipped(const CounterSet& set);
 
+    const Kernel& kernel_;
     std::vector<Counter> counters_;              // of both sets
     std::vector<std::size_t> sum_of_;            // counter -> index into totals_.sums
     std::vector<wire::CounterStatus> statuses_;  // of the last reading

@@ -70,6 +70,8 @@ Other
   --module-cap BYTES  of a program's or library's symbols that a server lacks and asks for; 0 sends none (64M)
   --no-module-upload  the same as --module-cap 0
   --ring-pages N      pages of a sample ring, a power of two; for tests and odd machines (by frequency)
+  --capture FILE      also write all inputs of the recording to FILE, for replay in a bug report. FILE contains command
+                      lines, paths and memory of the target
   --no-seccomp        do without the filter of system calls, should it ever be in the way
   --verbose           say more, and account for every sample at the end
   -h, --help          this text

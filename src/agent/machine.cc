@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -50,6 +51,11 @@ Machine describe_machine() {
     machine.page_size = static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE));
     machine.cpus = static_cast<std::uint32_t>(::sysconf(_SC_NPROCESSORS_ONLN));
     machine.little_endian = std::endian::native == std::endian::little;
+    // The stack is near the upper end of the address space, so the address of a local variable has the highest bit set. A
+    // 32-bit program cannot tell the limit of 64-bit processes.
+    if constexpr (sizeof(void*) == sizeof(std::uint64_t))
+        machine.address_bits = static_cast<std::uint8_t>(
+            std::clamp(static_cast<int>(std::bit_width(reinterpret_cast<std::uintptr_t>(&machine))), 36, 48));
     return machine;
 }
 

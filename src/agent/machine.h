@@ -14,6 +14,8 @@ struct Machine {
     std::string host, arch, kernel_release, boot_id;  // arch is the kernel's (uname -m)
     std::uint32_t page_size = 0, cpus = 0;
     bool little_endian = true;
+    // Significant bits of a user address: 39, 42, 47 or 48. Higher bits carry tags.
+    std::uint8_t address_bits = 48;
 };
 Machine describe_machine();
 

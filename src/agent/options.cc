@@ -54,6 +54,7 @@ enum Option : int {
     opt_module_cap,
     opt_no_module_upload,
     opt_ring_pages,
+    opt_capture,
     opt_no_seccomp,
     opt_verbose,
     opt_help,
@@ -100,6 +101,7 @@ const option long_options[] = {
     {"module-cap", required_argument, nullptr, opt_module_cap},
     {"no-module-upload", no_argument, nullptr, opt_no_module_upload},
     {"ring-pages", required_argument, nullptr, opt_ring_pages},
+    {"capture", required_argument, nullptr, opt_capture},
     {"no-seccomp", no_argument, nullptr, opt_no_seccomp},
     {"verbose", no_argument, nullptr, opt_verbose},
     {"help", no_argument, nullptr, opt_help},
@@ -362,6 +364,10 @@ Result<bool> apply(int code, std::string_view value, Options& options, Given& gi
             if ((options.ring_pages & (options.ring_pages - 1)) != 0)
                 return usage(fmt::format("--ring-pages must be a power of two, not {}", options.ring_pages));
             break;
+        case opt_capture:
+            if (value.empty()) return usage("--capture needs a file name");
+            options.capture = value;
+            break;
         case opt_no_seccomp:
             options.seccomp = false;
             break;
@@ -395,6 +401,10 @@ Result<bool> check_combination(const Options& options, const Given& given, bool 
     if (options.sched && (options.output != "-" || !options.settings.events.empty()))
         return usage("--stat sched prints a table of its own: give --output - with it, and no --events");
     if (options.force && !given.output) return usage("--force needs --output FILE");
+    if (!options.capture.empty() && !options.has_target())
+        return usage("--capture needs a target: --pid PID, --name COMM, --all or -- CMD");
+    if (!options.capture.empty() && options.capture == options.output)
+        return usage("--capture and --output need a file each");
     if (!options.settings.samples() && options.settings.stat == "none")
         return usage("--events none counts without sampling; with --stat none nothing is left to do");
     if (!given.output) return true;

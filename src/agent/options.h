@@ -87,6 +87,7 @@ struct Options {
     std::size_t spool_bytes = std::size_t{8} << 20;
     std::uint64_t module_cap_bytes = std::uint64_t{64} << 20;  // of a module file that a server lacks; 0: none is sent
     std::uint32_t ring_pages = 0;                              // 0: by frequency and memory limits
+    std::string capture;                                       // path of --capture; empty: no capture
     bool sched = false;  // --stat sched: the table is of what threads did with their time
     bool verbose = false;
     bool seccomp = true;

@@ -13,6 +13,7 @@
 #include "agent/event_table.h"
 #include "agent/log.h"
 #include "agent/perf/open_error.h"
+#include "agent/recording_encode.h"
 #include "base/clock.h"
 
 namespace flamewire::agent {
@@ -44,20 +45,21 @@ ProcessTableOptions process_options() {
 
 }  // namespace
 
-Recorder::Recorder(RecordingPlan plan, const Machine& machine, BatchSink& sink, std::function<void()> on_end)
+Recorder::Recorder(RecordingPlan plan, const Machine& machine, BatchSink& sink, std::function<void()> on_end,
+                   const Environment& environment)
     : plan_(std::move(plan)),
+      environment_(environment),
       machine_(machine),
       sink_(sink),
       on_end_(std::move(on_end)),
       processes_(process_options()) {
-    fill_random(id_.data(), id_.size());
     members_.insert(plan_.pids.begin(), plan_.pids.end());
 }
 
 Result<std::unique_ptr<Recorder>> Recorder::open(RecordingPlan plan, const Capabilities& capabilities,
-                                                 const Machine& machine, BatchSink& sink,
-                                                 std::function<void()> on_end) {
-    std::unique_ptr<Recorder> recorder(new Recorder(std::move(plan), machine, sink, std::move(on_end)));
+                                                 const Machine& machine, BatchSink& sink, std::function<void()> on_end,
+                                                 const Environment& environment) {
+    std::unique_ptr<Recorder> recorder(new Recorder(std::move(plan), machine, sink, std::move(on_end), environment));
     recorder->wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!recorder->wake_) {
         OpenFailure failure;
@@ -69,7 +71,7 @@ Result<std::unique_ptr<Recorder>> Recorder::open(RecordingPlan plan, const Capab
     // The thread that opens an event set owns it.
     std::unique_lock lock(recorder->mutex_);
     recorder->thread_ = std::thread([self = recorder.get(), &capabilities] { self->run(capabilities); });
-    recorder->task_done_.wait(lock, [&] { return recorder->opened_.has_value(); });
+    recorder->command_done_.wait(lock, [&] { return recorder->opened_.has_value(); });
     (void)TRY(*recorder->opened_);
     lock.unlock();
     return recorder;
@@ -126,6 +128,7 @@ std::optional<UserStackOptions> Recorder::stack_options() const {
             plan_.scope.wide ? "events of whole CPUs have one mode for all" : "as the process that started it";
     options.machine = capabilities_.register_arch;
     options.max_depth = settings.max_depth;
+    options.address_bits = machine_.address_bits;
     options.memory_bytes = static_cast<std::size_t>(settings.unwind_memory_bytes);
     return options;
 }
@@ -133,14 +136,14 @@ std::optional<UserStackOptions> Recorder::stack_options() const {
 Result<bool> Recorder::open_events(const Capabilities& capabilities) {
     const Settings& settings = plan_.settings;
     capabilities_ = capabilities;
-    choice_ =
-        TRY(choose_events(plan_.wanted.events, settings.frequency_hz, settings.period, settings.kernel, capabilities));
+    choice_ = TRY(choose_events(plan_.wanted.events, settings.frequency_hz, settings.period, settings.kernel,
+                                capabilities, *environment_.kernel));
     find_io_functions(choice_);
     choose_first_modes();
     EventSetOptions options = event_options(choice_, plan_.pids);
     options.enable_on_exec = plan_.launched && plan_.delay_ms == 0;
     options.start_disabled = plan_.launched && plan_.delay_ms != 0;
-    events_ = TRY(EventSet::open(options, capabilities));
+    events_ = TRY(EventSet::open(options, capabilities, *environment_.kernel));
     // A launched child is still us before its exec: what it will be comes in records.
     if (!plan_.launched)
         for (const std::uint32_t pid : plan_.pids) processes_.attach(pid);
@@ -165,12 +168,12 @@ Result<bool> Recorder::open_counters(const Capabilities& capabilities) {
     CountingPlan plan = counting_plan(plan_.settings, plan_.wanted, plan_.pids);
     plan.enable_on_exec = plan_.launched && plan_.delay_ms == 0;
     plan.start_disabled = plan_.launched && plan_.delay_ms != 0;
-    auto counting = Counting::open(plan, capabilities);
+    auto counting = Counting::open(plan, capabilities, *environment_.kernel);
     if (!counting && plan_.wanted.events.empty()) return std::unexpected(std::move(counting).error());
     if (!counting) {
         say({{"counters-failed", fmt::format("Nothing is counted: {}.", counting.error().message), {}}});
         plan.wanted.clear();
-        counting = Counting::open(plan, capabilities);
+        counting = Counting::open(plan, capabilities, *environment_.kernel);
     }
     counting_ = TRY(std::move(counting));
     const std::lock_guard lock(mutex_);
@@ -246,6 +249,11 @@ void Recorder::start_folding(std::uint32_t max_stack) {
 }
 
 void Recorder::run(const Capabilities& capabilities) {
+    const UseSystem use(environment_.system);
+    std::string id(id_.size(), '\0');
+    fill_random(id.data(), id.size());
+    id = System::current().input(inputs::recording_id, std::move(id));
+    std::ranges::copy(id.substr(0, id_.size()), reinterpret_cast<char*>(id_.data()));
     Result<bool> opened = open_events(capabilities);
     if (opened) opened = sink_.begin(id_);
     const bool works = opened.has_value();
@@ -256,7 +264,7 @@ void Recorder::run(const Capabilities& capabilities) {
     {
         const std::lock_guard lock(mutex_);
         opened_ = std::move(opened);
-        task_done_.notify_all();
+        command_done_.notify_all();
     }
     if (works) loop();
 }
@@ -266,7 +274,7 @@ void Recorder::loop() {
         events_->wait(next_timeout(), wake_.get());
         std::uint64_t ignored = 0;
         (void)!::read(wake_.get(), &ignored, sizeof(ignored));
-        run_task();
+        run_pending_command();
         folder_->look_at_stacks();
         const std::uint64_t drained_ns = std::min(processes_.exchange_jit_names(), monotonic_ns());
         events_->drain(*this, drained_ns);
@@ -290,6 +298,8 @@ void Recorder::loop() {
                 end_reason_ = "target exited";
             }
             if (sink_error_) stop_wanted_ = true;
+            if (stop_requested_)
+                (void)System::current().input(inputs::stop, fmt::format("{} {}", end_code_, end_reason_));
             if (stop_wanted_) break;
         }
     }
@@ -305,31 +315,62 @@ std::chrono::milliseconds Recorder::next_timeout() const {
     return std::chrono::milliseconds(until <= now ? 0 : (until - now + ns_per_ms - 1) / ns_per_ms);
 }
 
-void Recorder::run_task() {
-    std::function<Result<bool>()>* task = nullptr;
-    {
-        const std::lock_guard lock(mutex_);
-        task = task_;
-    }
-    if (task == nullptr) return;
-    Result<bool> result = (*task)();
-    const std::lock_guard lock(mutex_);
-    task_ = nullptr;
-    task_result_ = std::move(result);
-    task_done_.notify_all();
-}
-
-Result<bool> Recorder::on_sampler(std::function<Result<bool>()> task) {
-    std::unique_lock lock(mutex_);
-    if (finished_ || stop_wanted_) return fail(ErrorCode::closed, "the recording has ended");
-    task_ = &task;
-    task_result_.reset();
+void Recorder::wake() const {
     const std::uint64_t one = 1;
     (void)!::write(wake_.get(), &one, sizeof(one));
-    task_done_.wait(lock, [&] { return task_result_.has_value() || finished_; });
-    task_ = nullptr;
-    if (!task_result_) return fail(ErrorCode::closed, "the recording has ended");
-    return *task_result_;
+}
+
+void Recorder::run_pending_command() {
+    std::optional<RecorderCommand> command;
+    {
+        const std::lock_guard lock(mutex_);
+        command.swap(command_);
+    }
+    if (!command) return;
+    (void)System::current().input(inputs::command, encode_command(*command));
+    Result<bool> result = perform(*command);
+    const std::lock_guard lock(mutex_);
+    command_result_ = std::move(result);
+    command_done_.notify_all();
+}
+
+Result<bool> Recorder::perform(const RecorderCommand& command) {
+    if (const auto* wanted = std::get_if<std::shared_ptr<const Change>>(&command)) return change(**wanted);
+    if (const auto* counted = std::get_if<SetCountBy>(&command)) {
+        (void)TRY(counting_->count_by(counted->by, living_members(), *folder_));
+        const std::lock_guard lock(mutex_);
+        running_.count_by = counted->by;
+    } else if (const auto* module = std::get_if<OpenModule>(&command)) {
+        *module->file = processes_.duplicate_file(*module->identity);
+    } else if (std::holds_alternative<Pause>(command)) {
+        return pause();
+    } else if (std::holds_alternative<Resume>(command)) {
+        return resume();
+    } else if (std::holds_alternative<ResolveKernel>(command)) {
+        names_wanted_ = true;
+    } else if (std::holds_alternative<BeginDelay>(command)) {
+        counting_->begin();
+        if (plan_.delay_ms != 0) enable_at_ns_ = monotonic_ns() + plan_.delay_ms * ns_per_ms;
+    }
+    return true;
+}
+
+void Recorder::post(RecorderCommand command) {
+    const std::lock_guard lock(mutex_);
+    command_ = std::move(command);
+    wake();
+}
+
+Result<bool> Recorder::execute(RecorderCommand command) {
+    std::unique_lock lock(mutex_);
+    if (finished_ || stop_wanted_) return fail(ErrorCode::closed, "the recording has ended");
+    command_ = std::move(command);
+    command_result_.reset();
+    wake();
+    command_done_.wait(lock, [&] { return command_result_.has_value() || finished_; });
+    command_.reset();
+    if (!command_result_) return fail(ErrorCode::closed, "the recording has ended");
+    return *command_result_;
 }
 
 void Recorder::finish() {
@@ -370,87 +411,50 @@ void Recorder::finish() {
     {
         const std::lock_guard lock(mutex_);
         finished_ = true;
-        task_done_.notify_all();
+        command_done_.notify_all();
     }
     if (on_end_) on_end_();
 }
 
 Result<bool> Recorder::pause() {
-    return on_sampler([this]() -> Result<bool> {
-        (void)TRY(events_->disable());
-        (void)TRY(counting_->pause(*folder_));
-        paused_ns_ = monotonic_ns();
-        paused_ = true;
-        return true;
-    });
+    (void)TRY(events_->disable());
+    (void)TRY(counting_->pause(*folder_));
+    paused_ns_ = monotonic_ns();
+    paused_ = true;
+    return true;
 }
 
 Result<bool> Recorder::resume() {
-    return on_sampler([this]() -> Result<bool> {
-        if (paused_) folder_->absences().gap(paused_ns_, monotonic_ns(), Absences::Gap::pause);
-        (void)TRY(events_->enable());
-        (void)TRY(counting_->resume());
-        paused_ = false;
-        return true;
-    });
-}
-
-Result<bool> Recorder::change(Settings settings, Wanted wanted, const Capabilities& capabilities,
-                              std::optional<RecordingTarget> target) {
-    return on_sampler(
-        [&]() -> Result<bool> { return replace_events(std::move(settings), std::move(wanted), capabilities, target); });
-}
-
-Result<bool> Recorder::count_by(CountBy by) {
-    return on_sampler([this, by]() -> Result<bool> {
-        (void)TRY(counting_->count_by(by, living_members(), *folder_));
-        const std::lock_guard lock(mutex_);
-        running_.count_by = by;
-        return true;
-    });
-}
-
-void Recorder::resolve_kernel() {
-    (void)on_sampler([this]() -> Result<bool> {
-        names_wanted_ = true;
-        return true;
-    });
+    if (paused_) folder_->absences().gap(paused_ns_, monotonic_ns(), Absences::Gap::pause);
+    (void)TRY(events_->enable());
+    (void)TRY(counting_->resume());
+    paused_ = false;
+    return true;
 }
 
 Result<UniqueFd> Recorder::open_module(const FileIdentity& identity) {
-    Result<UniqueFd> file = fail(ErrorCode::closed, "the recording is ending");
-    const auto look = [&]() -> Result<bool> {
-        file = processes_.duplicate_file(identity);
-        return true;
-    };
     // Once it has finished, the sampler thread touches nothing any more.
-    if (ended())
-        (void)look();
-    else
-        (void)on_sampler(look);
+    if (ended()) return processes_.duplicate_file(identity);
+    Result<UniqueFd> file = fail(ErrorCode::closed, "the recording is ending");
+    (void)execute(OpenModule{&identity, &file});
     return file;
 }
 
-void Recorder::begin_delay() {
-    (void)on_sampler([this]() -> Result<bool> {
-        counting_->begin();
-        if (plan_.delay_ms != 0) enable_at_ns_ = monotonic_ns() + plan_.delay_ms * ns_per_ms;
-        return true;
-    });
-}
-
-void Recorder::stop(std::string reason, std::int32_t exit_code) {
-    if (!thread_.joinable()) return;
+void Recorder::request_stop(std::string reason, std::int32_t exit_code) {
     {
         const std::lock_guard lock(mutex_);
         if (!stop_wanted_) {
-            stop_wanted_ = true;
+            stop_wanted_ = stop_requested_ = true;
             end_reason_ = std::move(reason);
             end_code_ = exit_code;
         }
     }
-    const std::uint64_t one = 1;
-    (void)!::write(wake_.get(), &one, sizeof(one));
+    wake();
+}
+
+void Recorder::stop(std::string reason, std::int32_t exit_code) {
+    if (!thread_.joinable()) return;
+    request_stop(std::move(reason), exit_code);
     thread_.join();
 }
 

@@ -2,8 +2,9 @@
 // to the sink every interval, until it is stopped or its target is gone. Every sample that the kernel wrote ends as a
 // row or as a stated loss.
 //
-// Calls come from one other thread (the session's). pause, resume and change run on the sampler thread between two
-// rounds, so nothing here is shared but the snapshot.
+// Calls come from one other thread (the session's). Commands run on the sampler thread between two rounds, so only the
+// snapshot is shared. All input of the sampler passes through a System, a Kernel and the sink, so that a recording can be
+// captured and replayed.
 #pragma once
 
 #include <atomic>
@@ -18,6 +19,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "agent/batch_sink.h"
@@ -26,11 +28,13 @@
 #include "agent/machine.h"
 #include "agent/names_pace.h"
 #include "agent/perf/event_set.h"
+#include "agent/perf/kernel.h"
 #include "agent/pipeline/folder.h"
 #include "agent/process/process_table.h"
 #include "agent/wanted.h"
 #include "base/fd.h"
 #include "base/result.h"
+#include "base/system.h"
 
 namespace flamewire::agent {
 
@@ -48,6 +52,12 @@ struct RecordingPlan {
     std::uint32_t ring_pages = 0;
 };
 
+// The sources of the sampler's input. Both must outlive the recording.
+struct Environment {
+    System* system = nullptr;  // null: the machine
+    const Kernel* kernel = &real_kernel();
+};
+
 // What is recorded from now on, in words and as processes.
 struct RecordingTarget {
     std::string name;
@@ -61,36 +71,56 @@ struct Ended {
     std::optional<Error> error;  // the sink refused for good
 };
 
+// Commands for a running recording.
+struct Pause {};
+struct Resume {};
+// New events, counters, frequency, interval or processes inside the same recording. On an error the old ones go on.
+struct Change {
+    Settings settings;
+    Wanted wanted;
+    Capabilities capabilities;
+    std::optional<RecordingTarget> target;
+};
+// Counts by thread or by CPU beside the totals, or no more.
+struct SetCountBy {
+    CountBy by = CountBy::total;
+};
+// The next batch carries names of the kernel addresses seen so far.
+struct ResolveKernel {};
+// The launched command was told to exec: --delay counts from now.
+struct BeginDelay {};
+// Duplicates the descriptor of a module that this recording has seen.
+struct OpenModule {
+    const FileIdentity* identity = nullptr;
+    Result<UniqueFd>* file = nullptr;
+};
+using RecorderCommand =
+    std::variant<Pause, Resume, std::shared_ptr<const Change>, SetCountBy, ResolveKernel, BeginDelay, OpenModule>;
+
 class Recorder final : private RecordSink {
 public:
     // `on_end` is called on the sampler thread when the recording ended by itself. Errors: those of choose_events,
     // EventSet::open, sink.begin.
     static Result<std::unique_ptr<Recorder>> open(RecordingPlan plan, const Capabilities& capabilities,
-                                                  const Machine& machine, BatchSink& sink,
-                                                  std::function<void()> on_end);
+                                                  const Machine& machine, BatchSink& sink, std::function<void()> on_end,
+                                                  const Environment& environment = {});
     ~Recorder();
     Recorder(const Recorder&) = delete;
     Recorder& operator=(const Recorder&) = delete;
 
-    // Each answers once it is done. `closed` when the recording has ended.
-    Result<bool> pause();
-    Result<bool> resume();
-    // New events, counters, frequency, interval or processes inside the same recording. On an error the old ones go on.
-    Result<bool> change(Settings settings, Wanted wanted, const Capabilities& capabilities,
-                        std::optional<RecordingTarget> target = {});
-    // Counts by thread or by CPU beside the totals, or no more.
-    Result<bool> count_by(CountBy by);
-    // The next batch carries names of the kernel addresses seen so far.
-    void resolve_kernel();
-    // The file of a module that this recording has seen; also after its end.
+    // Runs the command on the sampler thread and waits for its result. closed: the recording has ended.
+    Result<bool> execute(RecorderCommand command);
+    // Runs the command in the next round without waiting. At most one per round.
+    void post(RecorderCommand command);
+    // The file of a module that this recording has seen. Works after the end of the recording, too.
     Result<UniqueFd> open_module(const FileIdentity& identity);
     // The next batch begins with empty tables. From any thread; returns at once.
     void begin_epoch() { epoch_wanted_ = true; }
-    // The launched command was told to exec: --delay counts from now.
-    void begin_delay();
     // Takes what is left, sends the last batch with its reason and waits for the sampler thread. Does nothing when it
     // has ended.
     void stop(std::string reason, std::int32_t exit_code);
+    // The same, without waiting for the sampler thread.
+    void request_stop(std::string reason, std::int32_t exit_code);
 
     // From any thread.
     [[nodiscard]] std::optional<Ended> ended() const;
@@ -113,7 +143,8 @@ private:
     // at this.
     static constexpr std::uint64_t max_pending_samples = wire::max_batch_rows / 2;
 
-    Recorder(RecordingPlan plan, const Machine& machine, BatchSink& sink, std::function<void()> on_end);
+    Recorder(RecordingPlan plan, const Machine& machine, BatchSink& sink, std::function<void()> on_end,
+             const Environment& environment);
     Result<bool> open_events(const Capabilities& capabilities);
     void start_folding(std::uint32_t max_stack);
     void choose_first_modes();
@@ -126,14 +157,16 @@ private:
 
     void run(const Capabilities& capabilities);
     void loop();
-    void run_task();
-    Result<bool> on_sampler(std::function<Result<bool>()> task);
+    void run_pending_command();
+    Result<bool> perform(const RecorderCommand& command);
+    Result<bool> pause();
+    Result<bool> resume();
+    Result<bool> change(const Change& change);
+    void wake() const;
     [[nodiscard]] std::chrono::milliseconds next_timeout() const;
     void finish();
 
     void on_record(const Record& record) override;
-    Result<bool> replace_events(Settings settings, Wanted wanted, const Capabilities& capabilities,
-                                const std::optional<RecordingTarget>& target);
     Result<bool> switch_to(Settings settings, EventChoice choice, const std::optional<RecordingTarget>& target,
                            bool same_stacks);
     Result<bool> replace_counters(const Settings& settings, const Wanted& wanted, const Capabilities& capabilities);
@@ -166,6 +199,7 @@ private:
     void list_processes();
 
     RecordingPlan plan_;
+    Environment environment_;
     Machine machine_;
     BatchSink& sink_;
     std::function<void()> on_end_;
@@ -210,11 +244,11 @@ private:
     std::atomic<bool> paused_{false}, epoch_wanted_{false};
 
     mutable std::mutex mutex_;
-    std::condition_variable task_done_;
+    std::condition_variable command_done_;
     std::optional<Result<bool>> opened_;
-    std::function<Result<bool>()>* task_ = nullptr;  // to run on the sampler thread, one at a time
-    std::optional<Result<bool>> task_result_;
-    bool stop_wanted_ = false, finished_ = false;
+    std::optional<RecorderCommand> command_;  // pending
+    std::optional<Result<bool>> command_result_;
+    bool stop_wanted_ = false, stop_requested_ = false, finished_ = false;
     std::string end_reason_;
     std::int32_t end_code_ = 0;
     Running running_;

@@ -1,17 +1,17 @@
 // What one round of the sampler does: records into the folder, the folder into batches, batches to the sink, with the
 // books kept.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
 #include <utility>
 #include <variant>
 
 #include "agent/event_table.h"
 #include "agent/log.h"
+#include "agent/process/proc_text.h"
 #include "agent/recorder.h"
 #include "base/clock.h"
+#include "base/system.h"
 
 namespace flamewire::agent {
 
@@ -33,12 +33,6 @@ constexpr std::uint64_t fault_step = 17;
 // How many processes `status` lists, and how old the list may be.
 constexpr std::uint64_t list_processes_every_ns = 1'000'000'000;
 constexpr std::size_t most_listed_processes = 64;
-
-std::uint64_t thread_cpu_ns() {
-    timespec used{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(used.tv_nsec);
-}
 
 std::uint64_t time_of(const Record& record) {
     return std::visit([](const auto& one) { return one.time_ns; }, record);
@@ -95,7 +89,7 @@ void Recorder::on_record(const Record& record) {
     }
     if (const auto event = processes_.on_record(record); event && shown) folder_->add_lifecycle(*event);
     // Of its own threads the agent takes no samples, so nothing would say that they leave.
-    const bool own = pid == static_cast<std::uint32_t>(::getpid());
+    const bool own = pid == System::current().constant(Constant::own_pid);
     if (folder_->follows_absences() && (lost || shown) && !own) follow_absence(record);
 }
 
@@ -133,7 +127,7 @@ std::vector<std::uint32_t> Recorder::living_members() const {
 Result<bool> Recorder::switch_events(EventChoice choice) {
     EventSetOptions options = event_options(choice, living_members());
     options.start_disabled = true;
-    std::unique_ptr<EventSet> replacement = TRY(EventSet::open(options, capabilities_));
+    std::unique_ptr<EventSet> replacement = TRY(EventSet::open(options, capabilities_, *environment_.kernel));
     // The new set is open and silent: the old one stops, the new one starts, so no sample is in both.
     const std::uint64_t stopping_ns = monotonic_ns();
     (void)events_->disable();
@@ -200,9 +194,10 @@ Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const st
     return true;
 }
 
-Result<bool> Recorder::replace_events(Settings settings, Wanted wanted, const Capabilities& capabilities,
-                                      const std::optional<RecordingTarget>& target) {
+Result<bool> Recorder::change(const Change& change) {
     const Settings old = plan_.settings;
+    Settings settings = change.settings;
+    const std::optional<RecordingTarget>& target = change.target;
     const bool same_stacks =
         settings.unwind == old.unwind && settings.stack_bytes == old.stack_bytes && settings.max_depth == old.max_depth;
     const bool same_events = settings.events == old.events && settings.filter == old.filter &&
@@ -210,15 +205,15 @@ Result<bool> Recorder::replace_events(Settings settings, Wanted wanted, const Ca
                              settings.kernel == old.kernel;
     const bool switches = !same_events || !same_stacks || target;
     if (switches) {
-        EventChoice choice =
-            TRY(choose_events(wanted.events, settings.frequency_hz, settings.period, settings.kernel, capabilities));
-        capabilities_ = capabilities;
+        EventChoice choice = TRY(choose_events(change.wanted.events, settings.frequency_hz, settings.period,
+                                               settings.kernel, change.capabilities, *environment_.kernel));
+        capabilities_ = change.capabilities;
         find_io_functions(choice);
         (void)TRY(switch_to(settings, std::move(choice), target, same_stacks));
     }
     Result<bool> counted = true;
     if (settings.stat != old.stat || settings.kernel != old.kernel || target)
-        counted = replace_counters(settings, wanted, capabilities);
+        counted = replace_counters(settings, change.wanted, change.capabilities);
     if (!counted && target) {
         // The samples are of the new target already: to count is no reason to refuse it.
         say({{"counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {}}});
@@ -226,7 +221,7 @@ Result<bool> Recorder::replace_events(Settings settings, Wanted wanted, const Ca
     }
     if (!counted) settings.stat = old.stat;
     plan_.settings = std::move(settings);
-    plan_.wanted = std::move(wanted);
+    plan_.wanted = change.wanted;
     next_flush_ns_ = std::min(next_flush_ns_, monotonic_ns() + plan_.settings.interval_ms * ns_per_ms);
     if (switches) {
         changed_ns_ = switched_ns_;
@@ -286,7 +281,10 @@ void Recorder::flush() {
     next_flush_ns_ = now + plan_.settings.interval_ms * ns_per_ms;
     if (names_wanted_ && names_pace_.may_begin(now) && !processes_.kernel_symbols_begun()) begin_kernel_names();
     gather(now);
-    if (epoch_wanted_.exchange(false)) folder_->begin_epoch();
+    if (epoch_wanted_.exchange(false)) {
+        (void)System::current().input(inputs::epoch, "begun");
+        folder_->begin_epoch();
+    }
     const bool room = push_held();
     const bool too_many = pending_samples_ >= max_pending_samples;
     const bool due = something_new_ || now - last_flush_ns_ >= heartbeat_ns;
@@ -354,7 +352,9 @@ wire::AgentStats Recorder::own_cost() const {
     const BatchSink::Backlog backlog = sink_.backlog();
     wire::AgentStats stats;
     stats.cpu_ns = process_cpu_ns();
-    stats.rss_bytes = memory_.bytes();
+    const std::string resident = System::current().input(inputs::resident_bytes, std::to_string(memory_.bytes()));
+    std::string_view resident_digits = resident;
+    stats.rss_bytes = take_number(resident_digits, 10).value_or(0);
     stats.ring_bytes = counts_.ring_bytes;
     stats.samples_read = counts_.samples_read;
     stats.samples_duplicate = counts_.samples_duplicate;

@@ -14,6 +14,7 @@
 
 #include "agent/hello.h"
 #include "agent/log.h"
+#include "agent/recording_encode.h"
 #include "agent/targets.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -98,6 +99,10 @@ int Session::run() {
             log_line(possible.error().message);
             return 1;
         }
+    }
+    if (!options_.capture.empty() && file_status(options_.capture)) {
+        log("cannot capture to {}: the file exists. Remove it or give another name.", options_.capture);
+        return 1;
     }
     {
         // With a target, only what it needs is tried: probing spins for up to 50 ms.
@@ -235,6 +240,7 @@ Result<bool> Session::start_command() {
     if (!running) {
         command_gone_ = true;
         recorder()->stop("the command cannot be run", 127);
+        end_capture();
         {
             const std::lock_guard lock(mutex_);
             recording_ = false;
@@ -242,7 +248,7 @@ Result<bool> Session::start_command() {
         if (file_) file_->discard();
         return std::unexpected(std::move(running).error());
     }
-    recorder()->begin_delay();
+    (void)recorder()->execute(BeginDelay{});
     return true;
 }
 
@@ -326,11 +332,42 @@ void Session::check_clock() {
         log_line("the command goes on; the agent waits for its end");
 }
 
+// Captures the first recording only.
+Result<Environment> Session::begin_capture(const RecordingPlan& plan, const Capabilities& capabilities,
+                                           BatchSink*& sink) {
+    Environment environment;
+    const std::string path = std::exchange(options_.capture, {});
+    capture_ = TRY(Capture::begin(path));
+    capturing_sink_.emplace(*sink, *capture_);
+    sink = &*capturing_sink_;
+    (void)capture_->input(inputs::plan, encode_plan(plan));
+    (void)capture_->input(inputs::capabilities, encode_capabilities(capabilities));
+    (void)capture_->input(inputs::machine, encode_machine(machine_));
+    if (sink->names_kernel_at_end()) (void)capture_->input(inputs::kernel_names_at_end, "yes");
+    environment.system = capture_.get();
+    environment.kernel = &capture_->kernel();
+    log("capturing the inputs of this recording to {}", path);
+    return environment;
+}
+
+// Call it after the sampler thread has ended.
+void Session::end_capture() {
+    if (!capture_) return;
+    capture_->flush();
+    if (const auto& why = capture_->truncated())
+        log("the capture is incomplete: {}", *why);
+    else
+        log("captured {} bytes", capture_->size_bytes());
+    capturing_sink_.reset();
+    capture_.reset();
+}
+
 // Ends the running recording, by `reason` unless it has ended itself, and says what became of it.
 void Session::end_recording(std::string reason, std::int32_t exit_code) {
     const std::shared_ptr<Recorder> current = recorder();
     if (!recording_ || !current) return;
     current->stop(std::move(reason), exit_code);
+    end_capture();
     {
         const std::lock_guard lock(mutex_);
         recording_ = false;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/capture/capturing_sink.h"
 #include "agent/commands.h"
 #include "agent/health/reporter.h"
 #include "agent/launch.h"
@@ -64,6 +65,8 @@ private:
     Result<bool> start_command();
     void look_for_name();
     Result<Running> record(RecordingTarget target, Settings settings, Wanted wanted);
+    Result<Environment> begin_capture(const RecordingPlan& plan, const Capabilities& capabilities, BatchSink*& sink);
+    void end_capture();
     void end_recording(std::string reason, std::int32_t exit_code);
     void say_end(const Recorder& recorder, const Ended& ended) const;
     void print_counters(const Recorder& recorder) const;
@@ -104,6 +107,8 @@ private:
     std::unique_ptr<Link> link_;
     std::atomic<Link*> link_ready_{nullptr};
     std::optional<LinkSink> link_sink_;
+    std::unique_ptr<Capture> capture_;  // of the first recording, while it runs
+    std::optional<CapturingSink> capturing_sink_;
 
     ModuleTransfers modules_;
     std::optional<std::uint64_t> output_ends_ns_;

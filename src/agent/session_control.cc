@@ -143,10 +143,15 @@ Result<Running> Session::record(RecordingTarget target, Settings settings, Wante
     } else {
         sink = &*link_sink_;
     }
-    auto opened = Recorder::open(std::move(plan), capabilities_now(), machine_, *sink, [this] {
+    const Capabilities capabilities = capabilities_now();
+    Environment environment;
+    if (!options_.capture.empty()) environment = TRY(begin_capture(plan, capabilities, sink));
+    const auto on_end = [this] {
         const std::uint64_t one = 1;
         (void)!::write(wake_.get(), &one, sizeof(one));
-    });
+    };
+    auto opened = Recorder::open(std::move(plan), capabilities, machine_, *sink, on_end, environment);
+    if (!opened) end_capture();
     std::shared_ptr<Recorder> recorder = TRY(std::move(opened));
     Running running = recorder->running();
     {
@@ -230,7 +235,7 @@ Result<Running> Session::pause() {
     const std::shared_ptr<Recorder> current = recorder();
     if (!recording_ || !current) return fail(ErrorCode::busy, "not profiling");
     if (current->paused()) return fail(ErrorCode::busy, "already paused");
-    (void)TRY(current->pause());
+    (void)TRY(current->execute(Pause{}));
     log_line("paused");
     return current->running();
 }
@@ -238,7 +243,7 @@ Result<Running> Session::pause() {
 Result<Running> Session::resume() {
     const std::shared_ptr<Recorder> current = recorder();
     if (!recording_ || !current || !current->paused()) return fail(ErrorCode::busy, "not paused");
-    (void)TRY(current->resume());
+    (void)TRY(current->execute(Resume{}));
     log_line("resumed");
     return current->running();
 }
@@ -265,7 +270,8 @@ Result<std::optional<Running>> Session::configure(const SettingsChange& change) 
     Settings settings = changed(current ? current->running().settings : settings_, change);
     Wanted wanted = TRY(parse_wanted(settings, sysfs_));
     if (current)
-        (void)TRY(current->change(settings, std::move(wanted), capabilities_now(), std::move(target)));
+        (void)TRY(current->execute(
+            std::make_shared<const Change>(settings, std::move(wanted), capabilities_now(), std::move(target))));
     else
         first_wanted_ = std::move(wanted);  // of the process that --name may still wait for
     {
@@ -284,14 +290,14 @@ Result<std::optional<Running>> Session::configure(const SettingsChange& change) 
 Result<Running> Session::count_by(CountBy by) {
     const std::shared_ptr<Recorder> current = recorder();
     if (!recording_ || !current) return fail(ErrorCode::busy, "not profiling");
-    (void)TRY(current->count_by(by));
+    (void)TRY(current->execute(SetCountBy{by}));
     return current->running();
 }
 
 Result<bool> Session::resolve_kernel() {
     const std::shared_ptr<Recorder> current = recorder();
     if (!recording_ || !current) return fail(ErrorCode::busy, "not profiling");
-    current->resolve_kernel();
+    (void)current->execute(ResolveKernel{});
     return true;
 }
 

@@ -1,4 +1,4 @@
-// The two clocks of Flamewire. Samples carry CLOCK_MONOTONIC; people read CLOCK_REALTIME.
+// Clocks in nanoseconds. Samples carry CLOCK_MONOTONIC; people read CLOCK_REALTIME.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,9 @@ namespace flamewire {
 
 std::uint64_t monotonic_ns();
 std::int64_t realtime_ns();
-// CPU time that this process has used, all threads.
+std::uint64_t boottime_ns();
+// CPU time of this process (all threads) and of the calling thread.
 std::uint64_t process_cpu_ns();
+std::uint64_t thread_cpu_ns();
 
 }  // namespace flamewire

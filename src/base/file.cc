@@ -1,19 +1,19 @@
 #include "base/file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <span>
 
 namespace flamewire {
 
 Result<UniqueFd> open_read(const std::string& path) {
-    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd) return fail_errno("open " + path, errno);
-    return fd;
+    const int fd = System::current().open(path, 0);
+    if (fd < 0) return fail_errno("open " + path, -fd);
+    return UniqueFd(fd);
 }
 
 Result<std::string> read_file(const std::string& path, std::size_t limit) {
@@ -24,12 +24,13 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
         const std::size_t used = content.size();
         if (used > limit) return fail(ErrorCode::too_large, path + " is larger than the limit for such a file");
         content.resize(used + chunk);
-        const ssize_t got = ::read(fd.get(), content.data() + used, chunk);
-        if (got < 0 && errno == EINTR) {
+        const std::ptrdiff_t got =
+            System::current().read(fd.get(), std::as_writable_bytes(std::span(content).subspan(used)));
+        if (got == -EINTR) {
             content.resize(used);
             continue;
         }
-        if (got < 0) return fail_errno("read " + path, errno);
+        if (got < 0) return fail_errno("read " + path, static_cast<int>(-got));
         content.resize(used + static_cast<std::size_t>(got));
         if (got == 0) return content;
     }
@@ -39,9 +40,10 @@ Result<std::string> read_range(int fd, std::uint64_t offset, std::size_t size) {
     std::string content(size, '\0');
     std::size_t done = 0;
     while (done < size) {
-        const ssize_t got = ::pread(fd, content.data() + done, size - done, static_cast<off_t>(offset + done));
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return fail_errno("read", errno);
+        const std::ptrdiff_t got =
+            System::current().read_at(fd, offset + done, std::as_writable_bytes(std::span(content).subspan(done)));
+        if (got == -EINTR) continue;
+        if (got < 0) return fail_errno("read", static_cast<int>(-got));
         if (got == 0) break;
         done += static_cast<std::size_t>(got);
     }
@@ -61,10 +63,9 @@ Result<std::size_t> write_all(int fd, Bytes bytes) {
 }
 
 std::optional<FileStatus> file_status(const std::string& path) {
-    struct stat status{};
-    if (::stat(path.c_str(), &status) != 0) return {};
-    const auto ns = [](const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
-    return FileStatus{static_cast<std::uint64_t>(status.st_size), ns(status.st_mtim), ns(status.st_ctim)};
+    FileStatus facts;
+    if (System::current().status(path, true, facts) != 0) return {};
+    return facts;
 }
 
 Result<bool> replace_file(const std::string& path, Bytes bytes, Durable durable, unsigned mode) {

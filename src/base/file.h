@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/fd.h"
 #include "base/result.h"
+#include "base/system.h"
 
 namespace flamewire {
 
@@ -25,12 +26,7 @@ Result<std::string> read_range(int fd, std::uint64_t offset, std::size_t size);
 // Writes all of `bytes` to `fd`, retrying short writes and EINTR.
 Result<std::size_t> write_all(int fd, Bytes bytes);
 
-// What stat() says; times since 1970. Nothing when it cannot be asked.
-struct FileStatus {
-    std::uint64_t size_bytes = 0;
-    std::int64_t modified_ns = 0;  // of the content
-    std::int64_t changed_ns = 0;   // of anything; nobody can set it
-};
+// What stat() says. Nothing when it cannot be asked.
 std::optional<FileStatus> file_status(const std::string& path);
 
 // Whether what is written must be on the disk when the call returns.

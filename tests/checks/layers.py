@@ -33,9 +33,12 @@ ALLOWED: dict[str, set[str]] = {
     "agent/process": {"base", "wire", "elf", "unwind", "agent/perf/record.h"},
     "agent/pipeline": {"base", "wire", "counters", "unwind", "agent/perf", "agent/perf/record.h", "agent/process"},
     "agent/link": {"base", "wire", "secure", "counters"},
+    "agent/capture": {"base", "wire", "agent/perf", "agent/batch_sink.h"},
+    "agent/batch_sink.h": {"base", "wire"},
     "agent/health": {"base", "agent/process", "agent/json."},
     "agent": {"base", "wire", "secure", "elf", "counters", "unwind", "agent/json.", "agent/perf", "agent/perf/record.h", "agent/process",
-              "agent/pipeline", "agent/link", "agent/health"},
+              "agent/pipeline", "agent/capture", "agent/batch_sink.h", "agent/link", "agent/health"},
+    "replay": {"base", "wire", "unwind", "agent", "agent/perf", "agent/perf/record.h", "agent/process", "agent/capture", "agent/batch_sink.h"},
 }
 
 

@@ -15,6 +15,7 @@ import includes  # noqa: E402
 import layers  # noqa: E402
 import repository  # noqa: E402
 import scripts  # noqa: E402
+import system_calls  # noqa: E402
 from files import ROOT  # noqa: E402
 from jobs import Job, Outcome, Row, run_jobs  # noqa: E402
 
@@ -90,6 +91,7 @@ def rule_jobs(names: list[str], tree: list[str]) -> list[Job]:
         return Outcome(not found, "\n".join(found))
 
     return [Job("rules of the repository", names, lambda: outcome(repository.check(names, tree))),
+            Job("system calls of the sampler", [name for name in names if name.startswith("src/")], lambda: outcome(system_calls.check(names))),
             Job("includes between folders", [name for name in names if name.startswith("src/")], lambda: outcome(layers.check(names))),
             Job("links in Markdown", [name for name in names if scripts.of_markdown(name)], lambda: scripts.broken_links(names, tree))]
 

@@ -10,6 +10,7 @@ import cpp  # noqa: E402
 import includes  # noqa: E402
 import layers  # noqa: E402
 import repository  # noqa: E402
+import system_calls  # noqa: E402
 
 
 @pytest.mark.parametrize("path, included", [
@@ -112,3 +113,10 @@ def test_everything_that_a_file_includes(tmp_path):
     (tmp_path / "b.h").write_text('  #  include "c.h"\n// #include "no.h"\n')
     (tmp_path / "c.h").write_text('#include "b.h"\n')
     assert [path.name for path in includes.closure(tmp_path / "a.cc")] == ["a.cc", "b.h", "c.h"]
+
+
+def test_direct_system_calls_of_the_sampler():
+    found = system_calls.direct_calls("src/agent/process/maps.cc", "int fd = ::open(path);\nreturn files::open(path) + this->::read(1);")
+    assert len(found) == 1 and "maps.cc:1" in found[0] and "open()" in found[0]
+    assert system_calls.direct_calls("src/agent/perf/kernel.cc", "::ioctl(fd, request, argument)") == []
+    assert system_calls.direct_calls("src/agent/link/dialer.cc", "::poll(fds)") == []

@@ -2,14 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "agent/perf/open_error.h"
 #include "agent/perf/pmu.h"
+#include "base/system.h"
 
 namespace flamewire::agent {
 namespace {
@@ -19,9 +18,9 @@ constexpr std::uint32_t pid_of_none = 0;
 
 // A folder that was removed and made anew is another group.
 bool same_folder(int fd, const std::string& path) {
-    struct stat open{}, now{};
-    return ::fstat(fd, &open) == 0 && ::stat(path.c_str(), &now) == 0 && open.st_dev == now.st_dev &&
-           open.st_ino == now.st_ino;
+    FileStatus open, now;
+    return System::current().status_of(fd, open) == 0 && System::current().status(path, true, now) == 0 &&
+           open.device == now.device && open.inode == now.inode;
 }
 
 wire::StackMode mode_of(const EventSetOptions& options) {
@@ -38,7 +37,7 @@ wire::StackMode mode_of(const EventSetOptions& options) {
 
 CpuEventSet::CpuEventSet(const EventSetOptions& options, const Capabilities& capabilities, const Kernel& kernel)
     : RingEventSet(options, capabilities, kernel),
-      own_pid_(static_cast<std::uint32_t>(::getpid())),
+      own_pid_(static_cast<std::uint32_t>(System::current().constant(Constant::own_pid))),
       of_targets_(!options.targets.empty()) {}
 
 Result<bool> CpuEventSet::attach() {
@@ -72,8 +71,8 @@ Result<std::vector<std::uint32_t>> CpuEventSet::choose_cpus() const {
 
 Result<bool> open_cgroups(const Scope& scope, std::vector<UniqueFd>& folders) {
     for (const std::string& path : scope.cgroups) {
-        UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        if (!folder) return fail_errno(fmt::format("open control group {}", path), errno);
+        UniqueFd folder(System::current().open(path, O_DIRECTORY));
+        if (!folder) return fail_errno(fmt::format("open control group {}", path), -folder.get());
         folders.push_back(std::move(folder));
     }
     return true;

@@ -1,6 +1,5 @@
 #include "agent/perf/event_spec.h"
 
-#include <dirent.h>
 #include <fmt/format.h>
 #include <linux/perf_event.h>
 
@@ -312,12 +311,10 @@ Sysfs real_sysfs() {
     return {[](const std::string& path) { return read_file("/sys/" + path, std::size_t{1} << 20); },
             [](const std::string& path) -> Result<std::vector<std::string>> {
                 const std::string full = "/sys/" + path;
-                DIR* folder = ::opendir(full.c_str());
-                if (!folder) return fail_errno("open " + full, errno);
                 std::vector<std::string> names;
-                while (const dirent* entry = ::readdir(folder))
-                    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-                ::closedir(folder);
+                if (const int listed = System::current().list(full, SIZE_MAX, names); listed != 0)
+                    return fail_errno("open " + full, -listed);
+                std::erase_if(names, [](const std::string& name) { return name.starts_with('.'); });
                 return names;
             }};
 }

@@ -69,6 +69,14 @@ void* map_ring(int fd, std::size_t size, int& error) {
     return nullptr;
 }
 
+std::uint64_t head_of(const perf_event_mmap_page& ring) {
+    // Acquire, pairs with the kernel's store of data_head after it wrote the records: bytes below this head, read after
+    // this load, are whole.
+    return __atomic_load_n(&ring.data_head, __ATOMIC_ACQUIRE);
+}
+
+int wait_for(std::span<pollfd> files, int timeout_ms) { return ::poll(files.data(), files.size(), timeout_ms); }
+
 std::optional<std::int64_t> read_sysctl(const std::string& name) {
     const auto text = read_file("/proc/sys/kernel/" + name, 4096);
     std::int64_t value = 0;
@@ -80,9 +88,9 @@ std::optional<std::int64_t> read_sysctl(const std::string& name) {
 }  // namespace
 
 const Kernel& real_kernel() {
-    static const Kernel kernel{open_event,  control,       event_id,
-                               read_values, map_ring,      [](int fd) { ::close(fd); },
-                               read_sysctl, open_in_group, open_in_cgroup};
+    static const Kernel kernel{
+        open_event,  control,       event_id,       read_values, map_ring, [](int fd) { ::close(fd); },
+        read_sysctl, open_in_group, open_in_cgroup, head_of,     wait_for};
     return kernel;
 }
 

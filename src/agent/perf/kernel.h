@@ -3,6 +3,7 @@
 #pragma once
 
 #include <linux/perf_event.h>
+#include <poll.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -34,6 +35,10 @@ struct Kernel {
     std::function<int(perf_event_attr& attr, pid_t pid, int cpu, int leader)> open_in_group = {};
     // The same, of all that runs on the CPU in a control group (PERF_FLAG_PID_CGROUP); `folder` is its open folder.
     std::function<int(perf_event_attr& attr, int folder, int cpu, int leader)> open_in_cgroup = {};
+    // data_head of a ring: records below it are complete.
+    std::function<std::uint64_t(const perf_event_mmap_page& ring)> head = {};
+    // poll(2).
+    std::function<int(std::span<pollfd> files, int timeout_ms)> poll = {};
     // Bytes of a page, the unit of rings: 4, 16 or 64 KiB on 64-bit Arm.
     std::uint64_t page_size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 };

@@ -1,12 +1,13 @@
 #include "agent/perf/pmu.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <numeric>
+
+#include "base/system.h"
 
 namespace flamewire::agent {
 namespace {
@@ -157,7 +158,7 @@ std::string cpu_list_text(const std::vector<std::uint32_t>& cpus) {
 std::vector<std::uint32_t> online_cpus(const Sysfs& sysfs) {
     if (const auto text = sysfs.read("devices/system/cpu/online"))
         if (auto cpus = parse_cpu_list(*text); cpus && !cpus->empty()) return *std::move(cpus);
-    std::vector<std::uint32_t> cpus(static_cast<std::size_t>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L)));
+    std::vector<std::uint32_t> cpus(static_cast<std::size_t>(System::current().constant(Constant::online_cpus)));
     std::iota(cpus.begin(), cpus.end(), 0U);
     return cpus;
 }

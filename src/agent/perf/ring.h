@@ -27,11 +27,8 @@ public:
     [[nodiscard]] std::uint64_t size() const { return size_; }
     [[nodiscard]] std::uint64_t mapped_bytes() const { return mapped_; }
 
-    [[nodiscard]] std::uint64_t head() const {
-        // Acquire, pairs with the kernel's store of data_head after it wrote the records: bytes below this head, read
-        // after this load, are whole.
-        return __atomic_load_n(&page_->data_head, __ATOMIC_ACQUIRE);
-    }
+    // As Kernel::head says.
+    [[nodiscard]] std::uint64_t head(const Kernel& kernel) const { return kernel.head(*page_); }
     [[nodiscard]] std::uint64_t tail() const {
         // Only we write it.
         return __atomic_load_n(&page_->data_tail, __ATOMIC_RELAXED);

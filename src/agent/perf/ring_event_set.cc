@@ -2,8 +2,6 @@
 #include "agent/perf/ring_event_set.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -11,6 +9,8 @@
 
 #include "agent/perf/trial.h"
 #include "base/clock.h"
+#include "base/file.h"
+#include "base/system.h"
 
 namespace flamewire::agent {
 namespace {
@@ -69,9 +69,8 @@ RingDemand RingEventSet::ring_demand(std::span<const wire::StackMode> modes) con
                 std::max(demand.sample_bytes, planned_sample_bytes(layout_of(mode, spec.parts.front())));
     }
     if (!known) demand.samples_per_second = 0;
-    const long pages = ::sysconf(_SC_PHYS_PAGES);
-    if (pages > 0)
-        demand.memory_bytes = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    System& system = System::current();
+    demand.memory_bytes = system.constant(Constant::memory_pages) * system.constant(Constant::page_bytes);
     return demand;
 }
 
@@ -130,8 +129,8 @@ void RingEventSet::prepare_wakings(bool beside) {
     // They are the last.
     if (events.empty() || (events.back().away & bit_of(Away::woken_by)) == 0) return;
     // The tracepoint has numbers of the first namespace (PROC_PID_INIT_INO), samples those of the agent's.
-    struct ::stat names{};
-    const bool first = ::stat("/proc/self/ns/pid", &names) != 0 || names.st_ino == 0xeffffffc;
+    const auto names = file_status("/proc/self/ns/pid");
+    const bool first = !names || names->inode == 0xeffffffc;
     if (!first && events.back().parts.back().woken_at != 0) {
         events.back().parts.pop_back();
         return say("wakers-unknown", "Who wakes threads is not told here: the kernel has numbers of the host for them.",

@@ -121,7 +121,7 @@ void RingSet::close_all() {
 RingSet::~RingSet() { close_all(); }
 
 void RingSet::load_heads() {
-    for (std::size_t ring = 0; ring < rings_.size(); ++ring) cursors_[ring].head = rings_[ring].head();
+    for (std::size_t ring = 0; ring < rings_.size(); ++ring) cursors_[ring].head = rings_[ring].head(kernel_);
 }
 
 void RingSet::release(std::size_t ring, bool all) {
@@ -134,7 +134,7 @@ void RingSet::release(std::size_t ring, bool all) {
 
 void RingSet::wait(std::chrono::milliseconds timeout, int wake_fd) {
     poll_fds_.push_back({wake_fd, POLLIN, 0});  // poll skips negative numbers
-    const int ready = ::poll(poll_fds_.data(), poll_fds_.size(), static_cast<int>(timeout.count()));
+    const int ready = kernel_.poll(poll_fds_, static_cast<int>(timeout.count()));
     poll_fds_.pop_back();
     if (ready <= 0) return;
     // An owner that hung up (its thread is gone) would end every wait at once; its ring is still read at each tick.

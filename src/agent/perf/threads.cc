@@ -1,26 +1,24 @@
 #include "agent/perf/threads.h"
 
-#include <dirent.h>
 #include <fmt/format.h>
 
 #include <charconv>
 #include <string_view>
 
 #include "base/file.h"
+#include "base/system.h"
 
 namespace flamewire::agent {
 
 std::vector<std::uint32_t> list_threads(std::uint32_t pid) {
     std::vector<std::uint32_t> tids;
-    DIR* folder = ::opendir(fmt::format("/proc/{}/task", pid).c_str());
-    if (!folder) return tids;
-    while (const dirent* entry = ::readdir(folder)) {
-        const std::string_view name = entry->d_name;
+    std::vector<std::string> names;
+    if (System::current().list(fmt::format("/proc/{}/task", pid), SIZE_MAX, names) != 0) return tids;
+    for (const std::string_view name : names) {
         std::uint32_t tid = 0;
         const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), tid);
         if (error == std::errc{} && end == name.data() + name.size()) tids.push_back(tid);
     }
-    ::closedir(folder);
     return tids;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/system.h"
 #include "unwind/linux_registers.h"
 
 namespace flamewire::agent {
@@ -22,20 +23,12 @@ struct UserStacks::Context {
 
 namespace {
 
-// The stack of a process lies at the upper end of its addresses, so the highest bit of one of its addresses tells how
-// many the kernel was built for (39, 42, 47 or 48; of 52 only on request).
-[[maybe_unused]] std::uint8_t address_bits() {
-    const int here = 0;
-    return static_cast<std::uint8_t>(
-        std::clamp(static_cast<int>(std::bit_width(reinterpret_cast<std::uintptr_t>(&here))), 36, 48));
-}
-
 unwind::UnwinderOptions unwinder_options(const UserStackOptions& options) {
     unwind::UnwinderOptions result;
     result.memory_bytes = options.memory_bytes;
-#if defined(__aarch64__)
-    result.aarch64_address_bits = address_bits();
-#endif
+    result.aarch64_address_bits = options.address_bits;
+    // libunwind only knows the architecture it runs on, which a replay may not share.
+    result.use_libunwind = !System::current().deterministic();
     result.big_endian = std::endian::native == std::endian::big;
     return result;
 }

@@ -34,6 +34,7 @@ struct UserStackOptions {
     // Samples of a thread further apart than this do not follow each other. By the clock on the wall, though threads that
     // wait for a CPU are not sampled: so it is long.
     std::uint64_t gap_ns = 1'000'000'000;
+    std::uint8_t address_bits = 48;  // Machine::address_bits
     std::string proc_root = "/proc";
 };
 

@@ -1,7 +1,6 @@
 #include "agent/process/control_groups.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <map>
@@ -9,6 +8,7 @@
 #include "agent/process/proc_text.h"
 #include "agent/process/process_info.h"
 #include "agent/process/process_list.h"
+#include "base/file.h"
 
 namespace flamewire::agent {
 namespace {
@@ -34,8 +34,8 @@ std::string unescaped(std::string_view text) {
 }
 
 bool is_folder(const std::string& path) {
-    struct stat status{};
-    return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+    const auto facts = file_status(path);
+    return facts && facts->directory;
 }
 
 bool is_inside(std::string_view path, std::string_view of) {

@@ -3,10 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/inotify.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,8 +10,9 @@
 
 #include "agent/process/proc_text.h"
 #include "agent/process/process_info.h"
+#include "base/clock.h"
+#include "base/file.h"
 #include "base/result.h"
-#include "base/rooted_path.h"
 
 namespace flamewire::agent {
 namespace {
@@ -30,29 +27,6 @@ constexpr std::size_t notice_wants = 8;
 constexpr std::uint64_t start_tolerance_ns = 2'000'000'000;
 constexpr std::size_t piece_bytes = 256 * 1024;
 
-// openat2(2) of Linux 5.6, here without its header: many toolchains are older.
-struct OpenHow {
-    std::uint64_t flags = 0, mode = 0, resolve = 0;
-};
-constexpr long openat2_number = 437;  // on every architecture
-constexpr std::uint64_t resolve_no_magiclinks = 0x02, resolve_in_root = 0x10;
-
-// A file of a process by the path that it uses: links stay inside of its root, the last one is not followed.
-UniqueFd open_in(const std::string& root, const std::string& path) {
-    constexpr int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
-    const UniqueFd directory(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!directory) return {};
-    const OpenHow how{static_cast<std::uint64_t>(flags), 0, resolve_in_root | resolve_no_magiclinks};
-    const long opened = ::syscall(openat2_number, directory.get(), path.c_str(), &how, sizeof(how));
-    if (opened >= 0) return UniqueFd(static_cast<int>(opened));
-    if (errno != ENOSYS && errno != EPERM) return {};  // EPERM: seccomp of old containers
-    const std::size_t name = path.rfind('/');
-    if (name == std::string::npos) return {};
-    const std::string folder = path_in_root(root, std::string_view(path).substr(0, name + 1));
-    if (folder.empty()) return {};  // links that go round in a circle
-    return UniqueFd(::open((folder + path.substr(name)).c_str(), flags));
-}
-
 // A file that was last written so long ago is not of a process that began at `start_ns`: some earlier one had its pid.
 // Ages of more than the time since boot come from a wall clock that was set, and say nothing.
 bool is_older(std::int64_t age_ns, std::uint64_t boottime_ns, std::uint64_t start_ns) {
@@ -61,20 +35,13 @@ bool is_older(std::int64_t age_ns, std::uint64_t boottime_ns, std::uint64_t star
 }
 
 bool same_file(const std::string& a, const std::string& b) {
-    struct stat one{}, other{};
-    return ::stat(a.c_str(), &one) == 0 && ::stat(b.c_str(), &other) == 0 && one.st_dev == other.st_dev &&
-           one.st_ino == other.st_ino;
+    const auto one = file_status(a), other = file_status(b);
+    return one && other && one->device == other->device && one->inode == other->inode;
 }
 
 }  // namespace
 
-bool JitBudget::spent() const {
-    if (bytes == 0) return true;
-    timespec used{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(used.tv_nsec) >=
-           deadline_ns;
-}
+bool JitBudget::spent() const { return bytes == 0 || thread_cpu_ns() >= deadline_ns; }
 
 bool may_name(std::uint64_t sampled_ns, std::uint64_t from_ns) {
     return from_ns == 0 || from_ns <= sampled_ns + jit_writer_delay_ns;
@@ -128,7 +95,7 @@ void JitCode::look(const LookTimes& times, JitBudget& budget, std::vector<JitAns
 void JitCode::find_file(const LookTimes& times, std::vector<wire::Notice>& notices) {
     if (first_search_ns_ == 0) first_search_ns_ = times.now_ns;
     const std::string root = proc_path(proc_root_, process_.pid, "root");
-    if (struct stat status{}; ::stat(root.c_str(), &status) == 0) {
+    if (file_status(root)) {
         host_root_ = same_file(root, "/");
         user_ = read_status(proc_root_, process_.pid).effective_uid;
         user_known_ = true;
@@ -137,7 +104,7 @@ void JitCode::find_file(const LookTimes& times, std::vector<wire::Notice>& notic
         gone_since_ns_ = times.now_ns;
         if (!user_known_) {  // gone before the first look
             host_root_ = process_.ns_pid == 0;
-            user_ = ::geteuid();
+            user_ = static_cast<std::uint32_t>(System::current().constant(Constant::effective_user));
             user_known_ = true;
         }
     }
@@ -158,37 +125,40 @@ void JitCode::find_file(const LookTimes& times, std::vector<wire::Notice>& notic
 // True when the file at `path` is the one that is read.
 bool JitCode::take_file(const std::string& path, bool jitdump, std::int64_t realtime_ns) {
     remedy_.clear();
-    UniqueFd file = open_in(proc_path(proc_root_, process_.pid, "root"), path);
-    if (!file && errno == ENOENT && host_root_) file = open_in("/", path);
-    struct stat status{};
-    if (!file || ::fstat(file.get(), &status) != 0) {
-        const int error = errno;
+    System& system = System::current();
+    constexpr int flags = O_NONBLOCK | O_NOCTTY;
+    int opened = system.open_in_root(proc_path(proc_root_, process_.pid, "root"), path, flags);
+    if (opened == -ENOENT && host_root_) opened = system.open_in_root("/", path, flags);
+    UniqueFd file(opened);
+    FileStatus facts;
+    if (opened >= 0) opened = system.status_of(opened, facts);
+    if (opened < 0) {
+        const int error = -opened;
         why_not_ = error == ENOENT ? fmt::format("there is no {}", path)
                                    : fail_errno(path + " cannot be opened", error).error().message;
         if (error == EACCES || error == EPERM) remedy_ = "run flamewire-agent as the same user or as root";
         return false;
     }
-    if (!S_ISREG(status.st_mode)) {
+    if (!facts.regular) {
         why_not_ = fmt::format("{} is no regular file", path);
         return false;
     }
     // What anybody may have put there does not name the code of others.
-    if (status.st_uid != 0 && !(user_known_ && status.st_uid == user_)) {
+    if (facts.user != 0 && !(user_known_ && facts.user == user_)) {
         why_not_ = fmt::format("{} belongs to another user than the program, so it is not believed", path);
         remedy_ = fmt::format("rm {} and start the program again", path);
         return false;
     }
-    const std::int64_t age_ns =
-        realtime_ns - (std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec);
+    const std::int64_t age_ns = realtime_ns - facts.modified_ns;
     if (is_older(age_ns, boottime_ns(), process_.start_time_ns)) {
         why_not_ = fmt::format("{} is older than the program, so it is of another one", path);
         return false;
     }
-    const bool same = status.st_dev == device_ && status.st_ino == inode_ && path == file_path_;
+    const bool same = facts.device == device_ && facts.inode == inode_ && path == file_path_;
     if (same && !std::holds_alternative<std::monostate>(file_)) return true;
     if (!std::holds_alternative<std::monostate>(file_)) begin_anew();
-    device_ = status.st_dev;
-    inode_ = status.st_ino;
+    device_ = facts.device;
+    inode_ = facts.inode;
     file_path_ = path;
     if (jitdump)
         file_.emplace<JitdumpFile>(std::move(file));

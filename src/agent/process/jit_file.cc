@@ -1,9 +1,10 @@
 #include "agent/process/jit_file.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
+#include <span>
+
+#include "base/system.h"
 
 namespace flamewire::agent {
 
@@ -18,8 +19,9 @@ bool read_piece(int fd, std::uint64_t offset, std::size_t size, std::string& buf
     buffer.resize(size);
     std::size_t got = 0;
     while (got < size) {
-        const ssize_t count = ::pread(fd, buffer.data() + got, size - got, static_cast<off_t>(offset + got));
-        if (count < 0 && errno == EINTR) continue;
+        const std::ptrdiff_t count =
+            System::current().read_at(fd, offset + got, std::as_writable_bytes(std::span(buffer).subspan(got)));
+        if (count == -EINTR) continue;
         if (count <= 0) {
             buffer.resize(got);
             return count == 0;

@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/system.h"
 
 namespace flamewire::agent {
 namespace {
@@ -38,18 +38,13 @@ constexpr std::size_t max_processes = 64;
 // Nothing is read while so many answers wait to be taken.
 constexpr std::size_t max_answers = 16'384;
 
-std::uint64_t thread_cpu_ns() {
-    timespec used{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(used.tv_nsec);
-}
-
 }  // namespace
 
 struct JitReader::Shared {
     explicit Shared(std::string root) : proc_root(std::move(root)) {}
 
     void run();
+    void look_once(std::unique_lock<std::mutex>& lock);
     void wake() const { (void)!::eventfd_write(wake_fd.get(), 1); }
     void wait_for_work();
     void take_questions(const JitQuestions& asked_now, JitAnswers& found);
@@ -86,12 +81,14 @@ void JitReader::ask(JitQuestions& questions) {
     const std::lock_guard lock(shared_->mutex);
     if (!shared_->questions.empty()) return;
     std::swap(shared_->questions, questions);
-    if (!std::exchange(shared_->started, true)) std::thread([shared = shared_] { shared->run(); }).detach();
+    if (std::exchange(shared_->started, true) || System::current().deterministic()) return;
+    std::thread([shared = shared_] { shared->run(); }).detach();
 }
 
 void JitReader::look_now(std::uint64_t patience_ns) {
     std::unique_lock lock(shared_->mutex);
     if (!shared_->started) return;
+    if (System::current().deterministic()) return shared_->look_once(lock);
     const std::uint64_t wanted = shared_->looks_begun + 1;
     shared_->look_wanted = true;
     shared_->wake();
@@ -112,33 +109,43 @@ void JitReader::settle(std::uint64_t patience_ns) {
     if (!shared_->started) return;
     shared_->hurry = true;
     shared_->settled = false;
-    shared_->wake();
-    shared_->answered.wait_for(lock, std::chrono::nanoseconds(patience_ns), [this] { return shared_->settled; });
+    if (System::current().deterministic()) {
+        for (const std::uint64_t until_ns = monotonic_ns() + patience_ns;
+             !shared_->settled && monotonic_ns() < until_ns;)
+            shared_->look_once(lock);
+    } else {
+        shared_->wake();
+        shared_->answered.wait_for(lock, std::chrono::nanoseconds(patience_ns), [this] { return shared_->settled; });
+    }
     shared_->hurry = false;
     shared_->settled = false;
+}
+
+void JitReader::Shared::look_once(std::unique_lock<std::mutex>& lock) {
+    const bool last = hurry && !settled;
+    const JitQuestions asked_now = std::exchange(questions, {});
+    look_wanted = false;
+    ++looks_begun;
+    const bool room = answers.answers.size() < max_answers;
+    lock.unlock();
+    JitAnswers found;
+    take_questions(asked_now, found);
+    const bool done = room && look(last, found);
+    lock.lock();
+    // With those that nobody took yet: who waited for this look hears of it.
+    std::ranges::move(found.answers, std::back_inserter(answers.answers));
+    std::ranges::move(found.notices, std::back_inserter(answers.notices));
+    if (done) answers.known_until_ns = previous_look_ns;
+    if (last && done && questions.empty()) settled = true;
+    ++looks_ended;
+    answered.notify_all();
 }
 
 void JitReader::Shared::run() {
     std::unique_lock lock(mutex);
     while (!stop) {
-        const bool last = hurry && !settled;
-        const JitQuestions asked_now = std::exchange(questions, {});
-        look_wanted = false;
-        ++looks_begun;
-        const bool room = answers.answers.size() < max_answers;
-        lock.unlock();
-        JitAnswers found;
-        take_questions(asked_now, found);
-        const bool done = room && look(last, found);
-        lock.lock();
-        // With those that nobody took yet: who waited for this look hears of it.
-        std::ranges::move(found.answers, std::back_inserter(answers.answers));
-        std::ranges::move(found.notices, std::back_inserter(answers.notices));
-        if (done) answers.known_until_ns = previous_look_ns;
-        if (last && done && questions.empty()) settled = true;
-        ++looks_ended;
-        answered.notify_all();
-        if (stop || look_wanted || (hurry && !settled && room)) continue;
+        look_once(lock);
+        if (stop || look_wanted || (hurry && !settled && answers.answers.size() < max_answers)) continue;
         lock.unlock();
         wait_for_work();
         lock.lock();
@@ -195,7 +202,8 @@ bool JitReader::Shared::look(bool last, JitAnswers& found) {
     JitBudget budget{last ? last_bytes : look_bytes, thread_cpu_ns() + (last ? last_cpu_ns : cpu_ns), 0, last};
     std::size_t held = 0;
     for (const auto& [module, code] : codes) held += code.ranges();
-    for (auto& [module, code] : codes) code.watch(writes_fd.get());
+    if (!System::current().deterministic())
+        for (auto& [module, code] : codes) code.watch(writes_fd.get());
     bool done = true;
     for (auto entry = codes.begin(); entry != codes.end();) {
         JitCode& code = entry->second;

@@ -1,5 +1,6 @@
 // The thread that reads what programs say of the code they made: it may wait for disks and for file systems of others,
-// the sampler must not. Two mailboxes, so neither waits for the other.
+// the sampler must not. Two mailboxes, so neither waits for the other. Under a deterministic System (base/system.h) there is
+// no thread: the caller reads the files itself.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 #include "agent/process/jitdump.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
+
+#include "base/system.h"
 
 namespace flamewire::agent {
 namespace {
@@ -70,15 +70,14 @@ bool JitdumpFile::read_header() {
 }
 
 JitProgress JitdumpFile::advance(std::size_t limit, const LookTimes& times, std::vector<JitEntry>& entries) {
-    struct stat status{};
-    if (::fstat(file_.get(), &status) != 0) return JitProgress::damaged;
-    const auto size = static_cast<std::uint64_t>(status.st_size);
+    FileStatus file;
+    if (System::current().status_of(file_.get(), file) != 0) return JitProgress::damaged;
+    const std::uint64_t size = file.size_bytes;
     if (size < position_) return JitProgress::rewritten;
     window_.clear();  // its end may have been torn
     if (position_ == 0 && size < header_bytes) return JitProgress::at_end;
     if (position_ == 0 && !read_header()) return JitProgress::damaged;
-    const std::uint64_t written_ns =
-        times.monotonic_of(std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec);
+    const std::uint64_t written_ns = times.monotonic_of(file.modified_ns);
     for (std::size_t done = 0; position_ < size && size - position_ >= prefix_bytes;
          done += prefix_bytes + load_bytes) {
         if (done >= limit) return JitProgress::more;

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "agent/process/proc_text.h"
 #include "agent/process/vdso.h"
 #include "base/file.h"
+#include "base/system.h"
 
 namespace flamewire::agent {
 namespace {
@@ -49,9 +49,8 @@ struct ModuleCache::Candidate {
     std::vector<elf::Segment> executable, others;
 };
 
-ModuleCache::FileKey ModuleCache::key_of(const struct stat& status) {
-    return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
-            std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+ModuleCache::FileKey ModuleCache::key_of(const FileStatus& facts) {
+    return {facts.device, facts.inode, facts.size_bytes, facts.modified_ns};
 }
 
 std::size_t ModuleCache::FileKeyHash::operator()(const FileKey& key) const {
@@ -70,18 +69,18 @@ ModuleHandle ModuleCache::add(State state) {
 
 Result<ModuleCache::Candidate> ModuleCache::look_at(const std::string& path, bool follow_link) const {
     // Only regular files: to open a device acts on it, to open a FIFO waits for its other end.
-    struct stat status{};
-    const int looked = follow_link ? ::stat(path.c_str(), &status) : ::lstat(path.c_str(), &status);
-    if (looked != 0) return fail_errno("open " + path, errno);
-    if (!S_ISREG(status.st_mode)) return fail(ErrorCode::invalid, path + " is no regular file");
+    FileStatus facts;
+    if (const int looked = System::current().status(path, follow_link, facts); looked != 0)
+        return fail_errno("open " + path, -looked);
+    if (!facts.regular) return fail(ErrorCode::invalid, path + " is no regular file");
     Candidate candidate;
-    candidate.key = key_of(status);
+    candidate.key = key_of(facts);
     if (const auto known = by_file_.find(candidate.key); known != by_file_.end()) {
         candidate.known = known->second;
         return candidate;
     }
-    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow_link ? 0 : O_NOFOLLOW)));
-    if (!fd) return fail_errno("open " + path, errno);
+    UniqueFd fd(System::current().open(path, O_NONBLOCK | O_NOCTTY | (follow_link ? 0 : O_NOFOLLOW)));
+    if (!fd) return fail_errno("open " + path, -fd.get());
     const elf::ByteSource source = elf::source_of_fd(fd.get());
     const auto header = elf::read_header(source);
     if (!header) return candidate;
@@ -144,8 +143,9 @@ ModuleHandle ModuleCache::of_file(const MappedFile& mapped) {
     if (mapped.build_id.empty() && mapped.inode != 0)
         if (const auto held = by_file_.find({mapped.device, mapped.inode}); held != by_file_.end()) {
             State& state = modules_[held->second - 1];
-            struct stat status{};
-            if (!state.changed && ::fstat(state.file.get(), &status) == 0 && key_of(status) == state.file_key)
+            FileStatus facts;
+            if (!state.changed && System::current().status_of(state.file.get(), facts) == 0 &&
+                key_of(facts) == state.file_key)
                 return held->second;
         }
     auto candidate = find_candidate(mapped);
@@ -216,10 +216,10 @@ void ModuleCache::give_notice(const MappedFile& mapped, const Error& error) {
 ModuleHandle ModuleCache::of_vdso(std::uint32_t pid, std::uint64_t start, std::uint64_t end) {
     if (!own_vdso_read_) {
         own_vdso_read_ = true;
-        own_vdso_ = own_vdso_image().value_or(std::string());
+        own_vdso_ = System::current().input(inputs::own_vdso, own_vdso_image().value_or(std::string()));
     }
     // One image for each word size and kernel; addresses tell the word size.
-    const bool same_word_size = (start >> 32 != 0) == (sizeof(void*) == 8);
+    const bool same_word_size = (start >> 32 != 0) == (System::current().constant(Constant::word_bytes) == 8);
     std::string image;
     if (same_word_size && own_vdso_.size() == end - start)
         image = own_vdso_;
@@ -334,9 +334,9 @@ Result<UniqueFd> ModuleCache::duplicate_file(const FileIdentity& identity) {
 // A copy over a mapped file changes the bytes under our feet: what was read before and what would be read now do not
 // belong together. Written anew with the same content (the same build-id), it is still the same module.
 bool ModuleCache::unchanged(State& state) {
-    struct stat status{};
-    if (::fstat(state.file.get(), &status) != 0) return false;
-    const FileKey now = key_of(status);
+    FileStatus facts;
+    if (System::current().status_of(state.file.get(), facts) != 0) return false;
+    const FileKey now = key_of(facts);
     if (now == state.file_key) return true;
     const elf::ByteSource source = elf::source_of_fd(state.file.get());
     const auto header = elf::read_header(source);

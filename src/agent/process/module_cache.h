@@ -9,12 +9,11 @@
 #include <unordered_map>
 #include <vector>
 
-struct stat;
-
 #include "agent/process/address_space.h"
 #include "agent/process/maps.h"
 #include "agent/process/process_table.h"
 #include "base/fd.h"
+#include "base/system.h"
 #include "elf/elf_file.h"
 #include "unwind/code_map.h"
 
@@ -85,7 +84,7 @@ private:
         std::size_t operator()(const FileKey& key) const;
     };
     struct Candidate;
-    static FileKey key_of(const struct stat& status);
+    static FileKey key_of(const FileStatus& facts);
 
     ModuleHandle add(State state);
     // The file behind the mapping, by the ways that still lead to it, best first.

@@ -1,9 +1,8 @@
 #include "agent/process/perf_map.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 
+#include "base/system.h"
 #include "elf/perf_map_line.h"
 
 namespace flamewire::agent {
@@ -23,15 +22,14 @@ bool PerfMapFile::still_the_same() {
 }
 
 JitProgress PerfMapFile::advance(std::size_t limit, const LookTimes& times, std::vector<JitEntry>& entries) {
-    struct stat status{};
-    if (::fstat(file_.get(), &status) != 0) return JitProgress::damaged;
-    const auto size = static_cast<std::uint64_t>(status.st_size);
-    const std::int64_t modified_ns = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+    FileStatus file;
+    if (System::current().status_of(file_.get(), file) != 0) return JitProgress::damaged;
+    const std::uint64_t size = file.size_bytes;
     if (size < position_) return JitProgress::rewritten;
     if (!size_at_first_) size_at_first_ = size;
-    if (size == end_size_ && modified_ns == end_modified_ns_) return JitProgress::at_end;
+    if (size == end_size_ && file.modified_ns == end_modified_ns_) return JitProgress::at_end;
     if (!still_the_same()) return JitProgress::rewritten;
-    const std::uint64_t written_ns = times.monotonic_of(modified_ns);
+    const std::uint64_t written_ns = times.monotonic_of(file.modified_ns);
     for (std::size_t done = 0; position_ < size; done += piece_bytes) {
         if (done >= limit) return JitProgress::more;
         if (!read_piece(file_.get(), position_, piece_bytes, buffer_)) return JitProgress::damaged;
@@ -40,7 +38,7 @@ JitProgress PerfMapFile::advance(std::size_t limit, const LookTimes& times, std:
         if (position_ == before) break;  // the rest is a line that is still being written
     }
     end_size_ = size;
-    end_modified_ns_ = modified_ns;
+    end_modified_ns_ = file.modified_ns;
     return JitProgress::at_end;
 }
 

@@ -1,14 +1,14 @@
 #include "agent/process/proc_text.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <span>
 
 #include "base/file.h"
+#include "base/system.h"
 
 namespace flamewire::agent {
 
@@ -22,12 +22,12 @@ bool LineReader::fill() {
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
     end_ -= begin_;
     begin_ = 0;
-    ssize_t got = 0;
-    do got = ::read(fd_.get(), buffer_.data() + end_, buffer_.size() - end_);
-    while (got < 0 && errno == EINTR);
+    std::ptrdiff_t got = 0;
+    do got = System::current().read(fd_.get(), std::as_writable_bytes(std::span(buffer_).subspan(end_)));
+    while (got == -EINTR);
     if (got <= 0) {
         at_end_ = true;
-        if (got < 0) errno_value_ = errno;
+        if (got < 0) errno_value_ = static_cast<int>(-got);
         return false;
     }
     end_ += static_cast<std::size_t>(got);
@@ -111,9 +111,10 @@ Result<std::string> read_start(const std::string& path, std::size_t limit, bool 
     std::array<char, 2048> part;
     while (start.size() < limit) {
         const std::size_t asked = std::min(part.size(), limit - start.size());
-        const ssize_t got = ::read(fd.get(), part.data(), asked);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return fail_errno("read " + path, errno);
+        const std::ptrdiff_t got =
+            System::current().read(fd.get(), std::as_writable_bytes(std::span(part).first(asked)));
+        if (got == -EINTR) continue;
+        if (got < 0) return fail_errno("read " + path, static_cast<int>(-got));
         start.append(part.data(), static_cast<std::size_t>(got));
         if (got == 0 || (one_record && static_cast<std::size_t>(got) < asked)) break;
     }
@@ -128,9 +129,22 @@ Result<std::string> read_record(const std::string& path, std::size_t limit) { re
 
 Result<std::string> read_link(const std::string& path) {
     std::array<char, 4096> target;
-    const ssize_t got = ::readlink(path.c_str(), target.data(), target.size());
-    if (got < 0) return fail_errno("readlink " + path, errno);
+    const std::ptrdiff_t got = System::current().read_link(path, target);
+    if (got < 0) return fail_errno("readlink " + path, static_cast<int>(-got));
     return std::string(target.data(), static_cast<std::size_t>(got));
+}
+
+std::vector<std::uint32_t> list_numbers(const std::string& path, std::size_t most) {
+    // Of /proc, some names are words.
+    constexpr std::size_t most_words = 256;
+    std::vector<std::string> names;
+    std::vector<std::uint32_t> numbers;
+    if (System::current().list(path, most + most_words, names) != 0) return numbers;
+    for (std::string_view name : names) {
+        const auto number = take_number(name, 10);
+        if (number && name.empty() && numbers.size() < most) numbers.push_back(static_cast<std::uint32_t>(*number));
+    }
+    return numbers;
 }
 
 std::string proc_path(const std::string& root, std::uint32_t pid, std::string_view name) {

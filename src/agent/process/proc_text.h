@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -49,6 +50,9 @@ Result<std::string> read_head(const std::string& path, std::size_t limit);
 Result<std::string> read_record(const std::string& path, std::size_t limit);
 // Where a symbolic link points; cut at 4,096 bytes.
 Result<std::string> read_link(const std::string& path);
+
+// Names in a directory that are numbers, for example pids in /proc. Empty if it cannot be read.
+std::vector<std::uint32_t> list_numbers(const std::string& path, std::size_t most);
 
 // `root`/`pid`/`name`, as in /proc/42/maps.
 std::string proc_path(const std::string& root, std::uint32_t pid, std::string_view name);

@@ -1,9 +1,7 @@
 // What records do not tell is read from /proc: processes that were there before us, and address spaces after lost
 // records.
-#include <dirent.h>
 #include <fmt/format.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include <limits>
 
@@ -12,6 +10,7 @@
 #include "agent/process/process_info.h"
 #include "agent/process/process_list.h"
 #include "agent/process/table_state.h"
+#include "base/file.h"
 
 namespace flamewire::agent {
 namespace {
@@ -113,16 +112,8 @@ ThreadHandle ProcessTable::State::ensure_thread(ProcessState& process, std::uint
 }
 
 void ProcessTable::State::list_threads(ProcessState& process) {
-    DIR* directory = ::opendir(proc_path(options.proc_root, process.info.pid, "task").c_str());
-    if (directory == nullptr) return;
-    std::size_t count = 0;
-    while (const dirent* entry = ::readdir(directory)) {
-        std::string_view name = entry->d_name;
-        const auto tid = take_number(name, 10);
-        if (!tid || !name.empty() || ++count > max_listed_threads) continue;
-        ensure_thread(process, static_cast<std::uint32_t>(*tid));
-    }
-    ::closedir(directory);
+    const std::string folder = proc_path(options.proc_root, process.info.pid, "task");
+    for (const std::uint32_t tid : list_numbers(folder, max_listed_threads)) ensure_thread(process, tid);
 }
 
 std::uint64_t ProcessTable::State::start_time_of(std::uint64_t record_ns) const {
@@ -266,14 +257,14 @@ void ProcessTable::State::sweep() {
         ProcessState* process = registry.by_handle(handle);
         const std::uint32_t pid = process->info.pid;
         if (pid == idle_pid || pid == exited_pid) continue;
-        if (::access(proc_path(options.proc_root, pid, "stat").c_str(), F_OK) != 0) {
+        if (!file_status(proc_path(options.proc_root, pid, "stat"))) {
             process->ended_ns = options.monotonic_clock();
             registry.end_process(*process);
             continue;
         }
         for (const ThreadHandle thread : std::vector<ThreadHandle>(process->threads)) {
             const std::string task = "task/" + std::to_string(registry.thread(thread)->info.tid);
-            if (::access(proc_path(options.proc_root, pid, task).c_str(), F_OK) != 0) registry.end_thread(thread);
+            if (!file_status(proc_path(options.proc_root, pid, task))) registry.end_thread(thread);
         }
     }
     sweep_at_processes = std::max(sweep_at_processes, registry.process_count() * growth);

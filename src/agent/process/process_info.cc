@@ -1,12 +1,11 @@
 #include "agent/process/process_info.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "agent/process/maps.h"
 #include "agent/process/proc_text.h"
 #include "base/cgroup_path.h"
+#include "base/system.h"
 
 namespace flamewire::agent {
 namespace {
@@ -109,7 +108,7 @@ std::string command_line_text(std::string_view raw) {
 }
 
 std::uint64_t ticks_to_ns(std::uint64_t ticks) {
-    static const std::uint64_t per_second = static_cast<std::uint64_t>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
+    const std::uint64_t per_second = System::current().constant(Constant::ticks_per_second);
     return ticks / per_second * 1'000'000'000 + ticks % per_second * 1'000'000'000 / per_second;
 }
 

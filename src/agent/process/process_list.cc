@@ -1,8 +1,5 @@
 #include "agent/process/process_list.h"
 
-#include <dirent.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <thread>
@@ -11,13 +8,14 @@
 #include "agent/process/proc_text.h"
 #include "agent/process/process_info.h"
 #include "base/clock.h"
+#include "base/system.h"
 
 namespace flamewire::agent {
 namespace {
 
 constexpr std::size_t max_processes = 65'536;
 
-std::uint32_t own_pid() { return static_cast<std::uint32_t>(::getpid()); }
+std::uint32_t own_pid() { return static_cast<std::uint32_t>(System::current().constant(Constant::own_pid)); }
 
 // A process that can be profiled: no kernel thread, no zombie, not we.
 bool is_candidate(std::uint32_t pid, const ProcStat& stat) {
@@ -48,19 +46,7 @@ std::vector<Usage> look_at_all(const std::string& proc_root) {
 
 }  // namespace
 
-std::vector<std::uint32_t> list_pids(const std::string& proc_root) {
-    std::vector<std::uint32_t> pids;
-    DIR* directory = ::opendir(proc_root.c_str());
-    if (directory == nullptr) return pids;
-    while (const dirent* entry = ::readdir(directory)) {
-        std::string_view name = entry->d_name;
-        const auto pid = take_number(name, 10);
-        if (!pid || !name.empty() || pids.size() >= max_processes) continue;
-        pids.push_back(static_cast<std::uint32_t>(*pid));
-    }
-    ::closedir(directory);
-    return pids;
-}
+std::vector<std::uint32_t> list_pids(const std::string& proc_root) { return list_numbers(proc_root, max_processes); }
 
 std::unordered_map<std::uint32_t, std::string> parse_passwd(std::string_view text) {
     std::unordered_map<std::uint32_t, std::string> names;

@@ -1,10 +1,6 @@
 #include "agent/process/process_memory.h"
 
-#include <sys/uio.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -13,24 +9,23 @@
 #include "agent/process/proc_text.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/system.h"
 
 namespace flamewire::agent {
 
 Result<std::size_t> read_words(std::uint32_t pid, std::size_t word_size, std::span<const std::uint64_t> addresses,
                                std::span<std::uint64_t> values) {
     const std::size_t count = std::min({addresses.size(), values.size(), most_words_at_once});
-    const auto ours = [](std::uint64_t address) { return address <= UINTPTR_MAX; };
+    const bool ours_are_short = System::current().constant(Constant::word_bytes) == sizeof(std::uint32_t);
+    const auto ours = [&](std::uint64_t address) { return !ours_are_short || address <= UINT32_MAX; };
     if (!std::ranges::all_of(addresses.first(count), ours))
         return read_words_of_file(pid, word_size, addresses.first(count), values);
-    std::array<iovec, most_words_at_once> remote;
-    for (std::size_t i = 0; i < count; ++i)
-        // An address of another process. NOLINTNEXTLINE(performance-no-int-to-ptr)
-        remote[i] = {reinterpret_cast<void*>(static_cast<std::uintptr_t>(addresses[i])), word_size};
     // Words of 4 bytes arrive side by side at the front, and are spread from the last one on.
-    const iovec local{values.data(), count * word_size};
-    const ssize_t bytes = ::process_vm_readv(static_cast<pid_t>(pid), &local, 1, remote.data(), count, 0);
-    if (bytes < 0 && errno == ENOSYS) return read_words_of_file(pid, word_size, addresses.first(count), values);
-    if (bytes < 0) return fail_errno("cannot read the memory of process " + std::to_string(pid), errno);
+    const std::ptrdiff_t bytes = System::current().read_memory(pid, word_size, addresses.first(count),
+                                                               std::as_writable_bytes(values).first(count * word_size));
+    if (bytes == -ENOSYS) return read_words_of_file(pid, word_size, addresses.first(count), values);
+    if (bytes < 0)
+        return fail_errno("cannot read the memory of process " + std::to_string(pid), static_cast<int>(-bytes));
     const std::size_t read = static_cast<std::size_t>(bytes) / word_size;
     if (word_size == sizeof(std::uint32_t)) {
         const auto* packed = reinterpret_cast<const std::byte*>(values.data());
@@ -49,9 +44,10 @@ Result<std::size_t> read_words_of_file(std::uint32_t pid, std::size_t word_size,
     const std::size_t count = std::min(addresses.size(), values.size());
     for (std::size_t i = 0; i < count; ++i) {
         std::uint32_t half = 0;
-        void* const to = word_size == sizeof half ? static_cast<void*>(&half) : &values[i];
-        const ssize_t got = ::pread(memory.get(), to, word_size, static_cast<off_t>(addresses[i]));
-        if (got != static_cast<ssize_t>(word_size)) return i;
+        const auto to = word_size == sizeof half ? std::as_writable_bytes(std::span(&half, 1))
+                                                 : std::as_writable_bytes(values.subspan(i, 1));
+        const std::ptrdiff_t got = System::current().read_at(memory.get(), addresses[i], to);
+        if (got != static_cast<std::ptrdiff_t>(word_size)) return i;
         if (word_size == sizeof half) values[i] = half;
     }
     return count;

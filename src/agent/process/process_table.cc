@@ -1,8 +1,5 @@
 #include "agent/process/process_table.h"
 
-#include <time.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -12,6 +9,7 @@
 #include "agent/process/process_info.h"
 #include "agent/process/table_state.h"
 #include "agent/process/vdso.h"
+#include "base/system.h"
 
 namespace flamewire::agent {
 namespace {
@@ -30,15 +28,9 @@ constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 const ThreadInfo forgotten_thread;
 const ProcessInfo forgotten_process;
 
-std::uint64_t system_page_size() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
+std::uint64_t system_page_size() { return System::current().constant(Constant::page_bytes); }
 
 }  // namespace
-
-std::uint64_t boottime_ns() {
-    timespec now{};
-    ::clock_gettime(CLOCK_BOOTTIME, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 ProcessTable::State::State(ProcessTableOptions options_in)
     : options(std::move(options_in)),

@@ -75,9 +75,6 @@ struct TargetSymbol {
     std::string name;
 };
 
-// CLOCK_BOOTTIME.
-std::uint64_t boottime_ns();
-
 struct ProcessTableOptions {
     std::string proc_root = "/proc";  // tests give a fake tree
     std::string sys_root = "/sys";

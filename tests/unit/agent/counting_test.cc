@@ -131,12 +131,12 @@ TEST_CASE("counters beside samples, and a pause that neither sees") {
     MemorySink sink;
     const auto recorder = record(plan_for(burner.pid()), sink);
     CHECK(soon([&] { return recorder->accounting().rows_samples > 100; }));
-    REQUIRE(recorder->pause().has_value());
+    REQUIRE(recorder->execute(Pause{}).has_value());
     ::usleep(150'000);  // what was counted until then goes out with the next batches
     const std::uint64_t paused = total(*recorder, "task-clock");
     ::usleep(700'000);
     CHECK(total(*recorder, "task-clock") == paused);
-    REQUIRE(recorder->resume().has_value());
+    REQUIRE(recorder->execute(Resume{}).has_value());
     CHECK(soon([&] { return total(*recorder, "task-clock") > paused + 1'000'000'000; }));
     recorder->stop("stopped", 0);
     const std::vector<Reading> readings = readings_of(sink);
@@ -176,12 +176,12 @@ TEST_CASE("by thread and by CPU on demand, beside the totals") {
         const std::uint64_t before = total(*recorder, "task-clock");
         CHECK(soon([&] { return total(*recorder, "task-clock") > before + 600'000'000; }));
     };
-    REQUIRE(recorder->count_by(CountBy::thread).has_value());
+    REQUIRE(recorder->execute(SetCountBy{CountBy::thread}).has_value());
     CHECK(recorder->running().count_by == CountBy::thread);
     burn();
-    REQUIRE(recorder->count_by(CountBy::cpu).has_value());
+    REQUIRE(recorder->execute(SetCountBy{CountBy::cpu}).has_value());
     burn();
-    REQUIRE(recorder->count_by(CountBy::total).has_value());
+    REQUIRE(recorder->execute(SetCountBy{CountBy::total}).has_value());
     burn();
     recorder->stop("stopped", 0);
 
@@ -217,7 +217,8 @@ TEST_CASE("other counters in the middle: the totals go on") {
     CHECK(soon([&] { return total(*recorder, "task-clock") > 300'000'000; }));
     Settings settings = recorder->running().settings;
     settings.stat = "context-switches,task-clock";
-    REQUIRE(recorder->change(settings, *parse_wanted(settings, real_sysfs()), here()).has_value());
+    REQUIRE(recorder->execute(std::make_shared<const Change>(settings, *parse_wanted(settings, real_sysfs()), here()))
+                .has_value());
     CHECK(recorder->running().counters.size() == 2);
     const std::uint64_t changed_at = total(*recorder, "task-clock");
     CHECK(soon([&] { return total(*recorder, "task-clock") > changed_at + 300'000'000; }));

@@ -159,7 +159,8 @@ TEST_CASE("help and version win over everything after them") {
           "--rounds",        "--interval",   "--events",    "--unwind",     "--stack-size",    "--max-depth",
           "--unwind-memory", "--no-kernel",  "--metrics",   "--spool",      "--module-cap",    "--no-module-upload",
           "--ring-pages",    "--no-seccomp", "--allow-pid", "--allow-user", "--allow-command", "--verbose",
-          "--pair",          "--pair-file",  "--insecure",  "--help",       "--version",       "-- CMD"})
+          "--pair",          "--pair-file",  "--insecure",  "--capture",    "--help",          "--version",
+          "-- CMD"})
         CHECK(help_text().find(option) != std::string::npos);
 }
 
@@ -203,6 +204,10 @@ TEST_CASE("each wrong usage has its sentence") {
     CHECK(parse({"--listen", "--insecure", "--pair-file", "a"}).has_value());
     CHECK(sentence({"--server", "h", "--delay", "5"}) == "--delay needs a command to launch: -- CMD");
     CHECK(sentence({"--server", "h", "--force"}) == "--force needs --output FILE");
+    CHECK_THAT(sentence({"--server", "h", "--capture", "c"}), Contains("--capture needs a target"));
+    CHECK_THAT(sentence({"--output", "c", "--pid", "1", "--capture", "c"}), Contains("a file each"));
+    CHECK_THAT(sentence({"--output", "c", "--pid", "1", "--capture", ""}), Contains("needs a file name"));
+    CHECK(parse({"--server", "h", "--pid", "1", "--capture", "c"})->options.capture == "c");
     CHECK(sentence({"--server", "h:9999"}) == "--server takes a host without port: --server h --port 9999");
     CHECK(sentence({"--listen", "--"}) == "no command after --");
     CHECK_THAT(sentence({"--listen", "stray"}), Contains("unexpected word 'stray'"));

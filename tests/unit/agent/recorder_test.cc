@@ -53,7 +53,7 @@ TEST_CASE("a recording from start to stop") {
     CHECK(sink.batches.back().agent->cpu_ns > 0);
     CHECK(sink.batches.back().agent->rss_bytes > 100'000);
     REQUIRE(recorder->ended().has_value());
-    CHECK_FALSE(recorder->pause().has_value());
+    CHECK_FALSE(recorder->execute(Pause{}).has_value());
     recorder->stop("again", 0);
     CHECK(recorder->ended()->reason == "stopped");
 }
@@ -135,13 +135,13 @@ TEST_CASE("pause, resume and change keep the books of one recording") {
     MemorySink sink;
     const auto recorder = record(plan_for(burner.pid()), sink);
     CHECK(soon([&] { return recorder->accounting().rows_samples > 20; }));
-    REQUIRE(recorder->pause().has_value());
+    REQUIRE(recorder->execute(Pause{}).has_value());
     CHECK(recorder->paused());
     ::usleep(150'000);  // what was in the rings comes out
     const std::uint64_t paused_at = recorder->accounting().samples_read;
     ::usleep(150'000);
     CHECK(recorder->accounting().samples_read == paused_at);
-    REQUIRE(recorder->resume().has_value());
+    REQUIRE(recorder->execute(Resume{}).has_value());
     CHECK(soon([&] { return recorder->accounting().samples_read > paused_at + 20; }));
 
     Settings faster = recorder->running().settings;
@@ -149,14 +149,15 @@ TEST_CASE("pause, resume and change keep the books of one recording") {
     faster.events = "cpu-clock:u,task-clock";
     auto wanted = parse_wanted(faster, real_sysfs());
     REQUIRE(wanted.has_value());
-    REQUIRE(recorder->change(faster, *wanted, here()).has_value());
+    REQUIRE(recorder->execute(std::make_shared<const Change>(faster, *wanted, here())).has_value());
     CHECK(recorder->running().events == std::vector<std::string>{"cpu-clock:u", "task-clock"});
     const std::uint64_t changed_at = recorder->accounting().samples_read;
     CHECK(soon([&] { return recorder->accounting().samples_read > changed_at + 100; }));
 
     Settings wrong = faster;
     wrong.frequency_hz = 0;
-    CHECK_FALSE(recorder->change(wrong, *wanted, here()).has_value());  // and the old events go on
+    CHECK_FALSE(recorder->execute(std::make_shared<const Change>(wrong, *wanted, here()))
+                    .has_value());  // and the old events go on
     const std::uint64_t refused_at = recorder->accounting().samples_read;
     CHECK(soon([&] { return recorder->accounting().samples_read > refused_at + 20; }));
 
@@ -180,15 +181,20 @@ TEST_CASE("another target inside of the same recording") {
     CHECK(soon([&] { return recorder->accounting().rows_samples > 20; }));
     const Running before = recorder->running();
     Wanted wanted = parse_wanted(before.settings, real_sysfs()).value();
-    REQUIRE(
-        recorder->change(before.settings, wanted, here(), RecordingTarget{"the other", {second.pid()}}).has_value());
+    REQUIRE(recorder
+                ->execute(std::make_shared<const Change>(before.settings, wanted, here(),
+                                                         RecordingTarget{"the other", {second.pid()}}))
+                .has_value());
     CHECK(recorder->running().target == "the other");
     CHECK(recorder->running().pids == std::vector{second.pid()});
     CHECK(recorder->running().recording_id == before.recording_id);
     const std::uint64_t then = recorder->accounting().rows_samples;
     CHECK(soon([&] { return recorder->accounting().rows_samples > then + 40; }));
     // A process that is none: refused, and this one goes on.
-    CHECK_FALSE(recorder->change(before.settings, wanted, here(), RecordingTarget{"none", {4'194'304}}).has_value());
+    CHECK_FALSE(recorder
+                    ->execute(std::make_shared<const Change>(before.settings, wanted, here(),
+                                                             RecordingTarget{"none", {4'194'304}}))
+                    .has_value());
     CHECK(recorder->running().target == "the other");
     const std::uint64_t still = recorder->accounting().rows_samples;
     CHECK(soon([&] { return recorder->accounting().rows_samples > still + 20; }));

@@ -27,13 +27,6 @@ inline bool perf_works() {
     return capabilities.perf_events;
 }
 
-// CPU time of the calling thread.
-inline std::uint64_t thread_cpu_ns() {
-    timespec now{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
-
 inline void burn_thread_cpu(std::uint64_t nanoseconds) {
     const std::uint64_t end = thread_cpu_ns() + nanoseconds;
     while (thread_cpu_ns() < end)

@@ -1,0 +1,24 @@
+"""System calls of the agent's sampler thread go through base/system.h or agent/perf/kernel.h: captures record nothing else."""
+import re
+
+from files import text_of
+
+SAMPLER = ("src/agent/perf/", "src/agent/process/", "src/agent/pipeline/", "src/agent/recorder", "src/agent/counting",
+           "src/unwind/", "src/elf/", "src/base/clock.cc")
+# The two interfaces; memory of our own that is mapped for a test of page faults; the JIT reader's own thread; the wake-up eventfd.
+ALLOWED = {"src/agent/perf/kernel.h": {"sysconf"}, "src/agent/perf/kernel.cc": {"syscall", "ioctl", "read", "mmap", "poll"},
+           "src/agent/perf/trial.cc": {"mmap"}, "src/agent/process/jit_reader.cc": {"poll", "read"}, "src/agent/recorder.cc": {"read"}}
+CALL = re.compile(r"(?<![\w>:])::(access|clock_gettime|fstat|geteuid|getpid|getrandom|ioctl|lstat|mmap|open|openat|opendir|poll|pread|"
+                  r"process_vm_readv|read|readdir|readlink|stat|statfs|syscall|sysconf)\(")
+
+
+def direct_calls(name: str, text: str) -> list[str]:
+    if not name.startswith(SAMPLER):
+        return []
+    allowed = ALLOWED.get(name, set())
+    return [f"{name}:{number}: {call[1]}() is called directly; use System::current() (base/system.h), so that captures record it"
+            for number, line in enumerate(text.splitlines(), 1) for call in CALL.finditer(line) if call[1] not in allowed]
+
+
+def check(names: list[str]) -> list[str]:
+    return [finding for name in names if name.endswith((".cc", ".h")) for finding in direct_calls(name, text_of(name))]
