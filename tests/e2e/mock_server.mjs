@@ -275,6 +275,7 @@ export async function startMock({
     metrics: { network: true, disk: false, threads: true },
     durationMs: SESSION_MS,
   };
+  const held = new Map(); // by method and path: what the next request waits for
   const graphs = new Map();
   const graph = () => {
     const key = `${size}/${state.version}`;
@@ -1103,6 +1104,9 @@ export async function startMock({
       const raw = Buffer.concat(chunks);
       const body = url.pathname.startsWith('/api/uploads/') ? raw : raw.length > 0 ? JSON.parse(raw.toString()) : {};
       state.requests.push(`${request.method} ${url.pathname}${url.search}`);
+      const wait = held.get(`${request.method} ${url.pathname}`);
+      held.delete(`${request.method} ${url.pathname}`);
+      await wait;
       const result = answer(request.method, decodeURIComponent(url.pathname), url.searchParams, body);
       const [code, value] = Array.isArray(result) && typeof result[0] === 'number' ? result : [200, result];
       response.writeHead(code, { 'content-type': 'application/json' });
@@ -1148,6 +1152,12 @@ export async function startMock({
       emit('metrics', { session: id, health_version: state.version });
       if (state.version % 8 === 0) emit('status', statusBody());
       if (state.version % 40 === 0) emit('loss', { session: id, losses, lost: 127 });
+    },
+    // The answer to the next `request` ("GET /api/config") waits until the returned function is called.
+    hold: (request) => {
+      let release;
+      held.set(request, new Promise((resolve) => (release = resolve)));
+      return release;
     },
     streams: () => streams.size,
     disconnect: close,

@@ -1,7 +1,8 @@
 // Fields for where the server looks for symbols and sources, each with a picker of what lies on its machine.
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { addBinary, configDraft, editConfig } from '../store/configDraft';
+import { useLayoutEffect } from 'preact/hooks';
+import { addBinary, configDraft, configProblem, editConfig, loadConfig } from '../store/configDraft';
 import { lines } from '../text/config';
 import type { Wanted } from '../text/browse';
 import { Button } from './Button';
@@ -52,6 +53,18 @@ function Field({ title, about, wanted, start, onChoose, children }: FieldProps) 
 
 export function ConfigForm() {
   const draft = configDraft.value;
+  // Before anything is painted: fields that were left earlier must not be seen or applied.
+  useLayoutEffect(() => void loadConfig(), []);
+  if (configProblem.value)
+    return (
+      <div class="message message-error" role="alert">
+        <h3>Cannot read the configuration</h3>
+        <p>{configProblem.value}</p>
+        <Button title="Ask the server again" onClick={() => void loadConfig()}>
+          Try again
+        </Button>
+      </div>
+    );
   if (!draft) return <Message title="Reading the configuration" busy />;
   const absolute = (path: string) => (path.startsWith('/') ? path : '');
   return (

@@ -1,7 +1,6 @@
 // Where the server looks for symbols and sources. A change takes effect at once, also for sessions that run.
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
-import { applyConfig, configDraft, loadConfig } from '../store/configDraft';
+import { applyConfig, configDraft } from '../store/configDraft';
 import { closeDialog } from '../store/ui';
 import { Button } from './Button';
 import { ConfigForm } from './ConfigForm';
@@ -9,9 +8,6 @@ import { Modal } from './Modal';
 
 export function SettingsDialog() {
   const busy = useSignal(false);
-  useEffect(() => {
-    void loadConfig().then((known) => known || closeDialog());
-  }, []);
   const apply = async () => {
     busy.value = true;
     const done = await applyConfig();

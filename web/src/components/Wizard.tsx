@@ -1,7 +1,5 @@
 // The guide: from nothing to a flame graph in six steps. Can be left at any of them and opened again from the header.
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
-import { loadConfig } from '../store/configDraft';
 import { agents, connectedAgents } from '../store/live';
 import { capabilitiesFor } from '../store/probe';
 import { closeDialog } from '../store/ui';
@@ -151,9 +149,6 @@ function Pane({ step }: { step: Step }) {
 export function Wizard() {
   const busy = useSignal(false);
   const { step, agent, draft } = wizard.value;
-  useEffect(() => {
-    if (step === 'files') void loadConfig();
-  }, [step]);
   const recording = agents.value.find((entry) => entry.id === agent)?.state !== 'idle' && agent !== '';
   const missing = blocker() || (step === 'options' && !isValid(draft) ? 'Correct what is marked first.' : '');
   const act = async (work: () => Promise<unknown>) => {

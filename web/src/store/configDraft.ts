@@ -1,19 +1,35 @@
 // What a person has changed of where symbols and sources are looked for, until it is applied.
 import { signal } from '@preact/signals';
+import { api } from '../api/client';
 import type { Config, ConfigPatch } from '../api/types';
 import { difference, draftOf, lines, type ConfigDraft } from '../text/config';
-import { changeConfig, readConfig } from './actions';
+import { changeConfig } from './actions';
 import { toast } from './ui';
 
 const saved = signal<Config | null>(null);
 export const configDraft = signal<ConfigDraft | null>(null);
+// Why the configuration cannot be read; empty while it is being read.
+export const configProblem = signal('');
 
-export async function loadConfig(): Promise<boolean> {
+let reads = 0;
+let change: Promise<Config | null> = Promise.resolve(null);
+
+export async function loadConfig(): Promise<void> {
+  const read = ++reads;
+  saved.value = null;
   configDraft.value = null;
-  const fresh = await readConfig();
-  saved.value = fresh;
-  configDraft.value = fresh && draftOf(fresh);
-  return fresh !== null;
+  configProblem.value = '';
+  await change;
+  // A newer read may be answered first, and its fields edited.
+  const isNewest = () => read === reads;
+  try {
+    const answer = await api.config();
+    if (!isNewest()) return;
+    saved.value = answer;
+    configDraft.value = draftOf(answer);
+  } catch (error) {
+    if (isNewest()) configProblem.value = error instanceof Error ? error.message : String(error);
+  }
 }
 
 export function editConfig(patch: Partial<ConfigDraft>): void {
@@ -25,15 +41,20 @@ export function addBinary(path: string): void {
   if (!known.includes(path)) editConfig({ binaries: [...known, path].join('\n') });
 }
 
-// True when the server looks there from now on.
+// True when nothing is left to apply. Until the configuration is read there are no fields, so nothing was edited.
 export async function applyConfig(): Promise<boolean> {
-  if (!saved.value || !configDraft.value) return false;
-  const patch: ConfigPatch = difference(saved.value, configDraft.value);
+  const draft = configDraft.value;
+  if (!saved.value || !draft) return true;
+  const patch: ConfigPatch = difference(saved.value, draft);
   if (Object.keys(patch).length === 0) return true;
-  const fresh = await changeConfig(patch);
+  const read = reads;
+  change = changeConfig(patch);
+  const fresh = await change;
   if (!fresh) return false;
-  saved.value = fresh;
-  configDraft.value = draftOf(fresh);
+  if (read === reads) {
+    saved.value = fresh;
+    if (configDraft.value === draft) configDraft.value = draftOf(fresh);
+  }
   if ((fresh.notes ?? []).length === 0) toast('Symbols are being read anew');
   return true;
 }

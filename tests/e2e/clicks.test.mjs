@@ -1,0 +1,87 @@
+// Every click takes effect, whatever arrives from the server before, during or after it.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { launch, openPage, settled, shows } from './browser.mjs';
+import { SESSION, startMock } from './mock_server.mjs';
+import { waitFor } from './programs.mjs';
+
+const dist = process.env.FLAMEWIRE_WEB_DIST ?? new URL('../../web/dist', import.meta.url).pathname;
+const CONFIG = 'GET /api/config';
+const CHANGE = 'PATCH /api/config';
+let browser;
+before(async () => (browser = await launch()));
+after(() => browser?.close());
+
+async function withPage(mocked, body) {
+  const mock = await startMock({ dist, live: false, ...mocked });
+  const opened = await openPage(browser, `${mock.url}#flame?session=${SESSION}`, {});
+  try {
+    await settled(opened.page);
+    await body({ mock, ...opened });
+    assert.deepEqual(opened.problems, []);
+  } finally {
+    await opened.context.close();
+    await mock.stop();
+  }
+}
+
+const at = (page, step) => page.locator(`.wizard-body.wizard-${step}`).waitFor();
+const next = (page) => page.locator('#wizard-next:not(:disabled)').click();
+const sourceFolder = (page) => page.locator('.settings input[type=text]').last();
+// What has arrived is on the screen.
+const painted = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50))));
+const requests = (mock, wanted) => mock.state.requests.filter((request) => request === wanted).length;
+
+/** The guide, opened and walked to the step with symbols and sources. */
+async function guideAtFiles(page) {
+  await page.keyboard.press('g');
+  await at(page, 'connect');
+  await next(page);
+  await page.locator('.process-row[data-pid]').first().click();
+  await next(page);
+  await at(page, 'check');
+  await next(page);
+  await at(page, 'files');
+}
+
+test('Next goes on although the configuration has not arrived yet', () =>
+  withPage({}, async ({ page, mock }) => {
+    const release = mock.hold(CONFIG);
+    await guideAtFiles(page);
+    await page.getByText('Reading the configuration').waitFor();
+    await next(page);
+    await at(page, 'options');
+    release();
+    assert.equal(requests(mock, CHANGE), 0, 'nothing was edited');
+  }));
+
+test('a configuration that cannot be read is reported, read again on demand, and does not block the guide', () =>
+  withPage({}, async ({ page, mock }) => {
+    mock.state.failing = '/api/config';
+    await guideAtFiles(page);
+    await shows(page, '.wizard [role=alert]', /The disk is full/);
+    await next(page);
+    await at(page, 'options');
+    await page.click('#wizard-back');
+    await shows(page, '.wizard [role=alert]', /The disk is full/);
+    mock.state.failing = '';
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await sourceFolder(page).waitFor();
+  }));
+
+test('an older answer does not replace what was edited since', () =>
+  withPage({}, async ({ page, mock }) => {
+    const release = mock.hold(CONFIG);
+    await guideAtFiles(page);
+    await waitFor(() => requests(mock, CONFIG) === 1, 'the first request', 30);
+    await page.click('#wizard-back');
+    await at(page, 'check');
+    await next(page);
+    await at(page, 'files');
+    await sourceFolder(page).fill('/srv/edited');
+    const answered = page.waitForEvent('requestfinished', (request) => request.url().endsWith('/api/config'));
+    release();
+    await answered;
+    await painted(page);
+    assert.equal(await sourceFolder(page).inputValue(), '/srv/edited');
+  }));
