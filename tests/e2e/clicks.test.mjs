@@ -27,6 +27,7 @@ async function withPage(mocked, body) {
 
 const at = (page, step) => page.locator(`.wizard-body.wizard-${step}`).waitFor();
 const next = (page) => page.locator('#wizard-next:not(:disabled)').click();
+const goTo = (page, title) => page.locator('.wizard-step', { hasText: title }).click();
 const sourceFolder = (page) => page.locator('.settings input[type=text]').last();
 // What has arrived is on the screen.
 const painted = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50))));
@@ -84,4 +85,41 @@ test('an older answer does not replace what was edited since', () =>
     await answered;
     await painted(page);
     assert.equal(await sourceFolder(page).inputValue(), '/srv/edited');
+  }));
+
+test('what was edited is applied, too, when a later step is chosen by its name', () =>
+  withPage({}, async ({ page, mock }) => {
+    await guideAtFiles(page);
+    await sourceFolder(page).fill('/srv/edited');
+    await goTo(page, 'Start');
+    await at(page, 'start');
+    assert.equal(requests(mock, CHANGE), 1);
+  }));
+
+test('Back during a change stays back; of two steps the one chosen last is shown', () =>
+  withPage({}, async ({ page, mock }) => {
+    const change = async () => {
+      const release = mock.hold(CHANGE);
+      const before_ = requests(mock, CHANGE);
+      await sourceFolder(page).fill(`/srv/edited-${before_}`);
+      await next(page);
+      await waitFor(() => requests(mock, CHANGE) === before_ + 1, 'the change', 30);
+      return async () => {
+        release();
+        await page.locator('.toast', { hasText: 'Symbols are being read anew' }).first().waitFor();
+      };
+    };
+    await guideAtFiles(page);
+    const first = await change();
+    await page.click('#wizard-back');
+    await at(page, 'check');
+    await first();
+    await at(page, 'check');
+    await next(page);
+    await at(page, 'files');
+    const second = await change();
+    await goTo(page, 'Start');
+    await at(page, 'start');
+    await second();
+    await at(page, 'start');
   }));

@@ -25,6 +25,7 @@ import {
   before,
   formatRemembered,
   freshWizard,
+  isLater,
   missing,
   parseRemembered,
   reachable,
@@ -217,6 +218,7 @@ test('steps follow each other, and none is reached without what it needs', () =>
   assert.equal(after('connect'), 'process');
   assert.equal(after('start'), 'start');
   assert.equal(before('connect'), 'connect');
+  assert.ok(isLater('start', 'files') && !isLater('files', 'files') && !isLater('check', 'files'));
   const alone = freshWizard;
   assert.deepEqual(
     steps.filter((step) => reachable(step, alone, false)),

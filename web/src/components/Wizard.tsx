@@ -39,7 +39,7 @@ function Progress() {
             class={`wizard-step ${i < at ? 'wizard-done' : ''}`}
             aria-current={step === state.step ? 'step' : undefined}
             disabled={!reachable(step, state, isConnected())}
-            onClick={() => goTo(step)}
+            onClick={() => void goTo(step)}
           >
             <span class="wizard-number">{i + 1}</span>
             {stepTitles[step]}
@@ -171,7 +171,7 @@ export function Wizard() {
             {missing || (step === 'start' && recording ? 'This agent is recording. Stop it first.' : '')}
           </span>
           {step !== 'connect' && (
-            <Button id="wizard-back" title="The step before" onClick={back}>
+            <Button id="wizard-back" title="The step before" onClick={() => void back()}>
               Back
             </Button>
           )}

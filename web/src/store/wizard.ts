@@ -5,6 +5,7 @@ import {
   before,
   formatRemembered,
   freshWizard,
+  isLater,
   missing,
   parseRemembered,
   reachable,
@@ -40,15 +41,19 @@ export function chooseAgent(agent: string): void {
   wizard.value = { ...wizard.value, agent, draft: { ...wizard.value.draft, ...processTarget([]) } };
 }
 
-export function goTo(step: Step): void {
+let moves = 0;
+export async function goTo(step: Step): Promise<void> {
+  const move = ++moves;
+  const { step: from } = wizard.value;
+  if (from === 'files' && isLater(step, from) && !(await applyConfig())) return;
+  // While the change was applied, another step may have been chosen.
+  if (move !== moves) return;
   startProblem.value = '';
   if (reachable(step, wizard.value, isConnected())) wizard.value = { ...wizard.value, step };
 }
 
 export async function next(): Promise<void> {
-  const { step } = wizard.value;
-  if (blocker() || (step === 'files' && !(await applyConfig()))) return;
-  goTo(after(step));
+  if (!blocker()) await goTo(after(wizard.value.step));
 }
 export const back = () => goTo(before(wizard.value.step));
 

@@ -37,6 +37,7 @@ export function reachable(step: Step, state: WizardState, connected: boolean): b
 
 export const after = (step: Step): Step => steps[Math.min(steps.length - 1, steps.indexOf(step) + 1)]!;
 export const before = (step: Step): Step => steps[Math.max(0, steps.indexOf(step) - 1)]!;
+export const isLater = (step: Step, than: Step) => steps.indexOf(step) > steps.indexOf(than);
 
 // What the browser keeps: that the guide was seen, and how was recorded last. Never a process: it is another one tomorrow.
 export interface Remembered {
