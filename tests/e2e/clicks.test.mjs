@@ -28,6 +28,7 @@ async function withPage(mocked, body) {
 const at = (page, step) => page.locator(`.wizard-body.wizard-${step}`).waitFor();
 const next = (page) => page.locator('#wizard-next:not(:disabled)').click();
 const goTo = (page, title) => page.locator('.wizard-step', { hasText: title }).click();
+const openSettings = (page) => page.locator('.header').getByTitle('Symbols and sources').click();
 const sourceFolder = (page) => page.locator('.settings input[type=text]').last();
 // What has arrived is on the screen.
 const painted = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50))));
@@ -122,4 +123,20 @@ test('Back during a change stays back; of two steps the one chosen last is shown
     await at(page, 'start');
     await second();
     await at(page, 'start');
+  }));
+
+test('an answer that comes late closes no dialog that was opened since', () =>
+  withPage({}, async ({ page, mock }) => {
+    const settings = page.locator('.settings-dialog');
+    await openSettings(page);
+    await sourceFolder(page).fill('/srv/edited');
+    const release = mock.hold(CHANGE);
+    await settings.getByRole('button', { name: 'Apply' }).click();
+    await settings.getByRole('button', { name: 'Cancel' }).click();
+    await settings.waitFor({ state: 'detached' });
+    await page.keyboard.press('?');
+    await page.locator('.help-dialog').waitFor();
+    release();
+    await page.locator('.toast', { hasText: 'Symbols are being read anew' }).waitFor();
+    assert.equal(await page.locator('.help-dialog').count(), 1);
   }));

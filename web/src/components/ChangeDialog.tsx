@@ -3,7 +3,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { agentStatus, changeRecording } from '../store/actions';
 import { capabilitiesFor, look } from '../store/probe';
-import { closeDialog } from '../store/ui';
+import { closeDialog, closeIfOpen, dialog } from '../store/ui';
 import { changeArgs, draftOfReply, isValid, type RecordingDraft, targetText } from '../text/recording';
 import { Button } from './Button';
 import { Message } from './Message';
@@ -31,10 +31,11 @@ export function ChangeDialog({ agent }: { agent: string }) {
   const valid = draft.value !== null && isValid(draft.value);
   const apply = async () => {
     if (!changed || !valid || busy.value) return;
+    const shown = dialog.peek();
     busy.value = true;
     problem.value = await changeRecording(agent, args);
     busy.value = false;
-    if (!problem.value) closeDialog();
+    if (!problem.value) closeIfOpen(shown);
   };
   return (
     <Modal

@@ -3,7 +3,7 @@ import { useSignal } from '@preact/signals';
 import { startProfiling } from '../store/actions';
 import { agents, connectedAgents } from '../store/live';
 import { capabilitiesFor } from '../store/probe';
-import { closeDialog, dialog } from '../store/ui';
+import { closeDialog, closeIfOpen, dialog } from '../store/ui';
 import { eventsText, type RecordingDraft, isValid, targetName, usualDraft } from '../text/recording';
 import { Button } from './Button';
 import { Modal } from './Modal';
@@ -23,10 +23,11 @@ export function ProcessDialog({ agent }: { agent: string }) {
   const valid = pid !== 0 && isValid(draft.value);
   const start = async () => {
     if (!valid || busy.value || running) return;
+    const shown = dialog.peek();
     busy.value = true;
     problem.value = await startProfiling(agent, draft.value);
     busy.value = false;
-    if (!problem.value) closeDialog();
+    if (!problem.value) closeIfOpen(shown);
   };
 
   return (

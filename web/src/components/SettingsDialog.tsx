@@ -1,7 +1,7 @@
 // Where the server looks for symbols and sources. A change takes effect at once, also for sessions that run.
 import { useSignal } from '@preact/signals';
 import { applyConfig, configDraft } from '../store/configDraft';
-import { closeDialog } from '../store/ui';
+import { closeDialog, closeIfOpen, dialog } from '../store/ui';
 import { Button } from './Button';
 import { ConfigForm } from './ConfigForm';
 import { Modal } from './Modal';
@@ -9,10 +9,11 @@ import { Modal } from './Modal';
 export function SettingsDialog() {
   const busy = useSignal(false);
   const apply = async () => {
+    const shown = dialog.peek();
     busy.value = true;
     const done = await applyConfig();
     busy.value = false;
-    if (done) closeDialog();
+    if (done) closeIfOpen(shown);
   };
   return (
     <Modal

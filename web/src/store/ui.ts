@@ -13,6 +13,8 @@ export type Dialog =
 
 export const dialog = signal<Dialog>({ kind: 'none' });
 export const closeDialog = () => (dialog.value = { kind: 'none' });
+// For answers that come late: a dialog that was opened meanwhile stays open.
+export const closeIfOpen = (shown: Dialog) => void (dialog.peek() === shown && closeDialog());
 
 export interface Toast {
   id: number;

@@ -17,7 +17,7 @@ import { startProfiling } from './actions';
 import { applyConfig } from './configDraft';
 import { connectedAgents, streamState } from './live';
 import { sessionList } from './session';
-import { closeDialog, dialog } from './ui';
+import { closeIfOpen, dialog } from './ui';
 import { view } from './view';
 
 const STORAGE = 'flamewire-guide';
@@ -59,11 +59,12 @@ export const back = () => goTo(before(wizard.value.step));
 
 export async function finish(): Promise<boolean> {
   if (blocker()) return false;
+  const shown = dialog.peek();
   startProblem.value = await startProfiling(wizard.value.agent, wizard.value.draft);
   if (startProblem.value) return false;
   remember();
   wizard.value = { ...wizard.value, step: 'connect', draft: { ...wizard.value.draft, ...processTarget([]) } };
-  closeDialog();
+  closeIfOpen(shown);
   return true;
 }
 
