@@ -140,3 +140,17 @@ test('an answer that comes late closes no dialog that was opened since', () =>
     await page.locator('.toast', { hasText: 'Symbols are being read anew' }).waitFor();
     assert.equal(await page.locator('.help-dialog').count(), 1);
   }));
+
+test('a drag out of a dialog does not close it; a click beside it does', () =>
+  withPage({}, async ({ page }) => {
+    await openSettings(page);
+    await sourceFolder(page).fill('/srv/edited');
+    const field = await sourceFolder(page).boundingBox();
+    await page.mouse.move(field.x + 20, field.y + field.height / 2);
+    await page.mouse.down();
+    await page.mouse.move(5, field.y + field.height / 2);
+    await page.mouse.up();
+    assert.equal(await sourceFolder(page).inputValue(), '/srv/edited');
+    await page.mouse.click(5, 300);
+    await page.locator('.settings-dialog').waitFor({ state: 'detached' });
+  }));

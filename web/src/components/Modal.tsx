@@ -13,6 +13,7 @@ interface Props {
 
 export function Modal({ title, class: className = '', children, footer }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
+  const pressedBeside = useRef(false);
   useEffect(() => {
     dialog.current?.showModal();
   }, []);
@@ -22,7 +23,9 @@ export function Modal({ title, class: className = '', children, footer }: Props)
       class={`modal ${className}`}
       aria-label={title}
       onClose={closeDialog}
-      onClick={(event) => event.target === dialog.current && closeDialog()}
+      onPointerDown={(event) => (pressedBeside.current = event.target === dialog.current)}
+      // A press inside that is released outside, as when text is selected, makes a click on the dialog, too.
+      onClick={(event) => event.target === dialog.current && pressedBeside.current && closeDialog()}
     >
       <header class="modal-head">
         <h2>{title}</h2>
