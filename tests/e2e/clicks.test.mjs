@@ -154,3 +154,24 @@ test('a drag out of a dialog does not close it; a click beside it does', () =>
     await page.mouse.click(5, 300);
     await page.locator('.settings-dialog').waitFor({ state: 'detached' });
   }));
+
+test('a process that is pressed is chosen, although the list is sorted anew before the release', () =>
+  withPage({}, async ({ page, mock }) => {
+    await page.keyboard.press('p');
+    const rows = page.locator('.process-row[data-pid]');
+    await rows.nth(9).waitFor();
+    const pressed = await rows.nth(3).getAttribute('data-pid');
+    const box = await rows.nth(3).boundingBox();
+    await page.mouse.move(box.x + 300, box.y + box.height / 2);
+    await page.mouse.down();
+    mock.state.busiest = 40; // goes to the top, so the others move down
+    const sent = await page.waitForRequest((request) => request.postData()?.includes('list_processes'));
+    await (await sent.response()).finished();
+    await painted(page);
+    await page.mouse.up();
+    await page.locator(`.process-row[data-pid="${pressed}"][aria-selected="true"]`).waitFor();
+    await page.waitForFunction(
+      (pid) => document.querySelector('.process-row[data-pid]').dataset.pid === pid,
+      String(4711 + 40 * 13),
+    );
+  }));

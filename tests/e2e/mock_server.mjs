@@ -274,6 +274,7 @@ export async function startMock({
     requests: [],
     metrics: { network: true, disk: false, threads: true },
     durationMs: SESSION_MS,
+    busiest: 0, // the index of the process that uses most of the CPU
   };
   const held = new Map(); // by method and path: what the next request waits for
   const graphs = new Map();
@@ -1037,7 +1038,7 @@ export async function startMock({
           user: ['root', 'postgres', 'www-data'][i % 3],
           comm: names[i % names.length],
           cmdline: `/usr/bin/${names[i % names.length]} --config /etc/${names[i % names.length]}.conf`,
-          cpu: i === 0 ? 197.4 : 40 / (i + 1),
+          cpu: i === state.busiest ? 197.4 : 40 / (i + 1),
           container: i % 5 === 2 ? '9f86d081884c7d65' : '',
         }));
       } else if (body.cmd === 'reprobe' || body.cmd === 'status') {

@@ -25,6 +25,7 @@ function setUp() {
     version: () => version.value,
     scope: () => scope.value,
     intervalMs: 0,
+    rows: true,
     fetch: (abort) => new Promise((answer, fail) => asked.push({ signal: abort, answer, fail })),
   });
   return { key, version, scope, asked, query };
@@ -73,6 +74,31 @@ test('another key drops the request under way and keeps the old data until the a
   await turn();
   assert.equal(query.data.value, 'of c');
   assert.ok(!query.loading.value);
+});
+
+test('rows stay while one is pressed; an answer to another question is shown at once', async () => {
+  const { key, version, asked, query } = setUp();
+  await until(() => asked.length === 1);
+  asked[0]!.answer('one');
+  await turn();
+  version.value = 2;
+  await until(() => asked.length === 2);
+  Object.assign(page, { closest: (rows: string) => (rows.includes('tbody') ? page : null) });
+  page.dispatchEvent(Object.assign(new Event('pointerdown'), { button: 0 }));
+  asked[1]!.answer('two');
+  await turn();
+  assert.equal(query.data.value, 'one');
+  page.dispatchEvent(new Event('pointerup'));
+  await Promise.resolve();
+  assert.equal(query.data.value, 'one', 'the click comes first');
+  await until(() => query.data.value === 'two');
+
+  page.dispatchEvent(Object.assign(new Event('pointerdown'), { button: 0 }));
+  key.value = 'b';
+  await until(() => asked.length === 3);
+  asked[2]!.answer('of b');
+  await until(() => query.data.value === 'of b');
+  page.dispatchEvent(new Event('pointercancel'));
 });
 
 test('nothing is asked while the page is hidden or there is no key', async () => {

@@ -4,6 +4,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { ProcessInfo } from '../api/types';
 import { listProcesses } from '../store/actions';
+import { rowsReleased } from '../store/pressed';
 import { count } from '../text/format';
 import { pickedOf, processTarget, type Target, toggled, wholeSystem, wide } from '../text/recording';
 import { Button } from './Button';
@@ -113,6 +114,7 @@ export function ProcessTable({ agent, chosen, onChoose, onStart, children }: Pro
     const look = async () => {
       try {
         const fresh = await listProcesses(agent);
+        await rowsReleased();
         if (over) return;
         list.value = fresh;
         error.value = '';

@@ -107,6 +107,7 @@ export const functions = createQuery({
   scope,
   fetch: (abort) => orEmpty(api.functions(filter.peek(), abort)),
   intervalMs: 500,
+  rows: true,
 });
 
 export const functionDiffs = createQuery({
@@ -118,6 +119,7 @@ export const functionDiffs = createQuery({
   scope: () => `${currentId.value}${baselineKey.value}`,
   fetch: (abort) => orEmpty(api.functionDiffs(filter.peek(), baseline.peek()!, abort)),
   intervalMs: 500,
+  rows: true,
 });
 
 // Of the chosen function; null when no stack of the view contains it.
@@ -159,6 +161,7 @@ export const callers = createQuery<CallersData>({
     };
   },
   intervalMs: 300,
+  rows: true,
 });
 
 const THREAD_SLICES = 60; // of the small picture of a thread
@@ -173,6 +176,7 @@ export const threads = createQuery({
   scope,
   fetch: (abort) => orEmpty(api.threads({ ...filter.peek(), tid: [] }, THREAD_SLICES, abort)),
   intervalMs: 500,
+  rows: true,
 });
 
 // What the table of threads is about: samples, or (of a recording that tells) what they did with their time.
@@ -190,6 +194,7 @@ export const threadStates = createQuery({
   scope,
   fetch: (abort) => orEmpty(api.threadStates({ ...filter.peek(), tid: [], event: '' }, STATE_SLICES, abort)),
   intervalMs: 1000,
+  rows: true,
 });
 
 export const scheduling = createQuery({
@@ -198,6 +203,7 @@ export const scheduling = createQuery({
   scope,
   fetch: (abort) => orEmpty(api.scheduling({ ...filter.peek(), tid: [], event: '' }, abort)),
   intervalMs: 1000,
+  rows: true,
 });
 
 // Counters of each thread or CPU exist from when the agent was asked for them.

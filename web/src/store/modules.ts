@@ -19,6 +19,7 @@ export const modules = createQuery({
   scope: () => currentId.value,
   fetch: (abort) => orEmpty(api.modules(filter.peek(), abort)),
   intervalMs: 700,
+  rows: true,
 });
 
 // One identity in the address and in the page.

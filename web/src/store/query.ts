@@ -3,6 +3,7 @@
 import { effect, signal, type ReadonlySignal, type Signal } from '@preact/signals';
 import { ApiError } from '../api/client';
 import { calmly, together } from './calm';
+import { rowsReleased } from './pressed';
 
 export interface Query<T> {
   data: ReadonlySignal<T | null>;
@@ -23,6 +24,8 @@ interface Options<T> {
   intervalMs?: number;
   // Nobody waits for newer data of the same key: they may come with other changes (calm.ts).
   calm?: boolean;
+  // It is shown as rows to click: newer data of the same key wait while one is pressed (pressed.ts).
+  rows?: boolean;
 }
 
 export const pageVisible: Signal<boolean> = signal(document.visibilityState !== 'hidden');
@@ -76,12 +79,16 @@ export function createQuery<T>(options: Options<T>): Query<T> {
     lastStart = performance.now();
     try {
       const answer = await options.fetch(controller.signal, data.peek());
+      lastCost = performance.now() - lastStart;
+      const isRefresh = key === dataKey && data.peek() !== null;
+      if (isRefresh && options.rows) await rowsReleased();
       if (controller.signal.aborted) return;
-      show(answer, key === dataKey && data.peek() !== null);
+      show(answer, isRefresh);
       dataKey = key;
       error.value = null;
     } catch (reason) {
       if (controller.signal.aborted) return;
+      lastCost = performance.now() - lastStart;
       const problem = failed(reason);
       // The answer to another question would pass for the one to this.
       if (problem.status >= 400 && key !== dataKey) data.value = newest = null;
@@ -90,7 +97,6 @@ export function createQuery<T>(options: Options<T>): Query<T> {
       if (flight === controller) flight = null;
     }
     if (controller.signal.aborted) return;
-    lastCost = performance.now() - lastStart;
     shown = key;
     shownVersion = version;
     loading.value = false;

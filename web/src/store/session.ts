@@ -31,6 +31,7 @@ export const foundSessions = createQuery({
   version: () => `${sessionListVersion.value}`,
   fetch: (abort) => api.sessions(abort, searched.peek().trim(), SESSIONS_A_PAGE, pageFrom.peek()),
   intervalMs: 300,
+  rows: true,
 });
 
 // A session followed live stays in view when it ends, also after a reload.

@@ -14,6 +14,7 @@ export const sourceFiles = createQuery({
   scope: () => currentId.value,
   fetch: (abort) => orEmpty(api.sourceFiles(filter.peek(), abort)),
   intervalMs: 1000,
+  rows: true,
 });
 
 // When a function was asked for, not a file, its code tells the place (code.ts sets it).
