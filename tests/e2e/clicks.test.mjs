@@ -1,4 +1,4 @@
-// Every click takes effect, whatever arrives from the server before, during or after it.
+// Every click takes effect, and no news are lost, in whatever order the server's answers arrive.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { launch, openPage, settled, shows } from './browser.mjs';
@@ -174,4 +174,23 @@ test('a process that is pressed is chosen, although the list is sorted anew befo
       (pid) => document.querySelector('.process-row[data-pid]').dataset.pid === pid,
       String(4711 + 40 * 13),
     );
+  }));
+
+test('an agent that connects while an older list of agents is on its way stays in the list', () =>
+  withPage({ agent: false }, async ({ page, mock }) => {
+    const AGENTS = 'GET /api/agents';
+    await shows(page, '#connection', 'No agent');
+    // A stream that opens again makes the page ask for the list.
+    await mock.disconnect();
+    const release = mock.hold(AGENTS, 10);
+    const earlier = requests(mock, AGENTS);
+    await mock.reconnect();
+    await waitFor(() => mock.streams() > 0 && requests(mock, AGENTS) > earlier, 'the request for the list', 30);
+    mock.connectAgent();
+    await shows(page, '#connection', 'Connected');
+    const answered = page.waitForEvent('requestfinished', (request) => request.url().endsWith('/api/agents'));
+    release();
+    await answered;
+    await painted(page);
+    assert.equal(await page.locator('#connection').textContent(), 'Connected');
   }));

@@ -276,7 +276,7 @@ export async function startMock({
     durationMs: SESSION_MS,
     busiest: 0, // the index of the process that uses most of the CPU
   };
-  const held = new Map(); // by method and path: what the next request waits for
+  const held = new Map(); // by method and path: what the next answers wait for
   const graphs = new Map();
   const graph = () => {
     const key = `${size}/${state.version}`;
@@ -1105,10 +1105,9 @@ export async function startMock({
       const raw = Buffer.concat(chunks);
       const body = url.pathname.startsWith('/api/uploads/') ? raw : raw.length > 0 ? JSON.parse(raw.toString()) : {};
       state.requests.push(`${request.method} ${url.pathname}${url.search}`);
-      const wait = held.get(`${request.method} ${url.pathname}`);
-      held.delete(`${request.method} ${url.pathname}`);
-      await wait;
       const result = answer(request.method, decodeURIComponent(url.pathname), url.searchParams, body);
+      const hold = held.get(`${request.method} ${url.pathname}`);
+      if (hold && hold.times-- > 0) await hold.wait;
       const [code, value] = Array.isArray(result) && typeof result[0] === 'number' ? result : [200, result];
       response.writeHead(code, { 'content-type': 'application/json' });
       response.end(JSON.stringify(value));
@@ -1154,11 +1153,15 @@ export async function startMock({
       if (state.version % 8 === 0) emit('status', statusBody());
       if (state.version % 40 === 0) emit('loss', { session: id, losses, lost: 127 });
     },
-    // The answer to the next `request` ("GET /api/config") waits until the returned function is called.
-    hold: (request) => {
+    // Answers to the next `times` requests ("GET /api/config") are sent when the returned function is called.
+    hold: (request, times = 1) => {
       let release;
-      held.set(request, new Promise((resolve) => (release = resolve)));
+      held.set(request, { times, wait: new Promise((resolve) => (release = resolve)) });
       return release;
+    },
+    connectAgent: () => {
+      state.agent = true;
+      emit('agent', agentInfo());
     },
     streams: () => streams.size,
     disconnect: close,

@@ -53,16 +53,34 @@ function showReading(session: string, progress: Session['reading']): void {
   readings.value = all;
 }
 
-function upsertAgent(agent: Agent): void {
-  const rest = agents.value.filter((a) => a.id !== agent.id);
-  agents.value = [...rest, agent].sort((a, b) => a.id.localeCompare(b.id));
+const sorted = (list: readonly Agent[]) => [...list].sort((a, b) => a.id.localeCompare(b.id));
+
+// Numbers of the events that the status and each agent came with.
+let events = 0;
+let statusEvent = 0;
+const agentEvents = new Map<string, number>();
+
+function showStatus(fresh: Status): void {
+  statusEvent = ++events;
+  status.value = fresh;
 }
 
+function upsertAgent(agent: Agent): void {
+  agentEvents.set(agent.id, ++events);
+  agents.value = sorted([...agents.value.filter((a) => a.id !== agent.id), agent]);
+}
+
+let overviews = 0;
 export async function refreshOverview(): Promise<void> {
+  const overview = ++overviews;
+  const asked = events;
   try {
     const [newStatus, list] = await Promise.all([api.status(), api.agents()]);
-    status.value = newStatus;
-    agents.value = [...list.agents].sort((a, b) => a.id.localeCompare(b.id));
+    if (overview !== overviews) return;
+    // What events brought after the request may be newer than the answer.
+    if (statusEvent <= asked) status.value = newStatus;
+    const newer = agents.value.filter((agent) => (agentEvents.get(agent.id) ?? 0) > asked);
+    agents.value = sorted([...list.agents.filter((agent) => !newer.some((one) => one.id === agent.id)), ...newer]);
   } catch {
     // The stream's state says that the server is away, and its return calls this again.
   }
@@ -83,7 +101,7 @@ export function startStream(): void {
     event: (name, data) => {
       switch (name) {
         case 'status':
-          status.value = data as Status;
+          showStatus(data as Status);
           break;
         case 'agent':
           upsertAgent(data as Agent);
