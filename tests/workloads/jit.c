@@ -1,4 +1,5 @@
-// Code made at run time: `jit-workload map|dump|silent MS`. For MS milliseconds it runs first_function, then as long
+// Code made at run time: `jit-workload map|dump|silent|quick MS`. `quick` loads 16 pairs of functions, each pair at addresses of its own, and runs
+// each function for MS milliseconds: too short for a profiler to read of one before the next is there. Else for MS milliseconds it runs first_function, then as long
 // second_function at the same addresses, and with `dump` as long again after that was moved. It names them by a perf map
 // or a jitdump (in the current folder), and prints the CLOCK_MONOTONIC time of each change.
 #define _GNU_SOURCE
@@ -113,11 +114,28 @@ static FILE* open_dump(void) {
     return dump;
 }
 
+static void quick(char* code, uint64_t ms) {
+    FILE* dump = open_dump();
+    for (int i = 0; i < 32; ++i) {
+        char* at = code + i / 2 * 2 * code_bytes;
+        char name[32];
+        snprintf(name, sizeof(name), "function_%d", i);
+        make_code(at);
+        printf("%s %llu\n", name, (unsigned long long)now_ns());
+        load(dump, at, name, 10);
+        run(at, ms);
+    }
+}
+
 int main(int argc, char** argv) {
     const char* how = argc > 1 ? argv[1] : "map";
     const uint64_t ms = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000;
     char* code = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (code == MAP_FAILED) return 1;
+    if (strcmp(how, "quick") == 0) {
+        quick(code, ms);
+        return 0;
+    }
     char* other = code + page_bytes / 2;
     FILE* map = NULL;
     FILE* dump = NULL;

@@ -26,6 +26,9 @@ constexpr std::size_t notice_wants = 8;
 // Between the clocks of files and of processes.
 constexpr std::uint64_t start_tolerance_ns = 2'000'000'000;
 constexpr std::size_t piece_bytes = 256 * 1024;
+// Samples are read within a second of being taken, so replaced code is kept for longer than that.
+constexpr std::uint64_t keep_replaced_ns = 3'000'000'000;
+constexpr std::size_t max_replaced = 4'096;
 
 // A file that was last written so long ago is not of a process that began at `start_ns`: some earlier one had its pid.
 // Ages of more than the time since boot come from a wall clock that was set, and say nothing.
@@ -218,12 +221,13 @@ void JitCode::read_on(const LookTimes& times, JitBudget& budget, std::vector<Jit
 }
 
 void JitCode::add(JitEntry entry, std::vector<JitAnswer>& answers) {
-    Place place{entry.record, entry.lines, 0, 0};
+    Place place{entry.record, entry.lines, 0, 0, entry.from_ns};
     if (entry.moved_from != 0) {
         const auto* old = code_.find(entry.moved_from);
         if (old == nullptr) return;
         place = old->second.value;
         place.moved_by += entry.start - entry.moved_from;
+        place.from_ns = entry.from_ns;
     }
     bool known = false;
     for (auto want = wants_.lower_bound(entry.start); want != wants_.end() && want->first < entry.end;) {
@@ -236,9 +240,27 @@ void JitCode::add(JitEntry entry, std::vector<JitAnswer>& answers) {
         want = told || nameless ? wants_.erase(want) : std::next(want);
     }
     given_.for_each_in(entry.start, entry.end, [&](const auto& range) { known |= !range.second.value.same_as(place); });
+    keep_replaced(entry);
     code_.lay(entry.start, entry.end, place);
     // While a file is read anew, what it says is compared at its end.
     if (known && anew_ns_ == 0) answer(entry.start, entry.end, place, entry.from_ns, JitAnswer().until_ns, answers);
+}
+
+void JitCode::keep_replaced(const JitEntry& entry) {
+    while (!replaced_.empty() &&
+           (replaced_.size() >= max_replaced || replaced_.front().until_ns + keep_replaced_ns < now_ns_))
+        replaced_.pop_front();
+    if (entry.from_ns == 0 || entry.from_ns + keep_replaced_ns < now_ns_) return;
+    code_.for_each_in(entry.start, entry.end, [&](const auto& range) {
+        replaced_.push_back({range.first, range.second.end, range.second.value, entry.from_ns});
+    });
+}
+
+const JitCode::Replaced* JitCode::replaced_at(std::uint64_t address, std::uint64_t time_ns) const {
+    const auto found = std::ranges::find_if(replaced_, [&](const Replaced& old) {
+        return address >= old.start && address < old.end && time_ns >= old.place.from_ns && time_ns < old.until_ns;
+    });
+    return found == replaced_.end() ? nullptr : &*found;
 }
 
 void JitCode::answer_wants(std::vector<JitAnswer>& answers) {
@@ -246,6 +268,14 @@ void JitCode::answer_wants(std::vector<JitAnswer>& answers) {
         const auto* range = code_.find(want->first);
         if (range == nullptr) {
             ++want;
+            continue;
+        }
+        const Place& place = range->second.value;
+        // Both functions were read before anybody asked for the first one.
+        const Replaced* old = want->second < place.from_ns ? replaced_at(want->first, want->second) : nullptr;
+        if (old != nullptr && answer(old->start, old->end, old->place, 0, old->until_ns, answers)) {
+            answer(range->first, range->second.end, place, place.from_ns, JitAnswer().until_ns, answers);
+            want = wants_.erase(want);
             continue;
         }
         const auto* given = given_.find(want->first);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
@@ -81,9 +82,17 @@ private:
         std::uint64_t record = 0, lines = 0;
         std::uint64_t moved_by = 0;   // from where the file has it, modulo 2^64
         std::uint64_t name_hash = 0;  // once it was answered
+        std::uint64_t from_ns = 0;    // when the code was loaded; 0: before the file was first read
         [[nodiscard]] bool same_as(const Place& other) const {
             return record == other.record && moved_by == other.moved_by;
         }
+    };
+
+    // Code that other code has replaced. Samples of it may still arrive.
+    struct Replaced {
+        std::uint64_t start = 0, end = 0;
+        Place place;
+        std::uint64_t until_ns = 0;
     };
 
     void find_file(const LookTimes& times, std::vector<wire::Notice>& notices);
@@ -92,6 +101,8 @@ private:
                  std::vector<wire::Notice>& notices);
     void begin_anew();
     void add(JitEntry entry, std::vector<JitAnswer>& answers);
+    void keep_replaced(const JitEntry& entry);
+    [[nodiscard]] const Replaced* replaced_at(std::uint64_t address, std::uint64_t time_ns) const;
     void answer_wants(std::vector<JitAnswer>& answers);
     void compare_given(std::uint64_t from_ns, std::vector<JitAnswer>& answers);
     bool answer(std::uint64_t start, std::uint64_t end, Place place, std::uint64_t from_ns, std::uint64_t until_ns,
@@ -114,6 +125,7 @@ private:
     bool notice_given_ = false, full_notice_given_ = false;
 
     RangeMap<Place> code_;
+    std::deque<Replaced> replaced_;                 // of the last seconds, the oldest first
     RangeMap<Place> given_;                         // what was answered: only changes of these are told
     std::map<std::uint64_t, std::uint64_t> wants_;  // address -> time of the first sample
     std::size_t wanted_ = 0;

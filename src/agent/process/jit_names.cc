@@ -96,7 +96,12 @@ bool JitNames::apply_one(const JitAnswer& answer, Code& code) {
     });
     auto bare = code.bare.lower_bound(answer.start);
     while (bare != code.bare.end() && bare->first < answer.end) {
-        const bool named = may_name(bare->second, answer.from_ns) && bare->second < answer.until_ns;
+        // The function that replaced this one is still to come.
+        if (bare->second >= answer.until_ns) {
+            ++bare;
+            continue;
+        }
+        const bool named = may_name(bare->second, answer.from_ns);
         if (named) symbols_.push_back({answer.module, bare->first, 1, answer.body->name});
         // What was sent as an address gets a name, but no line: that comes with what is located from now on, anew.
         changed |= !named || !answer.body->rows.empty();

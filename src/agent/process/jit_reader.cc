@@ -44,7 +44,9 @@ struct JitReader::Shared {
     explicit Shared(std::string root) : proc_root(std::move(root)) {}
 
     void run();
-    void look_once(std::unique_lock<std::mutex>& lock);
+    void look_once();
+    [[nodiscard]] bool look_again();
+    [[nodiscard]] bool stopped();
     void wake() const { (void)!::eventfd_write(wake_fd.get(), 1); }
     void wait_for_work();
     void take_questions(const JitQuestions& asked_now, JitAnswers& found);
@@ -88,7 +90,10 @@ void JitReader::ask(JitQuestions& questions) {
 void JitReader::look_now(std::uint64_t patience_ns) {
     std::unique_lock lock(shared_->mutex);
     if (!shared_->started) return;
-    if (System::current().deterministic()) return shared_->look_once(lock);
+    if (System::current().deterministic()) {
+        lock.unlock();
+        return shared_->look_once();
+    }
     const std::uint64_t wanted = shared_->looks_begun + 1;
     shared_->look_wanted = true;
     shared_->wake();
@@ -109,29 +114,37 @@ void JitReader::settle(std::uint64_t patience_ns) {
     if (!shared_->started) return;
     shared_->hurry = true;
     shared_->settled = false;
+    const auto is_settled = [this] { return shared_->settled; };
     if (System::current().deterministic()) {
-        for (const std::uint64_t until_ns = monotonic_ns() + patience_ns;
-             !shared_->settled && monotonic_ns() < until_ns;)
-            shared_->look_once(lock);
+        const std::uint64_t until_ns = monotonic_ns() + patience_ns;
+        while (!is_settled() && monotonic_ns() < until_ns) {
+            lock.unlock();
+            shared_->look_once();
+            lock.lock();
+        }
     } else {
         shared_->wake();
-        shared_->answered.wait_for(lock, std::chrono::nanoseconds(patience_ns), [this] { return shared_->settled; });
+        shared_->answered.wait_for(lock, std::chrono::nanoseconds(patience_ns), is_settled);
     }
     shared_->hurry = false;
     shared_->settled = false;
 }
 
-void JitReader::Shared::look_once(std::unique_lock<std::mutex>& lock) {
-    const bool last = hurry && !settled;
-    const JitQuestions asked_now = std::exchange(questions, {});
-    look_wanted = false;
-    ++looks_begun;
-    const bool room = answers.answers.size() < max_answers;
-    lock.unlock();
+void JitReader::Shared::look_once() {
+    bool last = false, room = false;
+    JitQuestions asked_now;
+    {
+        const std::lock_guard lock(mutex);
+        last = hurry && !settled;
+        asked_now = std::exchange(questions, {});
+        look_wanted = false;
+        ++looks_begun;
+        room = answers.answers.size() < max_answers;
+    }
     JitAnswers found;
     take_questions(asked_now, found);
     const bool done = room && look(last, found);
-    lock.lock();
+    const std::lock_guard lock(mutex);
     // With those that nobody took yet: who waited for this look hears of it.
     std::ranges::move(found.answers, std::back_inserter(answers.answers));
     std::ranges::move(found.notices, std::back_inserter(answers.notices));
@@ -141,14 +154,20 @@ void JitReader::Shared::look_once(std::unique_lock<std::mutex>& lock) {
     answered.notify_all();
 }
 
+bool JitReader::Shared::look_again() {
+    const std::lock_guard lock(mutex);
+    return look_wanted || (hurry && !settled && answers.answers.size() < max_answers);
+}
+
+bool JitReader::Shared::stopped() {
+    const std::lock_guard lock(mutex);
+    return stop;
+}
+
 void JitReader::Shared::run() {
-    std::unique_lock lock(mutex);
-    while (!stop) {
-        look_once(lock);
-        if (stop || look_wanted || (hurry && !settled && answers.answers.size() < max_answers)) continue;
-        lock.unlock();
-        wait_for_work();
-        lock.lock();
+    while (!stopped()) {
+        look_once();
+        if (!stopped() && !look_again()) wait_for_work();
     }
 }
 
