@@ -9,7 +9,7 @@ REGISTRY = re.compile(r"\b(registry\.(npmjs\.org|yarnpkg\.com)|(deb|security|ftp
                       r"(proxy|sum)\.golang\.org|crates\.io)\b")
 # These rules and their tests name what they look for.
 EXEMPT = ("tests/checks/repository.py", "tests/checks/test_")
-BINARY = (".png", ".gz", ".zst", ".xz", ".bin")
+BINARY = (".png", ".gz", ".zst", ".xz", ".bin", ".capture")
 
 
 def machine_paths() -> list[str]:

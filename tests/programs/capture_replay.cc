@@ -1,6 +1,6 @@
 // Replays a capture and writes the batches to a session file, which flamewire and flamewire-server open.
 //
-//   capture-replay CAPTURE [--output SESSION] [--times N]
+//   capture-replay CAPTURE [--output SESSION] [--summary FILE] [--times N]
 //
 // With --times, all replays must be equal. Exit codes: 0 success; 1 the capture cannot be replayed, or replays differ; 2
 // wrong usage.
@@ -14,7 +14,9 @@
 
 #include "agent/hello.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "replay/replay.h"
+#include "replay/summary.h"
 #include "wire/control.h"
 #include "wire/session_file.h"
 
@@ -53,13 +55,15 @@ int failed(std::string_view why) {
 }
 
 int run(std::span<char*> words) {
-    std::string path, output;
+    std::string path, output, summary;
     unsigned times = 1;
     for (std::size_t i = 1; i < words.size(); ++i) {
         const std::string_view word = words[i];
         const bool last = i + 1 == words.size();
         if (word == "--output" && !last) {
             output = words[++i];
+        } else if (word == "--summary" && !last) {
+            summary = words[++i];
         } else if (word == "--times" && !last) {
             const std::string_view number = words[++i];
             std::from_chars(number.data(), number.data() + number.size(), times);
@@ -71,7 +75,7 @@ int run(std::span<char*> words) {
         }
     }
     if (path.empty() || times == 0) {
-        fmt::print(stderr, "usage: capture-replay CAPTURE [--output SESSION] [--times N]\n");
+        fmt::print(stderr, "usage: capture-replay CAPTURE [--output SESSION] [--summary FILE] [--times N]\n");
         return 2;
     }
     const auto capture = replay::CaptureFile::read(path);
@@ -84,6 +88,9 @@ int run(std::span<char*> words) {
         if (done->refused) return failed("the recording failed to open: " + done->refused->message);
         const replay::Fidelity fits = done->fidelity;
         const std::string account = done->account_line;
+        std::string summary_text;
+        if (time == 0 && !summary.empty())
+            for (const std::string& line : replay::summarize(done->batches)) summary_text += line + "\n";
         Session session = session_of(*std::move(done));
         if (time != 0 && session.batches != first.batches) return failed(fmt::format("replay {} differs", time + 1));
         if (time != 0) continue;
@@ -91,6 +98,9 @@ int run(std::span<char*> words) {
                    fits.out_of_order, fits.missing);
         for (const std::string& call : fits.first_missing) fmt::print("  {}\n", call);
         first = std::move(session);
+        if (summary.empty()) continue;
+        if (const auto saved = replace_file(summary, as_bytes_view(summary_text)); !saved)
+            return failed(saved.error().message);
     }
     if (times > 1) fmt::print("{} replays are equal\n", times);
     if (output.empty()) return 0;

@@ -1,0 +1,248 @@
+"""Kept captures of this kind of machine, replayed: no kernel takes part, so what changes is what we make of its records.
+
+Each replay is compared with the workload's own log, with perf, or with the call paths that the workload is known to have, and as a whole with
+summary.txt, which shows every intended change of what the agent sends (make.py)."""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+from flamewire import BIN
+from switches import check_life
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "integration"))
+
+import test_unwinding as unwinding  # noqa: E402
+
+SCENES = sorted(path.parent.name for path in HERE.glob("*/summary.txt"))
+ROW = re.compile(r"^([^ ;]+);([^;]*)((?:;.*)?) (\d+) (\d+)$")
+THREAD = re.compile(r"^thread (.*) \((\d+)\): run (\d+) runnable (\d+) blocked (\d+) io-wait (\d+) preempted (\d+) slept (\d+) io-waits (\d+)$")
+STACKS = re.compile(r"^stacks of (\d+): mode (\d), (\d+) samples, (\d+) whole, (\d+) joined, (\d+) truncated, (\d+) open, (\d+) stopped$")
+AWAY = ("off-cpu", "run-queue", "io-wait")
+MODES = ("fp", "hybrid", "dwarf", "lbr")
+
+
+class Replay:
+    """The lines of capture-replay --summary, with functions by the addresses that nm listed when the capture was made."""
+
+    def __init__(self, name, summary):
+        self.scene = json.loads((HERE / name / "scene.json").read_text(encoding="utf-8"))
+        self.truth = self.scene["truth"]
+        self.lines = summary.splitlines()
+        self.names = dict(match.groups() for match in (re.match(r"name (.*) = (.*)", line) for line in self.lines) if match)
+        self.ranges = {program: sorted((first, first + size, name) for name, (first, size) in functions.items()) for program, functions in self.scene["functions"].items()}
+        # (event, thread's name, functions from the root on, count, weight)
+        self.rows = [(event, comm, [self.function(frame) for frame in chain.split(";")[1:]], int(count), int(weight))
+                     for event, comm, chain, count, weight in (match.groups() for match in map(ROW.match, self.lines) if match)]
+        self.threads = {match[2]: [int(number) for number in match.groups()[2:]] for match in map(THREAD.match, self.lines) if match}
+        self.losses = {int(reason): int(count) for reason, count in re.findall(r"^loss (\d+): (\d+)$", summary, re.M)}
+
+    def function(self, frame):
+        frame = frame.removesuffix(" joined")
+        frame = self.names.get(frame, frame)
+        if "!" in frame:
+            return frame.partition("!")[2].split(" (line ")[0]
+        module, _, address = frame.rpartition("+")
+        if not module:
+            return frame
+        for first, end, name in self.ranges.get(module, ()):
+            if first <= int(address, 16) < end:
+                return name
+        return f"[{module}+0x{address}]"
+
+    def weight(self, thread, function, events=AWAY):
+        return sum(weight for event, comm, frames, _, weight in self.rows if event in events and comm == thread and any(function in name for name in frames))
+
+    def samples(self, event):
+        return sum(count for name, _, _, count, _ in self.rows if name == event)
+
+    def recording(self):
+        """As test_unwinding.py has recordings."""
+        recording = unwinding.Recording.__new__(unwinding.Recording)
+        recording.stacks = []
+        recording.processes = [dict(zip(("samples", "whole", "joined", "truncated", "open_end", "stopped"), map(int, match.groups()[2:])), mode=MODES[int(match[2])])
+                               for match in map(STACKS.match, self.lines) if match]
+        recording.totals = {key: sum(process[key] for process in recording.processes) for key in recording.processes[0] if key != "mode"}
+        recording.stacks = [unwinding.Stack(comm, frames, count) for _, comm, frames, count, _ in self.rows]
+        return recording
+
+
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory):
+    """name -> Replay; each is done once."""
+    done = {}
+
+    def replay(name):
+        if name not in done:
+            summary = tmp_path_factory.mktemp(name) / "summary.txt"
+            outcome = subprocess.run([BIN / "capture-replay", HERE / name / "recording.capture", "--times", "10", "--summary", summary], capture_output=True, text=True, timeout=300)
+            assert outcome.returncode == 0, outcome
+            assert "10 replays are equal" in outcome.stdout and " 0 missing" in outcome.stdout, outcome.stdout
+            assert "THEY DIFFER" not in outcome.stdout, outcome.stdout
+            done[name] = Replay(name, summary.read_text(encoding="utf-8"))
+        return done[name]
+
+    return replay
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_the_replay_sends_what_it_always_sent(replayed, name):
+    replay = replayed(name)
+    kept = (HERE / name / "summary.txt").read_text(encoding="utf-8").splitlines()
+    gone, new = sorted(set(kept) - set(replay.lines)), sorted(set(replay.lines) - set(kept))
+    assert replay.lines == kept, f"{len(gone)} lines are gone and {len(new)} are new: {gone[:3]} {new[:3]}. Is this intended? Then run `python3 tests/captures/make.py --summaries {name}`."
+
+
+@pytest.mark.parametrize("name", [name for name in SCENES if name not in ("waits", "losses")])
+def test_every_sample_is_there(replayed, name):
+    """As many as the recording said that it read."""
+    assert replayed(name).samples("cpu-clock") == replayed(name).truth["samples"]
+
+
+def lives(replay):
+    return {life["thread"]: life for life in map(json.loads, (line for line in replay.truth["output"] if line.startswith("{")))}
+
+
+@pytest.mark.parametrize("thread, function", [("sleeper", "sleep_a_while"), ("pipe-reader", "read_from_pipe"), ("pipe-writer", "sleep_a_while"),
+                                              ("mutex-waiter", "wait_for_mutex")])
+def test_waits_are_as_long_as_measured_with_their_stacks(replayed, thread, function):
+    replay = replayed("waits")
+    measured = lives(replay)[thread]["waited_ns"]
+    assert abs(replay.weight(thread, function) - measured) <= 0.02 * measured, (replay.weight(thread, function), measured)
+
+
+def test_the_states_of_a_thread_add_up_to_its_life_by_perf(replayed):
+    replay = replayed("waits")
+    for life in lives(replay).values():
+        tid = str(life["tid"])
+        life["span_by_perf_ns"] = replay.truth["span_ns"][tid]
+        run, runnable, blocked, io_wait, preempted, slept, io_waits = replay.threads[tid]
+        apart = check_life(run + runnable + blocked + io_wait, life)
+        assert abs(run - replay.truth["run_ns"][tid]) <= apart, (life, run)
+        away = sum(replay.weight(life["thread"], "", [kind]) for kind in AWAY)
+        check_life(replay.truth["run_ns"][tid] + away, life)
+        assert abs(slept + io_waits - life["slept"]) <= 2 and abs(preempted - life["preempted"]) <= 10, (life, slept, io_waits, preempted)
+
+
+def test_kinds_of_waits_are_told_apart(replayed):
+    replay = replayed("waits")
+    own = lives(replay)
+    for thread in ("burner-1", "burner-2"):
+        assert replay.weight(thread, "", ["run-queue"]) >= 0.35 * own[thread]["wall_ns"]
+        assert replay.weight(thread, "burn(", ["off-cpu", "io-wait"]) == 0
+    for thread in ("sleeper", "pipe-reader", "mutex-waiter"):
+        assert replay.weight(thread, "", ["io-wait"]) == 0
+    assert own["disk-reader"]["waited_ns"] >= replay.weight("disk-reader", "read_from_disk", ["io-wait"]) > 0
+
+
+def test_call_paths(replayed):
+    unwinding.check_scenes(replayed("call-paths").recording())
+
+
+def test_deep_stacks_are_joined(replayed):
+    recording = replayed("deep-stacks").recording()
+    found = unwinding.callers_of_work(recording)
+    assert found["work_a", "caller_b"] == found["work_b", "caller_a"] == 0, found
+    unwinding.JOINED.at_least(found["work_a", "caller_a"] + found["work_b", "caller_b"], sum(found.values()), 0.965, detail=found)
+    unwinding.JOINED.at_least(recording.totals["joined"], recording.totals["samples"], 0.53)
+
+
+def test_callers_that_changed_unseen_are_not_mistaken(replayed):
+    found = unwinding.callers_of_work(replayed("deep-turns").recording())
+    assert found["work_a", "caller_b"] == found["work_b", "caller_a"] == 0, found
+    assert sum(found.values()) > 1000
+
+
+def test_exceptions_are_unwound_while_they_are_thrown(replayed):
+    recording = replayed("exceptions").recording()
+    recording.check_whole(0.99)
+    names = {name: f"(anonymous namespace)::{name}" for name in ("catch_outer()", "rethrow_outer()", "throw_leaf(unsigned int)", "throw_middle(unsigned int)")}
+    leaf = names["throw_leaf(unsigned int)"]
+    thrown = [stack for stack in recording.stacks if leaf in stack.frames]
+    assert sum(stack.count for stack in thrown) > 100
+    for stack in thrown:
+        frames = unwinding.up_to(stack.frames, leaf)
+        wanted = ["main", names["catch_outer()"], names["rethrow_outer()"], *[names["throw_middle(unsigned int)"]] * 7, leaf]
+        assert frames[-len(wanted):] == wanted and unwinding.at_root(frames[:-len(wanted) + 1]), stack
+
+
+@pytest.mark.parametrize("name, modes", [("auto-mixed", ("hybrid", "dwarf")), ("auto-frame-pointers", ("fp",))])
+def test_auto_chooses_by_what_the_program_needs(replayed, name, modes):
+    recording = replayed(name).recording()
+    assert recording.processes[0]["mode"] in modes
+    unwinding.check_modes(recording)
+
+
+@pytest.mark.parametrize("name", ["jit-map", "jit-dump"])
+def test_functions_at_one_address_are_told_apart_by_time(replayed, name):
+    """The workload prints when each function takes the place of the other."""
+    replay = replayed(name)
+    begins = {line.split()[0]: int(line.split()[1]) for line in replay.truth["output"]}
+    spans = {}
+    for frame, first, end in (match.groups() for match in (re.match(r"span (.*): (\d+) (\d+)", line) for line in replay.lines) if match):
+        function = replay.function(frame)
+        before = spans.get(function, (int(first), int(end)))
+        spans[function] = min(before[0], int(first)), max(before[1], int(end))
+    assert set(spans) == {"first_function", "second_function"}, spans
+    # A bucket has 10 ms, and the clock of a file's time ticks every 4 ms.
+    edge_ns = 30_000_000
+    assert begins["first_function"] - edge_ns <= spans["first_function"][0] and spans["first_function"][1] <= begins["second_function"] + edge_ns, (begins, spans)
+    assert begins["second_function"] - edge_ns <= spans["second_function"][0], (begins, spans)
+
+
+def test_short_functions_at_one_address_are_told_apart(replayed):
+    """jitdump says to the nanosecond when a function was loaded. Of an address that was never sampled before, all samples of one round of the
+    sampler get one name, so a function's name may stay until the next round."""
+    replay = replayed("jit-quick")
+    begins = [int(line.split()[1]) for line in replay.truth["output"]]
+    bucket_ns, round_ns, seen = 10_000_000, 110_000_000, set()
+    for frame, first, end in (match.groups() for match in (re.match(r"span (.*): (\d+) (\d+)", line) for line in replay.lines) if match):
+        function = replay.function(frame)
+        number = int(re.fullmatch(r"function_(\d+)", function)[1])
+        assert begins[number] - bucket_ns < int(first), (function, first, begins[number])
+        assert number + 1 == len(begins) or int(end) < begins[number + 1] + round_ns + bucket_ns, (function, end, begins[number + 1])
+        seen.add(number)
+    # Half of them are the first at their addresses.
+    assert seen >= set(range(0, len(begins), 2)) and len(seen) > 20, seen
+
+
+def test_compiled_functions_have_their_names_while_they_live(replayed):
+    """The program prints when each phase begins and ends; each has a function of its own, at addresses that the others had or get."""
+    replay = replayed("jit-node")
+    edge_ns = 30_000_000
+    seen = set()
+    for frame, first, end in (match.groups() for match in (re.match(r"span (.*): (\d+) (\d+)", line) for line in replay.lines) if match):
+        if (found := re.search(r"phase_(\d)\b", replay.function(frame))) is None:
+            continue
+        begin_ms, end_ms = map(int, replay.truth["output"][int(found[1])].split()[1:3])
+        assert begin_ms * 1_000_000 - edge_ns <= int(first) < int(end) <= end_ms * 1_000_000 + edge_ns, (frame, first, end, begin_ms, end_ms)
+        seen.add(found[1])
+    assert seen == set("0123")
+    named = sum(count for _, _, frames, count, _ in replay.rows if any("phase_" in name for name in frames))
+    assert named >= 0.9 * replay.truth["samples"], named
+
+
+def test_a_sample_belongs_to_the_thread_and_program_that_ran(replayed):
+    short = replayed("short-threads")
+    assert sum(count for _, _, frames, count, _ in short.rows if "short_lived" in " ".join(frames)) > 0.8 * short.truth["samples"]
+    executed = replayed("exec")
+    for _, comm, frames, _, _ in executed.rows:
+        text = " ".join(frames)
+        if "before_exec" in text:
+            assert comm == "threads-workloa", frames
+        elif "burn_" in text:
+            assert comm == "shares-workload", frames
+
+
+def test_what_is_lost_is_counted(replayed):
+    """A fault is a sample, or it is lost: the program counts its own."""
+    replay = replayed("losses")
+    ring_full = 1
+    counted = int(next(line for line in replay.lines if line.startswith("counter page-faults: ")).split()[-1])
+    own = sum(int(number) for number in re.findall(r"\d+", " ".join(replay.truth["output"])))
+    assert replay.losses[ring_full] > 100
+    # The counter also has faults in kernel mode, of which no samples were taken.
+    assert counted >= replay.samples("page-faults") + replay.losses[ring_full] >= own >= 1000, (counted, own, replay.losses)
