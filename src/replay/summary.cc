@@ -51,8 +51,12 @@ struct Tables {
         std::vector<Id> frames;
         for (Id node = stack; node != 0; node = stacks.at(node).parent) frames.push_back(stacks.at(node).location);
         std::string text;
-        for (auto location = frames.rbegin(); location != frames.rend(); ++location)
+        for (auto location = frames.rbegin(); location != frames.rend();) {
+            const auto next = std::find_if(location, frames.rend(), [&](Id other) { return other != *location; });
             text += ";" + frame(locations.at(*location));
+            if (next - location > 1) text += fmt::format(" *{}", next - location);
+            location = next;
+        }
         return text;
     }
 

@@ -35,10 +35,17 @@ class Replay:
         self.names = dict(match.groups() for match in (re.match(r"name (.*) = (.*)", line) for line in self.lines) if match)
         self.ranges = {program: sorted((first, first + size, name) for name, (first, size) in functions.items()) for program, functions in self.scene["functions"].items()}
         # (event, thread's name, functions from the root on, count, weight)
-        self.rows = [(event, comm, [self.function(frame) for frame in chain.split(";")[1:]], int(count), int(weight))
+        self.rows = [(event, comm, self.functions(chain), int(count), int(weight))
                      for event, comm, chain, count, weight in (match.groups() for match in map(ROW.match, self.lines) if match)]
         self.threads = {match[2]: [int(number) for number in match.groups()[2:]] for match in map(THREAD.match, self.lines) if match}
         self.losses = {int(reason): int(count) for reason, count in re.findall(r"^loss (\d+): (\d+)$", summary, re.M)}
+
+    def functions(self, chain):
+        found = []
+        for frame in chain.split(";")[1:]:
+            one, _, times = frame.partition(" *")
+            found += [self.function(one)] * int(times or 1)
+        return found
 
     def function(self, frame):
         frame = frame.removesuffix(" joined")

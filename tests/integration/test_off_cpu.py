@@ -2,15 +2,13 @@
 import collections
 import contextlib
 import json
-import pathlib
 import subprocess
 import time
 
-import disturbance
 import pytest
 from flamewire import BIN, TESTS_BIN, wait_until
 from sanitized import plain_build_only
-from switches import as_root, check_life, run_by_perf, wakings_by_perf
+from switches import as_root, wakings_by_perf
 from test_system_wide import cgroup, enter
 
 AGENT = BIN / "flamewire-agent"
@@ -49,68 +47,6 @@ def within(path, comm, function, kinds=KINDS):
 
 def lives(text):
     return {one["thread"]: one for one in map(json.loads, (line for line in text.splitlines() if line.startswith("{")))}
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
-    return disturbance.fixture(f"{pathlib.Path(__file__).name}::recorded", lambda attempt: record_waits(tmp_path_factory.mktemp("waits")))
-
-
-def record_waits(directory):
-    disk = directory / "disk"
-    disk.write_bytes(bytes(4 << 20))
-    path = directory / "waits.flw"
-    with run_by_perf(directory) as run_ns:
-        # Not auto: who leaves in the moment that it exchanges the events is not seen leaving.
-        outcome = subprocess.run([AGENT, "--output", path, "--verbose", *NO_LOSS, "--events", "off-cpu", "--unwind", "dwarf", "--", TESTS_BIN / "waits-workload", "4", disk],
-                                 capture_output=True, text=True, timeout=60)
-    assert outcome.returncode == 0, outcome
-    assert "THEY DIFFER" not in outcome.stderr, outcome.stderr
-    if ", 0 lost," not in outcome.stderr:
-        raise disturbance.Disturbed(outcome.stderr.splitlines()[-1])
-    own = lives(outcome.stdout)
-    for life in own.values():
-        life["by_perf_ns"] = run_ns[life["tid"]]
-        life["span_by_perf_ns"] = run_ns.span.get(life["tid"])
-    return path, own
-
-
-@every_switch
-@pytest.mark.parametrize("thread, function", [("sleeper", "sleep_a_while"), ("pipe-reader", "read_from_pipe"), ("pipe-writer", "sleep_a_while"),
-                                              ("mutex-waiter", "wait_for_mutex"), ("idler", "idler")])
-def test_waits_are_as_long_as_measured_with_their_stacks(recorded, thread, function):
-    path, own = recorded
-    measured = own[thread]["waited_ns"]
-    found = within(path, thread, function)
-    assert abs(found - measured) <= 0.02 * measured, (found, measured, own[thread])
-
-
-@every_switch
-@as_root
-def test_every_moment_of_a_thread_is_one_of_four(recorded):
-    """On a CPU + waiting for one + asleep + waiting for a device = its life."""
-    path, own = recorded
-    away = by_thread(path)
-    assert len(own) == 9
-    for thread, life in own.items():
-        check_life(life["by_perf_ns"] + sum(away[thread].values()), life)
-
-
-@every_switch
-def test_kinds_are_told_apart(recorded):
-    path, own = recorded
-    away = by_thread(path)
-    for thread in ("burner-1", "burner-2"):
-        # Two on one CPU.
-        assert away[thread]["run-queue"] >= 0.35 * own[thread]["wall_ns"], away[thread]
-        # (It sleeps once, while it is moved to its CPU.)
-        assert within(path, thread, "::burn(", ["off-cpu", "io-wait"]) == 0
-    for thread in ("sleeper", "pipe-reader", "mutex-waiter", "idler"):
-        assert away[thread]["io-wait"] == 0, away[thread]
-    disk = within(path, "disk-reader", "read_from_disk", ["io-wait"])
-    assert own["disk-reader"]["waited_ns"] >= disk > 0
-    assert disk >= 0.9 * within(path, "disk-reader", "read_from_disk", ["io-wait", "off-cpu"])
-    assert within(path, "disk-reader", "io_schedule", ["off-cpu"]) == 0
 
 
 @pytest.mark.recording(lost=0)

@@ -1,7 +1,7 @@
 """Stacks of programs without frame pointers: each workload knows its own call paths, and every sample must be on one of them.
 
 A stack is either right to the root, or it says that it is not: `[truncated]` or `[incomplete]` stand where callers are missing, and
-`[caller missing]` where a chain of frame pointers stepped over one."""
+`[caller missing]` where a chain of frame pointers stepped over one. tests/captures replays further recordings, with the checks of this file."""
 import collections
 import os
 import re
@@ -14,13 +14,13 @@ from flamewire import SANITIZED, TESTS_BIN, wait_until
 
 pytestmark = pytest.mark.recording
 # Each leaf of each recording.
-CUTS = bounds.Check("samples of a call path that are cut", times=104)
+CUTS = bounds.Check("samples of a call path that are cut", times=90)
 WRONG = bounds.Check("samples of a call path whose callers are wrong", times=7)
-WHOLE = bounds.Check("stacks that reach the root", times=12)
-LEFT = bounds.Check("stacks that do not reach the root, and why", times=4)
-THROUGH = bounds.Check("interrupted code on the other stack that is followed to the root", times=8)
+WHOLE = bounds.Check("stacks that reach the root", times=7)
+LEFT = bounds.Check("stacks that do not reach the root, and why", times=3)
+THROUGH = bounds.Check("interrupted code on the other stack that is followed to the root", times=7)
 LIMITED = bounds.Check("stacks that the frame limit cuts", times=1)
-JOINED = bounds.Check("stacks that are joined", times=3)
+JOINED = bounds.Check("stacks that are joined", times=2)
 
 CUT = ("[truncated]", "[incomplete]")
 SKIPPED = "[caller missing]"
@@ -195,7 +195,7 @@ def check_scenes(recording, assembly=True):
     return recording
 
 
-@pytest.mark.parametrize("variant", ["scenes", "scenes-nopie", "scenes-static"])
+@pytest.mark.parametrize("variant", ["scenes-nopie", "scenes-static"])
 def test_call_paths(start, variant):
     recording = check_scenes(record(start, "dwarf", program(variant), 4))
     assert [process["mode"] for process in recording.processes] == ["dwarf"]
@@ -229,22 +229,6 @@ def test_neither_tables_nor_frame_pointers(start):
         frames = up_to(stack.frames, "plain_leaf")
         assert frames[0] in CUT or frames[-3:-1] == ["plain_outer", "plain_middle"], stack
     assert recording.totals["stopped"] > 100
-
-
-def test_exceptions(start):
-    recording = record(start, "dwarf", program("exceptions"), 3)
-    # Where the runtime has already put another frame's registers in place no table is right any more.
-    recording.check_whole(0.99)
-    names = {"catch": "(anonymous namespace)::catch_outer()", "rethrow": "(anonymous namespace)::rethrow_outer()", "leaf": "(anonymous namespace)::throw_leaf(unsigned int)",
-             "middle": "(anonymous namespace)::throw_middle(unsigned int)"}
-    thrown = [stack for stack in recording.stacks if names["leaf"] in stack.frames]
-    assert sum(stack.count for stack in thrown) > 200
-    for stack in thrown:
-        frames = up_to(stack.frames, names["leaf"])
-        wanted = ["main", names["catch"], names["rethrow"], *[names["middle"]] * 7, names["leaf"]]
-        assert frames[-len(wanted):] == wanted and at_root(frames[:-len(wanted) + 1]), stack
-    raised = recording.count(lambda s: any("_Unwind_RaiseException" in name for name in s.frames))
-    assert raised > 100
 
 
 PLUGINS = {f"plugin_leaf_{letter}": ["main", "host_loop", "host_call", "plugin_entry", f"plugin_middle_{letter}"] for letter in "ab"}
@@ -373,23 +357,13 @@ def callers_of_work(recording):
     return found
 
 
-def test_deep_recursion_is_joined(start):
-    recording = record(start, "dwarf", program("recursion"), "wide", 5)
-    found = callers_of_work(recording)
-    right = found["work_a", "caller_a"] + found["work_b", "caller_b"]
-    # Two callers with frames alike at the same places: never mistaken for each other.
-    assert found["work_a", "caller_b"] == found["work_b", "caller_a"] == 0, found
-    JOINED.at_least(right, sum(found.values()), 0.965, detail=found)
-    JOINED.at_least(recording.totals["joined"], recording.totals["samples"], 0.53)
-
-
 def test_a_stack_that_no_sample_saw_grow_is_completed(start):
     recording = record(start, "dwarf", program("recursion"), "stay", 8)
     found = callers_of_work(recording)
     JOINED.at_least(found["work_a", "caller_a"], sum(found.values()), 0.965, detail=found)
 
 
-@pytest.mark.parametrize("mode", ["leap", "turns", "shifts"])
+@pytest.mark.parametrize("mode", ["leap", "shifts"])
 def test_callers_that_changed_unseen_are_not_mistaken(start, mode):
     recording = record(start, "dwarf", program("recursion"), mode, 4)
     found = callers_of_work(recording)
@@ -441,20 +415,6 @@ def check_modes(recording):
     assert seen > 500, seen
     WHOLE.at_least(right, seen, 0.999)
     recording.check_whole(0.999)
-
-
-def test_auto_copies_nothing_where_frame_pointers_do(start):
-    recording = record(start, "auto", program("modes-fp"), 4)
-    process = recording.processes[0]
-    assert process["stack_bytes"] == 0 and process["mode"] == "fp" and process["why"], process
-    check_modes(recording)
-
-
-def test_auto_serves_a_mixed_program(start):
-    recording = record(start, "auto", program("modes-mixed"), 8)
-    process = recording.processes[0]
-    assert process["mode"] in ("hybrid", "dwarf") and process["why"], process
-    check_modes(recording)
 
 
 def test_auto_without_frame_pointers_is_dwarf(start):
