@@ -1,6 +1,7 @@
 """Emulated Arm boards: QEMU's `virt` machine with Debian's kernel, an initial RAM disk of busybox, the agent and workloads, and a
 script that says what the board does. The host is 10.0.2.2 for the board."""
 
+import base64
 import contextlib
 import gzip
 import os
@@ -17,6 +18,7 @@ from flamewire import ROOT, Process, wait_until  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 HOST = "10.0.2.2"
+FRAME_POINTERS = {"fp": "-fno-omit-frame-pointer", "no-fp": "-fomit-frame-pointer"}
 AGENTS = pathlib.Path(os.environ.get("FLAMEWIRE_AGENTS", ROOT))
 
 INIT = """#!/bin/busybox sh
@@ -89,6 +91,10 @@ class Lab:
             subprocess.run([compiler, *language, "-O2", "-g", "-Wno-psabi", "-static", "-Wl,--build-id", *options, ROOT / source, "-o", target], check=True)
         return target
 
+    def shares(self, kind, frames):
+        """The workload with known shares of the CPU time; `frames`: a key of FRAME_POINTERS."""
+        return self.workload(kind, "tests/workloads/shares.cc", f"shares-{frames}", FRAME_POINTERS[frames], "-pthread")
+
     def stripped(self, kind, program):
         target = program.with_name(program.name + ".stripped")
         if not target.exists():
@@ -131,6 +137,16 @@ def legacy_uimage(data, load):
     header = struct.pack(">7I", *fields) + tail
     fields[1] = zlib.crc32(header)
     return struct.pack(">7I", *fields) + tail + data
+
+
+def print_file(path):
+    """Shell commands that print a file of the board on its console."""
+    return f"echo 'file {path}:'; base64 {path}; echo 'end of {path}'\n"
+
+
+def printed_file(text, path):
+    """The bytes of a file that print_file printed."""
+    return base64.b64decode(re.search(rf"^file {path}:\n(.*)^end of {path}$", text, re.M | re.S)[1])
 
 
 class Board:

@@ -2,16 +2,13 @@
 compared with what the workload says of itself. Under icount a board's time is that of its instructions, so these numbers do not depend
 on how busy this machine is; the board with real threads has wide bounds."""
 
-import base64
 import re
 
 import pytest
-from board import HOST, KINDS, Board, Lab
+from board import FRAME_POINTERS, HOST, KINDS, Board, Lab, print_file, printed_file
 
 import flamewire
 from flamewire import Server, wait_until
-
-FRAME_POINTERS = {"fp": "-fno-omit-frame-pointer", "no-fp": "-fomit-frame-pointer"}
 
 
 @pytest.fixture(scope="session")
@@ -47,10 +44,6 @@ def boot(lab, tmp_path):
 
 def known(lab, kind):
     return lab.workload(kind, "tests/boards/known.c", "known")
-
-
-def shares(lab, kind, frames):
-    return lab.workload(kind, "tests/workloads/shares.cc", f"shares-{frames}", FRAME_POINTERS[frames], "-pthread")
 
 
 def said(text):
@@ -125,7 +118,7 @@ def test_a_board_without_a_pmu_samples_its_clock(boot, lab):
 def test_stacks_are_whole_and_shares_are_right(boot, lab, name, frames):
     """The board has a stripped copy; names, files and lines come from the file here."""
     kind = KINDS[name]
-    program = shares(lab, kind, frames)
+    program = lab.shares(kind, frames)
     server = boot.serve("--binary", program)
     board = boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --pair {server.pair()} --events cycles:u --frequency 999 -- shares 4\n", {"/bin/shares": lab.stripped(kind, program)})
     text = board.finish()
@@ -163,12 +156,12 @@ def test_two_runs_without_a_network_are_the_same(boot, lab):
     kind = KINDS["arm64"]
     collapsed = []
     for run in ("first", "second"):
-        board = boot(kind, "flamewire-agent --events cycles:u --count 500000 --metrics off --output /tmp/out.flw -- known 300\necho 'file:'; base64 /tmp/out.flw; echo ':file'\n",
+        board = boot(kind, "flamewire-agent --events cycles:u --count 500000 --metrics off --output /tmp/out.flw -- known 300\n" + print_file("/tmp/out.flw"),
                      {"/bin/known": lab.stripped(kind, known(lab, kind))}, sleep=False, name=run)
         text = board.finish()
         stored = boot.directory / run / "data" / "sessions" / "20260101-000000-known-00000000"
         stored.mkdir(parents=True)
-        (stored / "stream.flw").write_bytes(base64.b64decode(re.search(r"^file:\n(.*)^:file", text, re.M | re.S)[1]))
+        (stored / "stream.flw").write_bytes(printed_file(text, "/tmp/out.flw"))
         server = boot.serve("--binary", known(lab, kind), name=f"server-{run}", data_dir=boot.directory / run / "data")
         session = server.sessions()[0]
         collapsed.append(server.get(f"/api/export/session/{session['id']}", format="collapsed").decode())
@@ -185,7 +178,7 @@ sleep 6; echo 'board: cable out'; ip link set eth0 down
 sleep 10; ip link set eth0 up; ip route add default via 10.0.2.2; echo 'board: cable in'
 wait
 """
-    program = shares(lab, kind, "fp")
+    program = lab.shares(kind, "fp")
     board = boot(kind, script, {"/bin/shares": lab.stripped(kind, program)})
     board.until(r"^board: up$")
     starved = board.starved()
@@ -218,7 +211,7 @@ sleep 3; echo 1 >/sys/devices/system/cpu/cpu1/online && echo 'board: two CPUs'
 sleep 2; echo 25 >/proc/sys/kernel/perf_cpu_time_max_percent; echo 500 >/proc/sys/kernel/perf_event_max_sample_rate && echo 'board: 500 samples a second'
 wait
 """
-    program = shares(lab, kind, "fp")
+    program = lab.shares(kind, "fp")
     board = boot(kind, script, {"/bin/shares": lab.stripped(kind, program)})
     text = board.finish()
     # The kernel takes a limit of samples only while its limit of time is on, which the boards begin without.
