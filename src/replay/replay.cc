@@ -18,11 +18,11 @@ class CollectingSink final : public BatchSink {
 public:
     CollectingSink(const CaptureFile& capture, Replayed& into) : capture_(capture), into_(into) {}
 
-    void use(ReplaySystem& machine) { machine_ = &machine; }
+    void use(ReplaySystem& system) { system_ = &system; }
 
     Result<bool> begin(const wire::RecordingId&) override { return true; }
     Result<bool> push(wire::Batch& batch, const wire::EventPeriods& periods) override {
-        if (const auto result = machine_->next_input(inputs::pushed)) {
+        if (const auto result = system_->next_input(inputs::pushed)) {
             ByteReader in(as_bytes_view(*result));
             const std::uint64_t taken = read_varint(in);
             if (taken == 0) return false;
@@ -36,7 +36,7 @@ public:
         return !capture_.results(Call::input, inputs::kernel_names_at_end).empty();
     }
     [[nodiscard]] Backlog backlog() const override {
-        const auto result = machine_->next_input(inputs::backlog);
+        const auto result = system_->next_input(inputs::backlog);
         if (!result) return {};
         ByteReader in(as_bytes_view(*result));
         const auto batches = static_cast<std::uint32_t>(read_varint(in));
@@ -46,16 +46,18 @@ public:
 private:
     const CaptureFile& capture_;
     Replayed& into_;
-    ReplaySystem* machine_ = nullptr;
+    ReplaySystem* system_ = nullptr;
 };
 
 // Sends the recorded commands to the recorder at the start of their round.
 class RoundDriver {
 public:
-    RoundDriver(const CaptureFile& capture, ReplaySystem*& machine) : capture_(capture), machine_(machine) {}
+    explicit RoundDriver(const CaptureFile& capture) : capture_(capture) {}
 
-    void attach(Recorder& recorder) {
+    // Rounds wait until this was called.
+    void attach(Recorder& recorder, ReplaySystem& system) {
         const std::lock_guard lock(mutex_);
+        system_ = &system;
         recorder_ = &recorder;
         changed_.notify_all();
     }
@@ -64,10 +66,10 @@ public:
         changed_.wait(lock, [this] { return recorder_ != nullptr; });
         lock.unlock();
         if (round > capture_.rounds()) return recorder_->request_stop("end of the capture", 0);
-        if (const auto text = machine_->next_input(inputs::command))
+        if (const auto text = system_->next_input(inputs::command))
             if (auto command = decode_command(*text)) recorder_->post(*std::move(command));
-        if (machine_->next_input(inputs::epoch)) recorder_->begin_epoch();
-        if (const auto text = machine_->next_input(inputs::stop)) {
+        if (system_->next_input(inputs::epoch)) recorder_->begin_epoch();
+        if (const auto text = system_->next_input(inputs::stop)) {
             std::int32_t code = 0;
             const char* const rest = std::from_chars(text->data(), text->data() + text->size(), code).ptr;
             const auto skipped = std::min(static_cast<std::size_t>(rest - text->data()) + 1, text->size());
@@ -86,7 +88,7 @@ public:
 
 private:
     const CaptureFile& capture_;
-    ReplaySystem*& machine_;
+    ReplaySystem* system_ = nullptr;
     std::mutex mutex_;
     std::condition_variable changed_;
     Recorder* recorder_ = nullptr;
@@ -117,26 +119,24 @@ Result<Replayed> replay(const CaptureFile& capture) {
         done.machine.page_size > largest_page)
         return fail(ErrorCode::invalid, "damaged capture: impossible page size");
 
-    ReplaySystem* machine_now = nullptr;
-    RoundDriver driver(capture, machine_now);
-    ReplaySystem machine(capture, done.machine.page_size, [&](std::uint32_t round) { driver.begin_round(round); });
-    machine_now = &machine;
+    RoundDriver driver(capture);
+    ReplaySystem system(capture, done.machine.page_size, [&](std::uint32_t round) { driver.begin_round(round); });
     CollectingSink sink(capture, done);
-    sink.use(machine);
-    const Kernel kernel = machine.kernel();
-    const Environment environment{&machine, &kernel};
+    sink.use(system);
+    const Kernel kernel = system.kernel();
+    const Environment environment{&system, &kernel};
     auto recorder =
         Recorder::open(done.plan, done.capabilities, done.machine, sink, [&] { driver.ended(); }, environment);
     if (!recorder) {
         done.refused = std::move(recorder).error();
     } else {
-        driver.attach(**recorder);
+        driver.attach(**recorder, system);
         driver.wait_for_end();
         (*recorder)->stop({}, 0);
         done.accounting = (*recorder)->accounting();
         done.account_line = (*recorder)->account_line();
     }
-    done.fidelity = machine.fidelity();
+    done.fidelity = system.fidelity();
     return done;
 }
 

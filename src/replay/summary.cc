@@ -22,7 +22,9 @@ struct Tables {
     std::vector<Event> events{1};
 
     void add(const Batch& batch) {
-        const auto append = [](auto& table, const auto& entries) { table.insert(table.end(), entries.begin(), entries.end()); };
+        const auto append = [](auto& table, const auto& entries) {
+            table.insert(table.end(), entries.begin(), entries.end());
+        };
         append(strings, batch.strings);
         append(modules, batch.modules);
         append(locations, batch.locations);
@@ -40,8 +42,8 @@ struct Tables {
             text += "!" + strings.at(location.name);
         else
             // The address of the call, which is in the caller even if the call is its last instruction.
-            text += fmt::format("+{:x}", location.address -
-                                             ((location.flags & location_flag::return_address) != 0 ? 1 : 0));
+            text += fmt::format("+{:x}",
+                                location.address - ((location.flags & location_flag::return_address) != 0 ? 1 : 0));
         if (location.line != 0) text += fmt::format(" (line {})", location.line);
         if ((location.flags & location_flag::joined) != 0) text += " joined";
         return text;
@@ -77,8 +79,8 @@ public:
             if (row.stack != 0) add_span(batch, row);
         }
         for (const ThreadTimes& times : batch.thread_times) {
-            ThreadTimes& sum = times_[fmt::format("{} ({})", tables_.thread_name(times.thread),
-                                                  tables_.threads.at(times.thread).tid)];
+            ThreadTimes& sum =
+                times_[fmt::format("{} ({})", tables_.thread_name(times.thread), tables_.threads.at(times.thread).tid)];
             sum.add(times);
         }
         for (const Loss& loss : batch.losses) losses_[static_cast<unsigned>(loss.reason)] += loss.count;
@@ -88,23 +90,26 @@ public:
                                  tables_.strings.at(symbol.name))];
         for (const CounterReading& reading : batch.counters)
             for (const CounterValue& value : reading.values)
-                if (value.thread == 0 && value.cpu_plus_1 == 0) counters_[tables_.strings.at(value.name)] += value.value;
+                if (value.thread == 0 && value.cpu_plus_1 == 0)
+                    counters_[tables_.strings.at(value.name)] += value.value;
         if (batch.end) end_ = batch.end->reason;
     }
 
     [[nodiscard]] std::vector<std::string> lines() const {
         std::vector<std::string> lines;
+        lines.reserve(chains_.size() + times_.size() + names_.size());
         for (const auto& [chain, sum] : chains_) lines.push_back(fmt::format("{} {} {}", chain, sum.count, sum.weight));
         for (const auto& [thread, times] : times_)
-            lines.push_back(fmt::format("thread {}: run {} runnable {} blocked {} io-wait {} preempted {} slept {} io-waits {}", thread,
-                                        times.state_ns[0], times.state_ns[1], times.state_ns[2], times.state_ns[3],
-                                        times.preempted, times.slept, times.io_waits));
+            lines.push_back(
+                fmt::format("thread {}: run {} runnable {} blocked {} io-wait {} preempted {} slept {} io-waits {}",
+                            thread, times.state_ns[0], times.state_ns[1], times.state_ns[2], times.state_ns[3],
+                            times.preempted, times.slept, times.io_waits));
         for (const auto& [reason, count] : losses_) lines.push_back(fmt::format("loss {}: {}", reason, count));
         for (const auto& [pid, unwind] : unwinds_)
-            lines.push_back(fmt::format(
-                "stacks of {}: mode {}, {} samples, {} whole, {} joined, {} truncated, {} open, {} stopped", pid,
-                static_cast<unsigned>(unwind.mode), unwind.samples, unwind.whole, unwind.joined, unwind.truncated,
-                unwind.open_end, unwind.stopped));
+            lines.push_back(
+                fmt::format("stacks of {}: mode {}, {} samples, {} whole, {} joined, {} truncated, {} open, {} stopped",
+                            pid, static_cast<unsigned>(unwind.mode), unwind.samples, unwind.whole, unwind.joined,
+                            unwind.truncated, unwind.open_end, unwind.stopped));
         for (const auto& [frame, span] : spans_)
             lines.push_back(fmt::format("span {}: {} {}", frame, span.first_ns, span.end_ns));
         for (const auto& [name, times] : names_) lines.push_back(fmt::format("name {}", name));

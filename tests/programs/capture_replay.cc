@@ -94,8 +94,8 @@ int run(std::span<char*> words) {
         Session session = session_of(*std::move(done));
         if (time != 0 && session.batches != first.batches) return failed(fmt::format("replay {} differs", time + 1));
         if (time != 0) continue;
-        fmt::print("{}\ncalls: {} in order, {} out of order, {} missing\n", account, fits.in_order,
-                   fits.out_of_order, fits.missing);
+        fmt::print("{}\ncalls: {} in order, {} out of order, {} missing\n", account, fits.in_order, fits.out_of_order,
+                   fits.missing);
         for (const std::string& call : fits.first_missing) fmt::print("  {}\n", call);
         first = std::move(session);
         if (summary.empty()) continue;
