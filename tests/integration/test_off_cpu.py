@@ -146,8 +146,11 @@ def test_who_woke_threads_and_how_long_they_then_wait(scope, start, tmp_path, tr
     for thread in ("pipe-reader", "mutex-waiter", "burner-1", "burner-2"):
         # That begins when the waker has copied its stack and gone on.
         copies = 300_000 * own[thread]["slept"] if scope in ("launched", "attached") else 0
+        # The kernel's books begin when a thread leaves its CPU, our record when the events of all profilers have been taken: 10 to 16 us later for
+        # each switch (measured beside perf and two busy loops, in the scope `system`), so it counts with the switches and not with the time.
+        events = 20_000 * own[thread]["preempted"]
         late = away[thread]["run-queue"] - own[thread]["queued_ns"]
-        assert -0.005 * own[thread]["wall_ns"] <= late <= 0.005 * own[thread]["wall_ns"] + own[thread]["late_ns"] + copies, (thread, away[thread], own[thread])
+        assert -0.005 * own[thread]["wall_ns"] - events <= late <= 0.005 * own[thread]["wall_ns"] + own[thread]["late_ns"] + copies, (thread, away[thread], own[thread])
 
 
 @pytest.mark.recording(lost=0)
