@@ -49,8 +49,10 @@ FLAMEWIRE_NEVER_CALLED(ZSTD_ldm_blockCompress)
 FLAMEWIRE_NEVER_CALLED(ZSTD_ldm_fillHashTable)
 FLAMEWIRE_NEVER_CALLED(ZSTD_ldm_generateSequences)
 FLAMEWIRE_NEVER_CALLED(ZSTD_ldm_skipRawSeqStoreBytes)
-FLAMEWIRE_NEVER_CALLED(ZSTD_ldm_skipSequences)
 FLAMEWIRE_NEVER_CALLED(ZSTD_compressSuperBlock)
+// zstd calls this at every level for a block of less than 7 bytes. Without long-distance matching there is nothing to skip.
+extern "C" [[gnu::weak]] void ZSTD_ldm_skipSequences(void*, std::size_t, unsigned);
+void ZSTD_ldm_skipSequences(void*, std::size_t, unsigned) {}
 
 // zstd_v05.o, zstd_v06.o, zstd_v07.o. The size of an old frame is asked for first (ZSTD_getFrameContentSize): "not
 // enough bytes" makes that unknown, which wire::decompress refuses, so nothing below is reached whatever the bytes are.
