@@ -65,7 +65,10 @@ public:
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [this] { return recorder_ != nullptr; });
         lock.unlock();
-        if (round > capture_.rounds()) return recorder_->request_stop("end of the capture", 0);
+        if (round > capture_.rounds()) {
+            ended_early_ = true;
+            return recorder_->request_stop("end of the capture", 0);
+        }
         if (const auto text = system_->next_input(inputs::command))
             if (auto command = decode_command(*text)) recorder_->post(*std::move(command));
         if (system_->next_input(inputs::epoch)) recorder_->begin_epoch();
@@ -85,6 +88,8 @@ public:
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [this] { return over_; });
     }
+    // Call it after the recorder has stopped.
+    [[nodiscard]] bool ended_early() const { return ended_early_; }
 
 private:
     const CaptureFile& capture_;
@@ -93,6 +98,7 @@ private:
     std::condition_variable changed_;
     Recorder* recorder_ = nullptr;
     bool over_ = false;
+    bool ended_early_ = false;
 };
 
 Result<std::string_view> first_input(const CaptureFile& capture, std::string_view name) {
@@ -133,6 +139,7 @@ Result<Replayed> replay(const CaptureFile& capture) {
         driver.attach(**recorder, system);
         driver.wait_for_end();
         (*recorder)->stop({}, 0);
+        done.ended_early = driver.ended_early();
         done.accounting = (*recorder)->accounting();
         done.account_line = (*recorder)->account_line();
     }

@@ -23,6 +23,7 @@ struct Replayed {
     std::vector<wire::Batch> batches;
     std::vector<wire::EventPeriods> periods;  // of each batch, for wire::encode
     std::optional<Error> refused;             // why the recording failed to open
+    bool ended_early = false;                 // the capture ends before the recording does
     agent::Accounting accounting;
     std::string account_line;  // Recorder::account_line
     Fidelity fidelity;

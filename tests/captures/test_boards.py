@@ -56,7 +56,7 @@ def replay(request, tmp_path_factory):
 
 
 def test_ten_replays_are_equal_and_miss_nothing(replay):
-    assert "10 replays are equal" in replay.said and " 0 missing" in replay.said, replay.said
+    assert "10 replays are equal" in replay.said and " 0 missing" in replay.said and "incomplete" not in replay.said, replay.said
 
 
 def test_samples_and_counters_are_those_of_the_board(replay):
@@ -91,3 +91,16 @@ def test_modes_follow_the_program(tmp_path):
     replay = Replay("board-arm64", tmp_path)
     processes = {one["comm"]: one["mode"] for one in json.loads(replay.export("--format", "json"))["metadata"]["unwind_processes"]}
     assert processes["shares-fp"] == "fp" and processes["shares-no-fp"] == "hybrid", processes
+
+
+def test_a_capture_without_its_last_chunk_is_incomplete(tmp_path):
+    """As the agent leaves it when it is killed."""
+    whole = (HERE / "board-arm64" / "recording.capture").read_bytes()
+    magic_bytes, header_bytes = 8, 4
+    begins, at = [], magic_bytes
+    while at < len(whole):
+        begins.append(at)
+        at += header_bytes + int.from_bytes(whole[at:at + header_bytes], "little")
+    cut = tmp_path / "cut.capture"
+    cut.write_bytes(whole[:begins[-1]])
+    assert "the capture is incomplete: it ends before the recording does\n" in run("capture-replay", cut)

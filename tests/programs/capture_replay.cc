@@ -88,6 +88,8 @@ int run(std::span<char*> words) {
         if (done->refused) return failed("the recording failed to open: " + done->refused->message);
         const replay::Fidelity fits = done->fidelity;
         const std::string account = done->account_line;
+        if (time == 0 && done->ended_early && !capture->truncated())
+            fmt::print("the capture is incomplete: it ends before the recording does\n");
         std::string summary_text;
         if (time == 0 && !summary.empty())
             for (const std::string& line : replay::summarize(done->batches)) summary_text += line + "\n";
