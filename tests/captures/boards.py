@@ -73,9 +73,9 @@ def functions(kind, program):
 
 
 def content(session):
-    """What a session says of its processes, their stacks by thread, and counters."""
+    """What a session says of its processes, stacks and counters."""
     exported, counted = (subprocess.run([BIN / "flamewire", *words], stdout=subprocess.PIPE, text=True, check=True).stdout
-                         for words in (("export", session, "--format", "json", "--group", "thread"), ("stat", "--input", session, "--json")))
+                         for words in (("export", session, "--format", "json"), ("stat", "--input", session, "--json")))
     return {"exported": json.loads(exported), "groups": json.loads(counted)["groups"]}
 
 
