@@ -16,7 +16,8 @@
 namespace flamewire::agent {
 
 inline constexpr std::string_view capture_magic = "FLWCAP\x01\n";
-inline constexpr std::size_t max_capture_chunk_bytes = std::size_t{16} << 20;  // decompressed
+// Decompressed. The content of a full ring is a single entry, and rings have up to 64 MiB.
+inline constexpr std::size_t max_capture_chunk_bytes = std::size_t{256} << 20;
 
 enum class Call : std::uint8_t {
     open = 1,      // flags, path -> handle

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "agent/process/jit_names.h"
@@ -101,6 +102,29 @@ TEST_CASE("what was sampled before the address was used again has the old name")
     CHECK(target.answers[0].until_ns == 3 * second);
     CHECK(target.answers[1].body->name == "new");
     CHECK(target.answers[1].from_ns == 3 * second);
+}
+
+TEST_CASE("a sample that is asked for after its code was replaced has the old name") {
+    Target target;
+    target.write("");
+    target.look(1 * second);
+    target.append("1000 10 old\n");
+    target.look(2 * second);
+    target.append("1000 10 new\n");
+    target.look(3 * second);
+    target.code.want(0x1004, 2 * second + 1);  // of "old", which "new" has replaced since
+    target.look(3 * second + 1);
+    REQUIRE(target.answers.size() == 2);
+    CHECK(target.answers[0].body->name == "old");
+    CHECK(target.answers[0].until_ns == 3 * second);
+    CHECK(target.answers[1].body->name == "new");
+    CHECK(target.answers[1].from_ns == 3 * second);
+    // Nobody asks for what was replaced long ago.
+    target.look(20 * second);
+    target.append("2000 10 other\n");
+    target.code.want(0x1008, 2 * second + 1);
+    target.look(21 * second);
+    CHECK(std::ranges::none_of(target.answers, [](const JitAnswer& answer) { return answer.body->name == "old"; }));
 }
 
 TEST_CASE("code that nobody named for long is not what follows it") {
