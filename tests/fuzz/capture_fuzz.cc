@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     using namespace flamewire;
     const std::string_view bytes(reinterpret_cast<const char*>(data), size);
     if (const auto capture = replay::CaptureFile::of_bytes(bytes)) {
-        (void)capture->answers(agent::Call::input, inputs::plan);
+        (void)capture->results(agent::Call::input, inputs::plan);
         (void)capture->file_chunks(0);
     }
     (void)replay::decode_plan(bytes);
