@@ -41,6 +41,8 @@ AREAS = (
     unit("agent/pipeline"),
     unit("agent/link"),
     unit("agent/health"),
+    unit("agent/capture", "replay"),
+    unit("replay"),
     unit("agent"),
     unit("server", "server", "limits"),
     Area("server_link", "src/server/link/", ("unit_server", "flamewire-server"), (("{bin}/unit_server", "--abort"), LINK_TESTS)),

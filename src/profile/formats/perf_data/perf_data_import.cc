@@ -247,6 +247,7 @@ void name_events(Header& header) {
     for (Attribute& attribute : header.attributes) name_event(attribute);
     if (header.told.events.size() != header.attributes.size()) return;
     for (std::size_t i = 0; i < header.attributes.size(); ++i) {
+        if (header.told.events[i].name.empty()) continue;  // a damaged file
         header.attributes[i].name = header.told.events[i].name;
         header.attributes[i].unit = header.told.events[i].unit;
     }
