@@ -173,6 +173,7 @@ bool JitCode::take_file(const std::string& path, bool jitdump, std::int64_t real
 // What was answered stays until the file, read from its beginning, says otherwise.
 void JitCode::begin_anew() {
     code_.clear();
+    replaced_.clear();  // refers to records of the file as it was
     anew_ns_ = now_ns_;
 }
 
@@ -252,7 +253,8 @@ void JitCode::keep_replaced(const JitEntry& entry) {
         replaced_.pop_front();
     if (entry.from_ns == 0 || entry.from_ns + keep_replaced_ns < now_ns_) return;
     code_.for_each_in(entry.start, entry.end, [&](const auto& range) {
-        replaced_.push_back({range.first, range.second.end, range.second.value, entry.from_ns});
+        if (replaced_.size() < max_replaced)
+            replaced_.push_back({range.first, range.second.end, range.second.value, entry.from_ns});
     });
 }
 
@@ -263,19 +265,29 @@ const JitCode::Replaced* JitCode::replaced_at(std::uint64_t address, std::uint64
     return found == replaced_.end() ? nullptr : &*found;
 }
 
-void JitCode::answer_wants(std::vector<JitAnswer>& answers) {
+// Samples of functions that were replaced before anybody asked for them.
+void JitCode::answer_wants_of_replaced(std::vector<JitAnswer>& answers) {
     for (auto want = wants_.begin(); want != wants_.end();) {
         const auto* range = code_.find(want->first);
-        if (range == nullptr) {
+        const bool is_earlier = range != nullptr && want->second < range->second.value.from_ns;
+        const Replaced* old = is_earlier ? replaced_at(want->first, want->second) : nullptr;
+        if (old == nullptr || !answer(old->start, old->end, old->place, 0, old->until_ns, answers)) {
             ++want;
             continue;
         }
         const Place& place = range->second.value;
-        // Both functions were read before anybody asked for the first one.
-        const Replaced* old = want->second < place.from_ns ? replaced_at(want->first, want->second) : nullptr;
-        if (old != nullptr && answer(old->start, old->end, old->place, 0, old->until_ns, answers)) {
-            answer(range->first, range->second.end, place, place.from_ns, JitAnswer().until_ns, answers);
-            want = wants_.erase(want);
+        answer(range->first, range->second.end, place, place.from_ns, JitAnswer().until_ns, answers);
+        want = wants_.erase(want);
+    }
+}
+
+void JitCode::answer_wants(std::vector<JitAnswer>& answers) {
+    // First: an answer about the present names all earlier samples at its addresses that have no name yet.
+    answer_wants_of_replaced(answers);
+    for (auto want = wants_.begin(); want != wants_.end();) {
+        const auto* range = code_.find(want->first);
+        if (range == nullptr) {
+            ++want;
             continue;
         }
         const auto* given = given_.find(want->first);

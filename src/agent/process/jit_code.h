@@ -103,6 +103,7 @@ private:
     void add(JitEntry entry, std::vector<JitAnswer>& answers);
     void keep_replaced(const JitEntry& entry);
     [[nodiscard]] const Replaced* replaced_at(std::uint64_t address, std::uint64_t time_ns) const;
+    void answer_wants_of_replaced(std::vector<JitAnswer>& answers);
     void answer_wants(std::vector<JitAnswer>& answers);
     void compare_given(std::uint64_t from_ns, std::vector<JitAnswer>& answers);
     bool answer(std::uint64_t start, std::uint64_t end, Place place, std::uint64_t from_ns, std::uint64_t until_ns,

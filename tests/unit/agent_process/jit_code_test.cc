@@ -112,8 +112,10 @@ TEST_CASE("a sample that is asked for after its code was replaced has the old na
     target.look(2 * second);
     target.append("1000 10 new\n");
     target.look(3 * second);
+    target.code.want(0x1000, 3 * second + 1);  // of "new"
     target.code.want(0x1004, 2 * second + 1);  // of "old", which "new" has replaced since
-    target.look(3 * second + 1);
+    target.look(3 * second + 2);
+    // "old" first: the sampler gives a name to whatever has none yet.
     REQUIRE(target.answers.size() == 2);
     CHECK(target.answers[0].body->name == "old");
     CHECK(target.answers[0].until_ns == 3 * second);
@@ -125,6 +127,28 @@ TEST_CASE("a sample that is asked for after its code was replaced has the old na
     target.code.want(0x1008, 2 * second + 1);
     target.look(21 * second);
     CHECK(std::ranges::none_of(target.answers, [](const JitAnswer& answer) { return answer.body->name == "old"; }));
+}
+
+TEST_CASE("code that was replaced is forgotten when its file is written anew") {
+    Target target;
+    target.write("");
+    target.look(1 * second);
+    target.append("1000 10 one\n");
+    target.look(2 * second);
+    target.append("1000 10 two\n");
+    target.look(3 * second);
+    target.append("1000 10 three\n");
+    target.look(4 * second);
+    target.write("1000 10 new\n3000 10 far\n");  // "far" stands where "two" stood
+    target.look(5 * second);
+    target.look(5 * second + 1);
+    target.append("1000 10 last\n");
+    target.look(6 * second);
+    target.code.want(0x1004, 3 * second + 1);
+    target.look(6 * second + 1);
+    REQUIRE(target.answers.size() == 2);
+    CHECK(target.answers[0].body->name == "new");
+    CHECK(target.answers[1].body->name == "last");
 }
 
 TEST_CASE("code that nobody named for long is not what follows it") {
