@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 
 #include "base/bytes.h"
@@ -12,6 +13,12 @@ namespace flamewire {
 inline void append_varint(std::string& out, std::uint64_t value) {
     for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
     out.push_back(static_cast<char>(value));
+}
+
+inline std::string varints(std::initializer_list<std::uint64_t> values) {
+    std::string text;
+    for (const std::uint64_t value : values) append_varint(text, value);
+    return text;
 }
 
 // The reader fails if the number exceeds 64 bits or is cut off.

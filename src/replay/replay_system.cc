@@ -7,11 +7,13 @@
 #include <cerrno>
 #include <cstring>
 
+#include "agent/capture/arguments.h"
 #include "base/varint.h"
 
 namespace flamewire::replay {
 
 using agent::Call;
+namespace arguments = agent::arguments;
 
 namespace {
 
@@ -20,12 +22,6 @@ constexpr int first_fd = 1 << 28;
 constexpr std::size_t max_reported_missing = 20;
 // How far a clock advances for a reading that was not recorded.
 constexpr std::int64_t clock_step_ns = 1'000;
-
-std::string numbers(std::initializer_list<std::uint64_t> values) {
-    std::string text;
-    for (const std::uint64_t value : values) append_varint(text, value);
-    return text;
-}
 
 // Removes the return value from the front of a result.
 std::int64_t take_result(ByteReader& in) {
@@ -75,7 +71,7 @@ ReplaySystem::ReplaySystem(const CaptureFile& capture, std::uint64_t page_bytes,
          {Clock::monotonic, Clock::realtime, Clock::boottime, Clock::process_cpu, Clock::thread_cpu}) {
         TimeLine& line = clocks_[clock];
         std::int64_t ns = 0;
-        for (const CallResult& result : capture_.results(Call::now, numbers({static_cast<std::uint64_t>(clock)}))) {
+        for (const CallResult& result : capture_.results(Call::now, arguments::of_now(clock))) {
             ByteReader in(as_bytes_view(result.bytes));
             ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(ns) +
                                            static_cast<std::uint64_t>(from_zigzag(read_varint(in))));
@@ -133,22 +129,21 @@ std::uint64_t ReplaySystem::handle_of(int fd) const {
 }
 
 int ReplaySystem::open(const std::string& path, int flags) {
-    return opened(find_result(Call::open, numbers({static_cast<std::uint64_t>(flags)}) + path));
+    return opened(find_result(Call::open, arguments::of_open(path, flags)));
 }
 
 int ReplaySystem::open_in_root(const std::string& root, const std::string& path, int flags) {
-    return opened(
-        find_result(Call::open_in_root, numbers({static_cast<std::uint64_t>(flags), root.size()}) + root + path));
+    return opened(find_result(Call::open_in_root, arguments::of_open_in_root(root, path, flags)));
 }
 
 // Returns the recorded reads with their sizes: callers take a short read of /proc for the end of the file.
 std::ptrdiff_t ReplaySystem::read(int fd, std::span<std::byte> bytes) {
     File* file = file_of(fd);
     if (file == nullptr) return -EBADF;
-    const std::string arguments = numbers({file->handle});
-    const std::vector<CallResult>& results = capture_.results(Call::read, arguments);
+    const std::string key = arguments::of_handle(file->handle);
+    const std::vector<CallResult>& results = capture_.results(Call::read, key);
     if (file->next_read >= results.size()) {
-        if (results.empty()) report_missing(Call::read, arguments);
+        if (results.empty()) report_missing(Call::read, key);
         return 0;
     }
     ++fidelity_.in_order;
@@ -191,21 +186,21 @@ std::ptrdiff_t ReplaySystem::read_from_chunks(std::uint64_t handle, std::uint64_
 std::ptrdiff_t ReplaySystem::read_at(int fd, std::uint64_t offset, std::span<std::byte> bytes) {
     const File* file = file_of(fd);
     if (file == nullptr) return -EBADF;
-    const std::string arguments = numbers({file->handle, offset, bytes.size()});
-    if (capture_.results(Call::read_at, arguments).empty())
+    const std::string key = arguments::of_read_at(file->handle, offset, bytes.size());
+    if (capture_.results(Call::read_at, key).empty())
         if (const std::ptrdiff_t got = read_from_chunks(file->handle, offset, bytes); got > 0) {
             ++fidelity_.out_of_order;
             return got;
         }
-    return copy_result(find_result(Call::read_at, arguments), bytes);
+    return copy_result(find_result(Call::read_at, key), bytes);
 }
 
 int ReplaySystem::status_of(int fd, FileStatus& status) {
-    return take_status(find_result(Call::status_of, numbers({handle_of(fd)})), status);
+    return take_status(find_result(Call::status_of, arguments::of_handle(handle_of(fd))), status);
 }
 
 int ReplaySystem::status(const std::string& path, bool follow_link, FileStatus& status) {
-    return take_status(find_result(Call::status, numbers({follow_link ? std::uint64_t{1} : 0}) + path), status);
+    return take_status(find_result(Call::status, arguments::of_status(path, follow_link)), status);
 }
 
 std::ptrdiff_t ReplaySystem::read_link(const std::string& path, std::span<char> target) {
@@ -226,8 +221,7 @@ int ReplaySystem::list(const std::string& path, std::size_t most, std::vector<st
 
 std::ptrdiff_t ReplaySystem::read_memory(std::uint32_t pid, std::size_t word_bytes,
                                          std::span<const std::uint64_t> addresses, std::span<std::byte> bytes) {
-    const CallResult* found = find_result(
-        Call::read_memory, numbers({pid, word_bytes, addresses.size(), addresses.empty() ? 0 : addresses.front()}));
+    const CallResult* found = find_result(Call::read_memory, arguments::of_read_memory(pid, word_bytes, addresses));
     return found == nullptr ? -ESRCH : copy_result(found, bytes);
 }
 
@@ -245,8 +239,7 @@ std::int64_t ReplaySystem::now(Clock clock) {
 }
 
 std::uint64_t ReplaySystem::constant(Constant which) {
-    const std::vector<CallResult>& results =
-        capture_.results(Call::constant, numbers({static_cast<std::uint64_t>(which)}));
+    const std::vector<CallResult>& results = capture_.results(Call::constant, arguments::of_constant(which));
     if (results.empty()) return which == Constant::page_bytes ? page_bytes_ : System::constant(which);
     ByteReader in(as_bytes_view(results.front().bytes));
     const std::uint64_t value = read_varint(in);
@@ -270,14 +263,13 @@ std::string ReplaySystem::input(std::string_view name, std::string value) {
 }
 
 int ReplaySystem::perf_open(const perf_event_attr& attr, pid_t pid, int cpu, int leader, int folder) {
-    return opened(find_result(
-        Call::perf_open,
-        numbers({attr.type, attr.config, attr.config1, attr.config2, attr.sample_type, zigzag(pid), zigzag(cpu),
-                 leader < 0 ? 0 : handle_of(leader) + 1, folder < 0 ? 0 : handle_of(folder) + 1})));
+    return opened(
+        find_result(Call::perf_open, arguments::of_perf_open(attr, pid, cpu, leader < 0 ? 0 : handle_of(leader) + 1,
+                                                             folder < 0 ? 0 : handle_of(folder) + 1)));
 }
 
 void* ReplaySystem::map(int fd, std::size_t size, int& error) {
-    error = plain_result(find_result(Call::perf_map, numbers({handle_of(fd), size})), -ENOENT);
+    error = plain_result(find_result(Call::perf_map, arguments::of_perf_map(handle_of(fd), size)), -ENOENT);
     if (error != 0) return nullptr;
     void* const address = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (address == MAP_FAILED) {
@@ -294,7 +286,7 @@ std::uint64_t ReplaySystem::head(const perf_event_mmap_page& page) {
     const auto found = rings_.find(&page);
     if (found == rings_.end()) return 0;
     Ring& ring = found->second;
-    const std::vector<CallResult>& results = capture_.results(Call::perf_head, numbers({ring.number}));
+    const std::vector<CallResult>& results = capture_.results(Call::perf_head, arguments::of_perf_head(ring.number));
     std::size_t& next = next_[&results];
     const std::size_t before = next;
     while (next < results.size() && results[next].round <= round_ && (next == before || results[next].round < round_)) {
@@ -340,10 +332,10 @@ agent::Kernel ReplaySystem::kernel() {
         return perf_open(attr, -1, cpu, leader, folder);
     };
     kernel.ioctl = [this](int fd, unsigned long request, unsigned long) {
-        return plain_result(find_result(Call::perf_ioctl, numbers({handle_of(fd), request})), 0);
+        return plain_result(find_result(Call::perf_ioctl, arguments::of_perf_ioctl(handle_of(fd), request)), 0);
     };
     kernel.id = [this](int fd, std::uint64_t& id) {
-        const CallResult* found = find_result(Call::perf_id, numbers({handle_of(fd)}));
+        const CallResult* found = find_result(Call::perf_id, arguments::of_handle(handle_of(fd)));
         if (found == nullptr) return -ENOENT;
         ByteReader in(as_bytes_view(found->bytes));
         const auto result = static_cast<int>(take_result(in));
@@ -351,7 +343,7 @@ agent::Kernel ReplaySystem::kernel() {
         return result;
     };
     kernel.read = [this](int fd, std::span<std::uint64_t> values) {
-        const CallResult* found = find_result(Call::perf_read, numbers({handle_of(fd)}));
+        const CallResult* found = find_result(Call::perf_read, arguments::of_handle(handle_of(fd)));
         if (found == nullptr) return -ENOENT;
         ByteReader in(as_bytes_view(found->bytes));
         const std::int64_t result = take_result(in);

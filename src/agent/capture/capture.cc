@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "agent/capture/arguments.h"
 #include "base/file.h"
 #include "base/varint.h"
 #include "wire/frame.h"
@@ -16,13 +17,7 @@ namespace {
 // Compressing and writing a chunk takes about a millisecond. A single entry may be larger than this.
 constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
 
-std::string numbers(std::initializer_list<std::uint64_t> values) {
-    std::string text;
-    for (const std::uint64_t value : values) append_varint(text, value);
-    return text;
-}
-
-std::string result_text(std::int64_t result) { return numbers({zigzag(result)}); }
+std::string result_text(std::int64_t result) { return varints({zigzag(result)}); }
 
 std::string result_with_bytes(std::ptrdiff_t result, std::string_view bytes) {
     std::string text = result_text(result);
@@ -33,7 +28,7 @@ std::string result_with_bytes(std::ptrdiff_t result, std::string_view bytes) {
 std::string text_of(int result, const FileStatus& status) {
     std::string text = result_text(result);
     if (result == 0)
-        text += numbers({status.device, status.inode, status.size_bytes, zigzag(status.modified_ns),
+        text += varints({status.device, status.inode, status.size_bytes, zigzag(status.modified_ns),
                          zigzag(status.changed_ns), status.user,
                          (status.regular ? std::uint64_t{1} : 0) | (status.directory ? std::uint64_t{2} : 0)});
     return text;
@@ -67,12 +62,12 @@ Capture::Capture(UniqueFd file, std::uint64_t limit_bytes)
     };
     kernel_.ioctl = [this](int fd, unsigned long request, unsigned long argument) {
         const int result = real_.ioctl(fd, request, argument);
-        record(Call::perf_ioctl, numbers({handle_of(fd), request}), result_text(result));
+        record(Call::perf_ioctl, arguments::of_perf_ioctl(handle_of(fd), request), result_text(result));
         return result;
     };
     kernel_.id = [this](int fd, std::uint64_t& id) {
         const int result = real_.id(fd, id);
-        record(Call::perf_id, numbers({handle_of(fd)}), result_text(result) + numbers({id}));
+        record(Call::perf_id, arguments::of_handle(handle_of(fd)), result_text(result) + varints({id}));
         return result;
     };
     kernel_.read = [this](int fd, std::span<std::uint64_t> values) { return perf_read(fd, values); };
@@ -130,35 +125,36 @@ int Capture::opened(Call call, std::string_view arguments, int fd) {
 }
 
 int Capture::open(const std::string& path, int flags) {
-    return opened(Call::open, numbers({static_cast<std::uint64_t>(flags)}) + path, System::open(path, flags));
+    return opened(Call::open, arguments::of_open(path, flags), System::open(path, flags));
 }
 
 int Capture::open_in_root(const std::string& root, const std::string& path, int flags) {
-    return opened(Call::open_in_root, numbers({static_cast<std::uint64_t>(flags), root.size()}) + root + path,
+    return opened(Call::open_in_root, arguments::of_open_in_root(root, path, flags),
                   System::open_in_root(root, path, flags));
 }
 
 std::ptrdiff_t Capture::read(int fd, std::span<std::byte> bytes) {
     const std::ptrdiff_t got = System::read(fd, bytes);
-    record(Call::read, numbers({handle_of(fd)}), result_with_bytes(got, as_text(bytes)));
+    record(Call::read, arguments::of_handle(handle_of(fd)), result_with_bytes(got, as_text(bytes)));
     return got;
 }
 
 std::ptrdiff_t Capture::read_at(int fd, std::uint64_t offset, std::span<std::byte> bytes) {
     const std::ptrdiff_t got = System::read_at(fd, offset, bytes);
-    record(Call::read_at, numbers({handle_of(fd), offset, bytes.size()}), result_with_bytes(got, as_text(bytes)));
+    record(Call::read_at, arguments::of_read_at(handle_of(fd), offset, bytes.size()),
+           result_with_bytes(got, as_text(bytes)));
     return got;
 }
 
 int Capture::status_of(int fd, FileStatus& status) {
     const int result = System::status_of(fd, status);
-    record(Call::status_of, numbers({handle_of(fd)}), text_of(result, status));
+    record(Call::status_of, arguments::of_handle(handle_of(fd)), text_of(result, status));
     return result;
 }
 
 int Capture::status(const std::string& path, bool follow_link, FileStatus& status) {
     const int result = System::status(path, follow_link, status);
-    record(Call::status, numbers({follow_link ? std::uint64_t{1} : 0}) + path, text_of(result, status));
+    record(Call::status, arguments::of_status(path, follow_link), text_of(result, status));
     return result;
 }
 
@@ -183,7 +179,7 @@ int Capture::list(const std::string& path, std::size_t most, std::vector<std::st
 std::ptrdiff_t Capture::read_memory(std::uint32_t pid, std::size_t word_bytes, std::span<const std::uint64_t> addresses,
                                     std::span<std::byte> bytes) {
     const std::ptrdiff_t got = System::read_memory(pid, word_bytes, addresses, bytes);
-    record(Call::read_memory, numbers({pid, word_bytes, addresses.size(), addresses.empty() ? 0 : addresses.front()}),
+    record(Call::read_memory, arguments::of_read_memory(pid, word_bytes, addresses),
            result_with_bytes(got, as_text(bytes)));
     return got;
 }
@@ -192,7 +188,7 @@ std::int64_t Capture::now(Clock clock) {
     const std::int64_t now = System::now(clock);
     const auto which = static_cast<std::size_t>(clock);
     if (clocks_.size() <= which) clocks_.resize(which + 1);
-    record(Call::now, numbers({which}), numbers({zigzag(now - clocks_[which])}));
+    record(Call::now, arguments::of_now(clock), varints({zigzag(now - clocks_[which])}));
     clocks_[which] = now;
     return now;
 }
@@ -200,8 +196,7 @@ std::int64_t Capture::now(Clock clock) {
 std::uint64_t Capture::constant(Constant which) {
     const std::uint64_t value = System::constant(which);
     const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(which);
-    if ((recorded_constants_ & bit) == 0)
-        record(Call::constant, numbers({static_cast<std::uint64_t>(which)}), numbers({value}));
+    if ((recorded_constants_ & bit) == 0) record(Call::constant, arguments::of_constant(which), varints({value}));
     recorded_constants_ |= bit;
     return value;
 }
@@ -212,16 +207,15 @@ std::string Capture::input(std::string_view name, std::string value) {
 }
 
 int Capture::perf_opened(const perf_event_attr& attr, pid_t pid, int cpu, int leader, int folder, int fd) {
-    return opened(
-        Call::perf_open,
-        numbers({attr.type, attr.config, attr.config1, attr.config2, attr.sample_type, zigzag(pid), zigzag(cpu),
-                 leader < 0 ? 0 : handle_of(leader) + 1, folder < 0 ? 0 : handle_of(folder) + 1}),
-        fd);
+    return opened(Call::perf_open,
+                  arguments::of_perf_open(attr, pid, cpu, leader < 0 ? 0 : handle_of(leader) + 1,
+                                          folder < 0 ? 0 : handle_of(folder) + 1),
+                  fd);
 }
 
 void* Capture::map(int fd, std::size_t size, int& error) {
     void* const address = real_.map(fd, size, error);
-    record(Call::perf_map, numbers({handle_of(fd), size}), result_text(address != nullptr ? 0 : error));
+    record(Call::perf_map, arguments::of_perf_map(handle_of(fd), size), result_text(address != nullptr ? 0 : error));
     if (address != nullptr)
         rings_[static_cast<const perf_event_mmap_page*>(address)] = {next_ring_++, real_.page_size,
                                                                      size - real_.page_size, 0};
@@ -234,7 +228,7 @@ std::uint64_t Capture::head(const perf_event_mmap_page& page) {
     if (found == rings_.end()) return now;
     Ring& ring = found->second;
     const auto* data = static_cast<const char*>(static_cast<const void*>(&page)) + ring.data_offset;
-    std::string result = numbers({now});
+    std::string result = varints({now});
     const std::uint64_t fresh = std::min(now - ring.head, ring.data_bytes);
     for (std::uint64_t done = 0; done < fresh;) {
         const std::uint64_t at = (now - fresh + done) % ring.data_bytes;
@@ -243,7 +237,7 @@ std::uint64_t Capture::head(const perf_event_mmap_page& page) {
         done += piece;
     }
     ring.head = now;
-    record(Call::perf_head, numbers({ring.number}), result);
+    record(Call::perf_head, arguments::of_perf_head(ring.number), result);
     return now;
 }
 
@@ -251,7 +245,7 @@ int Capture::poll(std::span<pollfd> files, int timeout_ms) {
     const int ready = real_.poll(files, timeout_ms);
     std::string result = result_text(ready);
     for (std::size_t i = 0; ready > 0 && i < files.size(); ++i)
-        if (files[i].revents != 0) result += numbers({i, static_cast<std::uint16_t>(files[i].revents)});
+        if (files[i].revents != 0) result += varints({i, static_cast<std::uint16_t>(files[i].revents)});
     record(Call::perf_poll, {}, result);
     return ready;
 }
@@ -260,7 +254,7 @@ int Capture::perf_read(int fd, std::span<std::uint64_t> values) {
     const int result = real_.read(fd, values);
     std::string text = result_text(result);
     for (int i = 0; i < result; ++i) append_varint(text, values[static_cast<std::size_t>(i)]);
-    record(Call::perf_read, numbers({handle_of(fd)}), text);
+    record(Call::perf_read, arguments::of_handle(handle_of(fd)), text);
     return result;
 }
 

@@ -71,9 +71,9 @@ TEST_CASE("fewer calls skip results of earlier rounds; further calls repeat the 
 TEST_CASE("further readings advance a clock until the next round") {
     constexpr std::uint64_t monotonic = 0;
     Replay replay(WrittenCapture()
-                      .add(Call::now, numbers({monotonic}), numbers({zigzag(1'000'000)}))
+                      .add(Call::now, varints({monotonic}), varints({zigzag(1'000'000)}))
                       .round()
-                      .add(Call::now, numbers({monotonic}), numbers({zigzag(500'000)})));
+                      .add(Call::now, varints({monotonic}), varints({zigzag(500'000)})));
     const UseSystem use(&replay.machine);
     CHECK(monotonic_ns() == 1'000'000);
     CHECK(monotonic_ns() == 1'001'000);
@@ -83,9 +83,9 @@ TEST_CASE("further readings advance a clock until the next round") {
 
 TEST_CASE("a read at an unrecorded offset is assembled from recorded reads") {
     Replay replay(WrittenCapture()
-                      .add(Call::open, numbers({0}) + "/lib/libc.so", result(7))
-                      .add(Call::read_at, numbers({7, 0, 4}), result(4) + "abcd")
-                      .add(Call::read_at, numbers({7, 4, 4}), result(4) + "efgh"));
+                      .add(Call::open, varints({0}) + "/lib/libc.so", result(7))
+                      .add(Call::read_at, varints({7, 0, 4}), result(4) + "abcd")
+                      .add(Call::read_at, varints({7, 4, 4}), result(4) + "efgh"));
     const UseSystem use(&replay.machine);
     const UniqueFd file(System::current().open("/lib/libc.so", 0));
     REQUIRE(file);
@@ -99,12 +99,12 @@ TEST_CASE("each look at a ring adds the bytes that were recorded for it, across 
     constexpr std::uint64_t page = 4096;
     const std::string first(4000, 'a'), second(200, 'b');
     Replay replay(WrittenCapture()
-                      .add(Call::perf_open, numbers({1, 9, 0, 0, 0, zigzag(0), zigzag(0), 0, 0}), result(0))
-                      .add(Call::perf_map, numbers({0, 2 * page}), result(0))
+                      .add(Call::perf_open, varints({1, 9, 0, 0, 0, zigzag(0), zigzag(0), 0, 0}), result(0))
+                      .add(Call::perf_map, varints({0, 2 * page}), result(0))
                       .round()
-                      .add(Call::perf_head, numbers({0}), numbers({4000}) + first)
+                      .add(Call::perf_head, varints({0}), varints({4000}) + first)
                       .round()
-                      .add(Call::perf_head, numbers({0}), numbers({4200}) + second));
+                      .add(Call::perf_head, varints({0}), varints({4200}) + second));
     const agent::Kernel kernel = replay.machine.kernel();
     perf_event_attr attr{};
     attr.type = 1;

@@ -1,7 +1,6 @@
 // A capture that a test writes by hand: entries as agent/capture/format.h has them.
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -11,14 +10,8 @@
 
 namespace flamewire::replay {
 
-inline std::string numbers(std::initializer_list<std::uint64_t> values) {
-    std::string text;
-    for (const std::uint64_t value : values) append_varint(text, value);
-    return text;
-}
-
 // What an result begins with.
-inline std::string result(std::int64_t value) { return numbers({zigzag(value)}); }
+inline std::string result(std::int64_t value) { return varints({zigzag(value)}); }
 
 class WrittenCapture {
 public:
@@ -33,10 +26,10 @@ public:
     WrittenCapture& round() { return add(agent::Call::perf_poll, {}, result(0)); }
     // A file of /proc that is read in one go.
     WrittenCapture& file(std::string_view path, std::uint64_t handle, std::string_view content) {
-        return add(agent::Call::open, numbers({0}) + std::string(path), result(static_cast<std::int64_t>(handle)))
-            .add(agent::Call::read, numbers({handle}),
+        return add(agent::Call::open, varints({0}) + std::string(path), result(static_cast<std::int64_t>(handle)))
+            .add(agent::Call::read, varints({handle}),
                  result(static_cast<std::int64_t>(content.size())) + std::string(content))
-            .add(agent::Call::read, numbers({handle}), result(0));
+            .add(agent::Call::read, varints({handle}), result(0));
     }
     [[nodiscard]] std::string bytes() const {
         std::string file(agent::capture_magic);
