@@ -26,7 +26,7 @@ Result<std::string> read_range(int fd, std::uint64_t offset, std::size_t size);
 // Writes all of `bytes` to `fd`, retrying short writes and EINTR.
 Result<std::size_t> write_all(int fd, Bytes bytes);
 
-// What stat() says. Nothing when it cannot be asked.
+// stat(2) of the path; nothing if it fails.
 std::optional<FileStatus> file_status(const std::string& path);
 
 // Whether what is written must be on the disk when the call returns.

@@ -1,8 +1,8 @@
 """Makes the captures of this machine that tests replay: `python3 tests/captures/make.py [NAME...]`, as root.
 
 Each gets a folder: `recording.capture`; `scene.json` with what is known of the run without Flamewire: the workload's own log, what perf saw of it,
-and the addresses of its functions (nm); and `summary.txt`, what the replay sends (capture-replay --summary). The last one is compared with each
-later replay: make it again, and look at the difference, where a change of what the agent sends is intended."""
+and the addresses of its functions (nm); and `summary.txt`, what the replay sends (capture-replay --summary). Tests compare every later replay with
+summary.txt. After an intended change of what the agent sends, write it again with --summaries and review the difference."""
 import argparse
 import json
 import os
@@ -21,7 +21,7 @@ from switches import run_by_perf  # noqa: E402
 from test_jit import MOVING  # noqa: E402
 
 AGENT = BIN / "flamewire-agent"
-# Inside these the kernel counts a sleeping thread as waiting for a device; the others are how the agent finds where the kernel begins.
+# The functions by which the agent recognizes I/O waits, and the start of the kernel.
 KERNEL_NAMES = {"_text", "_stext", "io_schedule", "io_schedule_timeout", "mutex_lock_io", "mutex_lock_io_nested"}
 
 

@@ -15,7 +15,7 @@ def run(*command):
 
 
 def folded(path):
-    """Addresses and counts: symbols do not depend on the capture."""
+    """Call chains with their sample counts."""
     outcome = run(BIN / "flamewire", "export", path, "--format", "collapsed")
     assert outcome.returncode == 0, outcome
     return outcome.stdout
