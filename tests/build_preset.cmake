@@ -8,6 +8,6 @@ foreach(command "--preset;${PRESET};--no-warn-unused-cli;${options}" "--build;--
   # Other tests run at the same time and should not wait for compilers.
   execute_process(COMMAND nice ${CMAKE_COMMAND} ${command} WORKING_DIRECTORY ${SOURCE} RESULT_VARIABLE code)
   if(NOT code EQUAL 0)
-    message(FATAL_ERROR "preset ${PRESET} does not build; './dev agents' installs the compilers and makes the sysroots that it needs")
+    message(FATAL_ERROR "preset ${PRESET} does not build; ./dev test installs the compilers and makes the sysroots that it needs")
   endif()
 endforeach()
