@@ -13,12 +13,11 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-for folder in ("harness", "oracle/live"):
-    sys.path.insert(0, str(HERE.parent / folder))
+sys.path.insert(0, str(HERE.parent / "harness"))
 
 from flamewire import BIN, TESTS_BIN  # noqa: E402
+from jit import MOVING  # noqa: E402
 from switches import run_by_perf  # noqa: E402
-from test_jit import MOVING  # noqa: E402
 
 AGENT = BIN / "flamewire-agent"
 # The functions by which the agent recognizes I/O waits, and the start of the kernel.

@@ -99,55 +99,6 @@ def test_auto_chooses_by_what_the_program_needs(replayed, name, modes):
     unwinding.check_modes(recording)
 
 
-@pytest.mark.parametrize("name", ["jit-map", "jit-dump"])
-def test_functions_at_one_address_are_told_apart_by_time(replayed, name):
-    """The workload prints when each function takes the place of the other."""
-    replay = replayed(name)
-    begins = {line.split()[0]: int(line.split()[1]) for line in replay.truth["output"]}
-    spans = {}
-    for frame, first, end in (match.groups() for match in (re.match(r"span (.*): (\d+) (\d+)", line) for line in replay.lines) if match):
-        function = replay.function(frame)
-        before = spans.get(function, (int(first), int(end)))
-        spans[function] = min(before[0], int(first)), max(before[1], int(end))
-    assert set(spans) == {"first_function", "second_function"}, spans
-    # A bucket has 10 ms, and the clock of a file's time ticks every 4 ms.
-    edge_ns = 30_000_000
-    assert begins["first_function"] - edge_ns <= spans["first_function"][0] and spans["first_function"][1] <= begins["second_function"] + edge_ns, (begins, spans)
-    assert begins["second_function"] - edge_ns <= spans["second_function"][0], (begins, spans)
-
-
-def test_short_functions_at_one_address_are_told_apart(replayed):
-    """jitdump says to the nanosecond when a function was loaded. Of an address that was never sampled before, all samples of one round of the
-    sampler get one name, so a function's name may stay until the next round."""
-    replay = replayed("jit-quick")
-    begins = [int(line.split()[1]) for line in replay.truth["output"]]
-    bucket_ns, round_ns, seen = 10_000_000, 110_000_000, set()
-    for frame, first, end in (match.groups() for match in (re.match(r"span (.*): (\d+) (\d+)", line) for line in replay.lines) if match):
-        function = replay.function(frame)
-        number = int(re.fullmatch(r"function_(\d+)", function)[1])
-        assert begins[number] - bucket_ns < int(first), (function, first, begins[number])
-        assert number + 1 == len(begins) or int(end) < begins[number + 1] + round_ns + bucket_ns, (function, end, begins[number + 1])
-        seen.add(number)
-    # Half of them are the first at their addresses.
-    assert seen >= set(range(0, len(begins), 2)) and len(seen) > 20, seen
-
-
-def test_compiled_functions_have_their_names_while_they_live(replayed):
-    """The program prints when each phase begins and ends; each has a function of its own, at addresses that the others had or get."""
-    replay = replayed("jit-node")
-    edge_ns = 30_000_000
-    seen = set()
-    for frame, first, end in (match.groups() for match in (re.match(r"span (.*): (\d+) (\d+)", line) for line in replay.lines) if match):
-        if (found := re.search(r"phase_(\d)\b", replay.function(frame))) is None:
-            continue
-        begin_ms, end_ms = map(int, replay.truth["output"][int(found[1])].split()[1:3])
-        assert begin_ms * 1_000_000 - edge_ns <= int(first) < int(end) <= end_ms * 1_000_000 + edge_ns, (frame, first, end, begin_ms, end_ms)
-        seen.add(found[1])
-    assert seen == set("0123")
-    named = sum(count for _, _, frames, count, _ in replay.rows if any("phase_" in name for name in frames))
-    assert named >= 0.9 * replay.truth["samples"], named
-
-
 def test_a_sample_belongs_to_the_thread_and_program_that_ran(replayed):
     short = replayed("short-threads")
     assert sum(count for _, _, frames, count, _ in short.rows if "short_lived" in " ".join(frames)) > 0.8 * short.truth["samples"]

@@ -1,5 +1,4 @@
 """Code made at run time: named by what the program itself said and when it said it, and as `perf` names the same process."""
-import collections
 import os
 import pathlib
 import re
@@ -8,20 +7,15 @@ import subprocess
 import time
 
 import bounds
-import pprof
 import pytest
-from flamewire import BIN, TESTS_BIN, Tree, cpu_seconds, share_of, wait_until
-from test_shares import ENOUGH_S, FREQUENCY, PERF, perf_profile
+from flamewire import TESTS_BIN, Tree, cpu_seconds, share_of, wait_until
+from jit import JIT, is_of, of_function, samples_of, self_shares, unknown_jit_share
+from test_shares import ENOUGH, FREQUENCY, PERF, perf_profile
 
-UNNAMED = bounds.Check("samples of code made at run time that have no name", times=13)
-OWN = bounds.Check("samples in the function that takes the time", times=15)
-OTHERS = bounds.Check("samples of functions of other phases", times=4)
-LINES = bounds.Check("samples in the line that takes the time", times=2)
+UNNAMED = bounds.Check("samples of code made at run time that have no name", times=6)
+OWN = bounds.Check("samples in the function that takes the time", times=6)
 PEER = bounds.Check("shares of compiled functions as perf sees them", times=3)
 TOTAL = bounds.Check("samples, ours and perf's", times=1)
-JIT, UNKNOWN = 2, 4
-# Buckets are of 10 ms, and the clock of a file's time ticks every 4 ms.
-EDGE_MS = 30
 
 # Each function has its own code.
 NO_INLINING = "--no-turbo-inlining"
@@ -37,24 +31,6 @@ while (process.cpuUsage(begin).user < 1e6 * process.argv[2]) x += round();
 if (x === 1) console.log(x);
 """
 
-# One function a second of CPU time, each thrown away and its memory given to the next; the machine code of each is made twice, as
-# the type of its argument changes.
-MOVING = """
-const sleep = [];
-for (let phase = 0; phase < 4; phase++) {
-    let f = new Function('n', 'step', `return (function phase_${phase}(n, step) { let s = 0; for (let i = 0; i < n; i++) s += i % 7 * step; return s; })(n, step)`);
-    const ms = () => process.hrtime.bigint() / 1000000n;
-    const used = () => process.cpuUsage().user / 1000;
-    const begin = ms(), before = used();
-    let x = 0;
-    while (used() < before + 500) x += f(100000, 1);
-    while (used() < before + 1000) x += f(100000, 0.5);
-    console.log(phase, String(begin), String(ms()), x > 1);
-    f = null;
-    for (let i = 0; i < 3; i++) gc();
-}
-"""
-
 
 @pytest.fixture(autouse=True)
 def no_maps_left():
@@ -65,23 +41,6 @@ def no_maps_left():
     for left in set(maps.glob("perf-*.map")) - before:
         if not pathlib.Path("/proc", left.stem.removeprefix("perf-")).exists():
             left.unlink(missing_ok=True)
-
-
-def self_shares(tree):
-    """Function -> share of the samples whose innermost frame it is."""
-    shares = collections.Counter()
-    for name, weight in zip(tree.names, tree.self_weight):
-        shares[name] += weight / tree.weight
-    return shares
-
-
-def unknown_jit_share(tree):
-    """Of all samples, those in code made at run time that have no name."""
-    return sum(weight for weight, kind, module in zip(tree.self_weight, tree.kind, tree.modules) if kind == UNKNOWN and module == "[jit]") / tree.weight
-
-
-def samples_of(tree):
-    return tree.answer["total"]["samples"]
 
 
 def check_named(tree):
@@ -100,22 +59,13 @@ def node(tmp_path, source):
     return program, script
 
 
-def is_of(name, function):
-    """V8's names: "JS:*hot /dir/program.js:2:13", an older one's "LazyCompile:*hot …"."""
-    return re.search(rf"[:*~^+]{function}\b", name) is not None
-
-
-def of_function(shares, function):
-    return sum(share for name, share in shares.items() if is_of(name, function))
-
-
 @pytest.mark.recording
 @pytest.mark.parametrize("option", ["--perf-basic-prof", "--perf-prof"])
 def test_node_from_its_start(start, tmp_path, option):
     """A launched Node program: its hot function on top by name, less than 1 % of unknown JIT code."""
     program, script = node(tmp_path, HOT)
     server = start.server()
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", program, option, NO_INLINING, script, 4, cwd=tmp_path)
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", FREQUENCY, "--", program, option, NO_INLINING, script, 2, cwd=tmp_path)
     assert agent.wait(60) == 0, agent.err
     session = server.wait_ended(seconds=60)
     tree = Tree(server.get("/api/flamegraph", min_share=0))
@@ -139,11 +89,11 @@ def test_node_like_perf(start, tmp_path):
     server = start.server("--no-inline")
     data, enough = tmp_path / "perf.data", tmp_path / "enough"
     os.mkfifo(enough)
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", target.pid, "--frequency", 999, "--events", "cpu-clock", "--unwind", "fp")
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", target.pid, "--frequency", FREQUENCY, "--events", "cpu-clock", "--unwind", "fp")
     wait_until(lambda: server.sessions(), 20, "a session")
-    perf = start.process("perf", [PERF, "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "999", "--call-graph", "fp", "-p", target.pid, "-o", data, "--", "cat", enough])
+    perf = start.process("perf", [PERF, "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", FREQUENCY, "--call-graph", "fp", "-p", target.pid, "-o", data, "--", "cat", enough])
     before = cpu_seconds(target.pid)
-    wait_until(lambda: cpu_seconds(target.pid) > before + ENOUGH_S, 200, "enough CPU time")
+    wait_until(lambda: cpu_seconds(target.pid) > before + ENOUGH / FREQUENCY, 200, "enough CPU time")
     enough.write_bytes(b"")
     assert perf.wait(60) == 0, perf.err
     assert agent.stop() == 0
@@ -161,26 +111,6 @@ def test_node_like_perf(start, tmp_path):
         PEER.same(samples_of(tree) * mine, samples_of(tree), samples * perfs, samples, detail=function)
 
 
-@pytest.mark.recording
-def test_node_whose_code_moves(start, tmp_path):
-    """Functions that follow each other in the same memory, each compiled anew within its time: each has its own second."""
-    program, script = node(tmp_path, MOVING)
-    server = start.server()
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", program, "--expose-gc", NO_INLINING, "--perf-basic-prof",
-                        "--interpreted-frames-native-stack", script, cwd=tmp_path)
-    assert agent.wait(60) == 0, agent.err
-    session = server.wait_ended(seconds=60)
-    phases = [tuple(map(int, line.split()[1:3])) for line in agent.out.splitlines() if re.match(r"\d \d+ \d+ ", line)]
-    assert len(phases) == 4
-    for phase, (begin_ms, end_ms) in enumerate(phases):
-        begin, end = (at - session["start_ns"] / 1e6 for at in (begin_ms, end_ms))
-        tree = Tree(server.get("/api/flamegraph", min_share=0, start=begin + EDGE_MS, end=end - EDGE_MS))
-        shares = tree.shares()
-        check_own(tree, of_function(shares, f"phase_{phase}"), 0.85)
-        OTHERS.at_most(samples_of(tree) * sum(of_function(shares, f"phase_{other}") for other in range(4) if other != phase), samples_of(tree), 0.001, detail=phase)
-        check_named(tree)
-
-
 def test_names_come_while_the_target_sleeps(start, tmp_path):
     """It ran for less than a round of the agent: no later sample is needed for names."""
     program, script = node(tmp_path, HOT.replace("process.argv[2]", "0.1") + "setTimeout(() => {}, 60000);")
@@ -194,46 +124,6 @@ def test_names_come_while_the_target_sleeps(start, tmp_path):
 
     wait_until(all_named, 10, "names")
     agent.stop()
-
-
-@pytest.mark.recording
-@pytest.mark.parametrize("how", ["map", "dump"])
-def test_an_address_that_is_used_again(start, tmp_path, how):
-    """Two functions one after the other at the same addresses (and, by the jitdump, moved after that): each in its time alone."""
-    server = start.server()
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", TESTS_BIN / "jit-workload", how, 1500, cwd=tmp_path)
-    assert agent.wait(60) == 0, agent.err
-    session = server.wait_ended(seconds=60)
-    times = {line.split()[0]: int(line.split()[1]) / 1e6 - session["start_ns"] / 1e6 for line in agent.out.splitlines()}
-
-    def check(begin, end, function, never):
-        tree = Tree(server.get("/api/flamegraph", min_share=0, start=begin, end=end, event="cpu-clock"))
-        shares = self_shares(tree)
-        check_own(tree, shares[function], 0.95)
-        assert shares[never] == 0, shares.most_common(5)
-
-    switch = times["second_function"]
-    check(times["first_function"], switch - EDGE_MS, "first_function", "second_function")
-    end = times.get("moved", switch + 1500)
-    check(switch + EDGE_MS, end - EDGE_MS, "second_function", "first_function")
-    if how == "dump":
-        check(times["moved"] + EDGE_MS, times["moved"] + 1400, "second_function", "first_function")
-        # The lines of the jitdump: the loop is in the first half of the code.
-        archive = tmp_path / "lines.pb.gz"
-        subprocess.run([BIN / "flamewire", "export", "--data-dir", server.data_dir, "--format", "pprof", "-o", archive, session["id"]], check=True)
-        raw = pprof.decode(archive.read_bytes())
-        strings = raw["string_table"]
-        functions = {one["id"][0]: (strings[one["name"][0]], strings[one.get("filename", [0])[0]]) for one in raw["function"]}
-        places = {location["id"][0]: [(*functions[line["function_id"][0]], line.get("line", [0])[0]) for line in location.get("line", [])] for location in raw["location"]}
-        lines = collections.Counter()
-        for sample in raw["sample"]:
-            for place in {place for location in sample["location_id"] for place in places[location] if place[0].endswith("_function")}:
-                lines[place] += sample["value"][0]
-        # But for those before the file was read, a tenth of a second.
-        for function, line in (("first_function", 10), ("second_function", 20)):
-            LINES.at_least(lines[function, "/src/jitted.src", line], sum(count for place, count in lines.items() if place[0] == function), 0.85, detail=lines)
-    whole = Tree(server.get("/api/flamegraph", min_share=0))
-    check_named(whole)
 
 
 @pytest.mark.recording
