@@ -1,10 +1,14 @@
 """Hot lines: those marked HOT in tests/workloads/lines.cc, also in an inlined function and in templates."""
+import bounds
 import flamewire
+import pytest
 from flamewire import Tree, wait_until
 
+HOT = bounds.Check("samples in hot lines, of those in their source file", times=1)
 SOURCE = flamewire.ROOT / "tests" / "workloads" / "lines.cc"
 
 
+@pytest.mark.recording
 def test_hot_lines(start):
     text = SOURCE.read_text().splitlines()
     hot = {number for number, line in enumerate(text, 1) if "// HOT" in line}
@@ -13,7 +17,7 @@ def test_hot_lines(start):
 
     program = start.workload("lines", 120)
     server = start.server()
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999)
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 3999)
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 4000, 60, "samples")
     agent.stop()
     server.wait_ended()
@@ -26,8 +30,11 @@ def test_hot_lines(start):
     assert [lines[number]["source"] for number in range(1, len(text) + 1)] == text
     by_self = sorted(lines.values(), key=lambda line: -line["weight"])
     assert {line["line"] for line in by_self[:3]} == hot, by_self[:5]
-    marked = sum(lines[number]["percent"] for number in hot | loops)
-    assert marked > 95, marked
+    # Of the program's own time: what the kernel does for other programs while this one runs grows with their number.
+    samples, own, marked = (server.only_session()["samples"] * share / 100 for share in
+                            (100, sum(line["percent"] for line in lines.values()), sum(lines[number]["percent"] for number in hot | loops)))
+    assert own > 0.5 * samples, (own, samples)
+    HOT.at_least(marked, own, 0.97, detail=by_self[:8])
     assert source["hottest"] in hot
     # The call line of the inlined function carries its weight in total, not in self.
     call = next(number for number, line in enumerate(text, 1) if "x = inlined_function(x)" in line)
