@@ -88,7 +88,7 @@ step('an agent connects and a process is chosen from the list', async () => {
   );
   await row.click();
   await page.click('#options');
-  await page.fill('dialog input[name=frequency]', '499');
+  await page.fill('dialog input[name=frequency]', '1999');
   await page.click('#options');
   await shot('process-picker-dark');
   await page.click('#start');

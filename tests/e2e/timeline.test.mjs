@@ -1,4 +1,4 @@
-// The time axis on a real recording of a program that parses, computes and sleeps for three seconds each and says when
+// The time axis on a real recording of a program that parses, computes and sleeps for two seconds each and says when
 // (tests/workloads/phases.cc): windows that are dragged on it show the right function and nothing else, live and in replay, and the
 // counters fall where the program sleeps.
 import assert from 'node:assert/strict';
@@ -9,7 +9,8 @@ import { frames, inspect, launch, openPage, settled } from './browser.mjs';
 import { Programs, built, waitFor } from './programs.mjs';
 
 const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
-const PHASE_MS = 3000;
+const PHASE_MS = 2000;
+const ROUNDS = 2;
 // A drag ends on a pixel, and samples have the time of their 10 ms.
 const EDGE_MS = 150;
 
@@ -83,7 +84,7 @@ test('live: windows show the phase that they cover, and counters fall in the sle
     '--',
     built('phases-workload'),
     PHASE_MS / 1000,
-    3,
+    ROUNDS,
   );
   ({ page, problems } = await openPage(browser, server.url));
   await page.waitForFunction(() => window.__flamewire.state().sessionState === 'live', null);
@@ -152,7 +153,7 @@ test('replay: the same windows', async () => {
   await page.reload();
   await settled(page);
   const { marks, end } = await waitFor(async () => (await axis()).samples.length > 0 && axis(), 'the axis');
-  assert.ok(end > 9 * PHASE_MS);
+  assert.ok(end > 3 * ROUNDS * PHASE_MS);
   assert.ok(
     marks.some((mark) => mark.kind === 'exec' && mark.name.startsWith('phases-workloa')),
     JSON.stringify(marks),
