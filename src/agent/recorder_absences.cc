@@ -62,7 +62,7 @@ void Recorder::look_at_threads(std::uint64_t begin_ns) {
     if (!folder_->follows_absences()) return;
     for (const std::uint32_t pid : living_members())
         for (const std::uint32_t tid : list_threads(pid)) {
-            const auto state = read_process_state(pid, tid);
+            const auto state = read_task_stat(pid, tid);
             const auto kind = state ? away_kind(state->state) : std::nullopt;
             if (!kind) continue;
             ThreadHandle thread = processes_.newest_thread(pid, tid);
@@ -99,7 +99,7 @@ void Recorder::cut_absences(std::uint64_t drained_ns) {
     if (until <= absences_cut_ns_) return;
     Absences& absences = folder_->absences();
     for (const std::uint32_t tid : absences.undecided()) {
-        const auto state = read_process_state(tid);
+        const auto state = read_task_stat(tid);
         absences.decide(tid, state ? away_kind(state->state) : std::nullopt);
     }
     if (until / second_ns > absences_cut_ns_ / second_ns) {

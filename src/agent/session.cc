@@ -169,19 +169,19 @@ void Session::start_health() {
 }
 
 // On the reporter's thread. A file takes health while something is recorded, a server whenever it is there.
-std::optional<Watched> Session::look_at_own_state() {
-    Watched watched;
+std::optional<OwnState> Session::look_at_own_state() {
+    OwnState own;
     const std::shared_ptr<Recorder> last = recorder();
     const bool recording = last && !last->ended();
     // Of the whole system the machine's health is the target's.
     Running running = recording ? last->running() : Running{};
     if (recording && !running.scope.wide) {
-        watched.pids = std::move(running.pids);
+        own.pids = std::move(running.pids);
         for (const std::uint32_t pid : running.members)
-            if (std::ranges::find(watched.pids, pid) == watched.pids.end()) watched.pids.push_back(pid);
-        if (watched.pids.size() > limits::max_pids) watched.pids.resize(limits::max_pids);
+            if (std::ranges::find(own.pids, pid) == own.pids.end()) own.pids.push_back(pid);
+        if (own.pids.size() > limits::max_pids) own.pids.resize(limits::max_pids);
     }
-    OwnCost& cost = watched.cost;
+    OwnCost& cost = own.cost;
     if (link_) {
         const Link::Status link = link_->status();
         if (!link.connected) return std::nullopt;
@@ -199,7 +199,7 @@ std::optional<Watched> Session::look_at_own_state() {
     }
     cost.cpu_ns = process_cpu_ns();
     cost.rss_bytes = memory_.bytes();
-    return watched;
+    return own;
 }
 
 wire::Hello Session::hello() {

@@ -50,6 +50,22 @@ def unlisted(sources: list[str], cmake_text: dict[str, str]) -> list[str]:
     return found
 
 
+def twins(headers: dict[str, str]) -> list[str]:
+    """Types of one name in one namespace, defined in two headers: the linker would take the functions of one for those of the other."""
+    first: dict[tuple[str, str], str] = {}
+    found = []
+    for name, text in sorted(headers.items()):
+        namespace = ""
+        for number, line in enumerate(text.splitlines(), 1):
+            if match := re.match(r"namespace ([\w:]+) \{", line):
+                namespace = match[1]
+            elif match := re.match(r"(?:struct|class) (?:\[\[\w+\]\] )?(\w+)(?: final)?(?: :[^:].*)? \{", line):
+                other = first.setdefault((namespace, match[1]), name)
+                if other != name:
+                    found.append(f"{name}:{number}: {other} defines another {namespace}::{match[1]}; two types of one name are undefined behavior")
+    return found
+
+
 def check(names: list[str], tree: list[str]) -> list[str]:
     found, paths = [], machine_paths()
     for name in names:
@@ -64,4 +80,5 @@ def check(names: list[str], tree: list[str]) -> list[str]:
             folder = str(pathlib.PurePath(name).parent)
             cmake_text[folder] = cmake_text.get(folder, "") + text_of(name)
     built = [name for name in names if name.startswith(("src/", "tests/unit/", "tests/fuzz/")) and name.endswith(".cc")]
-    return found + unlisted(built, cmake_text)
+    headers = {name: text_of(name) for name in tree if name.startswith("src/") and name.endswith(".h")}
+    return found + unlisted(built, cmake_text) + twins(headers)

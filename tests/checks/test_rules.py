@@ -71,6 +71,12 @@ def test_lock_files():
     assert "node_modules/a" in found[0]
 
 
+def test_types_of_one_name():
+    headers = {"src/a/one.h": "namespace flamewire::a {\n\nstruct Row {\n};\nclass Table final : public Base {\n", "src/b/row.h": "namespace flamewire::b {\nstruct Row {\n"}
+    assert repository.twins(headers) == []
+    assert [line.split(" ")[0] for line in repository.twins({**headers, "src/a/two.h": "namespace flamewire::a {\nclass Row;\nstruct Table {\n"})] == ["src/a/two.h:3:"]
+
+
 def test_sources_that_nothing_builds():
     cmake = {"src/wire": "SOURCES frame.cc batch_decode.cc", "src": "SOURCES main.cc"}
     assert repository.unlisted(["src/wire/frame.cc", "src/cli/main.cc"], {**cmake}) == []

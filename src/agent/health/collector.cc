@@ -7,22 +7,22 @@
 
 namespace flamewire::agent {
 
-std::vector<std::string> HealthCollector::round(const HealthSettings& settings, const Watched& watched,
+std::vector<std::string> HealthCollector::round(const HealthSettings& settings, const OwnState& own,
                                                 const Moment& now) {
     std::vector<std::string> frames;
     frames.push_back(system_frame(now, read_system_health(roots_, usage_)));
     const std::vector<ProcessHealth> processes =
-        processes_.look(roots_.proc, watched.pids, max_processes, now.monotonic_ns);
+        processes_.look(roots_.proc, own.pids, max_processes, now.monotonic_ns);
     for (const ProcessHealth& process : processes) frames.push_back(process_frame(now, process));
     if (settings.network) frames.push_back(network_frame(now, read_interfaces(roots_.proc, max_interfaces)));
     if (settings.disk) {
         std::optional<ProcessIo> io;
-        for (const std::uint32_t pid : watched.pids)
+        for (const std::uint32_t pid : own.pids)
             if (!io) io = read_process_io(roots_.proc, pid);
         frames.push_back(disk_frame(now, read_disks(roots_.proc, max_disks), io));
     }
     if (settings.threads) add_threads(frames, processes, now);
-    frames.push_back(agent_frame(now, watched.cost, own_share(watched.cost, now)));
+    frames.push_back(agent_frame(now, own.cost, own_share(own.cost, now)));
     return frames;
 }
 

@@ -14,8 +14,8 @@
 
 namespace flamewire::agent {
 
-// What the rest of the agent knows.
-struct Watched {
+// What the rest of the agent knows of the recording and of its own cost.
+struct OwnState {
     std::vector<std::uint32_t> pids;  // of the recording, running or paused; the first is the one that was named first
     OwnCost cost;
 };
@@ -29,7 +29,7 @@ public:
     explicit HealthCollector(HealthRoots roots, std::uint64_t ticks_per_second)
         : roots_(std::move(roots)), ticks_per_second_(ticks_per_second), processes_(ticks_per_second) {}
 
-    std::vector<std::string> round(const HealthSettings& settings, const Watched& watched, const Moment& now);
+    std::vector<std::string> round(const HealthSettings& settings, const OwnState& own, const Moment& now);
     // The next round is a first one: a share over a pause would be of another time than it says.
     void forget();
 

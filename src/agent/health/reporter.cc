@@ -75,15 +75,15 @@ void HealthReporter::run() {
         const std::uint64_t before = std::exchange(last_ns_, now);
         next_ns_ = now + settings.interval_s * ns_per_s;  // change() and round_soon() may set another during the round
         lock.unlock();
-        const std::optional<Watched> watched = callbacks_.look();
-        if (watched) {
-            for (std::string& frame : collector_.round(settings, *watched, {realtime_ns(), monotonic_ns()}))
+        const std::optional<OwnState> own = callbacks_.look();
+        if (own) {
+            for (std::string& frame : collector_.round(settings, *own, {realtime_ns(), monotonic_ns()}))
                 callbacks_.send(std::move(frame));
         } else {
             collector_.forget();
         }
         lock.lock();
-        if (!watched) {
+        if (!own) {
             last_ns_ = before;
             next_ns_ = std::min(next_ns_, now + shortest_ns);
         }

@@ -20,7 +20,7 @@ public:
     // Both are called on the reporter's thread.
     struct Callbacks {
         // Nothing: nobody would take the frames now (no connection, nothing is recorded), so there is no round.
-        std::function<std::optional<Watched>()> look;
+        std::function<std::optional<OwnState>()> look;
         std::function<void(std::string)> send;
     };
 

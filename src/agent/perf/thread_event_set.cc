@@ -23,7 +23,7 @@ constexpr std::uint32_t switch_slot = std::uint32_t{1} << 31;
 }  // namespace
 
 bool target_gone(const Watched& watched) {
-    const auto state = read_process_state(watched.target.pid);
+    const auto state = read_task_stat(watched.target.pid);
     if (!state || state->start_ticks != watched.start_ticks) return true;
     // The first thread of a process may be a zombie while others run.
     return (state->state == 'Z' || state->state == 'X') && state->threads <= 1;
@@ -32,7 +32,7 @@ bool target_gone(const Watched& watched) {
 Result<std::vector<Watched>> watch(const std::vector<Target>& targets) {
     std::vector<Watched> watched;
     for (const Target& target : targets) {
-        const auto state = read_process_state(target.pid);
+        const auto state = read_task_stat(target.pid);
         if (!state) return fail(ErrorCode::not_found, fmt::format("process {} does not exist", target.pid));
         watched.push_back({target, state->start_ticks});
     }

@@ -22,7 +22,7 @@ std::vector<std::uint32_t> list_threads(std::uint32_t pid) {
     return tids;
 }
 
-std::optional<ProcessState> read_process_state(std::uint32_t pid, std::uint32_t tid) {
+std::optional<TaskStat> read_task_stat(std::uint32_t pid, std::uint32_t tid) {
     const auto text =
         read_file(tid == 0 ? fmt::format("/proc/{}/stat", pid) : fmt::format("/proc/{}/task/{}/stat", pid, tid), 4096);
     if (!text) return std::nullopt;
@@ -31,16 +31,16 @@ std::optional<ProcessState> read_process_state(std::uint32_t pid, std::uint32_t 
     const std::size_t paren = text->rfind(')');
     if (paren == std::string::npos || paren + 2 >= text->size()) return std::nullopt;
     std::string_view rest = std::string_view(*text).substr(paren + 2);
-    ProcessState state;
-    state.state = rest.front();
+    TaskStat stat;
+    stat.state = rest.front();
     for (int field = 3; !rest.empty() && field <= 22; ++field) {
         const std::size_t space = rest.find(' ');
         const std::string_view word = rest.substr(0, space);
-        if (field == 20) std::from_chars(word.data(), word.data() + word.size(), state.threads);
-        if (field == 22) std::from_chars(word.data(), word.data() + word.size(), state.start_ticks);
+        if (field == 20) std::from_chars(word.data(), word.data() + word.size(), stat.threads);
+        if (field == 22) std::from_chars(word.data(), word.data() + word.size(), stat.start_ticks);
         rest = space == std::string_view::npos ? std::string_view{} : rest.substr(space + 1);
     }
-    return state;
+    return stat;
 }
 
 }  // namespace flamewire::agent

@@ -10,12 +10,12 @@ namespace flamewire::agent {
 // Thread ids of a process, in the kernel's order; empty when it is gone.
 std::vector<std::uint32_t> list_threads(std::uint32_t pid);
 
-struct ProcessState {
+struct TaskStat {
     char state = '?';  // R, S, D, T, Z, X, …
     std::uint32_t threads = 0;
     std::uint64_t start_ticks = 0;  // since boot; tells a reused pid
 };
 // From /proc/PID/stat, or of one thread from /proc/PID/task/TID/stat; nothing when it is gone.
-std::optional<ProcessState> read_process_state(std::uint32_t pid, std::uint32_t tid = 0);
+std::optional<TaskStat> read_task_stat(std::uint32_t pid, std::uint32_t tid = 0);
 
 }  // namespace flamewire::agent

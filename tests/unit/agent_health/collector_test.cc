@@ -40,7 +40,7 @@ TEST_CASE("a machine that tells nothing has frames without values") {
     HealthCollector collector = collector_of(proc);
     HealthSettings all;
     all.disk = all.threads = true;
-    Watched watched;
+    OwnState watched;
     watched.pids = {42};
     const Frames frames = collector.round(all, watched, first);
     CHECK(
@@ -80,7 +80,7 @@ TEST_CASE("everything that a machine can tell") {
     HealthCollector collector = collector_of(proc);
     HealthSettings all;
     all.disk = all.threads = true;
-    Watched watched;
+    OwnState watched;
     watched.pids = {42};
     watched.cost.cpu_ns = 1'000'000;
     (void)collector.round(all, watched, first);
@@ -130,7 +130,7 @@ TEST_CASE("only what is asked for, and processes only of a recording") {
     write_process(proc, "42", "1");
     proc.write("proc/42/task/42/stat", "42 (demo) R 1 1 1 0 -1 0 0 0 0 0 5 6 0 0 20 0 1 0 77 1 1\n");
     HealthCollector collector = collector_of(proc);
-    Watched watched;
+    OwnState watched;
     CHECK(types(collector.round({}, watched, first)) == std::vector<std::string>{"system", "network", "agent"});
     watched.pids = {42};
     CHECK(types(collector.round({}, watched, first)) ==
@@ -145,7 +145,7 @@ TEST_CASE("only what is asked for, and processes only of a recording") {
 
 TEST_CASE("bounds of a round") {
     FakeProc proc;
-    Watched watched;
+    OwnState watched;
     for (std::uint32_t pid = 100; pid < 120; ++pid) {
         const std::string name = std::to_string(pid);
         write_process(proc, name, "1");

@@ -48,7 +48,7 @@ TEST_CASE("the reporter sends, follows its settings and stops") {
     HealthSettings settings;
     settings.interval_s = 60;
     HealthReporter reporter(settings,
-                            {[] { return Watched{}; }, [&](std::string frame) { frames.put(std::move(frame)); }});
+                            {[] { return OwnState{}; }, [&](std::string frame) { frames.put(std::move(frame)); }});
     CHECK(frames.wait_for("system"));
     CHECK(frames.wait_for("agent"));
     settings.interval_s = 1;
@@ -72,7 +72,7 @@ TEST_CASE("a reporter that is off, or whose frames nobody takes, sends nothing a
     {
         HealthReporter idle(off, {[&] {
                                       ++looks;
-                                      return Watched{};
+                                      return OwnState{};
                                   },
                                   [&](std::string frame) { frames.put(std::move(frame)); }});
         idle.round_soon();
@@ -82,7 +82,7 @@ TEST_CASE("a reporter that is off, or whose frames nobody takes, sends nothing a
     std::mutex mutex;
     std::condition_variable looked;
     bool asked = false;
-    HealthReporter unheard({}, {[&]() -> std::optional<Watched> {
+    HealthReporter unheard({}, {[&]() -> std::optional<OwnState> {
                                     const std::lock_guard lock(mutex);
                                     asked = true;
                                     looked.notify_all();

@@ -58,7 +58,7 @@ void until(const std::function<bool()>& condition) {
 }
 
 bool zombie(std::uint32_t pid) {
-    const auto state = read_process_state(pid);
+    const auto state = read_task_stat(pid);
     return !state || state->state == 'Z';
 }
 
