@@ -34,6 +34,17 @@ struct Trailer {
     std::uint64_t time_ns = 0;
 };
 
+// perf_event_ksymbol_output() of Linux adds the size of a trailer to the record for each event that gets it. If another
+// profiler runs too, bytes that the kernel has not written follow the trailer.
+Bytes written(Bytes record) {
+    constexpr std::size_t name_offset = 24;
+    if (load<std::uint32_t>(record, 0) != record_ksymbol || record.size() < name_offset) return record;
+    const std::size_t name = as_text(record.subspan(name_offset)).find('\0');
+    if (name == std::string_view::npos) return record;
+    const std::size_t size = name_offset + (name / 8 + 1) * 8 + trailer_size;
+    return record.first(std::min(size, record.size()));
+}
+
 Trailer read_trailer(Bytes record) {
     const Bytes end = record.last(trailer_size);
     return {{load<std::uint64_t>(end, 24), load<std::uint32_t>(end, 4), load<std::uint32_t>(end, 16)},
@@ -210,7 +221,7 @@ std::uint64_t record_time(Bytes record) {
     if (record.size() < record_header_size) return 0;
     if (load<std::uint32_t>(record, 0) == PERF_RECORD_SAMPLE)
         return record.size() >= sample_time_offset + 8 ? load<std::uint64_t>(record, sample_time_offset) : 0;
-    return record.size() >= record_header_size + trailer_size ? read_trailer(record).time_ns : 0;
+    return record.size() >= record_header_size + trailer_size ? read_trailer(written(record)).time_ns : 0;
 }
 
 std::uint64_t sample_id(Bytes record) {
@@ -230,6 +241,7 @@ Decoded decode_record(Bytes record, const SampleLayout& layout, Record& out, Rec
         return decode_sample(record, header->misc, layout, out, origin) ? Decoded::ok : Decoded::malformed;
     if (record.size() < record_header_size + trailer_size) return Decoded::malformed;
 
+    record = written(record);
     const Trailer trailer = read_trailer(record);
     origin = trailer.origin;
     ByteReader body(record.subspan(record_header_size, record.size() - record_header_size - trailer_size));

@@ -113,6 +113,24 @@ TEST_CASE("a BPF program that comes and one that goes; other kernel code is left
     CHECK(decode_record(agent::as_bytes(cut), {}, record, origin) == Decoded::malformed);
 }
 
+TEST_CASE("a KSYMBOL record that the kernel made larger than what it wrote") {
+    const std::uint64_t unwritten = 0x5555'5555'5555'5555;
+    for (int events_before = 0; events_before < 4; ++events_before) {
+        RecordBytes bytes(17, 0);
+        bytes.u64(0xffff'ffff'c000'1234).u32(0x180).u32(1U).text("bpf_prog_0123456789abcdef_cold12");
+        bytes.trailer(100, 101, 5000, 3, 77);
+        for (int word = 0; word < 4 * events_before; ++word) bytes.u64(unwritten);
+        const auto words = bytes.words();
+        Record record;
+        RecordOrigin origin;
+        REQUIRE(decode_record(agent::as_bytes(words), {}, record, origin) == Decoded::ok);
+        const auto& symbol = std::get<KsymbolRecord>(record);
+        CHECK((symbol.time_ns == 5000 && origin.id == 77 && origin.tid == 101));
+        CHECK(record_time(agent::as_bytes(words)) == 5000);
+        CHECK(symbol.name == "bpf_prog_0123456789abcdef_cold12");
+    }
+}
+
 TEST_CASE("registers and stack bytes") {
     // abi 2 (64 bits), sp, ip; size 32, the bytes, dyn_size 24: the last word is what the ring held before.
     const auto words = sample_bytes(7, 1, {0xffff'ffff'ffff'ff80, 0xffff'ffff'8100'0000})
