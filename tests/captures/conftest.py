@@ -1,4 +1,7 @@
 """pytest: replays of kept captures."""
+import contextlib
+
+import flamewire
 import pytest
 from replay import replay
 
@@ -14,3 +17,18 @@ def replayed(tmp_path_factory):
         return done[name]
 
     return once
+
+
+@pytest.fixture(scope="module")
+def served(replayed, tmp_path_factory):
+    """name -> (server with the replayed session alone, that session)"""
+    done = {}
+    with contextlib.ExitStack() as servers:
+        def once(name):
+            if name not in done:
+                server = flamewire.Server(tmp_path_factory.mktemp(f"server-{name}"), "--import", replayed(name).session)
+                servers.enter_context(flamewire.ended(server))
+                done[name] = server, server.wait_ended()
+            return done[name]
+
+        yield once

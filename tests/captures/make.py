@@ -15,7 +15,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
 
-from flamewire import BIN, TESTS_BIN  # noqa: E402
+import stages  # noqa: E402
+from flamewire import BIN, TESTS_BIN, Process  # noqa: E402
 from jit import MOVING  # noqa: E402
 from switches import run_by_perf  # noqa: E402
 
@@ -25,10 +26,11 @@ KERNEL_NAMES = {"_text", "_stext", "io_schedule", "io_schedule_timeout", "mutex_
 
 
 class Scene:
-    """`options` of the agent, `command` of the workload, whose `programs` are listed with their functions."""
+    """`options` of the agent, `command` of the workload, whose `programs` are listed with their functions. `stage` is of stages.py;
+    perf counts `counted` in another run of the command."""
 
-    def __init__(self, options, command, programs, by_perf=False):
-        self.options, self.command, self.programs, self.by_perf = options, command, programs, by_perf
+    def __init__(self, options, command, programs, by_perf=False, stage=None, counted=()):
+        self.options, self.command, self.programs, self.by_perf, self.stage, self.counted = options, command, programs, by_perf, stage, counted
 
 
 def unwinding(program, *arguments, frequency=999, mode="dwarf", more=()):
@@ -58,13 +60,28 @@ SCENES = {
     "jit-node": Scene(("--unwind", "fp", "--frequency", 499, "--events", "cpu-clock", "--no-kernel", "--stat", "none"),
                       ("node", "--perf-basic-prof", "--no-turbo-inlining", "--expose-gc", "MOVING"), ()),
     # Forks, execs, many short threads: whose sample is it?
-    "short-threads": Scene(("--unwind", "fp", "--frequency", 1999, "--events", "cpu-clock", "--no-kernel", "--stat", "default"), ("threads-workload", "short", 100),
+    "short-threads": Scene(("--unwind", "fp", "--frequency", 1999, "--events", "cpu-clock", "--stat", "default"), ("threads-workload", "short", 100),
                            ("threads-workload",)),
-    "exec": Scene(("--unwind", "auto", "--frequency", 499, "--events", "cpu-clock", "--no-kernel", "--stat", "none"),
+    "exec": Scene(("--unwind", "auto", "--frequency", 499, "--events", "cpu-clock", "--stat", "none"),
                   ("threads-workload", "exec", TESTS_BIN / "shares-workload", 1), ("threads-workload", "shares-workload")),
     # Rings of one page lose samples.
     "losses": Scene(("--unwind", "fp", "--count", 1, "--events", "page-faults", "--ring-pages", 1, "--no-kernel", "--stat", "default"),
                     ("faults-workload", 500, "DISK"), ("faults-workload",)),
+    # The rings lose samples while the agent is stopped.
+    "stopped": Scene(("--unwind", "fp", "--frequency", 999, "--events", "cpu-clock", "--ring-pages", 1, "--interval", 250, "--stat", "none"), (), ("shares-workload",), stage=stages.stopped_agent),
+    "groups": Scene(("--unwind", "fp", "--no-kernel", "--frequency", 499, "--events", "cpu-clock", "--stat", "none"), (), ("shares-workload",), stage=stages.two_programs),
+    "phases": Scene(("--unwind", "dwarf", "--stack-size", 1024, "--no-kernel", "--duration", 60, "--frequency", 199, "--events", "cpu-clock", "--stat", "default"), (), ("phases-workload",), stage=stages.phases),
+    # Counting keeps the shell's own exec and its first child's apart: marks of a kind within a slice are one.
+    "processes": Scene(("--unwind", "fp", "--no-kernel", "--frequency", 99, "--events", "cpu-clock", "--stat", "none"),
+                       ("sh", "-c", 'i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; sleep 0.5; "$0" 0.2 1; exec "$0" 0.3 1', TESTS_BIN / "phases-workload"), ()),
+    # Loaded on one CPU, called on another.
+    "libraries": Scene(("--unwind", "fp", "--frequency", 999, "--events", "cpu-clock", "--stat", "none"),
+                       ("threads-workload", "dlopen", 200, TESTS_BIN / "plugin-workload.so"), ("threads-workload", "plugin-workload.so")),
+    "kernel-programs": Scene(("--unwind", "fp", "--frequency", 999, "--events", "cpu-clock:k", "--duration", 60, "--stat", "none"), (), (), stage=stages.kernel_programs),
+    "faults": Scene(("--unwind", "fp", "--no-kernel", "--count", 1, "--events", "page-faults,minor-faults,major-faults", "--stat", "none"),
+                    ("faults-workload", 200, "DISK"), ("faults-workload",)),
+    "faults-by-period": Scene(("--unwind", "fp", "--no-kernel", "--count", 20, "--events", "page-faults", "--stat", "none"),
+                              ("faults-workload", 500, "DISK"), ("faults-workload",), counted=("page-faults",)),
 }
 
 
@@ -83,39 +100,52 @@ def small_kallsyms(path):
     path.write_text("".join(f"{lines[index]}\n" for index in sorted({at + next_one for at in kept for next_one in (0, 1)})), encoding="ascii")
 
 
+class Agent(Process):
+    """`out` and `err` once it has ended are `stdout` and `stderr`."""
+
+    def wait_ended(self):
+        assert self.wait() == 0, self.err
+        self.stdout, self.stderr = self.out, self.err
+        return self
+
+
 def record(name, scene, folder):
-    program, *arguments = scene.command
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         small_kallsyms(scratch / "kallsyms")
         (scratch / "disk").write_bytes(bytes(2 << 20))
         (scratch / "moving.js").write_text(MOVING, encoding="ascii")
         files = {"DISK": scratch / "disk", "MOVING": scratch / "moving.js"}
-        words = [files.get(word, word) for word in arguments]
-        command = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /proc/kallsyms && mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"', scratch / "kallsyms",
-                   AGENT, "--output", scratch / "session.flw", "--capture", scratch / "capture", *scene.options, "--", TESTS_BIN / program if (TESTS_BIN / program).exists() else program, *words]
+        program = [TESTS_BIN / word if word == scene.command[0] and (TESTS_BIN / word).exists() else files.get(word, word) for word in scene.command]
         truth = {}
 
-        def run():
-            done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120, cwd=scratch)
-            assert done.returncode == 0, done
-            return done
+        def agent(*target):
+            return Agent("agent", ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /proc/kallsyms && mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"', scratch / "kallsyms",
+                                   AGENT, "--output", scratch / "session.flw", "--capture", scratch / "capture", *scene.options, *target], scratch, cwd=scratch)
 
-        if scene.by_perf:
+        def run():
+            return agent("--", *program).wait_ended()
+
+        if scene.stage:
+            done, truth = scene.stage(agent, scratch)
+        elif scene.by_perf:
             with run_by_perf(scratch) as run_ns:
                 done = run()
             truth["run_ns"], truth["span_ns"] = run_ns, run_ns.span
         else:
             done = run()
-        truth["output"] = done.stdout.splitlines()
+        truth.setdefault("output", done.stdout.splitlines())
         truth["samples"] = int(re.search(r": (\d+) samples, ", done.stderr)[1])
+        for event in scene.counted:
+            said = subprocess.run([str(word) for word in ("perf", "stat", "-x", ";", "-e", event, *program)], check=True, capture_output=True, text=True).stderr
+            truth.setdefault("by_perf", {})[event] = int(said.split(";")[0])
         if scene.by_perf:
             own = {str(json.loads(line)["tid"]) for line in truth["output"] if line.startswith("{")}
             for key in ("run_ns", "span_ns"):
                 truth[key] = {str(tid): ns for tid, ns in truth[key].items() if str(tid) in own}
         folder.mkdir(exist_ok=True)
         (folder / "recording.capture").write_bytes((scratch / "capture").read_bytes())
-    shown = [word.name if isinstance(word, pathlib.Path) else str(word) for word in (*scene.options, "--", *scene.command)]
+    shown = [word.name if isinstance(word, pathlib.Path) else str(word) for word in (*scene.options, *(["--", *scene.command] if scene.command else []))]
     (folder / "scene.json").write_text(json.dumps({
         "made": f"python3 tests/captures/make.py {name}", "recording": " ".join(shown), "kernel": os.uname().release,
         "functions": {one: functions(TESTS_BIN / one) for one in scene.programs}, "truth": truth}, indent=1) + "\n", encoding="utf-8")

@@ -44,6 +44,8 @@ class Replay:
         return found
 
     def function(self, frame):
+        """The name of a frame of the summary, or of a view by a program that does not have the workload's file."""
+        frame = re.sub(r"^\[(.+)\+0x([0-9a-f]+)\]$", r"\1+\2", frame)
         frame = frame.removesuffix(" joined")
         frame = self.names.get(frame, frame)
         if "!" in frame:

@@ -19,10 +19,10 @@ def test_the_replay_sends_what_it_always_sent(replayed, name):
     assert replay.lines == kept, f"{len(gone)} lines are gone and {len(new)} are new: {gone[:3]} {new[:3]}. Is this intended? Then run `python3 tests/captures/make.py --summaries {name}`."
 
 
-@pytest.mark.parametrize("name", [name for name in SCENES if name not in ("waits", "losses")])
+@pytest.mark.parametrize("name", [name for name in SCENES if name not in ("waits", "losses", "faults", "faults-by-period")])
 def test_every_sample_is_there(replayed, name):
     """As many as the recording said that it read."""
-    assert replayed(name).samples("cpu-clock") == replayed(name).truth["samples"]
+    assert sum(count for event, _, _, count, _ in replayed(name).rows if event.startswith("cpu-clock")) == replayed(name).truth["samples"]
 
 
 def lives(replay):
@@ -99,16 +99,6 @@ def test_auto_chooses_by_what_the_program_needs(replayed, name, modes):
     unwinding.check_modes(recording)
 
 
-def test_a_sample_belongs_to_the_thread_and_program_that_ran(replayed):
-    short = replayed("short-threads")
-    assert sum(count for _, _, frames, count, _ in short.rows if "short_lived" in " ".join(frames)) > 0.8 * short.truth["samples"]
-    executed = replayed("exec")
-    for _, comm, frames, _, _ in executed.rows:
-        text = " ".join(frames)
-        if "before_exec" in text:
-            assert comm == "threads-workloa", frames
-        elif "burn_" in text:
-            assert comm == "shares-workload", frames
 
 
 def test_what_is_lost_is_counted(replayed):
