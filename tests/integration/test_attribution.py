@@ -1,24 +1,16 @@
-"""Every sample under the right name: short threads, fork and exec, libraries that come and go, namespaces, deleted files."""
+"""Every sample under the right name: namespaces, deleted files; and processes that cannot be sampled."""
 import os
 import shutil
 import subprocess
-import time
 
 import bounds
 import pytest
-from flamewire import BIN, TESTS_BIN, Tree, share_of, wait_until
+from flamewire import BIN, TESTS_BIN, Tree, wait_until
 from known_shares import check_known_shares
 
 UNKNOWN = 4
-KNOWN = bounds.Check("shares that the workload takes by its CPU clock", times=8)
-UNNAMED = bounds.Check("samples that have no name", times=3)
-BEFORE = bounds.Check("samples of a child before it executes another program", times=1)
-PLUGIN = bounds.Check("samples in a library that comes and goes, by the program's CPU clock", times=1)
-
-
-def session_ended(server):
-    server.wait_ended()
-    return server.only_session()
+KNOWN = bounds.Check("shares that the workload takes by its CPU clock", times=4)
+UNNAMED = bounds.Check("samples that have no name", times=1)
 
 
 def unknown(tree):
@@ -31,61 +23,6 @@ def unknown(tree):
 def check_named(tree):
     samples = tree.answer["total"]["samples"]
     UNNAMED.at_most(samples * sum(weight for _, weight in unknown(tree)) / tree.weight, samples, 0.005, detail=unknown(tree)[:5])
-
-
-@pytest.mark.recording
-def test_five_hundred_threads_of_a_millisecond(start):
-    server = start.server()
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 4999, "--", TESTS_BIN / "threads-workload", "short", 500)
-    assert agent.wait() == 0
-    session = session_ended(server)
-    tree = Tree(server.get("/api/flamegraph", min_share=0))
-    # 500 ms of CPU in short_lived at 4,999 Hz (or what the kernel allowed), each sample with its caller chain.
-    rate = session["events"][0]["frequency_hz"]
-    assert share_of(tree.shares(), "short_lived") > 0.8
-    expected = 0.5 * rate
-    samples = sum(tree.samples[node] for node, name in enumerate(tree.names) if "short_lived" in name)
-    assert abs(samples - expected) < 0.1 * expected, (samples, expected)
-    check_named(tree)
-    threads = server.get("/api/thread-summary")["threads"]
-    assert len(threads) > 400
-    assert {thread["comm"] for thread in threads} == {"threads-workloa"}
-
-
-@pytest.mark.recording
-def test_fork_and_exec(start):
-    server = start.server()
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--",
-                        TESTS_BIN / "threads-workload", "exec", TESTS_BIN / "shares-workload", 1)
-    assert agent.wait() == 0
-    session_ended(server)
-    tree = Tree(server.get("/api/flamegraph", min_share=0))
-    # The child burns 300 ms of CPU time first, up to a step of its loop, which takes less than a millisecond.
-    BEFORE.total(share_of(tree.shares(), "before_exec") * tree.answer["total"]["samples"], 0.3, 999, edges=1, clock_s=0.001)
-    check_known_shares(KNOWN, tree)
-    for node, name in enumerate(tree.names):
-        if "before_exec" in name:
-            assert tree.modules[node] == "threads-workload"
-        if "burn_" in name and "before" not in name and tree.kind[node] != 3:
-            assert tree.modules[node] == "shares-workload"
-    comms = {thread["comm"] for thread in server.get("/api/thread-summary")["threads"]}
-    assert "shares-workload" in comms and "threads-workloa" in comms
-    check_named(tree)
-
-
-@pytest.mark.recording
-def test_a_thousand_dlopens(start):
-    """dlopen on one CPU, call on another: the maps must be known before the samples in them."""
-    server = start.server()
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--",
-                        TESTS_BIN / "threads-workload", "dlopen", 1000, TESTS_BIN / "plugin-workload.so")
-    assert agent.wait(60) == 0, agent.err
-    session_ended(server)
-    tree = Tree(server.get("/api/flamegraph", min_share=0))
-    own_ns, all_ns = map(int, agent.out.split())
-    samples = tree.answer["total"]["samples"]
-    PLUGIN.share(share_of(tree.shares(), "plugin_work") * samples, samples, own_ns / all_ns, detail=f"{own_ns} of {all_ns} ns")
-    assert not unknown(tree)
 
 
 @pytest.mark.recording
@@ -109,8 +46,7 @@ def test_namespaces_other_root_and_deleted_binary(start, tmp_path):
 
     server = start.server("--binary", TESTS_BIN / "shares-workload")
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", target, "--frequency", 999)
-    wait_until(lambda: server.sessions(), 20, "a session")
-    time.sleep(3)
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 1500, 30, "samples")
     listed = server.command("list_processes")
     entry = next(process for process in listed["processes"] if process["pid"] == int(target))
     assert entry["ns_pid"] == 1 and entry["comm"] == "inside"

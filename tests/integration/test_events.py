@@ -1,8 +1,9 @@
-"""Events that are counted one by one: page faults against getrusage around each, tracepoints against perf stat and against the program,
-periods, filters of the kernel, and tracefs wherever it is mounted."""
+"""Events that are counted one by one: page faults against perf stat, tracepoints against perf stat and against the program,
+filters of the kernel, and tracefs wherever it is mounted."""
 import json
 import re
 import subprocess
+import sys
 
 import pytest
 from flamewire import BIN, TESTS_BIN
@@ -30,10 +31,6 @@ def weights(path, event):
     return {tuple(names.split(";")): int(number) for names, number in lines}
 
 
-def within(stacks, function):
-    return sum(number for names, number in stacks.items() if any(function in name for name in names))
-
-
 PAGES = 700
 
 
@@ -42,19 +39,6 @@ def cold_file(tmp_path):
     path = tmp_path / "pages"
     path.write_bytes(bytes(PAGES * 4096))
     return path
-
-
-def test_page_faults_one_by_one(tmp_path, cold_file):
-    # Not auto, which may open the events anew meanwhile.
-    path, outcome = record(tmp_path, "--events", "page-faults,minor-faults,major-faults", "--count", 1, "--unwind", "fp",
-                           program=[TESTS_BIN / "faults-workload", PAGES, cold_file])
-    own = json.loads(outcome.stdout)
-    assert own["memory"]["minor"] >= PAGES and own["file"]["major"] > 0, own
-    for event, kinds in {"minor-faults": ["minor"], "major-faults": ["major"], "page-faults": ["minor", "major"]}.items():
-        stacks = weights(path, event)
-        for function, counted in {"touch_memory": own["memory"], "touch_file": own["file"]}.items():
-            # The function begins a little before it asks for the numbers and ends a little after that.
-            assert 0 <= within(stacks, function) - sum(counted[kind] for kind in kinds) <= 6, (event, function, own)
 
 
 def by_perf(program):
@@ -67,7 +51,7 @@ def test_faults_are_counted_unless_a_rate_is_asked_for(tmp_path, cold_file):
     path, _ = record(tmp_path, "--events", "page-faults,cpu-clock", "--unwind", "fp", program=few)
     counted = by_perf(few)
     assert abs(sum(weights(path, "page-faults").values()) - counted) <= 0.02 * counted, counted
-    storm = ["python3", "-c", "import mmap\nfor i in range(4):\n m = mmap.mmap(-1, 128 << 20)\n for at in range(0, len(m), 4096): m[at] = 1\n m.close()"]
+    storm = [sys.executable, "-c", "import mmap\nfor i in range(4):\n m = mmap.mmap(-1, 128 << 20)\n for at in range(0, len(m), 4096): m[at] = 1\n m.close()"]
     path, outcome = record(tmp_path, "--events", "page-faults", "--unwind", "fp", program=storm)
     counted = by_perf(storm)
     assert counted >= 4 << 15
@@ -88,20 +72,6 @@ def test_faults_are_counted_unless_a_rate_is_asked_for(tmp_path, cold_file):
     assert paces(*both) == {"page-faults": (1, False), "minor-faults": (499, True)}
     assert paces(*both, "--frequency", 99) == {"page-faults": (99, True), "minor-faults": (499, True)}
     assert paces("--events", "page-faults", "--count", 10) == {"page-faults": (10, False)}
-
-
-def test_a_period_is_a_period(tmp_path, cold_file):
-    """Every 100th fault is a sample that stands for 100; perf stat counts the same program."""
-    program = [TESTS_BIN / "faults-workload", 20000, cold_file.with_name("pages")]
-    cold_file.write_bytes(bytes(20000 * 4096))
-    path, _ = record(tmp_path, "--events", "page-faults", "--count", 100, "--unwind", "fp", program=program)
-    counted = by_perf(program)
-    total = sum(weights(path, "page-faults").values())
-    assert total % 100 == 0
-    # What the kernel reads ahead of a file, or maps around a fault, is not the same twice.
-    assert abs(total - counted) <= 0.01 * counted + 200, (total, counted)
-    samples = run(BIN / "flamewire", "export", path, "--format", "collapsed").stdout
-    assert sum(int(line.rsplit(" ", 1)[1]) for line in samples.splitlines()) == total // 100
 
 
 def test_tracepoints_and_their_filters(tmp_path, tracefs):
