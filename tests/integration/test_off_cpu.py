@@ -6,10 +6,10 @@ import subprocess
 import time
 
 import pytest
+from control_groups import cgroup, enter
 from flamewire import BIN, TESTS_BIN, wait_until
 from sanitized import plain_build_only
 from switches import as_root, wakings_by_perf
-from test_system_wide import cgroup, enter
 
 AGENT = BIN / "flamewire-agent"
 KINDS = ("off-cpu", "run-queue", "io-wait")

@@ -1,23 +1,18 @@
-"""The whole system, some CPUs, control groups and containers: who is sampled, under whose name, and what a refusal says. Compared with perf, with
-what the programs say of themselves, and with the kernel's own books."""
+"""The whole system: who is sampled, and under whose name. Compared with perf, and with what the programs say of themselves."""
 import collections
-import contextlib
 import math
 import os
-import pathlib
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 import pytest
 import family as everybody
-from flamewire import BIN, ROOT, TESTS_BIN, cpu_seconds, wait_until
-from sysctls import sysctl
+from flamewire import BIN, wait_until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: events of whole CPUs and control groups take root; CI runs as root")
+
 
 def family(start, name, *numbers, **options):
     return everybody.ready(start.process(name, everybody.command(*numbers), **options))
@@ -36,46 +31,6 @@ def processes(server, session=None):
     return found
 
 
-def recorded(start, tmp_path, *options, name="recorded", seconds=2):
-    """An agent that wrote a file."""
-    path = tmp_path / f"{name}.flw"
-    agent = start.agent("--output", path, "--duration", seconds, "--frequency", 999, "--events", "cpu-clock", "--verbose", *options, name=name)
-    assert agent.wait(60) == 0, agent.err
-    assert "DIFFER" not in agent.err and "samples read" in agent.err, agent.err
-    return agent, path
-
-
-@contextlib.contextmanager
-def cgroup(name):
-    mounts = [line.split() for line in pathlib.Path("/proc/self/mounts").read_text().splitlines()]
-    mount = next((pathlib.Path(fields[1]) for fields in mounts if fields[2] == "cgroup2"), None)
-    own = None
-    if mount is None:
-        own = mount = pathlib.Path(tempfile.mkdtemp(prefix="flamewire-cgroup-"))
-        subprocess.run(["mount", "-t", "cgroup2", "none", mount], check=True)
-    folder = mount / name
-    folder.mkdir()
-    try:
-        yield folder
-    finally:
-        if folder.exists():
-            for _ in range(100):
-                for pid in (folder / "cgroup.procs").read_text().split():
-                    with contextlib.suppress(OSError):
-                        os.kill(int(pid), 9)
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
-                    break
-                time.sleep(0.05)
-        if own is not None:
-            subprocess.run(["umount", own], check=False)
-            own.rmdir()
-
-
-def enter(folder, pid):
-    (folder / "cgroup.procs").write_text(str(pid))
-
-
 def test_two_hundred_processes_that_come_and_go_as_perf_has_them(start, tmp_path):
     """As many samples of each kind of process as perf takes at the same time, and nobody under another's name."""
     crowd = family(start, "family", 200, 20)
@@ -83,7 +38,7 @@ def test_two_hundred_processes_that_come_and_go_as_perf_has_them(start, tmp_path
     # Rings that a busy machine does not fill: what is lost is nobody's.
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--verbose", "--ring-pages", 1024)
     connected(server)
-    rate, seconds = 499, 6
+    rate, seconds = 999, 3
     data = tmp_path / "perf.data"
     started = server.command("start", all=True, frequency=rate, events=["cpu-clock"])
     assert started["ok"] and started["all"] and started["target"] == "system-wide" and started["cpus"] == [], started
@@ -93,8 +48,9 @@ def test_two_hundred_processes_that_come_and_go_as_perf_has_them(start, tmp_path
     perf = subprocess.run(["perf", "record", "-q", "-a", "-m", "1024", "-k", "CLOCK_MONOTONIC", "-F", str(rate), "-e", "cpu-clock", "-o", data, "--", "sleep", str(seconds)],
                           capture_output=True, text=True, timeout=60)
     assert perf.returncode == 0, perf.stderr
-    time.sleep(1)
     session = server.only_session()
+    ended_ms = (time.monotonic_ns() - session["start_ns"]) / 1e6
+    wait_until(lambda: server.get("/api/timeline", session=session["id"])["session_end_ms"] > ended_ms, 20, "the samples until then")
     assert server.command("stop")["ok"]
     server.wait_ended()
     text = subprocess.run(["perf", "script", "-i", data, "-F", "pid,time"], check=True, capture_output=True, text=True, timeout=60).stdout
@@ -177,7 +133,6 @@ def test_who_ends_as_the_recording_begins_has_a_name(start, tmp_path):
         assert server.command("start", all=True, frequency=999, events=["cpu-clock"], unwind="fp")["ok"]
         leaving.stdin.close()
         assert leaving.stdout.readline().strip() == "gone"
-        time.sleep(1)
         assert server.command("stop")["ok"]
     server.wait_ended()
     found = processes(server, server.only_session()["id"])
@@ -186,274 +141,10 @@ def test_who_ends_as_the_recording_begins_has_a_name(start, tmp_path):
     assert {pid: found[pid][1] for pid in shown} == {pid: {f"l{pid}"} for pid in shown}
 
 
-def test_kernel_threads_and_the_words_for_the_target(start, tmp_path):
-    # A page cache that is written back keeps kernel threads busy: with a synchronous write they run in any case.
-    agent, path = recorded(start, tmp_path, "-a", seconds=1)
-    assert "profiling system-wide: cpu-clock" in agent.err
-    shown = subprocess.run([BIN / "flamewire", "report", path], check=True, capture_output=True, text=True, timeout=60).stdout
-    assert "system-wide" in shown
-
-
-def test_one_cpu(start, tmp_path):
-    cpus = sorted(os.sched_getaffinity(0))
-    if len(cpus) < 2:
-        pytest.skip("NOT tested: it takes two CPUs")
-    here = family(start, "here", 1, 0, preexec_fn=lambda: os.sched_setaffinity(0, {cpus[-1]}))
-    there = family(start, "there", 1, 0, preexec_fn=lambda: os.sched_setaffinity(0, {cpus[0]}))
-    server = start.server()
-    start.agent("--server", "127.0.0.1", "--port", server.port, "--cpus", cpus[-1], "--frequency", 999, "--events", "cpu-clock")
-    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 30, "samples")
-    # They are polite, and may have to wait for others.
-    wait_until(lambda: all(processes(server)[pid][0] > 50 for pid in everybody.children(here.pid)), 60, "samples of who runs there")
-    detail = server.only_session()
-    assert detail["target"] == f"system-wide on CPU {cpus[-1]}" and detail["pids"] == []
-    assert not set(everybody.children(there.pid)) & set(processes(server))
-
-    # CPUs that are not there, and words that are no numbers.
-    assert "CPU 4000 is not online" in server_refusal(server, cpus="0,4000")
-    assert server_refusal(server, cpus="many") == "cpus must be numbers of CPUs as 0-3,6, not 'many'"
-
-
-def newest_pid():
-    return int(pathlib.Path("/proc/loadavg").read_text().split()[-1])
-
-
-def server_refusal(server, **args):
-    answer = server.command("configure", **args)
-    assert not answer["ok"], answer
-    return answer["error"]
-
-
-def test_control_group_and_container(start, tmp_path):
-    digits = "fe" * 32
-    with cgroup(f"docker-{digits}.scope") as folder:
-        inside, outside = family(start, "inside", 0, 20), family(start, "outside", 1, 0)
-        enter(folder, inside.pid)
-        server = start.server()
-        agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--verbose")
-        connected(server)
-        before = time.monotonic()
-        started = server.command("start", cgroups=[folder.name], frequency=999, events=["cpu-clock"])
-        # Who was there before the kernel told of births, and ended at once, may go without a name.
-        early = range(inside.pid, newest_pid() + 1)
-        assert started["ok"] and started["cgroups"] == [str(folder)] and not started["all"], started
-        assert started["target"] == f"cgroup {folder.name}"
-        wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 60, "samples")
-        elapsed = time.monotonic() - before
-        found = processes(server)
-        members = {pid for pid, (_, names) in found.items() if pid == inside.pid or f"y{pid}" in names or names & {"python3", pathlib.Path(sys.executable).name}
-                   or (pid in early and names == {"[unknown]"})}
-        assert set(found) == members and outside.pid not in found, {pid: found[pid] for pid in set(found) - members}
-        assert len(found) > 5
-        # Children that came and went are of the group by what the kernel says of them.
-        detail = server.only_session()
-        assert detail["samples"] <= 1.1 * 999 * elapsed * os.cpu_count()
-
-        # The same by the beginning of its id, in the same session; then the whole system, where the other is, too.
-        assert server.command("configure", pid=outside.pid)["target"].startswith(f"pid {outside.pid}")
-        by_id = server.command("configure", container="fefefe")
-        assert by_id["target"] == "container fefefefefefe" and by_id["cgroups"] == [str(folder)], by_id
-        everything = server.command("configure", all=True)
-        assert everything["ok"] and everything["recording"] == started["recording"] and everything["target"] == "system-wide"
-        others = set(everybody.children(outside.pid))
-        wait_until(lambda: others <= set(processes(server)), 30, "the process outside")
-        assert f"o{min(others)}" in processes(server)[min(others)][1]
-
-        # Back: the group's end is the recording's.
-        assert server.command("configure", cgroups=[str(folder)])["ok"]
-        inside.stop(9)
-        for _ in range(200):
-            for pid in (folder / "cgroup.procs").read_text().split():
-                with contextlib.suppress(OSError):
-                    os.kill(int(pid), 9)
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-                break
-            time.sleep(0.05)
-        server.wait_ended()
-        assert server.only_session()["end_reason"] == "target exited"
-        line = wait_until(lambda: next((line for line in agent.err.splitlines() if "samples read" in line), None), 30, "the account")
-        assert "DIFFER" not in line
-
-        gone = server.command("start", cgroup=str(folder))
-        assert not gone["ok"] and "there is no control group" in gone["error"], gone
-        none = server.command("start", container="abcdef")
-        assert not none["ok"] and "no container 'abcdef'" in none["error"], none
-
-
-def test_from_a_process_to_the_whole_system_and_back(start):
-    server = start.server()
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--verbose")
-    connected(server)
-    first, second = start.workload("shares", 120), start.workload("demo", "120") if (TESTS_BIN / "demo-workload").exists() else start.workload("shares", 119)
-    started = server.command("start", pid=first.pid, frequency=199, events=["cpu-clock"])
-    assert started["ok"] and not started["all"], started
-    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 20, 30, "samples")
-    assert set(processes(server)) == {first.pid}
-    wide = server.command("configure", all=True, cpus="0")
-    assert wide["ok"] and wide["all"] and wide["cpus"] == [0] and wide["recording"] == started["recording"] and wide["pids"] == [], wide
-    assert wide["target"] == "system-wide on CPU 0"
-    wide = server.command("configure", all=True)
-    assert wide["ok"] and wide["cpus"] == [] and wide["target"] == "system-wide"
-    wait_until(lambda: processes(server)[second.pid][0] > 20, 30, "samples of the other")
-    # By thread is for processes; the whole has totals, and its CPUs.
-    refused = server.command("counters", by="thread")
-    assert not refused["ok"] and "need processes" in refused["error"], refused
-    assert server.command("counters", by="cpu")["ok"]
-    assert server.command("pause")["ok"] and server.command("resume")["ok"]
-    back = server.command("configure", pid=second.pid)
-    assert back["ok"] and not back["all"] and back["pids"] == [second.pid], back
-    for args in ({"all": True, "pid": 1}, {"all": True, "cgroups": ["x"]}, {"cgroups": "x"}, {"all": 1}):
-        assert server_refusal(server, **args)
-    assert server.command("stop")["ok"]
-    server.wait_ended()
-    marks = [mark["name"] for mark in server.get("/api/timeline", slices=200)["marks"] if mark["kind"] == "change"]
-    assert any("became system-wide" in mark for mark in marks) and any(f"became pid {second.pid}" in mark for mark in marks), marks
-    line = wait_until(lambda: next((line for line in agent.err.splitlines() if "samples read" in line), None), 30, "the account")
-    assert "DIFFER" not in line
-
-
-def test_an_agent_that_was_told_whom_to_show_does_not_show_all(start):
-    server = start.server()
-    program = start.workload("shares", 60)
-    start.agent("--server", "127.0.0.1", "--port", server.port, "--allow-pid", program.pid)
-    connected(server)
-    for args in ({"all": True}, {"cpus": [0]}, {"cgroups": ["/"]}, {"container": "a"}):
-        refused = server.command("start", **args)
-        assert not refused["ok"] and "--allow-pid" in refused["error"], refused
-    assert server.command("start", pid=program.pid)["ok"]
-
-
 def test_counts_of_the_whole_system():
-    run = subprocess.run([BIN / "flamewire-agent", "--output", "-", "--events", "none", "--stat", "task-clock,cs,page-faults", "-a", "--duration", "2"],
+    run = subprocess.run([BIN / "flamewire-agent", "--output", "-", "--events", "none", "--stat", "task-clock,cs,page-faults", "-a", "--duration", "1"],
                          capture_output=True, text=True, timeout=60)
     assert run.returncode == 0 and "Performance counter stats for 'system-wide'" in run.stdout, run
     # As perf stat -a: a clock for each CPU.
     utilized = float(re.search(r"([\d.]+) CPUs utilized", run.stdout)[1])
     assert abs(utilized - os.cpu_count()) < 0.1 * os.cpu_count(), run.stdout
-
-
-def test_without_the_privilege(start, tmp_path):
-    """A sentence with the remedies; and the remedy works."""
-    with tempfile.TemporaryDirectory(prefix="flamewire-agent-") as place:
-        os.chmod(place, 0o777)
-        copy = pathlib.Path(place) / "flamewire-agent"
-        shutil.copy(BIN / "flamewire-agent", copy)
-        copy.chmod(0o755)
-        other = start.workload("shares", 60)
-        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", copy, "--events", "cpu-clock", "--stat", "none", "--frequency", "999", "--duration", "1"]
-
-        def run(name, *options):
-            return subprocess.run([*user, "--output", pathlib.Path(place) / name, *options], capture_output=True, text=True, timeout=60, cwd="/")
-
-        with sysctl(perf_event_paranoid=2):
-            refused = run("none.flw", "-a")
-            assert refused.returncode == 1
-            sentence = refused.stderr.splitlines()[-1]
-            assert sentence.startswith("flamewire-agent: the whole system may not be sampled by this user: kernel.perf_event_paranoid is 2"), sentence
-            assert "setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent" in sentence and "sysctl -w kernel.perf_event_paranoid=0" in sentence
-            assert not (pathlib.Path(place) / "none.flw").exists()
-            process = run("none.flw", "--pid", str(other.pid))
-            assert process.returncode == 1 and "may not be profiled by this user" in process.stderr, process.stderr
-        with sysctl(perf_event_paranoid=0):
-            works = run("all.flw", "-a")
-            assert works.returncode == 0 and "profiling system-wide" in works.stderr, works.stderr
-            # Another user's process: its own events are refused, those of the CPUs are not.
-            used = cpu_seconds(other.pid)
-            process = run("process.flw", "--pid", str(other.pid))
-            used = cpu_seconds(other.pid) - used
-            assert process.returncode == 0, process.stderr
-            samples = int(re.search(r"(\d+) samples", process.stderr)[1])
-            assert 0 < samples <= 1.1 * 999 * (used + 0.02), (samples, used)
-
-
-CROWD = """
-import sys, threading
-threading.stack_size(64 * 1024)
-idle = threading.Event()
-for number in range(int(sys.argv[1])):
-    threading.Thread(target=idle.wait, daemon=True).start()
-print(f"ready {threading.get_native_id()}", flush=True)
-while True:
-    sum(range(1000))
-"""
-
-
-def test_more_threads_than_descriptors(start):
-    """A process of few threads has an event for each; one of many is sampled by events of the CPUs, and nobody else with it. (By frame pointers: stacks of everybody would be copied for those of one.)"""
-    server = start.server()
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--stat", "none")
-    connected(server)
-    burning = start.workload("shares", 120)
-    events = {}
-    for threads in (40, 1500):
-        crowd = start.process(f"crowd-{threads}", [sys.executable, "-c", CROWD, str(threads)])
-        wait_until(lambda crowd=crowd: "ready" in crowd.out, 60, "the threads")
-        assert server.command("start", pid=crowd.pid, frequency=499, events=["cpu-clock"], unwind="fp")["ok"]
-        session = wait_until(lambda: next((one["id"] for one in server.sessions() if one["state"] != "ended"), None), 30, "the session")
-        before = cpu_seconds(crowd.pid)
-        seen = server.session(session)["samples"]
-        wait_until(lambda session=session, seen=seen: server.session(session)["samples"] > seen + 100, 60, "samples")
-        used, taken = cpu_seconds(crowd.pid) - before, server.session(session)["samples"] - seen
-        # What it took, give or take the samples under way.
-        assert taken <= 1.2 * 499 * (used + 1), (taken, used)
-        links = [os.readlink(link) for link in pathlib.Path(f"/proc/{agent.pid}/fd").iterdir() if link.is_symlink()]
-        events[threads] = sum("perf_event" in link for link in links)
-        shown = {(thread["pid"], thread["tid"]) for thread in server.get("/api/thread-summary", session=session)["threads"] if thread["samples"]}
-        busy = int(crowd.out.split()[1])
-        assert (crowd.pid, busy) in shown and {pid for pid, _ in shown} == {crowd.pid}, shown
-        # A child of it belongs to it, whichever way.
-        assert server.command("stop")["ok"]
-        server.wait_ended(session)
-        crowd.stop(9)
-    assert burning.alive()
-    cpus = os.cpu_count()
-    assert events[40] >= 41 * cpus, events
-    assert events[1500] <= 8 * cpus, events
-
-
-def test_refused_for_processes_or_for_cpus_alone(start, tmp_path):
-    """As a sandbox may: without events of CPUs a process can still be sampled; what cannot is said in one sentence."""
-    program = start.workload("shares", 60)
-    without = ROOT / "tests" / "harness" / "without_perf_events.py"
-
-    def run(refused, *target):
-        path = tmp_path / f"{refused}.flw"
-        path.unlink(missing_ok=True)
-        done = subprocess.run([sys.executable, without, "--only", refused, BIN / "flamewire-agent", "--output", path, "--events", "cpu-clock", "--stat", "none", "--frequency", "499", "--duration", "1", *target],
-                              capture_output=True, text=True, timeout=60)
-        assert path.exists() == (done.returncode == 0), done.stderr
-        return done.returncode, done.stderr.splitlines()[-1]
-
-    code, said = run("cpus", "-a")
-    assert code == 1 and said.startswith("flamewire-agent: the whole system may not be sampled by this user") and "setcap" in said, said
-    code, said = run("cpus", "--pid", str(program.pid))
-    assert code == 0 and int(re.search(r"(\d+) samples", said)[1]) > 0, said
-    for target in (["-a"], ["--pid", str(program.pid)]):
-        code, said = run("processes", *target)
-        assert code == 1 and said.startswith("flamewire-agent: the kernel refuses perf events to this user") and "seccomp profile" in said and "PERFMON" in said, said
-
-
-def test_a_control_group_that_the_kernel_does_not_sample(tmp_path):
-    """A hierarchy of version 1 without the controller perf_event, as all but one of them are."""
-    folder = tmp_path / "version1"
-    folder.mkdir()
-    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "cgroup", "-o", "none,name=flamewire-test", "none", folder], capture_output=True, check=False).returncode != 0:
-        pytest.skip("NOT tested: no root, or a kernel without control groups of version 1")
-    try:
-        for options in ([], ["--events", "none"]):
-            done = subprocess.run([BIN / "flamewire-agent", "--output", tmp_path / "x.flw", *options, "--cgroup", folder, "--duration", "1"], capture_output=True, text=True, timeout=60)
-            assert done.returncode == 1, done.stderr
-            assert re.search(r"does not take (event \S+|perf events) for this control group: it samples those of cgroup2, and of version 1 those of the controller perf_event,.*\(try: ", done.stderr), done.stderr
-    finally:
-        subprocess.run(["umount", folder], check=True)
-
-
-def test_the_command_line_records_it_too(tmp_path):
-    path = tmp_path / "all.flw"
-    run = subprocess.run([BIN / "flamewire", "record", "-a", "-q", "-d", "1", "-e", "cpu-clock", "-o", path], capture_output=True, text=True, timeout=60)
-    assert run.returncode == 0 and path.exists() and "profiling system-wide" in run.stderr, run.stderr
-    both = subprocess.run([BIN / "flamewire", "record", "-a", "-p", "1", "-o", path], capture_output=True, text=True, timeout=60)
-    assert both.returncode != 0 and "give one target" in both.stderr
-    wrong = subprocess.run([BIN / "flamewire-agent", "--output", path, "--all", "--cgroup", "x"], capture_output=True, text=True, timeout=60)
-    assert wrong.returncode == 2 and "--all is the whole system" in wrong.stderr, wrong.stderr

@@ -11,9 +11,9 @@ import time
 
 import disturbance
 import pytest
+from control_groups import cgroup, enter
 from flamewire import BIN, TESTS_BIN, wait_until
 from switches import as_root, check_life, run_by_perf
-from test_system_wide import cgroup, enter
 
 AGENT = BIN / "flamewire-agent"
 STATES = ("run", "runnable", "blocked", "io_wait")
