@@ -39,7 +39,7 @@ def test_namespaces_other_root_and_deleted_binary(start, tmp_path):
     (root / "app").mkdir()
     (root / "proc").mkdir()
     shutil.copy(TESTS_BIN / "shares-workload", root / "app" / "inside")
-    launcher = start.process("unshare", ["unshare", "--fork", "--pid", "--mount", "--propagation", "unchanged", "--kill-child", "chroot", root, "/app/inside", "30"])
+    launcher = start.process("unshare", ["unshare", "--fork", "--pid", "--mount", "--propagation", "unchanged", "--kill-child", "chroot", root, "/app/inside", "300"])
     target = wait_until(lambda: subprocess.run(["pgrep", "-P", str(launcher.pid)], capture_output=True, text=True).stdout.split(), 10, "the target")[0]
     wait_until(lambda: os.readlink(f"/proc/{target}/exe").endswith("/app/inside"), 10, "the exec")
     (root / "app" / "inside").unlink()
