@@ -65,14 +65,10 @@ class Replay:
         return sum(count for name, _, _, count, _ in self.rows if name == event)
 
     def recording(self):
-        """As test_unwinding.py has recordings."""
-        recording = unwinding.Recording.__new__(unwinding.Recording)
-        recording.stacks = []
-        recording.processes = [dict(zip(("samples", "whole", "joined", "truncated", "open_end", "stopped"), map(int, match.groups()[2:])), mode=MODES[int(match[2])])
-                               for match in map(STACKS.match, self.lines) if match]
-        recording.totals = {key: sum(process[key] for process in recording.processes) for key in recording.processes[0] if key != "mode"}
-        recording.stacks = [unwinding.Stack(comm, frames, count) for _, comm, frames, count, _ in self.rows]
-        return recording
+        processes = [dict(zip(("samples", "whole", "joined", "truncated", "open_end", "stopped"), map(int, match.groups()[2:])), mode=MODES[int(match[2])])
+                     for match in map(STACKS.match, self.lines) if match]
+        totals = {key: sum(process[key] for process in processes) for key in processes[0] if key != "mode"}
+        return unwinding.Recording([unwinding.Stack(comm, frames, count) for _, comm, frames, count, _ in self.rows], totals, processes)
 
 
 def replay(name, directory):

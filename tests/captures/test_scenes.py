@@ -62,7 +62,7 @@ def test_kinds_of_waits_are_told_apart(replayed):
 
 
 def test_call_paths(replayed):
-    unwinding.check_scenes(replayed("call-paths").recording())
+    unwinding.check_scenes(replayed("call-paths").recording(), unwinding.CUTS, unwinding.THROUGH)
 
 
 def test_deep_stacks_are_joined(replayed):
@@ -81,7 +81,7 @@ def test_callers_that_changed_unseen_are_not_mistaken(replayed):
 
 def test_exceptions_are_unwound_while_they_are_thrown(replayed):
     recording = replayed("exceptions").recording()
-    recording.check_whole(0.99)
+    recording.check_whole(unwinding.WHOLE, 0.99)
     names = {name: f"(anonymous namespace)::{name}" for name in ("catch_outer()", "rethrow_outer()", "throw_leaf(unsigned int)", "throw_middle(unsigned int)")}
     leaf = names["throw_leaf(unsigned int)"]
     thrown = [stack for stack in recording.stacks if leaf in stack.frames]
@@ -96,7 +96,7 @@ def test_exceptions_are_unwound_while_they_are_thrown(replayed):
 def test_auto_chooses_by_what_the_program_needs(replayed, name, modes):
     recording = replayed(name).recording()
     assert recording.processes[0]["mode"] in modes
-    unwinding.check_modes(recording)
+    unwinding.check_modes(recording, unwinding.CUTS, unwinding.WHOLE)
 
 
 

@@ -35,25 +35,15 @@ def program(name):
     return TESTS_BIN / f"unwind-{name}-workload"
 
 
-def finished(server):
-    return server.wait_ended(seconds=60)
-
-
 class Recording:
-    def __init__(self, server, session):
-        self.session = session
-        self.totals = session["unwind_totals"]
-        self.processes = session["unwind_processes"]
-        text = server.get(f"/api/export/session/{session['id']}", format="collapsed").decode()
-        self.stacks = []
-        for line in text.splitlines():
-            stack, count = line.rsplit(" ", 1)
-            comm, *frames = stack.split(";")
-            self.stacks.append(Stack(comm, frames, int(count)))
+    """Call stacks with the counters of their unwinding. `session` is what the server reports of a live recording."""
+
+    def __init__(self, stacks, totals, processes, session=None):
+        self.stacks, self.totals, self.processes, self.session = stacks, totals, processes, session
         for counts in (self.totals, *self.processes):
             assert counts["samples"] == sum(counts[ending] for ending in ("whole", "joined", "truncated", "open_end", "stopped")), counts
         assert self.totals["samples"] == sum(process["samples"] for process in self.processes)
-        # What is not whole says so where its callers are missing; nothing else does.
+        # A stack that is not whole has a marker in place of its missing callers; no other stack has one.
         assert self.count(lambda s: s.frames[0] == "[truncated]") == self.totals["truncated"]
         assert self.count(lambda s: s.frames[0] == "[incomplete]") == self.totals["stopped"]
         assert self.count(lambda s: any(cut in s.frames[1:] for cut in CUT)) == 0
@@ -67,8 +57,19 @@ class Recording:
     def count(self, wanted):
         return sum(stack.count for stack in self.stacks if wanted(stack))
 
-    def check_whole(self, share):
-        WHOLE.at_least(self.totals["whole"] + self.totals["joined"], self.totals["samples"], share, detail=self.totals)
+    def check_whole(self, check, share):
+        check.at_least(self.totals["whole"] + self.totals["joined"], self.totals["samples"], share, detail=self.totals)
+
+
+def recorded(server):
+    """The Recording of the server's only session, once it has ended."""
+    session = server.wait_ended(seconds=60)
+    stacks = []
+    for line in server.get(f"/api/export/session/{session['id']}", format="collapsed").decode().splitlines():
+        stack, count = line.rsplit(" ", 1)
+        comm, *frames = stack.split(";")
+        stacks.append(Stack(comm, frames, int(count)))
+    return Recording(stacks, session["unwind_totals"], session["unwind_processes"], session)
 
 
 def attach(start, *pids, server_options=()):
@@ -82,7 +83,7 @@ def record(start, mode, *command, options=(), server_options=(), agent_code=0):
     server = start.server(*server_options)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--unwind", mode, *options, "--", *command)
     assert agent.wait(120) == agent_code, agent.err
-    return Recording(server, finished(server))
+    return recorded(server)
 
 
 def up_to(frames, leaf):
@@ -94,7 +95,7 @@ def at_root(outer, first="main"):
     return bool(outer) and outer[-1] == first and len(outer) > 1 and outer[0].endswith("_start") and all(START.search(name) for name in outer[:-1])
 
 
-def check_paths(recording, paths, least=20, wrong_share=0.0, cut_share=0.0002):
+def check_paths(recording, paths, cuts, wrong_paths=None, least=20, wrong_share=0.0, cut_share=0.0002):
     """paths: the leaf's name -> its callers from main on. Every stack with the leaf has exactly them below the program's start, but for a
     share that says that it is cut or lacks the leaf's caller, and that is right as far as it goes."""
     for leaf, callers in paths.items():
@@ -118,12 +119,12 @@ def check_paths(recording, paths, least=20, wrong_share=0.0, cut_share=0.0002):
             if not right:
                 wrong.append(stack)
         assert seen >= least, f"{leaf} has {seen} samples"
-        if wrong_share:
-            WRONG.at_most(sum(stack.count for stack in wrong), seen, wrong_share, detail=(leaf, wrong[:5]))
+        if wrong_paths:
+            wrong_paths.at_most(sum(stack.count for stack in wrong), seen, wrong_share, detail=(leaf, wrong[:5]))
         else:
             assert not wrong, (leaf, seen, wrong[:5])
         if cut_share < 1:
-            CUTS.at_most(cut, seen, cut_share, detail=leaf)
+            cuts.at_most(cut, seen, cut_share, detail=leaf)
 
 
 SCENES = {
@@ -157,11 +158,11 @@ def cut_on_its_own_stack(stack):
     return stack.frames[0] in CUT and "on_same_stack" not in stack.frames and (on_its_own_stack(stack) or SIGRETURN.search(stack.frames[1]) is not None)
 
 
-def check_scenes(recording, assembly=True):
+def check_scenes(recording, cuts, through, assembly=True):
     # A handler on its own stack is looked at below: its stack is another piece of memory.
-    check_paths(recording.without(on_its_own_stack), SCENES)
+    check_paths(recording.without(on_its_own_stack), SCENES, cuts)
     if assembly and os.uname().machine == "x86_64":
-        check_paths(recording, ASSEMBLY)
+        check_paths(recording, ASSEMBLY, cuts)
     # A handler's caller is whatever it interrupted, through the kernel's return from it.
     handled = [stack for stack in recording.stacks if "on_same_stack" in stack.frames]
     assert sum(stack.count for stack in handled) > 20
@@ -181,10 +182,10 @@ def check_scenes(recording, assembly=True):
         if on_its_own_stack(stack) and "on_own_stack" not in stack.frames:
             outer = up_to(stack.frames, "own_stack_interrupted")
             assert outer[0] in CUT or (at_root(up_to(outer, "main")) and outer[outer.index("main") + 1] == "own_stack_outer"), stack
-    through = [stack for stack in handled if "own_stack_interrupted" in stack.frames]
-    assert sum(stack.count for stack in through) > 20
+    seen = [stack for stack in handled if "own_stack_interrupted" in stack.frames]
+    assert sum(stack.count for stack in seen) > 20
     # The timer is so fast that the thread is mostly in its handler; all else that was interrupted is followed to the root.
-    THROUGH.at_least(sum(stack.count for stack in through if stack.frames[0] not in CUT), sum(stack.count for stack in through), 0.6)
+    through.at_least(sum(stack.count for stack in seen if stack.frames[0] not in CUT), sum(stack.count for stack in seen), 0.6)
     # Through qsort() and back, by a PLT entry.
     compared = [stack for stack in recording.stacks if "libc_compare" in stack.frames]
     assert sum(stack.count for stack in compared) > 20
@@ -197,7 +198,7 @@ def check_scenes(recording, assembly=True):
 
 @pytest.mark.parametrize("variant", ["scenes-nopie", "scenes-static"])
 def test_call_paths(start, variant):
-    recording = check_scenes(record(start, "dwarf", program(variant), 4))
+    recording = check_scenes(record(start, "dwarf", program(variant), 4), CUTS, THROUGH)
     assert [process["mode"] for process in recording.processes] == ["dwarf"]
     # Handlers on their own stack, and their way back, are the ones that cannot be followed to the root.
     own = recording.count(cut_on_its_own_stack)
@@ -207,17 +208,17 @@ def test_call_paths(start, variant):
 def test_stripped(start, tmp_path):
     stripped = tmp_path / "stripped"
     subprocess.run(["strip", "-o", stripped, program("scenes")], check=True)
-    check_scenes(record(start, "dwarf", stripped, 4, server_options=("--binary", program("scenes"))))
+    check_scenes(record(start, "dwarf", stripped, 4, server_options=("--binary", program("scenes"))), CUTS, THROUGH)
 
 
 def test_only_debug_frame(start):
-    check_scenes(record(start, "dwarf", program("scenes-debugframe"), 4), assembly=False)
+    check_scenes(record(start, "dwarf", program("scenes-debugframe"), 4), CUTS, THROUGH, assembly=False)
 
 
 def test_frame_pointers_and_no_tables(start):
     # In its first and last instructions a function has no frame, and its caller's caller stands for its caller.
     recording = record(start, "dwarf", program("scenes-fponly"), 4)
-    check_paths(recording.without(lambda s: on_its_own_stack(s) or "on_same_stack" in s.frames), SCENES, wrong_share=0.02)
+    check_paths(recording.without(lambda s: on_its_own_stack(s) or "on_same_stack" in s.frames), SCENES, CUTS, WRONG, wrong_share=0.02)
 
 
 def test_neither_tables_nor_frame_pointers(start):
@@ -237,7 +238,7 @@ PLUGINS = {f"plugin_leaf_{letter}": ["main", "host_loop", "host_call", "plugin_e
 def test_libraries_come_and_go(start):
     libraries = [TESTS_BIN / f"unwind-plugin-{letter}.so" for letter in "ab"]
     recording = record(start, "dwarf", program("host"), 4, *libraries)
-    check_paths(recording, PLUGINS, least=500)
+    check_paths(recording, PLUGINS, CUTS, least=500)
     # What the compiler puts into each library for its beginning and end has no tables. Its pages come at each loading, which takes long on
     # some machines.
     begun = recording.count(lambda s: s.frames[0] in CUT and s.frames[1] in WITHOUT_TABLES)
@@ -257,7 +258,7 @@ def test_program_file_is_gone(start, tmp_path, what):
         shutil.copy(program("recursion"), tmp_path / "other")
         os.rename(tmp_path / "other", copy)
     server, _ = attach(start, target.pid, server_options=("--binary", program("scenes")))
-    check_scenes(Recording(server, finished(server)))
+    check_scenes(recorded(server), CUTS, THROUGH)
 
 
 def sections(path):
@@ -288,14 +289,14 @@ def test_library_overwritten_in_place(start, tmp_path):
     with open(library, "r+b") as file:
         file.write(b"\xcc" * library.stat().st_size)
     assert target.wait(30) != 0
-    recording = Recording(server, finished(server))
+    recording = recorded(server)
     assert agent.alive()
     notices = {notice["code"]: notice for notice in recording.session["notices"]}
     assert "overwritten" in notices["module-changed"]["text"] and "plugin.so" in notices["module-changed"]["text"]
     # Right to the root, or said to be cut; never another function's callers.
-    check_paths(recording, {"plugin_leaf_a": PLUGINS["plugin_leaf_a"]}, least=400)
+    check_paths(recording, {"plugin_leaf_a": PLUGINS["plugin_leaf_a"]}, CUTS, least=400)
     late = {"plugin_late_leaf_a": ["main", "host_loop", "host_call", "plugin_late_entry", "plugin_late_middle_a"]}
-    check_paths(recording, late, least=900, cut_share=1.0)
+    check_paths(recording, late, CUTS, least=900, cut_share=1.0)
 
 
 def depth_of(stack, name):
@@ -309,14 +310,14 @@ def test_two_thousand_frames_within_the_copy(start):
     assert sum(stack.count for stack in bottom) > 1500
     for stack in bottom:
         assert depth_of(stack, "small_dive") == 2001 and at_root(up_to(stack.frames, "main")), (len(stack.frames), stack.frames[:5])
-    recording.check_whole(0.9998)
+    recording.check_whole(WHOLE, 0.9998)
     assert recording.session["max_depth"] == 4096 and recording.session["stack_bytes"] == 65528
 
 
 def test_two_thousand_frames_beyond_the_copy(start):
     recording = record(start, "dwarf", program("recursion"), "slow", 4, options=("--max-depth", 4096))
     # By a look at each deep stack while it is there, for which an agent with sanitizers has less time.
-    recording.check_whole(0.87 if SANITIZED else 0.965)
+    recording.check_whole(WHOLE, 0.87 if SANITIZED else 0.965)
     assert recording.totals["joined"] > 500
     deepest = max((stack for stack in recording.stacks if stack.frames[0] not in CUT), key=lambda stack: depth_of(stack, "slow_dive"))
     assert depth_of(deepest, "slow_dive") > 1990
@@ -375,19 +376,19 @@ def test_callers_that_changed_unseen_are_not_mistaken(start, mode):
 def test_32_bit_beside_64_bit(start):
     small, large = start.process("small", [program("32")]), start.process("large", [program("scenes"), 4])
     server, _ = attach(start, small.pid, large.pid)
-    recording = Recording(server, finished(server))
+    recording = recorded(server)
     assert {process["pid"] for process in recording.processes} == {small.pid, large.pid}
     leaves = [stack for stack in recording.stacks if "small_leaf_32" in stack.frames]
     assert sum(stack.count for stack in leaves) > 1000
     for stack in leaves:
         assert up_to(stack.frames, "small_leaf_32") == ["_start", "main_32", *["small_middle_32"] * 6, "small_leaf_32"], stack
-    check_scenes(recording)
+    check_scenes(recording, CUTS, THROUGH)
 
 
 def test_the_demo_without_frame_pointers_reaches_the_root(start):
     recording = record(start, "dwarf", program("demo"), 8)
     assert recording.totals["samples"] > 1500
-    recording.check_whole(0.9998)
+    recording.check_whole(WHOLE, 0.9998)
     roots = collections.Counter()
     for stack in recording.stacks:
         roots[stack.frames[0]] += stack.count
@@ -400,8 +401,8 @@ MODES = {
 }
 
 
-def check_modes(recording):
-    check_paths(recording, MODES, least=200, cut_share=0.0005)
+def check_modes(recording, cuts, whole):
+    check_paths(recording, MODES, cuts, least=200, cut_share=0.0005)
     straight = ["main", *CHAIN, "modes_leaf"]
     through = ["main", "step_10", "step_9", "modes_part", "modes_leaf"]
     seen = right = 0
@@ -413,15 +414,15 @@ def check_modes(recording):
         for wanted in (straight, through):
             right += stack.count if frames[-len(wanted):] == wanted and at_root(frames[:-len(wanted) + 1]) else 0
     assert seen > 500, seen
-    WHOLE.at_least(right, seen, 0.999)
-    recording.check_whole(0.999)
+    whole.at_least(right, seen, 0.999)
+    recording.check_whole(whole, 0.999)
 
 
 def test_auto_without_frame_pointers_is_dwarf(start):
     recording = record(start, "auto", program("modes-none"), 4)
     process = recording.processes[0]
     assert process["mode"] == "dwarf" and process["why"] and process["stack_bytes"] > 0, process
-    check_modes(recording)
+    check_modes(recording, CUTS, WHOLE)
     status = recording.session
     assert status["unwind"] == "auto"
 
