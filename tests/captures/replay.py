@@ -3,15 +3,11 @@ import json
 import pathlib
 import re
 import subprocess
-import sys
 
+import stacks
 from flamewire import BIN
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "integration"))
-
-import test_unwinding as unwinding  # noqa: E402
-
 SCENES = sorted(path.parent.name for path in HERE.glob("*/summary.txt"))
 ROW = re.compile(r"^([^ ;]+);([^;]*)((?:;.*)?) (\d+) (\d+)$")
 THREAD = re.compile(r"^thread (.*) \((\d+)\): run (\d+) runnable (\d+) blocked (\d+) io-wait (\d+) preempted (\d+) slept (\d+) io-waits (\d+)$")
@@ -68,7 +64,7 @@ class Replay:
         processes = [dict(zip(("samples", "whole", "joined", "truncated", "open_end", "stopped"), map(int, match.groups()[2:])), mode=MODES[int(match[2])])
                      for match in map(STACKS.match, self.lines) if match]
         totals = {key: sum(process[key] for process in processes) for key in processes[0] if key != "mode"}
-        return unwinding.Recording([unwinding.Stack(comm, frames, count) for _, comm, frames, count, _ in self.rows], totals, processes)
+        return stacks.Recording([stacks.Stack(comm, frames, count) for _, comm, frames, count, _ in self.rows], totals, processes)
 
 
 def replay(name, directory):

@@ -1,5 +1,5 @@
 /* Call paths that unwinders get wrong, one after the other for so many seconds of CPU time. Each function that burns has exactly one
- * way from main to it, which tests/integration/test_unwinding.py knows.
+ * way from main to it, which tests/harness/stacks.py knows.
  * Usage: unwind_scenes SECONDS [FILE]: FILE is made when the first round is over. */
 #define _GNU_SOURCE
 #include <alloca.h>
