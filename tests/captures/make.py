@@ -21,6 +21,8 @@ from jit import MOVING  # noqa: E402
 from switches import run_by_perf  # noqa: E402
 
 AGENT = BIN / "flamewire-agent"
+# Copies of stacks hold the environment of the program.
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 # The functions by which the agent recognizes I/O waits, and the start of the kernel.
 KERNEL_NAMES = {"_text", "_stext", "io_schedule", "io_schedule_timeout", "mutex_lock_io", "mutex_lock_io_nested"}
 
@@ -121,7 +123,7 @@ def record(name, scene, folder):
 
         def agent(*target):
             return Agent("agent", ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /proc/kallsyms && mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"', scratch / "kallsyms",
-                                   AGENT, "--output", scratch / "session.flw", "--capture", scratch / "capture", *scene.options, *target], scratch, cwd=scratch)
+                                   AGENT, "--output", scratch / "session.flw", "--capture", scratch / "capture", *scene.options, *target], scratch, cwd=scratch, env=ENVIRONMENT)
 
         def run():
             return agent("--", *program).wait_ended()
