@@ -174,6 +174,32 @@ TEST_CASE("a thread that was caught leaping is not believed where it could leap 
     }
 }
 
+TEST_CASE("a thread that was caught leaping is trusted only for ways longer than its leap") {
+    Machine machine;
+    Sampler sampler;
+    machine.call(0xaaaa, 128);
+    for (int level = 0; level < 42; ++level) {
+        machine.call(0x3000, 400);
+        (void)sampler.sample(machine, 16'384);
+    }
+    // Back to the root and down again between two samples: 41 frames out to the first one that has another caller, and
+    // 41 in.
+    while (machine.frames.size() > 1) machine.ret();
+    machine.call(0xbbbb, 128);
+    for (int level = 0; level < 42; ++level) machine.call(0x3000, 400);
+    // The copy reaches 40 frames, so the second of these samples shows the leap.
+    for (int level = 0; level < 2; ++level) {
+        machine.ret();
+        (void)sampler.sample(machine, 16'384);
+    }
+    REQUIRE(pcs(sampler.frames) == machine.truth());
+    const int frames_in = GENERATE(43, 44);
+    for (int level = 39; level < frames_in; ++level) machine.call(0x3000, 400);
+    // 39 frames out, and 43 or 44 in.
+    REQUIRE(sampler.sample(machine, 16'384) == (frames_in == 43 ? StopReason::truncated_copy : StopReason::root));
+    REQUIRE((frames_in == 43 || pcs(sampler.frames) == machine.truth()));
+}
+
 TEST_CASE("what memory holds ends what is remembered") {
     Machine machine;
     Sampler sampler(true);
