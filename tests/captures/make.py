@@ -29,31 +29,47 @@ KERNEL_NAMES = {"_text", "_stext", "io_schedule", "io_schedule_timeout", "mutex_
 
 class Scene:
     """`options` of the agent, `command` of the workload, whose `programs` are listed with their functions. `stage` is of stages.py;
-    perf counts `counted` in another run of the command."""
+    perf counts `counted` in another run of the command. `stripped`: it runs without symbols."""
 
-    def __init__(self, options, command, programs, by_perf=False, stage=None, counted=()):
-        self.options, self.command, self.programs, self.by_perf, self.stage, self.counted = options, command, programs, by_perf, stage, counted
+    def __init__(self, options, command, programs, by_perf=False, stage=None, counted=(), stripped=False):
+        self.options, self.command, self.programs, self.by_perf, self.stage, self.counted, self.stripped = options, command, programs, by_perf, stage, counted, stripped
 
 
-def unwinding(program, *arguments, frequency=999, mode="dwarf", more=()):
-    return Scene(("--unwind", mode, "--frequency", frequency, "--events", "cpu-clock", "--no-kernel", "--stat", "none", *more),
-                 (program, *arguments), (program,))
+def unwinding(program, *arguments, frequency=999, mode="dwarf", more=(), libraries=(), **options):
+    return Scene(("--unwind", mode, "--frequency", frequency, "--events", "cpu-clock", "--no-kernel", "--stat", "none", "--ring-pages", 4096, *more),
+                 (program, *arguments), (program, *libraries), **options)
 
 
 def jit(how, ms, frequency=499):
     return Scene(("--unwind", "fp", "--frequency", frequency, "--events", "cpu-clock", "--no-kernel", "--stat", "none"), ("jit-workload", how, ms), ("jit-workload",))
 
 
+PLUGINS = ("unwind-plugin-a.so", "unwind-plugin-b.so")
 SCENES = {
     # Off-CPU time, run queues, waits for disks, thread states and who wakes whom.
     "waits": Scene(("--unwind", "dwarf", "--stack-size", 2048, "--events", "off-cpu,woken-by", "--ring-pages", 4096, "--stat", "default"),
                    ("waits-workload", 2, "DISK"), ("waits-workload",), by_perf=True),
     "call-paths": unwinding("unwind-scenes-workload", 3),
+    "call-paths-nopie": unwinding("unwind-scenes-nopie-workload", 2.1),
+    "call-paths-static-stripped": unwinding("unwind-scenes-static-workload", 2.1, stripped=True),
+    "call-paths-debug-frame": unwinding("unwind-scenes-debugframe-workload", 1),
+    "call-paths-frame-pointers": unwinding("unwind-scenes-fponly-workload", 1, more=("--stack-size", 8192)),
+    "call-paths-no-tables": unwinding("unwind-scenes-notables-workload", 2.2, more=("--stack-size", 4096)),
+    "plugins": unwinding("unwind-host-workload", 1.2, *(TESTS_BIN / plugin for plugin in PLUGINS), libraries=PLUGINS),
     "deep-stacks": unwinding("unwind-recursion-workload", "wide", 3),
     "deep-turns": unwinding("unwind-recursion-workload", "turns", 3),
+    "deep-leaps": unwinding("unwind-recursion-workload", "leap", 3.2, more=("--stack-size", 4096)),
+    "deep-shifts": unwinding("unwind-recursion-workload", "shifts", 3, more=("--stack-size", 4096)),
+    "deep-stays": unwinding("unwind-recursion-workload", "stay", 4),
+    "deep-beyond-copy": unwinding("unwind-recursion-workload", "slow", 0.9, more=("--max-depth", 4096)),
+    "deep-in-copy": unwinding("unwind-recursion-workload", "small", 1.6, more=("--stack-size", 65528, "--max-depth", 4096)),
+    "frame-limit": unwinding("unwind-recursion-workload", "small", 0.5, more=("--stack-size", 65528, "--max-depth", 300)),
+    "demo": unwinding("unwind-demo-workload", 2, more=("--stack-size", 4096), libraries=("libc.so.6", "ld-linux-x86-64.so.2")),
     "exceptions": unwinding("unwind-exceptions-workload", 2),
     "auto-mixed": unwinding("unwind-modes-mixed-workload", 4, mode="auto"),
     "auto-frame-pointers": unwinding("unwind-modes-fp-workload", 2, mode="auto"),
+    "auto-no-frame-pointers": unwinding("unwind-modes-none-workload", 1, mode="auto"),
+    "frame-pointers-alone": unwinding("unwind-modes-none-workload", 1, mode="fp"),
     "jit-map": jit("map", 1000),
     "jit-dump": jit("dump", 1000),
     # So short that functions at one address are read of together.
@@ -87,10 +103,30 @@ SCENES = {
 }
 
 
-def functions(program):
-    """name -> [first address, size] of what nm lists."""
-    listed = subprocess.run(["nm", "-S", "-C", "--defined-only", program], check=True, capture_output=True, text=True).stdout
-    return {name: [int(address, 16), int(size, 16)] for address, size, name in re.findall(r"^([0-9a-f]+) ([0-9a-f]+) [tTwWu] (.+)$", listed, re.M)}
+def with_symbols(program):
+    """The program, or the file with the debug symbols of a system library (Debian: libc6-dbg)."""
+    if (TESTS_BIN / program).exists():
+        return TESTS_BIN / program
+    notes = subprocess.run(["readelf", "-n", f"/lib/{os.uname().machine}-linux-gnu/{program}"], check=True, capture_output=True, text=True).stdout
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+    return pathlib.Path(f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug")
+
+
+def functions(program, addresses):
+    """name -> [first address, size] of what nm lists, as far as one of the addresses is in it. A symbol without a size ends at the next one."""
+    listed = subprocess.run(["nm", "-n", "-S", "-C", "--defined-only", with_symbols(program)], check=True, capture_output=True, text=True).stdout
+    symbols = [(int(address, 16), int(size or "0", 16), name) for address, size, name in re.findall(r"^([0-9a-f]+) (?:([0-9a-f]+) )?[tTwWui] (.+)$", listed, re.M)]
+    found = {}
+    for address, size, name in symbols:
+        size = size or min((first for first, _, _ in symbols if first > address), default=address + 1) - address
+        if any(address <= one < address + size for one in addresses):
+            found[name] = [address, size]
+    return found
+
+
+def addresses(folder, program):
+    """Of the program's frames in what the replay sends."""
+    return {int(address, 16) for address in re.findall(rf"[;=]{re.escape(program)}\+([0-9a-f]+)\b", (folder / "summary.txt").read_text(encoding="utf-8"))}
 
 
 def small_kallsyms(path):
@@ -119,6 +155,9 @@ def record(name, scene, folder):
         (scratch / "moving.js").write_text(MOVING, encoding="ascii")
         files = {"DISK": scratch / "disk", "MOVING": scratch / "moving.js"}
         program = [TESTS_BIN / word if word == scene.command[0] and (TESTS_BIN / word).exists() else files.get(word, word) for word in scene.command]
+        if scene.stripped:
+            program[0] = scratch / scene.command[0]
+            subprocess.run(["strip", "-o", program[0], TESTS_BIN / scene.command[0]], check=True)
         truth = {}
 
         def agent(*target):
@@ -137,7 +176,8 @@ def record(name, scene, folder):
         else:
             done = run()
         truth.setdefault("output", done.stdout.splitlines())
-        truth["samples"] = int(re.search(r": (\d+) samples, ", done.stderr)[1])
+        truth["samples"], lost = map(int, re.search(r": (\d+) samples, (\d+) lost, ", done.stderr).groups())
+        assert lost == 0 or name in ("losses", "stopped"), f"{lost} samples were lost: make {name} again on a machine that is less busy"
         for event in scene.counted:
             said = subprocess.run([str(word) for word in ("perf", "stat", "-x", ";", "-e", event, *program)], check=True, capture_output=True, text=True).stderr
             truth.setdefault("by_perf", {})[event] = int(said.split(";")[0])
@@ -147,10 +187,11 @@ def record(name, scene, folder):
                 truth[key] = {str(tid): ns for tid, ns in truth[key].items() if str(tid) in own}
         folder.mkdir(exist_ok=True)
         (folder / "recording.capture").write_bytes((scratch / "capture").read_bytes())
+    summarize(folder)
     shown = [word.name if isinstance(word, pathlib.Path) else str(word) for word in (*scene.options, *(["--", *scene.command] if scene.command else []))]
     (folder / "scene.json").write_text(json.dumps({
         "made": f"python3 tests/captures/make.py {name}", "recording": " ".join(shown), "kernel": os.uname().release,
-        "functions": {one: functions(TESTS_BIN / one) for one in scene.programs}, "truth": truth}, indent=1) + "\n", encoding="utf-8")
+        "functions": {one: functions(one, addresses(folder, one)) for one in scene.programs}, "truth": truth}, indent=1) + "\n", encoding="utf-8")
 
 
 def summarize(folder):
@@ -164,9 +205,10 @@ def main():
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SCENES)}")
     options = parser.parse_args()
     for name in options.names or SCENES:
-        if not options.summaries:
+        if options.summaries:
+            summarize(HERE / name)
+        else:
             record(name, SCENES[name], HERE / name)
-        summarize(HERE / name)
         print(f"{name}: {(HERE / name / 'recording.capture').stat().st_size} bytes")
 
 

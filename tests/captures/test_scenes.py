@@ -1,20 +1,13 @@
 """Kept captures of this kind of machine, replayed: no kernel takes part, so what changes is what we make of its records.
 
-Each replay is compared with the workload's own log, with perf, or with the call paths that the workload is known to have, and as a whole with
-summary.txt, which shows every intended change of what the agent sends (make.py)."""
+Each replay is compared with the workload's own log or with perf, and as a whole with summary.txt, which shows every intended change of what the
+agent sends (make.py). test_unwinding_scenes.py checks call stacks."""
 import json
 import re
 
-import bounds
 import pytest
-import stacks
 from replay import AWAY, HERE, SCENES
 from switches import check_life
-
-CUTS = bounds.Check("samples of a call path that are cut", times=14)
-WHOLE = bounds.Check("stacks that reach the root", times=5)
-THROUGH = bounds.Check("interrupted code on the other stack that is followed to the root", times=1)
-JOINED = bounds.Check("stacks that are joined", times=2)
 
 
 @pytest.mark.parametrize("name", SCENES)
@@ -65,44 +58,6 @@ def test_kinds_of_waits_are_told_apart(replayed):
     for thread in ("sleeper", "pipe-reader", "mutex-waiter"):
         assert replay.weight(thread, "", ["io-wait"]) == 0
     assert own["disk-reader"]["waited_ns"] >= replay.weight("disk-reader", "read_from_disk", ["io-wait"]) > 0
-
-
-def test_call_paths(replayed):
-    stacks.check_scenes(replayed("call-paths").recording(), CUTS, THROUGH)
-
-
-def test_deep_stacks_are_joined(replayed):
-    recording = replayed("deep-stacks").recording()
-    found = stacks.callers_of_work(recording)
-    assert found["work_a", "caller_b"] == found["work_b", "caller_a"] == 0, found
-    JOINED.at_least(found["work_a", "caller_a"] + found["work_b", "caller_b"], sum(found.values()), 0.965, detail=found)
-    JOINED.at_least(recording.totals["joined"], recording.totals["samples"], 0.53)
-
-
-def test_callers_that_changed_unseen_are_not_mistaken(replayed):
-    found = stacks.callers_of_work(replayed("deep-turns").recording())
-    assert found["work_a", "caller_b"] == found["work_b", "caller_a"] == 0, found
-    assert sum(found.values()) > 1000
-
-
-def test_exceptions_are_unwound_while_they_are_thrown(replayed):
-    recording = replayed("exceptions").recording()
-    recording.check_whole(WHOLE, 0.99)
-    names = {name: f"(anonymous namespace)::{name}" for name in ("catch_outer()", "rethrow_outer()", "throw_leaf(unsigned int)", "throw_middle(unsigned int)")}
-    leaf = names["throw_leaf(unsigned int)"]
-    thrown = [stack for stack in recording.stacks if leaf in stack.frames]
-    assert sum(stack.count for stack in thrown) > 100
-    for stack in thrown:
-        frames = stacks.up_to(stack.frames, leaf)
-        wanted = ["main", names["catch_outer()"], names["rethrow_outer()"], *[names["throw_middle(unsigned int)"]] * 7, leaf]
-        assert frames[-len(wanted):] == wanted and stacks.at_root(frames[:-len(wanted) + 1]), stack
-
-
-@pytest.mark.parametrize("name, modes", [("auto-mixed", ("hybrid", "dwarf")), ("auto-frame-pointers", ("fp",))])
-def test_auto_chooses_by_what_the_program_needs(replayed, name, modes):
-    recording = replayed(name).recording()
-    assert recording.processes[0]["mode"] in modes
-    stacks.check_modes(recording, CUTS, WHOLE)
 
 
 
