@@ -292,7 +292,7 @@ std::vector<Part> parts() {
            fmt::format("at most {}", count(agent::limits::max_depth)),
            "`[truncated]` is its root",
            "the page's unwinding table",
-           {numbers, node("unwinding", "the_frame_limit_is_said")}},
+           {numbers, "tests/captures/test_unwinding_scenes.py::test_the_frame_limit_is_reported"}},
           {"refusal of a server that is shown",
            bytes(wire::max_refusal_bytes),
            "cut",
