@@ -39,7 +39,7 @@ def test_stripped_program_beside_a_32_bit_one(start, tmp_path):
     stripped = tmp_path / "stripped"
     subprocess.run(["strip", "-o", stripped, program("scenes")], check=True)
     server = start.server("--binary", program("scenes"))
-    targets = [start.process("stripped", [stripped, 4])]
+    targets = [start.process("stripped", [stripped, 3])]
     if os.uname().machine == "x86_64":
         targets.append(start.process("small", [program("32")]))
     attach(start, server, *(target.pid for target in targets))
@@ -60,7 +60,7 @@ def test_program_file_is_gone(start, tmp_path):
     copies = [tmp_path / "deleted", tmp_path / "replaced"]
     for copy in copies:
         shutil.copy(program("scenes"), copy)
-    targets = [start.process(f"{copy.name}-target", [copy, 4, tmp_path / f"{copy.name}.running"]) for copy in copies]
+    targets = [start.process(f"{copy.name}-target", [copy, 3, tmp_path / f"{copy.name}.running"]) for copy in copies]
     for copy in copies:
         wait_until((tmp_path / f"{copy.name}.running").exists, 20, "the target's first round")
     (tmp_path / "deleted").unlink()
