@@ -81,6 +81,8 @@ test('live: windows show the phase that they cover, and counters fall in the sle
     '127.0.0.1',
     '--port',
     server.agentPort,
+    '--frequency',
+    999,
     '--',
     built('phases-workload'),
     PHASE_MS / 1000,

@@ -65,7 +65,7 @@ def test_node_from_its_start(start, tmp_path, option):
     """A launched Node program: its hot function on top by name, less than 1 % of unknown JIT code."""
     program, script = node(tmp_path, HOT)
     server = start.server()
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", FREQUENCY, "--", program, option, NO_INLINING, script, 2, cwd=tmp_path)
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", program, option, NO_INLINING, script, 3, cwd=tmp_path)
     assert agent.wait(60) == 0, agent.err
     session = server.wait_ended(seconds=60)
     tree = Tree(server.get("/api/flamegraph", min_share=0))
