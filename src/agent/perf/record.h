@@ -20,6 +20,9 @@ struct BranchEntry {
     std::uint64_t flags = 0;
 };
 
+// The kernel's pid and tid of a task that has given up its own: it runs until it leaves its CPU for the last time.
+inline constexpr std::uint32_t exited_task = 0xffff'ffff;
+
 struct SampleRecord {
     std::uint64_t id = 0;  // PERF_SAMPLE_IDENTIFIER: of the event that we opened, also for inherited ones
     std::uint64_t ip = 0;

@@ -16,7 +16,6 @@ namespace flamewire::agent {
 namespace {
 
 constexpr std::uint32_t idle_pid = 0;
-constexpr std::uint32_t exited_pid = 0xffff'ffff;  // perf's pid and tid of a task that has left its pid behind
 // A sample may follow the EXIT record of its own thread by the length of do_exit, never by this much.
 constexpr std::uint64_t exit_tail_ns = 1'000'000'000;
 // Of the start times that a record and /proc give one process (ticks, and clocks read one after the other).
@@ -43,7 +42,7 @@ ProcessState& ProcessTable::State::ensure_process(std::uint32_t pid, std::uint64
 
     ProcessInfo info;
     info.pid = pid;
-    const bool has_entry = pid != idle_pid && pid != exited_pid;
+    const bool has_entry = pid != idle_pid && pid != exited_task;
     const std::uint64_t now = options.monotonic_clock();
     const auto stat = has_entry ? read_stat(options.proc_root, pid) : fail(ErrorCode::not_found, "no entry in /proc");
     const bool alive = stat && stat->state != 'Z' && stat->state != 'X';
@@ -55,7 +54,7 @@ ProcessState& ProcessTable::State::ensure_process(std::uint32_t pid, std::uint64
         }
         info = read_process_info(options.proc_root, pid, *stat);
     } else {
-        info.comm = pid == idle_pid ? "swapper" : pid == exited_pid ? "[exited]" : "[unknown]";
+        info.comm = pid == idle_pid ? "swapper" : pid == exited_task ? "[exited]" : "[unknown]";
         // Began before this; it has to differ from the pid's other owners.
         if (has_entry) info.start_time_ns = start_time_of(time_ns);
     }
@@ -256,7 +255,7 @@ void ProcessTable::State::sweep() {
     for (const ProcessHandle handle : registry.live()) {
         ProcessState* process = registry.by_handle(handle);
         const std::uint32_t pid = process->info.pid;
-        if (pid == idle_pid || pid == exited_pid) continue;
+        if (pid == idle_pid || pid == exited_task) continue;
         if (!file_status(proc_path(options.proc_root, pid, "stat"))) {
             process->ended_ns = options.monotonic_clock();
             registry.end_process(*process);

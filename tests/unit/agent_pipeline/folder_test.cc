@@ -545,6 +545,26 @@ TEST_CASE("an absence that outlives an epoch keeps its stack") {
     CHECK(folder.switches_not_told() == 1);
 }
 
+TEST_CASE("a thread that leaves its CPU for the last time, without a number, is not away") {
+    Setup setup;
+    setup.options.events.assign(1, {});
+    setup.options.event_names = {"off-cpu"};
+    setup.options.event_units = {"ns"};
+    Folder folder(setup.options, setup.table);
+    folder.follow_absences({0, 0b001}, {});
+    SampleRecord last = setup.sample({kernel_part, 0xffffffff81000310}, second);
+    last.tid = exited_task;
+    folder.add_sample(last, 0);
+    folder.absences().switched({exited_task, second + 1, true, false});
+    folder.absences().cut(3 * second);
+    folder.tell_absences();
+    folder.tell_thread_times();
+    const wire::Batch batch = folder.close_batch();
+    CHECK(batch.rows.empty());
+    CHECK(batch.thread_times.empty());
+    CHECK(folder.switches_not_told() == 1);
+}
+
 TEST_CASE("a waker's stack is one of the sleeper's process, and of the epoch in which it woke") {
     Setup setup;
     setup.live(43);
