@@ -4,6 +4,8 @@ Each gets a folder: `recording.capture`; `scene.json` with what is known of the 
 and the addresses of its functions (nm); and `summary.txt`, what the replay sends (capture-replay --summary). Tests compare every later replay with
 summary.txt. After an intended change of what the agent sends, write it again with --summaries and review the difference."""
 import argparse
+import collections
+import contextlib
 import json
 import os
 import pathlib
@@ -11,33 +13,48 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
 
 import stages  # noqa: E402
-from flamewire import BIN, TESTS_BIN, Process  # noqa: E402
+from control_groups import cgroup, enter  # noqa: E402
+from flamewire import BIN, TESTS_BIN, Process, Server, ended, lost, wait_until  # noqa: E402
 from jit import MOVING  # noqa: E402
-from switches import run_by_perf  # noqa: E402
+from switches import scheduling_by_perf  # noqa: E402
 
 AGENT = BIN / "flamewire-agent"
-# Copies of stacks hold the environment of the program.
-ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+# Stacks reach the environment of a program, and captures hold stacks.
+ENVIRONMENT = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C"}
+# In a mount namespace of its own the agent sees $0 as /proc/kallsyms.
+PREPARE = 'mount --bind "$0" /proc/kallsyms && mount -t tracefs tracefs /sys/kernel/tracing && '
+# And of all processes only itself and $PROGRAM: an agent that records control groups lists the processes of the machine.
+HIDE = """mkdir real few && mount --rbind /proc real && mount -t tmpfs tmpfs few && for path in /proc/[a-z]*; do ln -s "$PWD/real/${path#/proc/}" few/; done &&
+rm few/self few/thread-self && ln -s $$ few/self && for pid in $$ "$PROGRAM"; do mkdir few/$pid && mount --bind /proc/$pid few/$pid; done && mount --rbind few /proc && """
 # The functions by which the agent recognizes I/O waits, and the start of the kernel.
 KERNEL_NAMES = {"_text", "_stext", "io_schedule", "io_schedule_timeout", "mutex_lock_io", "mutex_lock_io_nested"}
 
 
 class Scene:
-    """`options` of the agent, `command` of the workload, whose `programs` are listed with their functions. `stage` is of stages.py;
+    """`options` of the agent, `command` of the workload, whose `programs` are listed with their functions. The agent launches the workload, attaches
+    to it ("pid") or records its control group ("cgroup"); with `beside`, a second agent does the same, and its capture is the scene of that name.
+    With `commands`, (seconds before it, command, arguments), a server controls the agent. Other recordings are a `stage` of stages.py.
     perf counts `counted` in another run of the command. `stripped`: it runs without symbols."""
 
-    def __init__(self, options, command, programs, by_perf=False, stage=None, counted=(), stripped=False):
-        self.options, self.command, self.programs, self.by_perf, self.stage, self.counted, self.stripped = options, command, programs, by_perf, stage, counted, stripped
+    def __init__(self, options, command, programs, by_perf=False, target="launched", beside=None, commands=(), stage=None, counted=(), stripped=False):
+        self.options, self.command, self.programs, self.by_perf = options, command, programs, by_perf
+        self.target, self.beside, self.commands, self.stage = target, beside, commands, stage
+        self.counted, self.stripped = counted, stripped
 
 
 def unwinding(program, *arguments, frequency=999, mode="dwarf", more=(), libraries=(), **options):
     return Scene(("--unwind", mode, "--frequency", frequency, "--events", "cpu-clock", "--no-kernel", "--stat", "none", "--ring-pages", 4096, *more),
                  (program, *arguments), (program, *libraries), **options)
+
+
+def waits(seconds, events, *options, mode="fp", by_perf=True, **how):
+    return Scene(("--unwind", mode, "--events", events, "--ring-pages", 4096, *options), ("waits-workload", seconds), ("waits-workload",), by_perf, **how)
 
 
 def jit(how, ms, frequency=499):
@@ -49,6 +66,18 @@ SCENES = {
     # Off-CPU time, run queues, waits for disks, thread states and who wakes whom.
     "waits": Scene(("--unwind", "dwarf", "--stack-size", 2048, "--events", "off-cpu,woken-by", "--ring-pages", 4096, "--stat", "default"),
                    ("waits-workload", 2, "DISK"), ("waits-workload",), by_perf=True),
+    "waits-attached": waits(1, "off-cpu,woken-by", "--stack-size", 2048, mode="dwarf", target="pid"),
+    "waits-cgroup": waits(1, "off-cpu,woken-by", target="cgroup"),
+    # Two events that count switches.
+    "switches": waits(0.5, "context-switches,off-cpu", "--count", 1),
+    "switches-attached": waits(0.5, "context-switches,off-cpu", "--count", 1, target="pid"),
+    "two-profilers": waits(1, "off-cpu", target="pid", beside="two-profilers-second"),
+    "run-queue": waits(0.3, "run-queue", "--no-kernel", by_perf=False),
+    # The server's commands end and begin what is recorded.
+    "pauses": waits(60, "off-cpu,task-clock", by_perf=False, target="pid", commands=(
+        (0.7, "pause", {}), (0.7, "resume", {}), (0.5, "configure", {"events": "off-cpu,cpu-clock"}), (0.5, "configure", {"unwind": "dwarf"}), (0.5, "stop", {}))),
+    "thread-counters": Scene(("--unwind", "fp", "--frequency", 499, "--events", "cpu-clock", "--no-kernel"), ("shares-workload", 60, 2), ("shares-workload",), target="pid",
+                             commands=((1, "counters", {"by": "thread"}), (2, "stop", {}))),
     "call-paths": unwinding("unwind-scenes-workload", 3),
     "call-paths-nopie": unwinding("unwind-scenes-nopie-workload", 2.1),
     "call-paths-static-stripped": unwinding("unwind-scenes-static-workload", 2.1, stripped=True),
@@ -147,51 +176,136 @@ class Agent(Process):
         return self
 
 
+@contextlib.contextmanager
+def waiting(command, scratch):
+    """A process that executes `command` once a line is written to it; and nothing of this machine's environment is in its memory."""
+    with open(scratch / "output", "w") as output:
+        program = subprocess.Popen(["bash", "-c", 'read -r; exec "$@"', "bash", *map(str, command)], stdin=subprocess.PIPE, stdout=output, text=True, cwd=scratch, env=ENVIRONMENT)
+    try:
+        yield program
+    finally:
+        program.kill()
+        program.communicate()
+
+
+def profiling(agent):
+    wait_until(lambda: "profiling" in agent.err or not agent.alive(), 20, "the recording")
+    assert agent.alive(), agent.err
+
+
+def record_beside(scene, agent, command, captures, scratch):
+    """Attached to the command, or to its control group, with one agent a capture."""
+    with waiting(command, scratch) as program, contextlib.ExitStack() as stack:
+        if scene.target == "cgroup":
+            folder = stack.enter_context(cgroup("flamewire-capture"))
+            enter(folder, program.pid)
+        target = ("--cgroup", folder) if scene.target == "cgroup" else ("--pid", program.pid)
+        agents = []
+        for number, capture in enumerate(captures):
+            agents.append(Process(f"agent-{number}", [*agent, "--output", scratch / f"session-{number}.flw", "--capture", capture, *scene.options, *target], scratch, cwd=scratch,
+                                  env={**ENVIRONMENT, "PROGRAM": str(program.pid)}))
+            stack.enter_context(ended(agents[-1]))
+            profiling(agents[-1])
+        program.communicate("\n")
+        if scene.target == "cgroup":
+            agents[0].stop()
+        assert [one.wait() for one in agents] == [0] * len(agents), [one.err for one in agents]
+        return agents[0].err, {}
+
+
+def record_commands(scene, agent, command, captures, scratch):
+    """With a server, whose commands are kept with the times (CLOCK_MONOTONIC) at which they were sent and answered."""
+    with waiting(command, scratch) as program, contextlib.ExitStack() as stack:
+        server = Server(scratch)
+        stack.enter_context(ended(server))
+        program.stdin.write("\n")
+        program.stdin.flush()
+        wait_until(lambda: len(os.listdir(f"/proc/{program.pid}/task")) > 1, 20, "the threads of the workload")
+        done = []
+
+        def timed(name, call):
+            begin_ns = time.monotonic_ns()
+            value = call()
+            done.append((name, begin_ns, time.monotonic_ns()))
+            return value
+
+        def begin():
+            started = Process("agent-0", [*agent, "--server", "127.0.0.1", "--port", server.port, "--capture", captures[0], *scene.options, "--pid", program.pid], scratch, env=ENVIRONMENT)
+            stack.enter_context(ended(started))
+            profiling(started)
+            return started
+
+        recorder = timed("start", begin)
+        for seconds, name, arguments in scene.commands:
+            time.sleep(seconds)
+            timed(name, lambda name=name, arguments=arguments: server.command(name, **arguments))
+        assert sum(end_ns - begin_ns for _, begin_ns, end_ns in done) < 500_000_000, f"the machine is too busy: {done}"
+        server.wait_ended()
+        session = server.only_session()
+        assert recorder.stop() == 0, recorder.err
+        return f"recorded: {session['samples']} samples, {lost(session)} lost, ", {"commands": done}
+
+
+def record_launched(scene, agent, command, captures, scratch):
+    done = subprocess.run([str(word) for word in (*agent, "--output", scratch / "session.flw", "--capture", captures[0], *scene.options, "--", *command)], capture_output=True, text=True,
+                          timeout=120, cwd=scratch, env=ENVIRONMENT)
+    assert done.returncode == 0, done
+    (scratch / "output").write_text(done.stdout, encoding="utf-8")
+    return done.stderr, {}
+
+
+def record_stage(scene, agent, _, captures, scratch):
+    def start(*target):
+        return Agent("agent", [*agent, "--output", scratch / "session.flw", "--capture", captures[0], *scene.options, *target], scratch, cwd=scratch, env=ENVIRONMENT)
+
+    done, truth = scene.stage(start, scratch)
+    truth.setdefault("output", done.stdout.splitlines())
+    return done.stderr, truth
+
+
 def record(name, scene, folder):
+    folders = [folder, *([folder.parent / scene.beside] if scene.beside else [])]
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         small_kallsyms(scratch / "kallsyms")
         (scratch / "disk").write_bytes(bytes(2 << 20))
         (scratch / "moving.js").write_text(MOVING, encoding="ascii")
         files = {"DISK": scratch / "disk", "MOVING": scratch / "moving.js"}
-        program = [TESTS_BIN / word if word == scene.command[0] and (TESTS_BIN / word).exists() else files.get(word, word) for word in scene.command]
+        command = [TESTS_BIN / word if word == scene.command[0] and (TESTS_BIN / word).exists() else files.get(word, word) for word in scene.command]
         if scene.stripped:
-            program[0] = scratch / scene.command[0]
-            subprocess.run(["strip", "-o", program[0], TESTS_BIN / scene.command[0]], check=True)
-        truth = {}
-
-        def agent(*target):
-            return Agent("agent", ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /proc/kallsyms && mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"', scratch / "kallsyms",
-                                   AGENT, "--output", scratch / "session.flw", "--capture", scratch / "capture", *scene.options, *target], scratch, cwd=scratch, env=ENVIRONMENT)
-
-        def run():
-            return agent("--", *program).wait_ended()
-
-        if scene.stage:
-            done, truth = scene.stage(agent, scratch)
-        elif scene.by_perf:
-            with run_by_perf(scratch) as run_ns:
-                done = run()
-            truth["run_ns"], truth["span_ns"] = run_ns, run_ns.span
-        else:
-            done = run()
-        truth.setdefault("output", done.stdout.splitlines())
-        truth["samples"], lost = map(int, re.search(r": (\d+) samples, (\d+) lost, ", done.stderr).groups())
-        assert lost == 0 or name in ("losses", "stopped"), f"{lost} samples were lost: make {name} again on a machine that is less busy"
+            command[0] = scratch / scene.command[0]
+            subprocess.run(["strip", "-o", command[0], TESTS_BIN / scene.command[0]], check=True)
+        agent = ["unshare", "--mount", *([] if scene.stage else ["--cgroup"]), "sh", "-c", PREPARE + (HIDE if scene.target == "cgroup" else "") + 'exec "$@"', scratch / "kallsyms", AGENT]
+        captures = [scratch / f"capture-{number}" for number in range(len(folders))]
+        how = record_stage if scene.stage else record_commands if scene.commands else record_launched if scene.target == "launched" else record_beside
+        with scheduling_by_perf(scratch) if scene.by_perf else contextlib.nullcontext() as by_perf:
+            said, truth = how(scene, agent, command, captures, scratch)
+        if "output" not in truth:
+            truth["output"] = (scratch / "output").read_text(encoding="utf-8").splitlines()
+        truth["samples"], losses = map(int, re.search(r": (\d+) samples, (\d+) lost, ", said).groups())
+        assert losses == 0 or name in ("losses", "stopped"), f"{losses} samples were lost: make {name} again on a machine that is less busy"
         for event in scene.counted:
-            said = subprocess.run([str(word) for word in ("perf", "stat", "-x", ";", "-e", event, *program)], check=True, capture_output=True, text=True).stderr
-            truth.setdefault("by_perf", {})[event] = int(said.split(";")[0])
+            counted = subprocess.run([str(word) for word in ("perf", "stat", "-x", ";", "-e", event, *command)], check=True, capture_output=True, text=True).stderr
+            truth.setdefault("by_perf", {})[event] = int(counted.split(";")[0])
         if scene.by_perf:
-            own = {str(json.loads(line)["tid"]) for line in truth["output"] if line.startswith("{")}
-            for key in ("run_ns", "span_ns"):
-                truth[key] = {str(tid): ns for tid, ns in truth[key].items() if str(tid) in own}
-        folder.mkdir(exist_ok=True)
-        (folder / "recording.capture").write_bytes((scratch / "capture").read_bytes())
-    summarize(folder)
+            own = {json.loads(line)["tid"] for line in truth["output"] if line.startswith("{")}
+            for key in ("run_ns", "span_ns", "last_ns", "queued_ns", "turns", "preempted", "early"):
+                truth[key] = {tid: number for tid, number in getattr(by_perf, key).items() if tid in own}
+            # An interrupt comes upon anybody.
+            wakings = collections.Counter()
+            for (waker, woken), count in by_perf.wakings.items():
+                if woken in own:
+                    wakings[waker if waker in own else 0, woken] += count
+            truth["wakings"] = [[*pair, count] for pair, count in sorted(wakings.items())]
+        for capture, into in zip(captures, folders):
+            into.mkdir(exist_ok=True)
+            (into / "recording.capture").write_bytes(capture.read_bytes())
     shown = [word.name if isinstance(word, pathlib.Path) else str(word) for word in (*scene.options, *(["--", *scene.command] if scene.command else []))]
-    (folder / "scene.json").write_text(json.dumps({
-        "made": f"python3 tests/captures/make.py {name}", "recording": " ".join(shown), "kernel": os.uname().release,
-        "functions": {one: functions(one, addresses(folder, one)) for one in scene.programs}, "truth": truth}, indent=1) + "\n", encoding="utf-8")
+    for into in folders:
+        summarize(into)
+        (into / "scene.json").write_text(json.dumps({
+            "made": f"python3 tests/captures/make.py {name}", "recording": " ".join(shown), "kernel": os.uname().release,
+            "functions": {one: functions(one, addresses(into, one)) for one in scene.programs}, "truth": truth}, indent=1) + "\n", encoding="utf-8")
 
 
 def summarize(folder):
@@ -205,11 +319,14 @@ def main():
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SCENES)}")
     options = parser.parse_args()
     for name in options.names or SCENES:
-        if options.summaries:
-            summarize(HERE / name)
-        else:
-            record(name, SCENES[name], HERE / name)
-        print(f"{name}: {(HERE / name / 'recording.capture').stat().st_size} bytes")
+        scene = SCENES[name]
+        folders = [HERE / one for one in (name, scene.beside) if one]
+        if not options.summaries:
+            record(name, scene, HERE / name)
+        for folder in folders:
+            if options.summaries:
+                summarize(folder)
+            print(f"{folder.name}: {(folder / 'recording.capture').stat().st_size} bytes")
 
 
 if __name__ == "__main__":

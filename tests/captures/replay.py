@@ -17,10 +17,11 @@ MODES = ("fp", "hybrid", "dwarf", "lbr")
 
 
 class Replay:
-    """The lines of capture-replay --summary. `session` is the same as a session file, for the programs that read those."""
+    """The lines of capture-replay --summary, and what it and the agent's code in it `said`. `session` is the same as a session file, for the programs
+    that read those."""
 
-    def __init__(self, name, summary, session):
-        self.session = session
+    def __init__(self, name, summary, session, said):
+        self.session, self.said = session, said
         self.scene = json.loads((HERE / name / "scene.json").read_text(encoding="utf-8"))
         self.truth = self.scene["truth"]
         self.lines = summary.splitlines()
@@ -74,4 +75,4 @@ def replay(name, directory):
     assert outcome.returncode == 0, outcome
     assert "10 replays are equal" in outcome.stdout and " 0 missing" in outcome.stdout, outcome.stdout
     assert "THEY DIFFER" not in outcome.stdout, outcome.stdout
-    return Replay(name, summary.read_text(encoding="utf-8"), session)
+    return Replay(name, summary.read_text(encoding="utf-8"), session, outcome.stdout + outcome.stderr)

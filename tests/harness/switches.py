@@ -10,8 +10,7 @@ import disturbance
 import pytest
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: events of whole CPUs take root; CI runs as root")
-SWITCH = re.compile(r" (-?\d+) \[(\d+)\] +(\d+)\.(\d{9}): PERF_RECORD_SWITCH_CPU_WIDE (IN|OUT)")
-WAKING = re.compile(r"^ *(\d+) +sched:sched_waking: .* pid=(\d+) ", re.M)
+RECORD = re.compile(r" (-?\d+) \[(\d+)\] +(\d+)\.(\d{9}): +(?:PERF_RECORD_SWITCH_CPU_WIDE (IN|OUT preempt|OUT)|sched:sched_waking: .* pid=(\d+) )")
 
 
 @contextlib.contextmanager
@@ -45,39 +44,50 @@ def script(data, *options):
     return text
 
 
-class OnCpus(collections.Counter):
-    """tid -> ns on a CPU; and in `span`, tid -> ns from first coming on one to last leaving one."""
+class Scheduling:
+    """By tid: ns on CPUs, from the first turn to the end of the last, in the last, and ready for a CPU; how many turns, how often another turn followed a
+    preemption, and how often it was woken while it was still on a CPU. By (waker's tid, woken tid): wake-ups. An interrupt counts for whom it interrupts."""
 
     def __init__(self):
-        super().__init__()
-        self.span = {}
+        self.run_ns, self.queued_ns, self.turns, self.preempted, self.early, self.wakings = (collections.Counter() for _ in range(6))
+        self.span_ns, self.last_ns = {}, {}
 
 
-def read_turns(run, text):
-    """Fills an OnCpus from what perf script prints of switches."""
-    # Who leaves a CPU for the last time has no number any more: it is the one that came there.
-    on_cpu, first = {}, {}
-    for tid, cpu, seconds, ns, way in SWITCH.findall(text):
-        at = int(seconds) * 1_000_000_000 + int(ns)
-        if way == "IN":
-            on_cpu[cpu] = int(tid), at
-            first.setdefault(int(tid), at)
+def read_records(found, text):
+    """Fills a Scheduling from what perf script prints of switches and wake-ups. The wait of a new thread before its first turn is not in it."""
+    # A thread that leaves a CPU for the last time has no number any more: it is the one that came there.
+    on_cpu, first, ready, lost_cpu = {}, {}, {}, set()
+    for tid, cpu, seconds, ns, way, woken in RECORD.findall(text):
+        at, tid, woken = int(seconds) * 1_000_000_000 + int(ns), int(tid), int(woken or 0)
+        if woken:
+            found.wakings[tid, woken] += 1
+            if any(thread == woken for thread, _ in on_cpu.values()):
+                found.early[woken] += 1
+            else:
+                ready.setdefault(woken, at)
+        elif way == "IN":
+            on_cpu[cpu] = tid, at
+            first.setdefault(tid, at)
+            found.turns[tid] += 1
+            found.queued_ns[tid] += at - ready.pop(tid, at)
+            found.preempted[tid] += tid in lost_cpu
+            lost_cpu.discard(tid)
         elif cpu in on_cpu:
             thread, since = on_cpu.pop(cpu)
-            run[thread] += at - since
-            run.span[thread] = at - first[thread]
+            found.run_ns[thread] += at - since
+            found.span_ns[thread], found.last_ns[thread] = at - first[thread], at - since
+            if way == "OUT preempt":
+                lost_cpu.add(thread)
+                ready[thread] = at
 
 
 @contextlib.contextmanager
-def run_by_perf(directory):
-    """Yields OnCpus of all threads while the block runs, filled in at its end; empty for others than root."""
-    data, run = directory / "switches.data", OnCpus()
-    if os.geteuid() != 0:
-        yield run
-        return
-    with recorded_by_perf(data, "-e", "dummy:u", "--switch-events"):
-        yield run
-    read_turns(run, script(data, "--show-switch-events", "--show-lost-events", "--ns"))
+def scheduling_by_perf(directory):
+    """Yields a Scheduling of what happens while the block runs, filled in at its end."""
+    data, found = directory / "scheduling.data", Scheduling()
+    with recorded_by_perf(data, "-e", "sched:sched_waking", "--switch-events"):
+        yield found
+    read_records(found, script(data, "--show-switch-events", "--show-lost-events", "--ns"))
 
 
 def check_life(total_ns, life):
@@ -89,10 +99,7 @@ def check_life(total_ns, life):
     return apart
 
 
-@contextlib.contextmanager
-def wakings_by_perf(directory):
-    """Yields (waker's tid, woken tid) -> how often while the block runs. The waker of an interrupt is whoever it came upon."""
-    data, wakings = directory / "wakings.data", collections.Counter()
-    with recorded_by_perf(data, "-e", "sched:sched_waking"):
-        yield wakings
-    wakings.update((int(waker), int(woken)) for waker, woken in WAKING.findall(script(data, "--show-lost-events", "-F", "tid,event,trace")))
+def table(text):
+    """Thread -> the numbers of its line, of the table that --stat sched and `flamewire report --sched` print."""
+    lines = (re.match(r"(\S.*?):(\d+) +([\d. |]+)$", line) for line in text.splitlines())
+    return {line[1]: [float(number) for number in line[3].replace("|", " ").split()] for line in lines if line}

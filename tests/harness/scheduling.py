@@ -1,0 +1,97 @@
+"""One thread of waits-workload as its own log, perf and Flamewire have it, and what must be equal among them. test_scheduling.py checks replays
+of captures, test_off_cpu.py recordings."""
+import collections
+
+from switches import check_life
+
+# perf's record of a wake-up follows ours once our call chain and stack copy are taken: 6 to 25 us, measured with copies of 2 KiB.
+COPY_NS = 30_000
+# Records of one switch, ours and perf's, and the kernel's own accounting of it: 10 to 16 us apart, measured beside perf and two busy loops.
+SWITCH_NS = 20_000
+AWAY = ("off-cpu", "run-queue", "io-wait")
+# Threads that wait for nothing but the other.
+WAKERS = {"pipe-reader": "pipe-writer", "mutex-waiter": "mutex-holder"}
+
+
+class Thread:
+    """`times`: run, runnable, blocked, io_wait (ns), preempted, slept, io_waits; `rows`: (event, functions, count, weight) of this thread; `perf`: by
+    the names of Scheduling, with keys of any type."""
+
+    def __init__(self, life, times, rows, perf):
+        self.life, self.name, self.tid, self.rows = life, life["thread"], life["tid"], rows
+        for key in ("run_ns", "span_ns", "last_ns", "queued_ns", "turns", "preempted", "early"):
+            setattr(self, f"perf_{key}", perf.get(key, {}).get(self.tid, 0))
+        self.wakings_by_perf = {waker: count for (waker, woken), count in perf.get("wakings", {}).items() if woken == self.tid}
+        self.run, self.runnable, self.blocked, self.io_wait, self.preempted, slept, io_waits = times
+        self.total, self.slept = self.run + self.runnable + self.blocked + self.io_wait, slept + io_waits
+        # The wait of a new thread for its first turn.
+        self.new = self.weight("[new thread]", "run-queue")
+
+    def weight(self, function="", *events):
+        return sum(weight for event, frames, _, weight in self.rows if event in (events or AWAY) and any(function in frame for frame in frames))
+
+    def count(self, event, function=""):
+        return sum(count for name, frames, count, _ in self.rows if name == event and any(function in frame for frame in frames))
+
+    def wakings(self):
+        """By the innermost frame, which names the waker."""
+        sums = collections.Counter()
+        for event, frames, count, _ in self.rows:
+            if event == "woken-by":
+                sums[frames[-1]] += count
+        return sums
+
+    def __repr__(self):
+        return repr({key: value for key, value in vars(self).items() if key != "rows"})
+
+
+def check_switches(one):
+    """A thread leaves a CPU once a turn; its last turn ends with it."""
+    assert one.slept + one.preempted == one.perf_turns - 1, one
+    assert one.preempted == one.perf_preempted, one
+
+
+def check_states(one):
+    apart = check_life(one.total, {**one.life, "span_by_perf_ns": one.perf_span_ns})
+    assert abs(one.run - one.perf_run_ns) <= apart, one
+    assert one.total == one.run + one.weight() and one.runnable == one.weight("", "run-queue"), one
+
+
+def check_wakers(threads, dwarf):
+    for one in threads.values():
+        found, unseen = one.wakings(), "[not seen waking]"
+        assert one.weight("", "woken-by") == one.blocked + one.io_wait, one
+        # A thread that is woken before it has left its CPU slept for no time, and has no row.
+        assert 0 <= one.slept - found.total() <= one.perf_early, (found, one)
+        seen = found.total() - found[unseen]
+        assert seen <= sum(one.wakings_by_perf.values()) <= seen + one.perf_early, (found, one)
+    for woken, waker in WAKERS.items():
+        one, row = threads[woken], f"[woken by {waker}]"
+        found = one.wakings()[row]
+        assert found == one.wakings_by_perf[threads[waker].tid] and one.weight(row, "woken-by") >= 0.97 * one.weight("", "woken-by"), (found, one)
+        # On its own stack. The functions of libc that write and unlock have no frame pointers.
+        assert not dwarf or one.count("woken-by", waker.replace("-", "_") + "(") == found, (found, one.rows)
+
+
+def check_queue(one, copy_ns=COPY_NS):
+    """By perf's wake-ups, and by the kernel's books, which begin a wait when our stack has been copied."""
+    waits, switched, copies = one.runnable - one.new, SWITCH_NS * (one.preempted + one.slept + 1), copy_ns * one.slept
+    assert -switched <= waits - one.perf_queued_ns <= switched + copies, one
+    # The program reads the books at the ends of its life: what lies outside is not in them. Nor is a wait known after a wake-up that was not seen.
+    outside, unseen = max(0, one.total - one.life["wall_ns"]), one.weight("[not seen waking]", "woken-by")
+    assert waits - one.life["queued_ns"] <= outside + switched + copies, one
+    # Of threads that timers wake, the books were seen to have 25 ms more than our records and perf's, which agree.
+    if one.name in (*WAKERS, "burner-1", "burner-2"):
+        assert waits - one.life["queued_ns"] >= -switched - unseen, one
+
+
+def recorded_ns(commands):
+    """(the least, the most) time in which events were on: each command takes effect between the moments at which it was sent and answered."""
+    least = most = 0
+    begin = None
+    for name, sent_ns, answered_ns in commands:
+        if begin:
+            least, most = least + sent_ns - begin[1], most + answered_ns - begin[0]
+        # A change of the events exchanges them at once; what lies between is recorded or not.
+        begin = None if name in ("pause", "stop") else (answered_ns if name == "configure" else sent_ns, answered_ns)
+    return least, most
