@@ -1,6 +1,6 @@
 // Threads that wait in known ways and measure it themselves: waits-workload SECONDS [DISK_FILE]
 // At its end there is a line of JSON for each: its name, tid, the sum of its waits by CLOCK_MONOTONIC around each, its life,
-// how long it took from its creation to its first instruction here, and the kernel's books of it: time in the queues of CPUs, turns on them (proc(5), schedstat), and switches that it
+// how long it took from its creation until it had read its books, and the kernel's books of it: time in the queues of CPUs, turns on them (proc(5), schedstat), and switches that it
 // wanted and that it did not (getrusage).
 #include <fcntl.h>
 #include <pthread.h>
@@ -58,8 +58,9 @@ thread_local std::uint64_t made_ns;
 
 struct Life {
     const char* name;
-    std::uint64_t born = now(), late = born - made_ns, waited = 0, waits = 0;
+    // First: reading them may take waits of its own, which are then outside of both the books and the life.
     Books begin = Books::now();
+    std::uint64_t born = now(), late = born - made_ns, waited = 0, waits = 0;
     explicit Life(const char* name_in) : name(name_in) { pthread_setname_np(pthread_self(), name); }
     ~Life() {
         const std::uint64_t died = now();
