@@ -57,18 +57,22 @@ def check_states(one):
     assert one.total == one.run + one.weight() and one.runnable == one.weight("", "run-queue"), one
 
 
-def check_wakers(threads, dwarf):
+def check_wakers(threads, dwarf, slack=lambda wakings: 0):
+    """`slack`: how many wake-ups may lie differently between our records and perf's: some come while the thread is leaving its CPU, or before the
+    waker has its name."""
     for one in threads.values():
+        apart = slack(sum(one.wakings_by_perf.values()))
         found, unseen = one.wakings(), "[not seen waking]"
         assert one.weight("", "woken-by") == one.blocked + one.io_wait, one
         # A thread that is woken before it has left its CPU slept for no time, and has no row.
-        assert 0 <= one.slept - found.total() <= one.perf_early, (found, one)
+        assert 0 <= one.slept - found.total() <= one.perf_early + apart, (found, one)
         seen = found.total() - found[unseen]
-        assert seen <= sum(one.wakings_by_perf.values()) <= seen + one.perf_early, (found, one)
+        assert -apart <= sum(one.wakings_by_perf.values()) - seen <= one.perf_early + apart, (found, one)
     for woken, waker in WAKERS.items():
         one, row = threads[woken], f"[woken by {waker}]"
         found = one.wakings()[row]
-        assert found == one.wakings_by_perf[threads[waker].tid] and one.weight(row, "woken-by") >= 0.97 * one.weight("", "woken-by"), (found, one)
+        by_perf = one.wakings_by_perf[threads[waker].tid]
+        assert abs(found - by_perf) <= slack(by_perf) and one.weight(row, "woken-by") >= 0.97 * one.weight("", "woken-by"), (found, one)
         # On its own stack. The functions of libc that write and unlock have no frame pointers.
         assert not dwarf or one.count("woken-by", waker.replace("-", "_") + "(") == found, (found, one.rows)
 

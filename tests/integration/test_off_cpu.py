@@ -91,8 +91,8 @@ def record(scope, start, options, seconds, beside=()):
 @pytest.mark.parametrize("scope", ["launched", "attached", "cgroup", "system"])
 def test_switches_and_wake_ups_are_those_of_perf(scope, start, tmp_path, tracefs):
     path = tmp_path / "waits.flw"
-    wide = scope in ("cgroup", "system")
-    options = ("--output", path, "--verbose", "--events", "off-cpu,woken-by", "--unwind", "fp" if wide else "dwarf", *NO_LOSS)
+    dwarf = scope == "attached"
+    options = ("--output", path, "--verbose", "--events", "off-cpu,woken-by", "--unwind", "dwarf" if dwarf else "fp", *NO_LOSS)
     with scheduling_by_perf(tmp_path) as perf:
         agent, output, pid = record(scope, start, options, "1", beside=[["sleep", "0.05"]] * 3 if scope == "cgroup" else ())
     assert "THEY DIFFER" not in agent.err, agent.err
@@ -101,12 +101,13 @@ def test_switches_and_wake_ups_are_those_of_perf(scope, start, tmp_path, tracefs
     assert server.only_session()["lost"] == 0
     threads = threads_of(server, output, perf)
     assert len(threads) == 8
-    check_wakers(threads, dwarf=not wide)
+    check_wakers(threads, dwarf=dwarf, slack=lambda wakings: 2 + 0.03 * wakings)
     for one in threads.values():
         check_switches(one)
-        check_states(one)
+        if scope in ("launched", "system"):
+            check_states(one)
         # A copy of 16 KiB of stack takes longer than one of 2 KiB, most of all beside load.
-        check_queue(one, **({} if wide else {"copy_ns": 300_000}))
+        check_queue(one, **({"copy_ns": 300_000} if dwarf else {}))
     answer, _ = states(server)
     if scope == "cgroup":
         # None that is born beside it.

@@ -12,7 +12,7 @@ AGENT = BIN / "flamewire-agent"
 
 
 def test_agent_prints_it_itself():
-    outcome = subprocess.run([AGENT, "--output", "-", "--stat", "sched", "--", TESTS_BIN / "waits-workload", "0.5"], capture_output=True, text=True, timeout=60)
+    outcome = subprocess.run([AGENT, "--output", "-", "--stat", "sched", "--", TESTS_BIN / "waits-workload", "2"], capture_output=True, text=True, timeout=60)
     assert outcome.returncode == 0, outcome
     found = table(outcome.stdout)
     for life in (json.loads(line) for line in outcome.stdout.splitlines() if line.startswith("{")):
