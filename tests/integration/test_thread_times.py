@@ -15,11 +15,14 @@ def test_agent_prints_it_itself():
     outcome = subprocess.run([AGENT, "--output", "-", "--stat", "sched", "--", TESTS_BIN / "waits-workload", "2"], capture_output=True, text=True, timeout=60)
     assert outcome.returncode == 0, outcome
     found = table(outcome.stdout)
+    joined_ns = next(int(line.split()[1]) for line in outcome.stdout.splitlines() if line.startswith("joined "))
     for life in (json.loads(line) for line in outcome.stdout.splitlines() if line.startswith("{")):
         numbers = found[life["thread"]]
         assert len(numbers) == 4 + 3 + 5 + 5, outcome.stdout
         wall = life["wall_ns"] / 1e6
-        assert 0.99 * wall <= sum(numbers[:4]) <= 1.01 * wall + life["late_ns"] / 1e6, (numbers, life)
+        # From when its creator began to create it, and until it was joined: a busy machine is late with both.
+        longest = (joined_ns - life["born_ns"] + life["late_ns"]) / 1e6
+        assert 0.99 * wall <= sum(numbers[:4]) <= longest + 0.1, (numbers, longest, life)
         assert abs(numbers[4] - life["preempted"]) <= 5 + 0.01 * life["preempted"]
         assert abs(numbers[5] + numbers[6] - life["slept"]) <= 5 + 0.01 * life["slept"]
 

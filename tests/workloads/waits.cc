@@ -70,11 +70,11 @@ struct Life {
             line, sizeof line,
             "{\"thread\": \"%s\", \"tid\": %ld, \"waits\": %llu, \"waited_ns\": %llu, \"wall_ns\": %llu, \"late_ns\": "
             "%llu, "
-            "\"queued_ns\": %llu, \"turns\": %llu, \"slept\": %ld, \"preempted\": %ld}\n",
+            "\"born_ns\": %llu, \"queued_ns\": %llu, \"turns\": %llu, \"slept\": %ld, \"preempted\": %ld}\n",
             name, syscall(SYS_gettid), static_cast<unsigned long long>(waits), static_cast<unsigned long long>(waited),
             static_cast<unsigned long long>(died - born), static_cast<unsigned long long>(late),
-            end.queued_ns - begin.queued_ns, end.turns - begin.turns, end.slept - begin.slept,
-            end.preempted - begin.preempted);
+            static_cast<unsigned long long>(born), end.queued_ns - begin.queued_ns, end.turns - begin.turns,
+            end.slept - begin.slept, end.preempted - begin.preempted);
         const std::lock_guard lock(lines_mutex);
         lines.emplace_back(line);
     }
@@ -217,6 +217,7 @@ int main(int argc, char** argv) {
     if (argc > 2) threads.push_back(started(disk_reader, argv[2]));
     std::puts("ready");
     for (std::thread& thread : threads) thread.join();
+    std::printf("joined %llu\n", static_cast<unsigned long long>(now()));
     for (const std::string& line : lines) std::fputs(line.c_str(), stdout);
     return 0;
 }
