@@ -64,17 +64,18 @@ NOINLINE static void own_stack_burn(void) {
     OWN_FRAME();
     seed = burn(TURNS * 3 + 1, seed);
 }
+static volatile sig_atomic_t handled;
 static void on_same_stack(int number) {
-    seed += (uint64_t)number;
+    handled = number;
     same_stack_burn();
     KEEP_FRAME();
 }
 static void on_own_stack(int number) {
-    seed -= (uint64_t)number;
+    handled = number;
     own_stack_burn();
     KEEP_FRAME();
 }
-/* Of CPU time: beside other load, a timer of real time would leave the interrupted code hardly any. */
+/* Of CPU time: beside other load, a timer of real time would leave the interrupted code hardly any. It goes off once, at a tick of the kernel. */
 static void start_timer(void (*handler)(int), int flags) {
     static char own[65536];
     const stack_t stack = {.ss_sp = own, .ss_size = sizeof own};
@@ -84,31 +85,29 @@ static void start_timer(void (*handler)(int), int flags) {
     action.sa_handler = handler;
     action.sa_flags = flags | SA_RESTART;
     sigaction(SIGPROF, &action, NULL);
-    const struct itimerval every = {{0, 2000}, {0, 500}};
-    setitimer(ITIMER_PROF, &every, NULL);
-}
-static void stop_timer(void) {
-    const struct itimerval never = {{0, 0}, {0, 0}};
-    setitimer(ITIMER_PROF, &never, NULL);
-    signal(SIGPROF, SIG_IGN);
+    handled = 0;
+    const struct itimerval once = {{0, 0}, {0, 500}};
+    setitimer(ITIMER_PROF, &once, NULL);
 }
 NOINLINE static void same_stack_interrupted(void) {
     OWN_FRAME();
-    seed = burn(TURNS * 3, seed);
+    while (!handled) seed = burn(TURNS / 16, seed);
+    seed = burn(TURNS, seed);
 }
 NOINLINE static void same_stack_outer(void) {
     start_timer(on_same_stack, 0);
     same_stack_interrupted();
-    stop_timer();
+    KEEP_FRAME();
 }
 NOINLINE static void own_stack_interrupted(void) {
     OWN_FRAME();
-    seed = burn(TURNS * 3 + 1, seed);
+    while (!handled) seed = burn(TURNS / 16, seed);
+    seed = burn(TURNS + 1, seed);
 }
 NOINLINE static void own_stack_outer(void) {
     start_timer(on_own_stack, SA_ONSTACK);
     own_stack_interrupted();
-    stop_timer();
+    KEEP_FRAME();
 }
 
 /* A call from which nothing returns is the last instruction of its function: the return address is the next one's. */

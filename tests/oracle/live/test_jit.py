@@ -1,7 +1,6 @@
 """Code made at run time: named by what the program itself said and when it said it, and as `perf` names the same process."""
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import time
