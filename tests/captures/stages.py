@@ -53,7 +53,8 @@ def phases(agent, scratch):
 def stopped_agent(agent, _):
     """The agent is stopped meanwhile, and one page for a thread does not hold what the kernel samples."""
     running = agent("--", TESTS_BIN / "shares-workload", 5, 2)
-    pid = wait_until(lambda: pathlib.Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text(encoding="ascii").split(), 10, "the program")[0]
+    wait_until(lambda: "profiling" in running.err, 20, "the recording")
+    (pid,) = pathlib.Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text(encoding="ascii").split()
     wait_until(lambda: cpu_seconds(pid) > 0.4, 20, "CPU time")
     stopped_ns = time.monotonic_ns()
     os.kill(running.pid, signal.SIGSTOP)
