@@ -10,7 +10,7 @@ import disturbance
 import pytest
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: events of whole CPUs take root; CI runs as root")
-RECORD = re.compile(r" (-?\d+) \[(\d+)\] +(\d+)\.(\d{9}): +(?:PERF_RECORD_SWITCH_CPU_WIDE (IN|OUT preempt|OUT)|sched:sched_waking: .* pid=(\d+) )")
+RECORD = re.compile(r" (-?\d+) \[(\d+)\] +(\d+)\.(\d{9}): +(?:PERF_RECORD_(?:SWITCH_CPU_WIDE )?(IN|OUT preempt|OUT|EXIT)|sched:sched_waking: .* pid=(\d+) )")
 
 
 @contextlib.contextmanager
@@ -55,7 +55,7 @@ class Scheduling:
 
 def read_records(found, text):
     """Fills a Scheduling from what perf script prints of switches and wake-ups. The wait of a new thread before its first turn is not in it."""
-    # A thread that leaves a CPU for the last time has no number any more: it is the one that came there.
+    # A thread ends in its last turn: its events end there, and ours with them. When it leaves its CPU, up to 0.1 ms later, it has no number any more.
     on_cpu, first, ready, lost_cpu = {}, {}, {}, set()
     for tid, cpu, seconds, ns, way, woken in RECORD.findall(text):
         at, tid, woken = int(seconds) * 1_000_000_000 + int(ns), int(tid), int(woken or 0)
@@ -87,7 +87,7 @@ def scheduling_by_perf(directory):
     data, found = directory / "scheduling.data", Scheduling()
     with recorded_by_perf(data, "-e", "sched:sched_waking", "--switch-events"):
         yield found
-    read_records(found, script(data, "--show-switch-events", "--show-lost-events", "--ns"))
+    read_records(found, script(data, "--show-switch-events", "--show-task-events", "--show-lost-events", "--ns"))
 
 
 def check_life(total_ns, life):

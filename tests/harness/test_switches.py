@@ -2,7 +2,7 @@
 import pytest
 import switches
 
-# Thread 7 comes to CPU 0, goes, comes to CPU 1 and ends there, which takes its number away; 8 was there before the recording.
+# Thread 7 comes to CPU 0, goes, comes to CPU 1 and ends there, before it leaves it without its number; 8 was there before the recording.
 PERF = """
  swapper     0 [000]    99.999999000: sched:sched_waking: comm=a pid=7 prio=120 target_cpu=000
  swapper     0 [000]   100.000000000: PERF_RECORD_SWITCH_CPU_WIDE OUT          next pid/tid:     7/7
@@ -12,6 +12,7 @@ PERF = """
        c     9 [000]   100.000000300: PERF_RECORD_SWITCH_CPU_WIDE IN           prev pid/tid:     7/7
  two words    9 [000]   100.999999500: sched:sched_waking: comm=a pid=7 prio=120 target_cpu=001
        a     7 [001]   101.000000000: PERF_RECORD_SWITCH_CPU_WIDE IN           prev pid/tid:     0/0
+       a     7 [001]   101.000000040: PERF_RECORD_EXIT(7:7):(1:1)
      :-1    -1 [001]   101.000000050: PERF_RECORD_SWITCH_CPU_WIDE OUT          next pid/tid:     0/0
        c     9 [000]   101.000000400: PERF_RECORD_SWITCH_CPU_WIDE OUT preempt  next pid/tid:     0/0
  swapper     0 [000]   101.000000450: PERF_RECORD_SWITCH_CPU_WIDE OUT          next pid/tid:     9/9
@@ -24,8 +25,8 @@ PERF = """
 def test_turns_and_wake_ups_of_threads():
     found = switches.Scheduling()
     switches.read_records(found, PERF)
-    assert found.run_ns == {7: 200 + 50, 9: 1_000_000_100 + 150}
-    assert found.span_ns == {7: 999_999_950, 9: 1_000_000_300} and found.last_ns == {7: 50, 9: 150}
+    assert found.run_ns == {7: 200 + 40, 9: 1_000_000_100 + 150}
+    assert found.span_ns == {7: 999_999_940, 9: 1_000_000_300} and found.last_ns == {7: 40, 9: 150}
     assert found.turns == {7: 2, 9: 2}
     # From its wake-ups, and from its preemption. What ends with a preemption waits no more.
     assert found.queued_ns == {7: 1100 + 500, 9: 50} and +found.preempted == {9: 1}
