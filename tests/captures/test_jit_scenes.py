@@ -6,16 +6,15 @@ import subprocess
 import pprof
 import pytest
 from flamewire import BIN, Tree
-from jit import EDGE_MS, of_function, samples_of, self_shares, unknown_jit_share
+from jit import EDGE_MS, of_function, self_shares, unknown_jit_share
 
 
 @pytest.fixture
-def opened(replayed, start):
-    """(name of a scene) -> server that has its session, when that began (ns), what the program printed."""
+def opened(replayed, served):
+    """name -> server with the replayed session, when that began (ns), what the program printed"""
     def of(name):
-        replay = replayed(name)
-        server = start.server("--import", replay.session)
-        return server, server.wait_ended()["start_ns"], replay.truth["output"]
+        server, session = served(name)
+        return server, session["start_ns"], replayed(name).truth["output"]
 
     return of
 
@@ -42,7 +41,7 @@ def test_an_address_that_is_used_again(opened, how):
     if how == "dump":
         check(end + EDGE_MS, end + 900, "second_function", "first_function")
     whole = Tree(server.get("/api/flamegraph", min_share=0))
-    assert unknown_jit_share(whole) <= 0.005 * samples_of(whole)
+    assert unknown_jit_share(whole) <= 0.005
 
 
 def test_the_lines_of_a_jitdump(replayed, tmp_path):
@@ -72,7 +71,7 @@ def test_each_phase_has_its_own_function(opened):
         shares = tree.shares()
         assert of_function(shares, f"phase_{phase}") >= 0.85, shares.most_common(5)
         assert sum(of_function(shares, f"phase_{other}") for other in range(4) if other != phase) == 0, shares
-        assert unknown_jit_share(tree) <= 0.005 * samples_of(tree)
+        assert unknown_jit_share(tree) <= 0.005
 
 @pytest.mark.parametrize("name", ["jit-map", "jit-dump"])
 def test_functions_at_one_address_are_told_apart_by_time(replayed, name):

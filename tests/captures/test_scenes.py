@@ -23,8 +23,6 @@ def test_every_sample_is_there(replayed, name):
     assert sum(count for _, _, _, count, _ in replay.rows) == replay.truth["samples"]
 
 
-
-
 def test_what_is_lost_is_counted(replayed):
     """A fault is a sample, or it is lost: the program counts its own."""
     replay = replayed("losses")
