@@ -22,6 +22,7 @@ import stages  # noqa: E402
 from control_groups import cgroup, enter  # noqa: E402
 from flamewire import BIN, TESTS_BIN, Process, Server, ended, lost, wait_until  # noqa: E402
 from jit import MOVING  # noqa: E402
+from scheduling import Commands  # noqa: E402
 from switches import scheduling_by_perf  # noqa: E402
 
 AGENT = BIN / "flamewire-agent"
@@ -221,13 +222,7 @@ def record_commands(scene, agent, command, captures, scratch):
         program.stdin.write("\n")
         program.stdin.flush()
         wait_until(lambda: len(os.listdir(f"/proc/{program.pid}/task")) > 1, 20, "the threads of the workload")
-        done = []
-
-        def timed(name, call):
-            begin_ns = time.monotonic_ns()
-            value = call()
-            done.append((name, begin_ns, time.monotonic_ns()))
-            return value
+        commands = Commands()
 
         def begin():
             started = Process("agent-0", [*agent, "--server", "127.0.0.1", "--port", server.port, "--capture", captures[0], *scene.options, "--pid", program.pid], scratch, env=ENVIRONMENT)
@@ -235,15 +230,15 @@ def record_commands(scene, agent, command, captures, scratch):
             profiling(started)
             return started
 
-        recorder = timed("start", begin)
+        recorder = commands.timed("start", begin)
         for seconds, name, arguments in scene.commands:
             time.sleep(seconds)
-            timed(name, lambda name=name, arguments=arguments: server.command(name, **arguments))
-        assert sum(end_ns - begin_ns for _, begin_ns, end_ns in done) < 500_000_000, f"the machine is too busy: {done}"
+            commands.timed(name, lambda name=name, arguments=arguments: server.command(name, **arguments))
+        assert sum(end_ns - begin_ns for _, begin_ns, end_ns in commands.done) < 500_000_000, f"the machine is too busy: {commands.done}"
         server.wait_ended()
         session = server.only_session()
         assert recorder.stop() == 0, recorder.err
-        return f"recorded: {session['samples']} samples, {lost(session)} lost, ", {"commands": done}
+        return f"recorded: {session['samples']} samples, {lost(session)} lost, ", {"commands": commands.done}
 
 
 def record_launched(scene, agent, command, captures, scratch):

@@ -7,6 +7,18 @@ import tempfile
 import time
 
 
+def remove(folder):
+    """Ends its processes; a group can be removed once they are gone."""
+    for _ in range(200):
+        for pid in (folder / "cgroup.procs").read_text().split():
+            with contextlib.suppress(OSError):
+                os.kill(int(pid), 9)
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+            break
+        time.sleep(0.05)
+
+
 @contextlib.contextmanager
 def cgroup(name):
     mounts = [line.split() for line in pathlib.Path("/proc/self/mounts").read_text().splitlines()]
@@ -21,14 +33,7 @@ def cgroup(name):
         yield folder
     finally:
         if folder.exists():
-            for _ in range(100):
-                for pid in (folder / "cgroup.procs").read_text().split():
-                    with contextlib.suppress(OSError):
-                        os.kill(int(pid), 9)
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
-                    break
-                time.sleep(0.05)
+            remove(folder)
         if own is not None:
             subprocess.run(["umount", own], check=False)
             own.rmdir()

@@ -1,6 +1,7 @@
 """One thread of waits-workload as its own log, perf and Flamewire have it, and what must be equal among them. test_scheduling.py checks replays
 of captures, test_off_cpu.py recordings."""
 import collections
+import time
 
 from switches import check_life
 
@@ -91,6 +92,19 @@ def check_queue(one, copy_ns=COPY_NS, apart_ns=0):
     # Of threads that timers wake, the books were seen to have 25 ms more than our records and perf's, which agree.
     if one.name in (*WAKERS, "burner-1", "burner-2"):
         assert waits - one.life["queued_ns"] >= -switched - unseen, one
+
+
+class Commands:
+    """`done`: (name, when it was sent, when it was answered) of each, in ns of CLOCK_MONOTONIC."""
+
+    def __init__(self):
+        self.done = []
+
+    def timed(self, name, call):
+        sent_ns = time.monotonic_ns()
+        answer = call()
+        self.done.append((name, sent_ns, time.monotonic_ns()))
+        return answer
 
 
 def recorded_ns(commands):

@@ -9,7 +9,7 @@ import time
 import pytest
 from control_groups import cgroup, enter
 from flamewire import TESTS_BIN, Tree, wait_until
-from scheduling import AWAY, Thread, check_queue, check_states, check_switches, check_wakers, recorded_ns
+from scheduling import AWAY, Commands, Thread, check_queue, check_states, check_switches, check_wakers, recorded_ns
 from switches import as_root, scheduling_by_perf
 
 STATES = ("run", "runnable", "blocked", "io_wait")
@@ -126,13 +126,7 @@ def test_asleep_all_the_time_over_pauses_and_changes(start):
         program.stdin.flush()
         wait_until(lambda: len(os.listdir(f"/proc/{program.pid}/task")) > 8, 20, "the threads of the workload")
         server = start.server()
-        done = []
-
-        def timed(name, call):
-            begin_ns = time.monotonic_ns()
-            value = call()
-            done.append((name, begin_ns, time.monotonic_ns()))
-            return value
+        commands = Commands()
 
         def begin():
             agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--events", "off-cpu,task-clock", "--verbose", *NO_LOSS)
@@ -146,19 +140,19 @@ def test_asleep_all_the_time_over_pauses_and_changes(start):
             threads = server.get("/api/thread-summary", event="off-cpu", session=session["id"])["threads"]
             return next((one["weight"] for one in threads if one["comm"] == "idler"), 0)
 
-        agent = timed("start", begin)
+        agent = commands.timed("start", begin)
         # It shows while it lasts: each second that is over.
         wait_until(lambda: asleep() > 0, 20, "the idler's sleep")
-        timed("pause", lambda: server.command("pause"))
+        commands.timed("pause", lambda: server.command("pause"))
         time.sleep(0.3)
-        timed("resume", lambda: server.command("resume"))
-        timed("configure", lambda: server.command("configure", events="off-cpu,cpu-clock"))
+        commands.timed("resume", lambda: server.command("resume"))
+        commands.timed("configure", lambda: server.command("configure", events="off-cpu,cpu-clock"))
         time.sleep(0.3)
-        timed("configure", lambda: server.command("configure", unwind="dwarf"))
+        commands.timed("configure", lambda: server.command("configure", unwind="dwarf"))
         time.sleep(0.3)
-        timed("stop", lambda: server.command("stop"))
+        commands.timed("stop", lambda: server.command("stop"))
         server.wait_ended()
-        least, most = recorded_ns(done)
+        least, most = recorded_ns(commands.done)
         whole = asleep()
         assert least <= whole <= most, (least, whole, most)
         # Others have gone and come all the while: all of their states together are no more and no less. Each is rounded to ns.
@@ -168,7 +162,7 @@ def test_asleep_all_the_time_over_pauses_and_changes(start):
         for thread in ("sleeper", "pipe-reader", "pipe-writer", "mutex-holder", "mutex-waiter", "burner-1", "burner-2"):
             # One that is on a CPU while events begin is unknown until its next switch.
             assert least <= totals[thread] <= whole + len(STATES), (thread, totals, least, whole)
-        paused = {name: (sent_ns, answered_ns) for name, sent_ns, answered_ns in done}
+        paused = {name: (sent_ns, answered_ns) for name, sent_ns, answered_ns in commands.done}
         assert answer["end_ms"] - answer["start_ms"] > (whole - (most - least) + paused["resume"][0] - paused["pause"][1]) / 1e6
         assert agent.stop() == 0
         assert "THEY DIFFER" not in agent.err

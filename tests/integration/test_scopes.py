@@ -1,5 +1,4 @@
 """The whole system, some CPUs, control groups and containers as targets: what each of them takes in, changes from one to another, and what a refusal says."""
-import contextlib
 import os
 import pathlib
 import re
@@ -11,7 +10,7 @@ import time
 
 import pytest
 import family as everybody
-from control_groups import cgroup, enter
+from control_groups import cgroup, enter, remove
 from flamewire import BIN, ROOT, TESTS_BIN, cpu_seconds, wait_until
 from sysctls import sysctl
 from test_system_wide import connected, family, processes
@@ -104,14 +103,7 @@ def test_control_group_and_container(start, tmp_path):
         # Back: the group's end is the recording's.
         assert server.command("configure", cgroups=[str(folder)])["ok"]
         inside.stop(9)
-        for _ in range(200):
-            for pid in (folder / "cgroup.procs").read_text().split():
-                with contextlib.suppress(OSError):
-                    os.kill(int(pid), 9)
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-                break
-            time.sleep(0.05)
+        remove(folder)
         server.wait_ended()
         assert server.only_session()["end_reason"] == "target exited"
         line = wait_until(lambda: next((line for line in agent.err.splitlines() if "samples read" in line), None), 30, "the account")
