@@ -31,9 +31,8 @@ def test_hot_lines(start):
     by_self = sorted(lines.values(), key=lambda line: -line["weight"])
     assert {line["line"] for line in by_self[:3]} == hot, by_self[:5]
     # Of the program's own time: what the kernel does for other programs while this one runs grows with their number.
-    samples, own, marked = (server.only_session()["samples"] * share / 100 for share in
-                            (100, sum(line["percent"] for line in lines.values()), sum(lines[number]["percent"] for number in hot | loops)))
-    assert own > 0.5 * samples, (own, samples)
+    own, marked = sum(line["samples"] for line in lines.values()), sum(lines[number]["samples"] for number in hot | loops)
+    assert own > 0.5 * source["total"]["samples"], (own, source["total"])
     HOT.at_least(marked, own, 0.97, detail=by_self[:8])
     assert source["hottest"] in hot
     # The call line of the inlined function carries its weight in total, not in self.
