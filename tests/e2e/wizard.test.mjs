@@ -1,7 +1,7 @@
 // The guide from an empty profile to a flame graph, with a real server and real agents, one that dials and one that is dialled; and changes
 // of a recording that runs. What it says where permissions are missing: permissions.test.mjs.
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
@@ -44,13 +44,18 @@ const row = (pid) => page.locator(`.process-row[data-pid="${pid}"]`);
 const find = async (text) => {
   await page.locator('dialog[open] [data-search]').fill(text);
 };
-const freePort = () =>
-  new Promise((resolve) => {
-    const probe = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = probe.address();
-      probe.close(() => resolve(port));
-    });
-  });
+// Below the ports that the kernel gives to connections: no connection of another test takes it while nothing listens there.
+const freePort = async () => {
+  const [end] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'ascii').split(/\s/).map(Number);
+  for (;;) {
+    const port = 10_000 + Math.floor(Math.random() * (end - 10_000));
+    const probe = createServer();
+    const free = await new Promise((resolve) => probe.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true)));
+    if (!free) continue;
+    await new Promise((resolve) => probe.close(resolve));
+    return port;
+  }
+};
 
 let failed = false;
 const step = (name, body) =>

@@ -12,6 +12,10 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests" / "harness"))
+
+import flamewire  # noqa: E402
+
 SECONDS, LONGEST_SECONDS = 5, 60
 ENOUGH_SAMPLES = 1500
 FREQUENCY = 997
@@ -132,19 +136,13 @@ ns IN A 192.0.2.1
 """
 
 
-def free_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def server(directory):
     """PowerDNS, a name server in C++, asked over loopback."""
     zone = directory / "zone"
     zone.write_text(ZONE + "".join(f"host{i} IN A 192.0.2.{i % 250}\nhost{i} IN TXT \"number {i}\"\n" for i in range(3000)))
     named = directory / "named.conf"
     named.write_text(NAMED_CONF % zone)
-    port = free_port()
+    port = flamewire.free_port()  # it listens there for datagrams and for connections, or ends in silence
     server.port = port
     # Nothing leaves this machine, nothing is remembered: each question is work.
     return ["/usr/sbin/pdns_server", "--config-dir=/nonexistent", "--no-config", "--daemon=no", "--guardian=no", "--launch=bind", f"--bind-config={named}",
@@ -180,7 +178,7 @@ def record(name, directory, seconds=SECONDS, enough_samples=ENOUGH_SAMPLES):
         for client in clients:
             client.start()
         # On a machine that has other things to do, as long as the samples take.
-        began = time.monotonic()
+        began, elapsed = time.monotonic(), 0
         while process.poll() is None and (elapsed := time.monotonic() - began) < LONGEST_SECONDS:
             if elapsed > seconds and data.exists() and data.stat().st_size > enough_samples * STACK:
                 break
@@ -190,7 +188,8 @@ def record(name, directory, seconds=SECONDS, enough_samples=ENOUGH_SAMPLES):
             client.join()
         process.send_signal(signal.SIGINT)  # perf ends the program and writes the rest
         process.wait(60)
-    assert data.exists() and data.stat().st_size > 1 << 20, (directory / f"{name}.log").read_text()
+    size = data.stat().st_size if data.exists() else 0
+    assert size > 1 << 20, f"{elapsed:.1f} s of {name} gave {size} bytes: {(directory / f'{name}.log').read_text()}"
     return data
 
 

@@ -2,16 +2,14 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <arpa/inet.h>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 
 #include "base/file.h"
 #include "elf/elf_file.h"
@@ -36,21 +34,18 @@ int hex_digit(char digit) {
 // One connection; requests and answers in turn.
 class Stub {
 public:
-    explicit Stub(std::uint16_t port) {
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_port = htons(port);
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    explicit Stub(const std::string& path) {
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        path.copy(address.sun_path, sizeof address.sun_path - 1);
         for (int attempt = 0; attempt < 500; ++attempt) {
-            socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+            socket_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
             if (::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) break;
             ::close(socket_);
             socket_ = -1;
             ::usleep(10000);
         }
         if (socket_ < 0) die("the emulator's stub does not answer");
-        const int on = 1;
-        ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         if (ask("QStartNoAckMode") == "OK") acknowledge_ = false;
     }
     ~Stub() { ::close(socket_); }
@@ -94,12 +89,14 @@ private:
 class EmulatedTarget final : public Target {
 public:
     EmulatedTarget(Arch arch, const std::string& emulator, const std::string& program)
-        : arch_(arch), program_(program), process_(start(emulator, program)), stub_(port_) {
+        : arch_(arch), program_(program), process_(start(emulator, program)), stub_(socket_) {
         (void)stub_.ask("?");
     }
     ~EmulatedTarget() override {
         ::kill(process_, SIGKILL);
         ::waitpid(process_, nullptr, 0);
+        ::unlink(socket_.c_str());
+        ::rmdir(directory_.c_str());
     }
     EmulatedTarget(const EmulatedTarget&) = delete;
     EmulatedTarget& operator=(const EmulatedTarget&) = delete;
@@ -208,37 +205,29 @@ private:
         return arch_ == Arch::x86_64 ? x86_64[position] : position;
     }
 
+    static std::string make_directory() {
+        char path[] = "/tmp/flamewire-steps-XXXXXX";
+        if (::mkdtemp(path) == nullptr) die("no directory for the emulator's socket");
+        return path;
+    }
+
     pid_t start(const std::string& emulator, const std::string& program) {
-        port_ = free_port();
         const pid_t child = ::fork();
         if (child < 0) die("fork");
         if (child != 0) return child;
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(126);
-        const std::string port = std::to_string(port_);
         // libc looks at each environment variable, slowly.
-        const char* const argv[] = {emulator.c_str(), "-g", port.c_str(), program.c_str(), nullptr};
+        const char* const argv[] = {emulator.c_str(), "-g", socket_.c_str(), program.c_str(), nullptr};
         char* const environment[] = {nullptr};
         ::execvpe(emulator.c_str(), const_cast<char* const*>(argv), environment);
         ::_exit(127);
     }
 
-    static std::uint16_t free_port() {
-        const int probe = ::socket(AF_INET, SOCK_STREAM, 0);
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        socklen_t size = sizeof address;
-        if (::bind(probe, reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
-            ::getsockname(probe, reinterpret_cast<sockaddr*>(&address), &size) != 0)
-            die("no free port");
-        ::close(probe);
-        return ntohs(address.sin_port);
-    }
-
     Arch arch_;
     std::string program_;
-    std::uint16_t port_ = 0;
+    std::string directory_ = make_directory();
+    std::string socket_ = directory_ + "/stub";
     pid_t process_;
     Stub stub_;
     unsigned signal_ = 0;
