@@ -1,0 +1,151 @@
+#include "elf/gopclntab_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace flamewire::elf {
+namespace {
+
+constexpr std::uint16_t type_dynamic = 3;                        // ET_DYN
+constexpr std::uint32_t section_rela = 4, section_no_bits = 8;   // SHT_RELA, SHT_NOBITS
+constexpr std::uint64_t table_alignment = 32;                    // of the Go linker's read-only data
+constexpr std::uint64_t max_scanned = std::uint64_t{256} << 20;  // bytes of .data.rel.ro and of relocations
+constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
+
+// R_*_RELATIVE: the word is the addend plus the address at which the file is loaded.
+std::optional<std::uint32_t> relative_type(std::uint16_t machine) {
+    switch (machine) {
+        case 21:  // EM_PPC64
+            return 22u;
+        case 22:  // EM_S390
+            return 12u;
+        case 62:  // EM_X86_64
+            return 8u;
+        case 183:  // EM_AARCH64
+            return 1027u;
+        case 243:  // EM_RISCV
+        case 258:  // EM_LOONGARCH
+            return 3u;
+        default:
+            return std::nullopt;  // 32-bit Arm and x86 keep the address in the word itself (REL)
+    }
+}
+
+std::uint64_t number_at(std::string_view bytes, std::size_t offset, std::size_t size, bool big_endian) {
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < size; ++i)
+        value = value << 8 | static_cast<std::uint8_t>(bytes[offset + (big_endian ? i : size - 1 - i)]);
+    return value;
+}
+
+const Section* section_named(const std::vector<Section>& sections, std::string_view name) {
+    const auto found = std::ranges::find_if(sections, [&](const Section& section) {
+        return section.name == name && section.type != section_no_bits && section.size != 0;
+    });
+    return found == sections.end() ? nullptr : &*found;
+}
+
+GoPclntab::Reader reader_of(ByteSource source, std::uint64_t offset) {
+    return [source = std::move(source), offset](std::uint64_t at, std::span<std::byte> out) {
+        const auto bytes = source(offset + at, out.size());
+        if (!bytes || bytes->size() != out.size()) return false;
+        std::memcpy(out.data(), bytes->data(), out.size());
+        return true;
+    };
+}
+
+// Calls `visit` with whole records of `record` bytes and the offset of the first one, until it returns false.
+template <class Visit>
+void read_in_chunks(const ByteSource& source, std::uint64_t offset, std::uint64_t size, std::size_t record,
+                    const Visit& visit) {
+    const std::size_t step = chunk_bytes / record * record;
+    for (std::uint64_t done = 0; done < std::min(size, max_scanned); done += step) {
+        const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(step, size - done));
+        const auto bytes = source(offset + done, wanted);
+        if (!bytes || !visit(std::string_view(*bytes).substr(0, bytes->size() / record * record), offset + done))
+            return;
+        if (bytes->size() < wanted) return;
+    }
+}
+
+// What the relocation for the word at `address` sets it to, relative to where the file is loaded.
+std::optional<std::uint64_t> relocated_word(const ByteSource& source, const Header& header,
+                                            const std::vector<Section>& sections, std::uint64_t address) {
+    const auto type = relative_type(header.machine);
+    if (header.type != type_dynamic || !type) return std::nullopt;
+    const std::size_t word = header.is_64 ? 8 : 4;
+    const std::uint64_t type_mask = header.is_64 ? 0xffffffff : 0xff;
+    std::optional<std::uint64_t> value;
+    for (const Section& section : sections) {
+        if (section.type != section_rela) continue;
+        read_in_chunks(source, section.offset, section.size, 3 * word, [&](std::string_view entries, std::uint64_t) {
+            for (std::size_t at = 0; at < entries.size() && !value; at += 3 * word) {
+                if (number_at(entries, at, word, header.big_endian) != address) continue;
+                if ((number_at(entries, at + word, word, header.big_endian) & type_mask) != *type) continue;
+                value = number_at(entries, at + 2 * word, word, header.big_endian);
+            }
+            return !value;
+        });
+        if (value) break;
+    }
+    return value;
+}
+
+// The place if a whole table stands there. A header alone could be any bytes, so its first function must be valid, too.
+std::optional<GoPclntabPlace> table_at(const ByteSource& source, const Header& header,
+                                       const std::vector<Section>& sections, const GoPclntabPlace& place) {
+    auto table = GoPclntab::open(reader_of(source, place.offset), place.size, header.big_endian);
+    if (!table || !table->function(0)) return std::nullopt;
+    GoPclntabPlace found = place;
+    if (const auto word = table->text_start_at()) {
+        found.text_start = relocated_word(source, header, sections, place.address + *word);
+        if (!found.text_start && table->text_start() != 0) found.text_start = table->text_start();
+    }
+    return found;
+}
+
+// In .data.rel.ro, among the other data of the program.
+std::optional<GoPclntabPlace> scan(const ByteSource& source, const Header& header, const std::vector<Section>& sections,
+                                   const Section& data) {
+    const std::uint64_t skipped = -data.address % table_alignment;
+    if (skipped >= data.size) return std::nullopt;
+    std::optional<GoPclntabPlace> found;
+    const auto visit = [&](std::string_view records, std::uint64_t offset) {
+        for (std::size_t at = 0; at < records.size() && !found; at += table_alignment) {
+            // All known values of the first word have these bits; GoPclntab checks the rest.
+            if ((number_at(records, at, 4, header.big_endian) | 0xf) != 0xffffffff) continue;
+            if (records[at + 4] != 0 || records[at + 5] != 0) continue;
+            const std::uint64_t from_start = offset + at - data.offset;
+            found = table_at(source, header, sections,
+                             {offset + at, data.size - from_start, data.address + from_start, std::nullopt});
+        }
+        return !found;
+    };
+    read_in_chunks(source, data.offset + skipped, data.size - skipped, table_alignment, visit);
+    return found;
+}
+
+}  // namespace
+
+std::optional<GoPclntabPlace> find_go_pclntab(const ByteSource& source, const Header& header,
+                                              const std::vector<Section>& sections) {
+    for (const char* name : {".gopclntab", ".data.rel.ro.gopclntab"})
+        if (const Section* section = section_named(sections, name))
+            return table_at(source, header, sections, {section->offset, section->size, section->address, std::nullopt});
+    if (!section_named(sections, ".note.go.buildid") && !section_named(sections, ".go.buildinfo")) return std::nullopt;
+    const Section* data = section_named(sections, ".data.rel.ro");
+    return data ? scan(source, header, sections, *data) : std::nullopt;
+}
+
+std::optional<GoPclntab> open_go_pclntab(ByteSource source, const Header& header, const GoPclntabPlace& place) {
+    auto table = GoPclntab::open(reader_of(std::move(source), place.offset), place.size, header.big_endian);
+    if (!table) return std::nullopt;
+    if (place.text_start) table->set_text_start(*place.text_start);
+    if (table->text_start_at() && table->text_start() == 0) return std::nullopt;
+    return table;
+}
+
+}  // namespace flamewire::elf
