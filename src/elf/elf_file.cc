@@ -18,6 +18,7 @@ constexpr std::uint64_t max_note_bytes = 64u << 10;
 
 constexpr std::uint32_t segment_note = 4;         // PT_NOTE
 constexpr std::uint32_t section_note = 7;         // SHT_NOTE
+constexpr std::uint64_t section_allocated = 2;    // SHF_ALLOC
 constexpr std::uint32_t section_nobits = 8;       // SHT_NOBITS
 constexpr std::uint32_t note_build_id = 3;        // NT_GNU_BUILD_ID
 constexpr std::uint16_t extended_count = 0xffff;  // PN_XNUM and SHN_XINDEX: the value stands in section 0
@@ -249,6 +250,17 @@ Result<std::string> read_build_id(const ByteSource& source, const Header& header
         if (!id.empty()) return id;
     }
     return std::string();
+}
+
+std::optional<std::uint64_t> offset_of_address(const std::vector<Section>& sections, std::uint64_t address,
+                                               std::uint64_t size) {
+    for (const Section& section : sections) {
+        if ((section.flags & section_allocated) == 0 || section.type == section_nobits) continue;
+        if (address < section.address || address - section.address >= section.size) continue;
+        const std::uint64_t from_start = address - section.address;
+        if (section.size - from_start >= size) return section.offset + from_start;
+    }
+    return std::nullopt;
 }
 
 std::string build_id_of_notes(Bytes notes, bool big_endian) {

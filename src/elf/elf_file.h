@@ -53,6 +53,10 @@ Result<std::vector<Section>> read_sections(const ByteSource& source, const Heade
 // The GNU build-id from the PT_NOTE segments (or, without any, the note sections); empty when there is none.
 Result<std::string> read_build_id(const ByteSource& source, const Header& header);
 
+// File offset of `size` bytes at `address`, by the section that holds all of them; nothing for zeros that are in no file.
+std::optional<std::uint64_t> offset_of_address(const std::vector<Section>& sections, std::uint64_t address,
+                                               std::uint64_t size);
+
 // The build-id in a run of ELF notes (a note section, /sys/kernel/notes); empty when there is none.
 std::string build_id_of_notes(Bytes notes, bool big_endian);
 

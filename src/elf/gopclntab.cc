@@ -221,18 +221,69 @@ std::optional<GoPclntab::Value> GoPclntab::value_at(std::uint32_t values, const 
     }
 }
 
-std::string GoPclntab::name_of(const Function& function) const {
-    std::string name;
+std::string GoPclntab::text_at(std::uint64_t offset) const {
+    std::string text;
     std::array<char, 64> bytes;
-    for (std::uint64_t offset = names_ + function.name; offset < size_ && name.size() < max_name;) {
+    while (offset < size_ && text.size() < max_name) {
         const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), size_ - offset));
         if (!read_(offset, std::as_writable_bytes(std::span(bytes).first(size)))) break;
         const auto end = std::find(bytes.begin(), bytes.begin() + size, '\0');
-        name.append(bytes.begin(), end);
-        if (end != bytes.begin() + size) return name;
+        text.append(bytes.begin(), end);
+        if (end != bytes.begin() + size) return text;
         offset += size;
     }
     return {};
+}
+
+// Values of the stack depth end with the last instruction; functions that only the linker knows have none.
+std::uint64_t GoPclntab::code_end(const Function& function) const {
+    if (function.stack_depth == 0 || function.stack_depth > size_ - values_) return function.end;
+    ValueBytes bytes(read_, values_ + function.stack_depth, size_);
+    std::uint64_t end = function.start;
+    for (bool first = true; end < function.end; first = false) {
+        if (bytes.varint() == 0 && !first) break;
+        const std::uint64_t length = std::uint64_t{bytes.varint()} * quantum_;
+        if (length == 0) break;
+        end += length;
+    }
+    return end == function.start ? function.end : std::min(end, function.end);
+}
+
+std::string GoPclntab::file_name(const Function& function, std::int32_t file) const {
+    constexpr std::uint32_t left_out = 0xffffffff;
+    const auto index = static_cast<std::uint32_t>(file);
+    if (file < 0 || function.unit == left_out || (version_ == Version::go1_2 && file == 0)) return {};
+    const std::uint64_t at = version_ == Version::go1_2 ? files_ : units_;
+    const auto offset = number(at + 4 * (std::uint64_t{function.unit} + index), 4);
+    if (!offset || *offset == left_out) return {};
+    return text_at(version_ == Version::go1_2 ? *offset : files_ + *offset);
+}
+
+// The tree of a function's inlined calls is its FUNCDATA 3, an array; PCDATA 2 is the position of an address in it.
+std::optional<GoPclntab::InlinedCall> GoPclntab::inlined_call(const Function& function, std::uint64_t address,
+                                                              const Reader& function_data) const {
+    constexpr std::uint32_t tree_data = 3, position_values = 2, no_data = 0xffffffff;
+    if (version_ < Version::go1_18 || function.data <= tree_data || function.values <= position_values)
+        return std::nullopt;
+    const auto tree = number(function.data_at + 4 * std::uint64_t{tree_data}, 4);
+    const auto values = number(function.values_at + 4 * std::uint64_t{position_values}, 4);
+    if (!tree || *tree == no_data || !values) return std::nullopt;
+    const auto position = value_at(static_cast<std::uint32_t>(*values), function, address);
+    if (!position || position->value < 0) return std::nullopt;
+
+    // Until 1.19: parent, id and padding (4 bytes), file, line, name, caller. Since 1.20: id and padding (4 bytes), name,
+    // caller, first line. No 1.20 or later was at hand to try it; it is what src/runtime/symtabinl.go of Go says.
+    const bool since_1_20 = version_ >= Version::go1_20;
+    const std::size_t size = since_1_20 ? 16 : 20, name_at_byte = since_1_20 ? 4 : 12;
+    std::array<std::byte, 20> entry{};
+    if (!function_data(*tree + size * static_cast<std::uint64_t>(position->value), std::span(entry).first(size)))
+        return std::nullopt;
+    const auto field = [&](std::size_t at) { return number_in(std::span(entry).subspan(at, 4), big_endian_); };
+    InlinedCall call{static_cast<std::uint32_t>(field(name_at_byte)), function.start + field(name_at_byte + 4)};
+    // Names follow each other, so one begins at the start or behind a zero; else these are not the entries.
+    const auto before = call.name == 0 ? 0 : number(names_ + call.name - 1, 1);
+    if (!before || *before != 0 || call.caller >= function.end) return std::nullopt;
+    return call;
 }
 
 }  // namespace flamewire::elf

@@ -28,6 +28,10 @@ public:
     [[nodiscard]] std::optional<std::uint64_t> text_start_at() const;
 
     [[nodiscard]] std::size_t size() const { return count_; }  // in functions
+    // The minor number of the first Go that wrote this version: 2, 16, 18 or 20.
+    [[nodiscard]] unsigned version() const { return static_cast<unsigned>(version_); }
+    [[nodiscard]] bool is_64() const { return word_size_ == 8; }
+    [[nodiscard]] bool big_endian() const { return big_endian_; }
 
     struct Function {
         std::uint64_t start = 0, end = 0;  // ELF virtual addresses
@@ -53,13 +57,29 @@ public:
                                                 std::uint64_t address) const;
 
     // Empty when it is damaged or longer than 4 KiB.
-    [[nodiscard]] std::string name_of(const Function& function) const;
+    [[nodiscard]] std::string name_of(const Function& function) const { return name_at(function.name); }
+    [[nodiscard]] std::string name_at(std::uint32_t name) const { return text_at(names_ + name); }
+
+    // Where its instructions end: Function::end is where the next one begins, behind the padding.
+    [[nodiscard]] std::uint64_t code_end(const Function& function) const;
+    // Of a value of Function::file; empty when it is damaged or left out of the table.
+    [[nodiscard]] std::string file_name(const Function& function, std::int32_t file) const;
+
+    // The innermost of the calls that were inlined at an address. The next one is that at `caller`.
+    struct InlinedCall {
+        std::uint32_t name = 0;    // name_at()
+        std::uint64_t caller = 0;  // address of an instruction at the call's line
+    };
+    // Of programs of Go 1.18 and later. `function_data` fills `out` from an offset of go:func.* on (GoModule).
+    [[nodiscard]] std::optional<InlinedCall> inlined_call(const Function& function, std::uint64_t address,
+                                                          const Reader& function_data) const;
 
 private:
-    enum class Version : std::uint8_t { go1_2, go1_16, go1_18, go1_20 };
+    enum class Version : std::uint8_t { go1_2 = 2, go1_16 = 16, go1_18 = 18, go1_20 = 20 };
 
     [[nodiscard]] std::optional<std::uint64_t> number(std::uint64_t offset, std::size_t size) const;
     [[nodiscard]] std::optional<std::uint64_t> start_of(std::size_t position) const;
+    [[nodiscard]] std::string text_at(std::uint64_t offset) const;
     bool read_header();
 
     Reader read_;

@@ -13,6 +13,9 @@ constexpr std::uint16_t type_dynamic = 3;                        // ET_DYN
 constexpr std::uint32_t section_rela = 4, section_no_bits = 8;   // SHT_RELA, SHT_NOBITS
 constexpr std::uint64_t table_alignment = 32;                    // of the Go linker's read-only data
 constexpr std::uint64_t max_scanned = std::uint64_t{256} << 20;  // bytes of .data.rel.ro and of relocations
+constexpr std::uint64_t section_writable = 1;                    // SHF_WRITE
+constexpr std::size_t max_pointers = 64;   // words that point to the table; a program has one or two
+constexpr std::size_t max_candidates = 8;  // words that could begin moduledata
 constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
 
 // R_*_RELATIVE: the word is the addend plus the address at which the file is loaded.
@@ -57,13 +60,15 @@ GoPclntab::Reader reader_of(ByteSource source, std::uint64_t offset) {
     };
 }
 
-// Calls `visit` with whole records of `record` bytes and the offset of the first one, until it returns false.
+// Calls `visit` with whole records of `record` bytes and the offset of the first one, until it returns false. `left` is
+// what may still be read: a damaged file can have any number of sections over the same bytes.
 template <class Visit>
 void read_in_chunks(const ByteSource& source, std::uint64_t offset, std::uint64_t size, std::size_t record,
-                    const Visit& visit) {
+                    std::uint64_t& left, const Visit& visit) {
     const std::size_t step = chunk_bytes / record * record;
-    for (std::uint64_t done = 0; done < std::min(size, max_scanned); done += step) {
+    for (std::uint64_t done = 0; done < size && left != 0; done += step) {
         const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(step, size - done));
+        left -= std::min<std::uint64_t>(left, wanted);
         const auto bytes = source(offset + done, wanted);
         if (!bytes || !visit(std::string_view(*bytes).substr(0, bytes->size() / record * record), offset + done))
             return;
@@ -71,26 +76,39 @@ void read_in_chunks(const ByteSource& source, std::uint64_t offset, std::uint64_
     }
 }
 
+// Calls `visit(address, addend)` for each relocation that adds the load address, until it returns false.
+template <class Visit>
+void each_relative(const ByteSource& source, const Header& header, const std::vector<Section>& sections,
+                   const Visit& visit) {
+    const auto type = relative_type(header.machine);
+    if (header.type != type_dynamic || !type) return;
+    const std::size_t word = header.is_64 ? 8 : 4;
+    const std::uint64_t type_mask = header.is_64 ? 0xffffffff : 0xff;
+    bool wanted = true;
+    std::uint64_t left = max_scanned;
+    for (const Section& section : sections) {
+        if (section.type != section_rela || !wanted) continue;
+        read_in_chunks(source, section.offset, section.size, 3 * word, left,
+                       [&](std::string_view entries, std::uint64_t) {
+                           for (std::size_t at = 0; at < entries.size() && wanted; at += 3 * word) {
+                               if ((number_at(entries, at + word, word, header.big_endian) & type_mask) != *type)
+                                   continue;
+                               wanted = visit(number_at(entries, at, word, header.big_endian),
+                                              number_at(entries, at + 2 * word, word, header.big_endian));
+                           }
+                           return wanted;
+                       });
+    }
+}
+
 // What the relocation for the word at `address` sets it to, relative to where the file is loaded.
 std::optional<std::uint64_t> relocated_word(const ByteSource& source, const Header& header,
                                             const std::vector<Section>& sections, std::uint64_t address) {
-    const auto type = relative_type(header.machine);
-    if (header.type != type_dynamic || !type) return std::nullopt;
-    const std::size_t word = header.is_64 ? 8 : 4;
-    const std::uint64_t type_mask = header.is_64 ? 0xffffffff : 0xff;
     std::optional<std::uint64_t> value;
-    for (const Section& section : sections) {
-        if (section.type != section_rela) continue;
-        read_in_chunks(source, section.offset, section.size, 3 * word, [&](std::string_view entries, std::uint64_t) {
-            for (std::size_t at = 0; at < entries.size() && !value; at += 3 * word) {
-                if (number_at(entries, at, word, header.big_endian) != address) continue;
-                if ((number_at(entries, at + word, word, header.big_endian) & type_mask) != *type) continue;
-                value = number_at(entries, at + 2 * word, word, header.big_endian);
-            }
-            return !value;
-        });
-        if (value) break;
-    }
+    each_relative(source, header, sections, [&](std::uint64_t at, std::uint64_t addend) {
+        if (at == address) value = addend;
+        return !value;
+    });
     return value;
 }
 
@@ -103,8 +121,48 @@ std::optional<GoPclntabPlace> table_at(const ByteSource& source, const Header& h
     if (const auto word = table->text_start_at()) {
         found.text_start = relocated_word(source, header, sections, place.address + *word);
         if (!found.text_start && table->text_start() != 0) found.text_start = table->text_start();
+        // Go 1.26 leaves the word in the header unused.
+        if (!found.text_start)
+            if (const auto module = find_go_module(source, header, sections, found))
+                found.text_start = module->text_start;
     }
     return found;
+}
+
+// moduledata as words, of which these are used. Coverage counters came before `end` in 1.20.
+constexpr std::size_t word_header = 0, word_index_size = 17, word_first_function = 20, word_text = 22,
+                      word_function_data_1_18 = 38, word_function_data_1_20 = 40, module_word_count = 41;
+using ModuleWords = std::array<std::uint64_t, module_word_count>;
+
+// As in the file. Nothing if the size of the index, which no relocation changes, is not that of the table.
+std::optional<ModuleWords> module_words(const ByteSource& source, const Header& header,
+                                        const std::vector<Section>& sections, std::uint64_t address,
+                                        std::size_t functions) {
+    const std::size_t word = header.is_64 ? 8 : 4, size = word * module_word_count;
+    const auto offset = offset_of_address(sections, address, size);
+    const auto bytes = offset ? source(*offset, size) : std::string();
+    if (!bytes || bytes->size() != size) return std::nullopt;
+    ModuleWords words{};
+    for (std::size_t i = 0; i < words.size(); ++i) words[i] = number_at(*bytes, i * word, word, header.big_endian);
+    if (words[word_index_size] != functions + 1) return std::nullopt;
+    return words;
+}
+
+std::optional<GoModule> module_of(ModuleWords words, GoPclntab& table, const GoPclntabPlace& place,
+                                  const ByteSource& source, const Header& header, const std::vector<Section>& sections,
+                                  std::uint64_t address) {
+    const std::size_t word = header.is_64 ? 8 : 4;
+    each_relative(source, header, sections, [&](std::uint64_t at, std::uint64_t addend) {
+        if (at >= address && at - address < word * words.size() && (at - address) % word == 0)
+            words[static_cast<std::size_t>((at - address) / word)] = addend;
+        return true;
+    });
+    if (words[word_header] != place.address || words[word_text] == 0) return std::nullopt;
+    if (place.text_start && words[word_text] != *place.text_start) return std::nullopt;
+    table.set_text_start(words[word_text]);
+    const auto first = table.function(0);
+    if (!first || first->start != words[word_first_function]) return std::nullopt;
+    return GoModule{words[word_text], words[table.version() < 20 ? word_function_data_1_18 : word_function_data_1_20]};
 }
 
 // In .data.rel.ro, among the other data of the program.
@@ -113,6 +171,7 @@ std::optional<GoPclntabPlace> scan(const ByteSource& source, const Header& heade
     const std::uint64_t skipped = -data.address % table_alignment;
     if (skipped >= data.size) return std::nullopt;
     std::optional<GoPclntabPlace> found;
+    std::uint64_t left = max_scanned;
     const auto visit = [&](std::string_view records, std::uint64_t offset) {
         for (std::size_t at = 0; at < records.size() && !found; at += table_alignment) {
             // All known values of the first word have these bits; GoPclntab checks the rest.
@@ -124,7 +183,7 @@ std::optional<GoPclntabPlace> scan(const ByteSource& source, const Header& heade
         }
         return !found;
     };
-    read_in_chunks(source, data.offset + skipped, data.size - skipped, table_alignment, visit);
+    read_in_chunks(source, data.offset + skipped, data.size - skipped, table_alignment, left, visit);
     return found;
 }
 
@@ -140,8 +199,51 @@ std::optional<GoPclntabPlace> find_go_pclntab(const ByteSource& source, const He
     return data ? scan(source, header, sections, *data) : std::nullopt;
 }
 
+std::optional<GoModule> find_go_module(const ByteSource& source, const Header& header,
+                                       const std::vector<Section>& sections, const GoPclntabPlace& place) {
+    auto table = GoPclntab::open(reader_of(source, place.offset), place.size, header.big_endian);
+    if (!table || table->version() < 18) return std::nullopt;
+    const std::size_t word = header.is_64 ? 8 : 4;
+    std::size_t pointers = 0, candidates = 0;
+    std::uint64_t left = max_scanned;
+    std::optional<GoModule> found;
+    const auto try_at = [&](std::uint64_t address) {
+        ++pointers;
+        if (auto words = module_words(source, header, sections, address, table->size())) {
+            ++candidates;
+            found = module_of(*words, *table, place, source, header, sections, address);
+        }
+        return !found && pointers < max_pointers && candidates < max_candidates;
+    };
+    for (const Section& section : sections) {
+        if ((section.flags & section_writable) == 0 || section.type == section_no_bits) continue;
+        const std::uint64_t skipped = -section.address % word;
+        if (skipped >= section.size) continue;
+        const auto visit = [&](std::string_view words, std::uint64_t offset) {
+            for (std::size_t at = 0; at < words.size(); at += word)
+                if (number_at(words, at, word, header.big_endian) == place.address &&
+                    !try_at(section.address + (offset - section.offset) + at))
+                    return false;
+            return true;
+        };
+        read_in_chunks(source, section.offset + skipped, section.size - skipped, word, left, visit);
+        if (found || pointers == max_pointers || candidates == max_candidates) return found;
+    }
+    each_relative(source, header, sections, [&](std::uint64_t address, std::uint64_t addend) {
+        return addend != place.address || try_at(address);
+    });
+    return found;
+}
+
 std::optional<GoPclntab> open_go_pclntab(ByteSource source, const Header& header, const GoPclntabPlace& place) {
-    auto table = GoPclntab::open(reader_of(std::move(source), place.offset), place.size, header.big_endian);
+    return open_go_pclntab(reader_of(std::move(source), 0), header.big_endian, place);
+}
+
+std::optional<GoPclntab> open_go_pclntab(GoPclntab::Reader file, bool big_endian, const GoPclntabPlace& place) {
+    auto read = [file = std::move(file), start = place.offset](std::uint64_t offset, std::span<std::byte> out) {
+        return file(start + offset, out);
+    };
+    auto table = GoPclntab::open(std::move(read), place.size, big_endian);
     if (!table) return std::nullopt;
     if (place.text_start) table->set_text_start(*place.text_start);
     if (table->text_start_at() && table->text_start() == 0) return std::nullopt;

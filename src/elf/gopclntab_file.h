@@ -1,5 +1,6 @@
-// Finds Go's function table (gopclntab.h) in an ELF file. Position-independent programs that an external linker wrote have
-// no section for it, and their text start is in a relocation. Source: src/cmd/link/internal/ld/data.go and pcln.go of Go.
+// Finds Go's function table (gopclntab.h) in an ELF file. Position-independent programs from an external linker have no
+// section for it, and their text start is in a relocation. Source: data.go, pcln.go and symtab.go in
+// src/cmd/link/internal/ld of Go.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,18 @@ struct GoPclntabPlace {
 std::optional<GoPclntabPlace> find_go_pclntab(const ByteSource& source, const Header& header,
                                               const std::vector<Section>& sections);
 
+// What runtime.firstmoduledata holds: the runtime's own view of the program.
+struct GoModule {
+    std::uint64_t text_start = 0;
+    std::uint64_t function_data = 0;  // address of go:func.*, from which the offsets of FUNCDATA count
+};
+// Of programs of Go 1.18 and later. Its layout is that of moduledata in src/runtime/symtab.go, 1.18 to 1.26.
+std::optional<GoModule> find_go_module(const ByteSource& source, const Header& header,
+                                       const std::vector<Section>& sections, const GoPclntabPlace& place);
+
 // The table at a place that find_go_pclntab() returned. Keeps a copy of `source`, so what it reads must outlive the table.
 std::optional<GoPclntab> open_go_pclntab(ByteSource source, const Header& header, const GoPclntabPlace& place);
+// The same with a reader of the whole file.
+std::optional<GoPclntab> open_go_pclntab(GoPclntab::Reader file, bool big_endian, const GoPclntabPlace& place);
 
 }  // namespace flamewire::elf

@@ -221,6 +221,21 @@ TEST_CASE("notes without a build-id, and notes that lie about their size") {
     CHECK(build_id_of_notes(as_bytes_view(huge), false).empty());
 }
 
+TEST_CASE("addresses to file offsets, by sections") {
+    const std::vector<Section> sections = {{".debug_info", 1, 0, 0, 0x5000, 0x1000},
+                                           {".bss", 8, 3, 0x20000, 0x3000, 0x1000},
+                                           {".text", 1, 6, 0x11540, 0x540, 0x100},
+                                           {".data", 1, 3, 0x11640, 0x700, 0x80}};
+    CHECK(offset_of_address(sections, 0x11540, 1) == 0x540u);
+    CHECK(offset_of_address(sections, 0x11550, 0xf0) == 0x550u);
+    CHECK_FALSE(offset_of_address(sections, 0x11550, 0xf1));
+    CHECK(offset_of_address(sections, 0x11640, 0x80) == 0x700u);
+    CHECK_FALSE(offset_of_address(sections, 0x116c0, 1));
+    CHECK_FALSE(offset_of_address(sections, 0x1153f, 1));
+    CHECK_FALSE(offset_of_address(sections, 0x20000, 1));  // no bytes in the file
+    CHECK_FALSE(offset_of_address(sections, 0x10, 1));     // not loaded
+}
+
 TEST_CASE("file offsets to virtual addresses") {
     // As lld lays files out: the text segment starts in the middle of a file page, its vaddr one page further.
     const std::vector<Segment> segments = {

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "go_table.h"
+#include "go_program.h"
 
 namespace flamewire::elf {
 namespace {
@@ -13,6 +13,7 @@ struct TestSection {
     std::uint32_t type = 1;
     std::uint64_t address = 0;
     std::string bytes{};
+    std::uint64_t flags = 2;
 };
 
 // What find_go_pclntab() takes, without the bytes of ELF headers.
@@ -24,7 +25,8 @@ struct TestFile {
 
     void add(const TestSection& section) {
         bytes.resize((bytes.size() + 31) / 32 * 32 + 64, '\0');
-        sections.push_back({section.name, section.type, 0, section.address, bytes.size(), section.bytes.size()});
+        sections.push_back(
+            {section.name, section.type, section.flags, section.address, bytes.size(), section.bytes.size()});
         bytes += section.bytes;
     }
     [[nodiscard]] ByteSource source() const { return source_of_bytes(as_bytes_view(bytes)); }
@@ -133,6 +135,74 @@ TEST_CASE("the table is aligned by address, wherever the section begins") {
     REQUIRE(file.find());
     CHECK(file.find()->address == 0x500040);
     CHECK(file.first_name() == "main.(*T).Method");
+}
+
+TEST_CASE("moduledata is found by the word that points to the table") {
+    for (const int version : {18, 20})
+        for (const bool is_64 : {true, false})
+            for (const bool big_endian : {true, false}) {
+                CAPTURE(version, is_64, big_endian);
+                GoTable table = small_go_table({.version = version, .is_64 = is_64, .big_endian = big_endian});
+                TestFile file{.shape = table.shape};
+                file.add({".gopclntab", 1, 0x500020, table.bytes()});
+                file.add({".rodata", 1, 0x480000, go_module_data(table, 0x500020, 0xbad)});
+                // Other words point to the table, too.
+                const std::string pointer = table.number(0x500020, table.word_size());
+                file.add({".noptrdata", 1, 0x600004, std::string(4, 'x') + pointer + std::string(400, '\0'), 3});
+                file.add({".data", 1, 0x700000, pointer + go_module_data(table, 0x500020, 0x481234), 3});
+                const auto place = file.find();
+                REQUIRE(place);
+                const auto module = find_go_module(file.source(), file.header(), file.sections, *place);
+                REQUIRE(module);
+                CHECK(module->text_start == 0x401000);
+                CHECK(module->function_data == 0x481234);
+                // It must be of this table.
+                GoPclntabPlace other = *place;
+                other.text_start = 0x402000;
+                CHECK_FALSE(find_go_module(file.source(), file.header(), file.sections, other));
+                other = *place;
+                other.address += 8;
+                CHECK_FALSE(find_go_module(file.source(), file.header(), file.sections, other));
+            }
+    GoTable old = small_go_table({.version = 16});
+    TestFile file;
+    file.add({".gopclntab", 1, 0x500020, old.bytes()});
+    file.add({".data", 1, 0x700000, go_module_data(old, 0x500020, 0x481234), 3});
+    CHECK_FALSE(find_go_module(file.source(), file.header(), file.sections, *file.find()));
+}
+
+TEST_CASE("the text start of a header that has none comes from moduledata") {
+    GoTable table = small_go_table({.version = 20});
+    table.text_start_is_in_the_file = false;
+    TestFile file;
+    file.add({".gopclntab", 1, 0x500020, table.bytes()});
+    file.add({".go.module", 1, 0x700000, go_module_data(table, 0x500020, 0x481234), 3});
+    CHECK(file.find()->text_start == 0x401000u);
+    CHECK(file.first_name() == "main.(*T).Method");
+    file.sections[1].flags = 2;
+    CHECK_FALSE(file.find()->text_start);
+}
+
+TEST_CASE("moduledata of a position-independent program is in its relocations") {
+    GoTable table = small_go_table({});
+    table.text_start_is_in_the_file = false;
+    TestFile file{.type = 3};
+    file.add({".data.rel.ro.gopclntab", 1, 0x500020, table.bytes()});
+    // The words that are addresses are 0 in the file.
+    std::string words = go_module_data(table, 0, 0);
+    for (const std::size_t word : {20, 21, 22}) words.replace(word * 8, 8, 8, '\0');
+    file.add({".noptrdata", 1, 0x600000, std::string(64, '\0') + words, 3});
+    file.add({".rela", 4, 0,
+              relocation(table, 0x500020 + 24, 8, 0x401000) + relocation(table, 0x700000, 8, 0x500020) +
+                  relocation(table, 0x600040, 8, 0x500020) + relocation(table, 0x600040 + 20 * 8, 8, 0x401020) +
+                  relocation(table, 0x600040 + 22 * 8, 8, 0x401000) +
+                  relocation(table, 0x600040 + 38 * 8, 8, 0x481234)});
+    const auto place = file.find();
+    REQUIRE(place);
+    CHECK(place->text_start == 0x401000u);
+    const auto module = find_go_module(file.source(), file.header(), file.sections, *place);
+    REQUIRE(module);
+    CHECK(module->function_data == 0x481234);
 }
 
 TEST_CASE("a damaged table and a debug file's empty section are not found") {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-#include "go_table.h"
+#include "go_program.h"
 
 namespace flamewire::elf {
 namespace {
@@ -98,6 +98,91 @@ TEST_CASE("the function at an address") {
     }
 }
 
+TEST_CASE("a function's code ends before the padding behind it") {
+    for (const GoTableShape& shape : all_shapes()) {
+        CAPTURE(shape.version, shape.is_64, shape.big_endian, shape.quantum);
+        const unsigned q = shape.quantum;
+        GoTable built = small_go_table(shape);
+        built.functions[0].depth = {{0, 4 * q}, {24, 15 * q}};
+        built.functions[1].depth.clear();  // only the linker knows it
+        const auto table = open(built.bytes(), shape.big_endian);
+        REQUIRE(table);
+        CHECK(table->code_end(*table->function(0)) == 0x401020 + 19 * q);
+        CHECK(table->code_end(*table->function(1)) == built.end);
+        // Values that are damaged reach no further than the function.
+        built.functions[0].depth = {{0, 4000 * q}};
+        const auto damaged = open(built.bytes(), shape.big_endian);
+        CHECK(damaged->code_end(*damaged->function(0)) == 0x401020 + 32 * q);
+        GoPclntab::Function outside = *damaged->function(0);
+        outside.stack_depth = 0xffffffff;
+        CHECK(damaged->code_end(outside) == outside.end);
+    }
+}
+
+TEST_CASE("files of every version of Go's table") {
+    for (const GoTableShape& shape : all_shapes()) {
+        CAPTURE(shape.version, shape.is_64, shape.big_endian, shape.quantum);
+        GoTable built = small_go_table(shape);
+        if (shape.version >= 16) built.files[2].clear();
+        built.functions[1].has_unit = false;
+        const auto table = open(built.bytes(), shape.big_endian);
+        REQUIRE(table);
+        const auto method = table->function(0), main = table->function(1);
+        // Since 1.16 they count from 0, before from 1.
+        const int first = shape.version >= 16 ? 0 : 1;
+        CHECK(table->file_name(*method, first) == "/src/a.go");
+        CHECK(table->file_name(*method, first + 1) == "/src/b.go");
+        CHECK(table->file_name(*method, first + 2) == (shape.version >= 16 ? "" : "/src/c.go"));
+        CHECK(table->file_name(*method, first - 1).empty());
+        CHECK(table->file_name(*method, 0x7fffffff).empty());
+        CHECK(table->file_name(*main, first) == (shape.version >= 16 ? "" : "/src/a.go"));
+    }
+}
+
+TEST_CASE("inlined calls of Go 1.18 and later") {
+    for (const GoTableShape& shape : all_shapes()) {
+        CAPTURE(shape.version, shape.is_64, shape.big_endian, shape.quantum);
+        const unsigned q = shape.quantum;
+        GoTable built = go_table_with_inlined_calls(shape);
+        const std::string bytes = built.bytes();
+        const auto table = open(bytes, shape.big_endian);
+        REQUIRE(table);
+        const auto reader = reader_of(shape.version >= 18 ? go_function_data(built) : std::string(100, '\0'));
+        const auto function = table->function(0);
+        REQUIRE(function);
+        const auto call = [&](unsigned offset) {
+            return table->inlined_call(*function, 0x401020 + offset * q, reader);
+        };
+        if (shape.version < 18) {
+            CHECK_FALSE(call(4));
+            continue;
+        }
+        CHECK_FALSE(call(3));
+        REQUIRE(call(4));
+        CHECK(table->name_at(call(4)->name) == "main.a");
+        CHECK(call(4)->caller == 0x401022);
+        CHECK(table->name_at(call(11)->name) == "main.a");
+        REQUIRE(call(12));
+        CHECK(table->name_at(call(12)->name) == "main.b");
+        CHECK(call(12)->caller == 0x401029);
+        CHECK_FALSE(call(20));
+        CHECK_FALSE(call(24));  // a position behind the tree
+        // A function without a tree.
+        CHECK_FALSE(table->inlined_call(*table->function(1), table->function(1)->start, reader));
+        // What is not the tree has names that begin nowhere, or callers outside of the function.
+        const auto with = [&](std::size_t at, char byte) {
+            std::string tree = go_function_data(built);
+            tree[at] = byte;
+            return table->inlined_call(*function, 0x401020 + 4 * q, reader_of(tree));
+        };
+        const std::size_t low = shape.big_endian ? 3 : 0, name = shape.version >= 20 ? 12 : 20;
+        CHECK(with(8, 1));
+        CHECK_FALSE(with(name + low, static_cast<char>(built.name_offsets["main.a"] + 1)));
+        CHECK_FALSE(with(name + 4 + low, static_cast<char>(32 * q)));
+        CHECK(with(name + 4 + low, static_cast<char>(32 * q - 1)));
+    }
+}
+
 TEST_CASE("functions move with the text start from 1.18 on") {
     for (const int version : {18, 20}) {
         GoTable built = small_go_table({.version = version});
@@ -154,6 +239,9 @@ void read_everything(const std::string& bytes, bool big_endian) {
         CHECK(function->start < function->end);
         CHECK(table->name_of(*function).size() <= 4096);
         for (const std::uint32_t values : {function->stack_depth, function->file, function->line}) {
+            CHECK(table->code_end(*function) <= function->end);
+            CHECK(table->file_name(*function, 1).size() <= 4096);
+            (void)table->inlined_call(*function, function->start, reader_of(bytes));
             const auto value = table->value_at(values, *function, function->start + 5);
             if (value) CHECK((value->start <= function->start + 5 && function->start + 5 < value->end));
         }
