@@ -2,6 +2,7 @@
 #include <protozero/pbf_writer.hpp>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <unordered_map>
 
@@ -14,12 +15,16 @@ namespace {
 
 using wire::read::bytes;
 using wire::read::get_text;
-using wire::read::get_u32;
 using wire::read::Malformed;
 using wire::read::narrow;
 using wire::read::pbf_reader;
 using wire::read::varint;
 using Tag = std::uint32_t;
+
+// By the numbers of docs/kept.proto, which stay as they are: Go's table came last.
+constexpr std::array qualities = {
+    symbol::Quality::none,    symbol::Quality::linker_map, symbol::Quality::dynamic_symbols,
+    symbol::Quality::symbols, symbol::Quality::debug_info, symbol::Quality::go_table};
 
 namespace file_field {
 constexpr Tag strings = 1, modules = 2;
@@ -68,7 +73,8 @@ void put_about(protozero::pbf_writer& out, const KeptModule& module) {
     text(module_field::boot_id, module.identity.boot_id);
     number(module_field::size, module.identity.size);
     if (module.identity.mtime_ns != 0) out.add_int64(module_field::mtime_ns, module.identity.mtime_ns);
-    number(module_field::quality, static_cast<std::uint64_t>(module.report.quality));
+    const auto quality = std::ranges::find(qualities, module.report.quality);
+    number(module_field::quality, static_cast<std::uint64_t>(quality - qualities.begin()));
     text(module_field::file, module.report.file);
     number(module_field::found, static_cast<std::uint64_t>(module.report.found));
     text(module_field::debug_file, module.report.debug_file);
@@ -139,7 +145,8 @@ void read_field(pbf_reader& in, KeptModule& module, Columns& columns) {
             module.identity.mtime_ns = in.get_int64();
             break;
         case varint(f::quality):
-            module.report.quality = known(in.get_uint64(), symbol::Quality::debug_info);
+            if (const std::uint64_t value = in.get_uint64(); value < qualities.size())
+                module.report.quality = qualities[static_cast<std::size_t>(value)];
             break;
         case bytes(f::file):
             module.report.file = get_text(in);

@@ -33,6 +33,7 @@ Module::Module(const ModuleIdentity& identity, const Config& config)
 void Module::open_files(const ModuleIdentity& identity, const Config& config) {
     files_ = locate(identity, config);
     index(config);
+    index_go();
     if (files_.report.quality <= Quality::dynamic_symbols) open_map(identity, config);
 }
 
@@ -128,6 +129,22 @@ void Module::index(const Config& config) {
     report.remedy = "build it with -g, DWARF 4 or 5, and give the unstripped file with --binary FILE";
 }
 
+// Opened with debug info, too: a program may have it for its C code alone.
+void Module::index_go() {
+    const ObjectFile* const file = files_.main ? &*files_.main : files_.debug ? &*files_.debug : nullptr;
+    if (file == nullptr) return;
+    go_ = GoFunctions::open(*file, strings_);
+    ModuleReport& report = files_.report;
+    if (!go_ || report.quality == Quality::debug_info) return;
+    const bool explains_more = report.mismatch || dwarf_ != nullptr;  // another build, or damaged debug info
+    const std::string before = explains_more ? " (" + report.problem + ")" : "";
+    report.quality = Quality::go_table;
+    report.problem = fmt::format("names{} come from Go's function table in {}, which has no usable debug info{}",
+                                 go_->has_inlined_calls() ? ", lines and inlined functions" : " and lines",
+                                 report.file.empty() ? report.debug_file : report.file, before);
+    report.remedy = "build it without -ldflags=\"-s -w\" and without strip, and give that file with --binary FILE";
+}
+
 // Lines are in the program all the same.
 void Module::explain_split() {
     const DwarfIndex::Split split = dwarf_->split();
@@ -151,11 +168,19 @@ std::uint32_t Module::name_of(const SymbolTable& table, std::uint32_t symbol) {
     return strings_.intern(demangle_ ? demangle(table.name(symbol)) : std::string(table.name(symbol)));
 }
 
+// A symbol without size reaches over what follows; Go's table says where another function begins.
+std::uint32_t Module::symbol_at(std::uint64_t vaddr) const {
+    const std::uint32_t symbol = symbols_.find(vaddr);
+    if (symbol == SymbolTable::none || !go_) return symbol;
+    const auto function = go_->function(vaddr);
+    return function && symbols_.range(symbol).address < function->start ? SymbolTable::none : symbol;
+}
+
 // What the symbol table knows about the outermost of the frames from `first` on: the linker's name of the function that
 // was really called, which tells clones and parts (.cold, .isra.0) apart; and the bare file name of a local one without
 // debug info.
 void Module::add_symbol(std::uint64_t vaddr, std::size_t first, std::vector<IndexedFrame>& frames) {
-    const std::uint32_t symbol = symbols_.find(vaddr);
+    const std::uint32_t symbol = symbol_at(vaddr);
     if (symbol == SymbolTable::none) {
         const std::uint32_t named = map_symbols_.find(vaddr);
         if (named == SymbolTable::none) return;
@@ -189,6 +214,7 @@ void Module::find(const Address& address, std::vector<IndexedFrame>& frames) {
         return;
     }
     if (dwarf_) dwarf_->find(vaddr, frames);
+    if (go_ && frames.size() == first) go_->find(vaddr, frames);
     add_symbol(vaddr, first, frames);
     if (frames.size() == first) return;
     if (!inlines_) frames.erase(frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end() - 1);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "symbol/dwarf_index.h"
+#include "symbol/go_functions.h"
 #include "symbol/kernel_modules.h"
 #include "symbol/locate.h"
 #include "symbol/string_pool.h"
@@ -37,11 +38,13 @@ private:
     void open_vdso(const ModuleIdentity& identity);
     void index(const Config& config);
     void explain_split();
+    void index_go();
     bool find_in_kernel_module(std::uint64_t vaddr, std::vector<IndexedFrame>& frames);
     void open_map(const ModuleIdentity& identity, const Config& config);
     void explain_missing_code(ModuleCode& code) const;
     std::uint32_t symbol_name(std::uint32_t symbol);
     std::uint32_t name_of(const SymbolTable& table, std::uint32_t symbol);
+    [[nodiscard]] std::uint32_t symbol_at(std::uint64_t vaddr) const;
     void add_symbol(std::uint64_t vaddr, std::size_t first, std::vector<IndexedFrame>& frames);
 
     StringPool strings_;
@@ -54,6 +57,7 @@ private:
     std::unique_ptr<KernelModules> kernel_modules_;           // of the running kernel
     std::unique_ptr<SplitDwarf> split_;
     std::unique_ptr<DwarfIndex> dwarf_;
+    std::unique_ptr<GoFunctions> go_;
     std::optional<std::vector<CodeMark>> code_marks_;  // of an Arm file, once code is asked for
     std::uint64_t base_ = 0;  // ELF address of what addresses are relative to: a vmlinux's _text, else 0
     std::uint64_t address_mask_ = ~std::uint64_t{0};  // clears the Thumb bit

@@ -20,7 +20,10 @@ constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;
 FunctionRange Module::function(const Address& address) const {
     const std::uint64_t vaddr = ((address.vaddr + base_) & address_mask_) - (address.return_address ? 1 : 0);
     const SymbolTable* table = &symbols_;
-    std::uint32_t symbol = table->find(vaddr);
+    std::uint32_t symbol = symbol_at(vaddr);
+    if (symbol == SymbolTable::none && go_)
+        if (const auto function = go_->function(vaddr))
+            return {function->name, function->start - base_, function->end - function->start};
     if (symbol == SymbolTable::none) {
         table = &map_symbols_;
         symbol = table->find(vaddr);

@@ -8,7 +8,7 @@
 namespace flamewire::symbol {
 
 // From worst to best: a better file that is found later replaces a worse one.
-enum class Quality : std::uint8_t { none, linker_map, dynamic_symbols, symbols, debug_info };
+enum class Quality : std::uint8_t { none, linker_map, dynamic_symbols, symbols, go_table, debug_info };
 
 // Which of the places of docs/symbols.md a file was found at.
 enum class FoundBy : std::uint8_t {

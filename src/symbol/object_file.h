@@ -31,6 +31,8 @@ public:
     // Opened on first use; nullptr when there is no usable DWARF.
     [[nodiscard]] Dwarf* dwarf();
     [[nodiscard]] const elf::Header& header() const { return header_; }
+    // Its bytes; valid as long as this object.
+    [[nodiscard]] elf::ByteSource source() const;
     // What .gnu_debugaltlink names: the build-id (raw bytes) of the file that dwz moved common debug info into; empty.
     [[nodiscard]] std::string alternate_build_id() const;
     // That file, for where libdw does not find it; before dwarf() is called first.
@@ -67,7 +69,6 @@ private:
     };
 
     ObjectFile() = default;
-    [[nodiscard]] elf::ByteSource source() const;
     void open_mini();
     Result<bool> relocate(const std::string& path);
 

@@ -29,6 +29,8 @@ std::string_view state_of(const profile::Module& module, const symbol::ModuleRep
     switch (report->quality) {
         case Quality::debug_info:
             return "debug_info";
+        case Quality::go_table:
+            return "go_table";
         case Quality::symbols:
             return "symbols";
         case Quality::linker_map:
@@ -95,7 +97,8 @@ void write_fetch(JsonWriter& json, const ModuleFetch& fetch) {
 void write_module(JsonWriter& json, const profile::Module& module, const symbol::ModuleReport* report,
                   const ModuleFetch* fetch, const ModuleFetch* debug_fetch, const profile::Store* nameless_in) {
     static constexpr std::string_view kinds[] = {"file", "kernel", "vdso", "jit"};
-    static constexpr std::string_view qualities[] = {"none", "linker_map", "dynamic_symbols", "symbols", "debug_info"};
+    static constexpr std::string_view qualities[] = {"none",    "linker_map", "dynamic_symbols",
+                                                     "symbols", "go_table",   "debug_info"};
     symbol::ModuleReport known;
     if (nameless_in != nullptr)
         known = without_names(*nameless_in, module);

@@ -65,6 +65,19 @@ TEST_CASE("kept symbols name another store of the same stream") {
     CHECK(back[0].report.found == symbol::FoundBy::sysroot);
     for (std::size_t i = 0; i < 2; ++i) CHECK(back[i].identity.kind == modules[i].identity.kind);
 
+    // Each quality, by its number in docs/kept.proto.
+    for (const auto& [quality, number] : {std::pair{symbol::Quality::linker_map, '\x01'},
+                                          {symbol::Quality::symbols, '\x03'},
+                                          {symbol::Quality::debug_info, '\x04'},
+                                          {symbol::Quality::go_table, '\x05'}}) {
+        std::vector<KeptModule> one = {modules[0]};
+        one[0].report.quality = quality;
+        const EncodedSymbols kept = encode_kept(one);
+        CHECK(decode_kept(as_bytes_view(kept.bytes)).value()[0].report.quality == quality);
+        const std::string message = wire::decompress(as_bytes_view(kept.bytes)).value();
+        CHECK(message.find(std::string("\x38") + number) != std::string::npos);  // field 7, a varint
+    }
+
     // What a module is known by.
     std::vector<KeptModule> single = {modules[0]};
     single[0].identity.boot_id = "boot";

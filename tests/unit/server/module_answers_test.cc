@@ -130,6 +130,7 @@ TEST_CASE("a module's state is the word of docs/openapi.yaml for what is known o
     };
     CHECK(state(nullptr) == "pending");
     CHECK(of(Quality::debug_info, "/bin/a") == "debug_info");
+    CHECK(of(Quality::go_table, "/bin/a") == "go_table");
     CHECK(of(Quality::symbols, "/bin/a") == "symbols");
     CHECK(of(Quality::linker_map) == "linker_map");
     CHECK(of(Quality::dynamic_symbols) == "stripped");  // exported names only ...

@@ -2579,7 +2579,7 @@ export interface components {
             build_id: string;
             state: components["schemas"]["ModuleState"];
             /** @enum {string} */
-            quality: "none" | "linker_map" | "dynamic_symbols" | "symbols" | "debug_info" | "pending";
+            quality: "none" | "linker_map" | "dynamic_symbols" | "symbols" | "go_table" | "debug_info" | "pending";
             /** @description used; empty when there is none */
             file: string;
             found: components["schemas"]["FoundBy"];
@@ -2605,10 +2605,10 @@ export interface components {
             no_room: string[];
         };
         /**
-         * @description kept: this machine has nothing as good, so the names are those that the session keeps, and file, found and debug_file tell where it had them from; stripped: exported names only, or none; mismatch: there is a file, but of another build; recorded: JIT code, which brings its names in the recording; unnamed: JIT code of which nothing on the target gave a name, problem and remedy say why; pending: not looked at yet; fetching: a debuginfod server is asked for its debug info
+         * @description go_table: names, lines and inlined functions of a Go program, from the table that its linker writes; kept: this machine has nothing as good, so the names are those that the session keeps, and file, found and debug_file tell where it had them from; stripped: exported names only, or none; mismatch: there is a file, but of another build; recorded: JIT code, which brings its names in the recording; unnamed: JIT code of which nothing on the target gave a name, problem and remedy say why; pending: not looked at yet; fetching: a debuginfod server is asked for its debug info
          * @enum {string}
          */
-        ModuleState: "debug_info" | "symbols" | "linker_map" | "kept" | "stripped" | "mismatch" | "not_found" | "recorded" | "unnamed" | "pending" | "fetching";
+        ModuleState: "debug_info" | "go_table" | "symbols" | "linker_map" | "kept" | "stripped" | "mismatch" | "not_found" | "recorded" | "unnamed" | "pending" | "fetching";
         /**
          * @description uploaded: sent by a person for this module; given: --binary; agent: sent by it; debug_tree: by build-id in a debug directory; debug_link and debug_name: by name there; this_machine: the running kernel's names or vDSO; debuginfod: a debuginfod server sent it. Empty: no file
          * @enum {string}

@@ -14,6 +14,7 @@ const qualities: Record<Module['quality'], string> = {
   linker_map: 'names of a linker map',
   dynamic_symbols: 'exported names only',
   symbols: 'names, no lines',
+  go_table: 'names and lines of Go’s table',
   debug_info: 'names and lines',
   pending: 'being read',
 };
@@ -23,7 +24,8 @@ const rank: Record<Module['quality'], number> = {
   dynamic_symbols: 2,
   pending: 3,
   symbols: 4,
-  debug_info: 5,
+  go_table: 5,
+  debug_info: 6,
 };
 
 function Entry({ module }: { module: Module }) {

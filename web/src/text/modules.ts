@@ -3,6 +3,7 @@ import type { FoundBy, Module, ModuleRow, ModuleState } from '../api/types';
 
 export const stateText: Record<ModuleState, string> = {
   debug_info: 'debug info',
+  go_table: 'Go’s table',
   symbols: 'symbols only',
   linker_map: 'linker map',
   kept: 'kept in the session',
@@ -17,6 +18,8 @@ export const stateText: Record<ModuleState, string> = {
 
 export const stateMeaning: Record<ModuleState, string> = {
   debug_info: 'Functions, files, lines and inlined functions have names.',
+  go_table:
+    'Functions, files, lines and inlined functions have names, from the table that Go’s linker writes into every program.',
   symbols: 'Functions have names; there are no lines and no inlined functions.',
   linker_map: 'Functions have names, from a linker map; there are no lines and no inlined functions.',
   kept: 'This machine has nothing as good: the names are those that the session keeps, as they were found where it was recorded or opened before.',
@@ -33,6 +36,7 @@ export type Tone = 'good' | 'fair' | 'bad' | 'none';
 export const stateTone: Record<ModuleState, Tone> = {
   debug_info: 'good',
   recorded: 'good',
+  go_table: 'good',
   symbols: 'fair',
   linker_map: 'fair',
   kept: 'good',
@@ -78,6 +82,7 @@ export function byState(rows: readonly ModuleRow[]): { state: ModuleState; count
     'pending',
     'recorded',
     'kept',
+    'go_table',
     'debug_info',
   ];
   return order.flatMap((state) => {
