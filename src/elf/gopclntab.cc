@@ -15,6 +15,8 @@ constexpr std::uint32_t magic_1_2 = 0xfffffffb, magic_1_16 = 0xfffffffa, magic_1
 // funcFlag_TOPFRAME and funcFlag_SPWRITE of src/runtime/symtab.go, in 1.17 and later.
 constexpr std::uint8_t flag_outermost = 1, flag_switches_stacks = 2;
 constexpr std::size_t max_name = 4096;
+// Of one function; Go's largest have some thousands.
+constexpr std::size_t max_values = 1 << 17;
 
 std::uint64_t number_in(std::span<const std::byte> bytes, bool big_endian) {
     std::uint64_t value = 0;
@@ -208,9 +210,9 @@ std::optional<GoPclntab::Value> GoPclntab::value_at(std::uint32_t values, const 
         return std::nullopt;
     ValueBytes bytes(read_, values_ + values, size_);
     Value value{.value = -1, .start = function.start, .end = function.start};
-    for (bool first = true;; first = false) {
+    for (std::size_t count = 0; count < max_values; ++count) {
         const std::uint32_t change = bytes.varint();
-        if (change == 0 && !first) return std::nullopt;
+        if (change == 0 && count != 0) return std::nullopt;
         const std::uint32_t difference = (change & 1) != 0 ? ~(change >> 1) : change >> 1;
         value.value = static_cast<std::int32_t>(static_cast<std::uint32_t>(value.value) + difference);
         const std::uint64_t length = std::uint64_t{bytes.varint()} * quantum_;
@@ -219,6 +221,7 @@ std::optional<GoPclntab::Value> GoPclntab::value_at(std::uint32_t values, const 
         value.end += length;
         if (address < value.end) return value;
     }
+    return std::nullopt;
 }
 
 std::string GoPclntab::text_at(std::uint64_t offset) const {
