@@ -1,5 +1,6 @@
-// Sections that a linker compressed (SHF_COMPRESSED; of unwind tables only .debug_frame can be). Source: gABI, "Section
-// Compression". zstd is read; what zlib compressed is not: the agent has no zlib, and would not unwind what the desk does.
+// Sections that a linker compressed: with SHF_COMPRESSED, by zlib or zstd, or in the older form whose name begins with
+// ".zdebug" and whose contents begin with "ZLIB". Of unwind tables only .debug_frame can be. Source: gABI, "Section
+// Compression"; binutils, gas/compress-debug.c for the older form.
 #pragma once
 
 #include <cstddef>

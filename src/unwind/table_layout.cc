@@ -88,6 +88,9 @@ TableLayout table_layout(const elf::Header& header, const std::vector<elf::Secti
     if (const elf::Section* debug = find_section(sections, ".debug_frame")) {
         layout.debug_frame = FileRange{0, debug->offset, debug->size};  // it is not loaded
         layout.debug_compressed = (debug->flags & section_compressed) != 0;
+    } else if (const elf::Section* packed = find_section(sections, ".zdebug_frame")) {
+        layout.debug_frame = FileRange{0, packed->offset, packed->size};
+        layout.debug_compressed = true;
     }
     if (const elf::Section* mini = find_section(sections, ".gnu_debugdata"))
         layout.mini_debug = FileRange{0, mini->offset, mini->size};

@@ -40,6 +40,9 @@ CASES = {
     "debug_frame, functions dropped": ("g++", LIBRARY + " -O2 -ffunction-sections -fvisibility=hidden -Wl,--gc-sections -Wl,-u,saves "
                                        "-Wl,-e,saves " + DEBUG, ".debug_frame"),
     "debug_frame, zstd": ("g++", LIBRARY + " -O2 -gz=none " + DEBUG, ".debug_frame"),
+    "debug_frame, zlib": ("g++", LIBRARY + " -O2 -gz=zlib " + DEBUG, ".debug_frame"),
+    "debug_frame, zlib as in older files": ("g++", LIBRARY + " -O2 -gz=zlib-gnu " + DEBUG, ".zdebug_frame"),
+    "arm, debug_frame, zlib": ("arm-linux-gnueabihf-g++", LIBRARY + " -O2 -marm -gz=zlib " + DEBUG, ".debug_frame"),
     "i386": ("clang++-19", CROSS + " --target=i686-linux-gnu -O2 -fuse-ld=lld", ".eh_frame"),
     "i386, debug_frame": ("clang++-19", LIBRARY + " --target=i686-linux-gnu -O2 -fuse-ld=lld " + DEBUG, ".debug_frame"),
     "aarch64": ("aarch64-linux-gnu-g++", CROSS + " -O2", ".eh_frame"),

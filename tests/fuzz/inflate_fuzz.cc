@@ -1,0 +1,23 @@
+// Any bytes as a zlib stream: zlib itself says what comes out, where the stream has its checksum too.
+#include <zlib.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "elf/inflate.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace flamewire;
+    constexpr std::size_t limit = 100000;
+    const auto ours = elf::decompress_zlib(Bytes(reinterpret_cast<const std::byte*>(data), size), limit);
+    if (ours && ours->size() > limit) std::abort();
+
+    std::string theirs(limit, '\0');
+    uLongf got = limit;
+    if (uncompress(reinterpret_cast<Bytef*>(theirs.data()), &got, data, size) != Z_OK) return 0;
+    theirs.resize(got);
+    if (!ours || *ours != theirs) std::abort();
+    return 0;
+}
