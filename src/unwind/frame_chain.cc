@@ -67,6 +67,7 @@ RightPart right_part(Unwinder& unwinder, Arch arch, std::span<const std::uint64_
                      CodeMap& map) {
     for (std::size_t entry = begin; entry < chain.size(); ++entry) {
         const Unwinder::PcFacts facts = unwinder.facts(arch, chain[entry], entry > 0, map);
+        if (!facts.mapped) return {.end = entry, .at_root = false};
         if (!facts.frame_pointer_safe) return {.end = entry + 1, .at_root = facts.root};
     }
     return {.end = chain.size(), .at_root = false};

@@ -47,9 +47,11 @@ std::uint64_t Unwinder::address_of(Arch arch, std::uint64_t saved_pc) const {
 Unwinder::PcFacts Unwinder::facts(Arch arch, std::uint64_t pc, bool return_address, CodeMap& map) {
     const std::uint64_t address = pc - (return_address ? 1 : 0);
     const std::optional<CodePiece> piece = map.find(address);
-    if (!piece || piece->module == 0) return {};
+    if (!piece) return {};
+    if (piece->module == 0) return {.mapped = true};
     const Rule rule = state_->rules.rule(RuleKey(piece->module, address - piece->bias, return_address), arch);
-    PcFacts facts{.known = rule.kind != Rule::Kind::none,
+    PcFacts facts{.mapped = true,
+                  .known = rule.kind != Rule::Kind::none,
                   .frame_pointer_safe = rule.frame_pointer_safe,
                   .frame_pointer_same = leaves_frame_pointer(rule, arch_info(arch)),
                   .root = rule.kind == Rule::Kind::root};

@@ -69,6 +69,7 @@ public:
 
     // What the tables say about one address, without any stack: may a frame-pointer walk leave this frame?
     struct PcFacts {
+        bool mapped = false;              // code is there
         bool known = false;               // a table covers the address
         bool frame_pointer_safe = false;  // its row is the frame-pointer convention's
         bool frame_pointer_same = false;  // the function has not touched the frame-pointer register: it is the caller's

@@ -275,7 +275,10 @@ Walk::Stop Walk::without_rule() {
 
 // Who called an address where no code is (a null function pointer) is where the call left the return address.
 Walk::Stop Walk::without_map() {
-    if (return_address_) return StopReason::no_map;
+    if (return_address_) {
+        frames_.pop_back();  // no call returns to where no code is
+        return StopReason::no_map;
+    }
     if (frames_.size() >= max_depth_) return StopReason::max_depth;
     if (by_link_register()) return push(FoundBy::link_register, sp_);
     std::uint64_t pc = 0;

@@ -125,7 +125,13 @@ void UserStacks::by_chain(Context& in, UserStack& out) {
     const bool as_it_is = !options_.check_chains || in.chain.empty();
     if (!as_it_is) out.check = unwind::check_chain(unwinder_, in.arch, in.chain, in.map);
     const std::size_t count = as_it_is ? in.chain.size() : std::max<std::size_t>(out.check.right, 1);
-    for (std::size_t i = 0; i < count; ++i) out.frames.push_back(chain_frame(in.chain[i], i > 0));
+    for (std::size_t i = 0; i < count; ++i) {
+        if (as_it_is && i > 0 && !in.map.find(in.chain[i] - 1)) {  // no call returns to where no code is
+            out.stop = StopReason::no_map;
+            break;
+        }
+        out.frames.push_back(chain_frame(in.chain[i], i > 0));
+    }
     if (as_it_is) return;
     out.caller_missing = out.check.quality == unwind::ChainQuality::leaf_unsafe && count > 1;
     if (count > 1 || out.check.at_root)

@@ -78,7 +78,11 @@ TEST_CASE("A chain is checked entry by entry") {
     CHECK(result.right == 3);
     CHECK(result.at_root);
 
-    result = check({one, 0x99, root});  // an address that nothing is known of
+    result = check({one, 0x99, root});  // no code is there
+    CHECK(result.quality == ChainQuality::open_end);
+    CHECK(result.right == 1);
+
+    result = check({one, bias + 0x9000, root});  // code that nothing is known of
     CHECK(result.quality == ChainQuality::open_end);
     CHECK(result.right == 2);
 
