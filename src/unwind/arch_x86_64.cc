@@ -14,9 +14,9 @@ constexpr std::uint8_t rbx = 3, rbp = 6, rsp = 7, r12 = 12, r13 = 13, r14 = 14, 
 bool frame_pointer_row(const FrameRow& row) {
     const RegisterRule& fp = row.registers[rbp];
     const RegisterRule& ra = row.registers[row.return_column];
-    return !row.cfa_is_expression && row.cfa_register == rbp && row.cfa_offset == 16 && !row.signal_frame &&
-           fp.kind == RegisterRule::Kind::at_cfa && fp.offset == -16 && ra.kind == RegisterRule::Kind::at_cfa &&
-           ra.offset == -8;
+    const bool by_frame_pointer = !row.cfa_is_expression && row.cfa_register == rbp && row.cfa_offset == 16;
+    return (by_frame_pointer || row.frame_pointer_set) && !row.signal_frame && fp.kind == RegisterRule::Kind::at_cfa &&
+           fp.offset == -16 && ra.kind == RegisterRule::Kind::at_cfa && ra.offset == -8;
 }
 
 std::optional<Registers> by_frame_pointer(const Registers& registers, const MemoryReader& read) {

@@ -31,6 +31,11 @@ struct Frame {
     // the walk went on from this frame, or tried to.
     bool frame_pointer_safe = false;
     std::uint64_t pc_at = 0;  // where on the stack pc was saved; 0: nowhere, or not known
+    // What follows is not its caller but that one's caller: only a frame pointer led on, and it skips a function that has
+    // not set it (yet).
+    bool caller_missing = false;
+    // The kernel's own walk would skip its caller, and be right from there on. Set as frame_pointer_safe is.
+    bool skips_caller = false;
     bool operator==(const Frame&) const = default;
 };
 

@@ -68,7 +68,7 @@ RightPart right_part(Unwinder& unwinder, Arch arch, std::span<const std::uint64_
     for (std::size_t entry = begin; entry < chain.size(); ++entry) {
         const Unwinder::PcFacts facts = unwinder.facts(arch, chain[entry], entry > 0, map);
         if (!facts.mapped) return {.end = entry, .at_root = false};
-        if (!facts.frame_pointer_safe) return {.end = entry + 1, .at_root = facts.root};
+        if (!facts.frame_pointer_safe && !facts.skips_caller) return {.end = entry + 1, .at_root = facts.root};
     }
     return {.end = chain.size(), .at_root = false};
 }
@@ -82,6 +82,11 @@ bool first_step_lands(Unwinder& unwinder, Arch arch, const Unwinder::PcFacts& le
 }
 
 }  // namespace
+
+bool skips_caller(Unwinder& unwinder, Arch arch, std::span<const std::uint64_t> chain, std::size_t entry,
+                  CodeMap& map) {
+    return unwinder.facts(arch, chain[entry], entry > 0, map).skips_caller;
+}
 
 ChainCheck check_chain(Unwinder& unwinder, Arch arch, std::span<const std::uint64_t> chain, CodeMap& map) {
     if (chain.empty()) return {};
@@ -122,7 +127,8 @@ bool splice(Unwinder& unwinder, Arch arch, std::span<const std::uint64_t> chain,
         frames.push_back({.pc = chain[entry],
                           .found_by = FoundBy::chain,
                           .return_address = true,
-                          .frame_pointer_safe = entry + 1 < part.end});
+                          .frame_pointer_safe = entry + 1 < part.end,
+                          .caller_missing = entry + 1 < part.end && skips_caller(unwinder, arch, chain, entry, map)});
     }
     return true;
 }

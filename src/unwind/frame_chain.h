@@ -32,6 +32,9 @@ struct ChainCheck {
 // return addresses.
 ChainCheck check_chain(Unwinder& unwinder, Arch arch, std::span<const std::uint64_t> chain, CodeMap& map);
 
+// Whether the entry behind chain[entry] is its caller's caller: its function leaves the frame pointer as it is.
+bool skips_caller(Unwinder& unwinder, Arch arch, std::span<const std::uint64_t> chain, std::size_t entry, CodeMap& map);
+
 // A walk over a short stack copy (its frames as Unwinder::walk left them), continued by the chain: from the first
 // walked frame that keeps the frame-pointer convention and whose frame pointer the kernel's walk passed through. `stack`
 // is the copy: it tells which chain entry belongs to which frame pointer. Appends the rest of the chain to `frames`.

@@ -49,7 +49,10 @@ struct FrameRow {
     std::uint8_t return_column = 0;
     bool signal_frame = false;   // the caller was interrupted at its pc, it did not call
     bool return_signed = false;  // aarch64: pointer authentication bits are in the return address
-    std::string expressions;     // bytes of all expressions
+    bool other_stack = false;    // the caller is on another stack, to which the frame pointer leads
+    bool skips_caller = false;   // a step by the frame pointer comes to the caller's caller, and is right from there on
+    bool frame_pointer_set = false;  // the frame pointer leads to the caller's and to the return address, too
+    std::string expressions;         // bytes of all expressions
 };
 
 }  // namespace flamewire::unwind

@@ -12,6 +12,7 @@
 #include "unwind/exidx.h"
 #include "unwind/frame_index.h"
 #include "unwind/frame_section.h"
+#include "unwind/go_table.h"
 #include "unwind/module_file.h"
 #include "unwind/search_table.h"
 #include "unwind/table_layout.h"
@@ -60,7 +61,8 @@ public:
     }
 
     std::optional<FrameRow> row_at(std::uint64_t address) override {
-        std::optional<FrameRow> row = eh_frame_row(address);
+        std::optional<FrameRow> row = go_row(address);
+        if (!row) row = eh_frame_row(address);
         if (!row && read_sections()) row = eh_frame_row(address);
         if (!row) row = debug_frame_row(address);
         if (!row && layout_.exidx)
@@ -79,6 +81,7 @@ public:
     }
 
     std::vector<CodeRange> some_functions(std::size_t count) override;
+    [[nodiscard]] bool switches_stacks() override { return go_table() != nullptr; }
 
     [[nodiscard]] std::size_t memory_bytes() const override {
         std::size_t bytes = sizeof(*this) + layout_.code.capacity() * sizeof(layout_.code[0]) +
@@ -98,6 +101,11 @@ private:
     bool read_sections();
     void open_eh_frame();
 
+    GoTable* go_table();
+    std::optional<FrameRow> go_row(std::uint64_t address) {
+        GoTable* const table = go_table();
+        return table != nullptr ? table->row_at(address) : std::nullopt;
+    }
     std::optional<FrameRow> eh_frame_row(std::uint64_t address);
     std::optional<FrameRow> search_table_row(std::uint64_t address, bool& broken);
     void index_eh_frame();
@@ -116,6 +124,9 @@ private:
     std::uint64_t entry_ = 0;
     TableLayout layout_;
     bool sections_read_ = false;
+
+    std::optional<GoTable> go_table_;
+    bool go_opened_ = false;
 
     std::optional<FrameSection> eh_frame_;
     std::optional<SearchTable> search_table_;  // when it can be searched
@@ -154,6 +165,11 @@ void Tables::open_eh_frame() {
         }
     }
     if (layout_.eh_frame) eh_frame_.emplace(file_, *layout_.eh_frame, format(false));
+}
+
+GoTable* Tables::go_table() {
+    if (!std::exchange(go_opened_, true)) go_table_ = GoTable::open(file_, header_);
+    return go_table_ ? &*go_table_ : nullptr;
 }
 
 std::optional<FrameRow> Tables::row_by(const FrameIndex& index, FrameSection& section, std::uint64_t address) {
@@ -252,6 +268,12 @@ std::vector<CodeRange> Tables::some_functions(std::size_t count) {
             // The middle of each of `wanted` equal parts.
             if (const auto function = function_at((2 * i + 1) * size / (2 * wanted))) functions.push_back(*function);
     };
+    // Of a Go program with C code in it, most is Go's.
+    if (GoTable* const table = go_table())
+        spread(table->size(),
+               [&](std::uint64_t position) { return table->function(static_cast<std::size_t>(position)); });
+    if (!functions.empty()) return functions;
+
     if (!search_table_) index_eh_frame();
     if (search_table_)
         spread(search_table_->size(), [&](std::uint64_t position) -> std::optional<CodeRange> {

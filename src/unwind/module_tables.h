@@ -44,6 +44,9 @@ public:
     // At most `count` functions, spread evenly over the tables.
     virtual std::vector<CodeRange> some_functions(std::size_t count) = 0;
 
+    // Whether the module's code goes from one stack to another, as Go's does: no copy of a stack has all of its frames.
+    [[nodiscard]] virtual bool switches_stacks() { return false; }
+
     // Memory besides the page cache: indexes that were built.
     [[nodiscard]] virtual std::size_t memory_bytes() const = 0;
 };

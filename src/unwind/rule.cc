@@ -76,6 +76,8 @@ Rule compile_rule(const FrameRow& row, const ArchInfo& arch) {
     compact.cfa_register = row.cfa_register;
     compact.cfa_offset = *cfa_offset;
     compact.frame_pointer_safe = arch.frame_pointer_row(row);
+    compact.other_stack = row.other_stack;
+    compact.skips_caller = row.skips_caller;
     return compact;
 }
 

@@ -32,6 +32,7 @@ struct Rule {
     // The frame-pointer convention's (ArchInfo::frame_pointer_row); only with `compact`.
     bool frame_pointer_safe : 1 = false;
     bool return_in_link : 1 = false;
+    bool other_stack : 1 = false, skips_caller : 1 = false;  // as in FrameRow; only with `compact`
     // A call ends at the return address, when that is even or odd (ARM: in Thumb code). Only with ArchInfo::follows_call.
     bool after_even_call : 1 = false, after_odd_call : 1 = false;
     std::uint8_t cfa_register = 0;

@@ -39,7 +39,8 @@ StackNeed need_of_walk(Unwinder& unwinder, Arch arch, std::span<const Frame> fra
     const auto safe = [](const Frame& frame) { return frame.frame_pointer_safe; };
     const auto counted = frames.first(end);
     const auto first_safe = std::find_if(counted.begin(), counted.end(), safe);
-    if (!std::all_of(first_safe, counted.end(), safe)) return StackNeed::long_copy;
+    const auto chain_goes_on = [&](const Frame& frame) { return safe(frame) || frame.skips_caller; };
+    if (!std::all_of(first_safe, counted.end(), chain_goes_on)) return StackNeed::long_copy;
     if (first_safe == counted.begin()) return StackNeed::chain;
     const auto lead = first_safe - counted.begin();
     if (lead == 1 && between_body_and_call(unwinder, arch, frames[0].pc, map)) return StackNeed::chain;

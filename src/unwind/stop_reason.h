@@ -15,8 +15,9 @@ enum class StopReason : std::uint8_t {
     not_advancing,   // the stack pointer did not move outwards
     max_depth,       // the frame limit
     chain_end,       // a frame-pointer chain ended; whether at the root, nobody knows
+    other_stack,     // the callers are on another stack (Go's of a goroutine), which the copy does not have
 };
-inline constexpr std::size_t stop_reasons = 8;
+inline constexpr std::size_t stop_reasons = 9;
 
 // "root", "truncated_copy", …
 std::string_view name_of(StopReason reason);

@@ -54,6 +54,7 @@ Unwinder::PcFacts Unwinder::facts(Arch arch, std::uint64_t pc, bool return_addre
                   .known = rule.kind != Rule::Kind::none,
                   .frame_pointer_safe = rule.frame_pointer_safe,
                   .frame_pointer_same = leaves_frame_pointer(rule, arch_info(arch)),
+                  .skips_caller = rule.skips_caller,
                   .root = rule.kind == Rule::Kind::root};
     if (!facts.known) facts.root = state_->rules.is_entry(piece->module, pc - piece->bias);
     if (rule.after != 0) {
@@ -68,6 +69,7 @@ Unwinder::Survey Unwinder::survey(ModuleId module, Arch arch) {
     Survey survey;
     ModuleTables* tables = state_->rules.modules().open(module);
     if (tables == nullptr || tables->arch() != arch) return survey;
+    survey.switches_stacks = tables->switches_stacks();
     std::uint64_t all = 0, safe = 0;
     for (const CodeRange& function : tables->some_functions(sample)) {
         const std::optional<FrameRow> row = tables->row_at(function.start + function.size / 2);

@@ -73,6 +73,7 @@ public:
         bool known = false;               // a table covers the address
         bool frame_pointer_safe = false;  // its row is the frame-pointer convention's
         bool frame_pointer_same = false;  // the function has not touched the frame-pointer register: it is the caller's
+        bool skips_caller = false;        // a frame-pointer walk goes on from it to its caller's caller
         bool root = false;                // the outermost frame, if a walk comes here
         std::uint64_t row_start = 0, row_end = 0;  // runtime addresses for which the row holds; 0 without one
     };
@@ -84,6 +85,7 @@ public:
     struct Survey {
         std::uint32_t functions = 0;       // looked at
         double frame_pointer_share = 0.0;  // 0 to 1
+        bool switches_stacks = false;      // ModuleTables::switches_stacks
     };
     Survey survey(ModuleId module, Arch arch);
 

@@ -128,6 +128,7 @@ Walk::Stop Walk::by_compact_rule(const Rule& rule, FoundBy how) {
         frames_.back().frame_pointer_safe =
             rule.cfa_register == names.frame_pointer || at(rule.saved_at[fp_position_]) == fp;
     }
+    frames_.back().skips_caller = rule.skips_caller;
     if (frames_.size() >= max_depth_) return StopReason::max_depth;
 
     std::uint64_t pc = 0, pc_at = 0;
@@ -139,7 +140,7 @@ Walk::Stop Walk::by_compact_rule(const Rule& rule, FoundBy how) {
         pc_at = at(rule.return_at);
         if (!load_word(pc_at, pc)) {
             unread_pc_at_ = pc_at;
-            return reason_for(pc_at);
+            return rule.other_stack ? StopReason::other_stack : reason_for(pc_at);
         }
     }
     for (unsigned left = rule.saved; left != 0; left &= left - 1) {
@@ -158,8 +159,11 @@ Walk::Stop Walk::by_compact_rule(const Rule& rule, FoundBy how) {
     registers_.set(names.sp, cfa);
     registers_.set(names.pc, pc);
     return_address_ = true;
+    const bool skips_caller = rule.other_stack && rule.skips_caller;
     const Stop stop = push(how, cfa);
-    if (!stop) frames_.back().pc_at = pc_at;
+    if (stop) return stop;
+    frames_.back().pc_at = pc_at;
+    if (skips_caller) frames_[frames_.size() - 2].caller_missing = true;
     return stop;
 }
 

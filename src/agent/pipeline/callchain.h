@@ -12,6 +12,7 @@ struct ChainFrame {
     bool kernel = false;
     bool return_address = false;  // else the instruction that ran
     bool joined = false;          // not of this sample, but of the thread's last ones
+    bool caller_missing = false;  // unwind::Frame::caller_missing
     bool operator==(const ChainFrame&) const = default;
 };
 

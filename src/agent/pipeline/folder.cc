@@ -51,6 +51,7 @@ std::size_t Folder::State::table_bytes() const {
 void Folder::State::account(const SampleRecord& sample, ProcessHandle process, const FoldedStack& stack) {
     if (stack.user_frames == 0) return;
     accounts.add(process, sample.mode, stack.stop, stack.joined, stack.user_frames, sample.stack.size());
+    if (stack.other_stack) policy.note_other_stack(process);
     if (stack.need != need_unknown)
         policy.note(process, sample.mode, static_cast<unwind::StackNeed>(stack.need), sample.time_ns);
 }

@@ -13,7 +13,7 @@ constexpr std::size_t hard_bound_factor = 8;
 bool ended_without_root(unwind::StopReason stop) {
     using unwind::StopReason;
     return stop == StopReason::no_map || stop == StopReason::no_info || stop == StopReason::bad_read ||
-           stop == StopReason::not_advancing;
+           stop == StopReason::not_advancing || stop == StopReason::other_stack;
 }
 
 }  // namespace
@@ -78,11 +78,11 @@ FoldedStack Folder::State::fold_frames(ProcessHandle process, unwind::StopReason
     bool unknown_process = false;
     // The second time finds everything in what the first has read.
     if (!locate_frames(process, unknown_process)) (void)locate_frames(process, unknown_process);
-    if (user_stack.caller_missing && locations.size() == frames.size()) {
-        const std::size_t innermost = frames.size() - user_stack.frames.size();
-        locations.insert(locations.begin() + static_cast<std::ptrdiff_t>(innermost) + 1,
-                         dictionary.name("[caller missing]"));
-    }
+    if (locations.size() == frames.size())
+        for (std::size_t i = frames.size(); i-- > 0;)
+            if (frames[i].caller_missing)
+                locations.insert(locations.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                                 dictionary.name("[caller missing]"));
     if (unknown_process) {
         result.flags |= stack_flag::unknown_process;
         locations.push_back(dictionary.name("[unknown process]"));
@@ -111,7 +111,8 @@ void Folder::State::split(const SampleRecord& sample) {
 // Behind the kernel's frames.
 void Folder::State::append_user_stack() {
     for (const unwind::Frame& frame : user_stack.frames)
-        frames.push_back({frame.pc, false, frame.return_address, frame.found_by == unwind::FoundBy::joined});
+        frames.push_back(
+            {frame.pc, false, frame.return_address, frame.found_by == unwind::FoundBy::joined, frame.caller_missing});
 }
 
 void Folder::State::remember(std::uint64_t chain_hash, ProcessHandle process, const FoldedStack& stack) {
@@ -179,7 +180,8 @@ FoldedStack Folder::State::fold_walk(const SampleRecord& sample, ThreadHandle th
     for (const ChainFrame& frame : frames) chain_hash = mix_in(chain_hash, frame.address);
     for (const unwind::Frame& frame : user_stack.frames) {
         const bool joined = frame.found_by == unwind::FoundBy::joined;
-        chain_hash = mix_in(chain_hash, frame.pc << 2 | (frame.return_address ? 2U : 0U) | (joined ? 1U : 0U));
+        chain_hash = mix_in(chain_hash, frame.pc << 3 | (frame.caller_missing ? 4U : 0U) |
+                                            (frame.return_address ? 2U : 0U) | (joined ? 1U : 0U));
     }
     if (const std::uint32_t known = chains.find({chain_hash, processes.generation(process)}); known != 0)
         return folded[known - 1];
@@ -189,6 +191,7 @@ FoldedStack Folder::State::fold_walk(const SampleRecord& sample, ThreadHandle th
     // A kernel thread has no user stack that could have ended.
     FoldedStack result = fold_frames(process, user_stack.frames.empty() ? unwind::StopReason::root : user_stack.stop);
     result.joined = user_stack.joined;
+    result.other_stack = user_stack.walked == unwind::StopReason::other_stack;
     result.user_frames = static_cast<std::uint16_t>(user_stack.frames.size());
     if (const auto need = stacks->judge(sample, process, user_stack)) result.need = static_cast<std::uint8_t>(*need);
     if (!user_stack.provisional) remember(chain_hash, process, result);

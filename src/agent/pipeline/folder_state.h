@@ -45,6 +45,7 @@ struct FoldedStack {
     std::uint8_t flags = 0;
     unwind::StopReason stop = unwind::StopReason::chain_end;
     bool joined = false;
+    bool other_stack = false;  // a walk ended at StopReason::other_stack
     std::uint8_t need = need_unknown;
     std::uint16_t user_frames = 0;  // 0: not a user's stack
 };

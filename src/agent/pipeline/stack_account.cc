@@ -31,6 +31,7 @@ void StackAccount::add(ProcessHandle process, wire::StackMode mode, StopReason s
         case StopReason::no_info:
         case StopReason::bad_read:
         case StopReason::not_advancing:
+        case StopReason::other_stack:
             ++counts.stopped;
             break;
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <numeric>
+#include <utility>
 
 #include "base/decimal.h"
 #include "base/file.h"
@@ -80,11 +81,18 @@ StackChoice first_choice(const std::string& path) {
     unwind::Unwinder unwinder(file, {.memory_bytes = survey_memory, .big_endian = header->big_endian});
     const unwind::Unwinder::Survey survey = unwinder.survey(1, *arch);
     if (survey.functions == 0) return {StackMode::dwarf, "its program has no unwind tables that say more"};
+    if (survey.switches_stacks)
+        return {StackMode::hybrid, "it is a Go program, and goroutines have stacks of their own"};
     StackMode mode = StackMode::dwarf;
     if (survey.frame_pointer_share >= share_of_a_frame_pointer_program) mode = StackMode::hybrid;
     if (survey.frame_pointer_share >= share_where_chains_are_enough) mode = StackMode::fp;
     return {mode, fmt::format("{} % of its program's code keeps the frame pointer ({} functions looked at)",
                               fixed(100.0 * survey.frame_pointer_share, 0), survey.functions)};
+}
+
+void StackPolicy::note_other_stack(std::uint64_t process) {
+    const auto found = processes_.find(process);
+    if (found != processes_.end()) found->second.other_stacks = true;
 }
 
 void StackPolicy::note(std::uint64_t process, StackMode mode, StackNeed need, std::uint64_t time_ns) {
@@ -105,13 +113,18 @@ void StackPolicy::note(std::uint64_t process, StackMode mode, StackNeed need, st
 // True with a choice when the mode should be another one.
 bool StackPolicy::judge(const State& state, StackChoice& choice) {
     const std::uint64_t seen = total(state.needs);
-    const auto served = [&](StackMode mode) { return misses(state.needs, mode) * 1000 <= seen * tolerated_of_1000; };
+    Needs needs = state.needs;
+    // Those that no copy serves are served best by a chain.
+    if (state.other_stacks)
+        needs[static_cast<std::size_t>(StackNeed::short_copy)] +=
+            std::exchange(needs[static_cast<std::size_t>(StackNeed::long_copy)], 0);
+    const auto served = [&](StackMode mode) { return misses(needs, mode) * 1000 <= seen * tolerated_of_1000; };
     StackMode smallest = StackMode::dwarf;
     if (served(StackMode::hybrid)) smallest = StackMode::hybrid;
     if (served(StackMode::fp)) smallest = StackMode::fp;
     if (smallest == state.mode) return false;
 
-    const std::uint64_t missed = misses(state.needs, state.mode);
+    const std::uint64_t missed = misses(needs, state.mode);
     if (!served(state.mode)) {
         if (seen < stacks_to_raise || missed < misses_to_raise) return false;
     } else {

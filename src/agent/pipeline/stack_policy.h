@@ -32,6 +32,9 @@ public:
     // One user stack of a process that is sampled in `mode`. `process` is any number that names it for ever.
     void note(std::uint64_t process, wire::StackMode mode, unwind::StackNeed need, std::uint64_t time_ns);
 
+    // A stack of the process went on at another place of memory, which no copy has, but a chain may lead to.
+    void note_other_stack(std::uint64_t process);
+
     // Processes that should be sampled in another mode, now. Each is named once; the caller says chose() when it is
     // done, and asks again later when it could not be.
     struct Change {
@@ -53,6 +56,7 @@ private:
         std::uint64_t newest_ns = 0;
         std::array<std::uint64_t, unwind::stack_needs> needs{};  // since then
         std::uint32_t raised = 0;                                // how often a mode proved too small
+        bool other_stacks = false;
     };
     static bool judge(const State& state, StackChoice& choice);
 

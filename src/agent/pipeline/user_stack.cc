@@ -69,7 +69,7 @@ void UserStacks::find(const SampleRecord& sample, std::span<const std::uint64_t>
                       ProcessHandle process, UserStack& out) {
     if constexpr (!unwind::walks_here) return;
     out.frames.clear();
-    out.joined = out.caller_missing = out.provisional = false;
+    out.joined = out.provisional = false;
     out.stop = out.walked = StopReason::chain_end;
     out.check = {};
     Context in = context_of(sample, process);
@@ -133,7 +133,11 @@ void UserStacks::by_chain(Context& in, UserStack& out) {
         out.frames.push_back(chain_frame(in.chain[i], i > 0));
     }
     if (as_it_is) return;
-    out.caller_missing = out.check.quality == unwind::ChainQuality::leaf_unsafe && count > 1;
+    for (std::size_t i = 1; i + 1 < count; ++i)
+        out.frames[i].caller_missing = unwind::skips_caller(unwinder_, in.arch, in.chain, i, in.map);
+    // Between a function's first instruction and its body a chain skips one, and so it does where a leaf function never
+    // sets the frame pointer.
+    if (count > 1) out.frames[0].caller_missing = out.check.quality == unwind::ChainQuality::leaf_unsafe;
     if (count > 1 || out.check.at_root)
         end_chain(in, out.check.at_root, out);
     else

@@ -44,9 +44,6 @@ struct UserStack {
     // Why the tables led no further; chain_end when they were not asked.
     unwind::StopReason walked = unwind::StopReason::chain_end;
     bool joined = false;
-    // The second frame is not the innermost one's caller but that one's caller: between a function's first instruction
-    // and its body a chain of frame pointers skips one, and so it does where a leaf function never sets one.
-    bool caller_missing = false;
     // The answer may be better next time: do not remember it.
     bool provisional = false;
     unwind::ChainCheck check;  // of a chain that was checked

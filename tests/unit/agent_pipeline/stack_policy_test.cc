@@ -44,6 +44,17 @@ TEST_CASE("a program with frame pointers stays with them") {
     REQUIRE_FALSE(process.follow());
 }
 
+TEST_CASE("a program whose stacks go on elsewhere is served best by chains and short copies") {
+    Process process;
+    process.run(1, 0, StackNeed::chain);
+    process.policy.note_other_stack(7);
+    process.run(64, 1000, StackNeed::long_copy);
+    REQUIRE(process.follow());
+    REQUIRE(process.mode == StackMode::hybrid);
+    process.run(5000, 1000, StackNeed::long_copy);
+    REQUIRE_FALSE(process.follow());
+}
+
 TEST_CASE("a few stacks are enough to see that frame pointers are not") {
     Process process;
     SECTION("a long copy") {

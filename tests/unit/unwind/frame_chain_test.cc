@@ -17,7 +17,7 @@ constexpr std::uint8_t rbx = 3, rbp = 6, rsp = 7, rip = 16;
 constexpr std::uint64_t bias = 0x400000, stack_at = 0x7ffc0000;
 
 // 0x1000: a leaf that leaves rbp alone; 0x1100 to 0x13ff: frame pointers; 0x1400: the root; 0x1500: one that uses rbp for
-// something else; 0x1600: the prologue of 0x1610.
+// something else; 0x1600: the prologue of 0x1610; 0x1700: one that leaves rbp to lead to its caller.
 void make_module() {
     const auto standard = [](std::uint64_t start, std::uint64_t end) {
         return RowIs(start, end, rbp, 16, rip).saved(rip, -8).saved(rbp, -16);
@@ -29,11 +29,14 @@ void make_module() {
                          RowIs(0x1400, 0x1500, rsp, 8, rip).kind(rip, Kind::undefined),
                          RowIs(0x1500, 0x1600, rsp, 16, rip).saved(rip, -8).saved(rbp, -16),
                          RowIs(0x1600, 0x1610, rsp, 16, rip).saved(rip, -8).saved(rbp, -16),
-                         standard(0x1610, 0x1700)};
+                         standard(0x1610, 0x1700),
+                         RowIs(0x1700, 0x1800, rsp, 8, rip).saved(rip, -8)};
+    modules()[1].rows.back().skips_caller = true;
 }
 
 constexpr std::uint64_t leaf = bias + 0x1050, one = bias + 0x1150, two = bias + 0x1250, three = bias + 0x1350,
-                        root = bias + 0x1450, without = bias + 0x1550, prologue = bias + 0x1601;
+                        root = bias + 0x1450, without = bias + 0x1550, prologue = bias + 0x1601,
+                        passing = bias + 0x1750;
 
 }  // namespace
 
@@ -85,6 +88,12 @@ TEST_CASE("A chain is checked entry by entry") {
     result = check({one, bias + 0x9000, root});  // code that nothing is known of
     CHECK(result.quality == ChainQuality::open_end);
     CHECK(result.right == 2);
+
+    result = check({one, passing, two, root});  // its caller is missing, but `two` is right
+    CHECK(result.quality == ChainQuality::whole);
+    CHECK(result.right == 4);
+    CHECK(skips_caller(world.unwinder, Arch::x86_64, Chain{one, passing, two, root}, 1, space));
+    CHECK_FALSE(skips_caller(world.unwinder, Arch::x86_64, Chain{one, passing, two, root}, 2, space));
 
     result = check({root});
     CHECK(result.quality == ChainQuality::whole);

@@ -1,0 +1,113 @@
+"""Stacks of Go programs: every one of the function that takes the time is known from the source, whole stacks end in what the runtime says
+nobody called, and callers are those that `perf` finds by frame pointers, which Go keeps."""
+import collections
+import os
+import re
+import subprocess
+import time
+
+import bounds
+import flamewire
+import pytest
+from flamewire import wait_until
+
+WHOLE = bounds.Check("whole stacks of a Go program", times=4)
+PEER = bounds.Check("samples with callers that perf has, too", times=1)
+FREQUENCY = 3999
+ENOUGH = 3000
+KINDS = {"static": [], "stripped": ["-ldflags=-s -w"], "position-independent": ["-buildmode=pie"]}
+ROOTS = {"runtime.goexit", "runtime.mstart", "runtime.rt0_go"}
+CACHE = flamewire.ROOT / "build" / "go-cache"  # the runtime is compiled once for each kind
+
+
+def build(folder, workload, *options):
+    """The program of one folder of tests/workloads."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GO")}
+    environment |= {"GO111MODULE": "off", "GOCACHE": str(CACHE), "GOPATH": str(folder / "path")}
+    subprocess.run(["go", "build", *options, "-o", folder / workload, "."], cwd=flamewire.ROOT / "tests" / "workloads" / workload, env=environment, check=True)
+    return folder / workload
+
+
+def stacks_of(server):
+    """Frames from the outermost on, without the process, and how many samples have them."""
+    for line in server.get(f"/api/export/session/{server.only_session()['id']}", format="collapsed").decode().splitlines():
+        frames, _, count = line.rpartition(" ")
+        yield [re.sub(r"\.abi0$", "", frame) for frame in frames.split(";")[1:]], int(count)
+
+
+def record(start, program, beside=None):
+    """The stacks of a program that runs until enough samples are taken, by the default settings; `beside` is where perf leaves its own."""
+    process = start.process("go", [program, "600"])
+    time.sleep(0.3)
+    server = start.server("--no-inline")
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", process.pid, "--frequency", FREQUENCY, "--events", "cpu-clock:u")
+    if beside:
+        os.mkfifo(beside / "enough")
+        perf = start.process("perf", ["perf", "record", "-q", "-F", FREQUENCY, "-g", "-e", "cpu-clock:u", "-p", process.pid, "-o", beside / "perf.data", "--", "cat", beside / "enough"])
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > ENOUGH, 120, "samples")
+    if beside:
+        (beside / "enough").write_bytes(b"")  # perf stops with its command
+        assert perf.wait(60) == 0, perf.err
+    assert agent.stop() == 0, agent.err
+    server.wait_ended()
+    process.stop()
+    return list(stacks_of(server))
+
+
+def check_whole(stacks):
+    roots = collections.Counter()
+    for frames, count in stacks:
+        roots[frames[0]] += count
+    cut = roots.pop("[incomplete]", 0) + roots.pop("[truncated]", 0)
+    WHOLE.at_least(roots.total(), roots.total() + cut, 0.99, detail=roots)
+    assert set(roots) <= ROOTS, roots
+
+
+@pytest.mark.recording
+@pytest.mark.parametrize("kind", KINDS)
+def test_callers_to_the_root(start, tmp_path, kind):
+    stacks = record(start, build(tmp_path, "go", *KINDS[kind]))
+    check_whole(stacks)
+    paths = collections.Counter()
+    for frames, count in stacks:
+        if "main.hot" in frames:
+            paths[tuple(frames[:frames.index("main.hot") + 1])] += count
+    right = ("runtime.goexit", "main.main.func1", "main.work", "main.middle", "main.hot")
+    lacking = {(*right[:3], "[caller missing]", right[4])} | {(cut, *right[begin:]) for cut in ("[incomplete]", "[truncated]") for begin in range(1, 5)}
+    assert paths[right] > 0.1 * ENOUGH and set(paths) <= {right} | lacking, paths
+
+
+@pytest.mark.recording
+def test_callers_are_those_of_perf(start, tmp_path):
+    """perf skips the callers of functions without a frame, most of which are innermost. So pairs of functions further out are compared."""
+    stacks = record(start, build(tmp_path, "go"), tmp_path)
+    check_whole(stacks)
+    script = subprocess.run(["perf", "script", "--no-inline", "-i", tmp_path / "perf.data", "-F", "ip,sym"], check=True, capture_output=True, text=True).stdout
+    theirs = set()
+    for block in script.split("\n\n"):
+        names = [re.sub(r"\.abi0$", "", line.split(maxsplit=1)[1]) for line in block.strip().splitlines() if " " in line.strip()]
+        theirs |= set(zip(names[1:], names))
+    seen = missing = 0
+    examples = collections.Counter()
+    for frames, count in stacks:
+        pairs = [pair for pair in zip(frames, frames[1:-2]) if not any(name.startswith("[") for name in pair)]
+        seen += count
+        if unknown := [pair for pair in pairs if pair not in theirs]:
+            missing += count
+            examples[unknown[0]] += count
+    PEER.at_least(seen - missing, seen, 0.98, detail=examples.most_common(8))
+
+
+@pytest.mark.recording
+def test_c_and_back(start, tmp_path):
+    """C called from Go, and Go called from there: the frame pointer leads back to the goroutine, where C leaves it alone."""
+    stacks = record(start, build(tmp_path, "go_c"))
+    callers = collections.Counter()
+    for frames, count in stacks:
+        assert not any(re.match(r"\[go_c\+0x", frame) for frame in frames), frames
+        for function, caller in (("into_c", "main.callsC"), ("_goes_on_in_go", "main.callsBack")):
+            if (at := next((i for i, frame in enumerate(frames) if frame == function or frame.startswith("_cgoexp_") and frame.endswith(function)), 0)):
+                callers[function, "right" if caller in frames[:at] else frames[0]] += count
+    assert {result for _, result in callers} <= {"right", "[incomplete]", "[truncated]"}, callers
+    for function in ("into_c", "_goes_on_in_go"):
+        assert callers[function, "right"] > 0.9 * sum(count for (name, _), count in callers.items() if name == function) > 0, callers
