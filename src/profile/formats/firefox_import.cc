@@ -1,262 +1,101 @@
-// Tables stand in columns and in any order, so they wait as they are until all of the file is read.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "profile/formats/firefox.h"
-#include "profile/formats/json_shape.h"
+#include "profile/formats/firefox_profile.h"
 #include "profile/formats/timed_frames.h"
 
 namespace flamewire::profile {
 namespace {
 
-constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+using firefox_format::at;
+using firefox_format::Library;
+using firefox_format::none;
+using firefox_format::Profile;
+using firefox_format::Tables;
+using firefox_format::ThreadColumns;
 
-enum Place : int {
-    product = 1,
-    start_time,
-    library,
-    library_path,
-    library_name,
-    library_id,
-    thread,
-    thread_name,
-    thread_pid,
-    thread_tid,
-    thread_process,
-    sample_stack,
-    sample_time,
-    sample_delta,
-    sample_weight,
-    weight_type,
-    own_event,
-    own_unit,
-    own_comm,
-    own_samples,
-    own_weights,
-    own_returns,
-    prefix,
-    frame,
-    func,
-    line,
-    inline_depth,
-    name,
-    file,
-    resource,
-    resource_library,
-    text,
-};
-
-const JsonShape& shape() {
-    static const JsonShape places{
-        {"meta.product", product},
-        {"meta.startTime", start_time},
-        {"libs[]", library},
-        {"libs[].path", library_path},
-        {"libs[].name", library_name},
-        {"libs[].codeId", library_id},
-        {"threads[]", thread},
-        {"threads[].name", thread_name},
-        {"threads[].pid", thread_pid},
-        {"threads[].tid", thread_tid},
-        {"threads[].processName", thread_process},
-        {"threads[].samples.stack[]", sample_stack},
-        {"threads[].samples.time[]", sample_time},
-        {"threads[].samples.timeDeltas[]", sample_delta},
-        {"threads[].samples.weight[]", sample_weight},
-        {"threads[].samples.weightType", weight_type},
-        {"threads[].flamewire.event", own_event},
-        {"threads[].flamewire.unit", own_unit},
-        {"threads[].flamewire.comm", own_comm},
-        {"threads[].flamewire.samples[]", own_samples},
-        {"threads[].flamewire.weights[]", own_weights},
-        {"threads[].flamewire.returns[]", own_returns},
-// Of a thread, or shared by all as newer versions have it.
-#define FLAMEWIRE_TABLES(in)                                                                                        \
-    {in ".stackTable.prefix[]", prefix}, {in ".stackTable.frame[]", frame}, {in ".frameTable.func[]", func},        \
-        {in ".frameTable.line[]", line}, {in ".frameTable.inlineDepth[]", inline_depth},                            \
-        {in ".funcTable.name[]", name}, {in ".funcTable.fileName[]", file}, {in ".funcTable.resource[]", resource}, \
-        {in ".resourceTable.lib[]", resource_library}, {                                                            \
-        in ".stringArray[]", text                                                                                   \
-    }
-        FLAMEWIRE_TABLES("threads[]"),
-        FLAMEWIRE_TABLES("shared"),
-#undef FLAMEWIRE_TABLES
-    };
-    return places;
-}
-
-struct Tables {
-    std::vector<std::uint32_t> prefix, frame, func, line, inline_depth, name, file, resource, resource_library;
-    std::vector<std::string> texts;
-};
-struct Library {
-    std::string path, name, id;
-};
-struct ThreadColumns {
-    Tables tables;
-    std::string name, process, weight_type, own_event, own_unit, own_comm;
-    std::uint32_t pid = 0, tid = 0;
-    std::vector<std::uint32_t> stacks, own_returns;
-    std::vector<double> times_ms, deltas_ms, weights, own_samples, own_weights;
-};
-
-class Collector final : public JsonSink {
+// The libraries of a list as modules.
+class Modules {
 public:
-    bool begin(int place) override {
-        if (place == Place::thread) {
-            threads.emplace_back();
-            in_thread_ = true;
-        }
-        if (place == Place::library) libraries.emplace_back();
-        return true;
-    }
-    bool end(int place) override {
-        if (place == Place::thread) in_thread_ = false;
-        return true;
-    }
-    bool value(int place, const JsonValue& value) override {
-        const auto id = [&] { return static_cast<std::uint32_t>(value.whole(none, none)); };
-        // Ids of processes and threads are numbers or texts.
-        const auto number = [&]() -> std::uint32_t {
-            if (value.kind != JsonValue::Kind::text) return static_cast<std::uint32_t>(value.whole(none - 1, 0));
-            std::uint64_t sum = 0;
-            for (const char c : value.text) {
-                if (c < '0' || c > '9') break;
-                sum = sum * 10 + static_cast<std::uint64_t>(c - '0');
-                if (sum >= none) return 0;
-            }
-            return static_cast<std::uint32_t>(sum);
-        };
-        if (place == Place::thread || place == Place::library) return false;  // no object
-        if (place == Place::product) target = value.text;
-        if (place == Place::start_time) start_ms = value.number;
-        if (place >= Place::library_path && place <= Place::library_id) {
-            Library& one = libraries.back();
-            (place == Place::library_path ? one.path : place == Place::library_name ? one.name : one.id) = value.text;
-        }
-        if (place >= Place::prefix) {
-            Tables& to = in_thread_ ? threads.back().tables : shared;
-            if (place == Place::text)
-                to.texts.emplace_back(value.text);
-            else
-                column(to, place).push_back(id());
-        } else if (in_thread_) {
-            of_thread(threads.back(), place, value, number, id);
-        }
-        return true;
-    }
+    struct Module {
+        wire::Id id = 0;            // 0: no module of its own
+        std::string kernel_module;  // "ext4": of the kernel's functions
+    };
 
-    std::string target;
-    double start_ms = 0;
-    std::vector<Library> libraries;
-    std::vector<ThreadColumns> threads;
-    Tables shared;
+    explicit Modules(RecordingBuilder& builder) : builder_(builder) {}
+
+    void begin(const std::vector<Library>& libraries) {
+        if (libraries_ == &libraries) return;
+        libraries_ = &libraries;
+        of_library_.assign(libraries.size(), std::nullopt);
+        by_name_.clear();
+        for (std::uint32_t i = 0; i < libraries.size(); ++i)
+            for (const std::string& name : {libraries[i].name, libraries[i].debug_name}) {
+                const auto [entry, added] = by_name_.try_emplace(key(name), i);
+                if (!added && entry->second != i) entry->second = none;  // more than one
+            }
+    }
+    // Null: there is no such library.
+    const Module* find(std::uint32_t library) {
+        if (library >= of_library_.size()) return nullptr;
+        std::optional<Module>& module = of_library_[library];
+        if (!module) module = make((*libraries_)[library]);
+        return &*module;
+    }
+    Module named(const std::string& name) {
+        const auto known = by_name_.find(key(name));
+        if (known != by_name_.end() && known->second != none) return *find(known->second);
+        return make({.path = {}, .name = name, .debug_name = {}, .code_id = {}, .debug_id = {}});
+    }
 
 private:
-    static std::vector<std::uint32_t>& column(Tables& tables, int place) {
-        switch (place) {
-            case Place::prefix:
-                return tables.prefix;
-            case Place::frame:
-                return tables.frame;
-            case Place::func:
-                return tables.func;
-            case Place::line:
-                return tables.line;
-            case Place::inline_depth:
-                return tables.inline_depth;
-            case Place::name:
-                return tables.name;
-            case Place::file:
-                return tables.file;
-            case Place::resource:
-                return tables.resource;
-            default:
-                return tables.resource_library;
-        }
+    // The kernel has many names.
+    static std::string key(std::string_view name) {
+        const ImportedModule of = module_of_name(name);
+        return std::string(of.kind == wire::ModuleKind::kernel && of.kernel_module.empty() ? of.path : name);
     }
 
-    template <class Number, class Id>
-    static void of_thread(ThreadColumns& to, int place, const JsonValue& value, Number number, Id id) {
-        switch (place) {
-            case Place::thread_name:
-                to.name = value.text;
-                break;
-            case Place::thread_pid:
-                to.pid = number();
-                break;
-            case Place::thread_tid:
-                to.tid = number();
-                break;
-            case Place::thread_process:
-                to.process = value.text;
-                break;
-            case Place::sample_stack:
-                to.stacks.push_back(id());
-                break;
-            case Place::sample_time:
-                to.times_ms.push_back(value.number);
-                break;
-            case Place::sample_delta:
-                to.deltas_ms.push_back(value.number);
-                break;
-            case Place::sample_weight:
-                to.weights.push_back(value.number);
-                break;
-            case Place::weight_type:
-                to.weight_type = value.text;
-                break;
-            case Place::own_event:
-                to.own_event = value.text;
-                break;
-            case Place::own_unit:
-                to.own_unit = value.text;
-                break;
-            case Place::own_comm:
-                to.own_comm = value.text;
-                break;
-            case Place::own_samples:
-                to.own_samples.push_back(value.number);
-                break;
-            case Place::own_weights:
-                to.own_weights.push_back(value.number);
-                break;
-            case Place::own_returns:
-                to.own_returns.push_back(id());
-                break;
-            default:
-                break;
-        }
+    Module make(const Library& library) {
+        const ImportedModule of = module_of_name(library.path.empty() ? library.name : library.path);
+        Module module;
+        module.kernel_module = of.kernel_module;
+        if (of.path.empty()) return module;
+        module.id = builder_.module(of.kind, of.path, build_id_of(library.code_id));
+        return module;
     }
 
-    bool in_thread_ = false;
+    RecordingBuilder& builder_;
+    const std::vector<Library>* libraries_ = nullptr;
+    std::vector<std::optional<Module>> of_library_;
+    std::map<std::string, std::uint32_t, std::less<>> by_name_;
 };
-
-std::uint32_t at(const std::vector<std::uint32_t>& column, std::uint32_t index) {
-    return index < column.size() ? column[index] : none;
-}
 
 class Rows {
 public:
-    Rows(RecordingBuilder& builder, const Collector& read) : builder_(builder), read_(read) {}
+    Rows(RecordingBuilder& builder, const Profile& read) : builder_(builder), read_(read), modules_(builder) {}
 
     Result<bool> add(const ThreadColumns& thread) {
-        const Tables* const tables = thread.tables.frame.empty() ? &read_.shared : &thread.tables;
+        const bool own = !thread.own_event.empty(), time = thread.weight_type == "tracing-ms",
+                   bytes = thread.weight_type == "bytes";
+        const Tables* const tables = thread.tables.stack_frame.empty() ? &read_.shared : &thread.tables;
         const std::vector<std::string>* const texts =
             thread.tables.texts.empty() ? &read_.shared.texts : &thread.tables.texts;
         // Tables that all threads share are looked at once.
         if (tables != tables_ || texts != texts_) {
             tables_ = tables;
             texts_ = texts;
-            own_ = thread.own_event.empty() ? nullptr : &thread;
+            own_ = own ? &thread : nullptr;
+            modules_.begin(thread.libraries.empty() ? read_.libraries : thread.libraries);
             resolve_stacks();
         }
 
-        const bool own = !thread.own_event.empty(), time = thread.weight_type == "tracing-ms",
-                   bytes = thread.weight_type == "bytes";
         wire::Row row;
         row.event = own     ? builder_.event(thread.own_event, thread.own_unit)
                     : time  ? builder_.event("time", "ns")
@@ -267,8 +106,9 @@ public:
         for (std::size_t i = 0; i < thread.stacks.size(); ++i) {
             if (i < thread.deltas_ms.size()) now_ms += thread.deltas_ms[i];
             const double weight = i < thread.weights.size() ? thread.weights[i] : 1;
+            const double time_ms = i < thread.times_ms.size() ? thread.times_ms[i] : now_ms;
             row.stack = thread.stacks[i] < stacks_.size() ? stacks_[thread.stacks[i]] : 0;
-            row.bucket = bucket_of(clamped_ns((i < thread.times_ms.size() ? thread.times_ms[i] : now_ms) * 1e6));
+            row.bucket = bucket_of(clamped_ns(time_ms * 1e6));
             const double shown = own && i < thread.own_weights.size() ? thread.own_weights[i]
                                  : time                               ? weight * 1e6
                                                                       : weight;
@@ -290,45 +130,53 @@ public:
 private:
     // A prefix stands before what continues it; a table in which it does not is wrong there, and its stacks begin anew.
     void resolve_stacks() {
-        stacks_.assign(tables_->frame.size(), 0);
-        frames_.assign(tables_->func.size(), 0);
+        stacks_.assign(tables_->stack_frame.size(), 0);
+        frames_.assign(tables_->frame_func.size(), 0);
         for (std::uint32_t i = 0; i < stacks_.size(); ++i) {
-            const std::uint32_t before = at(tables_->prefix, i);
-            stacks_[i] = builder_.stack(before < i ? stacks_[before] : 0, frame(tables_->frame[i]));
+            const std::uint32_t before = tables_->prefix(i);
+            stacks_[i] = builder_.stack(before < i ? stacks_[before] : 0, frame(tables_->stack_frame[i]));
         }
     }
 
     wire::Id frame(std::uint32_t index) {
         if (index >= frames_.size()) return builder_.location({.function = "(unknown)"});
-        if (frames_[index] != 0) return frames_[index];
-        const std::uint32_t func = tables_->func[index], line = at(tables_->line, index),
-                            depth = at(tables_->inline_depth, index);
-        const auto text_of = [&](std::uint32_t id) {
-            return id < texts_->size() ? std::string_view((*texts_)[id]) : std::string_view{};
-        };
-        RecordingBuilder::Name name{.function = text_of(at(tables_->name, func)),
-                                    .file = text_of(at(tables_->file, func)),
+        if (frames_[index] == 0) frames_[index] = make_frame(index);
+        return frames_[index];
+    }
+
+    [[nodiscard]] std::string_view text(std::uint32_t id) const {
+        return id < texts_->size() ? std::string_view((*texts_)[id]) : std::string_view{};
+    }
+
+    Modules::Module module_of(std::uint32_t index) {
+        if (const Modules::Module* module = modules_.find(tables_->library(index)); module != nullptr) return *module;
+        const std::string_view name = text(tables_->library_name(index));
+        return name.empty() ? Modules::Module{} : modules_.named(std::string(name));
+    }
+
+    wire::Id make_frame(std::uint32_t index) {
+        const std::uint32_t func = tables_->frame_func[index], line = tables_->line(index);
+        RecordingBuilder::Name name{.function = text(at(tables_->func_name, func)),
+                                    .file = text(tables_->file(func, read_.shared)),
                                     .line = line == none ? 0 : line,
-                                    .flags = depth != 0 && depth != none ? wire::location_flag::inlined : 0};
+                                    .flags = tables_->inlined(index) ? wire::location_flag::inlined : 0};
         if (name.function.empty()) name.function = "(anonymous)";
+        const Modules::Module module = module_of(index);
+        name.module = module.id;
         std::string with_module;
-        const std::uint32_t library = at(tables_->resource_library, at(tables_->resource, func));
-        if (library < read_.libraries.size()) {
-            const Library& one = read_.libraries[library];
-            const ImportedModule module = module_of_name(one.path.empty() ? one.name : one.path);
-            if (!module.path.empty()) name.module = builder_.module(module.kind, module.path, build_id_of(one.id));
-            if (!module.kernel_module.empty())
-                name.function = with_module = fmt::format("{} [{}]", name.function, module.kernel_module);
+        if (!module.kernel_module.empty())
+            name.function = with_module = fmt::format("{} [{}]", name.function, module.kernel_module);
+        if (const auto address = unnamed_address(name.function); own_ != nullptr && address) {
+            // Of the tables that were written: an upgrade to a newer version numbers frames anew.
+            const bool returns = tables_ == &own_->tables && std::ranges::binary_search(own_->own_returns, index);
+            return builder_.location(name.module, *address, returns ? wire::location_flag::return_address : 0);
         }
-        if (const auto address = unnamed_address(name.function); own_ != nullptr && address)
-            return frames_[index] = builder_.location(
-                       name.module, *address,
-                       std::ranges::binary_search(own_->own_returns, index) ? wire::location_flag::return_address : 0);
-        return frames_[index] = builder_.location(name);
+        return builder_.location(name);
     }
 
     RecordingBuilder& builder_;
-    const Collector& read_;
+    const Profile& read_;
+    Modules modules_;
     const Tables* tables_ = nullptr;
     const std::vector<std::string>* texts_ = nullptr;
     const ThreadColumns* own_ = nullptr;  // written by Flamewire
@@ -342,21 +190,23 @@ bool recognises_firefox(std::string_view beginning) {
 }
 
 Result<bool> import_firefox(ImportJob& job) {
-    Collector read;
-    const JsonEnd end = TRY(read_json(job, shape(), read));
-    if (end == JsonEnd::cut)
-        return fail(ErrorCode::invalid, "the Firefox profile ends too early: fetch or export it again");
-    if (end == JsonEnd::stopped || read.threads.empty())
-        return fail(ErrorCode::invalid, "the Firefox profile has no threads in it, or not as its format says");
+    const Profile read = TRY(firefox_format::read(job));
     wire::Recording about;
-    about.target = read.target;
+    about.target = read.product;
     about.start_ns = import_moment_ns;
     constexpr double far_ms = 4e12;
-    RecordingBuilder& builder =
-        job.begin(std::move(about),
-                  read.start_ms > 0 && read.start_ms < far_ms ? static_cast<std::int64_t>(read.start_ms * 1e6) : 0);
+    const std::int64_t realtime_ns =
+        read.start_ms > 0 && read.start_ms < far_ms ? static_cast<std::int64_t>(read.start_ms * 1e6) : 0;
+    RecordingBuilder& builder = job.begin(std::move(about), realtime_ns);
     Rows rows(builder, read);
     for (const ThreadColumns& thread : read.threads) TRY(rows.add(thread));
+    if (read.version > firefox_format::newest_version)
+        builder.note(
+            "import-newer-version",
+            fmt::format("The profile is in version {} of the Firefox Profiler's format. Flamewire reads it as version "
+                        "{}, the newest that it supports, so parts of it may be missing.",
+                        read.version, firefox_format::newest_version),
+            "Compare it with the Firefox Profiler, or import it with a newer Flamewire.");
     if (rows.negative != 0)
         builder.note(
             "import-negative",

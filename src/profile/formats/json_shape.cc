@@ -110,7 +110,7 @@ private:
 
 }  // namespace
 
-JsonShape::JsonShape(std::initializer_list<Place> places) : nodes_(1) {
+JsonShape::JsonShape(std::span<const Place> places) : nodes_(1) {
     for (const Place& place : places) {
         int node = 0;
         for (std::string_view path = place.path; !path.empty();) {

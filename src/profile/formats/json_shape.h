@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,8 @@ public:
         std::string_view path;
         int number = 0;  // above 0
     };
-    JsonShape(std::initializer_list<Place> places);
+    JsonShape(std::initializer_list<Place> places) : JsonShape(std::span(places.begin(), places.size())) {}
+    explicit JsonShape(std::span<const Place> places);
 
     // 0 is the document; -1: nothing below is wanted.
     [[nodiscard]] int member(int node, std::string_view name) const;

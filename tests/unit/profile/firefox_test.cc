@@ -2,6 +2,7 @@
 #include "profile/formats/firefox.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 #include <rapidjson/document.h>
 
 #include "batch_maker.h"
@@ -18,6 +19,40 @@ const std::string tables = R"("stackTable":{"length":3,"prefix":[null,0,1],"fram
     "stringArray":["main","work","tiny","work.c","libx.so"])";
 const std::string meta = R"({"meta":{"version":24,"preprocessedProfileVersion":44,"product":"App","startTime":5},
     "libs":[{"name":"libx.so","path":"/lib/libx.so","codeId":"00ab"}],)";
+
+const std::string thread_of_two =
+    R"("threads":[{"name":"A","pid":"1","tid":"1","samples":{"stack":[2,0],"time":[1,2]})";
+const std::string strings = R"("stringArray":["main","work","tiny","work.c","libx.so"])";
+
+std::string meta_of(int version, const std::string& more = {}) {
+    return fmt::format(R"({{"meta":{{"preprocessedProfileVersion":{},"product":"App","startTime":5{}}},)", version,
+                       more);
+}
+const std::string libraries = R"("libs":[{"name":"libx.so","path":"/lib/libx.so","codeId":"00ab"}],)";
+
+// What all forms of the tables above are.
+void check_tables(const ImportedText& imported) {
+    CHECK(imported.recognised == "firefox");
+    CHECK(imported.problem.empty());
+    CHECK(imported.lines() == "A;main 1\nA;main;work;tiny 1\n");
+    REQUIRE(imported.function("work") != nullptr);
+    CHECK(imported.function("work")->line == 7);
+    CHECK(imported.file_of("work") == "work.c");
+    CHECK(imported.file_of("main").empty());
+    CHECK(imported.function("tiny")->kind == FrameKind::inlined);
+    CHECK(imported.module_of("main") == "libx.so");
+    CHECK(imported.module_of("work") == "libx.so");
+    CHECK(imported.module_of("tiny").empty());
+}
+
+// The same tables as the newest version has them: no nulls, and flags that say which values hold.
+const std::string newest_tables = R"("stackTable":{"length":3,"prefixOffset":[0,1,1],"frame":[0,1,2]},
+    "frameTable":{"length":3,"func":[0,1,2],"flags":[2,18,17],"line":[0,7,9],"lib":[0,0,0],"address":[16,32,0],
+        "nativeSymbol":[0,0,0]},
+    "funcTable":{"length":3,"name":[0,1,2],"flags":[4,12,0],"source":[0,1,0],"resource":[0,0,0]},
+    "resourceTable":{"length":1,"name":[4],"type":[1]},
+    "nativeSymbols":{"length":1,"libIndex":[0]},"sources":{"length":2,"filename":[0,3]},)" +
+                                  strings;
 
 }  // namespace
 
@@ -51,6 +86,59 @@ TEST_CASE("Firefox profiles in: tables that threads share") {
     CHECK(imported.lines() == "A;main;work;tiny 1\nB;main 2\n");
 }
 
+TEST_CASE("Firefox profiles in: every version of the tables") {
+    // Libraries of a thread.
+    check_tables(ImportedText(meta_of(40) + thread_of_two + R"(,"libs":[{"name":"libx.so","path":"/lib/libx.so"}],)" +
+                              tables + "}]}"));
+    // One list of strings.
+    const std::string own_tables = tables.substr(0, tables.find(R"("stringArray")"));
+    check_tables(ImportedText(meta_of(56) + libraries + thread_of_two + "," + own_tables +
+                              R"("length":1}],"shared":{)" + strings + "}}"));
+    // Files in a table of sources that is shared, other tables of a thread.
+    std::string with_sources = own_tables;
+    with_sources.replace(with_sources.find(R"("fileName":[null,3,null])"), 24, R"("source":[null,0,null])");
+    check_tables(ImportedText(meta_of(58) + libraries + thread_of_two + "," + with_sources +
+                              R"("length":1}],"shared":{)" + strings + R"(,"sources":{"length":1,"filename":[3]}}})"));
+    // All tables shared, in either order.
+    const std::string shared = "\"shared\":{" + with_sources + strings + R"(,"sources":{"length":1,"filename":[3]}})";
+    check_tables(ImportedText(meta_of(60) + libraries + shared + "," + thread_of_two + "}]}"));
+    check_tables(ImportedText(meta_of(60) + libraries + thread_of_two + "}]," + shared + "}"));
+    // Distances to the prefix, and libraries of frames.
+    std::string of_frames = shared;
+    of_frames.replace(of_frames.find(R"("prefix":[null,0,1])"), 19, R"("prefixOffset":[0,1,1])");
+    check_tables(ImportedText(meta_of(66) + libraries + of_frames + "," + thread_of_two + "}]}"));
+    of_frames.replace(of_frames.find(R"("lib":[0],)"), 10, "");
+    of_frames.replace(of_frames.find(R"("line":)"), 7, R"("lib":[0,0,-1],"line":)");
+    check_tables(ImportedText(meta_of(70) + libraries + of_frames + "," + thread_of_two + "}]}"));
+    // Flags.
+    check_tables(ImportedText(meta_of(75) + libraries + "\"shared\":{" + newest_tables + "}," + thread_of_two + "}]}"));
+}
+
+TEST_CASE("Firefox profiles in: the module of a frame that has no address") {
+    // Nothing but the name of its resource is left of it.
+    std::string without = newest_tables;
+    without.replace(without.find("[2,18,17]"), 9, "[0,16,17]");
+    check_tables(ImportedText(meta_of(75) + libraries + "\"shared\":{" + without + "}," + thread_of_two + "}]}"));
+    // A symbol of the library.
+    std::string symbols = without;
+    symbols.replace(symbols.find("[0,16,17]"), 9, "[8,24,17]");
+    symbols.replace(symbols.find(R"("flags":[4,12,0])"), 16, R"("flags":[0,8,0])");
+    check_tables(ImportedText(meta_of(75) + libraries + "\"shared\":{" + symbols + "}," + thread_of_two + "}]}"));
+    // A resource that is no library.
+    without.replace(without.find(R"("type":[1])"), 10, R"("type":[3])");
+    const ImportedText web(meta_of(75) + libraries + "\"shared\":{" + without + "}," + thread_of_two + "}]}");
+    CHECK(web.module_of("main").empty());
+}
+
+TEST_CASE("Firefox profiles in: a version newer than any known one") {
+    const std::string rest = libraries + "\"shared\":{" + newest_tables + "}," + thread_of_two + "}]}";
+    CHECK_FALSE(ImportedText(meta_of(75) + rest).noted("import-newer-version"));
+    const ImportedText newer(meta_of(76) + rest);
+    check_tables(newer);
+    CHECK(newer.noted("import-newer-version"));
+    CHECK(newer.notices.size() == 1);
+}
+
 TEST_CASE("Firefox profiles in: what is wrong") {
     CHECK(ImportedText(meta + R"("threads":[{"name":"A")").problem ==
           "the Firefox profile ends too early: fetch or export it again");
@@ -61,6 +149,12 @@ TEST_CASE("Firefox profiles in: what is wrong") {
         "funcTable":{"name":["x"]},"stringArray":[1]}]})");
     CHECK(strange.problem.empty());
     CHECK(strange.noted("import-negative"));
+    CHECK(ImportedText(meta + R"("threads":[{"name":"A","samples":{"stack":[0,1,2,3]},"libs":[{}],
+        "stackTable":{"prefixOffset":[1,-1,4000000000,2],"frame":[0,1,2,3]},
+        "frameTable":{"func":[4,0,1,null],"flags":[255],"lib":[9,-1],"address":[-1],"nativeSymbol":[3]},
+        "funcTable":{"name":[9],"flags":[255,255],"source":[7],"resource":[5,0]},"resourceTable":{"name":[3],"type":[1]},
+        "nativeSymbols":{"libIndex":[77]},"sources":{"filename":[0]},"stringArray":["a"]}]})")
+              .problem.empty());
 }
 
 TEST_CASE("Firefox profiles: out and in again is the same") {

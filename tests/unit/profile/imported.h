@@ -81,6 +81,14 @@ public:
         const Function* one = function(name);
         return one == nullptr ? "?" : std::string(store.string(one->module));
     }
+    [[nodiscard]] std::string file_of(std::string_view function) const {
+        const Store::Tables& tables = store.tables();
+        for (LocationId id = 1; id < tables.locations.size(); ++id)
+            for (const auto& frame : tables.frames_of(id))
+                if (tables.strings[tables.functions[frame.function].name] == function)
+                    return std::string(tables.strings[frame.file]);
+        return "?";
+    }
     [[nodiscard]] bool noted(std::string_view code) const {
         return std::ranges::find(notices, code, &wire::Notice::code) != notices.end();
     }
