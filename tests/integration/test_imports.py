@@ -2,6 +2,7 @@
 of Python that know nothing of the server."""
 
 import collections
+import json
 import os
 import random
 import re
@@ -115,3 +116,64 @@ def test_a_server_that_cannot_import_does_not_start_or_says_why(start, tmp_path)
     server = start.server("--import", tmp_path / "noise")
     wait_until(lambda: "noise was not imported: noise is of no format" in server.err, 20, "the sentence")
     assert server.sessions() == []
+
+
+def plain(name):
+    """A function's own name: without namespaces, parameters and what a compiler made of it."""
+    return re.split(r"[(<\[]", name.replace("(anonymous namespace)::", ""))[0].strip().split(" ")[-1].split("::")[-1].split(".")[0]
+
+
+def text_symbols(program):
+    """Address -> names, of the program's own functions of a size."""
+    names = collections.defaultdict(set)
+    for line in subprocess.run(["nm", "-CS", "--defined-only", program], check=True, capture_output=True, text=True).stdout.splitlines():
+        fields = line.split(maxsplit=3)
+        if len(fields) == 4 and fields[2] in "tTwW" and int(fields[1], 16) > 8 and not fields[3].startswith("_"):
+            names[int(fields[0], 16)].add(plain(fields[3]))
+    return names
+
+
+def unsymbolized(program, addresses, code_id, debug_id):
+    """A profile as samply writes it before anybody has symbolized it: a stack for each address, relative to the first segment."""
+    count = len(addresses)
+    return {
+        "meta": {"version": 24, "preprocessedProfileVersion": 75, "product": "app", "startTime": 1700000000000, "symbolicated": False, "interval": 1},
+        "libs": [{"name": program.name, "path": str(program), "debugName": program.name, "debugPath": str(program), "breakpadId": debug_id, "codeId": code_id, "arch": None}],
+        "threads": [{"name": "A", "pid": "1", "tid": "1", "samples": {"length": count, "stack": list(range(count)), "time": list(range(count)), "weight": None, "weightType": "samples"}}],
+        "shared": {
+            "stackTable": {"length": count, "prefixOffset": [0] * count, "frame": list(range(count))},
+            "frameTable": {"length": count, "flags": [2] * count, "func": list(range(count)), "address": addresses, "lib": [0] * count, "line": [0] * count, "nativeSymbol": [0] * count},
+            "funcTable": {"length": count, "flags": [4] * count, "name": list(range(1, count + 1)), "resource": [0] * count, "source": [0] * count},
+            "resourceTable": {"length": 1, "name": [0], "type": [1]},
+            "nativeSymbols": {"length": 0, "libIndex": []},
+            "sources": {"length": 0, "filename": []},
+            "stringArray": [program.name, *(f"0x{address:x}" for address in addresses)],
+        },
+    }
+
+
+def test_addresses_of_firefox_profiles_are_symbolized(tmp_path):
+    bases = set()
+    for name in ("shares-workload", "unwind-scenes-nopie-workload"):
+        program = TESTS_BIN / name
+        headers = subprocess.run(["readelf", "-lnW", program], check=True, capture_output=True, text=True).stdout
+        base = int(re.search(r"^ +LOAD +0x\w+ (0x\w+)", headers, re.M)[1], 16)
+        build_id = re.search(r"Build ID: (\w+)", headers)[1]
+        bases.add(base)
+        symbols = text_symbols(program)
+        assert "main" in set().union(*symbols.values()) and len(symbols) > 8
+        addresses = [address + 1 - base for address in symbols]
+        raw = bytes.fromhex(build_id)
+        debug_id = (raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:16]).hex().upper() + "0"
+        other = "00" * 20
+        for code_id, debug, found in ((build_id, "", True), (None, debug_id, True), (other, "", False), (None, "1" * 33, False)):
+            path = tmp_path / "profile.json"
+            path.write_text(json.dumps(unsymbolized(program, addresses, code_id, debug)))
+            lines = subprocess.run([BIN / "flamewire", "export", path, "--format", "collapsed"], check=True, capture_output=True, text=True, timeout=120).stdout.splitlines()
+            outermost = {line.rsplit(" ", 1)[0].split(";")[1] for line in lines}
+            if found:
+                assert {plain(function) for function in outermost} == set().union(*symbols.values())
+            else:
+                # Not by the names of another build.
+                assert outermost == {f"[{name}+0x{address:x}]" for address in addresses}
+    assert min(bases) == 0 and max(bases) > 0

@@ -1,6 +1,8 @@
+#include <elf.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -10,6 +12,7 @@
 #include "profile/formats/firefox.h"
 #include "profile/formats/firefox_profile.h"
 #include "profile/formats/timed_frames.h"
+#include "symbol/object_file.h"
 
 namespace flamewire::profile {
 namespace {
@@ -21,15 +24,55 @@ using firefox_format::Profile;
 using firefox_format::Tables;
 using firefox_format::ThreadColumns;
 
+// "0x1f40": what writers call a function before its address is symbolized.
+bool is_address(std::string_view name) {
+    if (!name.starts_with("0x") || name.size() < 3) return false;
+    std::uint64_t address = 0;
+    const auto [end, error] = std::from_chars(name.data() + 2, name.data() + name.size(), address, 16);
+    return error == std::errc{} && end == name.data() + name.size();
+}
+
+// The first 16 bytes of the build-id that a debug id ("5C0A0D51EA1980DF43F203B4525BE9BE0") was made of, as a GUID whose
+// first three fields are little-endian, and an age; empty: none.
+std::string start_of_build_id(std::string_view debug_id) {
+    constexpr std::size_t guid_digits = 32;
+    std::string id = debug_id.size() <= guid_digits ? std::string() : build_id_of(debug_id.substr(0, guid_digits));
+    if (id.find_first_not_of('\0') == std::string::npos) return {};
+    std::reverse(id.begin(), id.begin() + 4);
+    std::reverse(id.begin() + 4, id.begin() + 6);
+    std::reverse(id.begin() + 6, id.begin() + 8);
+    return id;
+}
+
+struct ElfFile {
+    std::string build_id;
+    std::uint64_t base = 0;  // of its first segment, which addresses in a profile count from
+};
+std::optional<ElfFile> read_elf(const std::string& path) {
+    if (path.empty()) return std::nullopt;
+    const auto object = symbol::ObjectFile::open(path);
+    if (!object) return std::nullopt;
+    ElfFile file;
+    file.build_id = object->build_id().value_or(std::string());
+    const auto& segments = object->header().segments;
+    const auto first = std::ranges::find_if(segments, [](const auto& segment) { return segment.type == PT_LOAD; });
+    if (first != segments.end()) file.base = first->vaddr;
+    return file;
+}
+
 // The libraries of a list as modules.
 class Modules {
 public:
     struct Module {
-        wire::Id id = 0;            // 0: no module of its own
+        wire::Id id = 0;  // 0: no module of its own
+        wire::ModuleKind kind = wire::ModuleKind::file;
         std::string kernel_module;  // "ext4": of the kernel's functions
+        wire::Id kernel_module_id = 0;
+        std::uint64_t base = 0;
     };
 
-    explicit Modules(RecordingBuilder& builder) : builder_(builder) {}
+    Modules(ImportJob& job, RecordingBuilder& builder, bool symbolicated)
+        : job_(job), builder_(builder), symbolicated_(symbolicated) {}
 
     void begin(const std::vector<Library>& libraries) {
         if (libraries_ == &libraries) return;
@@ -65,13 +108,33 @@ private:
     Module make(const Library& library) {
         const ImportedModule of = module_of_name(library.path.empty() ? library.name : library.path);
         Module module;
+        module.kind = of.kind;
         module.kernel_module = of.kernel_module;
         if (of.path.empty()) return module;
-        module.id = builder_.module(of.kind, of.path, build_id_of(library.code_id));
+        std::string build_id = build_id_of(library.code_id);
+        // Only addresses need the file.
+        if (!symbolicated_ && of.kind == wire::ModuleKind::file) {
+            const std::string start = build_id.empty() ? start_of_build_id(library.debug_id) : std::string();
+            symbol::ModuleIdentity identity;
+            identity.path = of.path;
+            identity.build_id = build_id;
+            const auto file = read_elf(job_.module_file(identity));
+            if (file && file->build_id.starts_with(start)) {
+                if (build_id.empty()) build_id = file->build_id;
+                module.base = file->base;
+            }
+            if (build_id.empty()) build_id = start;  // so that no other build is taken for it
+        }
+        module.id = builder_.module(of.kind, of.path, build_id);
+        // As an import of perf.data has it: the image's names are not for addresses in a module.
+        if (!symbolicated_ && !of.kernel_module.empty())
+            module.kernel_module_id = builder_.module(wire::ModuleKind::jit, fmt::format("{}.ko", of.kernel_module));
         return module;
     }
 
+    ImportJob& job_;
     RecordingBuilder& builder_;
+    bool symbolicated_;
     const std::vector<Library>* libraries_ = nullptr;
     std::vector<std::optional<Module>> of_library_;
     std::map<std::string, std::uint32_t, std::less<>> by_name_;
@@ -79,7 +142,8 @@ private:
 
 class Rows {
 public:
-    Rows(RecordingBuilder& builder, const Profile& read) : builder_(builder), read_(read), modules_(builder) {}
+    Rows(ImportJob& job, RecordingBuilder& builder, const Profile& read)
+        : builder_(builder), read_(read), modules_(job, builder, read.symbolicated) {}
 
     Result<bool> add(const ThreadColumns& thread) {
         const bool own = !thread.own_event.empty(), time = thread.weight_type == "tracing-ms",
@@ -132,6 +196,11 @@ private:
     void resolve_stacks() {
         stacks_.assign(tables_->stack_frame.size(), 0);
         frames_.assign(tables_->frame_func.size(), 0);
+        callers_.assign(frames_.size(), false);
+        if (read_.version < firefox_format::call_addresses_version)
+            for (std::uint32_t i = 0; i < stacks_.size(); ++i)
+                if (const std::uint32_t caller = at(tables_->stack_frame, tables_->prefix(i)); caller < callers_.size())
+                    callers_[caller] = true;
         for (std::uint32_t i = 0; i < stacks_.size(); ++i) {
             const std::uint32_t before = tables_->prefix(i);
             stacks_[i] = builder_.stack(before < i ? stacks_[before] : 0, frame(tables_->stack_frame[i]));
@@ -163,6 +232,8 @@ private:
         if (name.function.empty()) name.function = "(anonymous)";
         const Modules::Module module = module_of(index);
         name.module = module.id;
+        if (!read_.symbolicated && is_address(name.function))
+            if (const auto location = addressed(module, tables_->address(index), callers_[index])) return *location;
         std::string with_module;
         if (!module.kernel_module.empty())
             name.function = with_module = fmt::format("{} [{}]", name.function, module.kernel_module);
@@ -174,6 +245,12 @@ private:
         return builder_.location(name);
     }
 
+    std::optional<wire::Id> addressed(const Modules::Module& module, std::uint32_t address, bool returns) {
+        if (module.id == 0 || module.kind == wire::ModuleKind::jit || address == none) return std::nullopt;
+        return builder_.location(module.kernel_module_id != 0 ? module.kernel_module_id : module.id,
+                                 module.base + address, returns ? wire::location_flag::return_address : 0);
+    }
+
     RecordingBuilder& builder_;
     const Profile& read_;
     Modules modules_;
@@ -181,6 +258,7 @@ private:
     const std::vector<std::string>* texts_ = nullptr;
     const ThreadColumns* own_ = nullptr;  // written by Flamewire
     std::vector<wire::Id> stacks_, frames_;
+    std::vector<bool> callers_;  // frames that are return addresses
 };
 
 }  // namespace
@@ -198,7 +276,7 @@ Result<bool> import_firefox(ImportJob& job) {
     const std::int64_t realtime_ns =
         read.start_ms > 0 && read.start_ms < far_ms ? static_cast<std::int64_t>(read.start_ms * 1e6) : 0;
     RecordingBuilder& builder = job.begin(std::move(about), realtime_ns);
-    Rows rows(builder, read);
+    Rows rows(job, builder, read);
     for (const ThreadColumns& thread : read.threads) TRY(rows.add(thread));
     if (read.version > firefox_format::newest_version)
         builder.note(

@@ -4,6 +4,10 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 #include <rapidjson/document.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "batch_maker.h"
 #include "imported.h"
@@ -53,6 +57,38 @@ const std::string newest_tables = R"("stackTable":{"length":3,"prefixOffset":[0,
     "resourceTable":{"length":1,"name":[4],"type":[1]},
     "nativeSymbols":{"length":1,"libIndex":[0]},"sources":{"length":2,"filename":[0,3]},)" +
                                   strings;
+
+void append_word(std::string& to, std::uint64_t number, std::size_t bytes = 4) {
+    for (std::size_t i = 0; i < bytes; ++i) to += static_cast<char>(number >> 8 * i & 0xff);
+}
+
+// An x86-64 program with a build-id whose first segment is at `base`.
+std::string elf_program(std::uint64_t base, const std::string& build_id) {
+    constexpr std::uint64_t headers = 64 + 2 * 56;
+    std::string file(
+        "\x7f"
+        "ELF\x02\x01\x01",
+        7);
+    file.resize(16);
+    append_word(file, 2, 2);
+    append_word(file, 62, 2);
+    append_word(file, 1);
+    for (const std::uint64_t one : {base, std::uint64_t{64}, std::uint64_t{0}}) append_word(file, one, 8);
+    append_word(file, 0);
+    for (const std::uint64_t one : {64, 56, 2, 0, 0, 0}) append_word(file, one, 2);
+    const std::uint64_t note_bytes = 16 + build_id.size(), all = headers + note_bytes;
+    for (const auto& [type, offset, size] :
+         {std::tuple{4U, headers, note_bytes}, std::tuple{1U, std::uint64_t{0}, all}}) {
+        append_word(file, type);
+        append_word(file, 5);
+        for (const std::uint64_t one : {offset, base + offset, base + offset, size, size, std::uint64_t{4}})
+            append_word(file, one, 8);
+    }
+    append_word(file, 4);
+    append_word(file, build_id.size());
+    append_word(file, 3);
+    return file + std::string("GNU\0", 4) + build_id;
+}
 
 }  // namespace
 
@@ -137,6 +173,58 @@ TEST_CASE("Firefox profiles in: a version newer than any known one") {
     check_tables(newer);
     CHECK(newer.noted("import-newer-version"));
     CHECK(newer.notices.size() == 1);
+}
+
+TEST_CASE("Firefox profiles in: addresses that nobody has symbolized") {
+    // As samply writes them: a program, the kernel, a module of it, code made at run time, an address in no library.
+    const std::string profile =
+        R"("libs":[{"name":"app","path":"/bin/app","codeId":"00112233445566778899aabbccddeeff01020304","breakpadId":""},
+            {"name":"[kernel.kallsyms]","path":"[kernel.kallsyms]","codeId":"0102"},
+            {"name":"[ext4]","path":"[ext4]"},{"name":"perf-1.map","path":"/tmp/perf-1.map"},
+            {"name":"liby.so","path":"/lib/liby.so","codeId":null,"breakpadId":"33221100554477668899AABBCCDDEEFF0"}],)"
+        R"("shared":{"stackTable":{"prefix":[null,0,1,2,3,4,5],"frame":[0,1,2,3,4,5,6]},
+            "frameTable":{"func":[0,1,2,3,4,5,6],"address":[4096,8192,64,32,-1,16,256],"line":[null,null]},
+            "funcTable":{"name":[0,1,2,3,4,5,6],"resource":[0,0,1,2,-1,3,4]},
+            "resourceTable":{"lib":[0,1,2,3,4],"type":[1,1,1,1,1],"name":[0,0,0,0,0]},
+            "stringArray":["0x1000","named","0x40","0x20","0x7ffd1234","0x10","0x100"]},
+            "threads":[{"name":"A","pid":"1","tid":"1","samples":{"stack":[6],"time":[1]}}]})";
+    const ImportedText imported(meta_of(62, R"(,"symbolicated":false)") + profile);
+    CHECK(imported.problem.empty());
+    CHECK(imported.lines() == "A;[app+0x1000];named;[kernel+0x40];[ext4.ko+0x20];0x7ffd1234;0x10;[liby.so+0x100] 1\n");
+    CHECK(imported.module_of("named") == "app");
+    const std::string id("\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff\x01\x02\x03\x04", 20);
+    CHECK(imported.build_id_of("/bin/app") == id);
+    CHECK(imported.build_id_of("/lib/liby.so") == id.substr(0, 16));
+    // Names stay where the file has them.
+    CHECK(ImportedText(meta_of(62, R"(,"symbolicated":true)") + profile).lines() ==
+          "A;0x1000;named;0x40;0x20;0x7ffd1234;0x10;0x100 1\n");
+
+    // Addresses count from the first segment.
+    const std::string folder = std::filesystem::temp_directory_path() / fmt::format("firefox-{}", ::getpid());
+    std::filesystem::create_directory(folder);
+    const auto with_files = [&](const std::string& library_build_id) {
+        std::ofstream(folder + "/app", std::ios::binary) << elf_program(0x400000, id);
+        std::ofstream(folder + "/liby.so", std::ios::binary) << elf_program(0x1000, library_build_id);
+        return ImportedText(meta_of(62, R"(,"symbolicated":false)") + profile, {},
+                            {{"/bin/app", folder + "/app"}, {"/lib/liby.so", folder + "/liby.so"}});
+    };
+    const std::string library_id = id.substr(0, 16) + "more";
+    const ImportedText found = with_files(library_id);
+    CHECK(found.lines() == "A;[app+0x401000];named;[kernel+0x40];[ext4.ko+0x20];0x7ffd1234;0x10;[liby.so+0x1100] 1\n");
+    CHECK(found.build_id_of("/lib/liby.so") == library_id);
+    // The debug id is another file's.
+    const ImportedText other = with_files("another build-id, 20");
+    CHECK(other.lines().ends_with(";[liby.so+0x100] 1\n"));
+    CHECK(other.build_id_of("/lib/liby.so") == id.substr(0, 16));
+    std::filesystem::remove_all(folder);
+
+    // Before version 38 the frames that called have the addresses that they returned to.
+    const ImportedText old(meta_of(37, R"(,"symbolicated":false)") + profile);
+    const auto& locations = old.store.tables().locations;
+    CHECK(std::ranges::count_if(
+              locations, [](const auto& one) { return (one.flags & wire::location_flag::return_address) != 0; }) == 3);
+    CHECK(std::ranges::none_of(imported.store.tables().locations,
+                               [](const auto& one) { return (one.flags & wire::location_flag::return_address) != 0; }));
 }
 
 TEST_CASE("Firefox profiles in: what is wrong") {

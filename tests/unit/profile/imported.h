@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,8 +31,9 @@ private:
 
 class ImportedText final : public ImportJob {
 public:
-    // By the format that its content has, unless one is given.
-    explicit ImportedText(std::string text, std::string_view format = {}) : source_(text), name_("file") {
+    // By the format that its content has, unless one is given. `files`: of modules, by their paths.
+    explicit ImportedText(std::string text, std::string_view format = {}, std::map<std::string, std::string> files = {})
+        : source_(text), name_("file"), files_(std::move(files)) {
         const ImportFormat* by = recognise_import(text);
         recognised = by == nullptr ? "" : by->name;
         for (const ImportFormat& one : import_formats())
@@ -55,7 +57,10 @@ public:
                 return true;
             });
     }
-    [[nodiscard]] std::string module_file(const symbol::ModuleIdentity& /*module*/) override { return {}; }
+    [[nodiscard]] std::string module_file(const symbol::ModuleIdentity& module) override {
+        const auto found = files_.find(module.path);
+        return found == files_.end() ? std::string() : found->second;
+    }
     void progress(std::uint64_t /*read_bytes*/) override {}
 
     // As collapsed(), of the event with that name, or all.
@@ -89,6 +94,11 @@ public:
                     return std::string(tables.strings[frame.file]);
         return "?";
     }
+    [[nodiscard]] std::string build_id_of(std::string_view path) const {
+        for (const Module& module : store.tables().modules)
+            if (module.identity.path == path) return module.identity.build_id;
+        return "?";
+    }
     [[nodiscard]] bool noted(std::string_view code) const {
         return std::ranges::find(notices, code, &wire::Notice::code) != notices.end();
     }
@@ -101,6 +111,7 @@ public:
 private:
     TextSource source_;
     std::string name_;
+    std::map<std::string, std::string> files_;
     std::optional<RecordingBuilder> builder_;
     wire::EventPeriods periods_, theirs_;
 };
