@@ -142,8 +142,8 @@ private:
 
 class Rows {
 public:
-    Rows(ImportJob& job, RecordingBuilder& builder, const Profile& read)
-        : builder_(builder), read_(read), modules_(job, builder, read.symbolicated) {}
+    Rows(ImportJob& job, RecordingBuilder& builder, const Profile& read, double origin_ms)
+        : builder_(builder), read_(read), origin_ms_(origin_ms), modules_(job, builder, read.symbolicated) {}
 
     Result<bool> add(const ThreadColumns& thread) {
         const bool own = !thread.own_event.empty(), time = thread.weight_type == "tracing-ms",
@@ -172,7 +172,7 @@ public:
             const double weight = i < thread.weights.size() ? thread.weights[i] : 1;
             const double time_ms = i < thread.times_ms.size() ? thread.times_ms[i] : now_ms;
             row.stack = thread.stacks[i] < stacks_.size() ? stacks_[thread.stacks[i]] : 0;
-            row.bucket = bucket_of(clamped_ns(time_ms * 1e6));
+            row.bucket = bucket_of(clamped_ns((time_ms - origin_ms_) * 1e6));
             const double shown = own && i < thread.own_weights.size() ? thread.own_weights[i]
                                  : time                               ? weight * 1e6
                                                                       : weight;
@@ -253,6 +253,7 @@ private:
 
     RecordingBuilder& builder_;
     const Profile& read_;
+    double origin_ms_;
     Modules modules_;
     const Tables* tables_ = nullptr;
     const std::vector<std::string>* texts_ = nullptr;
@@ -260,6 +261,25 @@ private:
     std::vector<wire::Id> stacks_, frames_;
     std::vector<bool> callers_;  // frames that are return addresses
 };
+
+// Where a recording begins, from meta.startTime on: samples can begin long after it, as the browser's own start is in it,
+// and a few are earlier than what the file has for the beginning.
+double origin_of(const Profile& read) {
+    constexpr double far_ms = max_span_ns / 1e6;
+    const double told = read.profiling_start_ms;
+    double origin = told > 0 && told < far_ms ? told : 0;
+    const auto see = [&](double time) {
+        if (time < origin && time > -far_ms) origin = time;
+    };
+    for (const ThreadColumns& thread : read.threads) {
+        double now = 0;
+        for (std::size_t i = 0; i < thread.stacks.size(); ++i) {
+            if (i < thread.deltas_ms.size()) now += thread.deltas_ms[i];
+            see(i < thread.times_ms.size() ? thread.times_ms[i] : now);
+        }
+    }
+    return origin;
+}
 
 }  // namespace
 
@@ -273,10 +293,14 @@ Result<bool> import_firefox(ImportJob& job) {
     about.target = read.product;
     about.start_ns = import_moment_ns;
     constexpr double far_ms = 4e12;
+    const double origin_ms = origin_of(read);
+    // Apart: a double of both has no nanoseconds left.
     const std::int64_t realtime_ns =
-        read.start_ms > 0 && read.start_ms < far_ms ? static_cast<std::int64_t>(read.start_ms * 1e6) : 0;
+        read.start_ms > 0 && read.start_ms < far_ms
+            ? static_cast<std::int64_t>(read.start_ms * 1e6) + std::llround(origin_ms * 1e6)
+            : 0;
     RecordingBuilder& builder = job.begin(std::move(about), realtime_ns);
-    Rows rows(job, builder, read);
+    Rows rows(job, builder, read, origin_ms);
     for (const ThreadColumns& thread : read.threads) TRY(rows.add(thread));
     if (read.version > firefox_format::newest_version)
         builder.note(

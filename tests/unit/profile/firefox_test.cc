@@ -227,6 +227,35 @@ TEST_CASE("Firefox profiles in: addresses that nobody has symbolized") {
                                [](const auto& one) { return (one.flags & wire::location_flag::return_address) != 0; }));
 }
 
+TEST_CASE("Firefox profiles in: times") {
+    const auto profile = [](const std::string& more, const std::string& times) {
+        return ImportedText(R"({"meta":{"preprocessedProfileVersion":75,"startTime":1700000000000)" + more + R"(},
+            "threads":[{"name":"A","pid":1,"tid":1,"samples":{"stack":[0,0],)" +
+                            times + "}," + tables + "}]}");
+    };
+    const auto times_of = [](const ImportedText& one) {
+        return std::pair((one.store.first_ns() - import_moment_ns) / 1'000'000,
+                         (one.store.end_ns() - import_moment_ns) / 1'000'000);
+    };
+    constexpr std::int64_t start = 1'700'000'000'000'000'000;
+    // The browser ran for an hour before.
+    const ImportedText later = profile(R"(,"profilingStartTime":3600000)", R"("time":[3600010,3600030])");
+    CHECK(later.realtime == start + 3'600'000'000'000);
+    CHECK(times_of(later) == std::pair<std::uint64_t, std::uint64_t>(10, 40));
+    const ImportedText deltas = profile(R"(,"profilingStartTime":3600000)", R"("timeDeltas":[3600010,20])");
+    CHECK(deltas.realtime == later.realtime);
+    CHECK(times_of(deltas) == times_of(later));
+    // From the start on, where nothing else is known.
+    const ImportedText plain = profile("", R"("time":[3600010,3600030])");
+    CHECK(plain.realtime == start);
+    CHECK(times_of(plain) == std::pair<std::uint64_t, std::uint64_t>(3600010, 3600040));
+    // Samples before either begin the recording.
+    const ImportedText early = profile(R"(,"profilingStartTime":100)", R"("time":[-50,90])");
+    CHECK(early.realtime == start - 50'000'000);
+    CHECK(times_of(early) == std::pair<std::uint64_t, std::uint64_t>(0, 150));
+    CHECK(profile(R"(,"profilingStartTime":1e300)", R"("time":[-1e300,90])").realtime == start);
+}
+
 TEST_CASE("Firefox profiles in: what is wrong") {
     CHECK(ImportedText(meta + R"("threads":[{"name":"A")").problem ==
           "the Firefox profile ends too early: fetch or export it again");
