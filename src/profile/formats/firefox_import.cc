@@ -11,6 +11,7 @@
 
 #include "profile/formats/firefox.h"
 #include "profile/formats/firefox_profile.h"
+#include "profile/formats/json_slabs.h"
 #include "profile/formats/timed_frames.h"
 #include "symbol/object_file.h"
 
@@ -284,7 +285,8 @@ double origin_of(const Profile& read) {
 }  // namespace
 
 bool recognises_firefox(std::string_view beginning) {
-    return begins_as_json(beginning, '{', {"\"meta\"", "\"preprocessedProfileVersion\""});
+    return JsonSlabs::recognises(beginning) ||
+           begins_as_json(beginning, '{', {"\"meta\"", "\"preprocessedProfileVersion\""});
 }
 
 Result<bool> import_firefox(ImportJob& job) {

@@ -5,18 +5,30 @@
 #include <rapidjson/reader.h>
 
 #include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "profile/formats/json_slabs.h"
 
 namespace flamewire::profile {
 namespace {
 
 constexpr std::size_t max_depth = 1000, piece_bytes = std::size_t{256} << 10;
+// Texts in one another. Writers put threads and tables of the document into texts of their own: two or three.
+constexpr int max_nested_slabs = 8;
+// A slab can stand in many places: all of them together are no more than so many times the file.
+constexpr std::uint64_t most_repetition = 4;
 
-// A source as RapidJSON reads streams, and what takes its values: the names are RapidJSON's.
+// Bytes of a source as RapidJSON reads streams, and what takes its values: the names are RapidJSON's.
 // NOLINTBEGIN(readability-identifier-naming)
 class Stream {
 public:
     using Ch = char;
-    explicit Stream(ImportJob& job) : job_(job), piece_(piece_bytes, '\0') { refill(); }
+    Stream(ImportJob& job, std::uint64_t begin, std::uint64_t end)
+        : job_(job), piece_(piece_bytes, '\0'), offset_(begin), end_(end) {
+        refill();
+    }
     [[nodiscard]] Ch Peek() const { return at_ < size_ ? piece_[at_] : '\0'; }
     Ch Take() {
         const Ch c = Peek();
@@ -37,7 +49,8 @@ public:
 
 private:
     void refill() {
-        const auto got = job_.source().read_at(offset_, piece_);
+        const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(piece_.size(), end_ - offset_));
+        const auto got = job_.source().read_at(offset_, std::span(piece_).first(wanted));
         at_ = 0;
         size_ = got ? *got : 0;
         if (!got) state_ = std::unexpected(got.error());
@@ -46,14 +59,18 @@ private:
     }
     ImportJob& job_;
     std::string piece_;
-    std::uint64_t offset_ = 0;
+    std::uint64_t offset_, end_;
     std::size_t at_ = 0, size_ = 0;
     Result<bool> state_ = true;
 };
 
+// `slabs`: of the file, when it has any.
 class Handler {
 public:
-    Handler(const JsonShape& shape, JsonSink& sink) : shape_(shape), sink_(sink) {}
+    Handler(ImportJob& job, const JsonShape& shape, JsonSink& sink, const JsonSlabs* slabs)
+        : job_(job), shape_(shape), sink_(sink), slabs_(slabs) {}
+
+    Result<JsonEnd> parse(std::uint64_t begin, std::uint64_t end);
 
     bool Null() { return value({}); }
     bool Bool(bool is) { return value({JsonValue::Kind::boolean, is ? 1.0 : 0.0, {}}); }
@@ -67,12 +84,27 @@ public:
         return value({JsonValue::Kind::text, 0, {text, size}});
     }
     bool Key(const char* text, rapidjson::SizeType size, bool /*copy*/) {
+        if (undecided_ && !slab_named_ && std::string_view(text, size) == "$s") return slab_named_ = true;
+        if (!decide_object()) return false;
         next_ = shape_.member(open_.back().node, {text, size});
         return true;
     }
-    bool StartObject() { return start(false); }
-    bool StartArray() { return start(true); }
-    bool EndObject(rapidjson::SizeType /*members*/) { return finish(); }
+    bool StartObject() {
+        if (!decide_object()) return false;
+        if (slabs_ == nullptr) return start(false);
+        undecided_ = true;
+        slab_named_ = false;
+        slab_.reset();
+        return true;
+    }
+    bool StartArray() { return decide_object() && start(true); }
+    bool EndObject(rapidjson::SizeType /*members*/) {
+        if (undecided_ && slab_) {
+            undecided_ = false;
+            return replace(*slab_);
+        }
+        return decide_object() && finish();
+    }
     bool EndArray(rapidjson::SizeType /*elements*/) { return finish(); }
     [[nodiscard]] bool too_deep() const { return open_.size() > max_depth; }
 
@@ -85,7 +117,20 @@ private:
         if (open_.empty()) return 0;
         return open_.back().array ? shape_.element(open_.back().node) : next_;
     }
+    // An object of a JSLB file is a slab's placeholder if "$s" is all that it has: it begins with its next member.
+    bool decide_object() {
+        if (!std::exchange(undecided_, false)) return true;
+        const bool begun = start(false);
+        next_ = -1;  // of "$s", when there was one
+        return begun;
+    }
     bool value(const JsonValue& value) {
+        if (undecided_ && value.kind == JsonValue::Kind::number) {
+            constexpr std::uint64_t no_slab = ~std::uint32_t{0};
+            slab_ = value.whole(no_slab, no_slab);
+            return true;
+        }
+        if (!decide_object()) return false;
         const int number = shape_.number(place());
         return number == 0 || sink_.value(number, value);
     }
@@ -101,12 +146,68 @@ private:
         open_.pop_back();
         return number == 0 || sink_.end(number);
     }
+    bool stop(std::string message) {
+        end_ = fail(ErrorCode::invalid, std::move(message));
+        return false;
+    }
+    bool replace(std::uint64_t index) {
+        const JsonSlab* slab = slabs_->find(index);
+        if (slab == nullptr) return stop(fmt::format("the JSLB file has no slab {}", index));
+        replaced_bytes_ += slab->size;
+        if (replaced_bytes_ / most_repetition > job_.source().size())
+            return stop("the JSLB file repeats its slabs, which no profile does");
+        if (slab->type == JsonSlab::Type::json) return replace_text(*slab);
+        const int node = place();
+        if (!start(true)) return false;
+        if (node >= 0) {
+            const auto done = read_numbers(job_.source(), *slab, [&](double number) { return Double(number); });
+            if (!done) end_ = std::unexpected(done.error());
+            if (!done || !*done) return false;
+        }
+        return finish();
+    }
+    bool replace_text(const JsonSlab& slab) {
+        if (nested_ == max_nested_slabs)
+            return stop(fmt::format("the JSLB file has more than {} texts in one another", max_nested_slabs));
+        ++nested_;
+        end_ = parse(slab.offset, slab.offset + slab.size);
+        --nested_;
+        return end_ && *end_ == JsonEnd::whole;
+    }
+
+    ImportJob& job_;
     const JsonShape& shape_;
     JsonSink& sink_;
+    const JsonSlabs* slabs_;
     std::vector<Open> open_;
-    int next_ = -1;
+    int next_ = -1, nested_ = 0;
+    bool undecided_ = false, slab_named_ = false;
+    std::optional<std::uint64_t> slab_;
+    std::uint64_t replaced_bytes_ = 0;
+    Result<JsonEnd> end_ = JsonEnd::whole;  // of a slab: why the text that it is in ended, too
 };
 // NOLINTEND(readability-identifier-naming)
+
+Result<JsonEnd> Handler::parse(std::uint64_t begin, std::uint64_t end) {
+    Stream stream(job_, begin, end);
+    // A mark of the byte order is no JSON, but many write it.
+    if (stream.Peek() == '\xef')
+        for (int i = 0; i < 3; ++i) stream.Take();
+    rapidjson::Reader reader;
+    constexpr unsigned flags =
+        rapidjson::kParseIterativeFlag | rapidjson::kParseTrailingCommasFlag | rapidjson::kParseNanAndInfFlag;
+    const rapidjson::ParseResult done = reader.Parse<flags>(stream, *this);
+    TRY(Result<bool>(stream.state()));
+    if (!done.IsError()) return JsonEnd::whole;
+    if (!end_ || *end_ != JsonEnd::whole) return end_;
+    if (too_deep())
+        return fail(ErrorCode::invalid,
+                    fmt::format("the JSON is nested more than {} deep, which no profile is", max_depth));
+    if (done.Code() == rapidjson::kParseErrorTermination) return JsonEnd::stopped;
+    if (stream.ended()) return JsonEnd::cut;
+    return fail(ErrorCode::invalid, fmt::format("this is not JSON, from byte {} on: {}", done.Offset(),
+                                                rapidjson::GetParseError_En(done.Code())));
+}
 
 }  // namespace
 
@@ -150,24 +251,15 @@ std::uint64_t JsonValue::whole(std::uint64_t most, std::uint64_t otherwise) cons
 }
 
 Result<JsonEnd> read_json(ImportJob& job, const JsonShape& shape, JsonSink& sink) {
-    Stream stream(job);
-    // A mark of the byte order is no JSON, but many write it.
-    if (stream.Peek() == '\xef')
-        for (int i = 0; i < 3; ++i) stream.Take();
-    Handler handler(shape, sink);
-    rapidjson::Reader reader;
-    constexpr unsigned flags =
-        rapidjson::kParseIterativeFlag | rapidjson::kParseTrailingCommasFlag | rapidjson::kParseNanAndInfFlag;
-    const rapidjson::ParseResult done = reader.Parse<flags>(stream, handler);
-    TRY(Result<bool>(stream.state()));
-    if (!done.IsError()) return JsonEnd::whole;
-    if (handler.too_deep())
-        return fail(ErrorCode::invalid,
-                    fmt::format("the JSON is nested more than {} deep, which no profile is", max_depth));
-    if (done.Code() == rapidjson::kParseErrorTermination) return JsonEnd::stopped;
-    if (stream.ended()) return JsonEnd::cut;
-    return fail(ErrorCode::invalid, fmt::format("this is not JSON, from byte {} on: {}", done.Offset(),
-                                                rapidjson::GetParseError_En(done.Code())));
+    std::string beginning(16, '\0');
+    beginning.resize(TRY(job.source().read_at(0, beginning)));
+    if (!JsonSlabs::recognises(beginning)) return Handler(job, shape, sink, nullptr).parse(0, job.source().size());
+    const JsonSlabs slabs = TRY(JsonSlabs::open(job.source()));
+    if (!slabs.whole()) return JsonEnd::cut;
+    const JsonSlab* root = slabs.root();
+    if (root == nullptr || root->type != JsonSlab::Type::json)
+        return fail(ErrorCode::invalid, "the JSLB file has no text to begin with");
+    return Handler(job, shape, sink, &slabs).parse(root->offset, root->offset + root->size);
 }
 
 bool begins_as_json(std::string_view beginning, char open, std::initializer_list<std::string_view> words) {

@@ -1,6 +1,6 @@
 // Reading large JSON without a tree of it in memory: an importer says which places it wants ("shared.frames[].name"), and
 // is told what stands there, in the order of the file. Anything else is skipped. RapidJSON's SAX reader below it, iterative,
-// so no depth of a file is a depth of our stack.
+// so no depth of a file is a depth of our stack. JSLB files are read as the JSON that they stand for.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include <rapidjson/document.h>
 #include <unistd.h>
 
+#include <bit>
 #include <filesystem>
 #include <fstream>
 
@@ -60,6 +61,34 @@ const std::string newest_tables = R"("stackTable":{"length":3,"prefixOffset":[0,
 
 void append_word(std::string& to, std::uint64_t number, std::size_t bytes = 4) {
     for (std::size_t i = 0; i < bytes; ++i) to += static_cast<char>(number >> 8 * i & 0xff);
+}
+
+struct Slab {
+    std::uint32_t type;
+    std::string bytes;
+};
+constexpr std::uint32_t json_slab = 10;
+
+std::string jslb(const std::vector<Slab>& slabs, std::uint32_t root, std::uint32_t version = 1) {
+    std::string file("\xdc\xdfJSLB\x01\x00", 8), data;
+    append_word(file, version);
+    append_word(file, slabs.size());
+    append_word(file, root);
+    const std::size_t begin = 20 + slabs.size() * 12;
+    for (const Slab& slab : slabs) {
+        while ((begin + data.size()) % 8 != 0) data += '\0';
+        append_word(file, slab.type);
+        append_word(file, begin + data.size());
+        append_word(file, slab.bytes.size());
+        data += slab.bytes;
+    }
+    return file + data;
+}
+
+std::string numbers(std::initializer_list<std::int64_t> all, std::size_t bytes) {
+    std::string packed;
+    for (const std::int64_t one : all) append_word(packed, static_cast<std::uint64_t>(one), bytes);
+    return packed;
 }
 
 // An x86-64 program with a build-id whose first segment is at `base`.
@@ -173,6 +202,65 @@ TEST_CASE("Firefox profiles in: a version newer than any known one") {
     check_tables(newer);
     CHECK(newer.noted("import-newer-version"));
     CHECK(newer.notices.size() == 1);
+}
+
+TEST_CASE("Firefox profiles in: JSLB files") {
+    const std::string table = R"("stackTable":{"length":3,"prefixOffset":{"$s":0},"frame":{ "$s" : 1 }},
+        "frameTable":{"length":3,"func":{"$s":2},"flags":{"$s":3},"line":{"$s":4},"lib":{"$s":5},"address":{"$s":6}},
+        "funcTable":{"length":3,"name":{"$s":2},"flags":[4,12,0],"source":[0,1,0],"resource":{"$s":5}},
+        "resourceTable":{"name":[4],"type":[1]},"sources":{"length":2,"filename":[0,3]},"unread":{"$s":7},)" +
+                              strings;
+    const std::string root =
+        meta_of(75) + libraries + R"("more":{"$s":7,"a":{}},"shared":{"$s":9},"threads":[{"$s":10}]})";
+    std::vector<Slab> slabs{
+        {4, numbers({0, 1, 1}, 4)},
+        {2, numbers({0, 1, 2}, 2)},
+        {8, numbers({0, 1, 2}, 8)},
+        {1, numbers({2, 18, 17}, 1)},
+        {3, numbers({0, 7, 9}, 2)},
+        {0, numbers({0, 0, -1}, 1)},
+        {5, numbers({16, 32, 0}, 4)},
+        {9, numbers({1, 2}, 8)},
+        {json_slab, R"({"stack":{"$s":1},"time":{"$s":11},"weight":{"$s":12}})"},
+        {json_slab, "{" + table + "}"},
+        {json_slab, R"({"name":"A","pid":"1","tid":"1","samples":{"$s":8},"isMainThread":true})"},
+        {7, numbers({std::bit_cast<std::int64_t>(1.0), std::bit_cast<std::int64_t>(-0.5), 0}, 8)},
+        {6, numbers({std::bit_cast<std::int32_t>(2.0F), 0, std::bit_cast<std::int32_t>(3.0F)}, 4)},
+        {json_slab, root},
+    };
+    const ImportedText imported(jslb(slabs, 13));
+    CHECK(imported.recognised == "firefox");
+    CHECK(imported.problem.empty());
+    CHECK(imported.target == "App");
+    CHECK(imported.lines() == "A;main 2\nA;main;work;tiny 3\n");
+    REQUIRE(imported.function("tiny") != nullptr);
+    CHECK(imported.function("tiny")->kind == FrameKind::inlined);
+    CHECK(imported.file_of("work") == "work.c");
+    CHECK(imported.module_of("work") == "libx.so");
+
+    const std::string whole = jslb(slabs, 13);
+    for (std::size_t size = 8; size < whole.size(); ++size) {
+        const ImportedText cut(whole.substr(0, size));
+        if (cut.problem != "the Firefox profile ends too early: fetch or export it again") FAIL("at " << size);
+    }
+    CHECK(ImportedText(jslb(slabs, 13, 2)).problem == "the JSLB file is of version 2, which is not known here");
+    CHECK(ImportedText(jslb(slabs, 0)).problem == "the JSLB file has no text to begin with");
+    CHECK(ImportedText(jslb(slabs, 99)).problem == "the JSLB file has no text to begin with");
+    slabs[7].type = 11;
+    CHECK(ImportedText(jslb(slabs, 13)).problem == "the JSLB file has a slab of type 11, which is not known here");
+    slabs[7].type = 9;
+    slabs[8].bytes = R"({"stack":{"$s":14}})";
+    CHECK(ImportedText(jslb(slabs, 13)).problem == "the JSLB file has no slab 14");
+    slabs[8].bytes = R"({"stack":{"$s":8}})";
+    CHECK(ImportedText(jslb(slabs, 13)).problem == "the JSLB file has more than 8 texts in one another");
+    slabs[8].bytes = R"({"stack":[)";
+    CHECK_FALSE(ImportedText(jslb(slabs, 13)).problem.empty());
+    // A slab that stands for far more than the file is.
+    std::string many = "[0";
+    for (int i = 0; i < 100; ++i) many += R"(,{"$s":0})";
+    CHECK(ImportedText(jslb({{1, std::string(1 << 20, 'x')}, {json_slab, many + "]"}}, 1)).problem ==
+          "the JSLB file repeats its slabs, which no profile does");
+    CHECK_FALSE(ImportedText(jslb({{json_slab, R"({"$s":"x"})"}}, 0)).problem.empty());
 }
 
 TEST_CASE("Firefox profiles in: addresses that nobody has symbolized") {
