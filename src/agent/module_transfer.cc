@@ -4,6 +4,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
 
 #include "agent/json.h"
 #include "base/file.h"
@@ -29,6 +32,23 @@ bool names_code(const elf::Section& section) {
          {".debug_", ".zdebug_", ".gnu_debug", ".plt", ".rela.plt", ".rel.plt", ".symtab_shndx"})
         if (section.name.starts_with(start)) return true;
     return false;
+}
+
+// A Go program without debug info has its names, lines and inlined calls in these (elf/gopclntab_file.h): the table, the
+// tree of inlined calls, the runtime's view of both, and relocations.
+bool names_go_code(const elf::Section& section) {
+    constexpr std::array names = {
+        ".gopclntab", ".data.rel.ro.gopclntab", ".data.rel.ro", ".rodata", ".noptrdata", ".data", ".go.module", ".rela",
+        ".rela.dyn",  ".go.buildinfo"};
+    return section.type != type_nobits && std::ranges::find(names, section.name) != names.end();
+}
+
+bool is_go_without_debug_info(const std::vector<elf::Section>& sections) {
+    const auto any = [&](auto... names) {
+        return std::ranges::any_of(
+            sections, [&](const elf::Section& section) { return (... || (section.name == std::string_view(names))); });
+    };
+    return any(".note.go.buildid", ".go.buildinfo", ".gopclntab") && !any(".debug_info", ".zdebug_info");
 }
 
 std::string_view code_name(ErrorCode code) {
@@ -90,8 +110,9 @@ Result<std::vector<wire::FileRange>> symbol_ranges(const elf::ByteSource& source
     // The section headers themselves; their number may stand elsewhere when it is 0.
     if (header.section_offset != 0)
         want(header.section_offset, std::uint64_t{header.section_entry_size} * (sections.size() + 1));
+    const bool go = is_go_without_debug_info(sections);
     for (const elf::Section& section : sections)
-        if (names_code(section)) want(section.offset, section.size);
+        if (names_code(section) || (go && names_go_code(section))) want(section.offset, section.size);
     std::sort(wanted.begin(), wanted.end(), [](const auto& a, const auto& b) { return a.offset < b.offset; });
     std::vector<wire::FileRange> ranges;
     std::uint64_t total = 0;

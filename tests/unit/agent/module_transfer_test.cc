@@ -8,6 +8,7 @@
 
 #include <fstream>
 
+#include "../elf/go_program.h"
 #include "base/file.h"
 
 namespace flamewire::agent {
@@ -84,6 +85,34 @@ TEST_CASE("the ranges hold the sections that name code, and leave the code out")
     CHECK(total < program.size() - text / 2);
     const std::string plain(100, 'x');
     CHECK_FALSE(symbol_ranges(elf::source_of_bytes(as_bytes_view(plain)), plain.size()));
+}
+
+TEST_CASE("of a Go program without debug info, what names its code without symbols is sent") {
+    elf::GoTable table = elf::go_table_with_inlined_calls({});
+    const std::string contents = table.bytes();
+    std::vector<elf::GoTestSection> written = {{".text", 1, 6, 0x401000, std::string(100'000, '\x90')},
+                                               {".gopclntab", 1, 2, 0x500020, contents},
+                                               {".text.more", 1, 6, 0x441000, std::string(100'000, '\x90')},
+                                               {".noptrdata", 1, 3, 0x600000, std::string(100, '\1')},
+                                               {".text.last", 1, 6, 0x481000, std::string(100'000, '\x90')}};
+    for (const bool has_debug_info : {false, true}) {
+        if (has_debug_info) written.push_back({".debug_info", 1, 0, 0, "x"});
+        const std::string file = elf::go_elf_file(table, written);
+        const elf::ByteSource source = elf::source_of_bytes(as_bytes_view(file));
+        const auto ranges = symbol_ranges(source, file.size()).value();
+        const std::vector<elf::Section> sections = elf::read_sections(source, elf::read_header(source).value()).value();
+        for (const elf::Section& section : sections) {
+            CAPTURE(section.name, has_debug_info);
+            if (section.name != ".gopclntab" && section.name != ".noptrdata") continue;
+            const bool covered = std::ranges::any_of(ranges, [&](const wire::FileRange& range) {
+                return section.offset >= range.offset && section.offset + section.size <= range.offset + range.size;
+            });
+            CHECK(covered == !has_debug_info);
+        }
+        std::uint64_t total = 0;
+        for (const wire::FileRange& range : ranges) total += range.size;
+        CHECK(total < 20'000);
+    }
 }
 
 TEST_CASE("a stream in parts is the ranges of the file, from any offset") {
