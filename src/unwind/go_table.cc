@@ -22,7 +22,8 @@ bool is_go_program(const elf::ByteSource& source, const elf::Header& header) {
     constexpr std::string_view owner("\4\0\0\0Go\0\0", 8);  // a note's type 4, and its name
     return std::ranges::any_of(header.segments, [&](const elf::Segment& segment) {
         if (segment.type != segment_note) return false;
-        const auto notes = source(segment.offset, std::min<std::size_t>(most_bytes, segment.file_size));
+        const auto notes =
+            source(segment.offset, static_cast<std::size_t>(std::min<std::uint64_t>(most_bytes, segment.file_size)));
         return notes && notes->find(owner) != std::string::npos;
     });
 }
