@@ -327,7 +327,8 @@ def test_a_file_is_given_for_a_module_by_its_path_and_by_an_upload(start, tmp_pa
     whole, other = TESTS_BIN / "shares-workload", TESTS_BIN / "threads-workload"
     server = start.server("--fetch-modules", "off")
     workload = start.process("stripped", [program, "60"])
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", workload.pid, "--frequency", 499)
+    # Without what the kernel does for other programs while this one runs, which grows with their number.
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", workload.pid, "--frequency", 499, "--events", "cpu-clock:u")
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 200, 30, "samples")
     session = server.only_session()["id"]
     row = wait_until(lambda: (found := modules_of(server, session).get("shares-workload")) and found["module"]["state"] != "pending" and found, 30, "the module")
