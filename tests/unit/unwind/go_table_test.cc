@@ -35,7 +35,7 @@ struct Function {
 
 std::string varint(std::uint32_t value) {
     std::string bytes;
-    for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value & 0x7f | 0x80);
+    for (; value >= 0x80; value >>= 7) bytes += static_cast<char>((value & 0x7f) | 0x80);
     return bytes + static_cast<char>(value);
 }
 
