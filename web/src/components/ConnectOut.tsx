@@ -50,8 +50,11 @@ export function ConnectOut() {
   }, []);
   const go = async () => {
     if (!parsed) return;
-    await dial(parsed.host, parsed.port, code.value.trim());
-    if (!dialProblem.value) address.value = code.value = '';
+    const [sentAddress, sentCode] = [address.value, code.value];
+    // What is typed before the answer comes belongs to the next agent.
+    address.value = code.value = '';
+    await dial(parsed.host, parsed.port, sentCode.trim());
+    if (dialProblem.value && !address.value && !code.value) [address.value, code.value] = [sentAddress, sentCode];
   };
   return (
     <>
