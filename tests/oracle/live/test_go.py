@@ -8,6 +8,7 @@ import time
 
 import bounds
 import flamewire
+import go_programs
 import pytest
 from flamewire import wait_until
 
@@ -17,14 +18,12 @@ FREQUENCY = 3999
 ENOUGH = 3000
 KINDS = {"static": [], "stripped": ["-ldflags=-s -w"], "position-independent": ["-buildmode=pie"]}
 ROOTS = {"runtime.goexit", "runtime.mstart", "runtime.rt0_go"}
-CACHE = flamewire.ROOT / "build" / "go-cache"  # the runtime is compiled once for each kind
 
 
 def build(folder, workload, *options):
     """The program of one folder of tests/workloads."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GO")}
-    environment |= {"GO111MODULE": "off", "GOCACHE": str(CACHE), "GOPATH": str(folder / "path")}
-    subprocess.run(["go", "build", *options, "-o", folder / workload, "."], cwd=flamewire.ROOT / "tests" / "workloads" / workload, env=environment, check=True)
+    source = flamewire.ROOT / "tests" / "workloads" / workload
+    subprocess.run(["go", "build", *options, "-o", folder / workload, "."], cwd=source, env=go_programs.environment(folder), check=True)
     return folder / workload
 
 

@@ -1,12 +1,12 @@
 """Stripped Go programs, named by the table of their linker, against the debug info and the symbols of the same build before it was stripped: every kind of build."""
 import collections
 import json
-import os
 import pathlib
 import random
 import re
 import subprocess
 
+import go_programs
 import pytest
 from compare_symbolizers import ours, text_section, theirs
 from flamewire import TESTS_BIN
@@ -108,7 +108,7 @@ class Builds:
 
     def __init__(self, folder):
         self.folder = folder
-        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("GO")} | {"GO111MODULE": "off", "GOCACHE": str(folder / "cache"), "GOPATH": str(folder / "path"), "GOFLAGS": ""}
+        self.environment = go_programs.environment(folder)
         (folder / "pure.go").write_text(MAIN.replace("IMPORT_C", "").replace("CALL_C", ""))
         (folder / "cgo.go").write_text(MAIN.replace("IMPORT_C", "// int triple(int n) { return n * 3; }\nimport \"C\"").replace("CALL_C", "fmt.Println(C.triple(4))"))
 
