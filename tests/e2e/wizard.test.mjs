@@ -35,6 +35,7 @@ const both = async (name) => {
   await shot(`${name}-light`);
   await page.evaluate(() => (document.documentElement.dataset.theme = 'dark'));
 };
+const dialsPath = '**/api/agent/dials';
 const at = (step) => page.locator(`.wizard-${step}`).waitFor();
 const next = async (step) => {
   await page.locator('#wizard-next:not(:disabled)').click();
@@ -50,7 +51,9 @@ const freePort = async () => {
   for (;;) {
     const port = 10_000 + Math.floor(Math.random() * (end - 10_000));
     const probe = createServer();
-    const free = await new Promise((resolve) => probe.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true)));
+    const free = await new Promise((resolve) =>
+      probe.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true)),
+    );
     if (!free) continue;
     await new Promise((resolve) => probe.close(resolve));
     return port;
@@ -100,19 +103,36 @@ step('a first visit opens the guide, which waits for an agent', async () => {
 step('dialling says why nobody answers, goes on, and connects when somebody does', async () => {
   const port = await freePort();
   const address = page.locator('.wizard .fix input').first();
+  const pair = page.locator('.wizard input[name=pair]');
+  // What is typed before the answer comes stays.
+  let answer;
+  const typed = new Promise((resolve) => (answer = resolve));
+  const hold = async (route) => {
+    if (route.request().method() === 'POST') await typed;
+    await route.continue();
+  };
+  await page.route(dialsPath, hold);
   await address.fill(`${ownAddress}:${port}`);
   await address.press('Enter');
+  await pair.fill('typed meanwhile');
+  answer();
   await page.locator('.wizard .dial', { hasText: 'refuses connections' }).waitFor();
+  assert.equal(await pair.inputValue(), 'typed meanwhile');
+  await page.unroute(dialsPath, hold);
   await both('connect');
   const agent = programs.start('flamewire-agent', '--listen', '--port', port);
   await page.locator('.wizard .dial', { hasText: 'without a pairing code nothing is sent there' }).waitFor();
   // The code that it printed; a mistyped one is said.
   const code = /[0-9a-f]{16}-[0-9a-f]{32}/.exec(agent.text())[0];
   await address.fill(`${ownAddress}:${port}`);
-  await page.locator('.wizard input[name=pair]').fill(code.slice(0, -1));
+  await pair.fill(code.slice(0, -1));
   await address.press('Enter');
   await shows(page, '.wizard [role=alert]', /16 digits/);
-  await page.locator('.wizard input[name=pair]').fill(code);
+  // Also when the page has looked again how the others go.
+  for (let looks = 0; looks < 2; ++looks)
+    await page.waitForResponse((it) => it.request().method() === 'GET' && it.url().endsWith(dialsPath.slice(2)));
+  await shows(page, '.wizard [role=alert]', /16 digits/);
+  await pair.fill(code);
   await address.press('Enter');
   await page.locator('.wizard .dial-connected').waitFor();
   const { agents } = await api('/api/agents');

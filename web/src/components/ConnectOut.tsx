@@ -53,8 +53,8 @@ export function ConnectOut() {
     const [sentAddress, sentCode] = [address.value, code.value];
     // What is typed before the answer comes belongs to the next agent.
     address.value = code.value = '';
-    await dial(parsed.host, parsed.port, sentCode.trim());
-    if (dialProblem.value && !address.value && !code.value) [address.value, code.value] = [sentAddress, sentCode];
+    const accepted = await dial(parsed.host, parsed.port, sentCode.trim());
+    if (!accepted && !address.value && !code.value) [address.value, code.value] = [sentAddress, sentCode];
   };
   return (
     <>

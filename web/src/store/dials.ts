@@ -5,19 +5,29 @@ import type { Dial } from '../api/types';
 import { refreshOverview } from './live';
 
 export const dials = signal<readonly Dial[]>([]);
+// Why the last address was refused, until another is tried.
 export const dialProblem = signal('');
 
-async function take(work: () => Promise<{ dials: Dial[] }>): Promise<void> {
+function show(answer: { dials: Dial[] }): void {
+  const connected = (list: readonly Dial[]) => list.filter((dial) => dial.state === 'connected').length;
+  const before = connected(dials.value);
+  dials.value = answer.dials;
+  if (connected(dials.value) !== before) void refreshOverview();
+}
+
+async function act(work: () => Promise<{ dials: Dial[] }>): Promise<boolean> {
+  dialProblem.value = '';
   try {
-    const before = dials.value.filter((dial) => dial.state === 'connected').length;
-    dials.value = (await work()).dials;
-    dialProblem.value = '';
-    if (dials.value.filter((dial) => dial.state === 'connected').length !== before) void refreshOverview();
+    show(await work());
+    return true;
   } catch (error) {
     dialProblem.value = error instanceof Error ? error.message : String(error);
+    return false;
   }
 }
 
-export const readDials = () => take(() => api.dials());
-export const dial = (host: string, port: number, pair: string) => take(() => api.dial(host, port, pair));
-export const cancelDial = (host: string, port: number) => take(() => api.cancelDial(host, port));
+// Leaves the problem as it is. That the server does not answer is said elsewhere on the page.
+export const readDials = () => api.dials().then(show, () => undefined);
+// False: refused, and dialProblem says why.
+export const dial = (host: string, port: number, pair: string) => act(() => api.dial(host, port, pair));
+export const cancelDial = (host: string, port: number) => act(() => api.cancelDial(host, port));
