@@ -1,5 +1,6 @@
 """Stacks of Go programs: every one of the function that takes the time is known from the source, whole stacks end in what the runtime says
-nobody called, and callers are those that `perf` finds by frame pointers, which Go keeps."""
+nobody called, and callers are those that `perf` finds by frame pointers, which Go keeps. Who called whom does not change with what the
+machine does beside it, so no recording is taken again."""
 import collections
 import os
 import re
@@ -14,6 +15,7 @@ from flamewire import wait_until
 
 WHOLE = bounds.Check("whole stacks of a Go program", times=4)
 PEER = bounds.Check("samples with callers that perf has, too", times=1)
+BACK = bounds.Check("samples of C, and of Go called from C, with the Go code that called C", times=2)
 FREQUENCY = 3999
 ENOUGH = 3000
 KINDS = {"static": [], "stripped": ["-ldflags=-s -w"], "position-independent": ["-buildmode=pie"]}
@@ -62,7 +64,6 @@ def check_whole(stacks):
     assert set(roots) <= ROOTS, roots
 
 
-@pytest.mark.recording
 @pytest.mark.parametrize("kind", KINDS)
 def test_callers_to_the_root(start, tmp_path, kind):
     stacks = record(start, build(tmp_path, "go", *KINDS[kind]))
@@ -76,7 +77,6 @@ def test_callers_to_the_root(start, tmp_path, kind):
     assert paths[right] > 0.1 * ENOUGH and set(paths) <= {right} | lacking, paths
 
 
-@pytest.mark.recording
 def test_callers_are_those_of_perf(start, tmp_path):
     """perf skips the callers of functions without a frame, most of which are innermost. So pairs of functions further out are compared."""
     stacks = record(start, build(tmp_path, "go"), tmp_path)
@@ -97,7 +97,6 @@ def test_callers_are_those_of_perf(start, tmp_path):
     PEER.at_least(seen - missing, seen, 0.98, detail=examples.most_common(8))
 
 
-@pytest.mark.recording
 def test_c_and_back(start, tmp_path):
     """C called from Go, and Go called from there: the frame pointer leads back to the goroutine, where C leaves it alone."""
     stacks = record(start, build(tmp_path, "go_c"))
@@ -109,4 +108,4 @@ def test_c_and_back(start, tmp_path):
                 callers[function, "right" if caller in frames[:at] else frames[0]] += count
     assert {result for _, result in callers} <= {"right", "[incomplete]", "[truncated]"}, callers
     for function in ("into_c", "_goes_on_in_go"):
-        assert callers[function, "right"] > 0.9 * sum(count for (name, _), count in callers.items() if name == function) > 0, callers
+        BACK.at_least(callers[function, "right"], sum(count for (name, _), count in callers.items() if name == function), 0.95, detail=callers)
