@@ -5,24 +5,14 @@
 
 #include <string>
 
+#include "compressed_bytes.h"
+
 using namespace flamewire;
+using elf::bytes_of;
 using elf::decompress_xz;
+using elf::text;
 
 namespace {
-
-std::string bytes_of(std::string_view hex) {
-    std::string bytes;
-    for (std::size_t at = 0; at < hex.size(); at += 2)
-        bytes.push_back(static_cast<char>(std::stoi(std::string(hex.substr(at, 2)), nullptr, 16)));
-    return bytes;
-}
-
-std::string text() {
-    std::string text;
-    for (int i = 0; i < 8; ++i) text += "The quick brown fox jumps over the lazy dog. ";
-    for (int i = 0; i < 6; ++i) text += "0123456789";
-    return text + "The quick brown cat jumps.";
-}
 
 // xz -9 --check=crc32
 const std::string one_block = bytes_of(
