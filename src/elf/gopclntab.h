@@ -35,7 +35,7 @@ public:
 
     struct Function {
         std::uint64_t start = 0, end = 0;  // ELF virtual addresses
-        // Offsets into other parts of the table; values_at() takes the last three.
+        // Offsets into other parts of the table; value_at() takes the last three.
         std::uint32_t name = 0, unit = 0;
         std::uint32_t stack_depth = 0, file = 0, line = 0;
         bool is_outermost = false;     // nobody called it (TOPFRAME): goexit, mstart, rt0_go

@@ -9,11 +9,11 @@
 namespace flamewire::elf {
 namespace {
 
-constexpr std::uint16_t type_dynamic = 3;                        // ET_DYN
-constexpr std::uint32_t section_rela = 4, section_no_bits = 8;   // SHT_RELA, SHT_NOBITS
-constexpr std::uint64_t table_alignment = 32;                    // of the Go linker's read-only data
-constexpr std::uint64_t max_scanned = std::uint64_t{256} << 20;  // bytes of .data.rel.ro and of relocations
-constexpr std::uint64_t section_writable = 1;                    // SHF_WRITE
+constexpr std::uint16_t type_dynamic = 3;                       // ET_DYN
+constexpr std::uint32_t section_rela = 4, section_no_bits = 8;  // SHT_RELA, SHT_NOBITS
+constexpr std::uint64_t table_alignment = 32;                   // of the Go linker's read-only data
+constexpr std::uint64_t max_scanned = std::uint64_t{64} << 20;  // bytes of .data.rel.ro and of relocations
+constexpr std::uint64_t section_writable = 1;                   // SHF_WRITE
 constexpr std::size_t max_pointers = 64;   // words that point to the table; a program has one or two
 constexpr std::size_t max_candidates = 8;  // words that could begin moduledata
 constexpr std::size_t chunk_bytes = std::size_t{64} << 10;

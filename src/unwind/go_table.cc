@@ -95,12 +95,9 @@ std::optional<GoTable> GoTable::open(ModuleFile& file, const elf::Header& header
     if (!sections) return std::nullopt;
     const auto place = elf::find_go_pclntab(file.source(), header, *sections);
     if (!place) return std::nullopt;
-    const auto read = [&file, offset = place->offset](std::uint64_t at, std::span<std::byte> out) {
-        return file.read(offset + at, out);
-    };
-    auto table = elf::GoPclntab::open(read, place->size, header.big_endian);
+    const auto read = [&file](std::uint64_t offset, std::span<std::byte> out) { return file.read(offset, out); };
+    auto table = elf::open_go_pclntab(read, header.big_endian, *place);
     if (!table) return std::nullopt;
-    if (place->text_start) table->set_text_start(*place->text_start);
     return GoTable(file, *std::move(table));
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "../elf/go_table.h"
 #include "elf_image.h"
 #include "unwind/arch.h"
 #include "unwind/module_tables.h"
@@ -24,54 +25,24 @@ using Kind = RegisterRule::Kind;
 constexpr std::uint64_t text = 0x401000, table_at = 0x410000, notes_at = 0x420000;
 constexpr std::uint32_t readable = 4, executable = 5, note_segment = 4;
 constexpr std::uint8_t rbp = 6, rsp = 7, rip = 16;
-constexpr std::uint8_t outermost = 1, switches_stacks = 2;
+constexpr unsigned outermost = 1, switches_stacks = 2;
 
 // `depths`: so deep is the stack for so many bytes of code.
 struct Function {
     std::string name, code;
-    std::vector<std::pair<int, int>> depths;
-    std::uint8_t flags = 0;
+    elf::GoValues depths;
+    unsigned flags = 0;
 };
 
-std::string varint(std::uint32_t value) {
-    std::string bytes;
-    for (; value >= 0x80; value >>= 7) bytes += static_cast<char>((value & 0x7f) | 0x80);
-    return bytes + static_cast<char>(value);
-}
-
-std::string depths_of(const Function& function) {
-    std::string bytes;
-    int last = -1;
-    for (const auto& [depth, size] : function.depths) {
-        const int change = depth - last;
-        bytes += varint(static_cast<std::uint32_t>(change < 0 ? -2 * change - 1 : 2 * change)) +
-                 varint(static_cast<std::uint32_t>(size));
-        last = depth;
-    }
-    return bytes + '\0';
-}
-
-// Of Go 1.18: a header, then names, depths and functions.
 std::string table_of(const std::vector<Function>& functions) {
-    Writer names, depths, index, records;
-    depths.u8(0);
-    const std::uint64_t index_size = 8 * functions.size() + 4;
-    std::uint64_t start = 0;
+    elf::GoTable table{.text_start = text};
+    table.end = text;
     for (const Function& function : functions) {
-        index.u32(start).u32(index_size + records.out.size());
-        records.u32(start).u32(names.out.size()).u32(0).u32(0).u32(depths.out.size()).u32(0).u32(0).u32(0).u32(0);
-        records.u8(0).u8(function.flags).u8(0).u8(0);
-        names.raw(function.name).u8(0);
-        depths.raw(depths_of(function));
-        start += function.code.size();
+        table.functions.push_back(
+            {.start = table.end, .name = function.name, .depth = function.depths, .flags = function.flags});
+        table.end += function.code.size();
     }
-    index.u32(start);
-    constexpr std::uint64_t header = 8 + 8 * 8;
-    const std::uint64_t depths_at = header + names.out.size(), index_at = depths_at + depths.out.size();
-    Writer out;
-    out.u32(0xfffffff0).u8(0).u8(0).u8(1).u8(8);
-    out.word(functions.size()).word(0).word(text).word(header).word(header).word(header).word(depths_at).word(index_at);
-    return out.raw(names.out).raw(depths.out).raw(index.out).raw(records.out).out;
+    return table.bytes();
 }
 
 struct Program {
