@@ -19,7 +19,13 @@ struct FreeContext {
 
 // One context a thread: a new one for each batch would cost more than the compression itself.
 ZSTD_CCtx* compression_context() {
-    thread_local const std::unique_ptr<ZSTD_CCtx, FreeContext> context(ZSTD_createCCtx());
+    thread_local const std::unique_ptr<ZSTD_CCtx, FreeContext> context = [] {
+        std::unique_ptr<ZSTD_CCtx, FreeContext> created(ZSTD_createCCtx());
+        ZSTD_CCtx_setParameter(created.get(), ZSTD_c_compressionLevel, compression_level);
+        // Without it a damaged session file could show samples that nobody recorded.
+        ZSTD_CCtx_setParameter(created.get(), ZSTD_c_checksumFlag, 1);
+        return created;
+    }();
     return context.get();
 }
 
@@ -86,10 +92,8 @@ Result<std::optional<Frame>> FrameDecoder::next() {
 std::string compress(std::string_view bytes) {
     std::string out;
     out.resize(ZSTD_compressBound(bytes.size()));
-    const std::size_t size =
-        ZSTD_compressCCtx(compression_context(), out.data(), out.size(), bytes.data(), bytes.size(), compression_level);
-    // The bound is always enough, so this fails only without memory; an empty answer is never valid zstd and never
-    // chosen.
+    const std::size_t size = ZSTD_compress2(compression_context(), out.data(), out.size(), bytes.data(), bytes.size());
+    // The bound is always enough, so this fails only without memory; an empty answer is never valid zstd.
     out.resize(ZSTD_isError(size) ? 0 : size);
     return out;
 }
@@ -120,7 +124,7 @@ Result<std::string> decompress(Bytes bytes, std::size_t limit) {
 
 Frame batch_frame(std::string batch) {
     std::string compressed = compress(batch);
-    if (compressed.empty() || compressed.size() >= batch.size()) return {Flag::batch, std::move(batch)};
+    if (compressed.empty()) return {Flag::batch, std::move(batch)};
     return {Flag::batch_zstd, std::move(compressed)};
 }
 

@@ -67,13 +67,13 @@ private:
     bool failed_ = false;
 };
 
-// One independent zstd frame, level 1, content size in its header.
+// One independent zstd frame, level 1, content size in its header, checksum at its end.
 std::string compress(std::string_view bytes);
 // too_large when the content size says more than `limit` (checked before allocation), invalid when damaged, when it
 // states no size, or when anything follows the one frame.
 Result<std::string> decompress(Bytes bytes, std::size_t limit = max_payload_from_agent);
 
-// A batch as the frame that is shorter: compressed, or raw where compression gains nothing.
+// A batch as a frame, compressed also where that gains nothing: its checksum tells damage in a session file.
 Frame batch_frame(std::string batch);
 // The batch bytes of a frame with flag batch or batch_zstd.
 Result<std::string> batch_bytes(const Frame& frame);

@@ -302,7 +302,7 @@ TEST_CASE("listening: one server at a time, the newest that answers") {
     REQUIRE(link->push(batch, {}));
     const auto frame = second.frame();
     REQUIRE(frame);
-    CHECK(frame->flag == wire::Flag::batch);
+    CHECK(frame->flag == wire::Flag::batch_zstd);
 }
 
 TEST_CASE("nobody there: push goes on, flush gives up in time, stop does not wait") {
