@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/file.h"
+#include "wire/session_scan.h"
 
 namespace flamewire::wire {
 namespace {
@@ -73,6 +74,24 @@ Result<bool> check_session_header(const std::string& found, const std::string& p
     return true;
 }
 
+// Readers see by it that half a record at the end is under way. Where a file system has no locks they cannot.
+void lock_for_writing(int fd) {
+    struct flock lock{};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    (void)::fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+// Whether nothing but the beginning of one record stands from `offset` on, so that it may be cut.
+Result<bool> check_tail(int fd, std::uint64_t offset, const std::string& path) {
+    UniqueFd own(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    if (!own) return fail_errno("dup", errno);
+    SessionScanner scanner = TRY(SessionScanner::of_descriptor(std::move(own), offset));
+    if (TRY(scanner.next()) || scanner.tail().kind == SessionTail::Kind::damaged)
+        return fail(ErrorCode::invalid, path + " is damaged at byte " + std::to_string(offset));
+    return true;
+}
+
 }  // namespace
 
 std::string session_header() {
@@ -92,6 +111,7 @@ std::string encode_record(std::int64_t arrival_ns, Flag flag, std::string_view p
 Result<SessionWriter> SessionWriter::create(const std::string& path) {
     UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644));
     if (!fd) return fail_errno("create " + path, errno);
+    lock_for_writing(fd.get());
     SessionWriter writer(std::move(fd), 0, true);
     (void)TRY(writer.write(session_header()));
     return writer;
@@ -112,8 +132,10 @@ Result<SessionWriter> SessionWriter::append_to(const std::string& path) {
             if (!look.header) break;
             end += record_header_bytes + look.header->frame.payload_bytes;
         }
+        (void)TRY(check_tail(fd.get(), end, path));
     }
     if (::ftruncate(fd.get(), static_cast<off_t>(end)) != 0) return fail_errno("cut the torn tail of " + path, errno);
+    lock_for_writing(fd.get());
     SessionWriter writer(std::move(fd), end, true);
     if (cut_in_header) (void)TRY(writer.write(session_header()));
     return writer;
@@ -122,6 +144,7 @@ Result<SessionWriter> SessionWriter::append_to(const std::string& path) {
 Result<SessionWriter> SessionWriter::to_descriptor(UniqueFd fd) {
     struct stat status{};
     if (::fstat(fd.get(), &status) != 0) return fail_errno("fstat", errno);
+    lock_for_writing(fd.get());
     SessionWriter writer(std::move(fd), 0, false);
     (void)TRY(writer.write(session_header()));
     return writer;

@@ -31,8 +31,8 @@ class SessionWriter {
 public:
     // A new file at `path`; fails when it exists.
     static Result<SessionWriter> create(const std::string& path);
-    // An existing file, whose torn tail (if any) is cut first. invalid when it is no session file or damaged in the
-    // middle.
+    // An existing file, whose torn tail (if any) is cut first. invalid when it is no session file, or when anything but the
+    // beginning of one record would be cut.
     static Result<SessionWriter> append_to(const std::string& path);
     // Anything writable: a pipe, stdout. Writes the header. What stands there already is never cut.
     static Result<SessionWriter> to_descriptor(UniqueFd fd);
@@ -59,7 +59,8 @@ struct SessionRecord {
     Frame frame;
 };
 
-// Reads records one by one with bounded memory.
+// Reads records of a file that is being written, one by one with bounded memory and unchecked. session_scan.h reads one
+// that may be damaged.
 class SessionReader {
 public:
     // invalid when the magic or the version is not ours.

@@ -1,4 +1,5 @@
-// Any bytes as a session file: read to the end, opened for appending (which cuts a torn tail), read again.
+// Any bytes as a session file: read as a reader of a live file does, scanned for what is sound, opened for appending (which
+// cuts a torn tail and nothing else), scanned again.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -10,22 +11,44 @@
 
 #include "base/file.h"
 #include "wire/session_file.h"
+#include "wire/session_scan.h"
 
 using namespace flamewire;
 using namespace flamewire::wire;
 
 namespace {
 
-// Records up to the end, or nothing when there is an error.
-std::optional<std::size_t> count_records(const std::string& path, bool& torn) {
+void read_all(const std::string& path) {
     auto reader = SessionReader::open(path);
-    if (!reader) return std::nullopt;
-    for (std::size_t count = 0;; ++count) {
-        const auto record = reader->next();
-        if (!record) return std::nullopt;
-        torn = reader->torn();
-        if (!*record) return count;
+    if (!reader) return;
+    for (auto record = reader->next(); record && *record;) record = reader->next();
+}
+
+struct Scan {
+    std::size_t records = 0;
+    std::uint64_t unread = 0;  // between them
+    std::uint64_t end = 0;     // of the last one
+    SessionTail tail;
+};
+
+// Nothing when it is not a session. Every byte is in a record, between two, or behind the last one.
+std::optional<Scan> scan(const std::string& path) {
+    auto scanner = SessionScanner::open(path);
+    if (!scanner) return std::nullopt;
+    Scan found;
+    found.end = scanner->offset();
+    for (;; ++found.records) {
+        const auto record = scanner->next();
+        if (!record) std::abort();
+        if (!*record) break;
+        if ((*record)->offset != found.end + (*record)->unread_bytes) std::abort();
+        found.unread += (*record)->unread_bytes;
+        found.end = (*record)->offset + (*record)->size_bytes;
     }
+    found.tail = scanner->tail();
+    if (found.end + found.tail.bytes != scanner->size_bytes()) std::abort();
+    if ((found.tail.kind == SessionTail::Kind::none) != (found.tail.bytes == 0)) std::abort();
+    return found;
 }
 
 }  // namespace
@@ -34,12 +57,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const UniqueFd file(::memfd_create("session", MFD_CLOEXEC));
     if (!write_all(file.get(), std::as_bytes(std::span(data, size)))) return 0;
     const std::string path = "/proc/self/fd/" + std::to_string(file.get());
-    bool torn = false;
-    const auto before = count_records(path, torn);
+    read_all(path);
+    const auto before = scan(path);
     auto writer = SessionWriter::append_to(path);
-    if (before.has_value() && !writer) std::abort();
+    const bool sound = before && before->unread == 0 && before->tail.kind != SessionTail::Kind::damaged;
+    if (sound && !writer) std::abort();
     if (!writer || !writer->append(1, Flag::reply, "{}")) return 0;
-    const auto after = count_records(path, torn);
-    if (!after || torn || *after != before.value_or(0) + 1) std::abort();
+    const auto after = scan(path);
+    if (!after) std::abort();
+    if (sound && (after->records != before->records + 1 || after->tail.kind != SessionTail::Kind::none)) std::abort();
     return 0;
 }

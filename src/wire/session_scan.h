@@ -1,0 +1,80 @@
+// Reads every sound record of a session file, whatever damage lies between them, and reports the bytes that it skips. A
+// record is sound if its header fits the file and its payload passes its own check: a batch decompresses (its zstd frame
+// has a checksum) and has a header of this recording, JSON parses. docs/wire.md, "Session files".
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "wire/batch.h"
+#include "wire/frame.h"
+#include "wire/session_file.h"
+
+namespace flamewire::wire {
+
+struct SoundRecord {
+    std::uint64_t offset = 0, size_bytes = 0;
+    std::uint64_t unread_bytes = 0;  // directly before it: damaged
+    std::int64_t arrival_ns = 0;     // directly behind damage it may be damaged itself
+    Frame frame;                     // batches unpacked, as Flag::batch
+};
+
+// What stands behind the last sound record.
+struct SessionTail {
+    enum class Kind : std::uint8_t {
+        none,
+        cut,      // the beginning of a record, or space that was never written
+        damaged,  // anything else
+    };
+    Kind kind = Kind::none;
+    std::uint64_t bytes = 0;
+};
+
+// Memory: two frames. The bytes that it reads are at most a few times the size of the file.
+class SessionScanner {
+public:
+    // Reads as far as the file goes now. invalid if it is not a session file (one whose header alone is damaged is),
+    // unsupported if it is of another version.
+    static Result<SessionScanner> open(const std::string& path);
+    static Result<SessionScanner> of_descriptor(UniqueFd fd, std::uint64_t offset);
+
+    // Nothing at the end; tail() says then what stands there.
+    Result<std::optional<SoundRecord>> next();
+    [[nodiscard]] const SessionTail& tail() const { return tail_; }
+    [[nodiscard]] std::uint64_t size_bytes() const { return size_; }
+    // Where the record after the last one begins.
+    [[nodiscard]] std::uint64_t offset() const { return offset_; }
+
+private:
+    enum class Search : bool { in_order, behind_damage };
+    struct Header {
+        std::int64_t arrival_ns = 0;
+        FrameHeader frame;
+    };
+    SessionScanner(UniqueFd fd, std::uint64_t size, std::uint64_t offset)
+        : fd_(std::move(fd)), size_(size), offset_(offset) {}
+
+    Result<std::optional<Header>> header_at(std::uint64_t offset);
+    // The record at `offset` if it is sound.
+    Result<std::optional<SoundRecord>> record_at(std::uint64_t offset, Search search);
+    std::optional<Frame> sound_frame(Flag flag, std::string payload, Search search) const;
+    Result<std::optional<SoundRecord>> find_record(std::uint64_t from);
+    Result<SessionTail> tail_at(std::uint64_t offset);
+
+    UniqueFd fd_;
+    std::uint64_t size_ = 0, offset_ = 0;
+    std::uint64_t tried_bytes_ = 0;  // of payloads that were read in search of a sound one
+    std::optional<RecordingId> recording_;
+    SessionTail tail_;
+};
+
+// The sentence for a file of which nothing can be read, with its remedy.
+std::string unreadable_session(const std::string& path, std::uint64_t size_bytes);
+
+// Whether some process, this one included, has the file open for writing as a session. False if nobody can tell.
+bool is_being_written(const std::string& path);
+
+}  // namespace flamewire::wire
