@@ -280,6 +280,8 @@ bool Store::Tables::apply_state(const wire::Batch& batch) {
     for (const wire::Loss& loss : batch.losses) {
         add_loss({loss.reason, epoch.events[loss.event], loss.count, loss.first_ns, loss.last_ns, false});
         if (loss.count == 0 || is_shown(loss.reason) || batch.monotonic_ns > max_time_ns) continue;
+        // Rows left out among others that are shown; the time of the missing batches is marked by note_missing().
+        if (loss.reason == wire::LossReason::batches_missing) continue;
         // What cannot say when it happened, happened before the batch was closed.
         const std::uint64_t last_ns = loss.last_ns == 0 ? batch.monotonic_ns : std::min(loss.last_ns, max_time_ns);
         marks.add({.kind = MarkKind::loss,

@@ -176,6 +176,15 @@ void Store::note_reconnect(std::uint64_t start_ns, std::uint64_t end_ns) {
     ++tables_->version;
 }
 
+void Store::note_missing(std::uint64_t start_ns, std::uint64_t end_ns) {
+    tables_->marks.add({.kind = MarkKind::loss,
+                        .start_ns = start_ns,
+                        .end_ns = std::max(start_ns, end_ns),
+                        .count = 0,
+                        .reason = wire::LossReason::batches_missing});
+    ++tables_->version;
+}
+
 Weight Store::total(EventId event) const {
     const std::vector<Weight>& totals = tables_->event_totals;
     if (event != 0) return event < totals.size() ? totals[event] : Weight{};

@@ -99,6 +99,8 @@ public:
     std::vector<PendingModule> take_pending();
     // The agent was away from the server; what it sampled meanwhile comes later.
     void note_reconnect(std::uint64_t start_ns, std::uint64_t end_ns);
+    // Batches of this time are missing: a mark of a loss whose count is 0, as nothing says how many samples it is.
+    void note_missing(std::uint64_t start_ns, std::uint64_t end_ns);
 
     // Locations that want frames or were given out, and have no answer yet.
     [[nodiscard]] std::size_t pending_locations() const;

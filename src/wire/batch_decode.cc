@@ -171,14 +171,15 @@ void check_bases(const Batch& batch) {
 }
 
 // Learns the batch's events; they must continue what is known.
-void check_and_learn_periods(const Batch& batch, EventPeriods& periods) {
+void check_and_learn_periods(const Batch& batch, EventPeriods& periods, EventTable events) {
     if (batch.events.empty()) return;
-    if (batch.event_base > std::max<std::size_t>(periods.size(), 1)) throw Malformed{"events are missing"};
+    if (events == EventTable::whole && batch.event_base > std::max<std::size_t>(periods.size(), 1))
+        throw Malformed{"events are missing"};
     if (batch.event_base + batch.events.size() > max_events) throw Malformed{"too many events"};
     learn_periods(batch, periods);
 }
 
-Batch read_batch(std::string_view data, EventPeriods& periods) {
+Batch read_batch(std::string_view data, EventPeriods& periods, EventTable events) {
     Batch batch;
     batch.epoch = 0;
     Pending pending;
@@ -192,9 +193,15 @@ Batch read_batch(std::string_view data, EventPeriods& periods) {
     check_base(batch.location_base, batch.locations.size());
     batch.stacks = read::make_stacks(pending.stacks, batch.stack_base, batch.location_base);
     check_bases(batch);
-    check_and_learn_periods(batch, periods);
+    check_and_learn_periods(batch, periods, events);
     batch.bucket_ns = pending.rows.bucket_ns;
-    batch.rows = read::make_rows(pending.rows, periods);
+    if (events == EventTable::whole) {
+        batch.rows = read::make_rows(pending.rows, periods);
+    } else {
+        EventPeriods padded = periods;
+        padded.resize(std::max(padded.size(), max_events));
+        batch.rows = read::make_rows(pending.rows, padded);
+    }
     return batch;
 }
 
@@ -212,10 +219,10 @@ void learn_periods(const Batch& batch, EventPeriods& periods) {
         if (batch.event_base + i >= known) periods[batch.event_base + i] = batch.events[i].period;
 }
 
-Result<Batch> decode(Bytes data, EventPeriods& periods) {
+Result<Batch> decode(Bytes data, EventPeriods& periods, EventTable events) {
     try {
         EventPeriods learned = periods;
-        Batch batch = read_batch(as_text(data), learned);
+        Batch batch = read_batch(as_text(data), learned, events);
         periods = std::move(learned);
         return batch;
     } catch (const Malformed& malformed) {

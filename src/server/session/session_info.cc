@@ -109,6 +109,7 @@ SessionInfo parse_session(const Fields& fields) {
     info.start_ns = fields.integer("start_ns");
     info.samples = fields.integer("samples");
     info.lost = fields.integer("lost");
+    info.lost_at_least = fields.boolean("lost_at_least");
     info.unresolved_percent = fields.number("unresolved_percent");
     fields.each("events", [&](const rapidjson::Value& value) {
         if (!value.IsObject()) return;
@@ -184,6 +185,8 @@ std::string_view loss_reason_name(wire::LossReason reason) {
             return "time_coarsened";
         case wire::LossReason::other_server:
             return "other_server";
+        case wire::LossReason::batches_missing:
+            return "batches_missing";
     }
     return "unknown";
 }
@@ -237,6 +240,7 @@ void write_session_members(JsonWriter& json, const SessionInfo& info) {
     json.member("start_ns", info.start_ns);
     json.member("samples", info.samples);
     json.member("lost", info.lost);
+    if (info.lost_at_least) json.member("lost_at_least", true);
     json.member("unresolved_percent", info.unresolved_percent);
     json.member("pending_names", info.pending_names);
     json.list("events", info.events, [&](const EventInfo& event) { write_event(json, event); });

@@ -59,6 +59,7 @@ struct SessionInfo {
     std::uint64_t newest_ns = 0;       // end of the newest bucket
     std::uint64_t health_version = 0;  // rises with every health frame; only while it is in memory
     std::uint64_t samples = 0, lost = 0;
+    bool lost_at_least = false;  // more are lost, and nothing says how many: the file is damaged
     double unresolved_percent = 0;
     std::uint64_t pending_names = 0;  // addresses whose names are being looked for; only while it is in memory
     std::vector<EventInfo> events;

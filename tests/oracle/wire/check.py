@@ -13,7 +13,7 @@ U64 = 1 << 64
 U32 = 1 << 32
 TOKEN = re.compile(r'\s*(?:(\w+)\s*(:|\{)|(\})|("(?:[^"\\]|\\.)*")|([^\s{}:]+))')
 ENUMS = {"FILE": 0, "KERNEL": 1, "VDSO": 2, "JIT": 3, "UNKNOWN": 0, "RING_FULL": 1, "THROTTLED": 2, "SPOOL_FULL": 3, "QUEUE_FULL": 4,
-         "STACK_TRUNCATED": 5, "MAPS_LOST": 6, "UNKNOWN_PROCESS": 7, "TIME_COARSENED": 8, "OTHER_SERVER": 9,
+         "STACK_TRUNCATED": 5, "MAPS_LOST": 6, "UNKNOWN_PROCESS": 7, "TIME_COARSENED": 8, "OTHER_SERVER": 9, "BATCHES_MISSING": 10,
          "FP": 0, "HYBRID": 1, "DWARF": 2, "LBR": 3}
 UNWIND_NUMBERS = ("process", "mode", "samples", "whole", "joined", "truncated", "open_end", "stopped", "frames", "stack_bytes")
 
