@@ -11,6 +11,7 @@
 #include "cli/open_profile.h"
 #include "cli/terminal.h"
 #include "server/session/catalog.h"
+#include "server/session/file_damage.h"
 
 namespace flamewire::cli {
 namespace {
@@ -28,10 +29,13 @@ std::string row(const server::SessionInfo& info) {
     std::string label = info.label.name;
     for (const auto& [key, value] : info.label.tags)
         label += fmt::format("{}{}={}", label.empty() ? "" : " ", key, value);
-    return fmt::format("{:%Y-%m-%d %H:%M}  {:>8}  {:>12}  {:>9}  {}{}{}\n", local,
-                       human_weight(info.duration_ms * 1e6, "ns"), with_commas(info.samples),
-                       human_weight(static_cast<double>(info.size_bytes), "bytes"), info.id, label.empty() ? "" : "  ",
-                       label);
+    std::string text = fmt::format("{:%Y-%m-%d %H:%M}  {:>8}  {:>12}  {:>9}  {}{}{}\n", local,
+                                   human_weight(info.duration_ms * 1e6, "ns"), with_commas(info.samples),
+                                   human_weight(static_cast<double>(info.size_bytes), "bytes"), info.id,
+                                   label.empty() ? "" : "  ", label);
+    for (const wire::Notice& notice : info.notices)
+        if (server::is_of_damage(notice)) text += fmt::format("#   {}\n", notice.text);
+    return text;
 }
 
 Result<int> list(const Options& options) {
@@ -43,12 +47,14 @@ Result<int> list(const Options& options) {
         server::JsonWriter json;
         json.object();
         json.list("sessions", sessions, [&](const server::SessionInfo& info) { write_session(json, info); });
+        json.list("unreadable", catalog->unreadable(), [&](const std::string& sentence) { json.text(sentence); });
         json.end_object();
         return print_paged(json.take() + "\n", options.output);
     }
     std::string text = sessions.empty() ? fmt::format("# no sessions in {}\n", data_dir)
                                         : "# started          lasted       samples       size  id\n";
     for (const server::SessionInfo& info : sessions) text += row(info);
+    for (const std::string& sentence : catalog->unreadable()) text += fmt::format("# {}\n", sentence);
     return print_paged(text, options.output);
 }
 

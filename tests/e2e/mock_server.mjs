@@ -546,6 +546,7 @@ export async function startMock({
           : [];
       return {
         sessions: kept,
+        unreadable: [],
         total: kept.length,
         size_bytes: kept.reduce((sum, s) => sum + s.size_bytes, 0),
         offset: 0,

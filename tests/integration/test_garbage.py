@@ -6,6 +6,7 @@ import socket
 import struct
 import time
 
+import pytest
 from flamewire import HttpError, wait_until
 
 
@@ -130,13 +131,19 @@ def test_session_files(start):
         (directory / name / "stream.flw").write_bytes(data)
     server = start.server(name="server-again", data_dir=server.data_dir)
     listed = {entry["id"]: entry for entry in server.sessions()}
-    assert listed[session["id"]]["samples"] == session["samples"]
-    for name in ("empty", "noise", "magic-only", "damaged"):
-        try:
-            answer = server.get("/api/flamegraph", session=name)
-            assert name == "damaged" and answer["total"]["samples"] <= session["samples"]
-        except HttpError as error:
-            assert error.status in (400, 404, 422, 500) and error.error["message"]
+    assert listed[session["id"]]["samples"] == session["samples"] and listed[session["id"]]["notices"] == session["notices"]
+    assert set(listed) == {session["id"], "torn", "damaged"}
+    unreadable = server.get("/api/sessions")["unreadable"]
+    for name in ("empty", "noise", "magic-only"):
+        assert [sentence for sentence in unreadable if f"/{name}/" in sentence and "put a good copy" in sentence], unreadable
+        assert server.err.count(f"/{name}/stream.flw is ") + server.out.count(f"/{name}/stream.flw is ") == 1
+        with pytest.raises(HttpError) as refused:
+            server.get("/api/flamegraph", session=name)
+        assert refused.value.status in (400, 404, 422, 500) and refused.value.error["message"]
+    for name in ("torn", "damaged"):
+        notice = listed[name]["notices"][0]
+        assert notice["code"] == {"torn": "file-cut", "damaged": "file-damaged"}[name] and notice["remedy"], listed[name]
+        assert listed[name]["lost_at_least"] and listed[name]["samples"] < session["samples"]
     torn = server.get("/api/flamegraph", session="torn")
     assert 0 < torn["total"]["samples"] < session["samples"]
     assert server.get("/api/flamegraph", session=session["id"])["total"]["samples"] == session["samples"]

@@ -312,6 +312,45 @@ int main(void) { unsigned n = 1; time_t end = time(0) + 2; while (time(0) < end)
     return program
 
 
+def saved_file(place):
+    """A recording of 2 s."""
+    path = place.folder / "saved.flw"
+    said = place.run("--output", path, "--frequency", 499, "--interval", 100, "--", PROGRAM, 2)
+    assert said.startswith("0\n"), said
+    return path, path.read_bytes()
+
+
+def reported(path):
+    """The first notice of a session file, as the programs print them."""
+    lines = subprocess.run([BIN / "flamewire", "report", path], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=True).stdout.splitlines()
+    first = next(number for number, line in enumerate(lines) if "session file" in line)
+    return f"{lines[first][2:]} (remedy: {lines[first + 1].strip('# ')})"
+
+
+def damaged_file(place):
+    path, content = saved_file(place)
+    middle = len(content) // 2
+    path.write_bytes(content[:middle] + bytes(byte ^ 0x55 for byte in content[middle:middle + 100]) + content[middle + 100:])
+    return reported(path)
+
+
+def cut_file(place):
+    path, content = saved_file(place)
+    ends = [12]
+    while ends[-1] < len(content):
+        ends.append(ends[-1] + 13 + int.from_bytes(content[ends[-1] + 8:ends[-1] + 12], "big"))
+    path.write_bytes(content[:ends[len(ends) // 2] + 20])
+    return reported(path)
+
+
+def foreign_file(place):
+    sessions = place.folder / "data" / "sessions"
+    sessions.mkdir(parents=True)
+    (sessions / "noise.flw").write_bytes(b"noise" * 1000)
+    listed = subprocess.run([BIN / "flamewire", "list", "--data-dir", sessions.parent], capture_output=True, text=True, timeout=60, check=True).stdout
+    return listed.splitlines()[-1][2:]
+
+
 def stripped(place):
     return place.module(compiled(place, "stripped", "-s", "-rdynamic"))
 
@@ -406,6 +445,9 @@ PROVOCATIONS = {
     "The port of a listening agent is in use": listening_port_taken,
     "The server's disk is full": full_disk,
     "The agent's disk is full": full_disk_of_the_agent,
+    "The session file is damaged": damaged_file,
+    "The session file is cut off": cut_file,
+    "A file among the sessions is none": foreign_file,
     "A stripped program": stripped,
     "A program without -g": without_g,
     "Another build": another_build,

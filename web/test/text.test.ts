@@ -27,7 +27,7 @@ import {
   weightOf,
 } from '../src/text/format';
 import { hotLines, linesOnPaper, nextHot } from '../src/text/heat';
-import { sumLosses } from '../src/text/loss';
+import { lostText, sumLosses } from '../src/text/loss';
 import { byState, uploadId } from '../src/text/modules';
 import { Rate } from '../src/text/rate';
 import { modesOf, settingsOf, wholeness } from '../src/text/stacks';
@@ -163,6 +163,13 @@ test('losses are added up by reason, lost ones first', () => {
       { reason: 'stack_truncated', count: 90, lost: false },
     ],
   );
+});
+
+test('of a damaged file the number of lost samples is the least that it can be', () => {
+  assert.equal(lostText(0), '0');
+  assert.equal(lostText(1234), '1,234');
+  assert.equal(lostText(0, true), 'unknown');
+  assert.equal(lostText(1234, true), 'over 1,234');
 });
 
 test('commands are found in remedies', () => {

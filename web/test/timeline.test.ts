@@ -160,6 +160,10 @@ test('marks say what happened', () => {
     markText(mark({ kind: 'loss', count: 118, reason: 'ring_full', lost: true, event: 'cycles' })),
     '118 samples lost: Kernel buffer full (cycles)',
   );
+  assert.match(
+    markText(mark({ kind: 'loss', count: 0, reason: 'batches_missing', lost: true })),
+    /^Nothing is left of this time/,
+  );
   assert.match(markText(mark({ kind: 'reconnect', start_ms: 1000, end_ms: 4200 })), /away for 3\.20 s/);
   const marks = [
     mark({}),

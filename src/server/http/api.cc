@@ -304,6 +304,7 @@ Answer Api::sessions(const Request& request) {
     JsonWriter json;
     json.object();
     json.list("sessions", page.sessions, [&](const SessionInfo& info) { write_session(json, info); });
+    json.list("unreadable", catalog_.unreadable(), [&](const std::string& sentence) { json.text(sentence); });
     json.member("total", page.total);
     json.member("size_bytes", page.size_bytes);
     json.member("offset", offset);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -110,14 +111,16 @@ std::string session_word(std::string_view target) {
 }
 
 Result<wire::RecordingId> recording_of_stream(const std::string& stream_path) {
-    wire::SessionReader reader = TRY(wire::SessionReader::open(stream_path));
-    while (true) {
-        const auto record = TRY(reader.next());
-        if (!record) return fail(ErrorCode::not_found, stream_path + " has no batch");
-        if (record->frame.flag != wire::Flag::batch && record->frame.flag != wire::Flag::batch_zstd) continue;
-        const std::string bytes = TRY(wire::batch_bytes(record->frame));
-        return TRY(wire::peek_header(as_bytes_view(bytes))).recording_id;
+    wire::SessionScanner scanner = TRY(wire::SessionScanner::open(stream_path));
+    bool damaged = false;
+    while (const auto record = TRY(scanner.next())) {
+        damaged = damaged || record->unread_bytes != 0;
+        if (record->frame.flag == wire::Flag::batch)
+            return TRY(wire::peek_header(as_bytes_view(record->frame.payload))).recording_id;
     }
+    if (damaged || scanner.tail().kind == wire::SessionTail::Kind::damaged)
+        return fail(ErrorCode::invalid, wire::unreadable_session(stream_path, scanner.size_bytes()));
+    return fail(ErrorCode::not_found, stream_path + " has no batch");
 }
 
 Result<std::unique_ptr<Catalog>> Catalog::open(const std::string& data_dir, SessionLimits limits, Tags tags) {
@@ -196,6 +199,32 @@ void Catalog::scan() {
     for (const EntryPtr& entry : fresh) learn(entry);
 }
 
+void Catalog::learn_unreadable() {
+    std::vector<EntryPtr> changed;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [id, entry] : entries_) {
+            if (entry->unreadable.empty()) continue;
+            const auto stream = file_status(entry->stream_path);
+            if (!stream || stream->size_bytes != entry->unreadable_as.size_bytes ||
+                stream->modified_ns != entry->unreadable_as.modified_ns)
+                changed.push_back(entry);
+        }
+        // One that is gone is found again if it comes back.
+        for (const EntryPtr& entry : changed)
+            if (!file_status(entry->stream_path)) entries_.erase(entry->id);
+    }
+    for (const EntryPtr& entry : changed) learn(entry);
+}
+
+std::vector<std::string> Catalog::unreadable() {
+    std::vector<std::string> sentences;
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, entry] : entries_)
+        if (!entry->unreadable.empty()) sentences.push_back(entry->unreadable + ".");
+    return sentences;
+}
+
 // What stands beside a stream that was just found, and whose it is.
 void Catalog::learn(const EntryPtr& entry) {
     const std::lock_guard loading(entry->loading);
@@ -209,9 +238,18 @@ void Catalog::learn(const EntryPtr& entry) {
     if (info)
         if (const auto bytes = from_hex(info->recording); bytes && bytes->size() == wire::RecordingId{}.size())
             std::ranges::copy(*bytes, recording.emplace().begin());
-    if (!recording)
-        if (const auto read = recording_of_stream(entry->stream_path)) recording = *read;
+    std::string unreadable;
+    if (!recording) {
+        if (const auto read = recording_of_stream(entry->stream_path))
+            recording = *read;
+        else if (read.error().code == ErrorCode::invalid && !wire::is_being_written(entry->stream_path))
+            unreadable = read.error().message;
+    }
     const std::lock_guard lock(mutex_);
+    // Only the server has the lock. Whoever else looks at its data has its own way to say so.
+    if (!unreadable.empty() && entry->unreadable.empty() && lock_) spdlog::warn("{}", unreadable);
+    entry->unreadable = std::move(unreadable);
+    entry->unreadable_as = stream.value_or(FileStatus{});
     if (label)
         entry->label = *std::move(label);
     else

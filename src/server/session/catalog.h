@@ -58,6 +58,8 @@ public:
     // Costs a pass over what is in memory; only what the page shows is compared with the disk. Blocking.
     SessionPage search(const SessionQuery& query);
     std::vector<StoredSession> stored();
+    // Sentences for the files among the sessions of which nothing can be read. They are in no list, and stay where they are.
+    std::vector<std::string> unreadable();
 
     // In memory now, or nothing. Cheap. loaded(): the whole of it; opened(): also what is still being read.
     std::shared_ptr<Session> loaded(std::string_view id);
@@ -111,8 +113,10 @@ private:
         std::optional<SessionInfo> info;  // as of the stream's size then
         std::string search_text;          // of `info` with the label; empty: to be made
         Label label;
-        bool label_unsaved = false;        // the disk refused it; tried again with the sidecar
-        std::string label_problem;         // its file is there and cannot be read
+        bool label_unsaved = false;  // the disk refused it; tried again with the sidecar
+        std::string label_problem;   // its file is there and cannot be read
+        std::string unreadable;      // why nothing of the stream can be read, as it was then
+        FileStatus unreadable_as;
         std::shared_ptr<Session> session;  // from when there is something of it to show
         std::int64_t last_used_ns = 0;     // when it was in memory; CLOCK_MONOTONIC
         bool cannot_continue = false;      // damaged in the middle: a returning recording gets a new session
@@ -131,6 +135,8 @@ private:
     // Finds what appeared and vanished; next to nothing when the directory is as it was.
     void scan();
     void learn(const EntryPtr& entry);
+    // Looks again at unreadable files that were written since.
+    void learn_unreadable();
     EntryPtr find(std::string_view id);
     Result<std::shared_ptr<Session>> load(const EntryPtr& entry, const Session::More& more = {});
     Result<bool> remove_when(const std::string& id, const std::function<Result<bool>(const Entry&)>& allowed);

@@ -65,6 +65,7 @@ std::vector<SessionInfo> Catalog::list() {
 
 SessionPage Catalog::search(const SessionQuery& query) {
     scan();
+    learn_unreadable();
     const auto until = Clock::now() + rebuild_budget;
     read_missing(until);
     struct Row {
@@ -78,6 +79,7 @@ SessionPage Catalog::search(const SessionQuery& query) {
         const std::lock_guard lock(mutex_);
         rows.reserve(entries_.size());
         for (const auto& [id, entry] : entries_) {
+            if (!entry->unreadable.empty()) continue;
             std::optional<SessionInfo> own;  // not kept in the entry
             if (entry->session)
                 own = entry->session->info();
@@ -115,7 +117,8 @@ void Catalog::read_missing(Clock::time_point until) {
     {
         const std::lock_guard lock(mutex_);
         for (auto at = entries_.rbegin(); at != entries_.rend(); ++at)
-            if (!at->second->session && !at->second->info) missing.push_back(at->second);
+            if (!at->second->session && !at->second->info && at->second->unreadable.empty())
+                missing.push_back(at->second);
     }
     for (const EntryPtr& entry : missing) {
         if (Clock::now() >= until) return;
@@ -218,7 +221,7 @@ std::vector<StoredSession> Catalog::stored() {
     const std::lock_guard lock(mutex_);
     result.reserve(entries_.size());
     for (const auto& [id, entry] : entries_)
-        if (const auto stream = file_status(entry->stream_path))
+        if (const auto stream = file_status(entry->stream_path); stream && entry->unreadable.empty())
             result.push_back({id, stream->changed_ns, stream->size_bytes, entry->label.keep, in_use(*entry, stream)});
     return result;
 }

@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "base/file.h"
+#include "profile/gap_repair.h"
 #include "profile/kept_symbols.h"
 #include "profile/recording_copy.h"
 #include "server/session/kept_sources.h"
 #include "server/session/sequence.h"
 #include "server/session/side_files.h"
 #include "wire/control.h"
-#include "wire/session_file.h"
+#include "wire/session_scan.h"
 
 namespace flamewire::server {
 namespace {
@@ -35,25 +36,22 @@ wire::RecordingId random_recording() {
 class StreamBatches {
 public:
     static Result<StreamBatches> open(const std::string& stream_path) {
-        return StreamBatches(TRY(wire::SessionReader::open(stream_path)));
+        return StreamBatches(TRY(wire::SessionScanner::open(stream_path)));
     }
-    // Calls `batch` and `other` (frames that are none) until the end, or where the file is damaged.
+    // Calls `batch` and `other` (frames that are none) for all that can be read.
     template <class OfBatch, class OfOther>
     Result<bool> each(OfBatch batch, OfOther other) {
-        while (true) {
-            const auto record = reader_.next();
-            if (!record || !*record) return true;
-            const wire::SessionRecord& it = **record;
-            if (it.frame.flag != wire::Flag::batch && it.frame.flag != wire::Flag::batch_zstd) {
-                TRY(other(it));
-                continue;
-            }
-            if (const auto decoded = next_batch(it.frame)) TRY(batch(*decoded));
+        while (const auto record = TRY(scanner_.next())) {
+            if (record->frame.flag != wire::Flag::batch)
+                TRY(other(*record));
+            else if (const auto decoded = next_batch(record->frame))
+                TRY(batch(*decoded));
         }
+        return true;
     }
 
 private:
-    explicit StreamBatches(wire::SessionReader reader) : reader_(std::move(reader)) {}
+    explicit StreamBatches(wire::SessionScanner scanner) : scanner_(std::move(scanner)) {}
 
     Result<wire::Batch> next_batch(const wire::Frame& frame) {
         const std::string bytes = TRY(wire::batch_bytes(frame));
@@ -63,15 +61,20 @@ private:
             return fail(ErrorCode::invalid, "not the next batch");
         wire::EventPeriods periods;
         if (header.epoch == sequence_.epoch()) periods = periods_;
-        wire::Batch batch = TRY(wire::decode(as_bytes_view(bytes), periods));
+        profile::GapRepair repair = repair_;
+        repair.begin(header.epoch, verdict == Sequence::Verdict::gap);
+        wire::Batch batch = TRY(wire::decode(as_bytes_view(bytes), periods, repair.events()));
+        repair.apply(batch);
+        repair_ = std::move(repair);
         periods_ = std::move(periods);
         sequence_.take(header);
         return batch;
     }
 
-    wire::SessionReader reader_;
+    wire::SessionScanner scanner_;
     Sequence sequence_;
     wire::EventPeriods periods_;
+    profile::GapRepair repair_;
 };
 
 // A session that is being made; gone again unless it is finished.
@@ -136,7 +139,7 @@ Result<bool> end_session(NewSession& made, profile::RecordingCopy& copy, const c
     return true;
 }
 
-bool health_in_window(const wire::SessionRecord& record, std::uint64_t start_ns, std::uint64_t end_ns) {
+bool health_in_window(const wire::SoundRecord& record, std::uint64_t start_ns, std::uint64_t end_ns) {
     if (record.frame.flag != wire::Flag::metrics) return false;
     const auto health = wire::parse_object(record.frame.payload);
     if (!health) return false;
@@ -226,6 +229,13 @@ void merge_kept(std::span<const std::shared_ptr<Session>> from, const std::vecto
         (void)replace_file(side_file(to.stream_path(), sources_name), as_bytes_view(encode_sources(sources)));
 }
 
+// What is missing of a session is missing in what is made of it.
+void note_damage(profile::RecordingCopy& copy, const SessionInfo& info) {
+    for (const wire::Notice& notice : info.notices)
+        if (is_of_damage(notice))
+            copy.note("source-damaged", fmt::format("Of session {}, in its own time: {}", info.id, notice.text));
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Session>> cut_session(Catalog& catalog, Session& from, std::uint64_t start_ns,
@@ -235,9 +245,10 @@ Result<std::shared_ptr<Session>> cut_session(Catalog& catalog, Session& from, st
     profile::RecordingCopy copy = made.copy();
     copy.begin({.start_ns = start_ns, .end_ns = end_ns});
     const auto ms = [&](std::uint64_t ns) { return static_cast<double>(ns - std::min(ns, info.start_ns)) / 1e6; };
+    note_damage(copy, info);
     copy.note("cut", fmt::format("This is session {} from {:.0f} to {:.0f} ms of its time.", from.id(), ms(start_ns),
                                  ms(end_ns)));
-    TRY(copy_all(from, copy, [&](const wire::SessionRecord& other) -> Result<bool> {
+    TRY(copy_all(from, copy, [&](const wire::SoundRecord& other) -> Result<bool> {
         if (!health_in_window(other, start_ns, end_ns)) return true;
         return made.session().keep(other.frame.flag, other.frame.payload, other.arrival_ns);
     }));
@@ -283,10 +294,11 @@ Result<std::shared_ptr<Session>> merge_sessions(Catalog& catalog, std::span<cons
                     .counters = false,
                     .about = about});
         names.push_back(fmt::format("{} ({})", from[i]->id(), recordings[i].host));
-        TRY(copy_all(*from[i], copy, [](const wire::SessionRecord&) -> Result<bool> { return true; }));
+        TRY(copy_all(*from[i], copy, [](const wire::SoundRecord&) -> Result<bool> { return true; }));
         closed_ns = std::max(closed_ns, static_cast<std::uint64_t>(infos[i].started_ns - origin_ns) +
                                             static_cast<std::uint64_t>(infos[i].duration_ms * 1e6));
     }
+    for (const SessionInfo& info : infos) note_damage(copy, info);
     copy.note("merged",
               fmt::format("These are the samples of {}, each at its own time. {} Counters and device health are each "
                           "machine's own: they are in those sessions.",

@@ -17,7 +17,7 @@
 #include "server/session/archive.h"
 #include "server/session/unpack.h"
 #include "symbol/locate.h"
-#include "wire/session_file.h"
+#include "wire/session_scan.h"
 
 namespace flamewire::server {
 namespace {
@@ -138,11 +138,12 @@ Result<std::shared_ptr<Session>> import_file(const std::string& path, const std:
     FileSource source = TRY(FileSource::open(path));
     place.progress(0, source.size());
     std::string beginning = TRY(beginning_of(source));
-    bool truncated = false;
+    bool truncated = false, unpacked_from = false;
     if (is_compressed(beginning)) {
         Unpacked unpacked =
             TRY(unpack(source, place.scratch_dir, [&](std::uint64_t read) { place.progress(read, source.size()); }));
         truncated = unpacked.truncated;
+        unpacked_from = true;
         source = FileSource(path, std::move(unpacked.fd), unpacked.size);
         beginning = TRY(beginning_of(source));
         if (beginning.starts_with(wire::session_magic))
@@ -157,7 +158,11 @@ Result<std::shared_ptr<Session>> import_file(const std::string& path, const std:
         return place.adopt_archive(source);
     }
     const profile::ImportFormat* format = profile::recognise_import(beginning);
-    if (format == nullptr) return std::unexpected(nothing_that_can_be_imported(name));
+    if (format == nullptr) {
+        // A session whose header is damaged; not one that was compressed.
+        if (!unpacked_from && wire::SessionScanner::open(path)) return place.adopt();
+        return std::unexpected(nothing_that_can_be_imported(name));
+    }
 
     const wire::RecordingId recording = random_recording();
     std::shared_ptr<Session> session = TRY(place.create(recording));

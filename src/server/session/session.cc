@@ -30,6 +30,19 @@ constexpr std::chrono::milliseconds read_slice{200};
 // behind it.
 std::string link_record(std::string_view key) { return fmt::format(R"({{"type":"link","key":"{}"}})", key); }
 
+bool is_known(wire::Flag flag) {
+    return flag == wire::Flag::batch || flag == wire::Flag::reply || flag == wire::Flag::metrics;
+}
+
+// The time of the first sample from `after_ns` on; without one, when the batch was closed.
+std::uint64_t first_sample_ns(const wire::Batch& batch, std::uint64_t after_ns) {
+    std::uint64_t first_ns = batch.monotonic_ns;
+    for (const wire::Row& row : batch.rows)
+        if (const std::uint64_t at_ns = row.bucket * batch.bucket_ns; at_ns >= after_ns)
+            first_ns = std::min(first_ns, at_ns);
+    return first_ns;
+}
+
 std::string recording_hex(const wire::RecordingId& id) { return to_hex(std::as_bytes(std::span(id))); }
 
 }  // namespace
@@ -97,33 +110,37 @@ Result<std::shared_ptr<Session>> Session::load(std::string id, std::string strea
 }
 
 Result<bool> Session::read_stream(const std::function<void(const Session&)>& more) {
-    wire::SessionReader reader = TRY(wire::SessionReader::open(stream_path_));
-    const auto status = file_status(stream_path_);
-    const std::uint64_t total_bytes = status ? status->size_bytes : 0;
+    wire::SessionScanner scanner = TRY(wire::SessionScanner::open(stream_path_));
     const std::lock_guard lock(ingest_mutex_);
     auto slice_began = std::chrono::steady_clock::now();
-    while (true) {
-        auto record = reader.next();
-        if (!record) {
-            set_notice(
-                "stream-damaged",
-                fmt::format("The session file is damaged at byte {}: what follows is not shown.", reader.offset()), "");
-            break;
+    std::uint64_t doubtful_bytes = 0;  // of frames with unknown flags since the last batch
+    while (const auto record = TRY(scanner.next())) {
+        if (!is_known(record->frame.flag)) doubtful_bytes += record->size_bytes;
+        if (record->frame.flag == wire::Flag::batch) {
+            // Where batches are missing they were these, with damaged flags.
+            const auto header = wire::peek_header(as_bytes_view(record->frame.payload));
+            if (header && doubtful_bytes != 0 && sequence_.judge(*header) == Sequence::Verdict::gap)
+                damage_.skip(doubtful_bytes, known_until_ns_);
+            doubtful_bytes = 0;
         }
-        if (!*record) break;
-        take_record(**record);
-        size_bytes_ = reader.offset();
+        take_record(*record);
+        size_bytes_ = scanner.offset();
         if (std::chrono::steady_clock::now() - slice_began < read_slice || appended_seq_ == 0) continue;
         {
             const std::lock_guard info_lock(info_mutex_);
-            info_.reading = ReadProgress{reader.offset(), std::max(total_bytes, reader.offset())};
+            info_.reading = ReadProgress{scanner.offset(), scanner.size_bytes()};
         }
         publish(false);
         more(*this);
         slice_began = std::chrono::steady_clock::now();
     }
+    // Half a record at the end of a file that is being written is no damage: the rest of it comes.
+    const bool growing = scanner.tail().kind == wire::SessionTail::Kind::cut && wire::is_being_written(stream_path_);
+    damage_.finish(growing ? wire::SessionTail{} : scanner.tail(), scanner.size_bytes(), known_until_ns_, ended_);
+    if (appended_seq_ == 0 && damage_.unread_bytes() != 0 && scanner.tail().kind != wire::SessionTail::Kind::cut)
+        return fail(ErrorCode::invalid, wire::unreadable_session(stream_path_, scanner.size_bytes()));
     synced_seq_ = appended_seq_.load();
-    size_bytes_ = reader.offset();
+    size_bytes_ = scanner.offset();
     {
         const std::lock_guard info_lock(info_mutex_);
         info_.reading.reset();
@@ -132,35 +149,55 @@ Result<bool> Session::read_stream(const std::function<void(const Session&)>& mor
     }
     reading_ = false;
     publish(true);
+    state_damage();
     return true;
 }
 
-void Session::take_record(const wire::SessionRecord& record) {
+void Session::take_record(const wire::SoundRecord& record) {
     const wire::Frame& frame = record.frame;
+    if (record.unread_bytes != 0) damage_.skip(record.unread_bytes, known_until_ns_);
     if (std::exchange(first_record_, false) && frame.flag == wire::Flag::reply)
         if (const auto link = wire::parse_object(frame.payload); link && wire::text_member(*link, "type") == "link")
             store_.set_owner(made_by_ = wire::text_member(*link, "key"));
-    if (frame.flag != wire::Flag::batch && frame.flag != wire::Flag::batch_zstd)
-        return learn_from_kept(frame.flag, frame.payload, record.arrival_ns);
-    // A batch that is refused here was refused when it came, too: the notice is the same.
-    if (auto taken = take_locked(frame.flag, frame.payload, record.arrival_ns, true); !taken)
-        set_notice("batch-unreadable",
-                   fmt::format("A batch at byte {} cannot be read: {}.", record.offset, taken.error().message), "");
+    if (frame.flag != wire::Flag::batch) return learn_from_kept(frame.flag, frame.payload, record.arrival_ns);
+    const auto taken = take_locked(frame.flag, frame.payload, record.arrival_ns,
+                                   record.unread_bytes != 0 ? Origin::behind_damage : Origin::file);
+    // What is refused here was stored once, so it was another batch then.
+    if (!taken || !taken->stored)
+        damage_.skip(record.size_bytes, known_until_ns_);
+    else
+        known_until_ns_ = taken->monotonic_ns;
+}
+
+void Session::state_damage() {
+    std::uint64_t unusable = 0;
+    {
+        const std::shared_lock lock(store_mutex_);
+        for (const profile::LossTotal& loss : store_.losses())
+            if (loss.reason == wire::LossReason::batches_missing) unusable += loss.count;
+    }
+    const std::lock_guard lock(info_mutex_);
+    damage_notices_ = damage_.notices(info_.start_ns, unusable);
+    info_.lost_at_least = damage_.hides_samples();
 }
 
 Result<bool> Session::make_writable() {
     const std::lock_guard lock(ingest_mutex_);
-    if (!writer_) writer_ = TRY(wire::SessionWriter::append_to(stream_path_));
+    if (writer_) return true;
+    writer_ = TRY(wire::SessionWriter::append_to(stream_path_));
+    damage_.forget_tail();
+    state_damage();
     return true;
 }
 
 Result<Session::Taken> Session::take(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns) {
     const std::lock_guard lock(ingest_mutex_);
-    return take_locked(flag, payload, arrival_ns, false);
+    return take_locked(flag, payload, arrival_ns, Origin::link);
 }
 
 Result<Session::Taken> Session::take_locked(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns,
-                                            bool from_file) {
+                                            Origin origin) {
+    const bool from_file = origin != Origin::link;
     const std::string bytes = TRY(wire::batch_bytes(flag, as_bytes_view(payload)));
     const wire::BatchHeader header = TRY(wire::peek_header(as_bytes_view(bytes)));
     if (from_file && appended_seq_ == 0) {
@@ -189,15 +226,22 @@ Result<Session::Taken> Session::take_locked(wire::Flag flag, std::string_view pa
     }
     wire::EventPeriods periods;
     if (header.epoch == sequence_.epoch()) periods = periods_;
-    const wire::Batch batch = TRY(wire::decode(as_bytes_view(bytes), periods));
+    profile::GapRepair repair = repair_;
+    repair.begin(header.epoch, verdict == Sequence::Verdict::gap);
+    wire::Batch batch = TRY(wire::decode(as_bytes_view(bytes), periods, repair.events()));
     if (!from_file) TRY(append(flag, payload, arrival_ns));
 
     periods_ = std::move(periods);
-    if (sequence_.take(header) > 0)
+    const std::uint64_t missing = sequence_.take(header);
+    std::optional<MissingTime> missing_time;
+    if (damage_.open())
+        missing_time = damage_.close(first_sample_ns(batch, known_until_ns_), missing);
+    else if (missing > 0)
         set_notice("batches-missing",
                    fmt::format("{} batches of this recording never arrived here; their samples are not shown.",
-                               sequence_.missing()),
+                               sequence_.missing() - damage_.missing_batches()),
                    "");
+    repair.apply(batch);
     appended_seq_ = header.seq;
     taken.stored = true;
     taken.monotonic_ns = batch.monotonic_ns;
@@ -208,6 +252,8 @@ Result<Session::Taken> Session::take_locked(wire::Flag flag, std::string_view pa
     bool filled = false;
     {
         const std::unique_lock store_lock(store_mutex_);
+        if (missing_time && missing_time->start_ns != 0)
+            store_.note_missing(missing_time->start_ns, missing_time->end_ns);
         const bool was_full = store_.tables_full();
         applied = store_.apply(batch);
         filled = store_.tables_full() && !was_full;
@@ -215,6 +261,7 @@ Result<Session::Taken> Session::take_locked(wire::Flag flag, std::string_view pa
             first_row_ns_ = store_.first_ns();
         taken.same_boot = store_.recording() && !own_boot_id().empty() && store_.recording()->boot_id == own_boot_id();
     }
+    if (applied) repair_ = std::move(repair);
     if (!applied)
         set_notice("batch-refused",
                    fmt::format("{} batches refer to something that was never sent and are not shown (last: {}).",
@@ -227,7 +274,7 @@ Result<Session::Taken> Session::take_locked(wire::Flag flag, std::string_view pa
                    "file and counted, and not shown.",
                    "--table-memory SIZE of flamewire-server, then open it again");
     }
-    learn_clock(batch, arrival_ns);
+    learn_clock(batch, arrival_ns, origin);
     if (batch.end) ended_ = true;
     if (!from_file) publish(taken.end.has_value());
     taken.urgent = batch.end.has_value() || (batch.agent && batch.agent->spool_bytes >= urgent_spool_bytes);
@@ -246,6 +293,8 @@ Result<bool> Session::append(wire::Flag flag, std::string_view payload, std::int
         auto opened = wire::SessionWriter::append_to(stream_path_);
         if (!opened) return refused(opened.error());
         writer_ = std::move(*opened);
+        damage_.forget_tail();
+        state_damage();
     }
     if (writer_->size_bytes() + payload.size() > max_stream_bytes_) {
         if (!std::exchange(stream_full_, true)) limit_reached(Limit::session_bytes);
@@ -262,6 +311,9 @@ Result<bool> Session::append(wire::Flag flag, std::string_view payload, std::int
 }
 
 Result<bool> Session::keep(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns) {
+    // When the file is read again it would be taken for damage.
+    if ((flag == wire::Flag::reply || flag == wire::Flag::metrics) && !wire::parse_object(payload))
+        return fail(ErrorCode::invalid, "a frame that is not a JSON object");
     const std::lock_guard lock(ingest_mutex_);
     learn_from_kept(flag, payload, arrival_ns);
     return append(flag, payload, arrival_ns);
@@ -342,13 +394,16 @@ std::map<profile::ModuleId, symbol::ModuleReport> Session::module_reports() cons
     return reports_;
 }
 
-void Session::learn_clock(const wire::Batch& batch, std::int64_t arrival_ns) {
+void Session::learn_clock(const wire::Batch& batch, std::int64_t arrival_ns, Origin origin) {
     const std::lock_guard lock(info_mutex_);
-    const std::int64_t difference = arrival_ns - batch.realtime_ns;
-    if (!clock_known_ || difference < clock_difference_ns_) clock_difference_ns_ = difference;
+    if (origin != Origin::behind_damage) {
+        const std::int64_t difference = arrival_ns - batch.realtime_ns;
+        if (!clock_difference_known_ || difference < clock_difference_ns_) clock_difference_ns_ = difference;
+        clock_difference_known_ = true;
+        last_arrival_ns_ = arrival_ns;
+    }
     if (!clock_known_) realtime_minus_monotonic_ns_ = batch.realtime_ns - static_cast<std::int64_t>(batch.monotonic_ns);
     clock_known_ = true;
-    last_arrival_ns_ = arrival_ns;
     last_closed_ns_ = batch.monotonic_ns;
     ++info_.batches;
 }
@@ -371,6 +426,8 @@ SessionInfo Session::info() const {
     info.health_version = health_.version();
     if (info.state == SessionState::ended && info.end_reason.empty() && !info.reading)
         info.end_reason = "the agent went away";
+    // What is missing stands first.
+    info.notices.insert(info.notices.begin(), damage_notices_.begin(), damage_notices_.end());
     info.notices.insert(info.notices.end(), own_notices_.begin(), own_notices_.end());
     return info;
 }

@@ -17,8 +17,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "profile/gap_repair.h"
 #include "profile/kept_symbols.h"
 #include "profile/store.h"
+#include "server/session/file_damage.h"
 #include "server/session/health_history.h"
 #include "server/session/sequence.h"
 #include "server/session/session_info.h"
@@ -27,6 +29,7 @@
 #include "wire/batch.h"
 #include "wire/frame.h"
 #include "wire/session_file.h"
+#include "wire/session_scan.h"
 
 namespace flamewire::symbol {
 class Symbolizer;
@@ -58,7 +61,7 @@ public:
     static Result<std::shared_ptr<Session>> create(std::string id, std::string stream_path,
                                                    const wire::RecordingId& recording, SessionLimits limits,
                                                    const std::string& made_by = {});
-    // A session on disk, read to the last whole record. Damage in the middle ends the reading there with a notice.
+    // A session on disk. What cannot be read of it is a notice; invalid when that is all.
     // `more` is called every now and then on the way, for the first time when there is something to show: the session
     // can be queried from then on, but not continued before this returns. Whoever loads it sees to that.
     using More = std::function<void(const std::shared_ptr<Session>&)>;
@@ -87,7 +90,7 @@ public:
     Result<std::uint64_t> sync();
     [[nodiscard]] std::uint64_t last_seq() const;
     [[nodiscard]] std::uint64_t synced_seq() const { return synced_seq_; }
-    // Opens the file for appending, cutting a torn tail. invalid when it is damaged in the middle.
+    // Opens the file for appending, cutting a torn tail. invalid when more than that cannot be read.
     Result<bool> make_writable();
 
     // Resolves what has no frames yet, in slices; calls `progress` after each that changed something.
@@ -164,14 +167,17 @@ public:
 private:
     Session(std::string id, std::string stream_path, SessionLimits limits);
     Result<bool> read_stream(const std::function<void(const Session&)>& more);
-    void take_record(const wire::SessionRecord& record);
-    Result<Taken> take_locked(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns, bool from_file);
+    void take_record(const wire::SoundRecord& record);
+    // Where a frame comes from, and what its time of arrival is worth.
+    enum class Origin : std::uint8_t { link, file, behind_damage };
+    Result<Taken> take_locked(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns, Origin origin);
+    void state_damage();
     Result<bool> append(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
     void read_kept_symbols();
     void symbolize_module(symbol::Symbolizer& symbolizer, const profile::PendingModule& module,
                           const symbol::ModuleIdentity& identity);
     std::vector<WantedModule> listed(const std::map<profile::ModuleId, WantedModule>& modules) const;
-    void learn_clock(const wire::Batch& batch, std::int64_t arrival_ns);
+    void learn_clock(const wire::Batch& batch, std::int64_t arrival_ns, Origin origin);
     void learn_from_kept(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
     void fill_from_store(SessionInfo& info, bool thorough);
     [[nodiscard]] SessionState state_locked() const;  // under info_mutex_
@@ -188,6 +194,9 @@ private:
     std::optional<wire::SessionWriter> writer_;
     Sequence sequence_;
     wire::EventPeriods periods_;
+    profile::GapRepair repair_;
+    FileDamage damage_;
+    std::uint64_t known_until_ns_ = 0;  // when the last batch was closed
     std::uint64_t refused_batches_ = 0;
     std::atomic<std::uint64_t> appended_seq_{0}, synced_seq_{0};
     std::atomic<std::uint64_t> size_bytes_{0};
@@ -211,11 +220,11 @@ private:
     std::map<profile::ModuleId, symbol::ModuleReport> reports_;
     std::map<profile::ModuleId, WantedModule> wanted_, lacking_debug_info_;
     std::map<profile::ModuleId, ModuleFetch> fetches_, debug_fetches_;
-    std::vector<wire::Notice> own_notices_;
+    std::vector<wire::Notice> own_notices_, damage_notices_;
     std::int64_t clock_difference_ns_ = 0;  // smallest seen
     std::int64_t realtime_minus_monotonic_ns_ = 0;
     std::uint64_t last_closed_ns_ = 0;  // of the batch that came last, on the target's clock
-    bool clock_known_ = false;
+    bool clock_known_ = false, clock_difference_known_ = false;
     std::chrono::steady_clock::time_point thorough_at_{};
     std::chrono::steady_clock::time_point away_since_{};
     std::int64_t last_arrival_ns_ = 0;

@@ -105,6 +105,7 @@ export function answerOf(saved: SavedAnswers, path: string, params: URLSearchPar
     case '/api/sessions':
       return {
         sessions: [saved.session],
+        unreadable: [],
         total: 1,
         size_bytes: saved.session.size_bytes,
         offset: 0,

@@ -1410,6 +1410,8 @@ export interface paths {
                     content: {
                         "application/json": {
                             sessions: components["schemas"]["Session"][];
+                            /** @description a sentence for each file among the sessions of which nothing can be read; they are no sessions */
+                            unreadable: string[];
                             /** @description that match */
                             total: number;
                             /** @description on disk, of all that match */
@@ -2430,7 +2432,7 @@ export interface components {
         };
         Loss: {
             /** @enum {string} */
-            reason: "unknown" | "ring_full" | "throttled" | "spool_full" | "queue_full" | "stack_truncated" | "maps_lost" | "unknown_process" | "time_coarsened" | "other_server" | "memory_limit";
+            reason: "unknown" | "ring_full" | "throttled" | "spool_full" | "queue_full" | "stack_truncated" | "maps_lost" | "unknown_process" | "time_coarsened" | "other_server" | "batches_missing" | "memory_limit";
             count: number;
             /** @description true: samples that are not shown; false: shown, but with less detail */
             lost: boolean;
@@ -2527,6 +2529,8 @@ export interface components {
             samples: number;
             /** @description samples not shown, all reasons */
             lost: number;
+            /** @description true: more samples are lost, and nothing says how many, as the file of the session is damaged; absent: no */
+            lost_at_least?: boolean;
             unresolved_percent: number;
             /** @description addresses whose names are still being looked for; views show addresses until then */
             pending_names: number;

@@ -2,7 +2,7 @@
 import { losses } from '../store/live';
 import { session } from '../store/session';
 import { count, percent } from '../text/format';
-import { lossWords, sumLosses, type LossSum } from '../text/loss';
+import { lossWords, lostText, sumLosses, type LossSum } from '../text/loss';
 import { Popover } from './Popover';
 
 function Reason({ sum, whole }: { sum: LossSum; whole: number }) {
@@ -32,20 +32,23 @@ export function LossItem() {
   return (
     <Popover
       id="status-lost"
-      class={`status-item ${lost > 0 ? 'is-lossy' : ''}`}
+      class={`status-item ${lost > 0 || shown.lost_at_least ? 'is-lossy' : ''}`}
       side="above"
       title="Samples that are not shown, by reason"
       label={
         <>
-          <span class="status-name">Lost</span> {count(lost)}{' '}
-          <span class="status-extra">({percent(lost / whole, 2)})</span>
+          <span class="status-name">Lost</span> {lostText(lost, shown.lost_at_least)}{' '}
+          {!shown.lost_at_least && <span class="status-extra">({percent(lost / whole, 2)})</span>}
         </>
       }
     >
       {() => (
         <div class="pop-body">
           <h4>Lost samples</h4>
-          {sums.length === 0 ? (
+          {shown.lost_at_least && (
+            <p>The session file is damaged or cut off. How many samples were in the missing part is not known.</p>
+          )}
+          {sums.length === 0 && shown.lost_at_least ? null : sums.length === 0 ? (
             <p class="faint">
               {lost > 0 ? 'No reasons were recorded.' : 'Nothing was lost. Every sample that the kernel took is shown.'}
             </p>

@@ -4,6 +4,7 @@ import { savedFile } from '../store/saved';
 import { event, session } from '../store/session';
 import { view } from '../store/view';
 import { clock, count, duration, percent } from '../text/format';
+import { lostText } from '../text/loss';
 import { sessionTitle } from '../text/sessions';
 import { places } from '../store/url';
 import { tabNames } from './Tabs';
@@ -26,7 +27,8 @@ export function PrintHead() {
     zoom.length > 0 && tab === 'flame' && `Zoomed to ${zoom.at(-1)!.split('\u001e')[0]}`,
     search && tab === 'flame' && `Search: ${search}`,
     `Samples: ${count(shown.samples)}`,
-    shown.lost > 0 && `lost: ${count(shown.lost)} (${percent(shown.lost / all, 2)})`,
+    (shown.lost > 0 || shown.lost_at_least) &&
+      `lost: ${lostText(shown.lost, shown.lost_at_least)}${shown.lost_at_least ? '' : ` (${percent(shown.lost / all, 2)})`}`,
     `without a name: ${percent(shown.unresolved_percent / 100)}`,
   ].filter(Boolean);
   return (

@@ -16,6 +16,7 @@ import { dialog } from '../store/ui';
 import { openSession } from '../store/view';
 import { bytes, clock, count, duration, percent } from '../text/format';
 import { otherTools } from '../text/formats';
+import { lostText } from '../text/loss';
 import { keepText, pageText, sessionTitle } from '../text/sessions';
 import { Button } from './Button';
 import { Icon } from './Icon';
@@ -183,8 +184,9 @@ function Row({ session }: { session: Session }) {
       <td>{clock(session.started)}</td>
       <td class="cell-number">{duration(session.duration_ms)}</td>
       <td class="cell-number">{count(session.samples)}</td>
-      <td class={`cell-number ${session.lost > 0 ? 'is-lossy' : 'faint'}`}>
-        {session.lost > 0 ? `${count(session.lost)} (${percent(session.lost / whole, 2)})` : '0'}
+      <td class={`cell-number ${session.lost > 0 || session.lost_at_least ? 'is-lossy' : 'faint'}`}>
+        {lostText(session.lost, session.lost_at_least)}
+        {session.lost > 0 && !session.lost_at_least && ` (${percent(session.lost / whole, 2)})`}
       </td>
       <td class="faint">{session.events.map((event) => event.name).join(', ')}</td>
       <td class="cell-number">{bytes(session.size_bytes)}</td>
@@ -286,6 +288,16 @@ export function SessionsView() {
         <Merge />
         <ImportButton />
       </div>
+      {list.unreadable.length > 0 && (
+        <section class="notices" aria-label="Files that cannot be read">
+          {list.unreadable.map((sentence) => (
+            <div class="notice" key={sentence}>
+              <Icon name="warning" />
+              <span class="notice-text">{sentence}</span>
+            </div>
+          ))}
+        </section>
+      )}
       {list.sessions.length === 0 ? (
         <Message title={searching ? 'No session matches' : 'No sessions yet'}>
           {!searching && (

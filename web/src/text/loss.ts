@@ -1,5 +1,6 @@
 // Words for the reasons why samples are missing or show less.
 import type { Loss } from '../api/types';
+import { count } from './format';
 
 export const lossWords: Record<Loss['reason'], { name: string; why: string }> = {
   unknown: { name: 'Unknown', why: 'The reason was not recorded.' },
@@ -24,11 +25,19 @@ export const lossWords: Record<Loss['reason'], { name: string; why: string }> = 
   unknown_process: { name: 'Process gone', why: 'The process ended before its mappings could be read.' },
   time_coarsened: { name: 'Time coarsened', why: 'Older samples were put into wider slices of time to save memory.' },
   other_server: { name: 'Kept elsewhere', why: 'Another server has this part of the recording.' },
+  batches_missing: {
+    name: 'Session file damaged',
+    why: 'These samples refer to stacks or threads that stood in a damaged part of the session file, or in batches that never arrived.',
+  },
   memory_limit: {
     name: 'Dropped from memory',
     why: 'The limit of samples in memory was reached; they are still on disk.',
   },
 };
+
+// A number of lost samples; of a damaged file it is the least that it can be.
+export const lostText = (lost: number, atLeast = false): string =>
+  !atLeast ? count(lost) : lost === 0 ? 'unknown' : `over ${count(lost)}`;
 
 export interface LossSum {
   reason: Loss['reason'];

@@ -1,0 +1,170 @@
+"""Files of a real recording that were cut, overwritten or left behind by a killed server: what is missing is said first, by the server and in
+the terminal, and every sample that is shown was recorded."""
+import collections
+import json
+import random
+import re
+import signal
+import subprocess
+
+import pytest
+from flamewire import BIN, wait_until
+
+NUMBER = r"([\d,]+)"
+DAMAGED = re.compile(rf"The session file is damaged: {NUMBER} bytes of its {NUMBER} bytes cannot be read")
+
+
+def ends_of(content):
+    """Where records end, without any code of the programs (docs/wire.md)."""
+    ends = [12]
+    while ends[-1] < len(content):
+        ends.append(ends[-1] + 13 + int.from_bytes(content[ends[-1] + 8:ends[-1] + 12], "big"))
+    return ends
+
+
+def number(text):
+    return int(text.replace(",", ""))
+
+
+@pytest.fixture
+def cli(tmp_path):
+    def run(*words, code=0):
+        done = subprocess.run([BIN / "flamewire", *map(str, words)], capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL, cwd=tmp_path, check=False)
+        assert done.returncode == code, done
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def saved(start, tmp_path):
+    """The file of an agent that recorded two programs, the second from the middle on."""
+    path = tmp_path / "saved.flw"
+    first = start.workload("shares", 60)
+    agent = start.agent("--output", path, "--pid", first.pid, "--frequency", 999, "--interval", 100, "--duration", 6)
+    assert agent.wait(60) == 0, agent.err
+    first.stop()
+    return path
+
+
+def folded(cli, path):
+    counts = collections.Counter()
+    for line in cli("export", path).splitlines():
+        stack, count = line.rsplit(" ", 1)
+        counts[stack] += int(count)
+    return counts
+
+
+def head(cli, path):
+    return [line for line in cli("report", path, "--only", "functions", "-n", 1).splitlines() if line.startswith("#")]
+
+
+def test_a_cut_file_says_so(cli, saved, tmp_path):
+    content, whole = saved.read_bytes(), folded(cli, saved)
+    ends = ends_of(content)
+    assert not any("session file" in line for line in head(cli, saved))
+    path = tmp_path / "cut.flw"
+    for size in (len(content) // 2, ends[len(ends) // 3] + 1, ends[-2] + 13, len(content) - 1):
+        path.write_bytes(content[:size])
+        left = size - max(end for end in ends if end <= size)
+        if left == 0:
+            continue
+        lines = [line for line in head(cli, path) if "cut off" in line]
+        assert len(lines) == 1 and f"its last {left:,} byte" in lines[0] and "Nothing is left of the time after" in lines[0], (size, lines)
+        after = float(re.search(r"after ([\d.]+) s", lines[0])[1])
+        assert after == pytest.approx(6 * size / len(content), abs=2), lines
+        found = folded(cli, path)
+        assert not found - whole and sum(found.values()) < sum(whole.values())
+
+
+def test_what_stands_behind_overwritten_bytes_is_found_again(cli, saved, tmp_path):
+    content, whole = saved.read_bytes(), folded(cli, saved)
+    total, ends = sum(whole.values()), ends_of(content)
+    path = tmp_path / "damaged.flw"
+    randomness = random.Random(12)
+    for _ in range(6):
+        at = randomness.randrange(len(content) // 4, len(content) - 600)
+        path.write_bytes(content[:at] + randomness.randbytes(500) + content[at + 500:])
+        hit = [(begin, end) for begin, end in zip(ends, ends[1:]) if begin < at + 500 and at < end]
+        lines = head(cli, path)
+        first = next(line for line in lines if not re.match(r"# (lost|note):|# .* on .* \(", line))
+        damaged = DAMAGED.search(first)
+        assert damaged, lines
+        assert number(damaged[2]) == len(content)
+        # A record whose time of arrival alone was overwritten is read.
+        assert number(damaged[1]) in {hit[-1][1] - hit[0][0], hit[-1][0] - hit[0][0]}, (hit, first)
+        assert "Nothing is left of" in first or "They held no samples" in first
+        found = folded(cli, path)
+        lost = sum(number(line.split()[2]) for line in lines if "batches_missing" in line)
+        assert not found - whole
+        # What was in those frames is what the file has up to their end, and not up to their beginning.
+        in_them = 0
+        for end, sign in ((hit[0][0] + number(damaged[1]), 1), (hit[0][0], -1)):
+            path.write_bytes(content[:end])
+            in_them += sign * sum(folded(cli, path).values())
+        assert sum(found.values()) + lost == total - in_them, (len(hit), lines)
+
+
+def test_server_and_terminal_say_the_same(start, cli, saved):
+    server = start.server()
+    sessions = server.data_dir / "sessions"
+    content = saved.read_bytes()
+    ends = ends_of(content)
+    middle = ends[len(ends) // 2] + 20
+    (sessions / "damaged.flw").write_bytes(content[:middle] + b"?" * 50 + content[middle + 50:])
+    (sessions / "cut.flw").write_bytes(content[:middle])
+    (sessions / "empty.flw").write_bytes(b"")
+    (sessions / "noise.flw").write_bytes(random.Random(1).randbytes(5000))
+    (sessions / "whole.flw").write_bytes(content)
+    listed = {session["id"]: session for session in server.sessions()}
+    assert set(listed) == {"damaged", "cut", "whole"}
+    assert not listed["whole"].get("lost_at_least") and "file" not in json.dumps([notice["code"] for notice in listed["whole"]["notices"]])
+    lines = cli("list", "--data-dir", server.data_dir).splitlines()
+    for name, code in (("damaged", "file-damaged"), ("cut", "file-cut")):
+        notice = listed[name]["notices"][0]
+        assert notice["code"] == code and notice["remedy"] and listed[name]["lost_at_least"] is True
+        assert f"#   {notice['text']}" in lines
+        assert server.session(name)["notices"][0] == notice
+        assert f"# {notice['text']}" in head(cli, sessions / f"{name}.flw")
+    assert listed["cut"]["samples"] < listed["damaged"]["samples"] < listed["whole"]["samples"]
+    marks = [mark for mark in server.get("/api/timeline", session="damaged", slices=50)["marks"] if mark.get("reason") == "batches_missing"]
+    assert len(marks) == 1 and marks[0]["count"] == 0 and marks[0]["lost"] is True
+    unreadable = server.get("/api/sessions")["unreadable"]
+    assert len(unreadable) == 2 and "empty.flw is empty" in unreadable[0] and "5000 bytes" in unreadable[1]
+    assert all(f"# {sentence}" in lines for sentence in unreadable)
+    server.sessions()
+    said = server.out + server.err
+    assert said.count("empty.flw is empty") == 1 and said.count("noise.flw is not") == 1
+    assert sorted(path.name for path in sessions.glob("*.flw")) == ["cut.flw", "damaged.flw", "empty.flw", "noise.flw", "whole.flw"]
+    # What is made of it has what can be read, and says what is missing.
+    status, _, made = server.request("POST", "/api/sessions/damaged/cut", body={"start": 0, "end": listed["whole"]["duration_ms"]})
+    assert status in (200, 201, 202), made
+    wait_until(lambda: len(server.sessions()) == 4, 20, "the session that was made")
+    copy = next(session for session in server.sessions() if session["id"] not in listed)
+    assert copy["samples"] == listed["damaged"]["samples"]
+    assert listed["damaged"]["notices"][0]["text"] in copy["notices"][0]["text"]
+
+
+def test_a_killed_server_leaves_a_cut_tail_and_a_running_one_no_damage(start, cli):
+    server = start.server()
+    program = start.workload("shares", 60)
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999, "--interval", 100)
+    wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 20, "samples")
+    stream = next((server.data_dir / "sessions").glob("*/stream.flw"))
+    for _ in range(5):
+        assert "session file" not in cli("list", "--data-dir", server.data_dir)
+        # As in the middle of an append.
+        with open(stream, "rb") as file:
+            assert file.read(8) == b"FLMWIRE\n"
+        assert not any("session file" in line for line in head(cli, stream))
+    server.process.send_signal(signal.SIGKILL)
+    server.wait()
+    agent.stop(signal.SIGKILL)
+    with open(stream, "ab") as file:  # the frame that was being written
+        file.write(b"\0\0\0\0\0\0\0\1" + (900).to_bytes(4, "big") + b"\6" + b"\x28\xb5\x2f\xfd" + b"x" * 83)
+    # "x" is no batch, but it is the beginning of a frame of 900 bytes.
+    assert any("its last 100 bytes cannot be read" in line for line in head(cli, stream))
+    again = start.server(name="again", data_dir=server.data_dir)
+    session = again.only_session()
+    assert session["notices"][0]["code"] == "file-cut" and "last 100 bytes" in session["notices"][0]["text"]
+    assert session["samples"] > 500
