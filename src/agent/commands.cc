@@ -176,6 +176,12 @@ void put_settings(JsonObject& reply, const Settings& settings) {
         .text("mode", "continuous");
 }
 
+// Of the next start, as nothing runs that shows them.
+void put_idle_settings(JsonObject& reply, const Settings& settings) {
+    put_settings(reply, settings);
+    reply.text("event_list", settings.events).flag("kernel", settings.kernel);
+}
+
 constexpr std::array<std::string_view, 3> count_by_names{"none", "thread", "cpu"};  // in the order of CountBy
 
 void put_counters(JsonObject& reply, const Running& running) {
@@ -232,7 +238,7 @@ Result<std::string> status(const wire::Command& command, const Machine& machine,
         put_unwinds(reply, report.running->unwind_processes);
     } else {
         reply.null("pid");
-        put_settings(reply, report.settings);
+        put_idle_settings(reply, report.settings);
         reply.texts("events", capabilities.sampling_events);
     }
     if (!report.waiting_for.empty()) reply.text("waiting_for", report.waiting_for);
@@ -334,9 +340,8 @@ Result<std::string> configure(const wire::Command& command, Control& control) {
         put_running(reply, *running);
         reply.text("applied", "now");
     } else {
-        const Settings settings = control.status().settings;
-        put_settings(reply, settings);
-        reply.text("event_list", settings.events).flag("kernel", settings.kernel).text("applied", "at the next start");
+        put_idle_settings(reply, control.status().settings);
+        reply.text("applied", "at the next start");
     }
     return reply.finish();
 }

@@ -107,7 +107,8 @@ public:
     virtual Result<Running> stop() = 0;
     virtual Result<Running> pause() = 0;
     virtual Result<Running> resume() = 0;
-    // The recording as it runs now, or nothing when idle: then it is for the next start.
+    // Of the recording that runs, which it answers; the next start is as before. When idle it answers nothing, and is for
+    // the next starts.
     virtual Result<std::optional<Running>> configure(const SettingsChange& change) = 0;
     // Counts by thread or by CPU, too; total: no more.
     virtual Result<Running> count_by(CountBy by) = 0;

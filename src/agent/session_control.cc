@@ -269,16 +269,14 @@ Result<std::optional<Running>> Session::configure(const SettingsChange& change) 
     }
     Settings settings = changed(current ? current->running().settings : settings_, change);
     Wanted wanted = TRY(parse_wanted(settings, sysfs_));
-    if (current)
-        (void)TRY(current->execute(
-            std::make_shared<const Change>(settings, std::move(wanted), capabilities_now(), std::move(target))));
-    else
+    if (!current) {
         first_wanted_ = std::move(wanted);  // of the process that --name may still wait for
-    {
         const std::lock_guard lock(mutex_);
         settings_ = std::move(settings);
+        return std::optional<Running>{};
     }
-    if (!current) return std::optional<Running>{};
+    (void)TRY(current->execute(
+        std::make_shared<const Change>(std::move(settings), std::move(wanted), capabilities_now(), std::move(target))));
     const Running running = current->running();
     if (running.settings.samples())
         log("now {}: {}, {}", running.target, describe_events(running), describe_rate(running));

@@ -266,6 +266,7 @@ export async function startMock({
     paused: false,
     failing: '',
     problem: '',
+    agentSettings: {}, // of its command line, as its status says them
     deleted: new Set(),
     turnedAway: [],
     labels: new Map(),
@@ -1065,6 +1066,7 @@ export async function startMock({
           body.cmd === 'status'
             ? {
                 capabilities: found,
+                state: state.live ? 'profiling' : 'idle',
                 pid: 4711,
                 target: 'pid 4711 (city-demo)',
                 frequency: 99,
@@ -1072,6 +1074,8 @@ export async function startMock({
                 stack_size: 16384,
                 kernel: true,
                 events: ['cpu-clock'],
+                event_list: '',
+                ...state.agentSettings,
               }
             : found,
         );

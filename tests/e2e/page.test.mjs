@@ -144,6 +144,22 @@ test('events are chosen or typed, a tracepoint with a filter, and what the agent
     await page.waitForFunction(() => !document.querySelector('dialog'));
   }));
 
+test('a recording is what the dialog shows: as the agent was started, and else the usual', () =>
+  withPage({ size: 0, live: false }, async ({ page, mock }) => {
+    mock.state.agentSettings = { frequency: 499, unwind: 'fp', event_list: 'off-cpu,r01c2:u', kernel: false };
+    await page.getByRole('button', { name: 'Choose a process' }).click();
+    await shows(page, '.foot-options', '499 Hz · fp · off-cpu,r01c2:u');
+    await page.locator('.process-row[data-pid="4711"]').click();
+    await page.click('#options');
+    assert.equal(await page.locator('input[name=kernel]').isChecked(), false);
+    await page.fill('input[name=others]', '');
+    await shows(page, '.foot-options', '499 Hz · fp · CPU cycles, or the clock');
+    const sent = asked(page, 'start');
+    await page.click('#start');
+    assert.deepEqual(await sent, { pid: 4711, frequency: 499, unwind: 'fp', events: [], filter: '', kernel: false });
+    await page.waitForFunction(() => !document.querySelector('dialog'));
+  }));
+
 test('a container, a control group or some CPUs are chosen in the place of a process', () =>
   withPage({ size: 0, live: false }, async ({ page }) => {
     await page.getByRole('button', { name: 'Choose a process' }).click();

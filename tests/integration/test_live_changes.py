@@ -64,3 +64,32 @@ def test_a_launched_command_stays_the_target(start):
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 0, 30, "samples")
     refused = server.command("configure", pid=program.pid)
     assert not refused["ok"] and "launched" in refused["error"]
+
+
+def test_changes_end_with_their_recording(start):
+    server = start.server()
+    start.agent("--server", "127.0.0.1", "--port", server.port, "--events", "cpu-clock", "--frequency", 49)
+    program = start.workload("shares", 120)
+    wait_until(lambda: any(entry["connected"] for entry in server.get("/api/agents")["agents"]), 30, "the agent")
+    told = ("frequency", "unwind", "stack_size", "max_depth", "filter", "stat", "event_list", "kernel")
+    idle = {name: server.command("status")[name] for name in told}
+    assert idle["event_list"] == "cpu-clock" and idle["frequency"] == 49 and idle["kernel"]
+
+    started = server.command("start", pid=program.pid)
+    assert started["events"] == ["cpu-clock"], started
+    changed = server.command("configure", events=["page-faults", "cpu-clock"], frequency=199, unwind="fp", kernel=False, stat="context-switches")
+    assert changed["ok"] and changed["applied"] == "now" and changed["events"] == ["page-faults", "cpu-clock"] and not changed["kernel"], changed
+    assert server.command("stop")["ok"]
+    assert {name: server.command("status")[name] for name in told} == idle
+    again = server.command("start", pid=program.pid)
+    assert again["events"] == started["events"] and again["frequency"] == 49 and again["unwind"] == started["unwind"], again
+    assert again["kernel"] == started["kernel"] and again["counters"] == started["counters"], again
+    assert server.command("stop")["ok"]
+
+    # Told while it records nothing, it is so from then on; a list without events is the usual one.
+    later = server.command("configure", events=["page-faults"], frequency=199)
+    assert later["applied"] == "at the next start" and server.command("status")["event_list"] == "page-faults"
+    assert server.command("start", pid=program.pid)["events"] == ["page-faults"]
+    assert server.command("stop")["ok"]
+    usual = server.command("start", pid=program.pid, events=[])
+    assert usual["events"] != ["page-faults"] and usual["frequency"] == 199, usual

@@ -6,6 +6,7 @@ import { capabilitiesOf, findingLines, ordered, type Finding } from '../src/text
 import {
   changeArgs,
   commandOf,
+  draftOfIdle,
   draftOfReply,
   draftOfStored,
   hasTracepoint,
@@ -47,9 +48,11 @@ test('addresses', () => {
   ]);
 });
 
+const usualArgs = { frequency: 99, unwind: 'auto', events: [], filter: '', kernel: true };
+
 test('start says all, dwarf its stack, a change only what changes', () => {
   const draft = { ...usualDraft, pid: 7, comm: 'demo' };
-  assert.deepEqual(startArgs(draft), { pid: 7, frequency: 99, unwind: 'auto' });
+  assert.deepEqual(startArgs(draft), { pid: 7, ...usualArgs });
   assert.deepEqual(startArgs({ ...draft, unwind: 'dwarf', stackKib: 64, events: ['cpu-clock'], kernel: false }), {
     pid: 7,
     frequency: 99,
@@ -66,6 +69,36 @@ test('start says all, dwarf its stack, a change only what changes', () => {
     stack_size: 8192,
   });
   assert.deepEqual(changeArgs(draft, { ...draft, pid: 0, events: [] }), {});
+  // The last event taken away leaves the usual one.
+  assert.deepEqual(changeArgs({ ...draft, events: ['off-cpu'] }, draft), { events: [] });
+});
+
+test('a recording begins as the agent was started, until a person says otherwise', () => {
+  const idle = { state: 'idle', frequency: 499, unwind: 'fp', stack_size: 32768, filter: '', kernel: false };
+  const own = { frequency: 499, unwind: 'fp', stackKib: 32, filter: '', kernel: false };
+  assert.deepEqual(draftOfIdle({ ...idle, event_list: '', events: ['cycles', 'cpu-clock'] }), {
+    ...own,
+    events: [],
+    others: '',
+  });
+  assert.deepEqual(draftOfIdle({ ...idle, event_list: 'off-cpu,page-faults' }), {
+    ...own,
+    events: ['off-cpu', 'page-faults'],
+    others: '',
+  });
+  const special = 'sched:sched_switch/prev_pid == 1, 2/,cycles';
+  assert.deepEqual(draftOfIdle({ ...idle, event_list: special }), { ...own, events: [], others: special });
+  // An agent of before says less, and one that records says what runs, not what comes.
+  assert.deepEqual(draftOfIdle({ state: 'idle' }), {
+    frequency: 99,
+    unwind: 'auto',
+    stackKib: 16,
+    filter: '',
+    kernel: true,
+    events: [],
+    others: '',
+  });
+  assert.deepEqual(draftOfIdle({ ...idle, state: 'profiling', event_list: 'off-cpu' }), {});
 });
 
 test('several processes in one recording', () => {
@@ -75,15 +108,15 @@ test('several processes in one recording', () => {
   ];
   const both = toggled(toggled(processTarget([]), a), b);
   const draft = { ...usualDraft, ...both };
-  assert.deepEqual(startArgs(draft), { pids: [7, 9], frequency: 99, unwind: 'auto' });
+  assert.deepEqual(startArgs(draft), { pids: [7, 9], ...usualArgs });
   assert.equal(targetText(draft), 'demo (7), nginx (9)');
   assert.equal(targetName(draft), 'demo and 1 more');
   assert.match(commandOf(draft), / --pid 7,9 /);
   // The first one is taken out: the other is alone; and without that none is left.
-  assert.deepEqual(startArgs({ ...usualDraft, ...toggled(both, a) }), { pid: 9, frequency: 99, unwind: 'auto' });
+  assert.deepEqual(startArgs({ ...usualDraft, ...toggled(both, a) }), { pid: 9, ...usualArgs });
   assert.equal(toggled(toggled(both, a), b).pid, 0);
   assert.deepEqual(toggled(wide('the whole system'), b), processTarget([b]));
-  assert.deepEqual(startArgs({ ...draft, ...wide('the whole system') }), { all: true, frequency: 99, unwind: 'auto' });
+  assert.deepEqual(startArgs({ ...draft, ...wide('the whole system') }), { all: true, ...usualArgs });
   const many = processTarget([1, 2, 3, 4, 5, 6].map((pid) => ({ pid, comm: `p${pid}` })));
   assert.equal(targetText(many), 'p1 (1), p2 (2), p3 (3), p4 (4) and 2 more');
   const running = draftOfReply({ pid: 7, pids: [7, 9], target: 'pids 7 (demo), 9 (a (b))' });
@@ -110,6 +143,7 @@ test('events that were typed, and a filter of tracepoints', () => {
     unwind: 'auto',
     events: ['off-cpu', 'sched:sched_switch/prev_pid == 1, 2/, r01c2'],
     filter: 'prev_pid == 42',
+    kernel: true,
   });
   for (const [others, is] of [
     ['sched:sched_switch', true],
@@ -135,7 +169,7 @@ test('events that were typed, and a filter of tracepoints', () => {
 
 test('the whole system in the place of a process', () => {
   const draft = { ...usualDraft, pid: wholeSystem, comm: 'the whole system' };
-  assert.deepEqual(startArgs(draft), { all: true, frequency: 99, unwind: 'auto' });
+  assert.deepEqual(startArgs(draft), { all: true, ...usualArgs });
   assert.deepEqual(changeArgs({ ...usualDraft, pid: 5 }, draft), { all: true });
   assert.deepEqual(changeArgs(draft, { ...draft, pid: 5 }), { pid: 5 });
   assert.deepEqual(changeArgs(draft, draft), {});
@@ -152,10 +186,10 @@ test('a part of the machine: a container, a control group, some CPUs', () => {
   const whole = { ...usualDraft, ...wide('the whole system') };
   const container = { ...whole, ...wide('container c0ffee', { container: 'c0ffee11' }) };
   const group = { ...whole, ...wide('cgroup a b', { cgroup: 'a b' }), cpus: '0-3,6' };
-  assert.deepEqual(startArgs(container), { container: 'c0ffee11', frequency: 99, unwind: 'auto' });
-  assert.deepEqual(startArgs({ ...whole, cpus: '2' }), { all: true, cpus: '2', frequency: 99, unwind: 'auto' });
-  assert.deepEqual(startArgs(group), { cgroups: ['a b'], cpus: '0-3,6', frequency: 99, unwind: 'auto' });
-  assert.deepEqual(startArgs({ ...group, pid: 7 }), { pid: 7, frequency: 99, unwind: 'auto' });
+  assert.deepEqual(startArgs(container), { container: 'c0ffee11', ...usualArgs });
+  assert.deepEqual(startArgs({ ...whole, cpus: '2' }), { all: true, cpus: '2', ...usualArgs });
+  assert.deepEqual(startArgs(group), { cgroups: ['a b'], cpus: '0-3,6', ...usualArgs });
+  assert.deepEqual(startArgs({ ...group, pid: 7 }), { pid: 7, ...usualArgs });
   assert.deepEqual(changeArgs(whole, container), { container: 'c0ffee11' });
   assert.deepEqual(changeArgs(container, { ...whole, cpus: '1' }), { all: true, cpus: '1' });
   assert.deepEqual(changeArgs(group, group), {});
@@ -163,7 +197,7 @@ test('a part of the machine: a container, a control group, some CPUs', () => {
   assert.equal(isValid(group), true);
   for (const cpus of ['all', '-1', '1 2', '0;1']) assert.match(problemOf({ ...whole, cpus }), /numbers/, cpus);
   const running = draftOfReply({ pid: 0, all: false, cgroups: ['/sys/fs/cgroup/x'], cpus: [1, 2], target: 'cgroup x' });
-  assert.deepEqual(startArgs(running), { cgroups: ['/sys/fs/cgroup/x'], cpus: '1,2', frequency: 99, unwind: 'auto' });
+  assert.deepEqual(startArgs(running), { cgroups: ['/sys/fs/cgroup/x'], cpus: '1,2', ...usualArgs });
   assert.equal(
     commandOf({ ...usualDraft, pid: 7 }),
     'flamewire-agent --pid 7 --frequency 99 --unwind auto --output recording.flw',

@@ -74,7 +74,14 @@ TEST_CASE("status of an idle agent") {
     CHECK(reply["unwind_memory"].GetUint64() == 33'554'432);
     CHECK_FALSE(reply.HasMember("unwind_processes"));
     CHECK(wire::texts_member(reply, "events").size() == 2);
+    CHECK(wire::text_member(reply, "event_list").empty());
+    CHECK(reply["kernel"].IsTrue());
     CHECK(wire::text_member(reply, "waiting_for") == "demo");
+    agent.control.report.settings.events = "off-cpu,sched:sched_switch";
+    agent.control.report.settings.kernel = false;
+    const auto told = agent.good("status");
+    CHECK(wire::text_member(told, "event_list") == "off-cpu,sched:sched_switch");
+    CHECK(told["kernel"].IsFalse());
 }
 
 TEST_CASE("status while profiling") {
@@ -250,7 +257,7 @@ TEST_CASE("configure says what became effective and when") {
     CHECK(now["effective_frequency"].GetUint() == 1000);
     CHECK(wire::text_member(now, "applied") == "now");
     CHECK(agent.good("configure", R"({"count":7})")["frequency"].GetUint() == 0);
-    CHECK(agent.control.report.settings.period == 7);
+    agent.control.report.settings.period = 7;
     CHECK(agent.good("configure", R"({"frequency":10})")["count"].GetUint() == 0);
 }
 

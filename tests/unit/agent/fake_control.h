@@ -62,9 +62,10 @@ public:
         calls.emplace_back("configure");
         change = wanted;
         if (refuse) return std::unexpected(*refuse);
-        report.settings = changed(report.settings, wanted);
-        if (report.state == State::idle) return std::optional<Running>{};
-        return std::optional<Running>(running_with(report.settings, {42}));
+        Settings settings = changed(report.settings, wanted);
+        if (report.state != State::idle) return std::optional<Running>(running_with(std::move(settings), {42}));
+        report.settings = std::move(settings);
+        return std::optional<Running>{};
     }
     Result<Running> count_by(CountBy by) override {
         calls.emplace_back("count_by " + std::to_string(static_cast<int>(by)));

@@ -11,7 +11,7 @@ export function Dialogs() {
   const open = dialog.value;
   switch (open.kind) {
     case 'process':
-      return <ProcessDialog agent={open.agent} />;
+      return <ProcessDialog key={open.agent} agent={open.agent} />;
     case 'help':
       return <HelpDialog />;
     case 'wizard':

@@ -1,31 +1,41 @@
 // What runs on a target, with its use of the CPU, to choose what is profiled.
 import { useSignal } from '@preact/signals';
-import { startProfiling } from '../store/actions';
+import { useEffect } from 'preact/hooks';
+import { agentStatus, startProfiling } from '../store/actions';
 import { agents, connectedAgents } from '../store/live';
 import { capabilitiesFor } from '../store/probe';
 import { closeDialog, closeIfOpen, dialog } from '../store/ui';
-import { eventsText, type RecordingDraft, isValid, targetName, usualDraft } from '../text/recording';
+import { draftOfIdle, eventsText, type RecordingDraft, isValid, targetName, usualDraft } from '../text/recording';
 import { Button } from './Button';
 import { Modal } from './Modal';
 import { ProcessTable } from './ProcessTable';
 import { RecordingFields } from './RecordingFields';
 
 export function ProcessDialog({ agent }: { agent: string }) {
-  const draft = useSignal<RecordingDraft>(usualDraft);
+  const edits = useSignal<Partial<RecordingDraft>>({});
+  const own = useSignal<Partial<RecordingDraft>>({}); // of the agent, as it was started
   const options = useSignal(false); // in the place of the processes
   const busy = useSignal(false);
   const problem = useSignal(''); // what kept it from starting
-  const edit = (patch: Partial<RecordingDraft>) => (draft.value = { ...draft.value, ...patch });
+  const edit = (patch: Partial<RecordingDraft>) => (edits.value = { ...edits.value, ...patch });
+  const draft: RecordingDraft = { ...usualDraft, ...own.value, ...edits.value };
+  useEffect(() => {
+    // Without an answer it is recorded in the usual way, as the dialog shows.
+    agentStatus(agent).then(
+      (reply) => (own.value = draftOfIdle(reply)),
+      () => undefined,
+    );
+  }, [agent]);
 
   const machine = agents.value.find((entry) => entry.id === agent);
   const running = machine?.state === 'profiling' || machine?.state === 'paused';
-  const { pid, frequency, unwind } = draft.value;
-  const valid = pid !== 0 && isValid(draft.value);
+  const { pid, frequency, unwind } = draft;
+  const valid = pid !== 0 && isValid(draft);
   const start = async () => {
     if (!valid || busy.value || running) return;
     const shown = dialog.peek();
     busy.value = true;
-    problem.value = await startProfiling(agent, draft.value);
+    problem.value = await startProfiling(agent, draft);
     busy.value = false;
     if (!problem.value) closeIfOpen(shown);
   };
@@ -44,7 +54,7 @@ export function ProcessDialog({ agent }: { agent: string }) {
           >
             Options
           </Button>
-          <span class="faint ellipsis foot-options">{`${frequency} Hz · ${unwind} · ${eventsText(draft.value)}`}</span>
+          <span class="faint ellipsis foot-options">{`${frequency} Hz · ${unwind} · ${eventsText(draft)}`}</span>
           {running && <span class="note">This agent is recording. Stop it first.</span>}
           <Button title="Close" onClick={closeDialog}>
             Cancel
@@ -57,7 +67,7 @@ export function ProcessDialog({ agent }: { agent: string }) {
             disabled={!valid || busy.value || running}
             onClick={() => void start()}
           >
-            {`Profile ${targetName(draft.value)}`.trim()}
+            {`Profile ${targetName(draft)}`.trim()}
           </Button>
         </>
       }
@@ -68,9 +78,9 @@ export function ProcessDialog({ agent }: { agent: string }) {
         </p>
       )}
       {options.value ? (
-        <RecordingFields draft={draft.value} known={capabilitiesFor(agent)} edit={edit} />
+        <RecordingFields draft={draft} known={capabilitiesFor(agent)} edit={edit} />
       ) : (
-        <ProcessTable agent={agent} chosen={draft.value} onChoose={edit} onStart={() => void start()}>
+        <ProcessTable agent={agent} chosen={draft} onChoose={edit} onStart={() => void start()}>
           {connectedAgents.value.length > 1 && (
             <label class="select">
               <span class="visually-hidden">Agent</span>

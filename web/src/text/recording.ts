@@ -124,14 +124,11 @@ function where({ pid, also = [], container, cgroup, cpus }: RecordingDraft): Arg
   return { ...(container ? { container } : cgroup ? { cgroups: [cgroup] } : { all: true }), ...(cpus && { cpus }) };
 }
 
-// An agent that was started with --no-kernel stays without: only a person's own wish is sent. Of the filter that is what belongs to
-// the events, also none: the agent refuses one that it kept when no tracepoint is left for it.
+// All that the form shows, also where it is the usual: what is not sent is as the agent was started.
 export function startArgs(draft: RecordingDraft): Args {
-  const args: Args = { ...where(draft), frequency: draft.frequency, unwind: draft.unwind };
-  if (!draft.kernel) args['kernel'] = false;
-  if (draft.unwind === 'dwarf') args['stack_size'] = stackBytes(draft.stackKib);
-  const events = eventsOf(draft);
-  if (events.length > 0) Object.assign(args, { events, filter: filterOf(draft) });
+  const { frequency, unwind, kernel } = draft;
+  const args: Args = { ...where(draft), frequency, unwind, events: eventsOf(draft), filter: filterOf(draft), kernel };
+  if (unwind === 'dwarf') args['stack_size'] = stackBytes(draft.stackKib);
   return args;
 }
 
@@ -141,7 +138,7 @@ export function changeArgs(before: RecordingDraft, after: RecordingDraft): Args 
   const args: Args = JSON.stringify(target) === JSON.stringify(where(before)) ? {} : target;
   if (after.frequency !== before.frequency) args['frequency'] = after.frequency;
   const events = eventsOf(after);
-  if (events.length > 0 && events.join() !== eventsOf(before).join()) args['events'] = events;
+  if (events.join() !== eventsOf(before).join()) args['events'] = events;
   // Of a tracepoint that does not work there the agent keeps the filter, not the event.
   if (filterOf(after) !== (args['events'] ? before.filter : filterOf(before))) args['filter'] = filterOf(after);
   if (after.unwind !== before.unwind) args['unwind'] = after.unwind;
@@ -199,8 +196,31 @@ function namesIn(target: string): string[] {
   return named.split(/, (?=\d)/).map((one) => /\((.*)\)$/.exec(one)?.[1] ?? '');
 }
 
+type Replied = Readonly<Record<string, unknown>>;
+const settingsOf = (
+  reply: Replied,
+): Pick<RecordingDraft, 'frequency' | 'filter' | 'unwind' | 'stackKib' | 'kernel'> => ({
+  frequency: number(reply['frequency'], 0) || usualDraft.frequency,
+  filter: text(reply['filter']),
+  unwind: text(reply['unwind']) || usualDraft.unwind,
+  stackKib: Math.round(number(reply['stack_size'], 16384) / 1024),
+  kernel: reply['kernel'] !== false,
+});
+
+// How an agent records that is not told otherwise, by its `status` while it records nothing.
+export function draftOfIdle(reply: Replied): Partial<RecordingDraft> {
+  if (reply['state'] !== 'idle') return {};
+  const list = text(reply['event_list']);
+  const plain = /^[\w,-]*$/.test(list); // no tracepoint, modifier or rate
+  return {
+    ...settingsOf(reply),
+    events: plain ? list.split(',').filter((name) => name !== '') : [],
+    others: plain ? '' : list,
+  };
+}
+
 // The agent's `status` or `start` reply as a draft.
-export function draftOfReply(reply: Readonly<Record<string, unknown>>): RecordingDraft {
+export function draftOfReply(reply: Replied): RecordingDraft {
   const target = text(reply['target']);
   const cgroup = texts(reply['cgroups'])[0];
   const cpus = Array.isArray(reply['cpus']) ? reply['cpus'].join() : '';
@@ -212,13 +232,9 @@ export function draftOfReply(reply: Readonly<Record<string, unknown>>): Recordin
     ...(cpus && { cpus }),
     comm: names[0] || target,
     ...(pids.length > 1 && { also: pids.slice(1).map((pid, i) => ({ pid, comm: names[i + 1] ?? '' })) }),
-    frequency: number(reply['frequency'], 0) || usualDraft.frequency,
+    ...settingsOf(reply),
     events: texts(reply['events']),
     others: '',
-    filter: text(reply['filter']),
-    unwind: text(reply['unwind']) || usualDraft.unwind,
-    stackKib: Math.round(number(reply['stack_size'], 16384) / 1024),
-    kernel: reply['kernel'] !== false,
   };
 }
 
