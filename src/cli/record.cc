@@ -8,6 +8,7 @@
 #include "cli/agent_process.h"
 #include "cli/command.h"
 #include "cli/open_profile.h"
+#include "cli/profile_gaps.h"
 #include "cli/profile_text.h"
 #include "cli/serve.h"
 #include "cli/terminal.h"
@@ -60,11 +61,13 @@ Result<bool> keep_label(const Options& options, const std::string& stream) {
 
 std::string summary(const server::Session& session, const std::vector<server::View>& views, const Options& options,
                     const Look& look) {
+    const server::SessionInfo info = session.info();
+    const ModuleReports reports = session.module_reports();
     return session.read([&](const profile::Store& store) {
         std::string text;
         const TableOptions table{.percent_limit = 0, .most_rows = options.rows};
         for (const server::View& view : views)
-            text += event_head(store, view) +
+            text += event_head(store, view) + profile_gaps(store, view, info, reports) +
                     function_table(store, view, profile::functions(store, view.filter), table, look);
         return text;
     });

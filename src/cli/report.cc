@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/open_profile.h"
+#include "cli/profile_gaps.h"
 #include "cli/profile_text.h"
 #include "cli/terminal.h"
 #include "cli/view_options.h"
@@ -35,8 +36,9 @@ Result<int> print_json(const server::Session& session, const Options& options, c
     return print_paged(text, options.output);
 }
 
-std::string tables_of(const profile::Store& store, const server::View& view, const Options& options, const Look& look) {
-    std::string text = "\n" + event_head(store, view);
+std::string tables_of(const profile::Store& store, const server::View& view, const std::string& gaps,
+                      const Options& options, const Look& look) {
+    std::string text = "\n" + event_head(store, view) + gaps;
     if (options.only != "tree")
         text += "\n" + function_table(store, view, profile::functions(store, view.filter), options.table, look);
     if (options.only != "functions") {
@@ -80,10 +82,14 @@ Result<int> report(const Options& options) {
     const std::vector<server::View> views = TRY(views_of(session, options.view));
     if (options.output.json) return print_json(session, options, views);
     const Look look = look_of_output(options.output);
-    std::string text = session_head(session.info());
+    const server::SessionInfo info = session.info();
+    const ModuleReports reports = session.module_reports();
+    std::string text = session_head(info);
     if (views.empty()) text += "# no samples\n";
     for (const server::View& view : views)
-        text += session.read([&](const profile::Store& store) { return tables_of(store, view, options, look); });
+        text += session.read([&](const profile::Store& store) {
+            return tables_of(store, view, profile_gaps(store, view, info, reports), options, look);
+        });
     return print_paged(text, options.output);
 }
 

@@ -197,6 +197,60 @@ Weight unresolved(const Store& store, const Filter& filter) {
 
 namespace {
 
+constexpr std::string_view incomplete_name = "[incomplete]", truncated_name = "[truncated]",
+                           skipped_name = "[caller missing]";
+
+enum class Gap : std::uint8_t { none, skipped, truncated, incomplete };  // by what is said first
+
+Gap gap_of(const Function& function, std::string_view name) {
+    if (function.module != 0) return Gap::none;
+    if (name == incomplete_name) return Gap::incomplete;
+    if (name == truncated_name) return Gap::truncated;
+    return name == skipped_name ? Gap::skipped : Gap::none;
+}
+
+}  // namespace
+
+bool stands_for_frames(const Function& function, std::string_view name) { return gap_of(function, name) != Gap::none; }
+
+MissingCallers missing_callers(const Store& store, const Filter& filter) {
+    const Store::Tables& tables = store.tables();
+    const Selection selection = select(tables, filter);
+    struct Path {
+        Gap gap = Gap::none, own = Gap::none;  // on the path, and of its last node
+        StringId module = 0;                   // of the frame whose caller is missing
+    };
+    std::vector<Path> paths(tables.stacks.size());
+    for (std::uint32_t id = 1; id < paths.size(); ++id) {
+        const Path& parent = paths[tables.stacks.parent(id)];
+        const auto frames = tables.frames_of(tables.stacks.label(id));
+        const Function& innermost = tables.functions[frames.front().function];
+        Path& path = paths[id] = {parent.gap, gap_of(innermost, store.string(innermost.name)), parent.module};
+        if (path.own > path.gap) path = {path.own, path.own, 0};
+        if (path.own == Gap::none && parent.own != Gap::none && parent.own == path.gap)
+            path.module = tables.functions[frames.back().function].module;
+    }
+    MissingCallers missing;
+    Weight all;
+    std::map<StringId, Weight> modules;
+    tables.rows.for_each(selection.rows, [&](const RowChunk&, const Row& row) {
+        const Path& path = paths[row.stack];
+        if (path.gap == Gap::none) return;
+        const Weight weight{row.count, selection.weighed ? row.weight : 0};
+        all += weight;
+        (path.gap == Gap::incomplete  ? missing.incomplete
+         : path.gap == Gap::truncated ? missing.truncated
+                                      : missing.skipped) += weight;
+        if (path.gap != Gap::truncated && path.module != 0) modules[path.module] += weight;
+    });
+    const Measure measure(all);
+    const auto most = std::ranges::max_element(modules, {}, [&](const auto& it) { return measure(it.second); });
+    if (most != modules.end()) missing.module = most->first;
+    return missing;
+}
+
+namespace {
+
 // Calls `add(row, slice, weight)` for each row of the filter, when there are slices at all.
 template <class Add>
 void for_each_slice(const Store& store, const Filter& filter, std::size_t slices, Add add) {

@@ -115,6 +115,15 @@ std::vector<bool> nameless_jit_modules(const Store& store);
 // Weight of samples whose innermost frame is unknown, for the status bar.
 Weight unresolved(const Store& store, const Filter& filter);
 
+// Whether it is no function but stands for frames that an agent could not see: [truncated], [incomplete], [caller missing].
+bool stands_for_frames(const Function& function, std::string_view name);
+// Samples whose stack misses callers; one that misses them in two ways is of the first.
+struct MissingCallers {
+    Weight incomplete, truncated, skipped;  // skipped: [caller missing], in the midst of a stack
+    StringId module = 0;                    // that most of `incomplete` and `skipped` end in; 0: none
+};
+MissingCallers missing_callers(const Store& store, const Filter& filter);
+
 // Samples per equal slice of [start, end), for sparklines and the time strip.
 std::vector<Weight> histogram(const Store& store, const Filter& filter, std::size_t slices);
 // The same, one for each thread or CPU that has samples there, in the order of their ids.

@@ -19,14 +19,9 @@ constexpr double margin_px = 10;
 constexpr double character_px = 7;  // a little more than an average 12 px sans-serif character, so that text fits
 constexpr double text_padding_px = 3;
 
-// What an agent draws in place of frames that it could not see: no functions, so they get no colour.
-bool is_missing(const Function& function, std::string_view name) {
-    return function.module == 0 && (name == "[truncated]" || name == "[incomplete]" || name == "[caller missing]");
-}
-
 // One hue a kind, as in the web UI; the name varies the lightness, so that neighbours can be told apart.
 std::string colour(const Function& function, std::string_view name) {
-    if (is_missing(function, name)) return "#fff";
+    if (stands_for_frames(function, name)) return "#fff";
     struct Base {
         int hue, saturation;
     };
@@ -86,7 +81,7 @@ std::string tooltip(const Store& store, const CallTree& tree, const CallTree::No
                     const Measure& measure) {
     const Function& function = tree.functions[node.function];
     const auto all = static_cast<double>(std::max<std::uint64_t>(measure(tree.total), 1));
-    if (is_missing(function, name))
+    if (stands_for_frames(function, name))
         return fmt::format("{}: callers of these stacks are missing, {} samples, {:.2f}%", name, node.total.samples,
                            100 * static_cast<double>(measure(node.total)) / all);
     std::string text = xml_text(name);
@@ -126,7 +121,7 @@ std::string svg(const Store& store, const Filter& filter, const SvgOptions& opti
                        "fill=\"{}\"{} rx=\"1\"/>",
                        tooltip(store, tree, node, name, measure), box.x, y, box.width, row_px - 1,
                        colour(function, name),
-                       is_missing(function, name) ? " stroke=\"#999\" stroke-dasharray=\"3 2\"" : "");
+                       stands_for_frames(function, name) ? " stroke=\"#999\" stroke-dasharray=\"3 2\"" : "");
         if (const std::string text = label(name, box.width); !text.empty())
             fmt::format_to(std::back_inserter(out), "<text x=\"{:.2f}\" y=\"{:.1f}\">{}</text>",
                            box.x + text_padding_px, y + row_px - 5, text);

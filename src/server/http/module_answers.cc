@@ -67,7 +67,8 @@ Result<std::string> build_id_of(const std::string& path) {
     return elf::read_build_id(source, header).value_or(std::string());
 }
 
-// Why code that a process made itself has no names: in the words of the agent, who looked for them.
+}  // namespace
+
 symbol::ModuleReport without_names(const profile::Store& store, const profile::Module& module) {
     symbol::ModuleReport report;
     report.problem = "This code was made at run time, and nothing on the target said what it is";
@@ -81,8 +82,6 @@ symbol::ModuleReport without_names(const profile::Store& store, const profile::M
     }
     return report;
 }
-
-}  // namespace
 
 void write_fetch(JsonWriter& json, const ModuleFetch& fetch) {
     static constexpr std::string_view states[] = {"asked", "arriving", "arrived", "refused", "interrupted"};

@@ -9,6 +9,9 @@
 
 namespace flamewire::server {
 
+// Why code that a process made itself has no names: in the words of the agent, who looked for them.
+symbol::ModuleReport without_names(const profile::Store& store, const profile::Module& module);
+
 void write_fetch(JsonWriter& json, const ModuleFetch& fetch);
 // The Module object of docs/openapi.yaml. `nameless_in`: its store, when it is code made at run time without names.
 void write_module(JsonWriter& json, const profile::Module& module, const symbol::ModuleReport* report,

@@ -284,6 +284,35 @@ TEST_CASE("a sample of a process that nobody may look at is unresolved, its kern
     CHECK(unresolved(store, {}) == Weight{6, 60});
 }
 
+TEST_CASE("callers that are missing are counted once, by what is said first, and where most of them stop is known") {
+    BatchMaker maker;
+    const wire::Id event = maker.event("cycles", "cycles");
+    const wire::Id thread = maker.thread(maker.process(1), 1);
+    const wire::Id a = maker.module("/lib/a.so"), b = maker.module("/lib/b.so");
+    const auto row = [&](std::vector<wire::Id> outermost_first, std::uint32_t count) {
+        maker.row(1, event, thread, maker.stack(outermost_first), count, count * 10);
+    };
+    const wire::Id incomplete = maker.named("[incomplete]"), skipped = maker.named("[caller missing]");
+    row({maker.named("main", a), maker.named("work", a)}, 100);
+    row({incomplete, maker.named("f", a), maker.named("g", b)}, 1);
+    row({incomplete, maker.named("h", b)}, 4);
+    row({maker.named("[truncated]"), maker.named("deep", a)}, 8);
+    row({maker.named("main", a), skipped, maker.named("k", a), maker.named("l", b)}, 2);
+    row({incomplete, maker.named("f", a), skipped, maker.named("m", b)}, 16);
+    // A function of that name is no marker.
+    row({maker.named("[incomplete]", a), maker.named("f", a)}, 32);
+    Store store;
+    REQUIRE(store.apply(maker.take()));
+    const MissingCallers missing = missing_callers(store, {});
+    CHECK(missing.incomplete == Weight{21, 210});
+    CHECK(missing.truncated == Weight{8, 80});
+    CHECK(missing.skipped == Weight{2, 20});
+    CHECK(store.string(missing.module) == "a.so");
+    const MissingCallers none = missing_callers(store, {.start_ns = 1'000'000'000});
+    CHECK(none.incomplete == Weight{});
+    CHECK(none.module == 0);
+}
+
 TEST_CASE("a histogram slices the range evenly") {
     const Scene scene;
     const Filter filter{.event = scene.cycles, .start_ns = 10'000'000, .end_ns = 60'000'000};
