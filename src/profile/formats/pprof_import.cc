@@ -16,6 +16,7 @@
 #include "profile/formats/import_names.h"
 #include "profile/formats/pprof.h"
 #include "profile/formats/pprof_messages.h"
+#include "symbol/code_file.h"
 
 namespace flamewire::profile {
 namespace {
@@ -25,14 +26,18 @@ using protozero::pbf_reader;
 using protozero::pbf_wire_type;
 
 constexpr std::uint64_t max_file_bytes = std::uint64_t{2} << 30;
-// Programs that are not position-independent are linked to low addresses; others never come to lie there.
-constexpr std::uint64_t fixed_addresses_end = 0x1000'0000;
 
 // A mapping, as far as addresses in it and names need it.
 struct Range {
     std::uint64_t start = 0, offset = 0;
     wire::Id module = 0;
     ImportedModule name;
+    std::string_view build_id{};             // hexadecimal digits
+    const symbol::CodeFile* code = nullptr;  // once an address asked for it; null: it is not here
+    bool looked_for = false;
+
+    // pprof subtracts nothing of what such mappings have, and so do we: an address is that of the file.
+    [[nodiscard]] bool adjusted() const { return start == 0 && offset == 0; }
 };
 // Of a place: ids in the recording, innermost first. An address alone has one as what runs and one as a caller.
 struct Place {
@@ -179,14 +184,16 @@ private:
 
     void mapping(const Mapping& mapping) {
         Range& range = mappings_[mapping.id];
-        range = {mapping.start, mapping.offset, 0, module_of_name(mapping.file)};
+        range = {mapping.start, mapping.offset, 0, module_of_name(mapping.file), mapping.build_id};
         if (!range.name.path.empty() || !mapping.build_id.empty())
             range.module = builder_->module(range.name.kind, range.name.path, build_id_of(mapping.build_id));
     }
 
     void place(const Location& location) {
         const auto known = mappings_.find(location.mapping);
-        const Range range = known == mappings_.end() ? Range{} : known->second;
+        static const Range nowhere;
+        if (known != mappings_.end() && location.lines.empty()) look_for(known->second);
+        const Range& range = known == mappings_.end() ? nowhere : known->second;
         Place& place = places_[location.id];
         place.frames.clear();
         place.kernel = range.name.kind == wire::ModuleKind::kernel;
@@ -210,17 +217,41 @@ private:
              .flags = inlined ? wire::location_flag::inlined : 0}));
     }
 
-    // ELF virtual addresses, as far as the file tells: where a program's segments lie in its file it does not say.
+    // Finds the file with the code, once a module.
+    void look_for(Range& range) {
+        if (std::exchange(range.looked_for, true) || range.adjusted() || range.module == 0 ||
+            range.name.kind != wire::ModuleKind::file)
+            return;
+        const auto [known, added] = code_.try_emplace(range.module);
+        if (added) {
+            symbol::ModuleIdentity identity;
+            identity.path = range.name.path;
+            identity.build_id = build_id_of(range.build_id);
+            known->second = symbol::read_code_file(job_.module_file(identity));
+            if (!known->second) missing_.push_back(range.name.path);
+        }
+        if (known->second) range.code = &*known->second;
+    }
+
+    // The ELF virtual address of an address in memory. A mapping gives offsets in the file, whose segments say where
+    // that is; without the file it is what is most likely.
+    static std::uint64_t file_address(const Range& range, std::uint64_t address) {
+        if (range.adjusted() || address < range.start || (range.code != nullptr && range.code->fixed)) return address;
+        const std::uint64_t offset = address - range.start + range.offset;
+        if (range.code != nullptr)
+            if (const auto found = range.code->address_of(offset)) return *found;
+        return range.code == nullptr && range.start < symbol::fixed_programs_end ? address : offset;
+    }
+
     void addressed(Place& place, const Range& range, std::uint64_t address) {
         if (range.module == 0 && address == 0) {
             place.frames.push_back(builder_->location({.function = "[unknown]"}));
             return;
         }
-        const bool adjusted = range.start == 0 && range.offset == 0;
         if (place.kernel)
             address -= address >= range.start ? range.start : 0;
-        else if (!adjusted && range.start >= fixed_addresses_end && address >= range.start)
-            address = address - range.start + range.offset;
+        else
+            address = file_address(range, address);
         place.frames.push_back(builder_->location(range.module, address, 0));
         place.caller = builder_->location(range.module, address + 1, wire::location_flag::return_address);
     }
@@ -329,6 +360,7 @@ private:
         builder_->note("import-no-times", "A pprof profile has sums without times: it is shown as one moment.");
         if (!whole)
             builder_->note("import-truncated", "The file ends too early or is damaged: what stands before is shown.");
+        if (!missing_.empty()) note_missing();
         if (!other_labels_.empty()) {
             std::string list;
             for (const std::string_view key : other_labels_)
@@ -341,6 +373,19 @@ private:
                 fmt::format("{} values are negative (a difference of profiles) and were left out.", negative_));
     }
 
+    void note_missing() {
+        constexpr std::size_t most = 5;
+        std::string list;
+        for (std::size_t i = 0; i < std::min(missing_.size(), most); ++i)
+            list += fmt::format("{}{:.200}", i == 0 ? "" : ", ", missing_[i]);
+        if (missing_.size() > most) list += ", …";
+        builder_->note("import-modules",
+                       fmt::format("{} files of the profile are not on this machine: {}. Addresses in them are where "
+                                   "they most likely are.",
+                                   missing_.size(), list),
+                       "give the files with --binary FILE or --sysroot DIR and import again");
+    }
+
     ImportJob& job_;
     std::string_view file_;
     RecordingBuilder* builder_ = nullptr;
@@ -351,6 +396,8 @@ private:
     std::string_view default_type_;
     std::int64_t time_ns_ = 0;
     std::unordered_map<std::uint64_t, Range> mappings_;
+    std::unordered_map<wire::Id, std::optional<symbol::CodeFile>> code_;  // by module; its elements stay where they are
+    std::vector<std::string_view> missing_;                               // paths of modules whose code is not here
     std::unordered_map<std::uint64_t, pprof_file::Function> functions_;
     std::unordered_map<std::uint64_t, Place> places_;
     std::map<std::pair<std::uint32_t, std::string_view>, std::uint32_t> invented_;

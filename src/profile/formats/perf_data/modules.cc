@@ -11,10 +11,6 @@
 namespace flamewire::profile::perf_data {
 namespace {
 
-constexpr std::uint64_t page_size = 4096;
-// Programs that are linked to a fixed address lie below, others and libraries above, on every architecture of Linux.
-constexpr std::uint64_t fixed_programs_end = 0x1000'0000;
-
 wire::ModuleKind kind_of(std::string_view path) {
     if (path == "[vdso]") return wire::ModuleKind::vdso;
     if (!path.starts_with('/')) return wire::ModuleKind::jit;
@@ -64,28 +60,22 @@ void Modules::look_for(Module& module) {
     symbol::ModuleIdentity identity;
     identity.path = module.path;
     identity.build_id = module.build_id;
-    std::string file = job_.module_file(identity);
+    const std::string file = job_.module_file(identity);
     // Without a build-id a file at the same place is the same one only if it is the very file.
     struct stat status{};
     if (module.build_id.empty() && module.inode != 0 && file == module.path &&
         (::stat(file.c_str(), &status) != 0 || status.st_ino != module.inode))
         return;
-    if (file.empty()) return;
-    const Result<UniqueFd> fd = open_read(file);
-    if (!fd) return;
-    Result<elf::Header> header = elf::read_header(elf::source_of_fd(fd->get()));
-    if (!header) return;
-    module.segments = std::move(header->segments);
-    module.file = std::move(file);
+    module.file = symbol::read_code_file(file);
 }
 
 std::uint64_t Modules::virtual_address(Module& module, std::uint64_t start, std::uint64_t mapped_offset,
                                        std::uint64_t offset) {
     if (virtual_addresses_) return offset;
     look_for(module);
-    if (!module.segments.empty())
-        if (const auto address = elf::vaddr_of_offset(module.segments, offset, page_size)) return *address;
-    if (module.kind == wire::ModuleKind::file && module.file.empty() && start < fixed_programs_end)
+    if (module.file)
+        if (const auto address = module.file->address_of(offset)) return *address;
+    if (module.kind == wire::ModuleKind::file && !module.file && start < symbol::fixed_programs_end)
         return start - mapped_offset + offset;
     return offset;
 }
@@ -93,17 +83,16 @@ std::uint64_t Modules::virtual_address(Module& module, std::uint64_t start, std:
 Result<elf::ByteSource> Modules::open(unwind::ModuleId id) {
     Module& module = at(id);
     look_for(module);
-    if (module.file.empty()) return fail(ErrorCode::not_found, module.path + " is not on this machine");
+    if (!module.file) return fail(ErrorCode::not_found, module.path + " is not on this machine");
     // Closed with the last copy of the source.
-    const auto fd = std::make_shared<UniqueFd>(TRY(open_read(module.file)));
+    const auto fd = std::make_shared<UniqueFd>(TRY(open_read(module.file->path)));
     return [fd](std::uint64_t offset, std::size_t size) { return read_range(fd->get(), offset, size); };
 }
 
 std::vector<std::string> Modules::missing() const {
     std::vector<std::string> paths;
     for (const Module& module : modules_)
-        if (module.looked_for && module.kind == wire::ModuleKind::file && module.file.empty())
-            paths.push_back(module.path);
+        if (module.looked_for && module.kind == wire::ModuleKind::file && !module.file) paths.push_back(module.path);
     return paths;
 }
 

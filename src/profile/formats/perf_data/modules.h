@@ -5,16 +5,17 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "base/result.h"
-#include "elf/elf_file.h"
 #include "profile/formats/import.h"
 #include "profile/formats/perf_data/header.h"
 #include "profile/formats/perf_data/side_records.h"
+#include "symbol/code_file.h"
 #include "unwind/code_map.h"
 
 namespace flamewire::profile::perf_data {
@@ -26,8 +27,7 @@ struct Module {
     unwind::ModuleId id = 0;  // its number here, from 1
     wire::Id wire_id = 0;     // 0: not announced yet
     bool looked_for = false;
-    std::string file;  // on this machine; empty: it is not here
-    std::vector<elf::Segment> segments;
+    std::optional<symbol::CodeFile> file;  // nothing: it is not here
 };
 
 class Modules final : public unwind::ModuleFiles {
