@@ -14,6 +14,7 @@
 #include "cli/terminal.h"
 #include "cli/view_options.h"
 #include "profile/accumulate.h"
+#include "profile/formats/collapsed_import.h"
 #include "server/session/json_writer.h"
 
 namespace flamewire::cli {
@@ -53,8 +54,12 @@ struct Sides {
 
 Result<Comparison> compare(const profile::Store& before, const profile::Store& after, const Sides& sides,
                            const Options& options) {
-    const server::View left = TRY(resolve_view(options.view, before, sides.before.start_ns()));
-    server::ViewParameters same = options.view;
+    server::ViewParameters first = options.view, same = options.view;
+    if (&sides.before == &sides.after) {
+        first.tids = {profile::two_sides_before};
+        same.tids = {profile::two_sides_after};
+    }
+    const server::View left = TRY(resolve_view(first, before, sides.before.start_ns()));
     if (same.event.empty()) same.event = left.event_name;
     const server::View right = TRY(resolve_view(same, after, sides.after.start_ns()));
     Comparison result;
@@ -162,11 +167,29 @@ Result<std::string> compared(const profile::Store& first, const profile::Store& 
                              const server::Session& after, const Options& options) {
     const Comparison comparison = TRY(compare(first, second, {before, after}, options));
     if (options.output.json) return json_of(comparison, options);
-    return "# before: " + session_head(before.info()).substr(2) + "# after: " + session_head(after.info()).substr(2) +
+    return (&before == &after ? session_head(before.info())
+                              : "# before: " + session_head(before.info()).substr(2) +
+                                    "# after: " + session_head(after.info()).substr(2)) +
            text_of(comparison, options, look_of_output(options.output));
 }
 
+// A file of difffolded.pl is both sides.
+Result<int> diff_of_one(const Options& options) {
+    const OpenProfile both = TRY(open_profile(options.before, options.open));
+    const std::vector<wire::Notice> notices = both.session->info().notices;
+    if (std::ranges::none_of(notices, [](const auto& notice) { return notice.code == profile::two_sides_note; }))
+        return fail(ErrorCode::invalid,
+                    fmt::format("{} has one side only: give AFTER, the profile to compare it with", options.before));
+    if (!options.view.tids.empty())
+        return fail(ErrorCode::invalid,
+                    "--tid chooses threads, but the two sides of one file are threads: leave it out");
+    Result<std::string> text = both.session->read(
+        [&](const profile::Store& store) { return compared(store, store, *both.session, *both.session, options); });
+    return print_paged(TRY(std::move(text)), options.output);
+}
+
 Result<int> diff(const Options& options) {
+    if (options.after.empty()) return diff_of_one(options);
     const OpenProfile before = TRY(open_profile(options.before, options.open));
     const OpenProfile after = TRY(open_profile(options.after, options.open));
     Result<std::string> text = before.session->read([&](const profile::Store& first) {
@@ -182,7 +205,7 @@ Result<int> diff(const Options& options) {
 Action add_diff(CLI::App& command) {
     auto options = std::make_shared<Options>();
     command.add_option("BEFORE", options->before, "session or profile")->required();
-    command.add_option("AFTER", options->after, "session or profile")->required();
+    command.add_option("AFTER", options->after, "session or profile; none: BEFORE is a file of difffolded.pl");
     command.add_option("--by", options->by, "shares of each profile's own total, or of weight a second")
         ->type_name("total|time")
         ->capture_default_str()

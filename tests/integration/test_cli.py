@@ -156,6 +156,7 @@ def test_the_exit_code_is_the_commands(home, tmp_path):
     (["import", "/etc/hostname"], "is of no format"),
     (["top", "--", "true"], "print over the table"),
     (["diff", "a", "b"], "there is no file a"),
+    (["diff", "a"], "there is no file a"),
     (["serve", "nowhere"], "there is no file nowhere"),
     (["stat", "-i", "nowhere"], "there is no file nowhere"),
 ], ids=lambda words: " ".join(words) if isinstance(words, list) else "")
@@ -164,7 +165,7 @@ def test_mistakes_are_one_sentence(home, words, sentence):
     assert sentence in done.stderr and len(done.stderr.splitlines()) == 1 and done.stdout == "", done
 
 
-@pytest.mark.parametrize("words", [["nothing"], ["report", "--no-such-option"], ["export", "x", "--format", "gif"], ["diff", "a"],
+@pytest.mark.parametrize("words", [["nothing"], ["report", "--no-such-option"], ["export", "x", "--format", "gif"], ["diff"],
                                    ["report", "--percent-limit", "many"]], ids=" ".join)
 def test_wrong_usage(home, words):
     done = run(home, *words, code=2)

@@ -3,53 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
+#include <array>
 #include <limits>
-#include <optional>
 
 namespace flamewire::profile {
 namespace {
 
-struct Folded {
-    std::string_view stack;
-    std::uint64_t count = 0;
-};
-
-// Counts may be decimals (some scripts scale); they are rounded.
-std::optional<std::uint64_t> count_of(std::string_view text) {
-    std::uint64_t whole = 0;
-    const char* const begin = text.data();
-    const char* const end = begin + text.size();
-    const auto [stop, error] = std::from_chars(begin, end, whole);
-    if (error == std::errc() && stop == end) return whole;
-    double number = 0;
-    const auto [stop_too, error_too] = std::from_chars(begin, end, number);
-    constexpr double most = 9e18;
-    if (error_too != std::errc() || stop_too != end || !(number >= 0) || number > most) return {};
-    return static_cast<std::uint64_t>(std::llround(number));
-}
-
-std::optional<Folded> parse(std::string_view line) {
-    while (!line.empty() && (line.back() == '\r' || line.back() == ' ' || line.back() == '\t')) line.remove_suffix(1);
-    const std::size_t space = line.find_last_of(" \t");
-    if (space == std::string_view::npos || space == 0) return {};
-    const auto count = count_of(line.substr(space + 1));
-    if (!count) return {};
-    std::string_view stack = line.substr(0, space);
-    while (!stack.empty() && (stack.back() == ' ' || stack.back() == '\t')) stack.remove_suffix(1);
-    if (stack.empty()) return {};
-    return Folded{stack, *count};
-}
-
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
+
+// By thousands of places.
+constexpr std::array units{"samples", "thousandths", "millionths", "billionths", "10^-12", "10^-15", "10^-18"};
 
 }  // namespace
 
-CollapsedImport::CollapsedImport(RecordingBuilder& builder, std::uint64_t bucket) : builder_(builder) {
+CollapsedImport::CollapsedImport(RecordingBuilder& builder, std::uint64_t bucket, const FoldedShape& shape)
+    : builder_(builder), shape_(shape) {
     row_.bucket = bucket;
-    row_.event = builder.event("samples", "samples");
-    row_.thread = builder.thread(0, 0, "");
+    row_.event = builder.event("samples", units[static_cast<std::size_t>(shape.places) / 3]);
+    if (shape.two_columns) {
+        before_ = builder.thread(0, two_sides_before, "before");
+        row_.thread = builder.thread(0, two_sides_after, "after");
+    } else {
+        row_.thread = builder.thread(0, 0, "");
+    }
 }
 
 wire::Id CollapsedImport::location_of(std::string_view frame) {
@@ -67,14 +43,15 @@ wire::Id CollapsedImport::location_of(std::string_view frame) {
 Result<bool> CollapsedImport::line(std::string_view text) {
     ++line_number_;
     if (is_blank(text)) return true;
+    const auto folded = parse_folded(text);
+    if (!folded && text.starts_with('#')) return true;
     ++lines_;
-    const auto folded = parse(text);
-    if (!folded) {
+    if (!folded || (shape_.two_columns && !folded->pair)) {
         if (bad_lines_++ == 0) first_bad_ = line_number_;
         return true;
     }
     // Frames that end at the same place of the same text have the same stack.
-    const std::string_view stack = folded->stack;
+    const std::string_view stack = shape_.two_columns ? folded->pair->stack : folded->stack;
     const auto same = static_cast<std::size_t>(
         std::mismatch(stack.begin(), stack.end(), last_.begin(), last_.end()).first - stack.begin());
     const auto ends_here = [&](const Step& step) {
@@ -93,11 +70,23 @@ Result<bool> CollapsedImport::line(std::string_view text) {
         start = end + 1;
     }
     row_.stack = steps_.back().stack;
-    if (row_.stack == 0 || folded->count == 0) return true;
-    row_.weight = folded->count;
-    row_.count =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(folded->count, std::numeric_limits<std::uint32_t>::max()));
-    return builder_.add(row_);
+    if (row_.stack == 0) return true;
+    if (shape_.two_columns) {
+        wire::Row before = row_;
+        before.thread = before_;
+        TRY(add(before, folded->pair->before));
+    }
+    return add(row_, folded->number);
+}
+
+Result<bool> CollapsedImport::add(wire::Row row, const FoldedNumber& number) {
+    if (number.digits == 0) return true;
+    row.weight = number.scaled(shape_.places);
+    // How many samples a weight with decimals is of, nothing says.
+    row.count = shape_.decimals ? 1
+                                : static_cast<std::uint32_t>(
+                                      std::min<std::uint64_t>(row.weight, std::numeric_limits<std::uint32_t>::max()));
+    return builder_.add(row);
 }
 
 Result<bool> CollapsedImport::feed(std::string_view text) {
@@ -112,31 +101,56 @@ Result<bool> CollapsedImport::finish() {
         builder_.note("import-lines",
                       fmt::format("{} of {} lines are no folded stack and were left out, the first is line {}.",
                                   bad_lines_, lines_, first_bad_));
+    if (shape_.decimals)
+        builder_.note(
+            "import-decimals",
+            fmt::format("Numbers have decimals: each line is one sample, and weights are in {}.",
+                        shape_.places == 0 ? "whole numbers" : units[static_cast<std::size_t>(shape_.places) / 3]));
+    if (shape_.two_columns)
+        builder_.note(
+            std::string(two_sides_note),
+            "The file has two columns, as difffolded.pl writes them: the first is thread \"before\", the second "
+            "thread \"after\".",
+            "compare the two threads, or run: flamewire diff FILE");
     builder_.note("import-no-times",
                   "Folded stacks have no times, threads or addresses: the file is one moment of one thread.");
     return true;
 }
 
 bool CollapsedImport::recognises(std::string_view beginning) {
-    unsigned good = 0, bad = 0;
-    constexpr unsigned enough = 20;
+    unsigned good = 0, stacks = 0, bad = 0;
+    constexpr unsigned enough = 200;
     while (good + bad < enough) {
         const std::size_t end = beginning.find('\n');
         const std::string_view text = beginning.substr(0, end);
         if (text.find('\0') != std::string_view::npos) return false;
         // A last line may be cut where the beginning ends.
         if (end == std::string_view::npos && good + bad != 0) break;
-        if (!is_blank(text)) ++(parse(text) ? good : bad);
+        if (const auto folded = parse_folded(text)) {
+            ++good;
+            stacks += folded->stack.find(';') != std::string_view::npos ? 1U : 0U;
+        } else if (!is_blank(text) && !text.starts_with('#')) {
+            ++bad;
+        }
         if (end == std::string_view::npos) break;
         beginning.remove_prefix(end + 1);
     }
-    return good > 4 * bad;
+    // Lines with the separator of frames are hardly anything else.
+    return good > 4 * bad || stacks > bad;
 }
 
 Result<bool> import_collapsed(ImportJob& job) {
+    FoldedScan scan;
+    LineFeed lines;
+    const auto look = [&](std::string_view line) -> Result<bool> {
+        scan.line(line);
+        return true;
+    };
+    TRY(read_through(job, [&](std::string_view piece) { return lines.feed(piece, look); }));
+    TRY(lines.finish(look));
     wire::Recording about;
     about.start_ns = import_moment_ns;
-    CollapsedImport import(job.begin(std::move(about), 0), import_moment_ns / wire::default_bucket_ns);
+    CollapsedImport import(job.begin(std::move(about), 0), import_moment_ns / wire::default_bucket_ns, scan.shape());
     TRY(read_through(job, [&](std::string_view piece) { return import.feed(piece); }));
     return import.finish();
 }

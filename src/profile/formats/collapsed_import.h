@@ -7,16 +7,22 @@
 #include <vector>
 
 #include "base/result.h"
+#include "profile/formats/collapsed_lines.h"
 #include "profile/formats/import.h"
 #include "profile/formats/line_feed.h"
 #include "profile/formats/recording_builder.h"
 
 namespace flamewire::profile {
 
+// A session with this notice has two sides to compare, which are threads of these numbers.
+inline constexpr std::string_view two_sides_note = "import-two-sides";
+inline constexpr std::uint32_t two_sides_before = 1, two_sides_after = 2;
+
 class CollapsedImport {
 public:
-    // Rows are of one event, `samples`, and of no thread: the format tells neither. `bucket` is their time.
-    CollapsedImport(RecordingBuilder& builder, std::uint64_t bucket);
+    // Rows are of one event, `samples`, and of no thread: the format tells neither. `bucket` is their time. Of two columns
+    // each is a thread.
+    CollapsedImport(RecordingBuilder& builder, std::uint64_t bucket, const FoldedShape& shape);
 
     // Any pieces of the file, in order.
     Result<bool> feed(std::string_view text);
@@ -28,9 +34,12 @@ public:
 
 private:
     Result<bool> line(std::string_view text);
+    Result<bool> add(wire::Row row, const FoldedNumber& number);
     wire::Id location_of(std::string_view frame);
 
     RecordingBuilder& builder_;
+    FoldedShape shape_;
+    wire::Id before_ = 0;
     wire::Row row_;
     wire::Id jit_ = 0;
     LineFeed lines_in_;

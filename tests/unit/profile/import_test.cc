@@ -38,7 +38,17 @@ struct Imported {
         wire::Recording about;
         about.start_ns = 1'000'000'000;
         RecordingBuilder builder({1}, about, 0, sink());
-        CollapsedImport import(builder, 100);
+        FoldedScan scan;
+        LineFeed lines;
+        for (const std::string_view piece : pieces) {
+            const auto look = [&](std::string_view line) -> Result<bool> {
+                scan.line(line);
+                return true;
+            };
+            REQUIRE(lines.feed(piece, look));
+            if (piece == pieces.back()) REQUIRE(lines.finish(look));
+        }
+        CollapsedImport import(builder, 100, scan.shape());
         Result<bool> done = true;
         for (const std::string_view piece : pieces)
             if (done) done = import.feed(piece);
@@ -94,21 +104,27 @@ TEST_CASE("folded stacks: what scripts write besides") {
          "\n"
          "  \t\n"
          ";lead;;inner; 3\n"
-         "scaled 2.5\n"
+         "scaled 2.50\n"
          "scaled 1e2\n"
          "many 5000000000\n"
          "none 0\n"
          "spaces   7  \n"});
     CHECK(imported.lines() ==
-          "a b;operator new(unsigned long) 2\n"
-          "lead;inner 3\n"
-          "many 4294967295\n"
-          "scaled 103\n"
-          "spaces 7\n");
-    CHECK(collapsed(imported.store, {}, {.weights = true}).find("many 5000000000\n") != std::string::npos);
+          "a b;operator new(unsigned long) 1\n"
+          "lead;inner 1\n"
+          "many 1\n"
+          "scaled 2\n"
+          "spaces 1\n");
+    CHECK(collapsed(imported.store, {}, {.weights = true}) ==
+          "a b;operator new(unsigned long) 2000\n"
+          "lead;inner 3000\n"
+          "many 5000000000000\n"
+          "scaled 102500\n"
+          "spaces 7000\n");
     CHECK(imported.problem.empty());
-    REQUIRE(imported.notices.size() == 1);
-    CHECK(imported.notices[0].code == "import-no-times");
+    REQUIRE(imported.notices.size() == 2);
+    CHECK(imported.notices[0].code == "import-decimals");
+    CHECK(imported.notices[1].code == "import-no-times");
 }
 
 TEST_CASE("folded stacks: marks of kinds") {
@@ -126,7 +142,7 @@ TEST_CASE("folded stacks: lines that are none are counted, a file of them is ref
     some.folded({"# a comment\na;b 1\n\nno count\nc 2\n"});
     CHECK(some.lines() == "a;b 1\nc 2\n");
     REQUIRE(some.notices.size() == 2);
-    CHECK(some.notices[0].text == "2 of 4 lines are no folded stack and were left out, the first is line 1.");
+    CHECK(some.notices[0].text == "1 of 3 lines are no folded stack and were left out, the first is line 4.");
     Imported all;
     all.folded({"hello\nworld\n"});
     CHECK(all.problem.starts_with("no line of the file is a folded stack"));
@@ -143,9 +159,49 @@ TEST_CASE("folded stacks are recognised") {
     CHECK_FALSE(CollapsedImport::recognises(""));
     CHECK_FALSE(CollapsedImport::recognises("{\"a\": 1}\n"));
     CHECK_FALSE(CollapsedImport::recognises("hello world\n"));
+    CHECK(CollapsedImport::recognises("a;b 1\nno number\nc;d 2\n"));
+    CHECK(CollapsedImport::recognises("# one\n# two\n# three\na;b 1\n"));
+    CHECK_FALSE(CollapsedImport::recognises("1 2\n3 4\n"));
+    CHECK_FALSE(CollapsedImport::recognises("10:15:00 1,5 2\n10:15:01 -3e5 4\n"));
     CHECK_FALSE(CollapsedImport::recognises(std::string_view("PERFILE2\0\0\0\1\n a 1\n", 20)));
     CHECK_FALSE(
         CollapsedImport::recognises("bash 123 4.5: 1 cycles:\n\t 1 f (x)\n\t 2 g (y)\n\nbash 1 2: 3 cycles:\n"));
+}
+
+TEST_CASE("folded stacks: numbers are kept to their last digit") {
+    const auto scaled = [](std::string_view text, int places) { return parse_folded_number(text)->scaled(places); };
+    CHECK(scaled("0.125", 3) == 125);
+    CHECK(scaled("0.1250", 6) == 125'000);
+    CHECK(scaled("1e-9", 3) == 1);
+    CHECK(scaled("1e-300", 18) == 1);
+    CHECK(scaled("0.0", 3) == 0);
+    CHECK(scaled("2.5e3", 0) == 2500);
+    CHECK(scaled("0.0015", 3) == 2);
+    CHECK(scaled("0.0014999", 3) == 1);
+    CHECK(scaled("9000000000000000000", 0) == 9'000'000'000'000'000'000);
+    CHECK(scaled("9000000000000000000", 3) == 9'000'000'000'000'000'000);
+    for (const std::string_view text : {"", ".", "-1", "+1", "1e", "1e+", "1e999", "9000000000000000001", "inf", "nan",
+                                        "0x10", "1.2.3", "1,5", "99999999999999999999"})
+        CHECK_FALSE(parse_folded_number(text));
+}
+
+TEST_CASE("folded stacks: places of decimals are as many as are needed") {
+    const auto shape = [](std::initializer_list<std::string_view> lines) {
+        FoldedScan scan;
+        for (const std::string_view line : lines) scan.line(line);
+        return scan.shape();
+    };
+    CHECK(shape({"a;b 3", "a 4.0"}).places == 0);
+    CHECK_FALSE(shape({"a;b 3", "a 4.0"}).decimals);
+    CHECK(shape({"a;b 3.5"}).places == 3);
+    CHECK(shape({"a;b 0.30000000000000004", "c 5"}).places == 9);
+    CHECK(shape({"a;b 1e-12"}).places == 12);
+    // Sums that would not fit.
+    CHECK(shape({"a;b 0.000001", "c 9000000000000000"}).places == 3);
+    CHECK(shape({}).places == 0);
+    CHECK(shape({"a;b 1 2", "c 3 4"}).two_columns);
+    CHECK_FALSE(shape({"a;b 1 2", "thread 3 4", "c 5"}).two_columns);
+    CHECK_FALSE(shape({}).two_columns);
 }
 
 TEST_CASE("a large import is several batches of one epoch") {

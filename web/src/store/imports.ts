@@ -5,6 +5,7 @@ import { api } from '../api/client';
 import type { Import } from '../api/types';
 import { sendFile } from '../api/upload';
 import { uploadId } from '../text/modules';
+import { compareThreads } from './compare';
 import { openSession } from './view';
 
 export interface Importing {
@@ -32,6 +33,12 @@ async function ended(id: string, abort: AbortSignal): Promise<Import> {
   }
 }
 
+// A file of two profiles is one session, whose threads they are (src/profile/formats/collapsed_import.h).
+async function openComparison(id: string, abort: AbortSignal): Promise<void> {
+  const { notices } = await api.session(id, abort);
+  if (notices?.some((notice) => notice.code === 'import-two-sides')) compareThreads(1, 2);
+}
+
 export async function importFile(file: File): Promise<void> {
   running?.abort();
   const controller = new AbortController();
@@ -54,6 +61,7 @@ export async function importFile(file: File): Promise<void> {
     if (result.state === 'failed') throw new Error(result.problem);
     importing.value = null;
     openSession(result.session);
+    await openComparison(result.session, abort);
   } catch (error) {
     if (abort.aborted) return;
     importing.value = {
