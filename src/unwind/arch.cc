@@ -21,4 +21,19 @@ const ArchInfo& arch_info(Arch arch) {
 
 const RegisterNames& register_names(Arch arch) { return arch_info(arch).names; }
 
+std::optional<Arch> arch_of_machine(std::uint32_t machine) {
+    switch (machine) {
+        case 3:
+            return Arch::x86;
+        case 40:
+            return Arch::arm;
+        case 62:
+            return Arch::x86_64;
+        case 183:
+            return Arch::aarch64;
+        default:
+            return std::nullopt;
+    }
+}
+
 }  // namespace flamewire::unwind

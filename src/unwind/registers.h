@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 namespace flamewire::unwind {
 
@@ -23,6 +24,9 @@ struct RegisterNames {
     std::uint8_t word_size;      // bytes
 };
 const RegisterNames& register_names(Arch arch);
+
+// By e_machine of ELF; nothing: none of ours.
+std::optional<Arch> arch_of_machine(std::uint32_t machine);
 
 class Registers {
 public:

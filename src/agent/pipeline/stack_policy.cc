@@ -43,21 +43,6 @@ private:
     int fd_;
 };
 
-std::optional<unwind::Arch> arch_of(const elf::Header& header) {
-    switch (header.machine) {
-        case 3:
-            return unwind::Arch::x86;
-        case 40:
-            return unwind::Arch::arm;
-        case 62:
-            return unwind::Arch::x86_64;
-        case 183:
-            return unwind::Arch::aarch64;
-        default:
-            return std::nullopt;
-    }
-}
-
 using Needs = std::array<std::uint64_t, unwind::stack_needs>;
 
 std::uint64_t total(const Needs& needs) { return std::accumulate(needs.begin(), needs.end(), std::uint64_t{0}); }
@@ -75,7 +60,7 @@ std::uint64_t misses(const Needs& needs, StackMode mode) {
 StackChoice first_choice(const std::string& path) {
     const auto fd = open_read(path);
     const auto header = fd ? elf::read_header(elf::source_of_fd(fd->get())) : Result<elf::Header>(elf::Header{});
-    const auto arch = fd && header ? arch_of(*header) : std::nullopt;
+    const auto arch = fd && header ? unwind::arch_of_machine(header->machine) : std::nullopt;
     if (!arch) return {StackMode::dwarf, "its program file cannot be read"};
     OneFile file(fd->get());
     unwind::Unwinder unwinder(file, {.memory_bytes = survey_memory, .big_endian = header->big_endian});
