@@ -57,6 +57,11 @@ struct ArchInfo {
     // follows a call.
     std::optional<FrameRow> (*row_by_code)(const CodeReader& read, std::uint64_t pc, bool return_address) = nullptr;
 
+    // The row at code[at] if that is an instruction of a perf trampoline of CPython (Python/asm_trampoline*.S), which has no
+    // table. Of a return address: only behind the trampoline's call.
+    std::optional<FrameRow> (*trampoline_row)(std::span<const std::byte> code, std::size_t at,
+                                              bool return_address) = nullptr;
+
     // Whether a call instruction ends at `address`, which is as it was found (ARM: with the Thumb bit).
     bool (*follows_call)(std::uint64_t address, const MemoryReader& read) = nullptr;
 

@@ -95,6 +95,49 @@ bool ends_thread(std::span<const std::byte> code) {
     return instruction_at(code, 0) == 0xd2800ba8 && instruction_at(code, 4) == 0xd4000001;
 }
 
+// CPython's perf trampoline: stp x29, x30, [sp, #-16]!; mov x29, sp; blr x3; ldp x29, x30, [sp], #16; then ret.
+constexpr std::array<std::uint32_t, 4> trampoline{0xa9bf7bfd, 0x910003fd, 0xd63f0060, 0xa8c17bfd};
+constexpr std::uint32_t ret = 0xd65f03c0;
+
+// Whether the trampoline's stp is at code[start]. The return address may be authenticated before ret.
+bool is_trampoline(std::span<const std::byte> code, std::size_t start) {
+    constexpr std::uint32_t autiasp = 0xd50323bf, autibsp = 0xd50323ff;
+    for (const std::uint32_t instruction : trampoline) {
+        if (instruction_at(code, start) != instruction) return false;
+        start += 4;
+    }
+    const std::uint32_t last = instruction_at(code, start);
+    return last == ret || ((last == autiasp || last == autibsp) && instruction_at(code, start + 4) == ret);
+}
+
+std::optional<FrameRow> trampoline_row(std::span<const std::byte> code, std::size_t at, bool return_address) {
+    constexpr std::uint32_t paciasp = 0xd503233f, pacibsp = 0xd503237f, bti_c = 0xd503245f;
+    constexpr std::size_t after_call = 12, body_end = 16, last = 20;
+    const std::uint32_t here = instruction_at(code, at);
+    const bool at_first = here == paciasp || here == pacibsp || here == bti_c;
+    std::size_t offset = return_address ? after_call : 0;
+    if (at_first && !return_address) {
+        if (!is_trampoline(code, at + 4)) return std::nullopt;
+    } else {
+        const std::size_t end = return_address ? after_call : last;
+        while (offset <= end && (at < offset || !is_trampoline(code, at - offset))) offset += 4;
+        if (offset > end) return std::nullopt;
+        // No instruction of the trampoline is behind its ret.
+        if (offset == last && instruction_at(code, at - 4) == ret) return std::nullopt;
+    }
+    FrameRow row;
+    row.start = at;
+    row.end = at + 4;
+    row.cfa_register = sp;
+    row.return_column = lr;
+    if (offset > 0 && offset < body_end) {
+        row.cfa_offset = 16;
+        row.registers[fp] = {.kind = RegisterRule::Kind::at_cfa, .offset = -16};
+        row.registers[lr] = {.kind = RegisterRule::Kind::at_cfa, .offset = -8};
+    }
+    return row;
+}
+
 }  // namespace
 
 const ArchInfo arch_aarch64{
@@ -107,6 +150,7 @@ const ArchInfo arch_aarch64{
     .by_signal_frame = by_signal_frame,
     .is_stub = is_stub,
     .ends_thread = ends_thread,
+    .trampoline_row = trampoline_row,
 };
 
 }  // namespace flamewire::unwind

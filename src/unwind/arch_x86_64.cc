@@ -65,9 +65,10 @@ std::optional<Registers> by_signal_frame(const Registers& registers, std::span<c
     return interrupted;
 }
 
+constexpr std::array<unsigned char, 4> endbr64{0xf3, 0x0f, 0x1e, 0xfa};
+
 // jmp *N(%rip), maybe behind endbr64 and with a bnd prefix: a PLT entry, or a tail call.
 bool is_stub(std::span<const std::byte>, std::span<const std::byte> code) {
-    constexpr std::array<unsigned char, 4> endbr64{0xf3, 0x0f, 0x1e, 0xfa};
     constexpr std::array<unsigned char, 2> jump{0xff, 0x25};
     constexpr std::array<unsigned char, 3> bound_jump{0xf2, 0xff, 0x25};
     if (starts_with(code, endbr64)) code = code.subspan(endbr64.size());
@@ -79,6 +80,51 @@ bool is_stub(std::span<const std::byte>, std::span<const std::byte> code) {
 bool ends_thread(std::span<const std::byte> code) {
     constexpr std::array<unsigned char, 8> exit_thread{0x89, 0xc7, 0x31, 0xc0, 0xb0, 60, 0x0f, 0x05};
     return starts_with(code, exit_thread);
+}
+
+// CPython's perf trampolines without the endbr64 that some begin with. Between the first and the last instruction, sp is
+// 16 bytes below the CFA.
+struct Trampoline {
+    std::span<const unsigned char> code;
+    std::array<std::uint8_t, 5> instructions;  // offsets, unused ones repeat the last
+    std::uint8_t after_call, last;
+    std::uint8_t frame_pointer_set;  // from this offset on; 0: never
+};
+constexpr std::array<unsigned char, 11> by_sub{0x48, 0x83, 0xec, 8,         // sub $8, %rsp
+                                               0xff, 0xd1,                  // call *%rcx
+                                               0x48, 0x83, 0xc4, 8, 0xc3};  // add $8, %rsp; ret
+constexpr std::array<unsigned char, 8> by_push{0x55, 0x48, 0x89, 0xe5,      // push %rbp; mov %rsp, %rbp
+                                               0xff, 0xd1,                  // call *%rcx
+                                               0x5d, 0xc3};                 // pop %rbp; ret
+constexpr std::array<Trampoline, 2> trampolines{
+    {{by_sub, {0, 4, 6, 10, 10}, 6, 10, 0}, {by_push, {0, 1, 4, 6, 7}, 6, 7, 4}}};
+
+std::optional<FrameRow> trampoline_row(std::span<const std::byte> code, std::size_t at, bool return_address) {
+    if (at > code.size()) return std::nullopt;
+    std::size_t before = 0;
+    if (!return_address && starts_with(code.subspan(at), endbr64)) before = endbr64.size();
+    for (const Trampoline& trampoline : trampolines) {
+        for (std::size_t i = 0; i < trampoline.instructions.size(); ++i) {
+            const std::size_t offset = trampoline.instructions[i];
+            if (before != 0 && offset != 0) break;
+            if (return_address && offset != trampoline.after_call) continue;
+            if (at + before < offset || !starts_with(code.subspan(at + before - offset), trampoline.code)) continue;
+            const bool is_last = offset == trampoline.last;
+            FrameRow row;
+            row.start = at;
+            row.end = before != 0 ? at + before
+                                  : at - offset + (is_last ? trampoline.code.size() : trampoline.instructions[i + 1]);
+            row.cfa_register = rsp;
+            row.cfa_offset = offset == 0 || is_last ? 8 : 16;
+            row.return_column = rip;
+            row.registers[rip] = {.kind = RegisterRule::Kind::at_cfa, .offset = -8};
+            row.frame_pointer_set = trampoline.frame_pointer_set != 0 && offset >= trampoline.frame_pointer_set;
+            if (trampoline.frame_pointer_set != 0 && row.cfa_offset == 16)
+                row.registers[rbp] = {.kind = RegisterRule::Kind::at_cfa, .offset = -16};
+            return row;
+        }
+    }
+    return std::nullopt;
 }
 
 }  // namespace
@@ -99,6 +145,7 @@ const ArchInfo arch_x86_64{
     .by_signal_frame = by_signal_frame,
     .is_stub = is_stub,
     .ends_thread = ends_thread,
+    .trampoline_row = trampoline_row,
 };
 
 }  // namespace flamewire::unwind

@@ -118,9 +118,13 @@ bool splice(Unwinder& unwinder, Arch arch, std::span<const std::uint64_t> chain,
     // Both are right where both are, so they must agree there.
     std::size_t entry = meeting->entry;
     std::size_t frame = meeting->frame + 1;
-    for (; frame < frames.size() && entry < part.end; ++frame, ++entry)
+    for (; frame < frames.size() && entry < part.end; ++frame, ++entry) {
         if (frames[frame].pc != chain[entry]) return false;
+        // The walk may have the caller that the chain lacks.
+        if (!frames[frame].caller_missing && skips_caller(unwinder, arch, chain, entry, map)) ++frame;
+    }
     if (frame < frames.size() || entry == part.end) return false;
+    if (frame > frames.size()) frames.back().caller_missing = true;
 
     at_root = part.at_root && part.end - entry <= max_depth - std::min(frames.size(), max_depth);
     for (; entry < part.end && frames.size() < max_depth; ++entry) {

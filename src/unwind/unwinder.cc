@@ -48,14 +48,20 @@ Unwinder::PcFacts Unwinder::facts(Arch arch, std::uint64_t pc, bool return_addre
     const std::uint64_t address = pc - (return_address ? 1 : 0);
     const std::optional<CodePiece> piece = map.find(address);
     if (!piece) return {};
-    if (piece->module == 0) return {.mapped = true};
-    const Rule rule = state_->rules.rule(RuleKey(piece->module, address - piece->bias, return_address), arch);
+    std::optional<CodeRule> own;
+    if (piece->module == 0) own = map.rule_at(*piece, arch, pc, return_address);
+    if (piece->module == 0 && !own) return {.mapped = true};
+    const Rule rule =
+        own ? own->rule : state_->rules.rule(RuleKey(piece->module, address - piece->bias, return_address), arch);
     PcFacts facts{.mapped = true,
                   .known = rule.kind != Rule::Kind::none,
                   .frame_pointer_safe = rule.frame_pointer_safe,
                   .frame_pointer_same = leaves_frame_pointer(rule, arch_info(arch)),
                   .skips_caller = rule.skips_caller,
                   .root = rule.kind == Rule::Kind::root};
+    // It has called, and its caller's frame pointer is still in the register.
+    if (own && return_address && facts.frame_pointer_same && !own->rule.return_in_link)
+        facts.skips_caller = facts.skips_caller_of_jit = true;
     if (!facts.known) facts.root = state_->rules.is_entry(piece->module, pc - piece->bias);
     if (rule.after != 0) {
         facts.row_start = address - rule.before;

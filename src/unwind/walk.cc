@@ -73,7 +73,7 @@ Walk::Stop Walk::leave_frame() {
     const CodePiece* piece = piece_at(address);
     if (piece == nullptr) return without_map();
     const RuleKey key(piece->module, address - piece->bias, return_address_);
-    if (piece->module == 0) return without_rule();
+    if (piece->module == 0) return in_code_without_file(*piece);
     const Rule& rule = means_.rules.rule(key, registers_.arch());
     switch (rule.kind) {
         case Rule::Kind::compact:
@@ -169,17 +169,21 @@ Walk::Stop Walk::by_compact_rule(const Rule& rule, FoundBy how) {
 
 Walk::Stop Walk::by_inferred_rule(const Rule& rule) {
     const Rule copy = rule;  // looking at the caller may compile others
-    std::uint64_t pc = 0;
-    bool known = false;
-    if (rule.return_in_link) {
-        known = registers_.has(arch_.names.link);
-        if (known) pc = registers_.get(arch_.names.link);
-    } else if (registers_.has(rule.cfa_register)) {
-        const std::int64_t offset = std::int64_t{rule.cfa_offset} + rule.return_at * arch_.names.word_size;
-        known = load_word((registers_.get(rule.cfa_register) + static_cast<std::uint64_t>(offset)) & address_mask_, pc);
-    }
-    if (known && !can_return_to(pc)) return without_rule();
+    const std::optional<std::uint64_t> pc = return_address_by(rule);
+    if (pc && !can_return_to(*pc)) return without_rule();
     return by_compact_rule(copy, FoundBy::code);
+}
+
+// What a compact rule takes for the return address.
+std::optional<std::uint64_t> Walk::return_address_by(const Rule& rule) const {
+    const std::uint8_t link = arch_.names.link;
+    if (rule.return_in_link) return registers_.has(link) ? std::optional(registers_.get(link)) : std::nullopt;
+    if (!registers_.has(rule.cfa_register)) return std::nullopt;
+    const std::int64_t offset = std::int64_t{rule.cfa_offset} + rule.return_at * arch_.names.word_size;
+    std::uint64_t pc = 0;
+    if (!load_word((registers_.get(rule.cfa_register) + static_cast<std::uint64_t>(offset)) & address_mask_, pc))
+        return std::nullopt;
+    return pc;
 }
 
 // Whether a call ends there, or a signal handler returns there; `pc` as it was found (ARM: with the Thumb bit).
@@ -243,6 +247,16 @@ Walk::Stop Walk::by_row(const Rule& rule, const RuleKey& key) {
     Registers known = *caller;
     if (!row->signal_frame) known.keep(preserved_mask_);
     return go_on(known, row->expressions.empty() ? FoundBy::rule : FoundBy::expression, !row->signal_frame);
+}
+
+Walk::Stop Walk::in_code_without_file(const CodePiece& piece) {
+    const std::optional<CodeRule> found = map_.rule_at(piece, registers_.arch(), pc_, return_address_);
+    if (!found) return without_rule();
+    if (found->rule.kind == Rule::Kind::root) return StopReason::root;
+    // What a program writes about its code may be wrong.
+    const std::optional<std::uint64_t> pc = return_address_by(found->rule);
+    if (pc && piece_at((*pc & code_mask_) - 1) == nullptr) return without_rule();
+    return by_compact_rule(found->rule, found->found_by);
 }
 
 Walk::Stop Walk::by_signal_return() {

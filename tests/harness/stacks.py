@@ -154,6 +154,9 @@ def check_scenes(recording, cuts, through, assembly=True):
 
 PLUGINS = {f"plugin_leaf_{letter}": ["main", "host_loop", "host_call", "plugin_entry", f"plugin_middle_{letter}"] for letter in "ab"}
 
+# tests/workloads/unwind_trampolines.c.
+TRAMPOLINES = {"burn": ["main", *(name for function in ("outer", "middle", "inner") for name in ("call", f"py::{function}:program.py", "evaluate"))]}
+
 
 def depth_of(stack, name):
     return sum(frame == name for frame in stack.frames)

@@ -8,11 +8,13 @@ import subprocess
 import bounds
 import pytest
 from flamewire import TESTS_BIN, wait_until
-from stacks import PLUGINS, Recording, Stack, check_paths, check_scenes, up_to
+from stacks import PLUGINS, TRAMPOLINES, Recording, Stack, check_paths, check_scenes, up_to
 
 pytestmark = pytest.mark.recording
 # Each leaf of each recording.
 CUTS = bounds.Check("samples of a call path that are cut", times=37)
+TRAMPOLINES_CUT = bounds.Check("samples through trampolines that are cut", times=3)
+TRAMPOLINES_WHOLE = bounds.Check("stacks through trampolines that reach the root", times=3)
 THROUGH = bounds.Check("interrupted code on the other stack that is followed to the root", times=3)
 
 
@@ -52,6 +54,20 @@ def test_stripped_program_beside_a_32_bit_one(start, tmp_path):
         assert sum(stack.count for stack in leaves) > 1000
         for stack in leaves:
             assert up_to(stack.frames, "small_leaf_32") == ["_start", "main_32", *["small_middle_32"] * 6, "small_leaf_32"], stack
+
+
+@pytest.mark.skipif(not program("trampolines").exists(), reason="CPython has no trampolines for this architecture")
+@pytest.mark.parametrize("mode", ["auto", "dwarf", "hybrid"])
+def test_trampolines_in_anonymous_memory(start, mode):
+    """CPython's trampolines have no table and, in older versions for x86-64, no frame pointer."""
+    server = start.server()
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--events", "cpu-clock", "--no-kernel", "--unwind", mode, "--", program("trampolines"), 2)
+    assert agent.wait(60) == 0, agent.err
+    recording = recorded(server)
+    check_paths(recording, TRAMPOLINES, TRAMPOLINES_CUT, cut_share=0.01)
+    recording.check_whole(TRAMPOLINES_WHOLE, 0.99)
+    # Not one that leaves more to chains than it was begun with.
+    assert [process["mode"] for process in recording.processes] == ["hybrid" if mode == "hybrid" else "dwarf"]
 
 
 def test_program_file_is_gone(start, tmp_path):

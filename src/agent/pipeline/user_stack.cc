@@ -89,6 +89,12 @@ std::optional<StackNeed> UserStacks::judge(const SampleRecord& sample, ProcessHa
     if constexpr (!unwind::walks_here) return std::nullopt;
     if (stack.frames.empty() || sample.mode == wire::StackMode::lbr || !options_.check_chains) return std::nullopt;
     Context in = context_of(sample, process);
+    // A copy of the stack has the callers that a chain steps over at trampolines.
+    if (std::ranges::any_of(stack.frames, [&](const unwind::Frame& frame) {
+            return frame.caller_missing &&
+                   unwinder_.facts(in.arch, frame.pc, frame.return_address, in.map).skips_caller_of_jit;
+        }))
+        return StackNeed::long_copy;
     // Nothing of the chain is certain behind the innermost frame: a short copy may do, and will tell.
     if (by_chain_alone(sample) && stack.stop != StopReason::root && stack.check.right <= 1)
         return StackNeed::short_copy;

@@ -1,6 +1,7 @@
 #include "agent/process/process_table.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 
@@ -10,6 +11,7 @@
 #include "agent/process/table_state.h"
 #include "agent/process/vdso.h"
 #include "base/system.h"
+#include "unwind/trampoline.h"
 
 namespace flamewire::agent {
 namespace {
@@ -139,6 +141,24 @@ std::optional<unwind::CodePiece> ProcessTable::code_at(ProcessHandle handle, std
     const Mapping* mapping = process == nullptr ? nullptr : state_->find_mapping(*process, address);
     if (mapping == nullptr) return std::nullopt;
     return state_->modules.piece_at(*mapping, address);
+}
+
+std::optional<unwind::CodeRule> ProcessTable::code_rule(ProcessHandle handle, const unwind::CodePiece& piece,
+                                                        unwind::Arch arch, std::uint64_t pc, bool return_address) {
+    const ProcessState* process = state_->registry.by_handle(handle);
+    if (process == nullptr) return std::nullopt;
+    const unwind::ArchInfo& info = unwind::arch_info(arch);
+    if (info.trampoline_row == nullptr) return std::nullopt;
+    std::array<std::byte, unwind::trampoline_before + unwind::trampoline_after> code;
+    const std::uint64_t begin = std::max(piece.start, pc - std::min<std::uint64_t>(pc, unwind::trampoline_before));
+    const std::uint64_t end = std::min(piece.end, pc + unwind::trampoline_after);
+    if (pc < begin || end <= begin) return std::nullopt;
+    const auto known = std::span(code).first(static_cast<std::size_t>(end - begin));
+    if (!state_->code_lines.read(handle, process->ended ? 0 : process->info.pid, begin, state_->last_sample_ns, known))
+        return std::nullopt;
+    const auto rule = unwind::trampoline_rule(known, static_cast<std::size_t>(pc - begin), return_address, info);
+    if (!rule) return std::nullopt;
+    return unwind::CodeRule{.rule = *rule, .found_by = unwind::FoundBy::code};
 }
 
 Result<elf::ByteSource> ProcessTable::open_file(ModuleHandle module) { return state_->modules.open_file(module); }

@@ -2,11 +2,13 @@
 // as objdump shows them.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <initializer_list>
 #include <vector>
 
 #include "fake_modules.h"
 #include "unwind/arch.h"
+#include "unwind/trampoline.h"
 
 using namespace flamewire::unwind;
 
@@ -94,6 +96,134 @@ TEST_CASE("code: the end of a thread") {
     CHECK(arch_arm.ends_thread(words({0xe3a07001, 0xef000000})));              // musl's
     CHECK_FALSE(arch_arm.ends_thread(words({0xe3a07077, 0xef000000})));
     for (const ArchInfo* arch : {&arch_x86_64, &arch_x86, &arch_aarch64, &arch_arm}) CHECK_FALSE(arch->ends_thread({}));
+}
+
+namespace {
+
+// How a frame is left by an instruction of a trampoline: where its CFA is from sp, and whether the frame pointer, the return
+// address are saved below it.
+struct Left {
+    std::size_t at;
+    std::int32_t cfa_offset;
+    bool saves_frame_pointer, return_in_link, frame_pointer_safe;
+};
+
+void check_trampoline(const ArchInfo& arch, const Code& trampoline, const std::vector<Left>& each,
+                      std::size_t after_call) {
+    // Between others of its kind, as CPython lays them.
+    Code code = trampoline;
+    code.resize((trampoline.size() + 15) / 16 * 16);
+    const std::size_t begin = code.size();
+    code.insert(code.end(), trampoline.begin(), trampoline.end());
+    code.resize((code.size() + 15) / 16 * 16);
+    code.insert(code.end(), trampoline.begin(), trampoline.end());
+    std::size_t instructions = 0;
+    for (std::size_t at = 0; at < trampoline.size(); ++at) {
+        INFO("at " << at);
+        // What the agent reads: so many bytes on each side, fewer at the edges of the memory.
+        const std::size_t from = begin + at > trampoline_before ? begin + at - trampoline_before : 0;
+        const std::size_t to = std::min(code.size(), begin + at + trampoline_after);
+        const auto window = std::span(code).subspan(from, to - from);
+        const auto rule = trampoline_rule(window, begin + at - from, false, arch);
+        const auto returned = trampoline_rule(window, begin + at - from, true, arch);
+        CHECK(returned.has_value() == (at == after_call));
+        const auto expected = std::find_if(each.begin(), each.end(), [&](const Left& left) { return left.at == at; });
+        REQUIRE(rule.has_value() == (expected != each.end()));
+        if (!rule) continue;
+        if (at == after_call) CHECK(returned->cfa_offset == rule->cfa_offset);
+        ++instructions;
+        CHECK(rule->kind == Rule::Kind::compact);
+        CHECK(rule->cfa_register == arch.names.sp);
+        CHECK(rule->cfa_offset == expected->cfa_offset);
+        CHECK((rule->saved != 0) == expected->saves_frame_pointer);
+        CHECK(leaves_frame_pointer(*rule, arch) == !expected->saves_frame_pointer);
+        CHECK(rule->return_in_link == expected->return_in_link);
+        CHECK(rule->frame_pointer_safe == expected->frame_pointer_safe);
+        // The row holds up to the next instruction.
+        const auto next = std::next(expected);
+        CHECK(at + rule->after == (next == each.end() ? trampoline.size() : next->at));
+    }
+    CHECK(instructions == each.size());
+    // Other code that looks much like it.
+    for (std::size_t at = 0; at < trampoline.size(); ++at) {
+        Code other = trampoline;
+        other[at] ^= std::byte{0x20};
+        for (const Left& left : each)
+            if (left.at > 0 && at >= each[1].at) CHECK_FALSE(trampoline_rule(other, left.at, false, arch));
+    }
+    for (std::size_t size = 0; size < trampoline.size(); ++size)
+        CHECK_FALSE(trampoline_rule(std::span(trampoline).first(size), std::min(size, after_call), true, arch));
+}
+
+}  // namespace
+
+// The bytes are what GNU as makes of Python/asm_trampoline.S (3.12, 3.13) and asm_trampoline_x86_64.S, asm_trampoline_aarch64.S
+// of CPython, without and with -fcf-protection or -mbranch-protection.
+TEST_CASE("code: CPython's trampolines of x86-64, at each instruction") {
+    check_trampoline(arch_x86_64, bytes({0x48, 0x83, 0xec, 8, 0xff, 0xd1, 0x48, 0x83, 0xc4, 8, 0xc3}),
+                     {{0, 8, false, false, false},
+                      {4, 16, false, false, false},
+                      {6, 16, false, false, false},
+                      {10, 8, false, false, false}},
+                     6);
+    check_trampoline(arch_x86_64,
+                     bytes({0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x83, 0xec, 8, 0xff, 0xd1, 0x48, 0x83, 0xc4, 8, 0xc3}),
+                     {{0, 8, false, false, false},
+                      {4, 8, false, false, false},
+                      {8, 16, false, false, false},
+                      {10, 16, false, false, false},
+                      {14, 8, false, false, false}},
+                     10);
+    check_trampoline(arch_x86_64, bytes({0x55, 0x48, 0x89, 0xe5, 0xff, 0xd1, 0x5d, 0xc3}),
+                     {{0, 8, false, false, false},
+                      {1, 16, true, false, false},
+                      {4, 16, true, false, true},
+                      {6, 16, true, false, true},
+                      {7, 8, false, false, false}},
+                     6);
+    check_trampoline(arch_x86_64, bytes({0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0xff, 0xd1, 0x5d, 0xc3}),
+                     {{0, 8, false, false, false},
+                      {4, 8, false, false, false},
+                      {5, 16, true, false, false},
+                      {8, 16, true, false, true},
+                      {10, 16, true, false, true},
+                      {11, 8, false, false, false}},
+                     10);
+}
+
+TEST_CASE("code: CPython's trampolines of aarch64, at each instruction") {
+    check_trampoline(arch_aarch64, words({0xa9bf7bfd, 0x910003fd, 0xd63f0060, 0xa8c17bfd, 0xd65f03c0}),
+                     {{0, 0, false, true, false},
+                      {4, 16, true, false, true},
+                      {8, 16, true, false, true},
+                      {12, 16, true, false, true},
+                      {16, 0, false, true, false}},
+                     12);
+    struct Signed {
+        std::uint32_t first, last;
+    };
+    const Signed each = GENERATE(Signed{0xd503233f, 0xd50323bf}, Signed{0xd503237f, 0xd50323ff});  // by key A, B
+    check_trampoline(arch_aarch64,
+                     words({each.first, 0xa9bf7bfd, 0x910003fd, 0xd63f0060, 0xa8c17bfd, each.last, 0xd65f03c0}),
+                     {{0, 0, false, true, false},
+                      {4, 0, false, true, false},
+                      {8, 16, true, false, true},
+                      {12, 16, true, false, true},
+                      {16, 16, true, false, true},
+                      {20, 0, false, true, false},
+                      {24, 0, false, true, false}},
+                     16);
+    // bti c
+    check_trampoline(arch_aarch64, words({0xd503245f, 0xa9bf7bfd, 0x910003fd, 0xd63f0060, 0xa8c17bfd, 0xd65f03c0}),
+                     {{0, 0, false, true, false},
+                      {4, 0, false, true, false},
+                      {8, 16, true, false, true},
+                      {12, 16, true, false, true},
+                      {16, 16, true, false, true},
+                      {20, 0, false, true, false}},
+                     16);
+    CHECK_FALSE(
+        trampoline_rule(words({0xa9bf7bfd, 0x910003fd, 0xd63f0060, 0xa8c17bfd, 0xd65f03c0}), 0, false, arch_arm));
 }
 
 TEST_CASE("code: a walk from a stub, and to the end of a thread, that no table describes") {

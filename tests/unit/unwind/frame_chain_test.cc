@@ -4,6 +4,9 @@
 #include <catch2/catch.hpp>
 
 #include "fake_modules.h"
+#include "unwind/arch.h"
+#include "unwind/rule.h"
+#include "unwind/stack_need.h"
 
 using namespace flamewire;
 using namespace flamewire::unwind;
@@ -172,4 +175,59 @@ TEST_CASE("The chain's frames are found by their records when the walk began fur
                    at_root));
     CHECK(world.pcs() == Chain{leaf, bias + 0x1850, one, two, root});
     CHECK(at_root);
+}
+
+TEST_CASE("A chain steps over the caller of a trampoline that leaves the frame pointer alone") {
+    World world;
+    make_module();
+    constexpr std::uint64_t trampoline = 0x900006;
+    Space space({{bias, bias + 0x10000, 1, bias}, {0x900000, 0x901000, 0, 0}});
+    const FrameRow row = RowIs(0, 1, rsp, 16, rip).saved(rip, -8);
+    space.code_rules[trampoline] = {compile_rule(row, arch_info(Arch::x86_64)), FoundBy::code};
+    // one (record at the start), the trampoline (one word), two (record at +32), three (record at +64), root
+    Stack whole(stack_at, 12);
+    whole.put(stack_at, stack_at + 32).put(stack_at + 8, trampoline).put(stack_at + 24, two);
+    whole.put(stack_at + 32, stack_at + 64).put(stack_at + 40, three);
+    whole.put(stack_at + 64, 0).put(stack_at + 72, root);
+    const Registers start = registers_of(Arch::x86_64, {{rip, one}, {rsp, stack_at}, {rbp, stack_at}});
+    // As the kernel sees it.
+    const Chain chain{one, trampoline, three, root};
+    bool at_root = false;
+
+    REQUIRE(world.walk(start, whole.copy(), space) == StopReason::root);
+    CHECK(world.pcs() == Chain{one, trampoline, two, three, root});
+    CHECK(world.frames[2].found_by == FoundBy::code);
+    CHECK(need_of_walk(world.unwinder, Arch::x86_64, world.frames, space, 2048) == StackNeed::long_copy);
+    const ChainCheck check = check_chain(world.unwinder, Arch::x86_64, chain, space);
+    CHECK(check.quality == ChainQuality::whole);
+    CHECK(skips_caller(world.unwinder, Arch::x86_64, chain, 1, space));
+    CHECK(world.unwinder.facts(Arch::x86_64, trampoline, true, space).skips_caller_of_jit);
+
+    const StackCopy all{.address = stack_at, .bytes = whole.copy().bytes.first(64), .cut = true};
+    REQUIRE(world.walk(start, all, space) == StopReason::truncated_copy);
+    REQUIRE(splice(world.unwinder, Arch::x86_64, chain, all, space, 1024, world.frames, at_root));
+    CHECK(at_root);
+    CHECK(world.pcs() == Chain{one, trampoline, two, three, root});
+    for (const Frame& frame : world.frames) CHECK_FALSE(frame.caller_missing);
+
+    const StackCopy two_frames{.address = stack_at, .bytes = whole.copy().bytes.first(24), .cut = true};
+    REQUIRE(world.walk(start, two_frames, space) == StopReason::truncated_copy);
+    REQUIRE(world.pcs() == Chain{one, trampoline});
+    REQUIRE(splice(world.unwinder, Arch::x86_64, chain, two_frames, space, 1024, world.frames, at_root));
+    CHECK(world.pcs() == Chain{one, trampoline, three, root});
+    CHECK(world.frames[1].caller_missing);
+}
+
+TEST_CASE("What a program says of its own code counts only when it leads to code") {
+    World world;
+    make_module();
+    Space space({{bias, bias + 0x10000, 1, bias}, {0x900000, 0x901000, 0, 0}});
+    const FrameRow wrong = RowIs(0, 1, rsp, 24, rip).saved(rip, -8);
+    space.code_rules[0x900006] = {compile_rule(wrong, arch_info(Arch::x86_64)), FoundBy::rule};
+    Stack stack(stack_at, 8);
+    stack.put(stack_at + 16, 0x1234).put(stack_at + 32, 0).put(stack_at + 40, root);
+    const Registers start = registers_of(Arch::x86_64, {{rip, 0x900006}, {rsp, stack_at}, {rbp, stack_at + 32}});
+    REQUIRE(world.walk(start, stack.copy(), space) == StopReason::root);
+    CHECK(world.pcs() == Chain{0x900006, root});
+    CHECK(world.frames[1].found_by == FoundBy::frame_pointer);
 }
