@@ -167,9 +167,11 @@ Result<SessionTail> SessionScanner::tail_at(std::uint64_t offset) {
 Result<std::optional<SoundRecord>> SessionScanner::next() {
     tail_ = {};
     if (offset_ >= size_) return std::nullopt;
-    auto record = TRY(record_at(offset_, Search::in_order));
+    // Where the header is damaged, nothing says that a record begins there.
+    const bool in_order = offset_ != 0;
+    auto record = in_order ? TRY(record_at(offset_, Search::in_order)) : std::optional<SoundRecord>{};
     if (!record) {
-        record = TRY(find_record(offset_ + (offset_ == 0 ? 0 : 1)));
+        record = TRY(find_record(offset_ + (in_order ? 1 : 0)));
         if (!record) {
             tail_ = TRY(tail_at(offset_));
             return std::nullopt;
