@@ -86,11 +86,11 @@ def test_the_file_can_be_elsewhere(case):
         elsewhere.rename(program)
 
 
+# Not of lld: it takes file offsets for addresses.
 @pytest.mark.skipif(GO is None, reason="there is no go tool pprof: nothing was compared")
+@pytest.mark.parametrize("case", [name for name in LINKERS if not name.startswith("lld")], indirect=True)
 def test_pprof_finds_the_same_names(case):
-    name, folder, _, expected = case
-    if name.startswith("lld"):
-        pytest.skip("go tool pprof takes file offsets for addresses, too")
+    _, folder, _, expected = case
     environment = {**os.environ, "HOME": str(folder), "PPROF_TMPDIR": str(folder)}
     text = subprocess.run([GO, "tool", "pprof", "-symbolize=local", "-top", "-nodefraction=0", folder / "app.pb.gz"], check=True, capture_output=True, text=True, env=environment, timeout=120).stdout
     rows = dict((name, int(flat)) for flat, name in re.findall(r"^ *(\d+) .* (function_\d+)", text, re.M))
