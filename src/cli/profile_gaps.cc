@@ -66,7 +66,7 @@ std::string incomplete_lines(const profile::Store& store, const Whole& whole, co
         return lines(fmt::format("{}, most often from {}", cause, module),
                      fmt::format("build {} with -fasynchronous-unwind-tables or -fno-omit-frame-pointer", module));
     return lines(cause + ", most often from code made at run time",
-                 "have the runtime that makes it keep frame pointers");
+                 "have the runtime that makes it keep frame pointers, if it can");
 }
 
 std::string truncated_lines(const Whole& whole, const Weight& truncated, const server::Unwinding& unwinding) {

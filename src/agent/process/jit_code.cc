@@ -37,6 +37,21 @@ bool is_older(std::int64_t age_ns, std::uint64_t boottime_ns, std::uint64_t star
     return boottime_ns - static_cast<std::uint64_t>(age_ns) + start_tolerance_ns < start_ns;
 }
 
+// By the beginning of the program file's name. Chromium's sandbox keeps renderers from writing the file.
+struct Remedy {
+    std::string_view runtime, remedy;
+};
+constexpr Remedy remedies[] = {
+    {"node", "start it with node --perf-basic-prof"},
+    {"python", "start it with python3 -X perf (Python 3.12 or later)"},
+    {"chrom", "start it with --no-sandbox --js-flags=--perf-basic-prof"},
+    {"php", "start it with php -d opcache.jit_debug=16"},
+    {"luajit", "build it with -DLUAJIT_USE_PERFTOOLS"},
+    {"ruby", "start it with ruby --yjit-perf (Ruby 3.3 or later)"},
+    {"dotnet", "start it with DOTNET_PerfMapEnabled=1 in its environment"},
+    {"qemu-", "start it with -perfmap (QEMU 8.0 or later)"},
+};
+
 bool same_file(const std::string& a, const std::string& b) {
     const auto one = file_status(a), other = file_status(b);
     return one && other && one->device == other->device && one->inode == other->inode;
@@ -50,13 +65,15 @@ bool may_name(std::uint64_t sampled_ns, std::uint64_t from_ns) {
     return from_ns == 0 || from_ns <= sampled_ns + jit_writer_delay_ns;
 }
 
-std::string jit_remedy(std::string_view program, std::uint32_t pid) {
-    if (program.starts_with("node")) return "start it with node --perf-basic-prof";
-    if (program.starts_with("java"))
-        return fmt::format("jcmd {} Compiler.perfmap (JDK 17 or later), or start it with a perf-map agent", pid);
-    if (program.starts_with("python")) return "start it with python3 -X perf (Python 3.12 or later)";
-    return "start it with the option of its runtime that writes a perf map (node --perf-basic-prof, python3 -X perf, "
-           "java: jcmd PID Compiler.perfmap)";
+std::string jit_remedy(const JitProcess& process) {
+    std::string_view runtime = process.exe.empty() ? process.program : process.exe;
+    runtime.remove_prefix(runtime.rfind('/') + 1);
+    if (runtime.starts_with("java"))
+        return fmt::format("jcmd {} Compiler.perfmap (JDK 17 or later), and -XX:+PreserveFramePointer for its stacks",
+                           process.pid);
+    for (const auto& [name, remedy] : remedies)
+        if (runtime.starts_with(name)) return std::string(remedy);
+    return fmt::format("have it write /tmp/perf-{}.map, if it can", process.ns_pid);
 }
 
 JitCode::JitCode(std::string proc_root, JitProcess process)
@@ -207,7 +224,7 @@ void JitCode::read_on(const LookTimes& times, JitBudget& budget, std::vector<Jit
                                fmt::format("{} cannot be read as what its name says: the code that {} (process {}) "
                                            "compiled has no names",
                                            file_path_, process_.program, process_.pid),
-                               jit_remedy(process_.program, process_.pid)});
+                               jit_remedy(process_)});
         begin_anew();
         device_ = inode_ = 0;
         if (progress == JitProgress::damaged) process_.jitdump.clear();
@@ -336,7 +353,7 @@ wire::Notice JitCode::no_names() const {
     return {"jit-names-missing",
             fmt::format("{} (process {}) runs code that it compiled itself, and {}: that code has no names",
                         process_.program, process_.pid, why_not_),
-            remedy_.empty() ? jit_remedy(process_.program, process_.pid) : remedy_};
+            remedy_.empty() ? jit_remedy(process_) : remedy_};
 }
 
 }  // namespace flamewire::agent

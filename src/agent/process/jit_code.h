@@ -27,6 +27,7 @@ struct JitProcess {
     std::string program;              // comm, for people
     std::string jitdump;              // as the process sees it; empty: none was mapped
     std::uint64_t start_time_ns = 0;  // CLOCK_BOOTTIME
+    std::string exe;                  // path of its program file; empty: not known
 };
 
 // An address of such code that was sampled and has no name yet.
@@ -134,7 +135,7 @@ private:
     bool up_to_date_ = false;
 };
 
-// What makes the runtime of this program write names of its code, as a command; for notices.
-std::string jit_remedy(std::string_view program, std::uint32_t pid);
+// What makes the runtime of this process write names of its code, as a command; for notices.
+std::string jit_remedy(const JitProcess& process);
 
 }  // namespace flamewire::agent

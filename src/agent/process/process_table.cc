@@ -177,8 +177,8 @@ ResolvedAddress ProcessTable::resolve(ProcessHandle handle, std::uint64_t addres
 }
 
 JitProcess ProcessTable::State::describe_jit(const ProcessState& process) const {
-    return {process.jit_module, process.info.pid, process.info.ns_pid,
-            process.info.comm,  process.jitdump,  process.info.start_time_ns};
+    return {process.jit_module, process.info.pid,           process.info.ns_pid, process.info.comm,
+            process.jitdump,    process.info.start_time_ns, process.info.exe};
 }
 
 ModuleHandle ProcessTable::State::jit_module_of(ProcessState& process) {

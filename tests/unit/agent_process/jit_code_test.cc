@@ -24,7 +24,7 @@ constexpr std::uint64_t second = 1'000'000'000;
 
 struct Target {
     explicit Target(std::string jitdump = {}, std::uint64_t start_time_ns = 0)
-        : code(proc.root(), {7, 42, 3, "node", std::move(jitdump), start_time_ns}) {
+        : code(proc.root(), {7, 42, 3, "node", std::move(jitdump), start_time_ns, {}}) {
         proc.write("proc/42/status", "Uid:\t0\t" + std::to_string(::geteuid()) + "\t0\t0\n");
         proc.link("proc/42/root", proc.path("root"));
         proc.write("root/tmp/other", "");
@@ -215,6 +215,23 @@ TEST_CASE("a jitdump that is mapped later takes the place of a map") {
     CHECK(target.answers[0].body->name == "fine");
 }
 
+TEST_CASE("what helps is said of the runtime at hand, by its file and else by its name, and never of another one") {
+    const auto remedy = [](const char* comm, const char* exe) {
+        return jit_remedy({.pid = 42, .ns_pid = 3, .program = comm, .jitdump = {}, .exe = exe});
+    };
+    CHECK(remedy("MainThread", "/usr/bin/node") == "start it with node --perf-basic-prof");
+    CHECK(remedy("node", "") == "start it with node --perf-basic-prof");
+    CHECK(remedy("gunicorn: worke", "/usr/bin/python3.12") == "start it with python3 -X perf (Python 3.12 or later)");
+    CHECK(remedy("C2 CompilerThre", "/usr/lib/jvm/java-17-openjdk-amd64/bin/java") ==
+          "jcmd 42 Compiler.perfmap (JDK 17 or later), and -XX:+PreserveFramePointer for its stacks");
+    CHECK(remedy("ThreadPoolForeg", "/usr/lib/chromium/chromium").contains("--js-flags=--perf-basic-prof"));
+    CHECK(remedy("php", "/usr/bin/php8.2") == "start it with php -d opcache.jit_debug=16");
+    CHECK(remedy("luajit", "/usr/bin/luajit-2.1.0-beta3").contains("LUAJIT_USE_PERFTOOLS"));
+    CHECK(remedy("app", "/usr/bin/qemu-aarch64-static").contains("-perfmap"));
+    // Regular expressions that PCRE compiles: nothing makes it write names.
+    CHECK(remedy("grep", "/usr/bin/grep") == "have it write /tmp/perf-3.map, if it can");
+}
+
 TEST_CASE("a map of somebody else, a link and what is no file are not believed") {
     const auto said = [](Target& target) {
         for (std::uint64_t address = 0; address < 10; ++address) target.code.want(0x1000 + address, second);
@@ -289,7 +306,7 @@ TEST_CASE("the sampler's names change at the time of the change, and bare addres
     proc.write("root/tmp/jit-42.dump",
                jitdump_header() + jitdump_load(100, 0x1000, 0x20, "first") + jitdump_load(200, 0x1000, 0x20, "second"));
     JitNames names(proc.root());
-    names.add({7, 42, 0, "node", "/tmp/jit-42.dump", 0}, 3);
+    names.add({7, 42, 0, "node", "/tmp/jit-42.dump", 0, {}}, 3);
     CHECK_FALSE(names.find(7, 0x1004, 150));
     CHECK_FALSE(names.find(8, 0x1004, 150));
     names.settle(10 * second);
@@ -312,7 +329,7 @@ TEST_CASE("who waits for a look hears what it found, also when nobody took what 
     proc.write("root/tmp/perf-42.map", "1000 20 first\n");
     JitReader reader(proc.root());
     JitQuestions questions;
-    questions.processes.push_back({7, 42, 0, "node", "", 0});
+    questions.processes.push_back({7, 42, 0, "node", "", 0, {}});
     for (const std::uint64_t address : {0x1004, 0x2004, 0x3004})
         questions.wants.push_back({7, address, monotonic_ns()});
     reader.ask(questions);
