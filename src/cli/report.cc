@@ -1,7 +1,9 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <string_view>
 
 #include "cli/command.h"
 #include "cli/open_profile.h"
@@ -50,6 +52,10 @@ std::string tables_of(const profile::Store& store, const server::View& view, con
     return text;
 }
 
+constexpr std::string_view wake_up_note =
+    "# Between being woken and running a thread counts as blocked\n"
+    "#   record woken-by, too, to have it runnable: --events off-cpu,woken-by\n";
+
 // What threads did with their time, instead of functions.
 Result<int> print_scheduling(const server::Session& session, const Options& options) {
     server::ViewParameters view = options.view;
@@ -69,8 +75,11 @@ Result<int> print_scheduling(const server::Session& session, const Options& opti
     std::vector<const counters::SchedLine*> shown;
     shown.reserve(lines.size());
     for (const counters::SchedLine& line : lines) shown.push_back(&line);
+    const server::SessionInfo info = session.info();
+    const bool knows_wakers =
+        std::ranges::any_of(info.events, [](const server::EventInfo& event) { return event.name == "woken-by"; });
     return print_paged(
-        session_head(session.info()) + "\n" +
+        session_head(info) + std::string(knows_wakers ? "" : wake_up_note) + "\n" +
             counters::sched_table(shown, options.table.most_rows, look_of_output(options.output).columns),
         options.output);
 }

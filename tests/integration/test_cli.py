@@ -271,6 +271,9 @@ def test_sched_is_a_table_of_its_own(home, tmp_path):
         done = run(home, *words, "--stat", "sched", "--", "true", code=None)
         assert done.returncode in (1, 2) and remedy in done.stderr and len(done.stderr.splitlines()) == 1, done
     assert not (tmp_path / "x.flw").exists()
+    # What switches alone cannot tell is said.
+    run(home, "record", "-e", "off-cpu", "-o", tmp_path / "off.flw", "--", "sleep", "0.1")
+    assert "# Between being woken and running a thread counts as blocked\n#   record woken-by, too" in run(home, "report", "--sched", tmp_path / "off.flw").stdout
 
 
 def build_id(path):

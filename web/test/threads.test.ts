@@ -1,7 +1,16 @@
 // The threads table in words, worked out by hand.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { barsPath, cpuSource, cpuText, cpuTitle, placeText, shortId, stackedStates } from '../src/text/threads';
+import {
+  barsPath,
+  cpuSource,
+  cpuText,
+  cpuTitle,
+  placeText,
+  shortId,
+  stackedStates,
+  wakeUpNote,
+} from '../src/text/threads';
 
 test('CPU time says where it comes from', () => {
   assert.equal(cpuText({ cpu_percent: 52.345, cpu_from: 'counted' }), '52.3 %');
@@ -27,6 +36,11 @@ test('where a thread runs is told in short', () => {
   assert.equal(shortId('web-frontend'), 'web-frontend');
   assert.equal(placeText({}), '');
   assert.equal(placeText({ container_id: id, pod_uid: 'p', cgroup: '/x' }), 'container 0123456789ab, pod p, cgroup /x');
+});
+
+test('what passes from being woken on is said to be missing, unless it was recorded', () => {
+  assert.match(wakeUpNote([{ name: 'cycles' }, { name: 'off-cpu' }]), /woken-by/);
+  assert.equal(wakeUpNote([{ name: 'off-cpu' }, { name: 'woken-by' }]), '');
 });
 
 test('states stand on each other', () => {

@@ -4,9 +4,10 @@ import { isSaved } from '../store/saved';
 import type { ThreadRow } from '../api/types';
 import { scheduling, threads, threadsShow, threadStates } from '../store/data';
 import { compareThreads } from '../store/compare';
+import { session } from '../store/session';
 import { setView, view } from '../store/view';
 import { count, percent, weight } from '../text/format';
-import { barsPath, cpuSource, cpuText, cpuTitle, placeText, shortId, stateTitle } from '../text/threads';
+import { barsPath, cpuSource, cpuText, cpuTitle, placeText, shortId, stateTitle, wakeUpNote } from '../text/threads';
 import { Button } from './Button';
 import { cell, head } from './cells';
 import { Choice } from './Choice';
@@ -118,6 +119,7 @@ export function ThreadsView() {
   const states = threadStates.data.value;
   const show = states?.known ? threadsShow.value : 'samples';
   const turns = scheduling.data.value;
+  const note = show === 'samples' ? cpuSource(list) : wakeUpNote(session.value?.events ?? []);
   const rows =
     (show === 'samples' ? threads : show === 'states' ? threadStates : scheduling).data.value?.threads.length ?? 0;
   // The busier one is what the other is compared with.
@@ -136,7 +138,7 @@ export function ThreadsView() {
         <span class="faint" role="status">
           {count(rows)} {rows === 1 ? 'thread' : 'threads'}
           {chosen.value.size > 0 && `, ${chosen.value.size} chosen`}
-          {show === 'samples' && cpuSource(list) && `. ${cpuSource(list)}.`}
+          {note && `. ${note}.`}
         </span>
         <span class="spacer" />
         <NotRefreshed of={threads} />
