@@ -75,7 +75,10 @@ Result<int> import_all(const Options& options) {
     for (const std::string& file : options.files) {
         const auto done = import_one(file, *catalog, symbolizer, open.symbols);
         if (!done) {
-            fmt::print(stderr, "flamewire import: {}\n", done.error().message);
+            const std::string& why = done.error().message;
+            // Of several files the sentence must say which; some do already.
+            const bool is_named = why.contains(fs::path(file).filename().string());
+            fmt::print(stderr, "flamewire import: {}{}\n", is_named ? "" : file + ": ", why);
             code = 1;
             continue;
         }

@@ -209,6 +209,12 @@ def test_import_list_and_report_by_id(home, tmp_path):
     assert [(row[3], row[2]) for row in by_id] == [("inner", "70"), ("work", "20"), ("main", "10")]
     bad = run(home, "import", folded, tmp_path / "missing", code=1)
     assert "100 samples" in bad.stdout and "missing" in bad.stderr
+    # Of several files each sentence names its own, once.
+    broken = {"cut.json": '{"traceEvents":[{"ph":"X"', "cut.data": "PERFILE2junk", "nothing": "", "words.txt": "nothing to see"}
+    for name, content in broken.items():
+        (tmp_path / name).write_text(content)
+    lines = run(home, "import", *(tmp_path / name for name in broken), code=1).stderr.splitlines()
+    assert [line.count(name) for name, line in zip(broken, lines, strict=True)] == [1] * len(broken), lines
 
 
 def test_an_archive_has_names_where_the_program_is_not(home, tmp_path):
