@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "own_memory.h"
+
 using namespace flamewire::agent;
 
 namespace {
@@ -26,6 +28,7 @@ bool holds(std::span<const std::byte> bytes, std::byte value) {
 }  // namespace
 
 TEST_CASE("code is read again after a second, and no longer once its process has ended") {
+    NEEDS_OWN_ADDRESSES();
     Memory memory;
     CodeLines lines;
     const auto pid = static_cast<std::uint32_t>(::getpid());
@@ -47,6 +50,7 @@ TEST_CASE("code is read again after a second, and no longer once its process has
 }
 
 TEST_CASE("no more than 2,000 lines are read in a second") {
+    NEEDS_OWN_ADDRESSES();
     CodeLines lines;
     Memory memory;
     const auto pid = static_cast<std::uint32_t>(::getpid());

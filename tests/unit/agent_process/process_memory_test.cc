@@ -2,10 +2,11 @@
 
 #include <catch2/catch.hpp>
 #include <sys/mman.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>
+
+#include "own_memory.h"
 
 using namespace flamewire;
 using namespace flamewire::agent;
@@ -16,13 +17,6 @@ std::uint64_t address_of(const void* object) { return reinterpret_cast<std::uint
 const auto self = static_cast<std::uint32_t>(::getpid());
 
 }  // namespace
-
-// qemu's user mode has no process_vm_readv, and /proc/PID/mem shows it the emulator's addresses.
-#define NEEDS_OWN_ADDRESSES()                                                             \
-    if (const iovec none{}; ::process_vm_readv(::getpid(), &none, 0, &none, 0, 0) != 0) { \
-        WARN("an emulator: nothing was tested");                                          \
-        return;                                                                           \
-    }
 
 TEST_CASE("words of a process, wherever they are, in the order asked for") {
     NEEDS_OWN_ADDRESSES();
