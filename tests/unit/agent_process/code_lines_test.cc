@@ -49,7 +49,7 @@ TEST_CASE("code is read again after a second, and no longer once its process has
     CHECK_FALSE(lines.read(1, pid, 0x1000, 3 * second, out));
 }
 
-TEST_CASE("no more than 2,000 lines are read in a second") {
+TEST_CASE("no more than 500 lines are read in a second") {
     NEEDS_OWN_ADDRESSES();
     CodeLines lines;
     Memory memory;
