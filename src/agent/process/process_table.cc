@@ -154,7 +154,7 @@ std::optional<unwind::CodeRule> ProcessTable::code_rule(ProcessHandle handle, co
     const std::uint64_t end = std::min(piece.end, pc + unwind::trampoline_after);
     if (pc < begin || end <= begin) return std::nullopt;
     const auto known = std::span(code).first(static_cast<std::size_t>(end - begin));
-    if (!state_->code_lines.read(handle, process->ended ? 0 : process->info.pid, begin, state_->last_sample_ns, known))
+    if (!state_->code_cache.read(handle, process->ended ? 0 : process->info.pid, begin, state_->last_sample_ns, known))
         return std::nullopt;
     const auto rule = unwind::trampoline_rule(known, static_cast<std::size_t>(pc - begin), return_address, info);
     if (!rule) return std::nullopt;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/process/code_lines.h"
+#include "agent/process/code_cache.h"
 #include "agent/process/jit_names.h"
 #include "agent/process/kallsyms.h"
 #include "agent/process/module_cache.h"
@@ -71,7 +71,7 @@ struct ProcessTable::State {
     ProcessRegistry registry;
     ModuleCache modules;
     JitNames jit;
-    CodeLines code_lines;
+    CodeCache code_cache;
     std::uint64_t next_jit_sweep_ns = 0;
 
     std::uint64_t last_sample_ns = 0;

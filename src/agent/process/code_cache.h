@@ -10,7 +10,7 @@
 
 namespace flamewire::agent {
 
-class CodeLines {
+class CodeCache {
 public:
     // Fills `out` with what the process has at `address`; false when it is not all there, or too much was read just now.
     // `process` is a handle that is never reused; `pid` 0: it has ended, so only what is cached is known.

@@ -1,4 +1,4 @@
-#include "agent/process/code_lines.h"
+#include "agent/process/code_cache.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,7 +16,7 @@ constexpr unsigned reads_a_second = 500;
 
 }  // namespace
 
-bool CodeLines::read(std::uint32_t process, std::uint32_t pid, std::uint64_t address, std::uint64_t now_ns,
+bool CodeCache::read(std::uint32_t process, std::uint32_t pid, std::uint64_t address, std::uint64_t now_ns,
                      std::span<std::byte> out) {
     while (!out.empty()) {
         const Line* line = line_at(process, pid, address - address % line_bytes, now_ns);
@@ -30,7 +30,7 @@ bool CodeLines::read(std::uint32_t process, std::uint32_t pid, std::uint64_t add
     return true;
 }
 
-const CodeLines::Line* CodeLines::line_at(std::uint32_t process, std::uint32_t pid, std::uint64_t address,
+const CodeCache::Line* CodeCache::line_at(std::uint32_t process, std::uint32_t pid, std::uint64_t address,
                                           std::uint64_t now_ns) {
     if (lines_.empty()) lines_.resize(lines);
     const std::uint64_t mixed = (address / line_bytes + (std::uint64_t{process} << 40)) * 0x9e3779b97f4a7c15;

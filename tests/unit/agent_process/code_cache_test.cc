@@ -1,5 +1,5 @@
 // Code in the memory of a process: this one's own.
-#include "agent/process/code_lines.h"
+#include "agent/process/code_cache.h"
 
 #include <catch2/catch.hpp>
 #include <unistd.h>
@@ -30,7 +30,7 @@ bool holds(std::span<const std::byte> bytes, std::byte value) {
 TEST_CASE("code is read again after a second, and no longer once its process has ended") {
     NEEDS_OWN_ADDRESSES();
     Memory memory;
-    CodeLines lines;
+    CodeCache lines;
     const auto pid = static_cast<std::uint32_t>(::getpid());
     std::array<std::byte, 56> out{};
     CHECK_FALSE(lines.read(1, 0, memory.at(40), second, out));
@@ -51,7 +51,7 @@ TEST_CASE("code is read again after a second, and no longer once its process has
 
 TEST_CASE("no more than 500 lines are read in a second") {
     NEEDS_OWN_ADDRESSES();
-    CodeLines lines;
+    CodeCache lines;
     Memory memory;
     const auto pid = static_cast<std::uint32_t>(::getpid());
     std::array<std::byte, 8> out{};
