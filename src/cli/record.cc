@@ -8,7 +8,7 @@
 #include "cli/agent_process.h"
 #include "cli/command.h"
 #include "cli/open_profile.h"
-#include "cli/profile_gaps.h"
+#include "cli/quality_warnings.h"
 #include "cli/profile_text.h"
 #include "cli/serve.h"
 #include "cli/terminal.h"
@@ -67,7 +67,7 @@ std::string summary(const server::Session& session, const std::vector<server::Vi
         std::string text;
         const TableOptions table{.percent_limit = 0, .most_rows = options.rows};
         for (const server::View& view : views)
-            text += event_head(store, view) + profile_gaps(store, view, info, reports) +
+            text += event_head(store, view) + quality_warnings(store, view, info, reports) +
                     function_table(store, view, profile::functions(store, view.filter), table, look);
         return text;
     });

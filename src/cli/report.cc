@@ -7,7 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/open_profile.h"
-#include "cli/profile_gaps.h"
+#include "cli/quality_warnings.h"
 #include "cli/profile_text.h"
 #include "cli/terminal.h"
 #include "cli/view_options.h"
@@ -97,7 +97,7 @@ Result<int> report(const Options& options) {
     if (views.empty()) text += "# no samples\n";
     for (const server::View& view : views)
         text += session.read([&](const profile::Store& store) {
-            return tables_of(store, view, profile_gaps(store, view, info, reports), options, look);
+            return tables_of(store, view, quality_warnings(store, view, info, reports), options, look);
         });
     return print_paged(text, options.output);
 }

@@ -1,4 +1,4 @@
-#include "cli/profile_gaps.h"
+#include "cli/quality_warnings.h"
 
 #include <fmt/format.h>
 
@@ -119,7 +119,7 @@ std::string unnamed_lines(const profile::Store& store, const server::View& view,
 
 }  // namespace
 
-std::string profile_gaps(const profile::Store& store, const server::View& view, const server::SessionInfo& info,
+std::string quality_warnings(const profile::Store& store, const server::View& view, const server::SessionInfo& info,
                          const ModuleReports& reports) {
     const Whole whole(total_of(store, view.filter));
     const profile::MissingCallers missing = profile::missing_callers(store, view.filter);

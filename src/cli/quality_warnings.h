@@ -15,7 +15,7 @@ using ModuleReports = std::map<profile::ModuleId, symbol::ModuleReport>;
 
 // Of each that concerns more than 5 % of the view: share and cause in one line, the remedy in the next, both with '#' before
 // them. Empty if there is none. `reports`: as Session::module_reports() has them.
-std::string profile_gaps(const profile::Store& store, const server::View& view, const server::SessionInfo& info,
+std::string quality_warnings(const profile::Store& store, const server::View& view, const server::SessionInfo& info,
                          const ModuleReports& reports);
 
 }  // namespace flamewire::cli
