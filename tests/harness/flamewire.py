@@ -235,6 +235,10 @@ class Server(Process):
 
         return wait_until(ended, seconds, "the end of the session")
 
+    def wait_named(self, session_id, seconds=30):
+        """The session once no address waits for its name. New samples can bring new addresses: pause, or compare nothing of theirs."""
+        return wait_until(lambda: (session := self.session(session_id))["pending_names"] == 0 and session, seconds, "the names")
+
     @contextlib.contextmanager
     def stream(self, **parameters):
         """Server-sent events as an iterator of (event, data); data is decoded JSON."""

@@ -68,7 +68,7 @@ def test_three_agents_at_once(start):
         wait_until(lambda number=number: server.session(ids[str(programs[number].pid)])["samples"] > before[number] + 300, 60, "samples of the others")
         session = server.session(ids[str(programs[number].pid)])
         assert session["state"] == "live" and session["lost"] == 0
-        tree = flamewire.Tree(server.get("/api/flamegraph", session=session["id"], min_share=0))
-        check_known_shares(KNOWN, tree)
-    for agent in agents[1:]:
-        assert agent.stop() == 0
+    for number in (1, 2):
+        assert agents[number].stop() == 0
+        session = server.wait_ended(ids[str(programs[number].pid)])
+        check_known_shares(KNOWN, flamewire.Tree(server.get("/api/flamegraph", session=session["id"], min_share=0)))

@@ -129,8 +129,7 @@ def test_output_file_is_a_session(start, tmp_path):
     sessions.mkdir(parents=True)
     os.rename(tmp_path / "run.flw", sessions / "run.flw")
     server = start.server("--binary", TESTS_BIN / "shares-workload")
-    session = server.only_session()
-    assert session["state"] == "ended"
+    session = server.wait_ended()
     if SANITIZED:  # they make the agent slow
         assert 0.5 * 999 * used < session["samples"] < 1.05 * 999 * used
     else:

@@ -50,13 +50,13 @@ def test_namespaces_other_root_and_deleted_binary(start, tmp_path):
     listed = server.command("list_processes")
     entry = next(process for process in listed["processes"] if process["pid"] == int(target))
     assert entry["ns_pid"] == 1 and entry["comm"] == "inside"
+    assert agent.stop() == 0
+    modules = server.wait_ended()["modules"]
     tree = Tree(server.get("/api/flamegraph", min_share=0))
     check_known_shares(KNOWN, tree)
     check_named(tree)
-    modules = server.only_session()["modules"]
     module = next((module for module in modules if module["path"].endswith("/app/inside")), None)
     assert module and module["build_id"], modules
-    assert agent.stop() == 0
 
 
 def test_a_pid_that_is_gone(start):
