@@ -10,7 +10,7 @@ import sys
 
 # The chance that a full run without a defect fails in any live check, and among how many comparisons it is divided.
 BUDGET = 1e-3
-COMPARISONS = 266
+COMPARISONS = 302
 # A variance inflation factor: the variance of a share between blocks of a recording, divided by that of independent samples.
 # Measured by tests/harness/dispersion.py: at most 0.33, as systematic samples of aperiodic work lie evenly. 1 is never too small for them.
 DISPERSION = 1.0
@@ -84,6 +84,18 @@ def difference_bounds(hits, samples, other_hits, other_samples, dispersion, leve
     return low / drawn, high / drawn
 
 
+def distance(counts):
+    """(sum of the squared standardized differences of pairs of counts, how many of them are not 0 twice)."""
+    seen = [(ours, others) for ours, others in counts if ours + others > 0]
+    return sum((ours - others) ** 2 / (ours + others) for ours, others in seen), len(seen)
+
+
+def distance_bound(members, level):
+    """The largest distance() of pairs with one mean each: the quantile of the chi-square distribution, by Wilson and Hilferty."""
+    spread = 2 / (9 * members)
+    return members * (1 - spread + statistics.NormalDist().inv_cdf(1 - level) * math.sqrt(spread)) ** 3
+
+
 def samples_needed(share, difference, dispersion=DISPERSION, power=0.99):
     """How many samples show a share that is off by `difference` with the chance `power`, at the level of one comparison."""
     far = min(0.5, share + difference)
@@ -152,6 +164,12 @@ class Check:
     def same_total(self, samples, others, edges, detail=""):
         """The number of samples that a peer took of the same target over the same interval. Timers of both may be late."""
         self._within((1 - MERGED) * others - edges, samples, others / (1 - MERGED) + edges, f"the peer has {others} samples {detail}")
+
+    def same_each(self, counts, detail=""):
+        """(our samples, a peer's) of each of many processes over one interval, with few samples each."""
+        found, members = distance(counts)
+        assert members > 0, f"{self.what}: no samples ({detail})"
+        self._within(0, found, distance_bound(members, level()), f"{members} members {detail}")
 
 
 def progress():

@@ -82,6 +82,25 @@ def test_false_alarms_in_simulation():
     assert alarms[1.0] / rounds > 5 * level
 
 
+def test_counts_of_many_in_simulation():
+    """Samples of 200 processes, eight of each: alarms are as frequent as the level says, and come when one in ten is taken for its neighbor."""
+    # chi2.ppf(0.999, 200) of SciPy.
+    assert bounds.distance_bound(200, 0.001) == pytest.approx(267.541, rel=1e-3)
+    chance, level, rounds = random.Random(20_261_126), 0.05, 600
+    alarms, seen = 0, 0
+    for _ in range(rounds):
+        both = [0] * 400
+        for _ in range(2 * 1600):
+            both[chance.randrange(400)] += 1
+        ours, others = both[:200], both[200:]
+        alarms += bounds.distance(zip(ours, others))[0] > bounds.distance_bound(200, level)
+        for at in range(0, 40, 2):
+            ours[at], ours[at + 1] = 0, ours[at] + ours[at + 1]
+        seen += bounds.distance(zip(ours, others))[0] > bounds.distance_bound(200, level)
+    assert alarms / rounds <= level + 4 * math.sqrt(level * (1 - level) / rounds)
+    assert seen / rounds > 0.99
+
+
 def test_power_in_simulation(monkeypatch):
     monkeypatch.setattr(bounds, "COMPARISONS", 10)
     wanted = bounds.samples_needed(0.2, 0.05, power=0.9)
@@ -94,20 +113,21 @@ def test_power_in_simulation(monkeypatch):
 
 def test_checks_alarm_and_count(monkeypatch):
     monkeypatch.setattr(bounds, "COMPARISONS", 10)
-    check = bounds.Check("shares", times=16)
+    check = bounds.Check("shares", times=18)
     check.share(400, 1000, 0.4)
+    check.same_each([(8, 9)] * 199 + [(0, 9)])
     check.at_most(3, 1000, 0.01)
     check.at_least(995, 1000, 0.99)
     check.same(400, 1000, 820, 2000)
     check.total(995, 1.0, 999, edges=1)
     check.same_total(9910, 10_000, edges=1)
     check.same_total(10_101, 10_000, edges=1)
-    for wrong in (lambda: check.share(500, 1000, 0.4), lambda: check.share(300, 1000, 0.4), lambda: check.at_most(40, 1000, 0.01),
+    for wrong in (lambda: check.same_each([(8, 9)] * 150 + [(0, 9)] * 50), lambda: check.share(500, 1000, 0.4), lambda: check.share(300, 1000, 0.4), lambda: check.at_most(40, 1000, 0.01),
                   lambda: check.at_least(950, 1000, 0.99), lambda: check.same(400, 1000, 1000, 2000), lambda: check.total(1021, 1.0, 999, edges=1), lambda: check.total(987, 1.0, 999, edges=1),
                   lambda: check.same_total(9898, 10_000, edges=1), lambda: check.same_total(10_103, 10_000, edges=1)):
         with pytest.raises(AssertionError, match="shares: .* is not within"):
             wrong()
-    with pytest.raises(RuntimeError, match="more than the 16 comparisons"):
+    with pytest.raises(RuntimeError, match="more than the 18 comparisons"):
         check.share(400, 1000, 0.4)
     with pytest.raises(AssertionError, match="no samples"):
         bounds.Check("none", times=1).share(0, 0, 0.4)
