@@ -51,4 +51,10 @@ std::string fixed(double value, unsigned digits) {
     return text_of(value < 0, whole, part, digits);
 }
 
+std::string with_commas(std::uint64_t number) {
+    std::string text = std::to_string(number);
+    for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');
+    return text;
+}
+
 }  // namespace flamewire

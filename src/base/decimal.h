@@ -10,5 +10,7 @@ namespace flamewire {
 std::string decimal(std::int64_t value, unsigned digits);
 // `value` rounded to so many digits (<= 9), a tie to the even one. Below 2^63 either way; of others that limit.
 std::string fixed(double value, unsigned digits);
+// 1,234,567
+std::string with_commas(std::uint64_t number);
 
 }  // namespace flamewire

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <memory>
 
+#include "base/decimal.h"
 #include "cli/command.h"
 #include "cli/numbers.h"
 #include "cli/open_profile.h"

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/decimal.h"
 #include "cli/command.h"
 #include "cli/numbers.h"
 #include "cli/open_profile.h"

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <memory>
 
+#include "base/decimal.h"
 #include "cli/command.h"
 #include "cli/numbers.h"
 #include "cli/open_profile.h"

@@ -30,12 +30,6 @@ constexpr std::array counts{Step{1e12, "T"}, Step{1e9, "G"}, Step{1e6, "M"}, Ste
 
 }  // namespace
 
-std::string with_commas(std::uint64_t number) {
-    std::string text = std::to_string(number);
-    for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');
-    return text;
-}
-
 std::string human_weight(double weight, std::string_view unit) {
     if (unit == "ns") return in_steps(weight, times);
     if (unit == "bytes") return in_steps(weight, sizes);

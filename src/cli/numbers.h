@@ -7,8 +7,6 @@
 
 namespace flamewire::cli {
 
-// 1,234,567
-std::string with_commas(std::uint64_t number);
 // "1.23 s", "4.0 MiB", "1.23 M cycles", "123 faults": a weight in its unit, three to four digits.
 std::string human_weight(double weight, std::string_view unit);
 // "12.34"; of nothing it is 0.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "base/decimal.h"
 #include "cli/numbers.h"
 #include "profile/accumulate.h"
 #include "profile/formats/text.h"

@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/decimal.h"
 #include "cli/agent_process.h"
 #include "cli/command.h"
 #include "cli/live_profile.h"
