@@ -180,10 +180,10 @@ Result<int> diff_of_one(const Options& options) {
     const std::vector<wire::Notice> notices = both.session->info().notices;
     if (std::ranges::none_of(notices, [](const auto& notice) { return notice.code == profile::two_sides_note; }))
         return fail(ErrorCode::invalid,
-                    fmt::format("{} has one side only: give AFTER, the profile to compare it with", options.before));
+                    fmt::format("{} has only one column of counts: specify AFTER, the profile to compare with",
+                                options.before));
     if (!options.view.tids.empty())
-        return fail(ErrorCode::invalid,
-                    "--tid chooses threads, but the two sides of one file are threads: leave it out");
+        return fail(ErrorCode::invalid, "--tid cannot be used with a file of two columns: they are stored as threads");
     Result<std::string> text = both.session->read(
         [&](const profile::Store& store) { return compared(store, store, *both.session, *both.session, options); });
     return print_paged(TRY(std::move(text)), options.output);
@@ -206,7 +206,7 @@ Result<int> diff(const Options& options) {
 Action add_diff(CLI::App& command) {
     auto options = std::make_shared<Options>();
     command.add_option("BEFORE", options->before, "session or profile")->required();
-    command.add_option("AFTER", options->after, "session or profile; none: BEFORE is a file of difffolded.pl");
+    command.add_option("AFTER", options->after, "session or profile; omit it if BEFORE is a difffolded.pl file");
     command.add_option("--by", options->by, "shares of each profile's own total, or of weight a second")
         ->type_name("total|time")
         ->capture_default_str()

@@ -77,8 +77,10 @@ Result<int> import_all(const Options& options) {
         const auto done = import_one(file, *catalog, symbolizer, open.symbols);
         if (!done) {
             const std::string& why = done.error().message;
-            // Of several files the sentence must say which; some do already.
-            const bool is_named = why.contains(fs::path(file).filename().string());
+            // Some messages begin with the name of the file.
+            const std::string name = fs::path(file).filename().string();
+            const bool is_named = why.starts_with(file) || why.starts_with(name + " ") || why.starts_with(name + ":") ||
+                                  why.starts_with("cannot open " + file);
             fmt::print(stderr, "flamewire import: {}{}\n", is_named ? "" : file + ": ", why);
             code = 1;
             continue;

@@ -78,7 +78,8 @@ def test_two_columns_are_compared(tmp_path):
         # Its changes have two digits of a per cent.
         change = one["self"]["after_samples"] - one["self"]["before_samples"]
         assert abs(change - changes[name]) <= widths["main"] * 5e-5 * len([stack for stack in stacks(5) if name in stack]), name
-    assert "one side only" in subprocess.run([BIN / "flamewire", "diff", "-"], input="a;b 1\n", capture_output=True, text=True, timeout=60).stderr
+    single = subprocess.run([BIN / "flamewire", "diff", "-"], input="a;b 1\n", capture_output=True, text=True, timeout=60)
+    assert single.returncode == 1 and "only one column of counts: specify AFTER" in single.stderr, single
 
 
 def test_the_two_sides_are_threads_that_the_server_compares(start, tmp_path):
@@ -102,7 +103,7 @@ def test_lines_that_are_none_are_counted(tmp_path):
     assert said == "Ignored 2 lines with invalid format\n"  # with the comment
     assert weights(path) == widths
     imported = json.loads(flamewire("import", path, "--data-dir", tmp_path / "data", "--json"))[0]
-    assert imported["notices"][0] == "1 of 3 lines are no folded stack and were left out, the first is line 3."
+    assert imported["notices"][0] == "1 of 3 lines are not folded stacks and were skipped. The first is line 3."
 
 
 @pytest.mark.parametrize("table", ["1 2\n3 4\n", "1 2 3\n4 5 6\n", "12:30:01 0.5 1e-5\n12:30:02 0.25 -3\n", "0.5\t7\n1.5\t8\n"])

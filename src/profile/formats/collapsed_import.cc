@@ -11,7 +11,7 @@ namespace {
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
 
-// By thousands of places.
+// By the number of places / 3.
 constexpr std::array units{"samples", "thousandths", "millionths", "billionths", "10^-12", "10^-15", "10^-18"};
 
 }  // namespace
@@ -82,7 +82,7 @@ Result<bool> CollapsedImport::line(std::string_view text) {
 Result<bool> CollapsedImport::add(wire::Row row, const FoldedNumber& number) {
     if (number.digits == 0) return true;
     row.weight = number.scaled(shape_.places);
-    // How many samples a weight with decimals is of, nothing says.
+    // The number of samples behind a weight with decimals is unknown.
     row.count = shape_.decimals ? 1
                                 : static_cast<std::uint32_t>(
                                       std::min<std::uint64_t>(row.weight, std::numeric_limits<std::uint32_t>::max()));
@@ -99,18 +99,17 @@ Result<bool> CollapsedImport::finish() {
         return fail(ErrorCode::invalid, "no line of the file is a folded stack (\"outer;inner count\")");
     if (bad_lines_ != 0)
         builder_.note("import-lines",
-                      fmt::format("{} of {} lines are no folded stack and were left out, the first is line {}.",
+                      fmt::format("{} of {} lines are not folded stacks and were skipped. The first is line {}.",
                                   bad_lines_, lines_, first_bad_));
     if (shape_.decimals)
         builder_.note(
             "import-decimals",
-            fmt::format("Numbers have decimals: each line is one sample, and weights are in {}.",
+            fmt::format("The counts have decimals. Each line counts as one sample; weights are in {}.",
                         shape_.places == 0 ? "whole numbers" : units[static_cast<std::size_t>(shape_.places) / 3]));
     if (shape_.two_columns)
         builder_.note(
             std::string(two_sides_note),
-            "The file has two columns, as difffolded.pl writes them: the first is thread \"before\", the second "
-            "thread \"after\".",
+            "The file has two columns (difffolded.pl): thread \"before\" is the first, thread \"after\" the second.",
             "compare the two threads, or run: flamewire diff FILE");
     builder_.note("import-no-times",
                   "Folded stacks have no times, threads or addresses: the file is one moment of one thread.");
@@ -135,7 +134,7 @@ bool CollapsedImport::recognises(std::string_view beginning) {
         if (end == std::string_view::npos) break;
         beginning.remove_prefix(end + 1);
     }
-    // Lines with the separator of frames are hardly anything else.
+    // A frame separator makes a folded stack likely.
     return good > 4 * bad || stacks > bad;
 }
 

@@ -14,14 +14,14 @@
 
 namespace flamewire::profile {
 
-// A session with this notice has two sides to compare, which are threads of these numbers.
+// The notice of a file with two columns. Its session has a thread for each of them, with these ids.
 inline constexpr std::string_view two_sides_note = "import-two-sides";
 inline constexpr std::uint32_t two_sides_before = 1, two_sides_after = 2;
 
 class CollapsedImport {
 public:
-    // Rows are of one event, `samples`, and of no thread: the format tells neither. `bucket` is their time. Of two columns
-    // each is a thread.
+    // All rows have the event `samples` and the time `bucket`. Rows of a file with two columns belong to a thread per column,
+    // other rows to none.
     CollapsedImport(RecordingBuilder& builder, std::uint64_t bucket, const FoldedShape& shape);
 
     // Any pieces of the file, in order.

@@ -37,7 +37,7 @@ std::optional<Cut> cut_number(std::string_view text) {
     return Cut{text, *number};
 }
 
-// A row of a table, not a stack: no separator, and every word is a number, a time or punctuation.
+// Whether this is a row of a table: no frame separator, and every word is a number, a time or punctuation.
 bool is_numbers(std::string_view stack) {
     if (stack.find(';') != std::string_view::npos) return false;
     constexpr std::string_view of_numbers = "0123456789.,:/+-%|";
@@ -58,7 +58,7 @@ double FoldedNumber::value() const { return static_cast<double>(digits) * std::p
 
 std::uint64_t FoldedNumber::scaled(int places) const {
     if (digits == 0) return 0;
-    constexpr int powers = 18;  // that fit
+    constexpr int powers = 18;  // of ten that fit into 64 bits
     const int shift = places - decimals;
     if (shift < -powers) return 1;
     if (shift < 0) {
@@ -148,7 +148,7 @@ FoldedShape FoldedScan::shape() const {
         if (least_[i] > 0 && (least == 0 || least_[i] < least)) least = least_[i];
     }
     shape.decimals = decimals != 0;
-    // Six digits of the smallest number are enough of those that binary fractions have in decimals.
+    // Keep six significant digits of the smallest number; the rest is often noise of binary fractions.
     constexpr double precise = 1e6, largest_sum = 9e18;
     constexpr int step = 3, most_places = 18;
     while (shape.places < decimals && shape.places < most_places && least * std::pow(10.0, shape.places) < precise &&

@@ -1,4 +1,4 @@
-// The lines of folded stacks, and what a whole file of them is: with decimals or without, of one column or of two.
+// Parses lines of folded stacks, and detects whether a file has decimals and one or two columns.
 #pragma once
 
 #include <array>
@@ -8,29 +8,29 @@
 
 namespace flamewire::profile {
 
-// `digits` / 10^`decimals`, exactly; the last digit is not 0 unless there are no decimals.
+// Exactly `digits` / 10^`decimals`, normalized: no trailing zeros behind the decimal point.
 struct FoldedNumber {
     std::uint64_t digits = 0;
     int decimals = 0;
 
     [[nodiscard]] double value() const;
-    // In units of 10^-`places`, at least 1 unless it is 0.
+    // In units of 10^-`places`; a positive number never becomes 0.
     [[nodiscard]] std::uint64_t scaled(int places) const;
 };
-// Digits with or without decimals and exponent; nothing for all else, and above 9e18.
+// Parses digits with optional decimals and exponent. Nothing for any other text and for numbers above 9e18.
 std::optional<FoldedNumber> parse_folded_number(std::string_view text);
 
 struct FoldedLine {
     std::string_view stack;  // without the last number
     FoldedNumber number;
-    // Where another number stands before that: the line as one of two columns.
+    // The line read as two columns, if another number precedes the last one.
     struct Pair {
         std::string_view stack;
         FoldedNumber before;
     };
     std::optional<Pair> pair;
 };
-// False for what has no number behind it, or nothing but numbers before it.
+// Nothing if no number ends the line, or only numbers precede it (a table).
 std::optional<FoldedLine> parse_folded(std::string_view line);
 
 struct FoldedShape {
@@ -38,7 +38,7 @@ struct FoldedShape {
     int places = 0;            // decimals that weights keep: a multiple of 3, up to 18
     bool decimals = false;     // some number has them
 };
-// Looks at all lines before they are read: both are known only then.
+// Scans the whole file before it is imported: only the last line decides its shape.
 class FoldedScan {
 public:
     void line(std::string_view text);
@@ -46,7 +46,7 @@ public:
 
 private:
     std::uint64_t lines_ = 0, pairs_ = 0;
-    std::array<int, 2> decimals_{};  // the most there are: of the last column, of the one before it
+    std::array<int, 2> decimals_{};  // the maximum in the last column and in the one before it
     std::array<double, 2> least_{}, sum_{};
 };
 

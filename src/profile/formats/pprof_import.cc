@@ -380,9 +380,7 @@ private:
             list += fmt::format("{}{:.200}", i == 0 ? "" : ", ", missing_[i]);
         if (missing_.size() > most) list += ", …";
         builder_->note("import-modules",
-                       fmt::format("{} files of the profile are not on this machine: {}. Addresses in them are where "
-                                   "they most likely are.",
-                                   missing_.size(), list),
+                       fmt::format("Files that are not on this machine: {}. Their addresses are estimates.", list),
                        "give the files with --binary FILE or --sysroot DIR and import again");
     }
 

@@ -21,7 +21,7 @@ constexpr double text_padding_px = 3;
 
 // One hue a kind, as in the web UI; the name varies the lightness, so that neighbours can be told apart.
 std::string colour(const Function& function, std::string_view name) {
-    if (stands_for_frames(function, name)) return "#fff";
+    if (is_placeholder(function, name)) return "#fff";
     struct Base {
         int hue, saturation;
     };
@@ -81,7 +81,7 @@ std::string tooltip(const Store& store, const CallTree& tree, const CallTree::No
                     const Measure& measure) {
     const Function& function = tree.functions[node.function];
     const auto all = static_cast<double>(std::max<std::uint64_t>(measure(tree.total), 1));
-    if (stands_for_frames(function, name))
+    if (is_placeholder(function, name))
         return fmt::format("{}: callers of these stacks are missing, {} samples, {:.2f}%", name, node.total.samples,
                            100 * static_cast<double>(measure(node.total)) / all);
     std::string text = xml_text(name);
@@ -121,7 +121,7 @@ std::string svg(const Store& store, const Filter& filter, const SvgOptions& opti
                        "fill=\"{}\"{} rx=\"1\"/>",
                        tooltip(store, tree, node, name, measure), box.x, y, box.width, row_px - 1,
                        colour(function, name),
-                       stands_for_frames(function, name) ? " stroke=\"#999\" stroke-dasharray=\"3 2\"" : "");
+                       is_placeholder(function, name) ? " stroke=\"#999\" stroke-dasharray=\"3 2\"" : "");
         if (const std::string text = label(name, box.width); !text.empty())
             fmt::format_to(std::back_inserter(out), "<text x=\"{:.2f}\" y=\"{:.1f}\">{}</text>",
                            box.x + text_padding_px, y + row_px - 5, text);

@@ -142,7 +142,7 @@ TEST_CASE("folded stacks: lines that are none are counted, a file of them is ref
     some.folded({"# a comment\na;b 1\n\nno count\nc 2\n"});
     CHECK(some.lines() == "a;b 1\nc 2\n");
     REQUIRE(some.notices.size() == 2);
-    CHECK(some.notices[0].text == "1 of 3 lines are no folded stack and were left out, the first is line 4.");
+    CHECK(some.notices[0].text == "1 of 3 lines are not folded stacks and were skipped. The first is line 4.");
     Imported all;
     all.folded({"hello\nworld\n"});
     CHECK(all.problem.starts_with("no line of the file is a folded stack"));
