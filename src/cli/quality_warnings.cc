@@ -17,21 +17,23 @@ namespace {
 
 using profile::Weight;
 
-constexpr std::uint64_t said_above_percent = 5;
-constexpr std::string_view tables_remedy =
-    "record with --unwind dwarf, or chosen processes by --pid or --name: what each of them needs is measured";
-// What the kernel copies of a stack at most, and how many frames an agent takes at most.
+constexpr std::uint32_t threshold_percent = 5;
+// The largest values of --stack-size and --max-depth.
 constexpr std::uint32_t most_stack_bytes = 65'528, most_depth = 4'096;
+constexpr std::string_view use_tables =
+    "record with --unwind dwarf, or select processes with --pid or --name: the agent then chooses a mode for each";
 
-struct Whole {
+struct Total {
     profile::Measure measure;
     std::uint64_t all;
-    explicit Whole(const Weight& total) : measure(total), all(measure(total)) {}
-    [[nodiscard]] bool is_said(const Weight& part) const { return measure(part) * 100 > all * said_above_percent; }
-    [[nodiscard]] std::string share(const Weight& part) const { return percent(measure(part), all); }
+    explicit Total(const Weight& total) : measure(total), all(measure(total)) {}
+    [[nodiscard]] bool exceeds_threshold(const Weight& part) const {
+        return static_cast<double>(measure(part)) * 100 > static_cast<double>(all) * threshold_percent;
+    }
+    [[nodiscard]] std::string share(const Weight& part) const { return percent(measure(part), all) + "%"; }
 };
 
-std::string lines(std::string_view cause, std::string_view remedy) {
+std::string warning(std::string_view cause, std::string_view remedy) {
     return fmt::format("# {}\n{}", cause, remedy.empty() ? "" : fmt::format("#   {}\n", remedy));
 }
 
@@ -41,67 +43,65 @@ bool is_file(const profile::Store& store, profile::StringId name) {
     });
 }
 
-// Whether most stacks that stopped were followed by frame pointers, where unwind tables might have gone on.
-bool stopped_by_chains(const server::Unwinding& unwinding) {
-    std::uint64_t by_chains = 0;
+// Whether most unwinding that stopped early used frame pointers, so that unwind tables may find more.
+bool used_frame_pointers(const server::Unwinding& unwinding) {
+    std::uint64_t stopped = 0;
     for (const server::UnwindProcess& process : unwinding.processes)
-        if (process.mode == "fp" || process.mode == "lbr") by_chains += process.counts.stopped;
-    return by_chains * 2 > unwinding.total.stopped;
+        if (process.mode == "fp" || process.mode == "lbr") stopped += process.counts.stopped;
+    return stopped * 2 > unwinding.total.stopped;
 }
 
-// Of stacks that nothing told how to go on.
-std::string incomplete_lines(const profile::Store& store, const Whole& whole, const profile::MissingCallers& missing,
-                             const server::Unwinding& unwinding) {
+std::string incomplete_warning(const profile::Store& store, const Total& total, const profile::MissingCallers& missing,
+                               const server::Unwinding& unwinding) {
     Weight both = missing.incomplete;
     both += missing.skipped;
-    if (!whole.is_said(both)) return {};
+    if (!total.exceeds_threshold(both)) return {};
     const std::string_view marker =
-        whole.measure(missing.incomplete) >= whole.measure(missing.skipped) ? "[incomplete]" : "[caller missing]";
-    const std::string stands = fmt::format("{}% lacks callers: {} stands where", whole.share(both), marker);
-    if (stopped_by_chains(unwinding)) return lines(stands + " frame pointers led no further", tables_remedy);
-    const std::string cause = stands + " neither an unwind table nor a frame pointer led to them";
-    if (missing.module == 0) return lines(cause, "");
+        total.measure(missing.incomplete) >= total.measure(missing.skipped) ? "[incomplete]" : "[caller missing]";
+    const std::string cause = fmt::format("{} has incomplete call chains ({}): ", total.share(both), marker);
+    if (used_frame_pointers(unwinding)) return warning(cause + "frame pointers ended early", use_tables);
     const std::string_view module = store.string(missing.module);
-    if (is_file(store, missing.module))
-        return lines(fmt::format("{}, most often from {}", cause, module),
-                     fmt::format("build {} with -fasynchronous-unwind-tables or -fno-omit-frame-pointer", module));
-    return lines(cause + ", most often from code made at run time",
-                 "have the runtime that makes it keep frame pointers, if it can");
+    const std::string from = missing.module == 0 ? "" : fmt::format(", most often from {}", module);
+    const std::string remedy =
+        missing.module == 0 ? ""
+        : is_file(store, missing.module)
+            ? fmt::format("build {} with -fasynchronous-unwind-tables or -fno-omit-frame-pointer", module)
+            : "enable frame pointers in the runtime that generates this code, if it supports them";
+    return warning(cause + "no unwind table or frame pointer led to the caller" + from, remedy);
 }
 
-std::string truncated_lines(const Whole& whole, const Weight& truncated, const server::Unwinding& unwinding) {
-    if (!whole.is_said(truncated)) return {};
-    std::vector<std::string> remedies;
+std::string truncated_warning(const Total& total, const Weight& truncated, const server::Unwinding& unwinding) {
+    if (!total.exceeds_threshold(truncated)) return {};
+    std::string options;
     if (unwinding.total.samples != 0 && unwinding.stack_bytes < most_stack_bytes)
-        remedies.push_back(fmt::format("--stack-size {}", most_stack_bytes));
+        options += fmt::format(" --stack-size {}", most_stack_bytes);
     if (unwinding.total.samples != 0 && unwinding.max_depth < most_depth)
-        remedies.push_back(fmt::format("--max-depth {}", most_depth));
-    return lines(
-        fmt::format("{}% lacks callers: [truncated] stands where a stack is deeper than what was recorded of it",
-                    whole.share(truncated)),
-        remedies.empty() ? "" : fmt::format("record with {}", fmt::join(remedies, " ")));
+        options += fmt::format(" --max-depth {}", most_depth);
+    return warning(
+        fmt::format("{} has its outer callers cut off ([truncated]): the stack is deeper than what was recorded",
+                    total.share(truncated)),
+        options.empty() ? "" : "record with" + options);
 }
 
-// Chains of frame pointers end where a function has none, and look whole.
-std::string open_end_lines(const server::Unwinding& unwinding) {
+// A chain of frame pointers that ends where code omits them looks like a whole one.
+std::string open_end_warning(const server::Unwinding& unwinding) {
     const server::UnwindCounts& counts = unwinding.total;
-    if (unwinding.mode == "fp" || counts.open_end * 100 <= counts.samples * said_above_percent) return {};
-    return lines(
-        fmt::format("{}% of the stacks go by frame pointers alone: they lack callers, unmarked, where code has none",
-                    percent(counts.open_end, counts.samples)),
-        tables_remedy);
+    if (unwinding.mode == "fp" || counts.open_end * 100 <= counts.samples * threshold_percent) return {};
+    return warning(fmt::format("{}% of the stacks were unwound by frame pointers alone: callers are missing, without a "
+                               "mark, where code omits them",
+                               percent(counts.open_end, counts.samples)),
+                   use_tables);
 }
 
-std::string unnamed_lines(const profile::Store& store, const server::View& view, const Whole& whole,
-                          const ModuleReports& reports) {
-    if (!whole.is_said(profile::unresolved(store, view.filter))) return {};
+std::string unnamed_warning(const profile::Store& store, const server::View& view, const Total& total,
+                            const ModuleReports& reports) {
     std::map<profile::StringId, Weight> by_module;
     for (const profile::FunctionRow& row : profile::functions(store, view.filter))
         if (row.function.kind == profile::FrameKind::unknown && row.function.module != 0)
             by_module[row.function.module] += row.self;
     const auto most =
-        std::ranges::max_element(by_module, {}, [&](const auto& entry) { return whole.measure(entry.second); });
-    if (most == by_module.end()) return {};
+        std::ranges::max_element(by_module, {}, [&](const auto& entry) { return total.measure(entry.second); });
+    if (most == by_module.end() || !total.exceeds_threshold(most->second)) return {};
     const std::string_view name = store.string(most->first);
     const std::vector<bool> nameless = profile::nameless_jit_modules(store);
     for (profile::ModuleId id = 1; id < store.modules().size(); ++id) {
@@ -111,8 +111,9 @@ std::string unnamed_lines(const profile::Store& store, const server::View& view,
         symbol::ModuleReport known = report == reports.end() ? symbol::ModuleReport{} : report->second;
         if (nameless[id]) known = server::without_names(store, module);
         if (known.problem.empty()) continue;
-        return lines(fmt::format("{}% is code of {} without names: {}", whole.share(most->second), name, known.problem),
-                     known.remedy);
+        return warning(
+            fmt::format("{} is in functions of {} without names: {}", total.share(most->second), name, known.problem),
+            known.remedy);
     }
     return {};
 }
@@ -120,12 +121,13 @@ std::string unnamed_lines(const profile::Store& store, const server::View& view,
 }  // namespace
 
 std::string quality_warnings(const profile::Store& store, const server::View& view, const server::SessionInfo& info,
-                         const ModuleReports& reports) {
-    const Whole whole(total_of(store, view.filter));
+                             const ModuleReports& reports) {
+    const Total total(total_of(store, view.filter));
+    if (total.all == 0) return {};
     const profile::MissingCallers missing = profile::missing_callers(store, view.filter);
-    return incomplete_lines(store, whole, missing, info.unwinding) +
-           truncated_lines(whole, missing.truncated, info.unwinding) + open_end_lines(info.unwinding) +
-           unnamed_lines(store, view, whole, reports);
+    return incomplete_warning(store, total, missing, info.unwinding) +
+           truncated_warning(total, missing.truncated, info.unwinding) + open_end_warning(info.unwinding) +
+           unnamed_warning(store, view, total, reports);
 }
 
 }  // namespace flamewire::cli

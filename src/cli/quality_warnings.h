@@ -1,4 +1,4 @@
-// What keeps the tables of a profile from being read as they stand: callers that are missing, functions without names.
+// Warnings about a profile whose tables mislead: incomplete call chains, functions without names.
 #pragma once
 
 #include <map>
@@ -13,9 +13,9 @@ namespace flamewire::cli {
 
 using ModuleReports = std::map<profile::ModuleId, symbol::ModuleReport>;
 
-// Of each that concerns more than 5 % of the view: share and cause in one line, the remedy in the next, both with '#' before
-// them. Empty if there is none. `reports`: as Session::module_reports() has them.
+// One warning for each problem that affects more than 5 % of the view: share and cause in the first line, the remedy in the
+// second. Both begin with '#'. Empty if there is none. `reports` come from Session::module_reports().
 std::string quality_warnings(const profile::Store& store, const server::View& view, const server::SessionInfo& info,
-                         const ModuleReports& reports);
+                             const ModuleReports& reports);
 
 }  // namespace flamewire::cli

@@ -7,8 +7,8 @@
 
 #include "cli/command.h"
 #include "cli/open_profile.h"
-#include "cli/quality_warnings.h"
 #include "cli/profile_text.h"
+#include "cli/quality_warnings.h"
 #include "cli/terminal.h"
 #include "cli/view_options.h"
 #include "counters/sched_table.h"
@@ -38,9 +38,9 @@ Result<int> print_json(const server::Session& session, const Options& options, c
     return print_paged(text, options.output);
 }
 
-std::string tables_of(const profile::Store& store, const server::View& view, const std::string& gaps,
+std::string tables_of(const profile::Store& store, const server::View& view, const std::string& warnings,
                       const Options& options, const Look& look) {
-    std::string text = "\n" + event_head(store, view) + gaps;
+    std::string text = "\n" + event_head(store, view) + warnings;
     if (options.only != "tree")
         text += "\n" + function_table(store, view, profile::functions(store, view.filter), options.table, look);
     if (options.only != "functions") {
@@ -53,8 +53,8 @@ std::string tables_of(const profile::Store& store, const server::View& view, con
 }
 
 constexpr std::string_view wake_up_note =
-    "# Between being woken and running a thread counts as blocked\n"
-    "#   record woken-by, too, to have it runnable: --events off-cpu,woken-by\n";
+    "# Wake-up latency counts as Blocked\n"
+    "#   record woken-by as well to count it as Runnable: --events off-cpu,woken-by\n";
 
 // What threads did with their time, instead of functions.
 Result<int> print_scheduling(const server::Session& session, const Options& options) {

@@ -200,7 +200,7 @@ namespace {
 constexpr std::string_view incomplete_name = "[incomplete]", truncated_name = "[truncated]",
                            skipped_name = "[caller missing]";
 
-enum class Gap : std::uint8_t { none, skipped, truncated, incomplete };  // by what is said first
+enum class Gap : std::uint8_t { none, skipped, truncated, incomplete };  // in ascending order of precedence
 
 Gap gap_of(const Function& function, std::string_view name) {
     if (function.module != 0) return Gap::none;
@@ -211,7 +211,7 @@ Gap gap_of(const Function& function, std::string_view name) {
 
 }  // namespace
 
-bool stands_for_frames(const Function& function, std::string_view name) { return gap_of(function, name) != Gap::none; }
+bool is_placeholder(const Function& function, std::string_view name) { return gap_of(function, name) != Gap::none; }
 
 MissingCallers missing_callers(const Store& store, const Filter& filter) {
     const Store::Tables& tables = store.tables();

@@ -115,12 +115,12 @@ std::vector<bool> nameless_jit_modules(const Store& store);
 // Weight of samples whose innermost frame is unknown, for the status bar.
 Weight unresolved(const Store& store, const Filter& filter);
 
-// Whether it is no function but stands for frames that an agent could not see: [truncated], [incomplete], [caller missing].
-bool stands_for_frames(const Function& function, std::string_view name);
-// Samples whose stack misses callers; one that misses them in two ways is of the first.
+// Whether this is a placeholder for missing frames: [truncated], [incomplete] or [caller missing].
+bool is_placeholder(const Function& function, std::string_view name);
+// Samples with incomplete call chains, by placeholder. A chain with several counts as incomplete, else as truncated.
 struct MissingCallers {
-    Weight incomplete, truncated, skipped;  // skipped: [caller missing], in the midst of a stack
-    StringId module = 0;                    // that most of `incomplete` and `skipped` end in; 0: none
+    Weight incomplete, truncated, skipped;  // skipped: [caller missing], inside a stack
+    StringId module = 0;                    // where most `incomplete` and `skipped` chains stop; 0: none
 };
 MissingCallers missing_callers(const Store& store, const Filter& filter);
 

@@ -177,7 +177,7 @@ def test_turns_and_switches_of_the_scheduling_view(replayed, start):
 def test_scheduling_report_is_a_table(replayed):
     replay = replayed("waits")
     report = flamewire("report", "--sched", replay.session)
-    assert "woken-by, too" not in report  # it was recorded
+    assert "record woken-by" not in report  # it was recorded
     found = table(report)
     for thread, one in threads_of(replay).items():
         numbers = found[thread]

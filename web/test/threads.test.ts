@@ -38,7 +38,7 @@ test('where a thread runs is told in short', () => {
   assert.equal(placeText({ container_id: id, pod_uid: 'p', cgroup: '/x' }), 'container 0123456789ab, pod p, cgroup /x');
 });
 
-test('what passes from being woken on is said to be missing, unless it was recorded', () => {
+test('a recording without woken-by reports that Runnable lacks wake-up latency', () => {
   assert.match(wakeUpNote([{ name: 'cycles' }, { name: 'off-cpu' }]), /woken-by/);
   assert.equal(wakeUpNote([{ name: 'off-cpu' }, { name: 'woken-by' }]), '');
 });

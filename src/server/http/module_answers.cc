@@ -72,7 +72,7 @@ Result<std::string> build_id_of(const std::string& path) {
 symbol::ModuleReport without_names(const profile::Store& store, const profile::Module& module) {
     symbol::ModuleReport report;
     report.problem = "This code was made at run time, and nothing on the target said what it is";
-    report.remedy = "have its runtime write a perf map (/tmp/perf-PID.map), if it can";
+    report.remedy = "enable perf maps in its runtime, if it supports them (/tmp/perf-PID.map)";
     for (const wire::Notice& notice : store.notices()) {
         if (!misses_names(notice, module.identity)) continue;
         report.problem = notice.text;

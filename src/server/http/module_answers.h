@@ -9,7 +9,7 @@
 
 namespace flamewire::server {
 
-// Why code that a process made itself has no names: in the words of the agent, who looked for them.
+// Why JIT code has no names, from the agent's notice.
 symbol::ModuleReport without_names(const profile::Store& store, const profile::Module& module);
 
 void write_fetch(JsonWriter& json, const ModuleFetch& fetch);

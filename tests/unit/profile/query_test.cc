@@ -284,7 +284,7 @@ TEST_CASE("a sample of a process that nobody may look at is unresolved, its kern
     CHECK(unresolved(store, {}) == Weight{6, 60});
 }
 
-TEST_CASE("callers that are missing are counted once, by what is said first, and where most of them stop is known") {
+TEST_CASE("incomplete call chains count once, by precedence, with the module where most of them stop") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(1), 1);

@@ -75,11 +75,11 @@ export const threadStates = [
   { name: 'io_wait', text: 'I/O wait', title: 'Waits for a device' },
 ] as const;
 
-// What the states cannot tell of a recording with these events; empty: nothing.
+// What the thread states of a recording with these events lack; empty: nothing.
 export const wakeUpNote = (events: readonly { name: string }[]): string =>
   events.some(({ name }) => name === 'woken-by')
     ? ''
-    : 'Between being woken and running a thread counts as blocked: record woken-by, too, to have it runnable';
+    : 'Wake-up latency counts as Blocked. Record woken-by as well to count it as Runnable';
 
 // Each state's slices with those below it.
 export function stackedStates(row: ThreadStates['threads'][number]): number[][] {
