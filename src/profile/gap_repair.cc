@@ -17,27 +17,23 @@ bool replace(wire::Id& id, std::optional<wire::Id> found) {
 
 void GapRepair::IdMap::clear() {
     runs_.clear();
-    next_ = 1;
+    next_ = end_ = 1;
 }
 
 void GapRepair::IdMap::keep(wire::Id base, std::size_t entries) {
-    // Batches that do not continue their tables are refused by whoever takes them, with or without gaps.
+    // The store refuses batches that do not continue their tables.
     if (entries == 0 || base > next_) return;
-    next_ = std::max(next_, static_cast<wire::Id>(base + entries));
+    next_ = end_ = std::max(next_, static_cast<wire::Id>(base + entries));
     runs_.assign(1, {1, next_, 1});
 }
 
 void GapRepair::IdMap::add(wire::Id id) {
-    const auto behind = std::ranges::upper_bound(runs_, id, {}, &Run::first);
     const wire::Id to = next_++;
-    if (behind != runs_.begin()) {
-        Run& before = *std::prev(behind);
-        if (before.end == id && before.to + (before.end - before.first) == to) {
-            ++before.end;
-            return;
-        }
-    }
-    runs_.insert(behind, {id, id + 1, to});
+    end_ = id + 1;
+    if (!runs_.empty() && runs_.back().end == id && runs_.back().to + (id - runs_.back().first) == to)
+        ++runs_.back().end;
+    else
+        runs_.push_back({id, id + 1, to});
 }
 
 std::optional<wire::Id> GapRepair::IdMap::find(wire::Id id) const {
@@ -106,7 +102,8 @@ void GapRepair::repair_table(IdMap& ids, wire::Id& base, std::vector<Entry>& ent
     const wire::Id first = ids.next();
     for (std::size_t i = 0; i < entries.size(); ++i) {
         const auto id = static_cast<wire::Id>(base + i);
-        if (ids.find(id)) continue;  // it came before
+        if (id < ids.end()) continue;  // sent before
+        ids.skip(id);
         if constexpr (!std::is_same_v<Entry, std::string>)
             if (!repair(entries[i])) continue;
         usable.push_back(std::move(entries[i]));

@@ -1,6 +1,6 @@
-// Batches refer to table entries of earlier batches of their epoch. When some of those are missing (a damaged session file),
-// this rewrites the ones behind them so that they refer only to what is there: ids are renumbered without gaps, and rows that
-// refer to a missing entry become a loss. Pure: batches in, batches out.
+// Batches refer to table entries of earlier batches of their epoch. If some batches are missing (a damaged session file), this
+// rewrites the later ones so that they refer only to known entries: it renumbers ids without gaps and turns rows that refer
+// to missing entries into a loss. Pure.
 #pragma once
 
 #include <array>
@@ -14,38 +14,40 @@ namespace flamewire::profile {
 
 class GapRepair {
 public:
-    // Announces the batch that comes next, before it is decoded. `gap`: some before it are missing.
+    // Call before decoding each batch. `gap`: batches before it are missing.
     void begin(std::uint32_t epoch, bool gap);
-    // How to decode that batch.
+    // The mode in which to decode that batch.
     [[nodiscard]] wire::EventTable events() const {
         return has_gaps_ ? wire::EventTable::with_gaps : wire::EventTable::whole;
     }
-    // Rewrites it; nothing changes in an epoch without gaps. Rows that refer to missing entries become losses of reason
-    // batches_missing; names of processes and threads that are missing become empty, other references are dropped.
+    // Rewrites the decoded batch; without gaps in the epoch it stays as it is. Rows that refer to missing entries become losses
+    // (batches_missing), missing names of processes and threads become empty, other entries are dropped.
     void apply(wire::Batch& batch);
 
 private:
-    // Ids [first, end) of the batches are ids from `to` on in the repaired ones.
+    // Maps ids [first, end) to [to, …).
     struct Run {
         wire::Id first = 0, end = 0, to = 0;
     };
     class IdMap {
     public:
         void clear();
-        // Entries as they came, in an epoch without gaps.
+        // Maps entries to themselves, in an epoch without gaps.
         void keep(wire::Id base, std::size_t entries);
-        // The id of a new entry.
+        // Ids ascend within an epoch. Each new one is skipped; the id of a usable entry is then mapped to the next free one.
+        void skip(wire::Id id) { end_ = id + 1; }
         void add(wire::Id id);
         // Nothing if the entry is missing. Id 0 is always itself.
         [[nodiscard]] std::optional<wire::Id> find(wire::Id id) const;
         [[nodiscard]] wire::Id next() const { return next_; }
+        [[nodiscard]] wire::Id end() const { return end_; }
 
     private:
-        std::vector<Run> runs_;  // ascending
-        wire::Id next_ = 1;
+        std::vector<Run> runs_;        // ascending
+        wire::Id next_ = 1, end_ = 1;  // the next free id; behind all ids of the batches
     };
 
-    // Replaces the references of `entry`; false if it is of no use without what is missing.
+    // Replaces the references of `entry`; false if a reference that it needs is missing.
     bool repair(wire::Module& entry) const;
     bool repair(wire::Location& entry) const;
     bool repair(wire::StackNode& entry) const;
