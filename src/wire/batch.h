@@ -309,7 +309,7 @@ std::string encode(Batch& batch, const EventPeriods& periods);
 // list out of range. `periods` holds the epoch's events before this batch and learns from it (not when decode fails);
 // the caller clears it at a new epoch (peek_header tells). Enum values that came after this version: a module is a
 // file, a loss is unknown, a lifecycle event is left out, a stack mode is fp.
-// After missing batches (EventTable::with_gaps) rows may be of events that they announced: their weights mean nothing.
+// After missing batches (EventTable::with_gaps), rows can refer to events that those announced: ignore their weights.
 enum class EventTable : bool { whole, with_gaps };
 Result<Batch> decode(Bytes bytes, EventPeriods& periods, EventTable events = EventTable::whole);
 

@@ -74,7 +74,7 @@ Result<bool> check_session_header(const std::string& found, const std::string& p
     return true;
 }
 
-// Readers see by it that half a record at the end is under way. Where a file system has no locks they cannot.
+// Readers then treat an incomplete last record as still being written. Fails silently without lock support.
 void lock_for_writing(int fd) {
     struct flock lock{};
     lock.l_type = F_WRLCK;

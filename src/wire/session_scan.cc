@@ -18,12 +18,12 @@ constexpr std::string_view id_field("\x0a\x10", 2);  // the first field of a bat
 // Damage is small as a rule: what is read at once grows with it.
 constexpr std::size_t first_window_bytes = std::size_t{4} << 10;
 constexpr std::size_t last_window_bytes = std::size_t{1} << 20;
-// What a candidate must show before its payload is read.
+// Bytes of a candidate that are checked before its payload is read.
 constexpr std::size_t look_bytes = record_header_bytes + zstd_magic.size();
-// A file that was made to cost time has a candidate at every byte. Damage has none of that size.
+// A crafted file can have a candidate at every byte. This bounds the work; real damage stays far below it.
 constexpr std::uint64_t free_tries_bytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t tries_per_byte = 4;
-// Versions that may come; a greater number is damage.
+// A greater version number is damage, not a later format.
 constexpr std::uint64_t plausible_versions = 1000;
 
 std::uint64_t little_endian(std::string_view bytes) {
@@ -36,7 +36,7 @@ FrameHeader frame_header(std::string_view record) {
     return decode_header(as_bytes_view(record).subspan<8, header_bytes>());
 }
 
-// The flags that session files have.
+// The flags that session files contain.
 bool is_stored(Flag flag) {
     return flag == Flag::reply || flag == Flag::metrics || flag == Flag::batch || flag == Flag::batch_zstd;
 }
@@ -115,7 +115,7 @@ Result<std::optional<SoundRecord>> SessionScanner::record_at(std::uint64_t offse
     if (payload.size() < frame.payload_bytes) return std::nullopt;  // the file became shorter meanwhile
     SoundRecord record{offset, record_header_bytes + frame.payload_bytes, 0, header->arrival_ns, {}};
     if (!is_stored(frame.flag)) {
-        // A frame of a later version has no check here: what follows it must be a record. A batch is one whose flag is
+        // The payload of an unknown flag cannot be checked: a record must follow it. If it decodes as a batch, its flag is
         // damaged.
         const std::uint64_t end = offset + record.size_bytes;
         if (payload.starts_with(zstd_magic) && sound_frame(Flag::batch_zstd, payload, search)) return std::nullopt;
@@ -143,7 +143,7 @@ Result<std::optional<SoundRecord>> SessionScanner::find_record(std::uint64_t fro
             if (header.payload_bytes > max_payload_from_agent || size_ < begin ||
                 size_ - begin < header.payload_bytes || !begins_as(header.flag, look.substr(record_header_bytes)))
                 continue;
-            tried_bytes_ += header.payload_bytes;
+            tried_bytes_ += record_header_bytes + header.payload_bytes;
             if (tried_bytes_ / tries_per_byte > size_ + free_tries_bytes) return std::nullopt;
             if (auto record = TRY(record_at(window_at + i, Search::behind_damage))) return record;
         }
@@ -153,6 +153,15 @@ Result<std::optional<SoundRecord>> SessionScanner::find_record(std::uint64_t fro
     return std::nullopt;
 }
 
+Result<bool> SessionScanner::is_zero_from(std::uint64_t offset) {
+    while (offset < size_) {
+        const std::string window = TRY(read_range(fd_.get(), offset, last_window_bytes));
+        if (window.empty() || !is_zero(window)) return window.empty();
+        offset += window.size();
+    }
+    return true;
+}
+
 Result<SessionTail> SessionScanner::tail_at(std::uint64_t offset) {
     SessionTail tail{SessionTail::Kind::damaged, size_ - offset};
     const std::string bytes = TRY(read_range(fd_.get(), offset, record_header_bytes));
@@ -160,14 +169,15 @@ Result<SessionTail> SessionScanner::tail_at(std::uint64_t offset) {
     const FrameHeader frame = in_header || bytes.size() < record_header_bytes ? FrameHeader{} : frame_header(bytes);
     const bool announced =
         frame.payload_bytes <= max_payload_from_agent && frame.payload_bytes > tail.bytes - record_header_bytes;
-    if (in_header || is_zero(bytes) || announced) tail.kind = SessionTail::Kind::cut;
+    const bool incomplete = in_header || (announced && !is_zero(bytes));
+    if (incomplete || TRY(is_zero_from(offset))) tail.kind = SessionTail::Kind::cut;
     return tail;
 }
 
 Result<std::optional<SoundRecord>> SessionScanner::next() {
     tail_ = {};
     if (offset_ >= size_) return std::nullopt;
-    // Where the header is damaged, nothing says that a record begins there.
+    // Behind a damaged file header, the first record can be anywhere.
     const bool in_order = offset_ != 0;
     auto record = in_order ? TRY(record_at(offset_, Search::in_order)) : std::optional<SoundRecord>{};
     if (!record) {
@@ -185,10 +195,10 @@ Result<std::optional<SoundRecord>> SessionScanner::next() {
 }
 
 std::string unreadable_session(const std::string& path, std::uint64_t size_bytes) {
-    const std::string remedy = ": delete it, or put a good copy of the session in its place";
-    if (size_bytes == 0) return path + " is empty, not a Flamewire session file" + remedy;
-    return path + " is not a Flamewire session file, or damaged so that nothing of its " + std::to_string(size_bytes) +
-           " bytes can be read" + remedy;
+    const std::string remedy = ": delete it or replace it with a good copy of the session";
+    if (size_bytes == 0) return path + " is empty" + remedy;
+    return path + " is not a Flamewire session file, or none of its " + std::to_string(size_bytes) +
+           " bytes are readable" + remedy;
 }
 
 bool is_being_written(const std::string& path) {

@@ -22,26 +22,26 @@ struct SoundRecord {
     Frame frame;                     // batches unpacked, as Flag::batch
 };
 
-// What stands behind the last sound record.
+// The bytes behind the last sound record.
 struct SessionTail {
     enum class Kind : std::uint8_t {
         none,
-        cut,      // the beginning of a record, or space that was never written
+        cut,      // an incomplete record, or space that was never written
         damaged,  // anything else
     };
     Kind kind = Kind::none;
     std::uint64_t bytes = 0;
 };
 
-// Memory: two frames. The bytes that it reads are at most a few times the size of the file.
+// Memory: two frames. Searching for sound records reads at most 4 * (file size + 64 MiB).
 class SessionScanner {
 public:
-    // Reads as far as the file goes now. invalid if it is not a session file (one whose header alone is damaged is),
-    // unsupported if it is of another version.
+    // Reads up to the current end of the file. invalid if it has no sound record (a damaged file header alone is no error),
+    // unsupported if its version is not ours.
     static Result<SessionScanner> open(const std::string& path);
     static Result<SessionScanner> of_descriptor(UniqueFd fd, std::uint64_t offset);
 
-    // Nothing at the end; tail() says then what stands there.
+    // Nothing at the end; tail() then describes what follows the last sound record.
     Result<std::optional<SoundRecord>> next();
     [[nodiscard]] const SessionTail& tail() const { return tail_; }
     [[nodiscard]] std::uint64_t size_bytes() const { return size_; }
@@ -62,6 +62,7 @@ private:
     Result<std::optional<SoundRecord>> record_at(std::uint64_t offset, Search search);
     std::optional<Frame> sound_frame(Flag flag, std::string payload, Search search) const;
     Result<std::optional<SoundRecord>> find_record(std::uint64_t from);
+    Result<bool> is_zero_from(std::uint64_t offset);
     Result<SessionTail> tail_at(std::uint64_t offset);
 
     UniqueFd fd_;
@@ -71,10 +72,10 @@ private:
     SessionTail tail_;
 };
 
-// The sentence for a file of which nothing can be read, with its remedy.
+// The message for a file without a single sound record, with its remedy.
 std::string unreadable_session(const std::string& path, std::uint64_t size_bytes);
 
-// Whether some process, this one included, has the file open for writing as a session. False if nobody can tell.
+// Whether a process, possibly this one, has the file open as a SessionWriter. False where the file system has no locks.
 bool is_being_written(const std::string& path);
 
 }  // namespace flamewire::wire

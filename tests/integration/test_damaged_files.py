@@ -1,5 +1,5 @@
-"""Files of a real recording that were cut, overwritten or left behind by a killed server: what is missing is said first, by the server and in
-the terminal, and every sample that is shown was recorded."""
+"""Files of a real recording that were cut, overwritten or left behind by a killed server: the first notice, on the server and in the terminal,
+reports the missing part, and every sample that is shown was recorded."""
 import collections
 import json
 import random
@@ -9,17 +9,10 @@ import subprocess
 
 import pytest
 from flamewire import BIN, wait_until
+from session_files import record_ends
 
 NUMBER = r"([\d,]+)"
-DAMAGED = re.compile(rf"The session file is damaged: {NUMBER} bytes of its {NUMBER} bytes cannot be read")
-
-
-def ends_of(content):
-    """Where records end, without any code of the programs (docs/wire.md)."""
-    ends = [12]
-    while ends[-1] < len(content):
-        ends.append(ends[-1] + 13 + int.from_bytes(content[ends[-1] + 8:ends[-1] + 12], "big"))
-    return ends
+DAMAGED = re.compile(rf"The session file is damaged: {NUMBER} of {NUMBER} bytes are unreadable")
 
 
 def number(text):
@@ -38,7 +31,7 @@ def cli(tmp_path):
 
 @pytest.fixture
 def saved(start, tmp_path):
-    """The file of an agent that recorded two programs, the second from the middle on."""
+    """The file that an agent wrote in 6 s."""
     path = tmp_path / "saved.flw"
     first = start.workload("shares", 60)
     agent = start.agent("--output", path, "--pid", first.pid, "--frequency", 999, "--interval", 100, "--duration", 6)
@@ -59,27 +52,31 @@ def head(cli, path):
     return [line for line in cli("report", path, "--only", "functions", "-n", 1).splitlines() if line.startswith("#")]
 
 
+def samples(cli, path, *options):
+    return number(re.search(rf"^# \S+: {NUMBER} samples", cli("report", path, "--only", "functions", *options), re.M)[1])
+
+
 def test_a_cut_file_says_so(cli, saved, tmp_path):
     content, whole = saved.read_bytes(), folded(cli, saved)
-    ends = ends_of(content)
+    ends = record_ends(content)
     assert not any("session file" in line for line in head(cli, saved))
     path = tmp_path / "cut.flw"
-    for size in (len(content) // 2, ends[len(ends) // 3] + 1, ends[-2] + 13, len(content) - 1):
+    for size in (ends[len(ends) // 2] + 20, ends[len(ends) // 3] + 1, ends[-2] + 13, len(content) - 1):
         path.write_bytes(content[:size])
         left = size - max(end for end in ends if end <= size)
-        if left == 0:
-            continue
-        lines = [line for line in head(cli, path) if "cut off" in line]
-        assert len(lines) == 1 and f"its last {left:,} byte" in lines[0] and "Nothing is left of the time after" in lines[0], (size, lines)
-        after = float(re.search(r"after ([\d.]+) s", lines[0])[1])
-        assert after == pytest.approx(6 * size / len(content), abs=2), lines
+        assert left > 0
+        lines = [line for line in head(cli, path) if "session file" in line]
+        assert len(lines) == 1 and f"ends in the middle of a frame: its last {left:,} byte" in lines[0], (size, lines)
+        after = float(re.search(r"Samples are missing after ([\d.]+) s", lines[0])[1])
+        # The time is rounded to 10 ms, and so are those of samples.
+        assert after > 0 and samples(cli, path, "--start", 1000 * after + 20) == 0 < samples(cli, path, "--end", 1000 * after + 20), lines
         found = folded(cli, path)
         assert not found - whole and sum(found.values()) < sum(whole.values())
 
 
 def test_what_stands_behind_overwritten_bytes_is_found_again(cli, saved, tmp_path):
     content, whole = saved.read_bytes(), folded(cli, saved)
-    total, ends = sum(whole.values()), ends_of(content)
+    total, ends = sum(whole.values()), record_ends(content)
     path = tmp_path / "damaged.flw"
     randomness = random.Random(12)
     for _ in range(6):
@@ -93,7 +90,7 @@ def test_what_stands_behind_overwritten_bytes_is_found_again(cli, saved, tmp_pat
         assert number(damaged[2]) == len(content)
         # A record whose time of arrival alone was overwritten is read.
         assert number(damaged[1]) in {hit[-1][1] - hit[0][0], hit[-1][0] - hit[0][0]}, (hit, first)
-        assert "Nothing is left of" in first or "They held no samples" in first
+        assert "Samples are missing" in first or "No samples were in that part" in first
         found = folded(cli, path)
         lost = sum(number(line.split()[2]) for line in lines if "batches_missing" in line)
         assert not found - whole
@@ -109,7 +106,7 @@ def test_server_and_terminal_say_the_same(start, cli, saved):
     server = start.server()
     sessions = server.data_dir / "sessions"
     content = saved.read_bytes()
-    ends = ends_of(content)
+    ends = record_ends(content)
     middle = ends[len(ends) // 2] + 20
     (sessions / "damaged.flw").write_bytes(content[:middle] + b"?" * 50 + content[middle + 50:])
     (sessions / "cut.flw").write_bytes(content[:middle])
@@ -163,7 +160,7 @@ def test_a_killed_server_leaves_a_cut_tail_and_a_running_one_no_damage(start, cl
     with open(stream, "ab") as file:  # the frame that was being written
         file.write(b"\0\0\0\0\0\0\0\1" + (900).to_bytes(4, "big") + b"\6" + b"\x28\xb5\x2f\xfd" + b"x" * 83)
     # "x" is no batch, but it is the beginning of a frame of 900 bytes.
-    assert any("its last 100 bytes cannot be read" in line for line in head(cli, stream))
+    assert any("its last 100 bytes are unreadable" in line for line in head(cli, stream))
     again = start.server(name="again", data_dir=server.data_dir)
     session = again.only_session()
     assert session["notices"][0]["code"] == "file-cut" and "last 100 bytes" in session["notices"][0]["text"]

@@ -8,6 +8,7 @@ import time
 
 import pytest
 from flamewire import HttpError, wait_until
+from session_files import record_ends
 
 
 def frame(flag, payload):
@@ -124,8 +125,9 @@ def test_session_files(start):
     directory = server.data_dir / "sessions"
     good = next(directory.glob("*/stream.flw"))
     content = good.read_bytes()
+    half = max(end for end in record_ends(content) if end <= len(content) // 2)
     randomness = random.Random(2)
-    for name, data in {"empty": b"", "noise": randomness.randbytes(10_000), "magic-only": content[:8], "torn": content[: len(content) // 2],
+    for name, data in {"empty": b"", "noise": randomness.randbytes(10_000), "magic-only": content[:8], "torn": content[:half + 1],
                        "damaged": content[:300] + randomness.randbytes(200) + content[500:]}.items():
         (directory / name).mkdir()
         (directory / name / "stream.flw").write_bytes(data)
@@ -135,7 +137,7 @@ def test_session_files(start):
     assert set(listed) == {session["id"], "torn", "damaged"}
     unreadable = server.get("/api/sessions")["unreadable"]
     for name in ("empty", "noise", "magic-only"):
-        assert [sentence for sentence in unreadable if f"/{name}/" in sentence and "put a good copy" in sentence], unreadable
+        assert [sentence for sentence in unreadable if f"/{name}/" in sentence and "replace it with a good copy" in sentence], unreadable
         assert server.err.count(f"/{name}/stream.flw is ") + server.out.count(f"/{name}/stream.flw is ") == 1
         with pytest.raises(HttpError) as refused:
             server.get("/api/flamegraph", session=name)

@@ -14,6 +14,7 @@ import tempfile
 import pytest
 from flamewire import BIN, ROOT, TESTS_BIN, Tree, free_port, wait_until
 from sanitized import plain_build_only
+from session_files import record_ends
 from sysctls import sysctl
 from test_disk_faults import fill
 from test_pairing import OWN, WRONG
@@ -336,9 +337,7 @@ def damaged_file(place):
 
 def cut_file(place):
     path, content = saved_file(place)
-    ends = [12]
-    while ends[-1] < len(content):
-        ends.append(ends[-1] + 13 + int.from_bytes(content[ends[-1] + 8:ends[-1] + 12], "big"))
+    ends = record_ends(content)
     path.write_bytes(content[:ends[len(ends) // 2] + 20])
     return reported(path)
 
@@ -446,8 +445,8 @@ PROVOCATIONS = {
     "The server's disk is full": full_disk,
     "The agent's disk is full": full_disk_of_the_agent,
     "The session file is damaged": damaged_file,
-    "The session file is cut off": cut_file,
-    "A file among the sessions is none": foreign_file,
+    "The session file ends too early": cut_file,
+    "A file in the data directory is not a session": foreign_file,
     "A stripped program": stripped,
     "A program without -g": without_g,
     "Another build": another_build,

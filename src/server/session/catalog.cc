@@ -199,20 +199,20 @@ void Catalog::scan() {
     for (const EntryPtr& entry : fresh) learn(entry);
 }
 
-void Catalog::learn_unreadable() {
+void Catalog::recheck_unreadable() {
     std::vector<EntryPtr> changed;
     {
         const std::lock_guard lock(mutex_);
-        for (const auto& [id, entry] : entries_) {
-            if (entry->unreadable.empty()) continue;
-            const auto stream = file_status(entry->stream_path);
-            if (!stream || stream->size_bytes != entry->unreadable_as.size_bytes ||
-                stream->modified_ns != entry->unreadable_as.modified_ns)
-                changed.push_back(entry);
-        }
         // One that is gone is found again if it comes back.
-        for (const EntryPtr& entry : changed)
-            if (!file_status(entry->stream_path)) entries_.erase(entry->id);
+        std::erase_if(entries_, [&](const auto& item) {
+            const EntryPtr& entry = item.second;
+            if (entry->unreadable.empty()) return false;
+            const auto stream = file_status(entry->stream_path);
+            if (stream && (stream->size_bytes != entry->unreadable_as.size_bytes ||
+                           stream->modified_ns != entry->unreadable_as.modified_ns))
+                changed.push_back(entry);
+            return !stream;
+        });
     }
     for (const EntryPtr& entry : changed) learn(entry);
 }

@@ -58,7 +58,7 @@ public:
     // Costs a pass over what is in memory; only what the page shows is compared with the disk. Blocking.
     SessionPage search(const SessionQuery& query);
     std::vector<StoredSession> stored();
-    // Sentences for the files among the sessions of which nothing can be read. They are in no list, and stay where they are.
+    // A message for each file without any readable record. Such files are not listed as sessions and never deleted.
     std::vector<std::string> unreadable();
 
     // In memory now, or nothing. Cheap. loaded(): the whole of it; opened(): also what is still being read.
@@ -135,8 +135,8 @@ private:
     // Finds what appeared and vanished; next to nothing when the directory is as it was.
     void scan();
     void learn(const EntryPtr& entry);
-    // Looks again at unreadable files that were written since.
-    void learn_unreadable();
+    // Reads unreadable files again if they changed.
+    void recheck_unreadable();
     EntryPtr find(std::string_view id);
     Result<std::shared_ptr<Session>> load(const EntryPtr& entry, const Session::More& more = {});
     Result<bool> remove_when(const std::string& id, const std::function<Result<bool>(const Entry&)>& allowed);

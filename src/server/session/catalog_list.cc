@@ -65,7 +65,7 @@ std::vector<SessionInfo> Catalog::list() {
 
 SessionPage Catalog::search(const SessionQuery& query) {
     scan();
-    learn_unreadable();
+    recheck_unreadable();
     const auto until = Clock::now() + rebuild_budget;
     read_missing(until);
     struct Row {

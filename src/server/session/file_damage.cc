@@ -6,31 +6,31 @@
 #include <string>
 #include <utility>
 
+#include "base/decimal.h"
+
 namespace flamewire::server {
 namespace {
 
-// A file that is damaged all over has no use for more; those behind it become one.
+// Further ranges are merged into the last one.
 constexpr std::size_t max_times = 1'000;
 constexpr const char *damaged_code = "file-damaged", *cut_code = "file-cut";
-// In a sentence.
-constexpr std::size_t named_times = 3;
+// Ranges that a notice lists.
+constexpr std::size_t listed_times = 3;
 
-std::string counted(std::uint64_t count, std::string_view one, std::string_view several) {
-    std::string digits = fmt::format("{}", count);
-    for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
-    return fmt::format("{} {}", digits, count == 1 ? one : several);
+std::string counted(std::uint64_t count, std::string_view noun) {
+    return fmt::format("{} {}{}", with_commas(count), noun, count == 1 ? "" : "s");
 }
 
 std::string seconds(std::uint64_t ns, std::uint64_t start_ns) {
     return fmt::format("{:.2f} s", static_cast<double>(ns - std::min(ns, start_ns)) / 1e9);
 }
 
-std::string words(const MissingTime& time, std::uint64_t start_ns) {
-    // Without any sample nobody knows when the recording began, and without its first batches what came before them.
-    if (start_ns == 0) return "what was recorded";
-    if (time.start_ns == 0) return "the time before what is shown";
-    if (time.end_ns == 0) return fmt::format("the time after {}", seconds(time.start_ns, start_ns));
-    return fmt::format("{} to {}", seconds(time.start_ns, start_ns), seconds(time.end_ns, start_ns));
+// Behind "Samples are missing". Times are relative to the first sample, so they need one.
+std::string range_text(const MissingTime& time, std::uint64_t start_ns) {
+    if (start_ns == 0) return "from the whole recording";
+    if (time.start_ns == 0) return "before the first one that is shown";
+    if (time.end_ns == 0) return fmt::format("after {}", seconds(time.start_ns, start_ns));
+    return fmt::format("from {} to {}", seconds(time.start_ns, start_ns), seconds(time.end_ns, start_ns));
 }
 
 }  // namespace
@@ -75,32 +75,33 @@ void FileDamage::forget_tail() { cut_bytes_ = 0; }
 std::vector<wire::Notice> FileDamage::notices(std::uint64_t start_ns, std::uint64_t unusable) const {
     std::vector<wire::Notice> result;
     if (bytes_ != 0) {
-        std::string text = fmt::format("The session file is damaged: {} of its {} cannot be read",
-                                       counted(bytes_, "byte", "bytes"), counted(file_bytes_, "byte", "bytes"));
-        if (places_ > 1) text += fmt::format(", in {}", counted(places_, "place", "places"));
+        std::string text = fmt::format("The session file is damaged: {} of {} are unreadable", with_commas(bytes_),
+                                       counted(file_bytes_, "byte"));
+        if (places_ > 1) text += fmt::format(", in {}", counted(places_, "place"));
         text += '.';
-        std::string left;
-        for (std::size_t i = 0; i < times_.size() && i < named_times; ++i) {
-            if (i != 0) left += i + 1 == times_.size() ? " and " : ", ";
-            left += words(times_[i], start_ns);
+        std::string ranges;
+        for (std::size_t i = 0; i < times_.size() && i < listed_times; ++i) {
+            if (i != 0) ranges += i + 1 == times_.size() ? " and " : ", ";
+            ranges += range_text(times_[i], start_ns);
         }
-        if (times_.size() > named_times)
-            left += fmt::format(" and {}", counted(times_.size() - named_times, "more stretch", "more stretches"));
-        text += left.empty() ? " They held no samples." : fmt::format(" Nothing is left of {}.", left);
+        if (times_.size() > listed_times)
+            ranges += fmt::format(" and in {}", counted(times_.size() - listed_times, "more range"));
+        text += ranges.empty() ? " No samples were in that part." : fmt::format(" Samples are missing {}.", ranges);
         if (unusable != 0)
-            text += fmt::format(" {} after that cannot be shown, as their stacks or threads were described there.",
-                                counted(unusable, "sample", "samples"));
-        result.push_back({damaged_code, text,
-                          "copy the file again from where it was recorded; if it was written here, check this disk"});
+            text += fmt::format(" {} cannot be shown because the unreadable part defined their stacks or threads.",
+                                counted(unusable, "later sample"));
+        result.push_back(
+            {damaged_code, text,
+             "copy the file again from the machine that recorded it; if it was recorded here, check the disk"});
     }
     if (cut_bytes_ != 0) {
-        std::string text =
-            fmt::format("The session file is cut off in the middle of a frame: its last {} cannot be read.",
-                        counted(cut_bytes_, "byte", "bytes"));
-        if (!ended_) text += fmt::format(" Nothing is left of {}.", words({cut_at_ns_, 0}, start_ns));
-        result.push_back({cut_code, text,
-                          "copy the file again if it was cut on its way; where its server or agent was killed, "
-                          "that is all there is"});
+        std::string text = fmt::format("The session file ends in the middle of a frame: its last {} {} unreadable.",
+                                       counted(cut_bytes_, "byte"), cut_bytes_ == 1 ? "is" : "are");
+        if (!ended_) text += fmt::format(" Samples are missing {}.", range_text({cut_at_ns_, 0}, start_ns));
+        result.push_back(
+            {cut_code, text,
+             "copy the file again if the copy was interrupted; if the server or agent was killed, the rest "
+             "was never written"});
     }
     return result;
 }

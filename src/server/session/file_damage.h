@@ -1,4 +1,4 @@
-// What of a session's file cannot be read, in bytes and times of the recording, and the sentences for it.
+// The unreadable parts of a session file, in bytes and in time, and the notices that report them.
 #pragma once
 
 #include <cstdint>
@@ -10,36 +10,36 @@
 
 namespace flamewire::server {
 
-// Nothing of a recording is left between these. Times are CLOCK_MONOTONIC of the target.
+// A range of the recording without samples. Times are CLOCK_MONOTONIC of the target.
 struct MissingTime {
-    std::uint64_t start_ns = 0;  // 0: its beginning
-    std::uint64_t end_ns = 0;    // 0: its end, whenever that was
+    std::uint64_t start_ns = 0;  // 0: the beginning of the recording
+    std::uint64_t end_ns = 0;    // 0: the end of the recording
 };
 
-// Whether a notice is one of FileDamage::notices().
+// Whether FileDamage::notices() made this notice.
 bool is_of_damage(const wire::Notice& notice);
 
 class FileDamage {
 public:
-    // `bytes` cannot be read; the batches before them end at `known_until_ns` (0: there are none).
+    // Adds `bytes` unreadable bytes behind batches that end at `known_until_ns` (0: there are none).
     void skip(std::uint64_t bytes, std::uint64_t known_until_ns);
-    // Bytes were skipped since the last batch.
+    // Whether bytes were skipped since the last batch.
     [[nodiscard]] bool open() const { return open_; }
-    // The first batch behind skipped bytes, with samples from `first_ns` on; `missing` ones before it are not there. The
-    // time that they were of; nothing if there are none.
+    // Ends the skipped part at a batch whose samples begin at `first_ns`; `missing` batches before it are lost. Returns the
+    // time that they covered; nothing if none is lost.
     std::optional<MissingTime> close(std::uint64_t first_ns, std::uint64_t missing);
-    // The file is read to its end; `ended`: the last batch of the recording is among what was read.
+    // Adds what follows the last sound record. `ended`: the last batch of the recording was read.
     void finish(const wire::SessionTail& tail, std::uint64_t file_bytes, std::uint64_t known_until_ns, bool ended);
-    // The beginning of a frame at the end of the file was cut, as its agent sends it again.
+    // The incomplete frame at the end was cut off: the agent sends it again.
     void forget_tail();
 
     [[nodiscard]] std::uint64_t unread_bytes() const { return bytes_ + cut_bytes_; }
-    // Of those that were skipped.
+    // Batches in the skipped parts.
     [[nodiscard]] std::uint64_t missing_batches() const { return batches_; }
-    // Samples are missing and nothing says how many.
+    // Whether an unknown number of samples is missing.
     [[nodiscard]] bool hides_samples() const { return !times_.empty() || (cut_bytes_ != 0 && !ended_); }
 
-    // For times that begin at `start_ns`; `unusable` samples were read and refer to what is missing.
+    // Times in the texts are relative to `start_ns`. `unusable` samples were read but refer to unreadable entries.
     [[nodiscard]] std::vector<wire::Notice> notices(std::uint64_t start_ns, std::uint64_t unusable) const;
 
 private:

@@ -162,7 +162,7 @@ void Session::take_record(const wire::SoundRecord& record) {
     if (frame.flag != wire::Flag::batch) return learn_from_kept(frame.flag, frame.payload, record.arrival_ns);
     const auto taken = take_locked(frame.flag, frame.payload, record.arrival_ns,
                                    record.unread_bytes != 0 ? Origin::behind_damage : Origin::file);
-    // What is refused here was stored once, so it was another batch then.
+    // Only accepted batches are stored, so a refused one is damaged.
     if (!taken || !taken->stored)
         damage_.skip(record.size_bytes, known_until_ns_);
     else
@@ -261,12 +261,15 @@ Result<Session::Taken> Session::take_locked(wire::Flag flag, std::string_view pa
             first_row_ns_ = store_.first_ns();
         taken.same_boot = store_.recording() && !own_boot_id().empty() && store_.recording()->boot_id == own_boot_id();
     }
-    if (applied) repair_ = std::move(repair);
-    if (!applied)
+    if (applied) {
+        repair_ = std::move(repair);
+    } else {
+        repair_.begin(header.epoch, true);  // the entries of a refused batch are missing
         set_notice("batch-refused",
                    fmt::format("{} batches refer to something that was never sent and are not shown (last: {}).",
                                ++refused_batches_, applied.error().message),
                    "");
+    }
     if (filled) {
         limit_reached(Limit::table_bytes);
         set_notice("session-full",

@@ -61,7 +61,7 @@ public:
     static Result<std::shared_ptr<Session>> create(std::string id, std::string stream_path,
                                                    const wire::RecordingId& recording, SessionLimits limits,
                                                    const std::string& made_by = {});
-    // A session on disk. What cannot be read of it is a notice; invalid when that is all.
+    // A session on disk. A notice reports its unreadable parts; invalid if nothing is readable.
     // `more` is called every now and then on the way, for the first time when there is something to show: the session
     // can be queried from then on, but not continued before this returns. Whoever loads it sees to that.
     using More = std::function<void(const std::shared_ptr<Session>&)>;
@@ -90,7 +90,7 @@ public:
     Result<std::uint64_t> sync();
     [[nodiscard]] std::uint64_t last_seq() const;
     [[nodiscard]] std::uint64_t synced_seq() const { return synced_seq_; }
-    // Opens the file for appending, cutting a torn tail. invalid when more than that cannot be read.
+    // Opens the file for appending, cutting a torn tail. invalid if the file is damaged beyond its torn tail.
     Result<bool> make_writable();
 
     // Resolves what has no frames yet, in slices; calls `progress` after each that changed something.

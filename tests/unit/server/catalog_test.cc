@@ -9,13 +9,12 @@
 
 using namespace flamewire;
 using namespace flamewire::server;
+using flamewire::test::arrival;
 using flamewire::test::RecordingScene;
 using flamewire::test::ScratchDirectory;
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr std::int64_t arrival = 1'800'000'000'000'000'000;
 
 std::unique_ptr<Catalog> open(const ScratchDirectory& data) { return Catalog::open(data.path(), {}).value(); }
 

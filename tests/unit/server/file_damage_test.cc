@@ -6,24 +6,21 @@
 #include <fstream>
 #include <random>
 
+#include "base/decimal.h"
 #include "recording.h"
 #include "server/session/catalog.h"
 
 using namespace flamewire;
 using namespace flamewire::server;
+using flamewire::test::arrival;
+using flamewire::test::content;
 using flamewire::test::RecordingScene;
 using flamewire::test::ScratchDirectory;
 namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::int64_t arrival = 1'800'000'000'000'000'000;
 constexpr std::uint64_t header_bytes = 12;
-
-std::string content(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void put(const std::string& path, const std::string& bytes) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
@@ -82,9 +79,10 @@ TEST_CASE("a file that was cut says where, in bytes and time") {
         CHECK_FALSE(info.notices[0].remedy.empty());
         // The time of the last whole batch is all that is known.
         CHECK(info.notices[0].text ==
-              fmt::format("The session file is cut off in the middle of a frame: its last {} byte{} cannot be read. "
-                          "Nothing is left of the time after {:.2f} s.",
-                          left_over, left_over == 1 ? "" : "s", 0.25 * static_cast<double>(records)));
+              fmt::format("The session file ends in the middle of a frame: its last {} unreadable. "
+                          "Samples are missing after {:.2f} s.",
+                          left_over == 1 ? "1 byte is" : fmt::format("{} bytes are", left_over),
+                          0.25 * static_cast<double>(records)));
     }
 }
 
@@ -132,9 +130,9 @@ TEST_CASE("what is missing is the first notice, on the time axis, and in what is
     session->set_notice("other", "Another thing.", "");
     const auto notices = session->info().notices;
     REQUIRE(notices.size() == 2);
-    CHECK(notices[0].text == fmt::format("The session file is damaged: {} bytes of its 1,{} bytes cannot be read. "
-                                         "Nothing is left of 1.00 s to 1.25 s.",
-                                         whole.ends[4] - whole.ends[3], bytes.size() - 1000));
+    CHECK(notices[0].text == fmt::format("The session file is damaged: {} of {} bytes are unreadable. "
+                                         "Samples are missing from 1.00 s to 1.25 s.",
+                                         whole.ends[4] - whole.ends[3], with_commas(bytes.size())));
     CHECK(session->info().samples == 35);
     const auto marks = session->read([](const profile::Store& store) {
         return store.marks().between(0, std::numeric_limits<std::uint64_t>::max(), 0);
@@ -198,7 +196,7 @@ TEST_CASE("a file of which nothing can be read is no session, is said once, and 
     CHECK(catalog->default_session().id == "good");
     const auto sentences = catalog->unreadable();
     REQUIRE(sentences.size() == 3);
-    CHECK_THAT(sentences[0], Catch::Contains("empty.flw is empty") && Catch::EndsWith("in its place."));
+    CHECK_THAT(sentences[0], Catch::Contains("empty.flw is empty") && Catch::EndsWith("a good copy of the session."));
     CHECK_THAT(sentences[1], Catch::Contains("header.flw") && Catch::Contains("20012 bytes"));
     CHECK(catalog->get("noise").error().code == ErrorCode::invalid);
     // A good copy in its place is a session again.

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "wire/batch.h"
@@ -14,7 +16,13 @@
 
 namespace flamewire::test {
 
-inline constexpr std::uint64_t start_ns = 5'000'000'000;  // bucket 500
+inline constexpr std::uint64_t start_ns = 5'000'000'000;            // bucket 500
+inline constexpr std::int64_t arrival = 1'800'000'000'000'000'000;  // at the server, CLOCK_REALTIME
+
+inline std::string content(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
 
 inline wire::RecordingId recording_id(std::uint8_t first) {
     wire::RecordingId id{};

@@ -10,19 +10,15 @@
 
 using namespace flamewire;
 using namespace flamewire::server;
+using flamewire::test::arrival;
+using flamewire::test::content;
 using flamewire::test::RecordingScene;
 using flamewire::test::ScratchDirectory;
 namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::int64_t arrival = 1'800'000'000'000'000'000;
 constexpr std::size_t cut_bytes = 4096;
-
-std::string content(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // Where records end, read without any code of the reader: 12 bytes of header, then 8 bytes of time, a big-endian length
 // and a flag before each payload (docs/wire.md).

@@ -193,7 +193,7 @@ TEST_CASE("a file without a record is no session; one without its header is") {
         CHECK(scanner.error().code == ErrorCode::invalid);
         CHECK_THAT(scanner.error().message,
                    Catch::Contains(bytes.empty() ? "is empty" : "is not a Flamewire session") &&
-                       Catch::Contains("put a good copy"));
+                       Catch::Contains("replace it with a good copy"));
     }
     const MemoryFile later("FLMWIRE\n" + std::string("\x02\0\0\0", 4));
     CHECK(SessionScanner::open(later.path()).error().code == ErrorCode::unsupported);
@@ -205,6 +205,17 @@ TEST_CASE("a file without a record is no session; one without its header is") {
     const Scanned behind = scan(other + encode_record(7, Flag::reply, "{}"));
     CHECK(behind.payloads == std::vector<std::string>{"{}"});
     CHECK(behind.unread == other.size());
+}
+
+TEST_CASE("zeros behind the last record are a cut tail only up to the end of the file") {
+    const Whole whole = recording();
+    const std::string zeros(20, '\0');
+    CHECK(scan(whole.bytes + zeros).tail.kind == SessionTail::Kind::cut);
+    const Scanned more = scan(whole.bytes + zeros + std::string(500, 'x'));
+    CHECK(more.tail.kind == SessionTail::Kind::damaged);
+    CHECK(more.tail.bytes == 520);
+    const MemoryFile file(whole.bytes + zeros + std::string(500, 'x'));
+    CHECK_FALSE(SessionWriter::append_to(file.path()));
 }
 
 TEST_CASE("damage is searched in bounded time") {
