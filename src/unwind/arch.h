@@ -51,16 +51,18 @@ struct ArchInfo {
     // first function from, where its table does not say that nobody called it (musl; on arm, no table can say so).
     bool (*ends_thread)(std::span<const std::byte> code);
 
+    // The row of the instruction at code[at] if it belongs to CPython's perf trampoline (Python/asm_trampoline*.S), which has
+    // no unwind table. A return address must follow the trampoline's call. Null if CPython has no trampoline here.
+    std::optional<FrameRow> (*trampoline_row)(std::span<const std::byte> code, std::size_t at,
+                                              bool return_address) = nullptr;
+    // Bytes before `at`, and from it on, that trampoline_row needs.
+    std::uint8_t trampoline_before = 0, trampoline_after = 0;
+
     // What follows is null where compilers always make tables.
 
     // The row of a frame that no table describes, from its code. What it says is to be believed when its return address
     // follows a call.
     std::optional<FrameRow> (*row_by_code)(const CodeReader& read, std::uint64_t pc, bool return_address) = nullptr;
-
-    // The row at code[at] if that is an instruction of a perf trampoline of CPython (Python/asm_trampoline*.S), which has no
-    // table. Of a return address: only behind the trampoline's call.
-    std::optional<FrameRow> (*trampoline_row)(std::span<const std::byte> code, std::size_t at,
-                                              bool return_address) = nullptr;
 
     // Whether a call instruction ends at `address`, which is as it was found (ARM: with the Thumb bit).
     bool (*follows_call)(std::uint64_t address, const MemoryReader& read) = nullptr;

@@ -151,6 +151,8 @@ const ArchInfo arch_aarch64{
     .is_stub = is_stub,
     .ends_thread = ends_thread,
     .trampoline_row = trampoline_row,
+    .trampoline_before = 20,
+    .trampoline_after = 28,
 };
 
 }  // namespace flamewire::unwind

@@ -146,6 +146,8 @@ const ArchInfo arch_x86_64{
     .is_stub = is_stub,
     .ends_thread = ends_thread,
     .trampoline_row = trampoline_row,
+    .trampoline_before = 10,
+    .trampoline_after = 15,
 };
 
 }  // namespace flamewire::unwind

@@ -7,7 +7,6 @@
 
 #include "base/result.h"
 #include "elf/elf_file.h"
-#include "unwind/frame.h"
 #include "unwind/rule.h"
 
 namespace flamewire::unwind {
@@ -22,22 +21,16 @@ struct CodePiece {
     std::uint64_t bias = 0;  // runtime address - ELF virtual address, modulo 2^64
 };
 
-// A rule and what it comes from: FoundBy::code, the bytes of the code; FoundBy::rule, a table.
-struct CodeRule {
-    Rule rule;
-    FoundBy found_by = FoundBy::rule;
-};
-
 // One address space.
 class CodeMap {
 public:
     // The piece that contains `address`. May read /proc, so it is asked once for each frame at most.
     virtual std::optional<CodePiece> find(std::uint64_t address) = 0;
 
-    // How to leave a frame of code without a file, which `piece` contains: `pc` is a return address or the instruction that
-    // ran. The rule's kind is compact or root.
-    virtual std::optional<CodeRule> rule_at(const CodePiece& /*piece*/, Arch /*arch*/, std::uint64_t /*pc*/,
-                                            bool /*return_address*/) {
+    // The rule for a frame in code without a file; `piece` contains it. `pc` is a return address or the interrupted
+    // instruction. A compact rule; nothing if the code is unknown.
+    virtual std::optional<Rule> rule_at(const CodePiece& /*piece*/, Arch /*arch*/, std::uint64_t /*pc*/,
+                                        bool /*return_address*/) {
         return std::nullopt;
     }
 

@@ -120,7 +120,7 @@ bool splice(Unwinder& unwinder, Arch arch, std::span<const std::uint64_t> chain,
     std::size_t frame = meeting->frame + 1;
     for (; frame < frames.size() && entry < part.end; ++frame, ++entry) {
         if (frames[frame].pc != chain[entry]) return false;
-        // The walk may have the caller that the chain lacks.
+        // The walk can contain a caller that the chain skips.
         if (!frames[frame].caller_missing && skips_caller(unwinder, arch, chain, entry, map)) ++frame;
     }
     if (frame < frames.size() || entry == part.end) return false;

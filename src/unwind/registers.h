@@ -25,7 +25,7 @@ struct RegisterNames {
 };
 const RegisterNames& register_names(Arch arch);
 
-// By e_machine of ELF; nothing: none of ours.
+// By ELF e_machine; nothing if the machine is not supported.
 std::optional<Arch> arch_of_machine(std::uint32_t machine);
 
 class Registers {

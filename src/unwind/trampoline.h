@@ -11,11 +11,11 @@
 
 namespace flamewire::unwind {
 
-// As many bytes in front of an address and from it on are enough to recognize each known trampoline.
-inline constexpr std::size_t trampoline_before = 24, trampoline_after = 32;
+// At least ArchInfo::trampoline_before + trampoline_after of every architecture.
+inline constexpr std::size_t max_trampoline_window = 48;
 
-// The compact rule of the frame at code[at]; nothing: that is no instruction of a known trampoline, or a return address
-// that does not follow its call.
+// The compact rule for the frame at code[at]. Nothing if this is not an instruction of a known trampoline, or a return
+// address that does not follow its call.
 std::optional<Rule> trampoline_rule(std::span<const std::byte> code, std::size_t at, bool return_address,
                                     const ArchInfo& arch);
 

@@ -48,19 +48,20 @@ Unwinder::PcFacts Unwinder::facts(Arch arch, std::uint64_t pc, bool return_addre
     const std::uint64_t address = pc - (return_address ? 1 : 0);
     const std::optional<CodePiece> piece = map.find(address);
     if (!piece) return {};
-    std::optional<CodeRule> own;
-    if (piece->module == 0) own = map.rule_at(*piece, arch, pc, return_address);
-    if (piece->module == 0 && !own) return {.mapped = true};
-    const Rule rule =
-        own ? own->rule : state_->rules.rule(RuleKey(piece->module, address - piece->bias, return_address), arch);
+    const bool has_file = piece->module != 0;
+    const std::optional<Rule> found =
+        has_file ? state_->rules.rule(RuleKey(piece->module, address - piece->bias, return_address), arch)
+                 : map.rule_at(*piece, arch, pc, return_address);
+    if (!found) return {.mapped = true};
+    const Rule& rule = *found;
     PcFacts facts{.mapped = true,
                   .known = rule.kind != Rule::Kind::none,
                   .frame_pointer_safe = rule.frame_pointer_safe,
                   .frame_pointer_same = leaves_frame_pointer(rule, arch_info(arch)),
                   .skips_caller = rule.skips_caller,
                   .root = rule.kind == Rule::Kind::root};
-    // It has called, and its caller's frame pointer is still in the register.
-    if (own && return_address && facts.frame_pointer_same && !own->rule.return_in_link)
+    // During its call the register still holds the caller's frame pointer.
+    if (!has_file && return_address && facts.frame_pointer_same && !rule.return_in_link)
         facts.skips_caller = facts.skips_caller_of_jit = true;
     if (!facts.known) facts.root = state_->rules.is_entry(piece->module, pc - piece->bias);
     if (rule.after != 0) {

@@ -74,7 +74,7 @@ public:
         bool frame_pointer_safe = false;  // its row is the frame-pointer convention's
         bool frame_pointer_same = false;  // the function has not touched the frame-pointer register: it is the caller's
         bool skips_caller = false;        // a frame-pointer walk goes on from it to its caller's caller
-        bool skips_caller_of_jit = false;          // the same, and a copy of the stack has that caller
+        bool skips_caller_of_jit = false;          // as skips_caller, but a copy of the stack contains the caller
         bool root = false;                         // the outermost frame, if a walk comes here
         std::uint64_t row_start = 0, row_end = 0;  // runtime addresses for which the row holds; 0 without one
     };

@@ -174,7 +174,7 @@ Walk::Stop Walk::by_inferred_rule(const Rule& rule) {
     return by_compact_rule(copy, FoundBy::code);
 }
 
-// What a compact rule takes for the return address.
+// The return address according to a compact rule.
 std::optional<std::uint64_t> Walk::return_address_by(const Rule& rule) const {
     const std::uint8_t link = arch_.names.link;
     if (rule.return_in_link) return registers_.has(link) ? std::optional(registers_.get(link)) : std::nullopt;
@@ -250,13 +250,12 @@ Walk::Stop Walk::by_row(const Rule& rule, const RuleKey& key) {
 }
 
 Walk::Stop Walk::in_code_without_file(const CodePiece& piece) {
-    const std::optional<CodeRule> found = map_.rule_at(piece, registers_.arch(), pc_, return_address_);
+    const std::optional<Rule> found = map_.rule_at(piece, registers_.arch(), pc_, return_address_);
     if (!found) return without_rule();
-    if (found->rule.kind == Rule::Kind::root) return StopReason::root;
-    // What a program writes about its code may be wrong.
-    const std::optional<std::uint64_t> pc = return_address_by(found->rule);
+    // The bytes can match by chance: the return address must be in known code.
+    const std::optional<std::uint64_t> pc = return_address_by(*found);
     if (pc && piece_at((*pc & code_mask_) - 1) == nullptr) return without_rule();
-    return by_compact_rule(found->rule, found->found_by);
+    return by_compact_rule(*found, FoundBy::code);
 }
 
 Walk::Stop Walk::by_signal_return() {

@@ -13,8 +13,8 @@ public:
         return processes_.code_at(process_, address);
     }
 
-    std::optional<unwind::CodeRule> rule_at(const unwind::CodePiece& piece, unwind::Arch arch, std::uint64_t pc,
-                                            bool return_address) override {
+    std::optional<unwind::Rule> rule_at(const unwind::CodePiece& piece, unwind::Arch arch, std::uint64_t pc,
+                                        bool return_address) override {
         return processes_.code_rule(process_, piece, arch, pc, return_address);
     }
 

@@ -122,7 +122,7 @@ bool StackPolicy::judge(const State& state, StackChoice& choice) {
         "of {} stacks, {} are right by frame pointers alone, {} need the innermost frames from a short copy, {} need a "
         "long one",
         seen, state.needs[0], state.needs[1], state.needs[2]);
-    if (state.other_stacks) choice.why += "; some go on on another stack, which only a chain leads to";
+    if (state.other_stacks) choice.why += "; some continue on another stack, which only frame pointers can follow";
     return true;
 }
 

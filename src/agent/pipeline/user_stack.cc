@@ -89,7 +89,7 @@ std::optional<StackNeed> UserStacks::judge(const SampleRecord& sample, ProcessHa
     if constexpr (!unwind::walks_here) return std::nullopt;
     if (stack.frames.empty() || sample.mode == wire::StackMode::lbr || !options_.check_chains) return std::nullopt;
     Context in = context_of(sample, process);
-    // A copy of the stack has the callers that a chain steps over at trampolines.
+    // A trampoline hides a caller from the frame-pointer chain; a copy of the stack contains it.
     if (std::ranges::any_of(stack.frames, [&](const unwind::Frame& frame) {
             return frame.caller_missing &&
                    unwinder_.facts(in.arch, frame.pc, frame.return_address, in.map).skips_caller_of_jit;

@@ -2,17 +2,19 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "agent/process/process_memory.h"
 
 namespace flamewire::agent {
 namespace {
 
-constexpr std::size_t lines = 2048;  // 190 KiB
-// Code may be replaced in place.
+// Two lines each: with one, two hot lines of the same set would evict each other with every sample. 176 KiB in all.
+constexpr std::size_t sets = 1024;
+// Code can be replaced in place.
 constexpr std::uint64_t fresh_ns = 1'000'000'000;
-// A read takes about 1 us. Programs with much other code of their own must not cost more than that.
-constexpr unsigned reads_a_second = 500;
+// A read takes about 2 us. This bounds the cost for programs with much JIT code.
+constexpr unsigned max_reads_per_second = 500;
 
 }  // namespace
 
@@ -32,34 +34,39 @@ bool CodeCache::read(std::uint32_t process, std::uint32_t pid, std::uint64_t add
 
 const CodeCache::Line* CodeCache::line_at(std::uint32_t process, std::uint32_t pid, std::uint64_t address,
                                           std::uint64_t now_ns) {
-    if (lines_.empty()) lines_.resize(lines);
+    now_ns = newest_ns_ = std::max(newest_ns_, std::max<std::uint64_t>(now_ns, 1));
+    if (lines_.empty()) lines_.resize(2 * sets);
     const std::uint64_t mixed = (address / line_bytes + (std::uint64_t{process} << 40)) * 0x9e3779b97f4a7c15;
-    Line& line = lines_[static_cast<std::size_t>(mixed >> 32) % lines];
-    const bool known = line.read_ns != 0 && line.process == process && line.address == address;
-    if (known && (pid == 0 || now_ns - line.read_ns < fresh_ns)) return line.readable ? &line : nullptr;
+    Line* const set = &lines_[static_cast<std::size_t>(mixed >> 32) % sets * 2];
+    const auto is_wanted = [&](const Line& line) {
+        return line.read_ns != 0 && line.process == process && line.address == address;
+    };
+    if (!is_wanted(set[0]) && is_wanted(set[1])) std::swap(set[0], set[1]);
+    Line& line = set[0];
+    const bool known = is_wanted(line);
+    if (known && (pid == 0 || now_ns - line.read_ns < fresh_ns)) return &line;
     if (pid == 0) return nullptr;
-    if (now_ns - second_ns_ >= fresh_ns) {
-        second_ns_ = now_ns;
+    if (now_ns - window_start_ns_ >= fresh_ns) {
+        window_start_ns_ = now_ns;
         reads_ = 0;
     }
-    if (reads_ == reads_a_second) return known && line.readable ? &line : nullptr;
+    if (reads_ == max_reads_per_second) return known ? &line : nullptr;
     ++reads_;
     constexpr std::size_t words = line_bytes / sizeof(std::uint64_t);
     std::array<std::uint64_t, words> addresses, values;
     for (std::size_t i = 0; i < words; ++i) addresses[i] = address + i * sizeof(std::uint64_t);
     const auto got = read_words(pid, sizeof(std::uint64_t), addresses, values);
-    const bool readable = got && *got == words;
-    // Of a process that has just ended, what was there is still right.
-    if (!readable && known && line.readable) {
-        line.read_ns = now_ns;
-        return &line;
+    if (got && *got == words) {
+        if (!known) set[1] = line;
+        line.process = process;
+        line.address = address;
+        std::memcpy(line.bytes.data(), values.data(), line_bytes);
+    } else if (!known) {
+        return nullptr;
     }
-    line.process = process;
-    line.address = address;
-    line.read_ns = std::max<std::uint64_t>(now_ns, 1);
-    line.readable = readable;
-    if (readable) std::memcpy(line.bytes.data(), values.data(), line_bytes);
-    return readable ? &line : nullptr;
+    // A known line stays if the read fails: the process has just ended, and the sample was taken before that.
+    line.read_ns = now_ns;
+    return &line;
 }
 
 }  // namespace flamewire::agent

@@ -143,22 +143,20 @@ std::optional<unwind::CodePiece> ProcessTable::code_at(ProcessHandle handle, std
     return state_->modules.piece_at(*mapping, address);
 }
 
-std::optional<unwind::CodeRule> ProcessTable::code_rule(ProcessHandle handle, const unwind::CodePiece& piece,
-                                                        unwind::Arch arch, std::uint64_t pc, bool return_address) {
+std::optional<unwind::Rule> ProcessTable::code_rule(ProcessHandle handle, const unwind::CodePiece& piece,
+                                                    unwind::Arch arch, std::uint64_t pc, bool return_address) {
     const ProcessState* process = state_->registry.by_handle(handle);
     if (process == nullptr) return std::nullopt;
     const unwind::ArchInfo& info = unwind::arch_info(arch);
     if (info.trampoline_row == nullptr) return std::nullopt;
-    std::array<std::byte, unwind::trampoline_before + unwind::trampoline_after> code;
-    const std::uint64_t begin = std::max(piece.start, pc - std::min<std::uint64_t>(pc, unwind::trampoline_before));
-    const std::uint64_t end = std::min(piece.end, pc + unwind::trampoline_after);
+    std::array<std::byte, unwind::max_trampoline_window> code;
+    const std::uint64_t begin = std::max(piece.start, pc - std::min<std::uint64_t>(pc, info.trampoline_before));
+    const std::uint64_t end = std::min(piece.end, pc + info.trampoline_after);
     if (pc < begin || end <= begin) return std::nullopt;
-    const auto known = std::span(code).first(static_cast<std::size_t>(end - begin));
-    if (!state_->code_cache.read(handle, process->ended ? 0 : process->info.pid, begin, state_->last_sample_ns, known))
+    const auto window = std::span(code).first(static_cast<std::size_t>(end - begin));
+    if (!state_->code_cache.read(handle, process->ended ? 0 : process->info.pid, begin, state_->last_sample_ns, window))
         return std::nullopt;
-    const auto rule = unwind::trampoline_rule(known, static_cast<std::size_t>(pc - begin), return_address, info);
-    if (!rule) return std::nullopt;
-    return unwind::CodeRule{.rule = *rule, .found_by = unwind::FoundBy::code};
+    return unwind::trampoline_rule(window, static_cast<std::size_t>(pc - begin), return_address, info);
 }
 
 Result<elf::ByteSource> ProcessTable::open_file(ModuleHandle module) { return state_->modules.open_file(module); }

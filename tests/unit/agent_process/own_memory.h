@@ -5,9 +5,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 // qemu's user mode has no process_vm_readv, and /proc/PID/mem shows it the emulator's addresses.
-#define NEEDS_OWN_ADDRESSES()                                                             \
-    if (const iovec none{}; ::process_vm_readv(::getpid(), &none, 0, &none, 0, 0) != 0) { \
-        WARN("an emulator: nothing was tested");                                          \
-        return;                                                                           \
+#define NEEDS_OWN_ADDRESSES()                                                                                \
+    if (const iovec none{}; ::process_vm_readv(::getpid(), &none, 0, &none, 0, 0) != 0 && errno == ENOSYS) { \
+        WARN("skipped: no process_vm_readv, as under qemu-user");                                            \
+        return;                                                                                              \
     }

@@ -102,14 +102,15 @@ namespace {
 
 // How a frame is left by an instruction of a trampoline: where its CFA is from sp, and whether the frame pointer, the return
 // address are saved below it.
-struct Left {
+struct ExpectedRule {
     std::size_t at;
     std::int32_t cfa_offset;
     bool saves_frame_pointer, return_in_link, frame_pointer_safe;
 };
 
-void check_trampoline(const ArchInfo& arch, const Code& trampoline, const std::vector<Left>& each,
-                      std::size_t after_call) {
+void check_trampoline(const ArchInfo& arch, const Code& trampoline, const std::vector<ExpectedRule>& each,
+                      std::size_t after_call, std::size_t prefix = 0) {
+    REQUIRE(arch.trampoline_before + arch.trampoline_after <= max_trampoline_window);
     // Between others of its kind, as CPython lays them.
     Code code = trampoline;
     code.resize((trampoline.size() + 15) / 16 * 16);
@@ -121,13 +122,14 @@ void check_trampoline(const ArchInfo& arch, const Code& trampoline, const std::v
     for (std::size_t at = 0; at < trampoline.size(); ++at) {
         INFO("at " << at);
         // What the agent reads: so many bytes on each side, fewer at the edges of the memory.
-        const std::size_t from = begin + at > trampoline_before ? begin + at - trampoline_before : 0;
-        const std::size_t to = std::min(code.size(), begin + at + trampoline_after);
+        const std::size_t from = begin + at > arch.trampoline_before ? begin + at - arch.trampoline_before : 0;
+        const std::size_t to = std::min(code.size(), begin + at + arch.trampoline_after);
         const auto window = std::span(code).subspan(from, to - from);
         const auto rule = trampoline_rule(window, begin + at - from, false, arch);
         const auto returned = trampoline_rule(window, begin + at - from, true, arch);
         CHECK(returned.has_value() == (at == after_call));
-        const auto expected = std::find_if(each.begin(), each.end(), [&](const Left& left) { return left.at == at; });
+        const auto expected =
+            std::find_if(each.begin(), each.end(), [&](const ExpectedRule& left) { return left.at == at; });
         REQUIRE(rule.has_value() == (expected != each.end()));
         if (!rule) continue;
         if (at == after_call) CHECK(returned->cfa_offset == rule->cfa_offset);
@@ -144,12 +146,12 @@ void check_trampoline(const ArchInfo& arch, const Code& trampoline, const std::v
         CHECK(at + rule->after == (next == each.end() ? trampoline.size() : next->at));
     }
     CHECK(instructions == each.size());
-    // Other code that looks much like it.
-    for (std::size_t at = 0; at < trampoline.size(); ++at) {
+    // With any byte changed it is another function. What may precede it (`prefix`) matters only at its own place.
+    for (std::size_t at = prefix; at < trampoline.size(); ++at) {
+        INFO("changed byte " << at);
         Code other = trampoline;
         other[at] ^= std::byte{0x20};
-        for (const Left& left : each)
-            if (left.at > 0 && at >= each[1].at) CHECK_FALSE(trampoline_rule(other, left.at, false, arch));
+        for (const ExpectedRule& left : each) CHECK_FALSE(trampoline_rule(other, left.at, false, arch));
     }
     for (std::size_t size = 0; size < trampoline.size(); ++size)
         CHECK_FALSE(trampoline_rule(std::span(trampoline).first(size), std::min(size, after_call), true, arch));
@@ -173,7 +175,7 @@ TEST_CASE("code: CPython's trampolines of x86-64, at each instruction") {
                       {8, 16, false, false, false},
                       {10, 16, false, false, false},
                       {14, 8, false, false, false}},
-                     10);
+                     10, 4);
     check_trampoline(arch_x86_64, bytes({0x55, 0x48, 0x89, 0xe5, 0xff, 0xd1, 0x5d, 0xc3}),
                      {{0, 8, false, false, false},
                       {1, 16, true, false, false},
@@ -188,7 +190,7 @@ TEST_CASE("code: CPython's trampolines of x86-64, at each instruction") {
                       {8, 16, true, false, true},
                       {10, 16, true, false, true},
                       {11, 8, false, false, false}},
-                     10);
+                     10, 4);
 }
 
 TEST_CASE("code: CPython's trampolines of aarch64, at each instruction") {
@@ -212,7 +214,7 @@ TEST_CASE("code: CPython's trampolines of aarch64, at each instruction") {
                       {16, 16, true, false, true},
                       {20, 0, false, true, false},
                       {24, 0, false, true, false}},
-                     16);
+                     16, 4);
     // bti c
     check_trampoline(arch_aarch64, words({0xd503245f, 0xa9bf7bfd, 0x910003fd, 0xd63f0060, 0xa8c17bfd, 0xd65f03c0}),
                      {{0, 0, false, true, false},
@@ -221,7 +223,7 @@ TEST_CASE("code: CPython's trampolines of aarch64, at each instruction") {
                       {12, 16, true, false, true},
                       {16, 16, true, false, true},
                       {20, 0, false, true, false}},
-                     16);
+                     16, 4);
     CHECK_FALSE(
         trampoline_rule(words({0xa9bf7bfd, 0x910003fd, 0xd63f0060, 0xa8c17bfd, 0xd65f03c0}), 0, false, arch_arm));
 }

@@ -90,12 +90,12 @@ public:
             if (piece.start <= address && address < piece.end) return piece;
         return std::nullopt;
     }
-    std::optional<CodeRule> rule_at(const CodePiece&, Arch, std::uint64_t pc, bool) override {
+    std::optional<Rule> rule_at(const CodePiece&, Arch, std::uint64_t pc, bool) override {
         const auto found = code_rules.find(pc);
         return found == code_rules.end() ? std::nullopt : std::optional(found->second);
     }
     int asked = 0;
-    std::map<std::uint64_t, CodeRule> code_rules;  // of code without a file, by pc
+    std::map<std::uint64_t, Rule> code_rules;  // of code without a file, by pc
 
 private:
     std::vector<CodePiece> pieces_;

@@ -183,7 +183,7 @@ TEST_CASE("A chain steps over the caller of a trampoline that leaves the frame p
     constexpr std::uint64_t trampoline = 0x900006;
     Space space({{bias, bias + 0x10000, 1, bias}, {0x900000, 0x901000, 0, 0}});
     const FrameRow row = RowIs(0, 1, rsp, 16, rip).saved(rip, -8);
-    space.code_rules[trampoline] = {compile_rule(row, arch_info(Arch::x86_64)), FoundBy::code};
+    space.code_rules[trampoline] = compile_rule(row, arch_info(Arch::x86_64));
     // one (record at the start), the trampoline (one word), two (record at +32), three (record at +64), root
     Stack whole(stack_at, 12);
     whole.put(stack_at, stack_at + 32).put(stack_at + 8, trampoline).put(stack_at + 24, two);
@@ -223,7 +223,7 @@ TEST_CASE("What a program says of its own code counts only when it leads to code
     make_module();
     Space space({{bias, bias + 0x10000, 1, bias}, {0x900000, 0x901000, 0, 0}});
     const FrameRow wrong = RowIs(0, 1, rsp, 24, rip).saved(rip, -8);
-    space.code_rules[0x900006] = {compile_rule(wrong, arch_info(Arch::x86_64)), FoundBy::rule};
+    space.code_rules[0x900006] = compile_rule(wrong, arch_info(Arch::x86_64));
     Stack stack(stack_at, 8);
     stack.put(stack_at + 16, 0x1234).put(stack_at + 32, 0).put(stack_at + 40, root);
     const Registers start = registers_of(Arch::x86_64, {{rip, 0x900006}, {rsp, stack_at}, {rbp, stack_at + 32}});
