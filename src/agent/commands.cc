@@ -176,7 +176,7 @@ void put_settings(JsonObject& reply, const Settings& settings) {
         .text("mode", "continuous");
 }
 
-// Of the next start, as nothing runs that shows them.
+// The settings of the next start.
 void put_idle_settings(JsonObject& reply, const Settings& settings) {
     put_settings(reply, settings);
     reply.text("event_list", settings.events).flag("kernel", settings.kernel);

@@ -107,8 +107,8 @@ public:
     virtual Result<Running> stop() = 0;
     virtual Result<Running> pause() = 0;
     virtual Result<Running> resume() = 0;
-    // Of the recording that runs, which it answers; the next start is as before. When idle it answers nothing, and is for
-    // the next starts.
+    // While recording: changes that recording alone and returns it. When idle: changes the settings of the next start and
+    // returns nothing.
     virtual Result<std::optional<Running>> configure(const SettingsChange& change) = 0;
     // Counts by thread or by CPU, too; total: no more.
     virtual Result<Running> count_by(CountBy by) = 0;

@@ -37,14 +37,14 @@ bool is_older(std::int64_t age_ns, std::uint64_t boottime_ns, std::uint64_t star
     return boottime_ns - static_cast<std::uint64_t>(age_ns) + start_tolerance_ns < start_ns;
 }
 
-// By the beginning of the program file's name. Chromium's sandbox keeps renderers from writing the file.
+// Matched by prefix. Chromium's sandbox does not let renderers write the file.
 struct Remedy {
     std::string_view runtime, remedy;
 };
 constexpr Remedy remedies[] = {
     {"node", "start it with node --perf-basic-prof"},
     {"python", "start it with python3 -X perf (Python 3.12 or later)"},
-    {"chrom", "start it with --no-sandbox --js-flags=--perf-basic-prof"},
+    {"chrom", "start it with --no-sandbox --js-flags=--perf-basic-prof, for trusted pages only"},
     {"php", "start it with php -d opcache.jit_debug=16"},
     {"luajit", "build it with -DLUAJIT_USE_PERFTOOLS"},
     {"ruby", "start it with ruby --yjit-perf (Ruby 3.3 or later)"},
@@ -69,11 +69,13 @@ std::string jit_remedy(const JitProcess& process) {
     std::string_view runtime = process.exe.empty() ? process.program : process.exe;
     runtime.remove_prefix(runtime.rfind('/') + 1);
     if (runtime.starts_with("java"))
-        return fmt::format("jcmd {} Compiler.perfmap (JDK 17 or later), and -XX:+PreserveFramePointer for its stacks",
-                           process.pid);
+        return fmt::format(
+            "run jcmd {} Compiler.perfmap (JDK 17 or later); for whole stacks start it with "
+            "-XX:+PreserveFramePointer",
+            process.pid);
     for (const auto& [name, remedy] : remedies)
         if (runtime.starts_with(name)) return std::string(remedy);
-    return fmt::format("have it write /tmp/perf-{}.map, if it can", process.ns_pid);
+    return fmt::format("enable perf maps in its runtime, if it supports them (/tmp/perf-{}.map)", process.ns_pid);
 }
 
 JitCode::JitCode(std::string proc_root, JitProcess process)

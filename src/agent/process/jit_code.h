@@ -135,7 +135,7 @@ private:
     bool up_to_date_ = false;
 };
 
-// What makes the runtime of this process write names of its code, as a command; for notices.
+// The remedy of a notice: how to make this process's runtime write the names of its code.
 std::string jit_remedy(const JitProcess& process);
 
 }  // namespace flamewire::agent

@@ -215,7 +215,7 @@ TEST_CASE("a jitdump that is mapped later takes the place of a map") {
     CHECK(target.answers[0].body->name == "fine");
 }
 
-TEST_CASE("what helps is said of the runtime at hand, by its file and else by its name, and never of another one") {
+TEST_CASE("the remedy for missing names fits the runtime, which the program file identifies") {
     const auto remedy = [](const char* comm, const char* exe) {
         return jit_remedy({.pid = 42, .ns_pid = 3, .program = comm, .jitdump = {}, .exe = exe});
     };
@@ -223,13 +223,13 @@ TEST_CASE("what helps is said of the runtime at hand, by its file and else by it
     CHECK(remedy("node", "") == "start it with node --perf-basic-prof");
     CHECK(remedy("gunicorn: worke", "/usr/bin/python3.12") == "start it with python3 -X perf (Python 3.12 or later)");
     CHECK(remedy("C2 CompilerThre", "/usr/lib/jvm/java-17-openjdk-amd64/bin/java") ==
-          "jcmd 42 Compiler.perfmap (JDK 17 or later), and -XX:+PreserveFramePointer for its stacks");
+          "run jcmd 42 Compiler.perfmap (JDK 17 or later); for whole stacks start it with -XX:+PreserveFramePointer");
     CHECK(remedy("ThreadPoolForeg", "/usr/lib/chromium/chromium").contains("--js-flags=--perf-basic-prof"));
     CHECK(remedy("php", "/usr/bin/php8.2") == "start it with php -d opcache.jit_debug=16");
     CHECK(remedy("luajit", "/usr/bin/luajit-2.1.0-beta3").contains("LUAJIT_USE_PERFTOOLS"));
     CHECK(remedy("app", "/usr/bin/qemu-aarch64-static").contains("-perfmap"));
-    // Regular expressions that PCRE compiles: nothing makes it write names.
-    CHECK(remedy("grep", "/usr/bin/grep") == "have it write /tmp/perf-3.map, if it can");
+    // PCRE compiles regular expressions and has no option for perf maps.
+    CHECK(remedy("grep", "/usr/bin/grep") == "enable perf maps in its runtime, if it supports them (/tmp/perf-3.map)");
 }
 
 TEST_CASE("a map of somebody else, a link and what is no file are not believed") {
