@@ -169,7 +169,7 @@ test('of a damaged file the number of lost samples is the least that it can be',
   assert.equal(lostText(0), '0');
   assert.equal(lostText(1234), '1,234');
   assert.equal(lostText(0, true), 'unknown');
-  assert.equal(lostText(1234, true), 'over 1,234');
+  assert.equal(lostText(1234, true), 'at least 1,234');
 });
 
 test('commands are found in remedies', () => {

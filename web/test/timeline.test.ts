@@ -162,7 +162,7 @@ test('marks say what happened', () => {
   );
   assert.match(
     markText(mark({ kind: 'loss', count: 0, reason: 'batches_missing', lost: true })),
-    /^Nothing is left of this time/,
+    /^No samples: the session file is damaged/,
   );
   assert.match(markText(mark({ kind: 'reconnect', start_ms: 1000, end_ms: 4200 })), /away for 3\.20 s/);
   const marks = [

@@ -6,6 +6,7 @@ import { capabilitiesOf, findingLines, ordered, type Finding } from '../src/text
 import {
   changeArgs,
   commandOf,
+  changedOfIdle,
   draftOfIdle,
   draftOfReply,
   draftOfStored,
@@ -99,6 +100,12 @@ test('a recording begins as the agent was started, until a person says otherwise
     others: '',
   });
   assert.deepEqual(draftOfIdle({ ...idle, state: 'profiling', event_list: 'off-cpu' }), {});
+  assert.deepEqual(changedOfIdle({ ...idle, unwind: 'auto', event_list: '', kernel: false }), {
+    frequency: 499,
+    stackKib: 32,
+    kernel: false,
+  });
+  assert.deepEqual(changedOfIdle({ state: 'idle' }), {});
 });
 
 test('several processes in one recording', () => {

@@ -1410,7 +1410,7 @@ export interface paths {
                     content: {
                         "application/json": {
                             sessions: components["schemas"]["Session"][];
-                            /** @description a sentence for each file among the sessions of which nothing can be read; they are no sessions */
+                            /** @description a message for each file in the data directory without any readable frame; such files are not sessions */
                             unreadable: string[];
                             /** @description that match */
                             total: number;
@@ -2529,7 +2529,7 @@ export interface components {
             samples: number;
             /** @description samples not shown, all reasons */
             lost: number;
-            /** @description true: more samples are lost, and nothing says how many, as the file of the session is damaged; absent: no */
+            /** @description true: an unknown number of further samples is lost because the session file is damaged; absent: false */
             lost_at_least?: boolean;
             unresolved_percent: number;
             /** @description addresses whose names are still being looked for; views show addresses until then */
@@ -3106,7 +3106,7 @@ export interface components {
             latency: components["schemas"]["Lengths"];
             slice: components["schemas"]["Lengths"];
         };
-        /** @description How threads waited for CPUs (latency: from being preempted, or from birth, until running) and kept them (slice), and why they left. Of recordings with the event off-cpu; what was told within the range, tenths of a second each. Times are milliseconds */
+        /** @description How threads waited for CPUs (latency: from being preempted, from birth, or in recordings with woken-by from being woken, until running) and kept them (slice), and why they left. Of recordings with the event off-cpu; what was told within the range, tenths of a second each. Times are milliseconds */
         Scheduling: {
             session: string;
             data_version: number;

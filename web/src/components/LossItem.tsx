@@ -46,7 +46,7 @@ export function LossItem() {
         <div class="pop-body">
           <h4>Lost samples</h4>
           {shown.lost_at_least && (
-            <p>The session file is damaged or cut off. How many samples were in the missing part is not known.</p>
+            <p>The session file is damaged. The number of samples in the unreadable part is unknown.</p>
           )}
           {sums.length === 0 && shown.lost_at_least ? null : sums.length === 0 ? (
             <p class="faint">

@@ -13,24 +13,32 @@ import { RecordingFields } from './RecordingFields';
 
 export function ProcessDialog({ agent }: { agent: string }) {
   const edits = useSignal<Partial<RecordingDraft>>({});
-  const own = useSignal<Partial<RecordingDraft>>({}); // of the agent, as it was started
+  const own = useSignal<Partial<RecordingDraft>>({}); // the agent's settings
+  const settled = useSignal(false); // they were read, or the agent does not answer
   const options = useSignal(false); // in the place of the processes
   const busy = useSignal(false);
   const problem = useSignal(''); // what kept it from starting
   const edit = (patch: Partial<RecordingDraft>) => (edits.value = { ...edits.value, ...patch });
   const draft: RecordingDraft = { ...usualDraft, ...own.value, ...edits.value };
-  useEffect(() => {
-    // Without an answer it is recorded in the usual way, as the dialog shows.
-    agentStatus(agent).then(
-      (reply) => (own.value = draftOfIdle(reply)),
-      () => undefined,
-    );
-  }, [agent]);
 
   const machine = agents.value.find((entry) => entry.id === agent);
   const running = machine?.state === 'profiling' || machine?.state === 'paused';
+  useEffect(() => {
+    let current = true;
+    settled.value = false;
+    void agentStatus(agent)
+      .then(
+        (reply) => current && (own.value = draftOfIdle(reply)),
+        () => undefined,
+      )
+      .finally(() => current && (settled.value = true));
+    return () => {
+      current = false;
+    };
+  }, [agent, running]);
+
   const { pid, frequency, unwind } = draft;
-  const valid = pid !== 0 && isValid(draft);
+  const valid = settled.value && pid !== 0 && isValid(draft);
   const start = async () => {
     if (!valid || busy.value || running) return;
     const shown = dialog.peek();

@@ -289,7 +289,7 @@ export function SessionsView() {
         <ImportButton />
       </div>
       {list.unreadable.length > 0 && (
-        <section class="notices" aria-label="Files that cannot be read">
+        <section class="notices" aria-label="Unreadable session files">
           {list.unreadable.map((sentence) => (
             <div class="notice" key={sentence}>
               <Icon name="warning" />

@@ -33,10 +33,14 @@ async function ended(id: string, abort: AbortSignal): Promise<Import> {
   }
 }
 
-// A file of two profiles is one session, whose threads they are (src/profile/formats/collapsed_import.h).
-async function openComparison(id: string, abort: AbortSignal): Promise<void> {
-  const { notices } = await api.session(id, abort);
-  if (notices?.some((notice) => notice.code === 'import-two-sides')) compareThreads(1, 2);
+// Whether the session is a file with two columns, which are its threads 1 and 2 (src/profile/formats/collapsed_import.h).
+async function hasTwoColumns(id: string, abort: AbortSignal): Promise<boolean> {
+  try {
+    const { notices } = await api.session(id, abort);
+    return notices?.some((notice) => notice.code === 'import-two-sides') ?? false;
+  } catch {
+    return false; // the import itself succeeded
+  }
 }
 
 export async function importFile(file: File): Promise<void> {
@@ -59,9 +63,11 @@ export async function importFile(file: File): Promise<void> {
     const result = await ended((await api.beginImport(id, file.name)).id, abort);
     if (abort.aborted) return;
     if (result.state === 'failed') throw new Error(result.problem);
+    const twoColumns = await hasTwoColumns(result.session, abort);
+    if (abort.aborted) return;
     importing.value = null;
     openSession(result.session);
-    await openComparison(result.session, abort);
+    if (twoColumns) compareThreads(1, 2);
   } catch (error) {
     if (abort.aborted) return;
     importing.value = {

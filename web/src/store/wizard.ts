@@ -12,8 +12,8 @@ import {
   type Step,
   type WizardState,
 } from '../text/wizard';
-import { processTarget, type RecordingDraft } from '../text/recording';
-import { startProfiling } from './actions';
+import { changedOfIdle, processTarget, type RecordingDraft } from '../text/recording';
+import { agentStatus, startProfiling } from './actions';
 import { applyConfig } from './configDraft';
 import { connectedAgents, streamState } from './live';
 import { sessionList } from './session';
@@ -39,6 +39,11 @@ export function editWizard(patch: Partial<RecordingDraft>): void {
 export function chooseAgent(agent: string): void {
   if (agent === wizard.value.agent) return;
   wizard.value = { ...wizard.value, agent, draft: { ...wizard.value.draft, ...processTarget([]) } };
+  // The agent's command line overrides what the browser remembers. Without an answer the options show what is sent.
+  agentStatus(agent).then(
+    (reply) => wizard.value.agent === agent && editWizard(changedOfIdle(reply)),
+    () => undefined,
+  );
 }
 
 let moves = 0;

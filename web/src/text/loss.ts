@@ -27,7 +27,7 @@ export const lossWords: Record<Loss['reason'], { name: string; why: string }> = 
   other_server: { name: 'Kept elsewhere', why: 'Another server has this part of the recording.' },
   batches_missing: {
     name: 'Session file damaged',
-    why: 'These samples refer to stacks or threads that stood in a damaged part of the session file, or in batches that never arrived.',
+    why: 'These samples refer to stacks or threads in a damaged part of the session file, or in batches that never arrived.',
   },
   memory_limit: {
     name: 'Dropped from memory',
@@ -35,9 +35,9 @@ export const lossWords: Record<Loss['reason'], { name: string; why: string }> = 
   },
 };
 
-// A number of lost samples; of a damaged file it is the least that it can be.
+// The number of lost samples, or the known part of it if the file is damaged.
 export const lostText = (lost: number, atLeast = false): string =>
-  !atLeast ? count(lost) : lost === 0 ? 'unknown' : `over ${count(lost)}`;
+  !atLeast ? count(lost) : lost === 0 ? 'unknown' : `at least ${count(lost)}`;
 
 export interface LossSum {
   reason: Loss['reason'];

@@ -124,7 +124,7 @@ function where({ pid, also = [], container, cgroup, cpus }: RecordingDraft): Arg
   return { ...(container ? { container } : cgroup ? { cgroups: [cgroup] } : { all: true }), ...(cpus && { cpus }) };
 }
 
-// All that the form shows, also where it is the usual: what is not sent is as the agent was started.
+// Everything that the form shows: the agent would use its own settings for what is left out.
 export function startArgs(draft: RecordingDraft): Args {
   const { frequency, unwind, kernel } = draft;
   const args: Args = { ...where(draft), frequency, unwind, events: eventsOf(draft), filter: filterOf(draft), kernel };
@@ -207,7 +207,7 @@ const settingsOf = (
   kernel: reply['kernel'] !== false,
 });
 
-// How an agent records that is not told otherwise, by its `status` while it records nothing.
+// The settings of an idle agent, from its `status`.
 export function draftOfIdle(reply: Replied): Partial<RecordingDraft> {
   if (reply['state'] !== 'idle') return {};
   const list = text(reply['event_list']);
@@ -217,6 +217,13 @@ export function draftOfIdle(reply: Replied): Partial<RecordingDraft> {
     events: plain ? list.split(',').filter((name) => name !== '') : [],
     others: plain ? '' : list,
   };
+}
+
+// Those of them that its command line changed from the usual ones.
+export function changedOfIdle(reply: Replied): Partial<RecordingDraft> {
+  const usual: Partial<Record<string, unknown>> = { ...usualDraft };
+  const isChanged = ([name, value]: [string, unknown]) => JSON.stringify(value) !== JSON.stringify(usual[name]);
+  return Object.fromEntries(Object.entries(draftOfIdle(reply)).filter(isChanged));
 }
 
 // The agent's `status` or `start` reply as a draft.

@@ -20,7 +20,7 @@ export function markText(mark: Mark): string {
       return `${mark.name ?? '?'} (${mark.pid ?? '?'}) ${one[mark.kind]}`;
     case 'loss': {
       const words = lossWords[(mark.reason ?? 'unknown') as keyof typeof lossWords] ?? lossWords.unknown;
-      if (mark.reason === 'batches_missing') return 'Nothing is left of this time: the session file is damaged';
+      if (mark.reason === 'batches_missing') return 'No samples: the session file is damaged';
       const what = mark.lost ? `${count(mark.count)} samples lost` : `${count(mark.count)} ×`;
       return `${what}: ${words.name}${mark.event ? ` (${mark.event})` : ''}`;
     }
