@@ -2,6 +2,7 @@
 nobody called, and callers are those that `perf` finds by frame pointers, which Go keeps. Who called whom does not change with what the
 machine does beside it, so no recording is taken again."""
 import collections
+import errno
 import os
 import re
 import subprocess
@@ -36,18 +37,30 @@ def stacks_of(server):
         yield [re.sub(r"\.abi0$", "", frame) for frame in frames.split(";")[1:]], int(count)
 
 
+def opened(fifo, reader):
+    """A descriptor to write to, once the reader has opened the pipe."""
+    assert reader.process.poll() is None, reader.err
+    try:
+        return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError as error:
+        assert error.errno == errno.ENXIO, error
+        return None
+
+
 def record(start, program, beside=None):
     """The stacks of a program that runs until enough samples are taken, by the default settings; `beside` is where perf leaves its own."""
     process = start.process("go", [program, "600"])
     time.sleep(0.3)
     server = start.server("--no-inline")
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", process.pid, "--frequency", FREQUENCY, "--events", "cpu-clock:u")
     if beside:
+        # perf records until the pipe that its command reads is closed. The command runs once the events are open.
         os.mkfifo(beside / "enough")
         perf = start.process("perf", ["perf", "record", "-q", "-F", FREQUENCY, "-g", "-e", "cpu-clock:u", "-p", process.pid, "-o", beside / "perf.data", "--", "cat", beside / "enough"])
+        writer = wait_until(lambda: opened(beside / "enough", perf), 60, "perf")
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", process.pid, "--frequency", FREQUENCY, "--events", "cpu-clock:u")
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > ENOUGH, 120, "samples")
     if beside:
-        (beside / "enough").write_bytes(b"")  # perf stops with its command
+        os.close(writer)
         assert perf.wait(60) == 0, perf.err
     assert agent.stop() == 0, agent.err
     server.wait_ended()
