@@ -1,5 +1,5 @@
-// The ELF file with a module's code: its segments turn offsets in the file, which mappings
-// give, into the ELF virtual addresses that symbols have.
+// The ELF file with a module's code. Mappings give file offsets; the file's segments convert them into the ELF virtual
+// addresses that symbols have.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,7 @@
 
 namespace flamewire::symbol {
 
-// Without the file: programs that are linked to a fixed address lie below, others and libraries above, on every
-// architecture of Linux.
+// Used if the file is missing: on x86, Arm and RISC-V, programs with a fixed address lie below, PIE and libraries above.
 inline constexpr std::uint64_t fixed_programs_end = 0x1000'0000;
 
 struct CodeFile {
