@@ -1,15 +1,11 @@
-// The lines of `perf script`: no allocation, no second look at a character where one is enough.
+#include "profile/formats/perf_script_lines.h"
+
 #include <charconv>
 #include <limits>
 
-#include "profile/formats/perf_script_import.h"
+#include "profile/formats/perf_script_words.h"
 
-namespace flamewire::profile {
-namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
-bool is_space(char c) { return c == ' ' || c == '\t'; }
+namespace flamewire::profile::perf_script_words {
 
 void trim_front(std::string_view& text) {
     std::size_t at = 0;
@@ -29,14 +25,6 @@ std::string_view take_word(std::string_view& text) {
     return word;
 }
 
-template <class Number>
-bool number_of(std::string_view text, Number& into) {
-    if (text.empty()) return false;
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), into);
-    return error == std::errc() && stop == text.data() + text.size();
-}
-
-// "12" or "12/34": process and thread, or the thread alone.
 bool ids_of(std::string_view word, PerfSampleLine& into) {
     if (word.empty() || (!is_digit(word[0]) && word[0] != '-')) return false;
     if (word == "-1" || word == "-1/-1") return true;
@@ -54,7 +42,6 @@ bool cpu_of(std::string_view word, std::uint32_t& cpu) {
            number_of(word.substr(1, word.size() - 2), cpu);
 }
 
-// "1234.567890:"
 bool time_of(std::string_view word, std::uint64_t& ns) {
     if (word.size() < 4 || word.back() != ':') return false;
     word.remove_suffix(1);
@@ -69,6 +56,13 @@ bool time_of(std::string_view word, std::uint64_t& ns) {
     ns = seconds * second_ns + fraction;
     return true;
 }
+
+}  // namespace flamewire::profile::perf_script_words
+
+namespace flamewire::profile {
+namespace {
+
+using namespace perf_script_words;
 
 // What stands behind process and thread. False when there is no event.
 bool fields(std::string_view text, PerfSampleLine& into) {

@@ -1,0 +1,28 @@
+// Single lines of the text of `perf script`. No allocation.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace flamewire::profile {
+
+// The first line of a sample. Views into it.
+struct PerfSampleLine {
+    std::string_view comm, event;
+    std::uint32_t pid = 0, tid = 0, cpu = 0;
+    std::uint64_t time_ns = 0, period = 0;
+    bool has_time = false, has_period = false;
+    std::string_view rest;  // behind the event: a frame, or what a tracepoint says
+};
+// With the default fields. False when it is none.
+bool parse_perf_sample(std::string_view line, PerfSampleLine& into);
+
+// One frame. Views into the line.
+struct PerfFrameLine {
+    std::uint64_t address = 0;
+    std::string_view symbol, module;  // symbol without its offset; empty: not known
+    bool inlined = false;
+};
+bool parse_perf_frame(std::string_view line, PerfFrameLine& into);
+
+}  // namespace flamewire::profile
