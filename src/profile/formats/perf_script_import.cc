@@ -9,6 +9,8 @@
 
 #include "profile/formats/import_names.h"
 #include "profile/formats/line_feed.h"
+#include "profile/formats/perf_script_lines.h"
+#include "profile/formats/perf_script_words.h"
 #include "profile/formats/perf_stat_text.h"
 #include "profile/id_index.h"
 #include "profile/string_table.h"
@@ -18,7 +20,7 @@ namespace {
 
 constexpr std::string_view stat_mark = "### PERF_STAT ###";
 
-bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
+using perf_script_words::is_blank;
 
 std::string_view unit_of(std::string_view event) {
     const std::string_view name = event.substr(0, event.find(':'));
@@ -33,7 +35,7 @@ std::string_view unit_of(std::string_view event) {
 
 class PerfScriptText::Reader {
 public:
-    explicit Reader(Begin begin) : begin_(std::move(begin)) {}
+    Reader(Begin begin, std::optional<PerfLayout> layout) : begin_(std::move(begin)), layout_(layout) {}
 
     Result<bool> feed(std::string_view text) {
         return lines_.feed(text, [&](std::string_view one) { return line(one); });
@@ -91,6 +93,7 @@ private:
 
     Result<bool> line(std::string_view text) {
         ++line_number_;
+        if (layout_) return line_of_layout(text, *layout_);
         if (in_stat_) return stat_line(text);
         if (in_sample_) {
             if (is_blank(text)) return end_sample();
@@ -108,6 +111,30 @@ private:
         if (is_blank(text)) return true;
         if (text[0] == '#') return comment(text);
         if (!parse_perf_sample(text, sample_)) return bad();
+        return begin_sample();
+    }
+
+    Result<bool> line_of_layout(std::string_view text, const PerfLayout& layout) {
+        if (is_blank(text)) {
+            if (in_sample_ || !layout.is_bare()) return end_sample();
+            sample_ = {};
+            return begin_sample();
+        }
+        if (text[0] == '\t') {
+            if (!in_sample_) {
+                sample_ = {};
+                TRY(begin_sample());
+            }
+            return frame(text) ? Result<bool>(true) : bad();
+        }
+        if (text[0] == '#') return comment(text);
+        const bool below = in_sample_ && !frames_.empty();
+        if (below && is_perf_source_line(text)) return true;
+        if (below && layout.line_after) return end_sample();
+        PerfSampleLine next;
+        if (layout.is_bare() || !parse_perf_sample(text, layout, next)) return bad();
+        TRY(end_sample());
+        sample_ = next;
         return begin_sample();
     }
 
@@ -173,7 +200,7 @@ private:
         newest_ns_ = std::max(newest_ns_, time_ns);
         row_.bucket = time_ns / wire::default_bucket_ns;
         times_ = times_ || sample_.has_time;
-        if (sample_.rest.ends_with(')')) (void)frame(sample_.rest);
+        if (layout_ ? layout_->tail == PerfLayout::Tail::frame : sample_.rest.ends_with(')')) (void)frame(sample_.rest);
         return true;
     }
 
@@ -204,7 +231,7 @@ private:
         const std::string_view unit = sample_.has_period ? unit_of(sample_.event) : "samples";
         for (const auto& [name, id] : events_)
             if (name == sample_.event) return id;
-        events_.emplace_back(sample_.event, builder_->event(sample_.event, unit));
+        events_.emplace_back(sample_.event, builder_->event(sample_.event.empty() ? "samples" : sample_.event, unit));
         return events_.back().second;
     }
 
@@ -214,7 +241,9 @@ private:
         const auto hash = [](const ThreadEntry& one) {
             return hash_mix(one.comm, (static_cast<std::uint64_t>(one.pid) << 32) | one.tid);
         };
-        const ThreadEntry entry{sample_.pid, sample_.tid, comm, 0};
+        // Without ids the name is all that distinguishes threads.
+        const std::uint32_t tid = layout_ && !layout_->ids ? comm : sample_.tid;
+        const ThreadEntry entry{sample_.pid, tid, comm, 0};
         const auto same = [&](std::uint32_t id) {
             const ThreadEntry& other = threads_[id];
             return other.pid == entry.pid && other.tid == entry.tid && other.comm == entry.comm;
@@ -312,6 +341,7 @@ private:
     };
 
     Begin begin_;
+    std::optional<PerfLayout> layout_;
     RecordingBuilder* builder_ = nullptr;
     wire::Recording about_;
     LineFeed lines_;
@@ -332,7 +362,8 @@ private:
     std::uint64_t line_number_ = 0, bad_lines_ = 0, first_bad_ = 0, late_ = 0;
 };
 
-PerfScriptText::PerfScriptText(Begin begin) : reader_(std::make_unique<Reader>(std::move(begin))) {}
+PerfScriptText::PerfScriptText(Begin begin, std::optional<PerfLayout> layout)
+    : reader_(std::make_unique<Reader>(std::move(begin), layout)) {}
 PerfScriptText::~PerfScriptText() = default;
 Result<bool> PerfScriptText::feed(std::string_view text) { return reader_->feed(text); }
 Result<bool> PerfScriptText::end_chunk() { return reader_->end_chunk(); }
@@ -341,6 +372,7 @@ bool PerfScriptText::begun() const { return reader_->begun(); }
 std::uint64_t PerfScriptText::newest_ns() const { return reader_->newest_ns(); }
 
 bool recognises_perf_script(std::string_view beginning) {
+    if (find_perf_layout(beginning)) return true;
     bool sample = false, time = false;
     while (!beginning.empty()) {
         const std::size_t end = beginning.find('\n');
@@ -359,7 +391,10 @@ bool recognises_perf_script(std::string_view beginning) {
 }
 
 Result<bool> import_perf_script(ImportJob& job) {
-    PerfScriptText import([&](wire::Recording about) -> RecordingBuilder& { return job.begin(std::move(about), 0); });
+    std::string beginning(perf_layout_bytes, '\0');
+    beginning.resize(TRY(job.source().read_at(0, beginning)));
+    PerfScriptText import([&](wire::Recording about) -> RecordingBuilder& { return job.begin(std::move(about), 0); },
+                          find_perf_layout(beginning));
     TRY(read_through(job, [&](std::string_view piece) { return import.feed(piece); }));
     return import.finish();
 }

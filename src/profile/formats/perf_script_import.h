@@ -6,11 +6,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "base/result.h"
 #include "profile/formats/import.h"
-#include "profile/formats/perf_script_lines.h"
+#include "profile/formats/perf_script_layout.h"
 
 namespace flamewire::profile {
 
@@ -19,7 +20,8 @@ class PerfScriptText {
 public:
     // Called at the first sample, with what the text says of the machine until then and the sample's time as start.
     using Begin = std::function<RecordingBuilder&(wire::Recording about)>;
-    explicit PerfScriptText(Begin begin);
+    // `layout`: of its samples; nothing if they have the default fields.
+    explicit PerfScriptText(Begin begin, std::optional<PerfLayout> layout = {});
     ~PerfScriptText();
 
     Result<bool> feed(std::string_view text);

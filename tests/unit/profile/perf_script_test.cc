@@ -1,6 +1,9 @@
 // The text of perf script. Texts and expected lines are written by hand.
 #include <catch2/catch.hpp>
 
+#include <optional>
+#include <utility>
+
 #include "imported.h"
 #include "profile/formats/perf_script_import.h"
 
@@ -43,6 +46,73 @@ TEST_CASE("perf script: the first line of a sample, in the orders that there are
     for (const std::string_view none : {"", "a;b;c 12", "hello world", "12 13", "\t7f00 f (x)", "a 1 2 3", "# comment",
                                         "a 99999999999 cycles:", "a 1 99999999999999999999.5: cycles:"})
         CHECK(sample_of(none) == "-");
+}
+
+namespace {
+
+// Which fields were found, in letters.
+std::string layout_of(const std::string& text) {
+    const std::optional<PerfLayout> layout = find_perf_layout(text);
+    if (!layout) return "-";
+    std::string fields;
+    for (const auto& [has, name] :
+         {std::pair(layout->comm, 'c'), std::pair(layout->ids, 'i'), std::pair(layout->cpu, 'p'),
+          std::pair(layout->misc, 'm'), std::pair(layout->time, 't'), std::pair(layout->period, 'n'),
+          std::pair(layout->event, 'e')})
+        if (has) fields += name;
+    constexpr std::string_view tails[] = {"", "+frame", "+any"};
+    return fields + std::string(tails[static_cast<std::size_t>(layout->tail)]) + (layout->line_after ? "+line" : "");
+}
+
+}  // namespace
+
+TEST_CASE("perf script: the fields of -F are found from many lines") {
+    const std::string frames = "\t    55fa35640173 leaf+0x3 (/app)\n\t    55fa356401e4 main (/app)\n\n";
+    const auto chains = [&](const std::string& one, const std::string& other) {
+        return one + "\n" + frames + other + "\n" + frames;
+    };
+    CHECK(layout_of(chains("", "")) == "");
+    CHECK(layout_of(chains("app ", "a b 12 ")) == "c");
+    CHECK(layout_of(chains(" 9271 ", " 9273 ")) == "i");
+    CHECK(layout_of(chains("app  9271 ", "a b 12  9273 ")) == "ci");
+    CHECK(layout_of(chains("   2004008 ", "   2004012 ")) == "n");
+    CHECK(layout_of(chains(" 9271    2004008 ", " 9273    2004012 ")) == "in");
+    CHECK(layout_of(chains("cpu-clock:u: ", "cpu-clock:u: ")) == "e");
+    CHECK(layout_of(chains("[000] UE 46836.210450: ", "[001] K  46836.2: ")) == "pmt");
+    // The default fields; and with an empty name.
+    CHECK(layout_of(chains("app 12/13 [002] 100.5: 2000 cycles: ", "app 12/13 [002] 100.6: 2000 cycles: ")) == "-");
+    CHECK(layout_of(chains(" 12/13 [002] 100.5:       2000 cycles: ", "app 12/13 [002] 100.6:       2000 cycles: ")) ==
+          "ciptne");
+    // Without call chains the frame is on the line itself, behind a data address if there is one.
+    CHECK(layout_of("  9271 46831.860537:     55fa35640173 leaf\n  9273 46831.860537:         55fa3564 leaf\n") ==
+          "it+frame");
+    CHECK(layout_of("46831.860537:                0     55fa35640173 leaf\n") == "t+frame");
+    CHECK(
+        layout_of(
+            "app  9271 46831.8: sched:sched_switch: prev_comm=a\n  9271 46831.8: sched:sched_switch: prev_comm=a\n") ==
+        "cite+any");
+    CHECK(layout_of("     55fa35640173 leaf (/app)\n  app.c:5\n     55fa35640173 leaf (/app)\n  libc.so.6[891f5]\n") ==
+          "+frame");
+    CHECK(
+        layout_of("app\n\t    55fa35640173 leaf\n ABI:2    AX:0x1\napp\n\t    55fa35640173 leaf\n ABI:2    AX:0x1\n") ==
+        "c+line");
+}
+
+TEST_CASE("perf script: other texts have no layout of fields") {
+    for (const std::string_view other :
+         {"      3 apple\n     12 pear\n", "0000000000001139 T main\n0000000000001140 T f\n", "1 2 3\n4 5 6\n",
+          "[    0.123456] Booting Linux\n[    1.5] usb: new device\n", "error: no such file\nwarning: unused\n",
+          "main;f;g 12\nmain;f 3\n", "time,event,weight\n1.5,cycles,2\n",
+          "\tThis paragraph is indented.\n\n\tThis too.\n", "12.5: started\n13.5: stopped\n", "", "\n\n"})
+        CHECK(layout_of(std::string(other)) == "-");
+    // Hostile lines end the search early.
+    CHECK(layout_of(std::string(1 << 20, ' ') + "1.5: cycles:") == "-");
+    std::string many;
+    for (int i = 0; i < 60; ++i) many += std::string(4'000, ' ') + "1.5: cycles: x\n";
+    CHECK(layout_of(many) == "te+any");
+    std::string letters;
+    for (int i = 0; i < 60; ++i) letters += std::string(2'000, 'a') + std::string(2'000, ' ') + "1.5: cycles: x\n";
+    CHECK(layout_of(letters) == "-");
 }
 
 TEST_CASE("perf script: frames") {

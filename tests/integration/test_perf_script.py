@@ -1,0 +1,126 @@
+"""The text of `perf script -F ...`: every combination of fields with addresses and symbols gives the stacks, weights and threads that perf prints."""
+
+import collections
+import itertools
+import shutil
+import subprocess
+
+import pytest
+from flamewire import BIN
+
+PERF = shutil.which("perf")
+pytestmark = pytest.mark.skipif(PERF is None, reason="there is no perf: nothing was recorded")
+
+# Two threads. The name of one contains spaces and a number.
+SOURCE = """
+#include <pthread.h>
+#include <sys/prctl.h>
+volatile unsigned long sink;
+__attribute__((noinline)) void leaf(int n) { for (int i = 0; i < n; i++) sink += i * sink; sink++; }
+__attribute__((noinline)) void outer(int n) { leaf(n); sink++; }
+static void *run(void *name) { prctl(PR_SET_NAME, name); for (int i = 0; i < 400; i++) outer(50000); return 0; }
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, run, "a b 12");
+    for (int i = 0; i < 400; i++) leaf(50000);
+    pthread_join(thread, 0);
+    return 0;
+}
+"""
+OPTIONAL = ("comm", "pid", "tid", "cpu", "misc", "time", "period", "event")
+RECORDINGS = {"chains": ["-g"], "plain": [], "blank": ["-g"]}
+
+
+@pytest.fixture(scope="module", params=RECORDINGS)
+def data(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("perf-script")
+    source = SOURCE.replace('"a b 12"', '""') if request.param == "blank" else SOURCE
+    (folder / "app.c").write_text(source)
+    subprocess.run(["gcc", "-g", "-O0", "-pthread", "-o", folder / "app", folder / "app.c"], check=True)
+    subprocess.run([PERF, "record", "-q", "-e", "cpu-clock:u", "-d", "--sample-cpu", "-F", "499", *RECORDINGS[request.param], "-o", folder / "data", "--", folder / "app"],
+                   check=True, capture_output=True, timeout=60)
+    return request.param, folder
+
+
+def script(folder, fields):
+    return subprocess.run([PERF, "script", "--no-inline", "-i", folder / "data", "-F", fields], check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+def perf_stacks(folder, chains):
+    """(stack, outermost first -> samples, stack -> periods), from fields that cannot be confused."""
+    samples, periods, period, frames = collections.Counter(), collections.Counter(), 0, []
+    for line in [*script(folder, "period,event,ip,sym").splitlines(), "0 cpu-clock:u:" if not chains else ""]:
+        first, _, rest = line.partition("cpu-clock:u:")
+        if "cpu-clock:u:" in line:
+            period, frames = int(first), [rest.split(None, 1)[1]] if rest.strip() else []
+        elif line.strip():
+            frames.append(line.split(None, 1)[1])
+        if line.strip() and chains or not frames:
+            continue
+        stack = ";".join(reversed(frames))
+        samples[stack] += 1
+        periods[stack] += period
+        frames = []
+    return samples, periods
+
+
+def perf_threads(folder):
+    """Name of a thread -> samples."""
+    return collections.Counter(line.partition("cpu-clock:u:")[0].strip() for line in script(folder, "comm,event").splitlines() if "cpu-clock:u:" in line)
+
+
+def imported(path, *options):
+    """(stack, the thread's name first -> number, name of a thread -> number)"""
+    found, threads = collections.Counter(), collections.Counter()
+    text = subprocess.run([BIN / "flamewire", "export", path, "--format", "collapsed", *options], check=True, capture_output=True, text=True, timeout=60).stdout
+    for line in text.splitlines():
+        stack, number = line.rsplit(" ", 1)
+        found[stack] += int(number)
+        threads[stack.split(";")[0]] += int(number)
+    return found, threads
+
+
+def comparable(stacks, names):
+    """Only frames with these names, as other addresses are printed in another way."""
+    found = collections.Counter()
+    for stack, number in stacks.items():
+        found[tuple(frame for frame in stack.split(";") if frame in names)] += number
+    return found
+
+
+def test_every_combination_of_fields(data, tmp_path):
+    name, folder = data
+    samples, periods = perf_stacks(folder, name != "plain")
+    names = {frame for stack in samples for frame in stack.split(";")} - {"[unknown]"}
+    assert {"leaf", "main"} <= names if name != "plain" else "leaf" in names
+    expected, weights, threads = comparable(samples, names), comparable(periods, names), perf_threads(folder)
+    named_threads = set(threads) - {""}
+    assert named_threads and (name == "blank") == ("" in threads)
+    wrong = []
+    path = tmp_path / "text"
+    every = [chosen for count in range(len(OPTIONAL) + 1) for chosen in itertools.combinations(OPTIONAL, count)]
+    # All 256 of one recording; of the others every third, which has each field in many places.
+    for chosen in every if name == "chains" else every[::3]:
+        fields = ",".join([*chosen, "ip", "sym"])
+        path.write_text(script(folder, fields))
+        try:
+            stacks, ours = imported(path, *(["--weights"] if "period" in chosen else []))
+        except subprocess.CalledProcessError as error:
+            wrong.append((fields, error.stderr))
+            continue
+        if comparable(stacks, names) != (weights if "period" in chosen else expected):
+            wrong.append((fields, stacks))
+        if "comm" in chosen and "period" not in chosen and any(ours[thread] != threads[thread] for thread in named_threads):
+            wrong.append((fields, ours))
+    assert not wrong, (len(wrong), wrong[:5])
+
+
+@pytest.mark.parametrize("more", ["dso", "symoff", "symoff,dso", "dso,srcline", "addr", "addr,comm,tid,time"])
+def test_what_stands_beside_and_below_frames(data, tmp_path, more):
+    name, folder = data
+    samples, _ = perf_stacks(folder, name != "plain")
+    names = {frame for stack in samples for frame in stack.split(";")} - {"[unknown]"}
+    path = tmp_path / "text"
+    for fields in (f"ip,sym,{more}", f"comm,ip,sym,{more}", f"time,event,ip,sym,{more}"):
+        path.write_text(script(folder, fields))
+        assert comparable(imported(path)[0], names) == comparable(samples, names), fields
