@@ -87,6 +87,7 @@ public:
         if (undecided_ && !slab_named_ && std::string_view(text, size) == "$s") return slab_named_ = true;
         if (!decide_object()) return false;
         next_ = shape_.member(open_.back().node, {text, size});
+        if (shape_.is_any(next_)) sink_.key(shape_.number(next_), {text, size});
         return true;
     }
     bool StartObject() {
@@ -213,16 +214,24 @@ Result<JsonEnd> Handler::parse(std::uint64_t begin, std::uint64_t end) {
 
 JsonShape::JsonShape(std::span<const Place> places) : nodes_(1) {
     for (const Place& place : places) {
-        int node = 0;
-        for (std::string_view path = place.path; !path.empty();) {
-            const bool element = path.starts_with("[]");
-            const std::size_t size = element ? 2 : std::min(path.find_first_of(".["), path.size());
-            node = child(node, path.substr(0, size));
-            path.remove_prefix(size);
-            if (path.starts_with('.')) path.remove_prefix(1);
+        if (place.same_as.empty()) {
+            nodes_[static_cast<std::size_t>(node_of(place.path))].number = place.number;
+            continue;
         }
-        nodes_[static_cast<std::size_t>(node)].number = place.number;
+        const int array = node_of(place.path.substr(0, place.path.size() - 2));
+        nodes_[static_cast<std::size_t>(array)].element = node_of(place.same_as);
     }
+}
+
+int JsonShape::node_of(std::string_view path) {
+    int node = 0;
+    while (!path.empty()) {
+        const std::size_t size = path.starts_with("[]") ? 2 : std::min(path.find_first_of(".["), path.size());
+        node = child(node, path.substr(0, size));
+        path.remove_prefix(size);
+        if (path.starts_with('.')) path.remove_prefix(1);
+    }
+    return node;
 }
 
 int JsonShape::child(int node, std::string_view step) {
@@ -240,9 +249,13 @@ int JsonShape::child(int node, std::string_view step) {
 
 int JsonShape::member(int node, std::string_view name) const {
     if (node < 0) return -1;
-    for (const int member : nodes_[static_cast<std::size_t>(node)].members)
-        if (nodes_[static_cast<std::size_t>(member)].name == name) return member;
-    return -1;
+    int any = -1;
+    for (const int member : nodes_[static_cast<std::size_t>(node)].members) {
+        const std::string& its = nodes_[static_cast<std::size_t>(member)].name;
+        if (its == name) return member;
+        if (its == "*") any = member;
+    }
+    return any;
 }
 
 std::uint64_t JsonValue::whole(std::uint64_t most, std::uint64_t otherwise) const {

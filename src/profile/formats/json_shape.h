@@ -15,13 +15,15 @@
 
 namespace flamewire::profile {
 
-// Places by number. Members of objects are names after a point, "[]" is any element of an array; a place that only leads
-// to others needs no number of its own.
+// Places by number. Members of objects are names after a point, "*" is any other member, "[]" is any element of an array; a
+// place that only leads to others needs no number of its own.
 class JsonShape {
 public:
     struct Place {
         std::string_view path;
         int number = 0;  // above 0
+        // An earlier path that this one repeats, for trees: {"tree.children[]", 0, "tree"}.
+        std::string_view same_as{};
     };
     JsonShape(std::initializer_list<Place> places) : JsonShape(std::span(places.begin(), places.size())) {}
     explicit JsonShape(std::span<const Place> places);
@@ -30,6 +32,10 @@ public:
     [[nodiscard]] int member(int node, std::string_view name) const;
     [[nodiscard]] int element(int node) const { return node < 0 ? -1 : nodes_[static_cast<std::size_t>(node)].element; }
     [[nodiscard]] int number(int node) const { return node < 0 ? 0 : nodes_[static_cast<std::size_t>(node)].number; }
+    // Whether it is a "*".
+    [[nodiscard]] bool is_any(int node) const {
+        return node >= 0 && nodes_[static_cast<std::size_t>(node)].name == "*";
+    }
 
 private:
     struct Node {
@@ -38,6 +44,7 @@ private:
         std::vector<int> members;
     };
     int child(int node, std::string_view step);
+    int node_of(std::string_view path);
     std::vector<Node> nodes_;
 };
 
@@ -54,7 +61,8 @@ class JsonSink {
 public:
     virtual ~JsonSink() = default;
     virtual bool value(int place, const JsonValue& value) = 0;
-    virtual bool begin(int /*place*/) { return true; }  // of an object or an array
+    virtual void key(int /*place*/, std::string_view /*name*/) {}  // of a "*", before its value or begin()
+    virtual bool begin(int /*place*/) { return true; }             // of an object or an array
     virtual bool end(int /*place*/) { return true; }
 };
 
