@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "profile/formats/chrome_events.h"
 #include "profile/formats/timed_frames.h"
@@ -13,27 +18,182 @@
 namespace flamewire::profile {
 namespace {
 
+using chrome::CallTree;
 using chrome::Content;
 using chrome::CpuProfile;
+using chrome::Samples;
 using chrome::Span;
 using chrome::ThreadKey;
 
+// Start and end in microseconds, and the time of each sample.
+void to_times(CpuProfile& profile) {
+    Samples& samples = profile.samples;
+    if (std::exchange(profile.in_seconds, false)) {
+        samples.start_us *= 1e6;
+        samples.end_us *= 1e6;
+    }
+    if (samples.nodes.empty()) return;
+    if (!samples.times_us.empty()) {
+        samples.times_us.resize(samples.nodes.size(), samples.times_us.back());
+        samples.start_us = samples.times_us.front();
+        return;
+    }
+    double now = samples.start_us;
+    const double usual = std::max(samples.end_us - now, 0.0) / static_cast<double>(samples.nodes.size());
+    for (std::size_t i = 0; i < samples.nodes.size(); ++i) {
+        if (i < samples.deltas_us.size()) now += std::max(samples.deltas_us[i], 0.0);
+        samples.times_us.push_back(now);
+        if (samples.deltas_us.empty()) now += usual;
+    }
+}
+
+std::uint64_t hits_of(const CallTree& tree) {
+    std::uint64_t hits = 0;
+    for (const chrome::Node& node : tree.nodes) hits += node.hits;
+    return hits;
+}
+
+// "name(url:line:column)", as Hermes writes it. Views into `text`; without a place it is the name.
+struct Place {
+    std::string_view name, url;
+    std::uint32_t line = 0;
+};
+Place place_of(std::string_view text) {
+    const Place whole{.name = text, .url = {}};
+    const std::size_t open = text.rfind('(');
+    if (!text.ends_with(')') || open == std::string_view::npos) return whole;
+    Place place{.name = text.substr(0, open), .url = text.substr(open + 1, text.size() - open - 2)};
+    for (int i = 0; i < 2; ++i) {  // column, then line
+        const std::size_t colon = place.url.rfind(':');
+        if (colon == std::string_view::npos) return whole;
+        const std::string_view digits = place.url.substr(colon + 1);
+        const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), place.line);
+        if (error != std::errc() || stop != digits.data() + digits.size()) return whole;
+        place.url = place.url.substr(0, colon);
+    }
+    return place.url.empty() ? whole : place;
+}
+
+// Numbers for ids that are texts. Those that are numbers stay what they are.
+class IdNumbers {
+public:
+    explicit IdNumbers(const Content& content) : texts_(content.texts) {
+        for (const auto& [thread, spans] : content.spans) see(thread);
+        for (const auto& [thread, samples] : content.samples) see(thread);
+        for (const auto& [id, profile] : content.profiles) see(profile.samples.thread);
+        std::uint32_t next = 1;
+        for (const StringId text : others_) {
+            while (used_.contains(next)) ++next;
+            numbers_.emplace(text, next++);
+        }
+    }
+    [[nodiscard]] std::uint32_t of(StringId text) const {
+        const auto found = numbers_.find(text);
+        return found == numbers_.end() ? 0 : found->second;
+    }
+    [[nodiscard]] bool is_number(StringId text) const { return text == 0 || !others_.contains(text); }
+    [[nodiscard]] std::size_t others() const { return others_.size(); }
+
+private:
+    void see(ThreadKey thread) {
+        for (const StringId text : {thread.first, thread.second}) {
+            if (text == 0) continue;
+            const std::string_view digits = texts_[text];
+            std::uint32_t number = 0;
+            const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+            if (error != std::errc() || stop != digits.data() + digits.size()) {
+                others_.insert(text);
+            } else {
+                used_.insert(number);
+                numbers_.emplace(text, number);
+            }
+        }
+    }
+    const StringTable& texts_;
+    std::set<StringId> others_;
+    std::set<std::uint32_t> used_;
+    std::map<StringId, std::uint32_t> numbers_;
+};
+
+// The stacks of one call tree.
+class Stacks {
+public:
+    Stacks(RecordingBuilder& builder, const StringTable& texts, const CallTree& tree)
+        : builder_(builder), texts_(texts), tree_(tree) {
+        for (std::size_t i = 0; i < tree.nodes.size(); ++i) index_.emplace(tree.nodes[i].id, i);
+        for (const auto& [child, parent] : tree.children) parents_.emplace(child, parent);
+    }
+    // Up to a node whose stack is known; then those of all nodes on the way are.
+    wire::Id of(std::uint64_t id) {
+        std::vector<std::size_t> path;
+        wire::Id stack = 0;
+        for (auto node = index_.find(id); node != index_.end();) {
+            if (const auto found = known_.find(node->first); found != known_.end()) {
+                stack = found->second;
+                break;
+            }
+            if (path.size() == tree_.nodes.size()) {
+                has_ring_ = true;
+                break;
+            }
+            path.push_back(node->second);
+            const auto parent = parents_.find(node->first);
+            const std::uint64_t next = parent != parents_.end() ? parent->second : tree_.nodes[node->second].parent;
+            if (next == node->first) break;
+            node = index_.find(next);
+        }
+        for (auto step = path.rbegin(); step != path.rend(); ++step) {
+            const chrome::Node& node = tree_.nodes[*step];
+            if (texts_[node.name] != "(root)") stack = builder_.stack(stack, location(node));
+            known_.emplace(node.id, stack);
+        }
+        return stack;
+    }
+    [[nodiscard]] bool has_ring() const { return has_ring_; }
+
+private:
+    wire::Id location(const chrome::Node& node) {
+        Place place{.name = texts_[node.name], .url = texts_[node.url], .line = node.line};
+        if (place.url.empty()) place = place_of(place.name);
+        return builder_.location(
+            {.function = place.name.empty() ? "(anonymous)" : place.name, .file = place.url, .line = place.line});
+    }
+
+    RecordingBuilder& builder_;
+    const StringTable& texts_;
+    const CallTree& tree_;
+    std::unordered_map<std::uint64_t, std::size_t> index_;
+    std::unordered_map<std::uint64_t, std::uint64_t> parents_;
+    std::unordered_map<std::uint64_t, wire::Id> known_;
+    bool has_ring_ = false;
+};
+
 class Rows {
 public:
-    Rows(RecordingBuilder& builder, const Content& content) : builder_(builder), content_(content) {
+    // A trace with both has an event for spans and one for samples: they are of the same time.
+    Rows(RecordingBuilder& builder, const Content& content, bool sampled)
+        : builder_(builder), content_(content), numbers_(content) {
         std::optional<double> first;
         const auto see = [&](double time_us) { first = std::min(first.value_or(time_us), time_us); };
         for (const auto& [thread, spans] : content.spans)
             for (const Span& span : spans) see(span.start_us);
+        for (const auto& [thread, samples] : content.samples)
+            for (const double time : samples.times_us) see(time);
         for (const auto& [id, profile] : content.profiles)
-            if (!profile.samples.empty()) see(profile.start_us);
+            if (!profile.samples.nodes.empty() || hits_of(profile.tree) != 0) see(profile.samples.start_us);
         first_us_ = first.value_or(0);
-        row_.event = builder.event("time", "ns");
+        if (sampled) samples_event_ = builder.event(content.spans.empty() ? "time" : "cpu-profile", "ns");
+        if (!content.spans.empty()) spans_event_ = builder.event("time", "ns");
         row_.count = 1;
+        if (numbers_.others() != 0)
+            builder.note("import-ids",
+                         fmt::format("{} ids of processes or threads are not numbers: they are numbered here.",
+                                     numbers_.others()));
     }
 
     Result<bool> add(ThreadKey thread, std::vector<Span> spans) {
         row_.thread = thread_of(thread);
+        row_.event = spans_event_;
         const std::vector<Interval> intervals = matched(std::move(spans));
         std::vector<Open> open;
         double now = 0;
@@ -62,28 +222,42 @@ public:
         return true;
     }
 
-    Result<bool> add(const CpuProfile& profile) {
-        row_.thread = thread_of(profile.thread);
-        std::unordered_map<std::uint64_t, std::size_t> index;
-        for (std::size_t i = 0; i < profile.nodes.size(); ++i) index.emplace(profile.nodes[i].id, i);
-        std::unordered_map<std::uint64_t, std::uint64_t> parents;
-        for (const auto& [child, parent] : profile.children) parents.emplace(child, parent);
-        std::unordered_map<std::uint64_t, wire::Id> stacks;
-        const auto delta = [&](std::size_t i) {
-            return i < profile.deltas_us.size() ? std::max(profile.deltas_us[i], 0.0) : 0.0;
-        };
-        double now = profile.start_us;
-        for (std::size_t i = 0; i < profile.samples.size(); ++i) {
-            now += delta(i);
-            const std::uint64_t node = profile.samples[i];
-            const wire::Id stack = stack_of(profile, index, parents, node, stacks);
-            // Until the next sample; the last one as long as the one before it.
-            TRY(emit(stack, now, i + 1 < profile.samples.size() ? delta(i + 1) : delta(i)));
+    // Each sample lasts until the next one; the last one as long as the one before it.
+    Result<bool> add(const Samples& samples, Stacks& stacks) {
+        row_.thread = thread_of(samples.thread);
+        row_.event = samples_event_;
+        const std::vector<double>& times = samples.times_us;
+        for (std::size_t i = 0; i < samples.nodes.size(); ++i) {
+            double length = 0;
+            if (i + 1 < times.size())
+                length = times[i + 1] - times[i];
+            else if (i > 0)
+                length = times[i] - times[i - 1];
+            else
+                length = std::max(times[i] - samples.start_us, samples.end_us - times[i]);
+            TRY(emit(stacks.of(samples.nodes[i]), times[i], length));
         }
+        has_rings = has_rings || stacks.has_ring();
         return true;
     }
 
-    std::uint64_t unmatched = 0, rings = 0;
+    Result<bool> add(const CpuProfile& profile) {
+        Stacks stacks(builder_, content_.texts, profile.tree);
+        const Samples& samples = profile.samples;
+        if (!samples.nodes.empty()) return add(samples, stacks);
+        // Without samples the nodes share the time by their hits.
+        const std::uint64_t hits = hits_of(profile.tree);
+        if (hits == 0) return true;
+        row_.thread = thread_of(samples.thread);
+        row_.event = samples_event_;
+        const double each = std::max(samples.end_us - samples.start_us, 0.0) / static_cast<double>(hits);
+        for (const chrome::Node& node : profile.tree.nodes)
+            TRY(emit(stacks.of(node.id), samples.start_us, each * node.hits));
+        return true;
+    }
+
+    std::uint64_t unmatched = 0;
+    bool has_rings = false;
 
 private:
     struct Interval {
@@ -101,7 +275,8 @@ private:
         const auto process = content_.process_names.find(key.first);
         std::string_view comm = name != content_.thread_names.end() ? content_.texts[name->second] : std::string_view{};
         if (comm.empty() && process != content_.process_names.end()) comm = content_.texts[process->second];
-        return builder_.thread(key.first, key.second, comm);
+        if (comm.empty() && !numbers_.is_number(key.second)) comm = content_.texts[key.second];
+        return builder_.thread(numbers_.of(key.first), numbers_.of(key.second), comm);
     }
 
     Result<bool> emit(wire::Id stack, double at_us, double length_us) {
@@ -146,42 +321,11 @@ private:
         return intervals;
     }
 
-    // Up to a node whose stack is known, which all on the way have then.
-    wire::Id stack_of(const CpuProfile& profile, const std::unordered_map<std::uint64_t, std::size_t>& index,
-                      const std::unordered_map<std::uint64_t, std::uint64_t>& parents, std::uint64_t id,
-                      std::unordered_map<std::uint64_t, wire::Id>& known) {
-        std::vector<std::size_t> path;
-        wire::Id stack = 0;
-        for (auto node = index.find(id); node != index.end();) {
-            if (const auto found = known.find(node->first); found != known.end()) {
-                stack = found->second;
-                break;
-            }
-            if (path.size() == profile.nodes.size()) {
-                ++rings;
-                break;
-            }
-            path.push_back(node->second);
-            const auto parent = parents.find(node->first);
-            const std::uint64_t next = parent != parents.end() ? parent->second : profile.nodes[node->second].parent;
-            if (next == node->first) break;
-            node = index.find(next);
-        }
-        for (auto step = path.rbegin(); step != path.rend(); ++step) {
-            const chrome::Node& node = profile.nodes[*step];
-            const std::string_view name = content_.texts[node.name];
-            if (name != "(root)")
-                stack = builder_.stack(stack, builder_.location({.function = name.empty() ? "(anonymous)" : name,
-                                                                 .file = content_.texts[node.url],
-                                                                 .line = node.line}));
-            known.emplace(node.id, stack);
-        }
-        return stack;
-    }
-
     RecordingBuilder& builder_;
     const Content& content_;
+    IdNumbers numbers_;
     wire::Row row_;
+    wire::Id samples_event_ = 0, spans_event_ = 0;
     double first_us_ = 0;
 };
 
@@ -190,15 +334,18 @@ private:
 bool recognises_chrome(std::string_view beginning) {
     return begins_as_json(beginning, '{', {"\"traceEvents\""}) ||
            begins_as_json(beginning, '{', {"\"nodes\"", "\"callFrame\""}) ||
+           begins_as_json(beginning, '{', {"\"head\"", "\"functionName\""}) ||
            begins_as_json(beginning, '[', {"\"ph\"", "\"ts\""});
 }
 
 Result<bool> import_chrome(ImportJob& job) {
     Content content;
     const JsonEnd end = TRY(chrome::read(job, content));
-    const bool profiled =
-        std::ranges::any_of(content.profiles, [](const auto& one) { return !one.second.samples.empty(); });
-    if (content.spans.empty() && !profiled)
+    for (auto& [id, profile] : content.profiles) to_times(profile);
+    const bool sampled = !content.samples.empty() || std::ranges::any_of(content.profiles, [](const auto& one) {
+        return !one.second.samples.nodes.empty() || hits_of(one.second.tree) != 0;
+    });
+    if (content.spans.empty() && !sampled)
         return fail(ErrorCode::invalid,
                     end == JsonEnd::cut
                         ? "the file of Chrome ends before anything that took time: record or copy it again"
@@ -206,9 +353,11 @@ Result<bool> import_chrome(ImportJob& job) {
     wire::Recording about;
     about.start_ns = import_moment_ns;
     RecordingBuilder& builder = job.begin(std::move(about), 0);
-    Rows rows(builder, content);
+    Rows rows(builder, content, sampled);
     for (auto& [thread, spans] : content.spans) TRY(rows.add(thread, std::move(spans)));
     for (const auto& [id, profile] : content.profiles) TRY(rows.add(profile));
+    Stacks stacks(builder, content.texts, content.stack_frames);
+    for (const auto& [thread, samples] : content.samples) TRY(rows.add(samples, stacks));
     if (end == JsonEnd::cut)
         builder.note("import-truncated",
                      "The file ends in the midst of its list, as a trace may: what stands before is shown.");
@@ -217,7 +366,7 @@ Result<bool> import_chrome(ImportJob& job) {
                      fmt::format("{} events have a beginning without an end, or the other way round.", rows.unmatched));
     if (content.other_events != 0)
         builder.note("import-events", fmt::format("{} events take no time and were left out.", content.other_events));
-    if (rows.rings != 0)
+    if (rows.has_rings)
         builder.note("import-rings", "Some functions of the CPU profile are their own callers: the file is damaged.");
     return true;
 }

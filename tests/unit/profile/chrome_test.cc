@@ -1,6 +1,9 @@
 // Files of Chrome, Node.js and V8. Expected lines are added up by hand: a microsecond is 1000 ns.
 #include <catch2/catch.hpp>
 
+#include <set>
+#include <utility>
+
 #include "imported.h"
 
 namespace flamewire::profile {
@@ -78,11 +81,80 @@ TEST_CASE("V8's CPU profiles, alone and in a trace") {
     CHECK(trace.lines({}, true) == "js;work 7000\njs;work;deep 16000\n");
     REQUIRE(trace.store.threads().size() == 2);
     CHECK(trace.store.threads()[1].tid == 6);
+    // The same in one event, as Chrome wrote it until 2016: the tree itself, seconds, and the time of each sample.
+    const std::string tree =
+        R"x({"head":{"functionName":"(root)","url":"","lineNumber":0,"hitCount":0,"children":[
+            {"functionName":"work","url":"file:///a.js","lineNumber":10,"hitCount":1,"children":[
+                {"functionName":"","url":"file:///b.js","lineNumber":1,"hitCount":3,"children":[],"id":4}],"id":2},
+            {"functionName":"(idle)","hitCount":1,"children":[],"id":3}],"id":1},"startTime":0.0001,"endTime":0.001)x";
+    const std::string in_tree = R"("samples":[2,4,3,4],"timestamps":[100,110,130,160]})";
+    for (const std::string& text :
+         {tree + "," + in_tree,
+          R"([{"pid":5,"tid":6,"ph":"I","name":"CpuProfile","ts":1,"args":{"data":{"cpuProfile":)" + tree + "," +
+              in_tree + "}}}]"}) {
+        const ImportedText old(text);
+        CHECK(old.recognised == "chrome");
+        CHECK(old.problem.empty());
+        CHECK(old.lines({}, true).find("work 10000\n") != std::string::npos);
+        CHECK(old.lines({}, true).find("(idle) 30000\n") != std::string::npos);
+        CHECK(old.lines({}, true).find("work;(anonymous) 50000\n") != std::string::npos);
+        CHECK(old.function("work")->line == 10);
+    }
+    // Without times the samples, and without samples the hits, share the time: 900 us.
+    CHECK(ImportedText(tree + R"(,"samples":[2,4,3]})").lines({}, true) ==
+          "(idle) 300000\nwork 300000\nwork;(anonymous) 300000\n");
+    CHECK(ImportedText(tree + "}").lines({}, true) == "(idle) 180000\nwork 180000\nwork;(anonymous) 540000\n");
     // A node that is its own caller is no reason to climb for ever.
     const ImportedText ring(R"({"nodes":[{"id":1,"parent":2,"callFrame":{"functionName":"a"}},
         {"id":2,"parent":1,"callFrame":{"functionName":"b"}}],"samples":[1],"timeDeltas":[1]})");
     CHECK(ring.problem.empty());
     CHECK(ring.noted("import-rings"));
+}
+
+TEST_CASE("Chrome traces: ids that are not numbers stay distinct") {
+    const ImportedText imported(R"([
+        {"pid":"Main","tid":"-1","ph":"X","name":"a","ts":0,"dur":1},
+        {"pid":"Main","tid":"worker","ph":"X","name":"b","ts":0,"dur":2},
+        {"pid":-1,"tid":-2,"ph":"X","name":"c","ts":0,"dur":3},
+        {"pid":1,"tid":-2,"ph":"X","name":"d","ts":0,"dur":4},
+        {"pid":"1","tid":2,"ph":"X","name":"e","ts":0,"dur":5},
+        {"pid":"Main","tid":"-1","ph":"M","name":"thread_name","args":{"name":"first"}}])");
+    CHECK(imported.lines({}, true) == "-2;c 3000\n-2;d 4000\n[unknown];e 5000\nfirst;a 1000\nworker;b 2000\n");
+    std::set<std::pair<std::uint32_t, std::uint32_t>> ids;
+    for (ThreadId id = 1; id < imported.store.threads().size(); ++id) {
+        const Thread& thread = imported.store.threads()[id];
+        ids.emplace(thread.pid, thread.tid);
+    }
+    CHECK(ids.size() == 5);
+    CHECK(ids.contains({1, 2}));
+    CHECK(imported.noted("import-ids"));
+}
+
+TEST_CASE("Chrome traces: spans and the CPU profile of one thread are two events") {
+    const ImportedText imported(R"([
+        {"pid":5,"tid":6,"ph":"X","name":"task","ts":0,"dur":40},
+        {"pid":5,"tid":6,"ph":"P","id":"0x1","name":"Profile","ts":0,"args":{"data":{"startTime":0}}},
+        {"pid":5,"tid":6,"ph":"P","id":"0x1","name":"ProfileChunk","ts":2,"args":{"data":{"cpuProfile":{"nodes":[
+            {"id":2,"callFrame":{"functionName":"work"}}],"samples":[2,2]},"timeDeltas":[5,10]}}}])");
+    CHECK(imported.events() == "cpu-profile/ns time/ns ");
+    CHECK(imported.lines("cpu-profile", true) == "[unknown];work 20000\n");
+    CHECK(imported.lines("time", true) == "[unknown];task 40000\n");
+}
+
+TEST_CASE("Chrome traces: samples beside the events, as Hermes writes them") {
+    const ImportedText imported(R"x({"traceEvents":[
+        {"name":"thread_name","ph":"M","pid":7512,"ts":"1","tid":"7695","args":{"name":"mqt_js"}}],
+        "samples":[{"cpu":"-1","name":"","ts":"1000","pid":7512,"tid":"7695","weight":"1","sf":1},
+                   {"ts":"1010","pid":7512,"tid":"7695","sf":"3"},{"ts":"1040","pid":7512,"tid":"7695","sf":2},
+                   {"ts":"5","pid":7512,"tid":"8","sf":2}],
+        "stackFrames":{"1":{"name":"[root]","category":"root"},
+                       "2":{"name":"f(http://host:8081/index.bundle?dev=false:12:3)","parent":1},
+                       "3":{"name":"(g)(x)","parent":"2"}}})x");
+    CHECK(imported.recognised == "chrome");
+    CHECK(imported.problem.empty());
+    CHECK(imported.lines({}, true) == "mqt_js;[root] 10000\nmqt_js;[root];f 30000\nmqt_js;[root];f;(g)(x) 30000\n");
+    CHECK(imported.function("f")->line == 12);
+    CHECK(imported.store.string(imported.function("f")->file) == "http://host:8081/index.bundle?dev=false");
 }
 
 }  // namespace flamewire::profile
