@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <cstring>
+
 #include "batch_maker.h"
 #include "imported.h"
 #include "profile/formats/perf_data/told_names.h"
@@ -82,6 +84,34 @@ TEST_CASE("perf.data: out and in again is the same") {
     CHECK(ImportedText(exported(store, filter)).lines() == collapsed(store, filter));
     CHECK(ImportedText(exported(store, {.start_ns = 1'500'000'000, .end_ns = 1'700'000'000})).lines() ==
           "main;[0x77] 1\nmain;main;[liba.so+0x20000];[liba.so+0x12345] 2\n");
+}
+
+TEST_CASE("perf.data out: a process is forked before its first sample") {
+    BatchMaker maker;
+    const wire::Id cycles = maker.event("cycles", "cycles");
+    const wire::Id parent = maker.process(5), child = maker.process(7);
+    maker.batch().processes.back().parent_pid = 5;
+    maker.batch().processes.back().start_time_ns = 1'015'000'000;
+    const wire::Id one = maker.thread(parent, 5, "main"), other = maker.thread(child, 8, "worker");
+    maker.thread(child, 7, "child");
+    maker.row(100, cycles, one, maker.stack({maker.named("main", 0)}));
+    maker.row(101, cycles, other, maker.stack({maker.named("run", 0)}));
+    maker.row(102, cycles, one, maker.stack({maker.named("main", 0)}));
+    Store store;
+    REQUIRE(store.apply(maker.take()));
+    const std::string file = exported(store);
+    const auto number = [&](std::size_t at, std::size_t size) {
+        std::uint64_t value = 0;
+        std::memcpy(&value, file.data() + at, size);
+        return value;
+    };
+    // perf.data-file-format.txt of Linux: the section of data stands at 40; perf_event.h: FORK is 7 and SAMPLE 9.
+    std::string order;
+    for (std::size_t at = number(40, 8), end = at + number(48, 8); at < end; at += number(at + 6, 2)) {
+        if (number(at, 4) == 7) order += 'f';
+        if (number(at, 4) == 9) order += 's';
+    }
+    CHECK(order == "sfss");
 }
 
 TEST_CASE("perf.data out: many samples are one a row, deep stacks are cut, nothing is a file, too") {

@@ -91,15 +91,22 @@ std::vector<Change> Export::changes() const {
     if (rows_.empty()) return changes;
     const std::uint64_t first = rows_.front().sample.time_ns, last = rows_.back().sample.time_ns;
     std::vector<std::uint8_t> sampled(tables_.threads.size());
-    for (const Rows& row : rows_) sampled[row.sample.thread] = 1;
+    std::vector<std::uint64_t> first_of(tables_.processes.size());  // time of its first sample; 0: none
+    for (const Rows& row : rows_) {
+        sampled[row.sample.thread] = 1;
+        std::uint64_t& begin = first_of[tables_.threads[row.sample.thread].process];
+        if (begin == 0) begin = row.sample.time_ns;
+    }
     for (ThreadId id = 1; id < tables_.threads.size(); ++id) {
         const Thread& thread = tables_.threads[id];
         const wire::Process& process = tables_.processes[thread.process].wire;
-        if (sampled[id] == 0) continue;
+        // Samples have the time at which their bucket begins, which can be before the process began.
         if (thread.tid == thread.pid && process.parent_pid != 0 && process.exec_generation == 0 &&
-            process.start_time_ns > first && process.start_time_ns <= last)
-            changes.push_back({Change::Kind::fork, process.start_time_ns, 0, id, 0});
-        if (thread.ended_ns > first) changes.push_back({Change::Kind::exit, thread.ended_ns, 0, id, 0});
+            process.start_time_ns > first && process.start_time_ns <= last && first_of[thread.process] != 0)
+            changes.push_back(
+                {Change::Kind::fork, std::min(process.start_time_ns, first_of[thread.process]), 0, id, 0});
+        if (sampled[id] != 0 && thread.ended_ns > first)
+            changes.push_back({Change::Kind::exit, thread.ended_ns, 0, id, 0});
     }
     for (const LossTotal& loss : store_.losses())
         if (is_of_samples(loss.reason) && loss.count != 0)
@@ -112,7 +119,7 @@ Result<bool> Export::put_records(ExportRecords& records) const {
     const std::vector<Change> changes = this->changes();
     auto change = changes.begin();
     const auto put_changes_until = [&](std::uint64_t time_ns) {
-        for (; change != changes.end() && change->time_ns < time_ns; ++change) {
+        for (; change != changes.end() && change->time_ns <= time_ns; ++change) {
             if (change->kind == Change::Kind::fork) records.fork(change->thread, change->time_ns);
             if (change->kind == Change::Kind::exit) records.exit(change->thread, change->time_ns);
             if (change->kind == Change::Kind::lost) records.lost(change->event, change->count, change->time_ns);
