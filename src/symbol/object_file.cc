@@ -15,8 +15,6 @@ namespace flamewire::symbol {
 namespace {
 
 constexpr std::size_t largest_image = std::size_t{4} << 30;
-// Of the symbols of one file: those of the largest libraries are a tenth of it.
-constexpr std::size_t largest_mini = std::size_t{256} << 20;
 
 // Calls visit(section, header, name) for each section until it returns true.
 template <class Visit>
@@ -94,7 +92,7 @@ Result<bool> ObjectFile::relocate(const std::string& path) {
 }
 
 void ObjectFile::open_mini() {
-    auto image = elf::decompress_xz(section(".gnu_debugdata"), largest_mini);
+    auto image = elf::decompress_xz(section(".gnu_debugdata"), max_mini_bytes);
     if (!image) return;
     if (auto mini = of_image(std::move(*image)); mini && mini->quality() >= Quality::symbols)
         mini_ = std::make_unique<ObjectFile>(std::move(*mini));

@@ -37,7 +37,10 @@ public:
     [[nodiscard]] std::string alternate_build_id() const;
     // That file, for where libdw does not find it; before dwarf() is called first.
     void set_alternate(ObjectFile file) { alternate_ = std::make_unique<ObjectFile>(std::move(file)); }
-    // What .gnu_debugdata holds (MiniDebugInfo: a small ELF file of the symbols that are not exported); nullptr.
+    // What .gnu_debugdata holds (MiniDebugInfo: a small ELF file of the symbols that are not exported); nullptr if it is
+    // absent, damaged or larger than max_mini_bytes unpacked.
+    // The largest libraries have a tenth of that.
+    static constexpr std::size_t max_mini_bytes = std::size_t{64} << 20;
     [[nodiscard]] const ObjectFile* mini() const { return mini_.get(); }
     // Contents of a section, decompressed if need be; empty when absent. Valid as long as this object.
     [[nodiscard]] Bytes section(std::string_view name) const;

@@ -1,6 +1,8 @@
 """Debug info that is not in the program: split DWARF, MiniDebugInfo and what dwz moved, against llvm-symbolizer and gdb, which had it before or read it themselves."""
 import json
+import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -96,6 +98,7 @@ def test_mini_debug_info_as_distributions_make_it(tmp_path):
     run("objcopy", "--only-keep-debug", program, tmp_path / "debug")
     run("objcopy", "-S", "--remove-section", ".gdb_index", "--remove-section", ".comment", f"--keep-symbols={tmp_path / 'keep'}", tmp_path / "debug", tmp_path / "mini")
     run("xz", "-k", tmp_path / "mini")
+    packed = (tmp_path / "mini.xz").read_bytes()
     stripped = tmp_path / "stripped"
     run("strip", "--strip-all", "-R", ".comment", program, "-o", stripped)
     bare = said(stripped)
@@ -109,9 +112,16 @@ def test_mini_debug_info_as_distributions_make_it(tmp_path):
     at = {name: value for name, _, value, *_ in (line.split() for line in run("nm", program, "--format=posix", "--defined-only").splitlines())}
     differing = [(hex(address), mine, name) for address, mine, name in zip(addresses, found, names) if mine and at[mine] != at[name]]
     assert not differing and sum(mine is not None for mine in found) > 300, differing[:5]
+    # Padded by zeros, it is read up to 64 MiB.
+    for size, is_read in ((64 << 20, True), ((64 << 20) + 1, False)):
+        os.truncate(tmp_path / "mini", size)
+        run("xz", "-0", "-k", "-f", tmp_path / "mini")
+        shutil.copy(stripped, tmp_path / "padded")
+        run("objcopy", "--update-section", f".gnu_debugdata={tmp_path / 'mini.xz'}", tmp_path / "padded")
+        assert ("exported functions only" not in said(tmp_path / "padded")) == is_read, size
     # Damaged: what is exported is left.
     data = stripped.read_bytes()
-    at = data.index((tmp_path / "mini.xz").read_bytes()[:16])
+    at = data.index(packed[:16])
     (tmp_path / "damaged").write_bytes(data[:at + 100] + bytes(byte ^ 0x5A for byte in data[at + 100:at + 300]) + data[at + 300:])
     assert "exported functions only" in said(tmp_path / "damaged")
 

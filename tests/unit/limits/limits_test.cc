@@ -22,6 +22,7 @@
 #include "server/session/label.h"
 #include "server/session/module_store.h"
 #include "server/session/upload_store.h"
+#include "symbol/object_file.h"
 #include "wire/batch.h"
 #include "wire/control.h"
 #include "wire/frame.h"
@@ -205,6 +206,11 @@ std::vector<Part> parts() {
            "they are not fetched",
            "the module's line on the page",
            {node("modules", "what_the_agent_refuses_is_said")}},
+          {"MiniDebugInfo of a module, unpacked",
+           bytes(symbol::ObjectFile::max_mini_bytes),
+           "its exported functions have names",
+           "the module's line on the page",
+           {"tests/oracle/symbol/test_separate_debug_info.py::test_mini_debug_info_as_distributions_make_it"}},
           {"files of modules on disk",
            bytes(server::ModuleStore::default_limit),
            "the oldest go",
