@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 
 import pprof
@@ -212,6 +213,28 @@ def test_perfdata(recorded, tmp_path):
     header = subprocess.run([PERF, "report", "-i", path, "--header-only"], check=True, capture_output=True, text=True, timeout=60).stdout
     assert f"hostname : {os.uname().nodename}" in header and f"os release : {os.uname().release}" in header and f"arch : {os.uname().machine}" in header
     assert all(f"event : name = {event}," in header for event in events)
+
+
+@pytest.mark.skipif(PERF is None, reason="there is no perf: nothing was compared")
+def test_perfdata_as_old_versions_wrote_it(recorded, tmp_path):
+    """The header of perf up to Linux 3.2: another magic, attributes of 64 bytes."""
+    server, session = recorded
+    data, new = again(server, session, "perf.data", format="perfdata")
+    _, size, attribute_size, offset, attributes_size, *_ = struct.unpack_from("<8s4Q", data)
+    attributes = b""
+    for at in range(offset, offset + attributes_size, attribute_size):
+        ids = data[at + attribute_size - 16 : at + attribute_size]
+        attributes += data[at : at + 4] + struct.pack("<I", 64) + data[at + 8 : at + 64] + ids
+    changed = bytearray(data)
+    changed[offset : offset + len(attributes)] = attributes
+    struct.pack_into("<8s4Q", changed, 0, b"PERFFILE", size, 64 + 16, offset, len(attributes))
+    old, path = tmp_path / "old.data", tmp_path / "new.data"
+    old.write_bytes(changed)
+    path.write_bytes(data)
+    assert perf_script(old) == perf_script(path)
+    done, _ = upload(server, bytes(changed), "old.data")
+    assert done["state"] == "done", done
+    assert folded(server, done["session"]) == folded(server, new)
 
 
 @pytest.mark.skipif(PERF is None or not CORPUS.is_dir(), reason="there is no perf, or no corpus: nothing was compared")

@@ -125,6 +125,22 @@ TEST_CASE("perf.data of a perf that was killed") {
     CHECK(imported.about.host.empty());
 }
 
+TEST_CASE("perf.data of Linux before 3.3: one magic for either byte order") {
+    for (const bool big : {false, true}) {
+        const Imported now(small_file(big));
+        const Imported old("PERFFILE" + small_file(big).substr(8));
+        CHECK(old.problem.empty());
+        CHECK(old.lines() == now.lines());
+        CHECK(old.about.host == now.about.host);
+        // The first ones had no table of features.
+        const std::string first = "PERFFILE" + Writer(big).u64(72).bytes() + small_file(big).substr(16, 56) +
+                                  std::string(32, '\xff') + small_file(big).substr(104);
+        CHECK(Imported(first).problem.empty());
+        CHECK(Imported(first).lines() == now.lines());
+        CHECK_FALSE(Imported(first).noted("import-features"));
+    }
+}
+
 TEST_CASE("perf.data as a stream: events and names come as records") {
     for (const bool big : {false, true}) {
         std::string file = Writer(big).text(big ? "2ELIFREP" : "PERFILE2").u64(16).bytes();

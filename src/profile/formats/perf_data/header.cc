@@ -10,8 +10,9 @@
 namespace flamewire::profile::perf_data {
 namespace {
 
-constexpr std::string_view little_endian_magic = "PERFILE2", big_endian_magic = "2ELIFREP";
-constexpr std::uint64_t stream_header_size = 16;
+// Up to Linux 3.2 the magic was a text, the same in either byte order.
+constexpr std::string_view little_endian_magic = "PERFILE2", big_endian_magic = "2ELIFREP", old_magic = "PERFFILE";
+constexpr std::uint64_t stream_header_size = 16, file_header_size = 104;
 // What perf writes is far below; a damaged size must not fetch gigabytes.
 constexpr std::uint64_t most_attribute_bytes = std::uint64_t{16} << 20, most_id_bytes = std::uint64_t{64} << 20,
                         most_feature_bytes = std::uint64_t{256} << 20;
@@ -146,15 +147,19 @@ Result<bool> read_features(ImportSource& source, Header& header, std::span<const
 }  // namespace
 
 bool is_perf_data(std::string_view beginning) {
-    return beginning.starts_with(little_endian_magic) || beginning.starts_with(big_endian_magic);
+    return beginning.starts_with(little_endian_magic) || beginning.starts_with(big_endian_magic) ||
+           beginning.starts_with(old_magic);
 }
 
 Result<Header> read_header(ImportSource& source) {
-    std::string beginning(104, '\0');
+    std::string beginning(file_header_size, '\0');
     beginning.resize(TRY(source.read_at(0, beginning)));
     if (!is_perf_data(beginning)) return fail(ErrorCode::invalid, "it is no perf.data file");
     Header header;
-    header.big_endian = beginning.starts_with(big_endian_magic);
+    // The header's size follows the magic: its first byte is 0 only if the most significant one comes first.
+    header.big_endian = beginning.starts_with(old_magic)
+                            ? beginning.size() > old_magic.size() && beginning[old_magic.size()] == '\0'
+                            : beginning.starts_with(big_endian_magic);
     header.foreign = header.big_endian != (std::endian::native == std::endian::big);
     Fields fields(as_bytes_view(beginning).subspan(little_endian_magic.size()), header.foreign);
     const std::uint64_t size = fields.u64();
@@ -171,6 +176,7 @@ Result<Header> read_header(ImportSource& source) {
     // A table of bits, in words of the writer's.
     std::array<std::uint64_t, feature::count / 64> bits{};
     for (std::uint64_t& word : bits) word = fields.u64();
+    if (size < file_header_size) bits = {};  // before Linux 2.6.33 there was none
     // … which may be of 32 bits. Every perf writes the host's name.
     if (header.foreign && (bits[0] >> feature::hostname & 1) == 0)
         for (std::uint64_t& word : bits) word = std::rotl(word, 32);
