@@ -53,6 +53,12 @@ std::uint64_t hits_of(const CallTree& tree) {
     return hits;
 }
 
+// Whether there is something to show of it.
+bool takes_time(const CpuProfile& profile) {
+    return !profile.samples.nodes.empty() ||
+           (profile.samples.end_us > profile.samples.start_us && hits_of(profile.tree) != 0);
+}
+
 // "name(url:line:column)", as Hermes writes it. Views into `text`; without a place it is the name.
 struct Place {
     std::string_view name, url;
@@ -180,7 +186,7 @@ public:
         for (const auto& [thread, samples] : content.samples)
             for (const double time : samples.times_us) see(time);
         for (const auto& [id, profile] : content.profiles)
-            if (!profile.samples.nodes.empty() || hits_of(profile.tree) != 0) see(profile.samples.start_us);
+            if (takes_time(profile)) see(profile.samples.start_us);
         first_us_ = first.value_or(0);
         if (sampled) samples_event_ = builder.event(content.spans.empty() ? "time" : "cpu-profile", "ns");
         if (!content.spans.empty()) spans_event_ = builder.event("time", "ns");
@@ -245,14 +251,14 @@ public:
         Stacks stacks(builder_, content_.texts, profile.tree);
         const Samples& samples = profile.samples;
         if (!samples.nodes.empty()) return add(samples, stacks);
+        if (!takes_time(profile)) return true;
         // Without samples the nodes share the time by their hits.
-        const std::uint64_t hits = hits_of(profile.tree);
-        if (hits == 0) return true;
         row_.thread = thread_of(samples.thread);
         row_.event = samples_event_;
-        const double each = std::max(samples.end_us - samples.start_us, 0.0) / static_cast<double>(hits);
+        const double each = (samples.end_us - samples.start_us) / static_cast<double>(hits_of(profile.tree));
         for (const chrome::Node& node : profile.tree.nodes)
             TRY(emit(stacks.of(node.id), samples.start_us, each * node.hits));
+        has_rings = has_rings || stacks.has_ring();
         return true;
     }
 
@@ -342,9 +348,8 @@ Result<bool> import_chrome(ImportJob& job) {
     Content content;
     const JsonEnd end = TRY(chrome::read(job, content));
     for (auto& [id, profile] : content.profiles) to_times(profile);
-    const bool sampled = !content.samples.empty() || std::ranges::any_of(content.profiles, [](const auto& one) {
-        return !one.second.samples.nodes.empty() || hits_of(one.second.tree) != 0;
-    });
+    const bool sampled = !content.samples.empty() ||
+                         std::ranges::any_of(content.profiles, [](const auto& one) { return takes_time(one.second); });
     if (content.spans.empty() && !sampled)
         return fail(ErrorCode::invalid,
                     end == JsonEnd::cut
