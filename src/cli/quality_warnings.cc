@@ -51,14 +51,32 @@ bool used_frame_pointers(const server::Unwinding& unwinding) {
     return stopped * 2 > unwinding.total.stopped;
 }
 
-std::string incomplete_warning(const profile::Store& store, const Total& total, const profile::MissingCallers& missing,
-                               const server::Unwinding& unwinding) {
+Weight without_callers(const profile::MissingCallers& missing) {
     Weight both = missing.incomplete;
     both += missing.skipped;
+    return both;
+}
+
+// Whether the second half of the view is fine: auto mode changes the mode of a process after some of its stacks.
+bool only_at_first(const profile::Store& store, profile::Filter filter, const server::Unwinding& unwinding) {
+    if (unwinding.mode != "auto") return false;
+    const std::uint64_t begin = std::max(filter.start_ns, store.first_ns());
+    const std::uint64_t end = std::min(filter.end_ns, store.end_ns());
+    filter.start_ns = begin + (end - std::min(begin, end)) / 2;
+    const Total total(total_of(store, filter));
+    return total.all != 0 && !total.exceeds_threshold(without_callers(profile::missing_callers(store, filter)));
+}
+
+std::string incomplete_warning(const profile::Store& store, const profile::Filter& filter, const Total& total,
+                               const profile::MissingCallers& missing, const server::Unwinding& unwinding) {
+    const Weight both = without_callers(missing);
     if (!total.exceeds_threshold(both)) return {};
     const std::string_view marker =
         total.measure(missing.incomplete) >= total.measure(missing.skipped) ? "[incomplete]" : "[caller missing]";
     const std::string cause = fmt::format("{} has incomplete call chains ({}): ", total.share(both), marker);
+    if (only_at_first(store, filter, unwinding))
+        return warning(cause + "auto mode used frame pointers first, and then changed to a better mode",
+                       "record for a longer time, or with --unwind dwarf");
     if (used_frame_pointers(unwinding)) return warning(cause + "frame pointers ended early", use_tables);
     const std::string_view module = store.string(missing.module);
     const std::string from = missing.module == 0 ? "" : fmt::format(", most often from {}", module);
@@ -125,7 +143,7 @@ std::string quality_warnings(const profile::Store& store, const server::View& vi
     const Total total(total_of(store, view.filter));
     if (total.all == 0) return {};
     const profile::MissingCallers missing = profile::missing_callers(store, view.filter);
-    return incomplete_warning(store, total, missing, info.unwinding) +
+    return incomplete_warning(store, view.filter, total, missing, info.unwinding) +
            truncated_warning(total, missing.truncated, info.unwinding) + open_end_warning(info.unwinding) +
            unnamed_warning(store, view, total, reports);
 }

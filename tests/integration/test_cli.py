@@ -131,6 +131,22 @@ def test_incomplete_call_chains_and_missing_names_are_reported_with_the_remedy(h
     (cause, remedy), = both("stripped", "--", stripped, 1)[0]
     assert re.match(r"(?:9\d\.\d\d|100\.00)% is in functions of stripped without names: .*stripped has no debug info", cause) and "--binary" in remedy
 
+    # The program has frame pointers, its libraries have none: auto mode finds that in some fifty stacks.
+    path = tmp_path / "first.flw"
+    program = subprocess.Popen([TESTS_BIN / "bench-workload", "600"], stdout=subprocess.DEVNULL)
+    recorder = subprocess.Popen([PROGRAM, "record", "-F", "99", "-e", "cpu-clock:u", "-o", path, "--pid", str(program.pid)], stderr=subprocess.PIPE, text=True, env=home)
+    try:
+        wait_until(path.exists, 30, "the recording")
+        before = cpu_seconds(program.pid)
+        wait_until(lambda: cpu_seconds(program.pid) > before + 5, 90, "ten times as many stacks")
+        recorder.send_signal(signal.SIGINT)
+        (cause, remedy), = warnings(recorder.communicate(timeout=60)[1])
+    finally:
+        for process in (recorder, program):
+            process.kill()
+            process.wait()
+    assert "then changed to a better mode" in cause and remedy == "record for a longer time, or with --unwind dwarf"
+
     # Frame pointers alone, as whole CPUs are recorded where nothing else is asked for.
     with subprocess.Popen([TESTS_BIN / "unwind-modes-none-workload", "60"], stdout=subprocess.DEVNULL) as program:
         everything = run(home, "record", "-F", "99", "-a", "-e", "cpu-clock", "-o", tmp_path / "all.flw", "--duration", 1)
