@@ -152,6 +152,37 @@ std::string local_time(std::int64_t realtime_ns) {
     return fmt::format("{:%Y-%m-%d %H:%M:%S}", local);
 }
 
+std::string loss_text(const server::LossInfo& loss) {
+    struct Text {
+        std::string_view reason, what, cause, remedy;
+    };
+    constexpr std::string_view slower = "record at a lower frequency";
+    static constexpr Text texts[] = {
+        {"ring_full", "samples lost", "the kernel's buffer was full",
+         "record at a lower frequency, or give the agent more --ring-pages"},
+        {"throttled", "pauses of sampling", "the kernel limits how much CPU time it may take", slower},
+        {"spool_full", "samples lost", "the server was away for longer than the agent could keep them",
+         "give the agent a larger --spool"},
+        {"queue_full", "samples lost", "the agent could not process them in time", slower},
+        {"stack_truncated", "stacks cut",
+         "they are deeper than what was recorded, and [truncated] replaces their outer callers", ""},
+        {"maps_lost", "records of mappings lost", "some addresses have no names", slower},
+        {"unknown_process", "samples without a process", "it ended before its mappings could be read", ""},
+        {"time_coarsened", "samples in wider slices of time", "older ones are merged to save memory", ""},
+        {"other_server", "samples missing", "another server has this part of the recording", ""},
+        {"batches_missing", "samples missing", "they refer to parts of the recording that are damaged or missing", ""},
+        {"memory_limit", "samples dropped from memory", "the limit was reached, and the file still has them",
+         "raise --max-samples of flamewire-server"},
+        {"unknown", "samples lost", "the reason was not recorded", ""},
+    };
+    const auto* found = std::ranges::find(texts, loss.reason, &Text::reason);
+    const Text& text = found == std::end(texts) ? *std::prev(found) : *found;
+    const std::string event = loss.event.empty() ? "" : fmt::format(" ({})", loss.event);
+    std::string lines = fmt::format("# {} {}{}: {}\n", with_commas(loss.count), text.what, event, text.cause);
+    if (!text.remedy.empty()) lines += fmt::format("#   {}\n", text.remedy);
+    return lines;
+}
+
 }  // namespace
 
 std::string shown_function(std::string_view name, std::string_view module, unsigned width) {
@@ -186,9 +217,7 @@ std::string session_head(const server::SessionInfo& info) {
     if (info.duration_ms > 0) head += fmt::format(", {}", human_weight(info.duration_ms * 1e6, "ns"));
     if (info.frequency_hz != 0) head += fmt::format(", {} Hz", info.frequency_hz);
     head += '\n';
-    for (const server::LossInfo& loss : info.losses)
-        head += fmt::format("# {}: {} {}{}\n", loss.lost ? "lost" : "note", with_commas(loss.count), loss.reason,
-                            loss.event.empty() ? "" : " (" + loss.event + ")");
+    for (const server::LossInfo& loss : info.losses) head += loss_text(loss);
     for (const wire::Notice& notice : info.notices) {
         head += fmt::format("# {}\n", without_controls(notice.text));
         if (!notice.remedy.empty()) head += fmt::format("#   {}\n", without_controls(notice.remedy));

@@ -125,6 +125,7 @@ def test_incomplete_call_chains_and_missing_names_are_reported_with_the_remedy(h
     (cause, remedy), = lines
     assert float(cause.split("%")[0]) == pytest.approx(share("[truncated]"), abs=0.006) and "deeper" in cause
     assert remedy.startswith("record with --stack-size 65528")
+    assert re.search(r"^# [0-9,]+ stacks cut \(cpu-clock:u\): they are deeper than what was recorded", run(home, "report", tmp_path / "deep.flw").stdout, re.M)
 
     stripped = tmp_path / "stripped"
     subprocess.run(["strip", "-o", stripped, TESTS_BIN / "shares-workload"], check=True)
