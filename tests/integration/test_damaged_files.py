@@ -71,7 +71,9 @@ def test_a_cut_file_says_so(cli, saved, tmp_path):
         # The time is rounded to 10 ms, and so are those of samples.
         assert after > 0 and samples(cli, path, "--start", 1000 * after + 20) == 0 < samples(cli, path, "--end", 1000 * after + 20), lines
         found = folded(cli, path)
-        assert not found - whole and sum(found.values()) < sum(whole.values())
+        assert not found - whole
+        # Beside load the last batch can have no samples.
+        assert sum(found.values()) < sum(whole.values()) or size > ends[-2]
 
 
 def test_what_stands_behind_overwritten_bytes_is_found_again(cli, saved, tmp_path):
@@ -84,7 +86,7 @@ def test_what_stands_behind_overwritten_bytes_is_found_again(cli, saved, tmp_pat
         path.write_bytes(content[:at] + randomness.randbytes(500) + content[at + 500:])
         hit = [(begin, end) for begin, end in zip(ends, ends[1:]) if begin < at + 500 and at < end]
         lines = head(cli, path)
-        first = next(line for line in lines if not re.match(r"# (lost|note):|# .* on .* \(", line))
+        first = next(line for line in lines if not re.match(r"# [0-9,]+ samples missing|# .* on .* \(", line))
         damaged = DAMAGED.search(first)
         assert damaged, lines
         assert number(damaged[2]) == len(content)
@@ -92,7 +94,7 @@ def test_what_stands_behind_overwritten_bytes_is_found_again(cli, saved, tmp_pat
         assert number(damaged[1]) in {hit[-1][1] - hit[0][0], hit[-1][0] - hit[0][0]}, (hit, first)
         assert "Samples are missing" in first or "No samples were in that part" in first
         found = folded(cli, path)
-        lost = sum(number(line.split()[2]) for line in lines if "batches_missing" in line)
+        lost = sum(number(match[1]) for line in lines if (match := re.match(r"# ([0-9,]+) samples missing.*: they refer to parts", line)))
         assert not found - whole
         # What was in those frames is what the file has up to their end, and not up to their beginning.
         in_them = 0
