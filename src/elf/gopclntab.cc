@@ -217,7 +217,7 @@ std::optional<GoPclntab::Value> GoPclntab::value_at(std::uint32_t values, const 
         const std::uint64_t length = std::uint64_t{bytes.varint()} * quantum_;
         if (length == 0) return std::nullopt;
         value.start = value.end;
-        value.end += length;
+        value.end += std::min(length, function.end - value.end);
         if (address < value.end) return value;
     }
     return std::nullopt;
@@ -246,9 +246,9 @@ std::uint64_t GoPclntab::code_end(const Function& function) const {
         if (bytes.varint() == 0 && !first) break;
         const std::uint64_t length = std::uint64_t{bytes.varint()} * quantum_;
         if (length == 0) break;
-        end += length;
+        end += std::min(length, function.end - end);
     }
-    return end == function.start ? function.end : std::min(end, function.end);
+    return end == function.start ? function.end : end;
 }
 
 std::string GoPclntab::file_name(const Function& function, std::int32_t file) const {

@@ -113,6 +113,12 @@ TEST_CASE("a function's code ends before the padding behind it") {
         built.functions[0].depth = {{0, 4000 * q}};
         const auto damaged = open(built.bytes(), shape.big_endian);
         CHECK(damaged->code_end(*damaged->function(0)) == 0x401020 + 32 * q);
+        // Also where their sum exceeds the address space.
+        GoPclntab::Function highest = *damaged->function(0);
+        highest.end = ~std::uint64_t{0};
+        highest.start = highest.end - 20 * q;
+        CHECK(damaged->code_end(highest) == highest.end);
+        CHECK(damaged->value_at(highest.stack_depth, highest, highest.start)->end == highest.end);
         GoPclntab::Function outside = *damaged->function(0);
         outside.stack_depth = 0xffffffff;
         CHECK(damaged->code_end(outside) == outside.end);
