@@ -3,6 +3,7 @@ import os
 import pathlib
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -155,12 +156,15 @@ def test_output_to_a_pipe(start, tmp_path):
     assert 0.5 * 99 * least / 1e9 < session["samples"] <= (1 + bounds.STOLEN) * 99 * most / 1e9 + 2, (session["samples"], least, most)
 
 
-def test_name_waits_for_the_process(start):
+def test_name_waits_for_the_process(start, tmp_path):
+    # Other tests run the workload at the same time.
+    named = tmp_path / f"named-{os.getpid()}"
+    shutil.copy(TESTS_BIN / "shares-workload", named)
     server = start.server()
-    start.agent("--server", "127.0.0.1", "--port", server.port, "--name", "shares-workload", "--frequency", 499)
+    start.agent("--server", "127.0.0.1", "--port", server.port, "--name", named.name, "--frequency", 499)
     time.sleep(1)
     assert not server.sessions()
-    program = start.workload("shares", 20)
+    program = start.process("named", [named, 20])
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 100, 20, "samples")
     assert server.only_session()["pids"] == [program.pid]
 
