@@ -13,13 +13,14 @@ export const built = (name) => join(name.endsWith('-workload') ? (process.env.FL
 // Waits are for conditions: their bounds only end a test that hangs. A busy machine may be so many times slower.
 const PATIENCE = 4;
 
+// `what`: a text, or a function that says what there is instead.
 export async function waitFor(condition, what, seconds = 20) {
   seconds *= PATIENCE;
   const end = Date.now() + seconds * 1000;
   for (;;) {
     const value = await condition();
     if (value) return value;
-    if (Date.now() > end) throw new Error(`waited ${seconds} s for ${what}`);
+    if (Date.now() > end) throw new Error(`waited ${seconds} s for ${typeof what === 'string' ? what : await what()}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }

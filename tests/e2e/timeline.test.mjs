@@ -112,10 +112,11 @@ test('live: windows show the phase that they cover, and counters fall in the sle
   await checkWindow(phases[0]);
   await checkWindow(phases[1]);
   await page.click('#tab-counters');
-  // How much of a CPU it gets depends on what else runs here.
+  // How much of a CPU it gets depends on what else runs here: beside busy programs, 7 % were read.
   const computing = await waitFor(
-    async () => (await utilized()) > 0.1 && utilized(),
-    'a clock that runs while it computes',
+    async () => (await utilized()) > 0.04 && utilized(),
+    async () =>
+      `a clock that runs while it computes; ${await page.locator('tr[data-counter="task-clock"]').textContent()}`,
   );
   await drag(phases[2]);
   // Readings are half a second apart: one that lies partly in the next phase can belong to this one.
