@@ -13,7 +13,7 @@ export const built = (name) => join(name.endsWith('-workload') ? (process.env.FL
 // Waits are for conditions: their bounds only end a test that hangs. A busy machine may be so many times slower.
 const PATIENCE = 4;
 
-// `what`: a text, or a function that says what there is instead.
+// `what`: a text, or a function that returns one.
 export async function waitFor(condition, what, seconds = 20) {
   seconds *= PATIENCE;
   const end = Date.now() + seconds * 1000;

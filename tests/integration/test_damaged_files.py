@@ -74,6 +74,9 @@ def test_a_cut_file_says_so(cli, saved, tmp_path):
         assert not found - whole
         # Beside load the last batch can have no samples.
         assert sum(found.values()) < sum(whole.values()) or size > ends[-2]
+        # All that stands before the cut is there.
+        path.write_bytes(content[:size - left])
+        assert folded(cli, path) == found
 
 
 def test_what_stands_behind_overwritten_bytes_is_found_again(cli, saved, tmp_path):
