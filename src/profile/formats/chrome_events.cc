@@ -218,10 +218,10 @@ private:
         StringId frame = 0;
     };
 
-    // Of the file, or the part of one in an event: its last members say whose it is.
+    // The profile of the file, or the part of one in this event, whose thread and id can follow it.
     CpuProfile& profile() { return in_event_ ? part_ : content_.profiles[{0, ""}]; }
 
-    // An id: 12 and "12" are the same.
+    // The number 12 and the text "12" are the same id.
     StringId text_of(const JsonValue& value) {
         if (value.kind == JsonValue::Kind::text) return content_.texts.intern(value.text);
         if (value.kind != JsonValue::Kind::number) return 0;

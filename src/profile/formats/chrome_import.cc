@@ -53,7 +53,7 @@ std::uint64_t hits_of(const CallTree& tree) {
     return hits;
 }
 
-// Whether there is something to show of it.
+// Whether the profile covers any time.
 bool takes_time(const CpuProfile& profile) {
     return !profile.samples.nodes.empty() ||
            (profile.samples.end_us > profile.samples.start_us && hits_of(profile.tree) != 0);
@@ -129,7 +129,7 @@ public:
         for (std::size_t i = 0; i < tree.nodes.size(); ++i) index_.emplace(tree.nodes[i].id, i);
         for (const auto& [child, parent] : tree.children) parents_.emplace(child, parent);
     }
-    // Up to a node whose stack is known; then those of all nodes on the way are.
+    // Climbs to a node whose stack is known, then makes the stacks of all nodes on the way down.
     wire::Id of(std::uint64_t id) {
         std::vector<std::size_t> path;
         wire::Id stack = 0;
@@ -176,7 +176,7 @@ private:
 
 class Rows {
 public:
-    // A trace with both has an event for spans and one for samples: they are of the same time.
+    // Spans and samples are two events: together they would count the same time twice.
     Rows(RecordingBuilder& builder, const Content& content, bool sampled)
         : builder_(builder), content_(content), numbers_(content) {
         std::optional<double> first;
@@ -193,7 +193,7 @@ public:
         row_.count = 1;
         if (numbers_.others() != 0)
             builder.note("import-ids",
-                         fmt::format("{} ids of processes or threads are not numbers: they are numbered here.",
+                         fmt::format("Process or thread ids that are not numbers were replaced by free numbers: {}.",
                                      numbers_.others()));
     }
 

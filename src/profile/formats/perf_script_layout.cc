@@ -15,7 +15,7 @@ using Tail = PerfLayout::Tail;
 
 // perf pads periods and addresses to these widths. "%5d/%-5d", the ids, can end with up to four spaces.
 constexpr std::size_t period_width = 10, address_width = 16, ids_padding = 4;
-// Bounds of the search. The kernel's names of its workers are the longest: 64 bytes.
+// Bounds of the search. Names of kernel workers are the longest: 64 bytes.
 constexpr std::size_t max_lines = 3'000, max_line_bytes = 4'096, max_comm_bytes = 80;
 
 // A word and its width in columns, without the space between two fields.
@@ -142,7 +142,7 @@ bool are_default(const Lines& lines) {
     });
 }
 
-// Whether there can be such a text of perf. Without frames only time and event make it one.
+// Whether perf prints such texts. Without frames, time and event are needed to recognize one.
 bool is_possible(const Lines& lines, const PerfLayout& layout) {
     if (lines.chains) return layout.tail != Tail::frame && (layout.tail == Tail::none || !layout.is_bare());
     return layout.tail == Tail::frame || (layout.time && layout.event);
@@ -203,7 +203,7 @@ std::optional<PerfLayout> find_perf_layout(std::string_view beginning) {
     PerfLayout bare;
     bare.line_after = lines.line_after;
     if (lines.first.empty()) return bare;
-    // The more fields fit, the surer; a command's name fits whatever is left.
+    // Prefers layouts with more fields. A command's name fits anything, so it counts last.
     const auto rank = [](const PerfLayout& layout) {
         return std::tuple(layout.tail != Tail::any, fields_of(layout), !layout.comm);
     };

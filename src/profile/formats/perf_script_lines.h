@@ -12,9 +12,9 @@ struct PerfSampleLine {
     std::uint32_t pid = 0, tid = 0, cpu = 0;
     std::uint64_t time_ns = 0, period = 0;
     bool has_time = false, has_period = false;
-    std::string_view rest;  // behind the event: a frame, or what a tracepoint says
+    std::string_view rest;  // behind the event: a frame, or the fields of a tracepoint
 };
-// With the default fields. False when it is none.
+// Parses a line with perf's default fields. False if it is not the first line of a sample.
 bool parse_perf_sample(std::string_view line, PerfSampleLine& into);
 
 // One frame. Views into the line.
