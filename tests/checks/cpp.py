@@ -8,13 +8,13 @@ import dataclasses
 import functools
 import json
 import pathlib
-import re
 import shlex
 
 import cache
 from files import ROOT
 from includes import closure
 from jobs import Job, Outcome, command
+from units import make_units
 
 BUILD = ROOT / "build-lint"
 CLANG_TIDY = "clang-tidy-19"
@@ -22,11 +22,6 @@ CLANG_TIDY = "clang-tidy-19"
 MOST_LINES = 6000
 # The analyzer follows every path of a function and takes most of the time; a source read through another one is not suspicious here.
 QUICK = "-clang-analyzer-*,-bugprone-suspicious-include"
-
-
-# Sources that do not compile behind others: libiberty.h declares basename() in another way than string.h, and a function of the
-# file hides one of a namespace around it.
-SINGLE = ("src/symbol/demangle.cc", "src/cli/manual.cc")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,69 +97,11 @@ def alone_jobs(names: list[str], done: cache.Cache) -> list[Job]:
     return jobs
 
 
-TYPE = re.compile(r"(?:template <.*> )?(?:struct|union|class|enum(?: class| struct)?) (\w+)(?!.*;$)|using (\w+) =")
-OTHER = re.compile(r"#[ \t]*define[ \t]+(\w+)"
-                   r"|(?![ #/}\s]|(?:struct|class|union|enum|namespace)\b|using\b|static_assert\b|extern \"C\")[^=({;\[]*?(?<!::)\b(\w+)(?:\(|\[|\{| =|;)")
-
-
-def defined_names(text: str) -> tuple[set[str], set[str]]:
-    """Types, and other names, that a formatted file defines at namespace level; without members that are defined outside of a class."""
-    types, others, namespaces = set(), set(), []
-    for line in text.splitlines():
-        if line.startswith("namespace ") and line.endswith("{"):
-            namespaces.append(line.removeprefix("namespace ").removesuffix("{").strip())
-        elif line.startswith("}  // namespace") and namespaces:
-            namespaces.pop()
-        else:
-            for found, names in ((TYPE.match(line), types), (OTHER.match(line), others)):
-                if found:
-                    further = re.findall(r", (\w+) = ", line) if line.endswith(";") else []
-                    names.update("::".join([*filter(None, namespaces), name]) for name in (found[found.lastindex], *further))
-                    break
-    return types, others
-
-
-@functools.cache
-def names_in_unit(name: str) -> dict[str, str]:
-    """What a source brings into a unit: names, each with the file that defines it. Of headers only types can clash."""
-    found = {}
-    for path in closure(ROOT / name):
-        types, others = defined_names(path.read_text(errors="replace"))
-        for defined in types | (others if path == ROOT / name else set()):
-            found[defined] = str(path)
-    return found
-
-
-@dataclasses.dataclass
-class Unit:
-    names: list[str] = dataclasses.field(default_factory=list)
-    defined: dict[str, str] = dataclasses.field(default_factory=dict)
-    lines: int = 0
-
-    def takes(self, defined: dict[str, str], lines: int) -> bool:
-        clash = any(self.defined.get(name, path) != path for name, path in defined.items())
-        return self.lines + lines <= MOST_LINES and not clash
-
-
-def make_units(names: list[str]) -> list[list[str]]:
-    """Sources with the same flags and without clashing names, in units of about the same size."""
+def tidy_units(names: list[str]) -> list[list[str]]:
     by_flags = collections.defaultdict(list)
     for name in names:
-        if name not in SINGLE:
-            by_flags[commands()[name].flags].append(name)
-    made = [[name] for name in names if name in SINGLE]
-    for group in by_flags.values():
-        units: list[Unit] = []
-        for name in group:
-            defined, lines = names_in_unit(name), (ROOT / name).read_text().count("\n")
-            unit = next((unit for unit in units if unit.takes(defined, lines)), None)
-            if unit is None:
-                units.append(unit := Unit())
-            unit.names.append(name)
-            unit.defined |= defined
-            unit.lines += lines
-        made += [unit.names for unit in units]
-    return made
+        by_flags[commands()[name].flags].append(name)
+    return [unit for group in by_flags.values() for unit in make_units(group, MOST_LINES, strict=False)]
 
 
 def tidy_words(folder: pathlib.Path, checks: str) -> list[str]:
@@ -206,7 +143,7 @@ def tidy_jobs(names: list[str], done: cache.Cache) -> list[Job]:
     keys = {name: tidy_key("tidy", name) for name in names}
     wanted = [name for name in names if not done.has(keys[name]) and not done.has(tidy_key("analyzer", name))]
     return [Job("clang-tidy", unit, functools.partial(tidy_unit, unit), [keys[name] for name in unit], 10**6 + len(unit))
-            for unit in make_units(wanted)]
+            for unit in tidy_units(wanted)]
 
 
 def analyzer_jobs(names: list[str], done: cache.Cache) -> list[Job]:

@@ -55,7 +55,7 @@ def prepare_build() -> None:
     """compile_commands.json of clang."""
     if not (cpp.BUILD / "build.ninja").exists():
         prepare(["cmake", "--preset", "debug", "--no-warn-unused-cli", "-B", str(cpp.BUILD), "-DCMAKE_C_COMPILER=clang-19",
-                 "-DCMAKE_CXX_COMPILER=clang++-19"], "configure build-lint")
+                 "-DCMAKE_CXX_COMPILER=clang++-19", "-DFLAMEWIRE_UNITS=OFF"], "configure build-lint")
     prepare(["ninja", "-C", str(cpp.BUILD), "build.ninja"], "configure build-lint")
 
 

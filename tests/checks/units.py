@@ -1,0 +1,108 @@
+"""Which sources can be read as one translation unit, since most of the time of each goes into the same headers.
+
+units.py LINES SOURCE... prints a line for each source that shares a unit: the unit's number and the source (cmake/Units.cmake).
+"""
+import dataclasses
+import functools
+import os
+import pathlib
+import re
+import sys
+
+from files import ROOT
+from includes import closure
+
+# Sources that do not compile behind others: libiberty.h declares basename() in another way than string.h, and a function of the
+# file hides one of a namespace around it.
+SINGLE = ("src/symbol/demangle.cc", "src/cli/manual.cc")
+USING_NAMESPACE = re.compile(r"^using namespace", re.MULTILINE)
+
+
+TYPE = re.compile(r"(?:template <.*> )?(?:struct|union|class|enum(?: class| struct)?) (\w+)(?!.*;$)|using (\w+) =")
+OTHER = re.compile(r"#[ \t]*define[ \t]+(\w+)"
+                   r"|(?![ #/}\s]|(?:struct|class|union|enum|namespace)\b|using\b|static_assert\b|TEST_CASE\b|extern \"C\")[^=({;\[]*?(?<!::)\b(\w+)(?:\(|\[|\{| =|;)")
+USING = re.compile(r"^using ([\w:]+::\w+);", re.MULTILINE)
+
+
+def defined_names(text: str) -> tuple[set[str], set[str]]:
+    """Types, and other names, that a formatted file defines at namespace level; without members that are defined outside of a class."""
+    types, others, namespaces = set(), set(), []
+    for line in text.splitlines():
+        if line.startswith("namespace ") and line.endswith("{"):
+            namespaces.append(line.removeprefix("namespace ").removesuffix("{").strip())
+        elif line.startswith("}  // namespace") and namespaces:
+            namespaces.pop()
+        else:
+            for found, names in ((TYPE.match(line), types), (OTHER.match(line), others)):
+                if found:
+                    further = re.findall(r", (\w+) = ", line) if line.endswith(";") else []
+                    names.update("::".join([*filter(None, namespaces), name]) for name in (found[found.lastindex], *further))
+                    break
+    return types, others
+
+
+@functools.cache
+def defined_in(path: pathlib.Path) -> tuple[set[str], set[str]]:
+    return defined_names(path.read_text(errors="replace"))
+
+
+@functools.cache
+def names_in_unit(name: str, strict: bool) -> dict[str, str]:
+    """What a source brings into a unit: names, each with the file that defines it. Of headers only types can clash.
+
+    Strict: names clash without their namespaces, as an inner one hides an outer one, and what one source uses holds for the next, too.
+    """
+    source, found = ROOT / name, {}
+    for path in closure(source):
+        types, others = defined_in(path)
+        for defined in types | (others if path == source else set()):
+            found[defined.split("::")[-1] if strict else defined] = str(path)
+    if strict:
+        found |= {used.split("::")[-1]: used for used in USING.findall(source.read_text(errors="replace"))}
+    return found
+
+
+@dataclasses.dataclass
+class Unit:
+    names: list[str] = dataclasses.field(default_factory=list)
+    defined: dict[str, str] = dataclasses.field(default_factory=dict)
+    lines: int = 0
+
+    def clashes(self, defined: dict[str, str]) -> bool:
+        return any(self.defined.get(name, path) != path for name, path in defined.items())
+
+
+def stands_alone(name: str, strict: bool) -> bool:
+    """What a source under src/ takes from a whole namespace can clash with anything."""
+    return name in SINGLE or strict and name.startswith("src/") and bool(USING_NAMESPACE.search((ROOT / name).read_text()))
+
+
+def make_units(names: list[str], most_lines: int, strict: bool) -> list[list[str]]:
+    """Sources without clashing names, in units of about the same size; a longer source is a unit of its own.
+
+    Units that are not strict are longer; a few do not compile.
+    """
+    made = [[name] for name in names if stands_alone(name, strict)]
+    units: list[Unit] = []
+    for name in names:
+        if [name] in made:
+            continue
+        defined, lines = names_in_unit(name, strict), (ROOT / name).read_text().count("\n")
+        unit = next((unit for unit in units if unit.lines + lines <= most_lines and not unit.clashes(defined)), None)
+        if unit is None:
+            units.append(unit := Unit())
+        unit.names.append(name)
+        unit.defined |= defined
+        unit.lines += lines
+    return made + [unit.names for unit in units]
+
+
+def main(most_lines: str, *sources: str) -> None:
+    names = [os.path.relpath(os.path.abspath(source), ROOT) for source in sources]
+    for number, unit in enumerate(make_units(names, int(most_lines), strict=True)):
+        for name in unit if len(unit) > 1 else []:
+            print(number, ROOT / name)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
