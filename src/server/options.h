@@ -10,7 +10,7 @@
 #include "server/session/label.h"
 #include "server/session/prune.h"
 
-namespace CLI {
+namespace CLI {  // CLI11's name. NOLINT(readability-identifier-naming)
 class App;
 }
 
