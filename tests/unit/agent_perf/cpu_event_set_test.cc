@@ -19,7 +19,7 @@ namespace {
 
 struct Seen final : RecordSink {
     std::map<std::uint32_t, std::uint64_t> samples_of;  // process
-    std::set<std::uint32_t> cpus, named, born;
+    std::set<std::uint32_t> cpus, named, born, ended;
     std::uint64_t samples = 0;
     void on_record(const Record& record) override {
         if (const auto* sample = std::get_if<SampleRecord>(&record)) {
@@ -29,7 +29,7 @@ struct Seen final : RecordSink {
         } else if (const auto* comm = std::get_if<CommRecord>(&record)) {
             named.insert(comm->pid);
         } else if (const auto* task = std::get_if<TaskRecord>(&record)) {
-            if (!task->exit) born.insert(task->pid);
+            (task->exit ? ended : born).insert(task->pid);
         }
     }
 };
@@ -160,6 +160,8 @@ TEST_CASE("a process whose threads may not be opened is sampled by events of CPU
     target.go();
     other.go();
     run_cpu(set, seen, target, 0.4);
+    CHECK_FALSE(set.targets_gone());
+    target.kill();
     finish(set, seen);
     CHECK(seen.samples_of[target.pid()] > 50);
     CHECK(seen.born.size() > 5);
@@ -169,7 +171,8 @@ TEST_CASE("a process whose threads may not be opened is sampled by events of CPU
         if (pid != target.pid()) of_children += samples;
     }
     CHECK(of_children > 50);
-    CHECK_FALSE(set.targets_gone());
+    CHECK(seen.ended.contains(target.pid()));
+    for (const std::uint32_t pid : seen.ended) CHECK((pid == target.pid() || seen.born.contains(pid)));
 }
 
 TEST_CASE("too few files for events of threads: those of CPUs, and it is said; else it is said how many are missing") {

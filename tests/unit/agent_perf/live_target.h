@@ -48,8 +48,7 @@ public:
         }
     }
     ~Child() {
-        ::kill(pid_, SIGKILL);
-        reap();
+        kill();
         ::close(pipe_[0]);
         ::close(pipe_[1]);
     }
@@ -64,6 +63,10 @@ public:
         timespec used{};
         if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return -1;
         return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+    }
+    void kill() {
+        if (!reaped_) ::kill(pid_, SIGKILL);
+        reap();
     }
     void reap() {
         if (!reaped_) ::waitpid(pid_, nullptr, 0);

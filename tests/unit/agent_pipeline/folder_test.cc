@@ -565,6 +565,22 @@ TEST_CASE("a thread that leaves its CPU for the last time, without a number, is 
     CHECK(folder.switches_not_told() == 1);
 }
 
+TEST_CASE("who is away is forgotten where nothing is wanted of absences any more, and only there") {
+    Setup setup;
+    setup.options.events.assign(2, {});
+    setup.options.event_names = {"off-cpu", "io-wait"};
+    setup.options.event_units = {"ns", "ns"};
+    Folder folder(setup.options, setup.table);
+    folder.follow_absences({0, 0b11}, {});
+    folder.add_sample(setup.sample({kernel_part, 0xffffffff81000310}, second), 0);
+    folder.absences().switched({42, second + 1, true, false});
+    REQUIRE(folder.absences().asleep(42, 2 * second) != 0);
+    folder.follow_absences({0, 0b01}, {});
+    CHECK(folder.absences().asleep(42, 2 * second) != 0);
+    folder.follow_absences({0, 0}, {});
+    CHECK(folder.absences().asleep(42, 2 * second) == 0);
+}
+
 TEST_CASE("a waker's stack is one of the sleeper's process, and of the epoch in which it woke") {
     Setup setup;
     setup.live(43);
