@@ -1,4 +1,4 @@
-// The two parts of a path.
+// Parts of a path.
 #pragma once
 
 #include <string>
@@ -13,6 +13,12 @@ inline std::string file_name(std::string_view path) { return std::string(path.su
 inline std::string folder_of(std::string_view path) {
     const std::size_t slash = path.rfind('/');
     return std::string(slash == std::string_view::npos ? "." : path.substr(0, slash));
+}
+
+// The kernel marks the path of an unlinked file so.
+inline std::string_view without_deleted_mark(std::string_view path) {
+    constexpr std::string_view mark = " (deleted)";
+    return path.ends_with(mark) ? path.substr(0, path.size() - mark.size()) : path;
 }
 
 }  // namespace flamewire

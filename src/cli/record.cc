@@ -10,6 +10,7 @@
 #include "cli/open_profile.h"
 #include "cli/profile_text.h"
 #include "cli/quality_warnings.h"
+#include "cli/running_files.h"
 #include "cli/serve.h"
 #include "cli/terminal.h"
 #include "cli/view_options.h"
@@ -84,6 +85,25 @@ std::string json_of(const server::Session& session, const std::string& path, int
     return json.take() + "\n";
 }
 
+// Names by files that only the processes still have. Kept with the session, as nobody finds these names later.
+void name_by_running_files(OpenProfile& open) {
+    std::vector<symbol::ModuleIdentity> modules;
+    for (const auto& wanted : open.session->wanted_modules()) modules.push_back(wanted.identity);
+    if (modules.empty()) return;
+    std::vector<std::uint32_t> pids;
+    open.session->read([&](const profile::Store& store) {
+        for (const profile::Process& process : store.processes()) pids.push_back(process.wire.pid);
+    });
+    const std::vector<std::string> files = running_files(modules, pids);
+    if (files.empty()) return;
+    symbol::Config config = open.symbolizer->config();
+    config.binaries.insert(config.binaries.end(), files.begin(), files.end());
+    open.symbolizer->set_config(config);
+    open.session->forget_frames();
+    open.session->symbolize(*open.symbolizer, [] {});
+    open.session->keep_symbols();
+}
+
 Result<int> record(const Options& options) {
     std::vector<std::string> arguments = TRY(options.agent.arguments());
     for (const std::string& text : options.tags) (void)TRY(server::parse_tag(text));
@@ -108,6 +128,7 @@ Result<int> record(const Options& options) {
         fmt::print(stderr, "flamewire record: name and tags are not kept: {}\n", kept.error().message);
     OpenProfile open = TRY(open_profile(path, options.open));
     server::Session& session = *open.session;
+    name_by_running_files(open);
     // Among the sessions it opens wherever they are taken.
     if (options.file.empty()) session.keep_symbols();
     if (options.output.json) {

@@ -4,28 +4,15 @@
 
 #include <string_view>
 
-#include "base/file.h"
 #include "base/hex.h"
 #include "base/path.h"
-#include "elf/elf_file.h"
+#include "cli/build_id.h"
 
 namespace flamewire::cli {
 namespace {
 
-std::string build_id_of(const std::string& path) {
-    const auto fd = open_read(path);
-    if (!fd) return {};
-    const elf::ByteSource source = elf::source_of_fd(fd->get());
-    const auto header = elf::read_header(source);
-    return header ? elf::read_build_id(source, *header).value_or(std::string()) : std::string();
-}
-
-// The kernel marks an unlinked file so.
 bool is_named(const profile::Module& module, std::string_view name) {
-    std::string_view path = module.identity.path;
-    constexpr std::string_view deleted = " (deleted)";
-    if (path.ends_with(deleted)) path.remove_suffix(deleted.size());
-    return file_name(path) == name;
+    return file_name(without_deleted_mark(module.identity.path)) == name;
 }
 
 }  // namespace

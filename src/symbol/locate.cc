@@ -21,12 +21,6 @@
 namespace flamewire::symbol {
 namespace {
 
-// The kernel marks the path of an unlinked file so.
-std::string without_deleted_mark(const std::string& path) {
-    constexpr std::string_view mark = " (deleted)";
-    return path.ends_with(mark) ? path.substr(0, path.size() - mark.size()) : path;
-}
-
 std::string short_id(const std::string& build_id) { return build_id.empty() ? "none" : to_hex(build_id).substr(0, 16); }
 
 struct DebugLink {

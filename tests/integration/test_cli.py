@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import urllib.request
@@ -92,6 +93,39 @@ def test_record_and_report_agree_with_the_folded_stacks(home, tmp_path):
     hottest = max(folded, key=lambda name: folded[name][0])
     first = re.search(r"^ *([0-9.]+)% +[0-9.]+%  [├└] (\S+)", inverted, re.M)
     assert first and hottest.startswith(first[2]) and float(first[1]) == pytest.approx(100 * folded[hottest][0] / whole, abs=0.006)
+
+
+LIBRARY = "void in_library(void) { for (volatile int i = 0; i < 100000; i++); }\n"
+PROGRAM_OF_LIBRARY = """void in_library(void);
+void in_program(void) { for (volatile int i = 0; i < 100000; i++); }
+int main(void) { for (;;) { in_library(); in_program(); } }
+"""
+
+
+@pytest.mark.parametrize("change", ["deleted", "replaced"])
+def test_files_that_only_the_process_still_has_give_their_names(home, tmp_path, change):
+    """As after an upgrade below a running program. The session keeps the names, for when the process is gone."""
+    (tmp_path / "library.c").write_text(LIBRARY)
+    (tmp_path / "program.c").write_text(PROGRAM_OF_LIBRARY)
+    files = tmp_path / "libgone.so", tmp_path / "gone"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-Wl,--build-id", "-o", files[0], tmp_path / "library.c"], check=True)
+    subprocess.run(["gcc", "-Wl,--build-id", "-Wl,-rpath,$ORIGIN", "-o", files[1], tmp_path / "program.c", files[0]], check=True)
+    target = subprocess.Popen([files[1]])
+    try:
+        wait_until(lambda: cpu_seconds(target.pid) > 0.05)  # by then it has both
+        for file in files:
+            file.unlink()
+            if change == "replaced":
+                shutil.copy(TESTS_BIN / "waits-workload", file)
+        path = tmp_path / "own.flw"
+        done = run(home, "record", "-p", target.pid, "-d", "1", "-F", "999", "-e", "cpu-clock", "-o", path)
+    finally:
+        target.kill()
+        target.wait()
+    for text in (done.stderr, run(home, "report", path, "--only", "functions").stdout):
+        names = {row[3] for row in ROW.findall(text)}
+        assert {"in_library", "in_program"} <= names, text
+        assert "without names" not in text
 
 
 def warnings(text):
