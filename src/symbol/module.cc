@@ -204,10 +204,26 @@ bool Module::find_in_kernel_module(std::uint64_t vaddr, std::vector<IndexedFrame
                                  vaddr - symbols_.range(symbol).address, frames);
 }
 
+// A return address may be the first byte of another line, scope or function: the call is before it. A signal handler
+// returns to the first byte of the function that ends the signal; before that is none, as nobody called.
+std::uint64_t Module::place_of(const Address& address) const {
+    const std::uint64_t vaddr = (address.vaddr + base_) & address_mask_;
+    if (!address.return_address) return vaddr;
+    const std::uint32_t symbol = symbols_.find(vaddr);
+    const bool begins = symbol != SymbolTable::none && symbols_.range(symbol).address == vaddr;
+    return begins && symbols_.find(vaddr - 1) == SymbolTable::none ? vaddr : vaddr - 1;
+}
+
+// That function, where a libc of x86-64 has no name for it: mov $15, %rax; syscall (rt_sigreturn).
+bool Module::ends_signal(const Address& address) const {
+    constexpr std::string_view code("\x48\xc7\xc0\x0f\0\0\0\x0f\x05", 9);
+    if (!address.return_address || !files_.main || files_.main->header().machine != EM_X86_64) return false;
+    const auto found = files_.main->code((address.vaddr + base_) & address_mask_, code.size());
+    return found && *found == code;
+}
+
 void Module::find(const Address& address, std::vector<IndexedFrame>& frames) {
-    std::uint64_t vaddr = (address.vaddr + base_) & address_mask_;
-    // A return address may be the first byte of another line, scope or function: the call is before it.
-    if (address.return_address) --vaddr;
+    const std::uint64_t vaddr = place_of(address);
     const std::size_t first = frames.size();
     if (kernel_modules_ && find_in_kernel_module(vaddr, frames)) {
         if (!inlines_) frames.erase(frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end() - 1);
@@ -216,6 +232,8 @@ void Module::find(const Address& address, std::vector<IndexedFrame>& frames) {
     if (dwarf_) dwarf_->find(vaddr, frames);
     if (go_ && frames.size() == first) go_->find(vaddr, frames);
     add_symbol(vaddr, first, frames);
+    if (frames.size() == first && ends_signal(address))
+        frames.emplace_back().function = strings_.intern("__restore_rt");
     if (frames.size() == first) return;
     if (!inlines_) frames.erase(frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end() - 1);
     if (frames.size() == first + 1 && frames[first].function == 0 && frames[first].file == 0) frames.pop_back();

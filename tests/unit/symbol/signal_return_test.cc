@@ -1,0 +1,85 @@
+// The function to which a signal handler returns. Where it is, the kernel knows: libc gave it the address.
+#include <catch2/catch.hpp>
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fixture.h"
+#include "symbol/symbolizer.h"
+
+#ifdef __x86_64__
+
+namespace flamewire::symbol {
+namespace {
+
+void ignore(int) {}
+
+// As rt_sigaction(2) has it.
+struct KernelAction {
+    void (*handler)(int) = nullptr;
+    unsigned long flags = 0;
+    void* restorer = nullptr;
+    unsigned long mask = 0;
+};
+
+// The library, and the address of the function in it.
+std::pair<std::string, std::uint64_t> signal_return() {
+    struct sigaction before{}, action{};
+    action.sa_handler = ignore;
+    REQUIRE(::sigaction(SIGWINCH, &action, &before) == 0);
+    KernelAction known;
+    REQUIRE(::syscall(SYS_rt_sigaction, SIGWINCH, nullptr, &known, sizeof known.mask) == 0);
+    REQUIRE(::sigaction(SIGWINCH, &before, nullptr) == 0);
+    Dl_info info{};
+    REQUIRE(::dladdr(known.restorer, &info) != 0);
+    return {info.dli_fname,
+            reinterpret_cast<std::uint64_t>(known.restorer) - reinterpret_cast<std::uint64_t>(info.dli_fbase)};
+}
+
+std::vector<std::string> names_at(const std::string& path, Address address) {
+    Config config;
+    config.debug_directories.clear();
+    Symbolizer symbolizer(config);
+    ModuleIdentity module;
+    module.path = path;
+    const Resolved resolved = symbolizer.resolve(module, std::array{address});
+    std::vector<std::string> names;
+    for (const SourceFrame& frame : resolved.frames) names.push_back(resolved.strings.at(frame.function));
+    return names;
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("the end of a signal has a name, by its symbol and without one") {
+    const auto [library, address] = signal_return();
+    const ScratchFolder folder;
+    const std::string stripped = folder.copy(std::filesystem::canonical(library), "stripped.so");
+    const std::string with_symbol = folder.copy(stripped, "symbol.so");
+    REQUIRE(output_of("strip --strip-all " + stripped + " 2>&1").empty());
+    REQUIRE(output_of(fmt::format("objcopy --strip-all --add-symbol ends_signal=.text:{:#x},function,local {} 2>&1",
+                                  address - std::stoull(output_of("readelf -SW " + stripped +
+                                                                  " | awk '/ \\.text /{printf \"0x%s\", $(NF-7)}'"),
+                                                        nullptr, 16),
+                                  with_symbol))
+                .empty());
+    CHECK(names_at(stripped, {address, true}) == Names{"__restore_rt"});
+    CHECK(names_at(with_symbol, {address, true}) == Names{"ends_signal"});
+    // A call returns behind it, and what was interrupted there is in it.
+    CHECK(names_at(with_symbol, {address + 1, true}) == Names{"ends_signal"});
+    CHECK(names_at(with_symbol, {address, false}) == Names{"ends_signal"});
+    CHECK(names_at(stripped, {address + 1, true}).empty());
+}
+
+}  // namespace flamewire::symbol
+
+#endif
