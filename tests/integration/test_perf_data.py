@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 
 import pytest
@@ -143,6 +144,34 @@ def test_code_made_at_run_time_has_the_names_of_its_perf_map(start, tmp_path):
             other.stop()
     finally:
         written.unlink(missing_ok=True)
+
+
+def without_event_names(stream):
+    """A perf.data stream as older versions of perf wrote it: names of tracepoints stand in the kernel's descriptions of them alone."""
+    tracing_data, event_update, feature = 66, 78, 80
+    kept, at = bytearray(stream[:16]), 16
+    while at < len(stream):
+        kind, _, size = struct.unpack_from("<IHH", stream, at)
+        if kind == tracing_data:
+            size += struct.unpack_from("<I", stream, at + 8)[0] + 7 & ~7
+        if kind not in (event_update, feature):
+            kept += stream[at:at + size]
+        at += size
+    return bytes(kept)
+
+
+@pytest.mark.skipif(PERF is None, reason="there is no perf: nothing was recorded")
+def test_tracepoints_of_old_streams_have_names(start, tmp_path):
+    command = 'mount -t tracefs tracefs /sys/kernel/tracing; exec "$@" -o - sleep 0.3'
+    recorded = subprocess.run(["unshare", "-m", "sh", "-c", command, "sh", PERF, "record", "-q", "-a", "-e", "sched:sched_switch",
+                               "-e", "sched:sched_wakeup"], check=True, stdout=subprocess.PIPE, timeout=60).stdout
+    old = tmp_path / "old.data"
+    old.write_bytes(without_event_names(recorded))
+    text = subprocess.run([PERF, "script", "-i", old, "-F", "event"], check=True, capture_output=True, text=True, timeout=60).stdout
+    expected = collections.Counter(line.strip().rstrip(":") for line in text.split())
+    assert len(expected) == 2, text
+    server, [session] = imported(start, old)
+    assert {one["name"]: one["samples"] for one in session["events"]} == expected
 
 
 @pytest.mark.skipif(not CORPUS.exists(), reason=f"{CORPUS} is absent: nothing was compared")

@@ -11,7 +11,14 @@
 namespace flamewire::profile::perf_data {
 namespace {
 
-enum Type : std::uint32_t { hardware = 0, software = 1, tracepoint = 2, hw_cache = 3, raw = 4, breakpoint = 5 };
+enum Type : std::uint32_t {
+    hardware = 0,
+    software = 1,
+    tracepoint = tracepoint_type,
+    hw_cache = 3,
+    raw = 4,
+    breakpoint = 5
+};
 
 struct Known {
     std::string_view name, unit;

@@ -11,6 +11,8 @@
 
 namespace flamewire::profile::perf_data {
 
+inline constexpr std::uint32_t tracepoint_type = 2;  // PERF_TYPE_TRACEPOINT
+
 struct Attribute {
     std::uint32_t type = 0, size = 0;
     std::uint64_t config = 0;

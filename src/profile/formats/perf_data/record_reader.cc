@@ -10,6 +10,7 @@
 #include "profile/formats/perf_data/fields.h"
 #include "profile/formats/perf_data/layout.h"
 #include "profile/formats/perf_data/side_records.h"
+#include "profile/formats/perf_data/tracing_data.h"
 
 namespace flamewire::profile::perf_data {
 namespace {
@@ -55,6 +56,20 @@ Result<bool> RecordReader::find_header_records() {
     skip_ = 0;
     if (header_.attributes.empty())
         return fail(ErrorCode::invalid, "the perf.data stream ends before it says what its events are");
+    return name_tracepoints();
+}
+
+// Streams of older versions of perf have no names of events beside these.
+Result<bool> RecordReader::name_tracepoints() {
+    const auto unnamed = [](const Attribute& one) { return one.type == tracepoint_type && one.name.empty(); };
+    if (tracing_data_offset_ == 0 || std::ranges::none_of(header_.attributes, unnamed)) return true;
+    std::string bytes(static_cast<std::size_t>(std::min<std::uint64_t>(tracing_data_bytes_, most_tracing_data_bytes)),
+                      '\0');
+    bytes.resize(TRY(source_.read_at(tracing_data_offset_, bytes)));
+    const auto names = tracepoint_names(as_bytes_view(bytes));
+    for (Attribute& attribute : header_.attributes)
+        if (const auto name = names.find(attribute.config); name != names.end() && unnamed(attribute))
+            attribute.name = name->second;
     return true;
 }
 
@@ -100,6 +115,7 @@ Result<bool> RecordReader::read_all() {
             }
             bytes = bytes.subspan(*taken);
             if (skip_ == 0) break;
+            if (tracing_data_bytes_ != 0 && tracing_data_offset_ == 0) tracing_data_offset_ = offset - bytes.size();
             const std::uint64_t here = std::min<std::uint64_t>(skip_, bytes.size());
             bytes = bytes.subspan(static_cast<std::size_t>(here));
             if (skip_ - here > end - offset) damaged("the file ends within trace data");
@@ -154,7 +170,9 @@ Result<bool> RecordReader::take(Record record, Block& block, bool unpacked) {
             return true;
         }
         case record::tracing_data:
-            if (!unpacked) skip_ = (std::uint64_t{fields.u32()} + 7) & ~std::uint64_t{7};
+            if (unpacked) return true;
+            skip_ = (std::uint64_t{fields.u32()} + 7) & ~std::uint64_t{7};
+            if (tracing_data_bytes_ == 0) tracing_data_bytes_ = skip_;
             return true;
         case record::compressed:
             return unpacked || header_records_only_ ? Result<bool>(true) : unpack(record.body);

@@ -50,6 +50,7 @@ private:
     Result<bool> take(Record record, Block& block, bool unpacked);
     Result<bool> unpack(Bytes packed);
     bool take_header_record(const Record& record);
+    Result<bool> name_tracepoints();
     // The time of a record and, of a sample, its event. False: nobody knows its event.
     bool date(Record& record);
     std::uint64_t trailing_time(const Record& record);
@@ -71,6 +72,7 @@ private:
     Blocks blocks_;
     RecordOrder order_;
     std::uint64_t skip_ = 0;  // bytes behind the record that was taken last
+    std::uint64_t tracing_data_offset_ = 0, tracing_data_bytes_ = 0;
     struct FreeStream {
         void operator()(ZSTD_DCtx_s* stream) const;
     };

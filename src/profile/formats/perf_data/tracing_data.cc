@@ -1,0 +1,58 @@
+#include "profile/formats/perf_data/tracing_data.h"
+
+#include <system_error>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <string_view>
+
+#include "profile/formats/perf_data/fields.h"
+
+namespace flamewire::profile::perf_data {
+namespace {
+
+// A length and as many bytes.
+std::string_view block(Fields& fields) { return as_text(fields.bytes(fields.u64())); }
+
+// The rest of the line that begins so.
+std::string_view line_after(std::string_view text, std::string_view beginning) {
+    while (!text.empty()) {
+        const std::string_view line = text.substr(0, text.find('\n'));
+        if (line.starts_with(beginning)) return line.substr(beginning.size());
+        text.remove_prefix(std::min(text.size(), line.size() + 1));
+    }
+    return {};
+}
+
+}  // namespace
+
+std::map<std::uint64_t, std::string> tracepoint_names(Bytes tracing_data) {
+    constexpr std::string_view magic("\x17\x08\x44tracing", 10);
+    std::map<std::uint64_t, std::string> names;
+    Fields head(tracing_data, false);
+    if (as_text(head.bytes(magic.size())) != magic) return names;
+    (void)head.text();  // version
+    const bool big_endian = head.u8() != 0;
+    Fields fields(head.bytes(head.remaining()), big_endian != (std::endian::native == std::endian::big));
+    fields.skip(1 + 4);                     // bytes of a long and of a page
+    for (int part = 0; part < 2; ++part) {  // header_page and header_event
+        (void)fields.text();
+        (void)block(fields);
+    }
+    for (std::uint32_t left = fields.u32(); left != 0 && fields.ok(); --left) (void)block(fields);  // of ftrace itself
+    for (std::uint32_t systems = fields.u32(); systems != 0 && fields.ok(); --systems) {
+        const std::string_view system = fields.text();
+        for (std::uint32_t left = fields.u32(); left != 0 && fields.ok(); --left) {
+            const std::string_view description = block(fields);
+            const std::string_view name = line_after(description, "name: "), id = line_after(description, "ID: ");
+            std::uint64_t number = 0;
+            const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
+            if (error != std::errc() || end != id.data() + id.size() || name.empty()) continue;
+            names.try_emplace(number, std::string(system) + ":" + std::string(name));
+        }
+    }
+    return names;
+}
+
+}  // namespace flamewire::profile::perf_data
