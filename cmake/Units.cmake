@@ -5,12 +5,13 @@
 # FLAMEWIRE_UNITS says which sources: OFF; ON: the agent's flavour of libraries that are not HOT, since the desk's shows that each
 # source compiles by itself, and the unit tests; ALL.
 #
-# flamewire_units(TARGET)   compiles the sources of a target, with all that it links, in units. Without Python 3 each stays by itself.
+# flamewire_units(TARGET)   compiles the sources of a target in units; to be called when it has all that it links. Without
+#                           Python 3.9 each source stays by itself.
 include_guard(GLOBAL)
 set(FLAMEWIRE_UNITS ON CACHE STRING "Compile several sources as one: OFF, ON for the agent and the unit tests, ALL")
 set_property(CACHE FLAMEWIRE_UNITS PROPERTY STRINGS OFF ON ALL)
 if(FLAMEWIRE_UNITS)
-  find_package(Python3 QUIET COMPONENTS Interpreter)
+  find_package(Python3 3.9 QUIET COMPONENTS Interpreter)
 endif()
 # A name of one source may hide one of another, and to g++ all sources of a unit are headers, which should not define what is local.
 # What is linked last stands last on the command line.
