@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "profile/formats/perf_data/fields.h"
@@ -59,14 +60,17 @@ Result<bool> RecordReader::find_header_records() {
     return name_tracepoints();
 }
 
-// Streams of older versions of perf have no names of events beside these.
+// Streams from older perf versions name their tracepoints only in the tracing data.
 Result<bool> RecordReader::name_tracepoints() {
     const auto unnamed = [](const Attribute& one) { return one.type == tracepoint_type && one.name.empty(); };
-    if (tracing_data_offset_ == 0 || std::ranges::none_of(header_.attributes, unnamed)) return true;
-    std::string bytes(static_cast<std::size_t>(std::min<std::uint64_t>(tracing_data_bytes_, most_tracing_data_bytes)),
+    std::set<std::uint64_t> ids;
+    for (const Attribute& attribute : header_.attributes)
+        if (unnamed(attribute)) ids.insert(attribute.config);
+    if (tracing_data_offset_ == 0 || ids.empty()) return true;
+    std::string bytes(static_cast<std::size_t>(std::min<std::uint64_t>(tracing_data_bytes_, max_tracing_data_bytes)),
                       '\0');
     bytes.resize(TRY(source_.read_at(tracing_data_offset_, bytes)));
-    const auto names = tracepoint_names(as_bytes_view(bytes));
+    const auto names = tracepoint_names(as_bytes_view(bytes), ids);
     for (Attribute& attribute : header_.attributes)
         if (const auto name = names.find(attribute.config); name != names.end() && unnamed(attribute))
             attribute.name = name->second;

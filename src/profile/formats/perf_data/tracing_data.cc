@@ -27,7 +27,7 @@ std::string_view line_after(std::string_view text, std::string_view beginning) {
 
 }  // namespace
 
-std::map<std::uint64_t, std::string> tracepoint_names(Bytes tracing_data) {
+std::map<std::uint64_t, std::string> tracepoint_names(Bytes tracing_data, const std::set<std::uint64_t>& ids) {
     constexpr std::string_view magic("\x17\x08\x44tracing", 10);
     std::map<std::uint64_t, std::string> names;
     Fields head(tracing_data, false);
@@ -48,7 +48,8 @@ std::map<std::uint64_t, std::string> tracepoint_names(Bytes tracing_data) {
             const std::string_view name = line_after(description, "name: "), id = line_after(description, "ID: ");
             std::uint64_t number = 0;
             const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
-            if (error != std::errc() || end != id.data() + id.size() || name.empty()) continue;
+            if (error != std::errc() || end != id.data() + id.size() || !ids.contains(number)) continue;
+            if (name.empty() || std::max(name.size(), system.size()) > max_tracepoint_name_bytes) continue;
             names.try_emplace(number, std::string(system) + ":" + std::string(name));
         }
     }
