@@ -204,26 +204,27 @@ bool Module::find_in_kernel_module(std::uint64_t vaddr, std::vector<IndexedFrame
                                  vaddr - symbols_.range(symbol).address, frames);
 }
 
-// A return address may be the first byte of another line, scope or function: the call is before it. A signal handler
-// returns to the first byte of the function that ends the signal; before that is none, as nobody called.
-std::uint64_t Module::place_of(const Address& address) const {
+// A return address may be the first byte of another line, scope or function: the call is before it. But a signal handler
+// returns to the first byte of __restore_rt.
+std::uint64_t Module::lookup_address(const Address& address) const {
     const std::uint64_t vaddr = (address.vaddr + base_) & address_mask_;
     if (!address.return_address) return vaddr;
     const std::uint32_t symbol = symbols_.find(vaddr);
     const bool begins = symbol != SymbolTable::none && symbols_.range(symbol).address == vaddr;
-    return begins && symbols_.find(vaddr - 1) == SymbolTable::none ? vaddr : vaddr - 1;
+    return begins && is_signal_return(vaddr) ? vaddr : vaddr - 1;
 }
 
-// That function, where a libc of x86-64 has no name for it: mov $15, %rax; syscall (rt_sigreturn).
-bool Module::ends_signal(const Address& address) const {
+// Recognizes __restore_rt of x86-64 by its code, as a libc may have no symbol for it: mov $15, %rax; syscall.
+bool Module::is_signal_return(std::uint64_t vaddr) const {
     constexpr std::string_view code("\x48\xc7\xc0\x0f\0\0\0\x0f\x05", 9);
-    if (!address.return_address || !files_.main || files_.main->header().machine != EM_X86_64) return false;
-    const auto found = files_.main->code((address.vaddr + base_) & address_mask_, code.size());
+    const ObjectFile* const file = files_.code ? &*files_.code : files_.main ? &*files_.main : nullptr;
+    if (file == nullptr || file->header().machine != EM_X86_64) return false;
+    const auto found = file->code(vaddr, code.size());
     return found && *found == code;
 }
 
 void Module::find(const Address& address, std::vector<IndexedFrame>& frames) {
-    const std::uint64_t vaddr = place_of(address);
+    const std::uint64_t vaddr = lookup_address(address);
     const std::size_t first = frames.size();
     if (kernel_modules_ && find_in_kernel_module(vaddr, frames)) {
         if (!inlines_) frames.erase(frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end() - 1);
@@ -232,7 +233,7 @@ void Module::find(const Address& address, std::vector<IndexedFrame>& frames) {
     if (dwarf_) dwarf_->find(vaddr, frames);
     if (go_ && frames.size() == first) go_->find(vaddr, frames);
     add_symbol(vaddr, first, frames);
-    if (frames.size() == first && ends_signal(address))
+    if (frames.size() == first && address.return_address && is_signal_return(vaddr + 1))
         frames.emplace_back().function = strings_.intern("__restore_rt");
     if (frames.size() == first) return;
     if (!inlines_) frames.erase(frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end() - 1);

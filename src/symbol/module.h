@@ -45,8 +45,8 @@ private:
     std::uint32_t symbol_name(std::uint32_t symbol);
     std::uint32_t name_of(const SymbolTable& table, std::uint32_t symbol);
     [[nodiscard]] std::uint32_t symbol_at(std::uint64_t vaddr) const;
-    [[nodiscard]] std::uint64_t place_of(const Address& address) const;
-    [[nodiscard]] bool ends_signal(const Address& address) const;
+    [[nodiscard]] std::uint64_t lookup_address(const Address& address) const;
+    [[nodiscard]] bool is_signal_return(std::uint64_t vaddr) const;
     void add_symbol(std::uint64_t vaddr, std::size_t first, std::vector<IndexedFrame>& frames);
 
     StringPool strings_;

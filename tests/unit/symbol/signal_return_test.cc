@@ -1,4 +1,4 @@
-// The function to which a signal handler returns. Where it is, the kernel knows: libc gave it the address.
+// The function to which a signal handler returns. The kernel reports its address, because libc registers it.
 #include <catch2/catch.hpp>
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -7,6 +7,7 @@
 
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -60,24 +61,29 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("the end of a signal has a name, by its symbol and without one") {
+TEST_CASE("the function that ends a signal has a name, by its symbol and without one") {
     const auto [library, address] = signal_return();
     const ScratchFolder folder;
     const std::string stripped = folder.copy(std::filesystem::canonical(library), "stripped.so");
-    const std::string with_symbol = folder.copy(stripped, "symbol.so");
-    REQUIRE(output_of("strip --strip-all " + stripped + " 2>&1").empty());
-    REQUIRE(output_of(fmt::format("objcopy --strip-all --add-symbol ends_signal=.text:{:#x},function,local {} 2>&1",
-                                  address - std::stoull(output_of("readelf -SW " + stripped +
-                                                                  " | awk '/ \\.text /{printf \"0x%s\", $(NF-7)}'"),
-                                                        nullptr, 16),
-                                  with_symbol))
-                .empty());
+    const std::string with_symbols = folder.copy(stripped, "symbols.so");
+    const std::uint64_t text = std::stoull(
+        output_of("readelf -SW " + stripped + " | awk '/ \\.text /{printf \"0x%s\", $(NF-7)}'"), nullptr, 16);
+    const auto symbol = [text](const std::string& name, std::uint64_t at) {
+        return fmt::format(" --add-symbol {}=.text:{:#x},function,local", name, at - text);
+    };
+    REQUIRE(std::system(("strip --strip-all " + stripped).c_str()) == 0);
+    REQUIRE(std::system(("objcopy --strip-all" + symbol("before", address - 64) + symbol("ends_signal", address) + " " +
+                         with_symbols)
+                            .c_str()) == 0);
     CHECK(names_at(stripped, {address, true}) == Names{"__restore_rt"});
-    CHECK(names_at(with_symbol, {address, true}) == Names{"ends_signal"});
+    CHECK(names_at(with_symbols, {address, true}) == Names{"ends_signal"});
     // A call returns behind it, and what was interrupted there is in it.
-    CHECK(names_at(with_symbol, {address + 1, true}) == Names{"ends_signal"});
-    CHECK(names_at(with_symbol, {address, false}) == Names{"ends_signal"});
+    CHECK(names_at(with_symbols, {address + 1, true}) == Names{"ends_signal"});
+    CHECK(names_at(with_symbols, {address, false}) == Names{"ends_signal"});
     CHECK(names_at(stripped, {address + 1, true}).empty());
+    // Another function is not returned to at its first byte.
+    CHECK(names_at(with_symbols, {address - 64, true}).empty());
+    CHECK(names_at(with_symbols, {address - 63, true}) == Names{"before"});
 }
 
 }  // namespace flamewire::symbol
