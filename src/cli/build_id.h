@@ -5,6 +5,6 @@
 namespace flamewire::cli {
 
 // The build-id of an ELF file, raw bytes; empty where it has none or cannot be read.
-std::string build_id_of(const std::string& path);
+std::string build_id_of(int fd);
 
 }  // namespace flamewire::cli

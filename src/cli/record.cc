@@ -4,11 +4,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include "cli/agent_process.h"
 #include "cli/command.h"
 #include "cli/open_profile.h"
 #include "cli/profile_text.h"
+#include "cli/progress.h"
 #include "cli/quality_warnings.h"
 #include "cli/running_files.h"
 #include "cli/serve.h"
@@ -85,23 +87,23 @@ std::string json_of(const server::Session& session, const std::string& path, int
     return json.take() + "\n";
 }
 
-// Names by files that only the processes still have. Kept with the session, as nobody finds these names later.
-void name_by_running_files(OpenProfile& open) {
+// Names by files that only the processes still have; true: there were some.
+bool name_by_running_files(OpenProfile& open) {
     std::vector<symbol::ModuleIdentity> modules;
     for (const auto& wanted : open.session->wanted_modules()) modules.push_back(wanted.identity);
-    if (modules.empty()) return;
-    std::vector<std::uint32_t> pids;
+    if (modules.empty()) return false;
+    std::set<std::uint32_t> pids;
     open.session->read([&](const profile::Store& store) {
-        for (const profile::Process& process : store.processes()) pids.push_back(process.wire.pid);
+        for (const profile::Process& process : store.processes()) pids.insert(process.wire.pid);
     });
-    const std::vector<std::string> files = running_files(modules, pids);
-    if (files.empty()) return;
+    const std::vector<RunningFile> files = running_files(modules, std::vector(pids.begin(), pids.end()));
+    if (files.empty()) return false;
     symbol::Config config = open.symbolizer->config();
-    config.binaries.insert(config.binaries.end(), files.begin(), files.end());
+    for (const RunningFile& file : files) config.binaries.push_back(file.path);
     open.symbolizer->set_config(config);
-    open.session->forget_frames();
-    open.session->symbolize(*open.symbolizer, [] {});
-    open.session->keep_symbols();
+    Progress progress;
+    open.session->symbolize(*open.symbolizer, [&] { progress.show("Naming addresses"); });
+    return true;
 }
 
 Result<int> record(const Options& options) {
@@ -128,9 +130,9 @@ Result<int> record(const Options& options) {
         fmt::print(stderr, "flamewire record: name and tags are not kept: {}\n", kept.error().message);
     OpenProfile open = TRY(open_profile(path, options.open));
     server::Session& session = *open.session;
-    name_by_running_files(open);
-    // Among the sessions it opens wherever they are taken.
-    if (options.file.empty()) session.keep_symbols();
+    const bool from_processes = name_by_running_files(open);
+    // Among the sessions it opens wherever they are taken. And files of processes are not there later.
+    if (options.file.empty() || from_processes) session.keep_symbols();
     if (options.output.json) {
         TRY(print_paged(json_of(session, path, code), options.output));
     } else if (!options.quiet) {

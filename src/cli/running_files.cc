@@ -1,9 +1,14 @@
 #include "cli/running_files.h"
 
+#include <system_error>
+
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <string_view>
+#include <utility>
 
+#include "base/file.h"
 #include "base/path.h"
 #include "cli/build_id.h"
 
@@ -28,27 +33,27 @@ std::vector<fs::path> mapped_files(std::uint32_t pid) {
 
 }  // namespace
 
-std::vector<std::string> running_files(std::span<const symbol::ModuleIdentity> modules,
+std::vector<RunningFile> running_files(std::span<const symbol::ModuleIdentity> modules,
                                        std::span<const std::uint32_t> pids) {
     std::vector<symbol::ModuleIdentity> missing;
     std::ranges::copy_if(modules, std::back_inserter(missing), [](const symbol::ModuleIdentity& module) {
         return module.kind == symbol::ModuleKind::file && !module.build_id.empty();
     });
-    std::vector<std::string> files;
+    std::vector<RunningFile> files;
     for (const std::uint32_t pid : pids) {
         if (missing.empty()) break;
         for (const fs::path& link : mapped_files(pid)) {
             std::error_code error;
             const std::string target = fs::read_symlink(link, error).string();
-            if (error) continue;
-            // A library has several mappings; the first that is the right file ends the search for it.
             const auto found = std::ranges::find_if(missing, [&](const symbol::ModuleIdentity& module) {
-                return without_deleted_mark(module.path) == without_deleted_mark(target) &&
-                       build_id_of(link) == module.build_id;
+                return !error && without_deleted_mark(module.path) == without_deleted_mark(target);
             });
             if (found == missing.end()) continue;
-            files.push_back(link);
+            auto file = open_read(link);
+            if (!file || build_id_of(file->get()) != found->build_id) continue;
             missing.erase(found);
+            std::string path = "/proc/self/fd/" + std::to_string(file->get());
+            files.push_back({std::move(*file), std::move(path)});
         }
     }
     return files;

@@ -1,4 +1,4 @@
-// Files that are not at their paths any more, deleted or replaced, but that running processes still map.
+// Files that were deleted or replaced at their paths, but that running processes still map.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,20 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "symbol/module_identity.h"
 
 namespace flamewire::cli {
 
-// For each module that a process of `pids` maps, and that has a build-id, a path below /proc to its file; for
-// symbol::Config::binaries. The paths are valid while the processes live. Without root only the programs themselves are
-// found, not libraries.
-std::vector<std::string> running_files(std::span<const symbol::ModuleIdentity> modules,
+// An open file, which stays readable at `path` when its process ends.
+struct RunningFile {
+    UniqueFd file;
+    std::string path;  // below /proc/self/fd, for symbol::Config::binaries
+};
+
+// For each of the modules that has a build-id, the file that a process of `pids` maps. Without root (or
+// cap_checkpoint_restore) only the programs themselves are found, not libraries.
+std::vector<RunningFile> running_files(std::span<const symbol::ModuleIdentity> modules,
                                        std::span<const std::uint32_t> pids);
 
 }  // namespace flamewire::cli

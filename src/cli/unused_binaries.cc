@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "base/file.h"
 #include "base/hex.h"
 #include "base/path.h"
 #include "cli/build_id.h"
@@ -21,7 +22,8 @@ std::vector<std::string> unused_binaries(std::span<const profile::Module> module
                                          const std::vector<std::string>& binaries) {
     std::vector<std::string> sentences;
     for (const std::string& path : binaries) {
-        const std::string id = build_id_of(path);
+        const auto file = open_read(path);
+        const std::string id = file ? build_id_of(file->get()) : std::string();
         if (id.empty()) continue;
         const profile::Module* other = nullptr;  // of its name, another build
         bool used = false;
