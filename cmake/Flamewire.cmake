@@ -7,10 +7,10 @@
 # flamewire_library(NAME [AGENT] [DESK] [HOT] SOURCES ... [LINK ...] [DESK_LINK ...] [AGENT_LINK ...])
 #   declares flamewire_NAME (desk) and/or flamewire_NAME_agent. LINK names other libraries of ours without
 #   prefix; each flavour links the same flavour. It is built when a program links it. DESK_LINK / AGENT_LINK are foreign targets.
-#   HOT: it runs for each sample. In units, -Os inlines less of it, and a sample costs the agent 6 % more CPU time.
+#   HOT: it runs for each sample. In a unity build, -Os inlines less of it, and a sample costs 6 % more CPU time.
 include_guard(GLOBAL)
 include(AgentLibraries)
-include(Units)
+include(UnityBuild)
 
 # The desk's flavour is for the server and for tests: who builds the agent alone needs neither it nor its libraries.
 if(FLAMEWIRE_SERVER OR FLAMEWIRE_TESTS OR FLAMEWIRE_FUZZ)
@@ -82,8 +82,8 @@ function(flamewire_library name)
     foreach(other IN LISTS ARG_LINK)
       target_link_libraries(flamewire_${name} PUBLIC flamewire_${other})
     endforeach()
-    if(FLAMEWIRE_UNITS STREQUAL ALL)
-      flamewire_units(flamewire_${name})
+    if(FLAMEWIRE_UNITY_BUILD STREQUAL ALL)
+      flamewire_unity_build(flamewire_${name})
     endif()
   endif()
   if(ARG_AGENT AND FLAMEWIRE_AGENT AND NOT FLAMEWIRE_SANITIZE)
@@ -92,8 +92,8 @@ function(flamewire_library name)
     foreach(other IN LISTS ARG_LINK)
       target_link_libraries(flamewire_${name}_agent PUBLIC flamewire_${other}_agent)
     endforeach()
-    if(FLAMEWIRE_UNITS STREQUAL ALL OR (FLAMEWIRE_UNITS AND NOT ARG_HOT))
-      flamewire_units(flamewire_${name}_agent)
+    if(FLAMEWIRE_UNITY_BUILD STREQUAL ALL OR (FLAMEWIRE_UNITY_BUILD AND NOT ARG_HOT))
+      flamewire_unity_build(flamewire_${name}_agent)
     endif()
   endif()
 endfunction()

@@ -14,7 +14,7 @@ import cache
 from files import ROOT
 from includes import closure
 from jobs import Job, Outcome, command
-from units import make_units
+from unity import make_units
 
 BUILD = ROOT / "build-lint"
 CLANG_TIDY = "clang-tidy-19"

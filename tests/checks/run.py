@@ -53,9 +53,11 @@ def prepare(words: list[str], what: str, cwd: pathlib.Path = ROOT) -> None:
 
 def prepare_build() -> None:
     """compile_commands.json of clang."""
-    if not (cpp.BUILD / "build.ninja").exists():
+    cache_file = cpp.BUILD / "CMakeCache.txt"
+    by_itself = cache_file.exists() and "FLAMEWIRE_UNITY_BUILD:STRING=OFF" in cache_file.read_text()
+    if not by_itself or not (cpp.BUILD / "build.ninja").exists():
         prepare(["cmake", "--preset", "debug", "--no-warn-unused-cli", "-B", str(cpp.BUILD), "-DCMAKE_C_COMPILER=clang-19",
-                 "-DCMAKE_CXX_COMPILER=clang++-19", "-DFLAMEWIRE_UNITS=OFF"], "configure build-lint")
+                 "-DCMAKE_CXX_COMPILER=clang++-19", "-DFLAMEWIRE_UNITY_BUILD=OFF"], "configure build-lint")
     prepare(["ninja", "-C", str(cpp.BUILD), "build.ninja"], "configure build-lint")
 
 
@@ -78,7 +80,7 @@ def cpp_jobs(names: list[str], tree: list[str], options: argparse.Namespace, don
     if options.deep:
         return cpp.analyzer_jobs(ours, done) + cpp.alone_jobs([name for name in sources if name not in ours], done)
     if options.all:
-        return cpp.tidy_jobs(ours, done)
+        return cpp.tidy_jobs(ours, done) + cpp.alone_jobs([name for name in sources if name.startswith("tests/unit/")], done)
     headers = [name for name in names if name.endswith(".h")]
     carriers = [name for name in includes.carriers(headers, [name for name in tree if name in compiled and name.endswith(".cc")])
                 if name not in sources]

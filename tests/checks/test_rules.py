@@ -10,7 +10,7 @@ import includes  # noqa: E402
 import layers  # noqa: E402
 import repository  # noqa: E402
 import system_calls  # noqa: E402
-import units  # noqa: E402
+import unity  # noqa: E402
 
 
 @pytest.mark.parametrize("path, included", [
@@ -102,32 +102,32 @@ using Table = int;
 void Store::apply(int rows) {}
 }  // namespace flamewire
 """
-    types, others = units.defined_names(text)
+    types, others = unity.defined_names(text)
     assert types == {"flamewire::Row", "flamewire::Table"}
     assert others == {"LIMIT", "flamewire::most_rows", "flamewire::most_columns", "flamewire::text_of"}
 
 
 def test_sources_whose_names_clash_are_in_different_units():
-    unit = units.Unit(["a.cc"], {"flamewire::Row": "a.cc", "flamewire::wire::Batch": "batch.h"}, 10)
+    unit = unity.Unit(["a.cc"], {"flamewire::Row": "a.cc", "flamewire::wire::Batch": "batch.h"}, 10)
     assert not unit.clashes({"flamewire::wire::Batch": "batch.h", "flamewire::text_of": "b.cc"})
     assert unit.clashes({"flamewire::Row": "b.cc"})
 
 
 def test_units_have_a_length(tmp_path, monkeypatch):
-    monkeypatch.setattr(units, "ROOT", tmp_path)
+    monkeypatch.setattr(unity, "ROOT", tmp_path)
     for name, lines in (("a.cc", 60), ("b.cc", 60), ("c.cc", 40), ("d.cc", 300)):
         (tmp_path / name).write_text(f"int {name[0]};\n" + "//\n" * (lines - 1))
-    assert units.make_units(["a.cc", "b.cc", "c.cc", "d.cc"], 100, strict=True) == [["a.cc", "c.cc"], ["b.cc"], ["d.cc"]]
+    assert unity.make_units(["a.cc", "b.cc", "c.cc", "d.cc"], 100, strict=True) == [["a.cc", "c.cc"], ["b.cc"], ["d.cc"]]
 
 
 def test_names_of_different_namespaces_clash_only_strictly(tmp_path, monkeypatch):
-    monkeypatch.setattr(units, "ROOT", tmp_path)
+    monkeypatch.setattr(unity, "ROOT", tmp_path)
     (tmp_path / "one.cc").write_text("namespace a {\nint value();\n}  // namespace a\n")
     (tmp_path / "two.cc").write_text("namespace b {\nint value();\n}  // namespace b\n")
     (tmp_path / "three.cc").write_text("using test::value;\n")
     names = ["one.cc", "two.cc", "three.cc"]
-    assert units.make_units(names, 100, strict=False) == [names]
-    assert units.make_units(names, 100, strict=True) == [["one.cc"], ["two.cc"], ["three.cc"]]
+    assert unity.make_units(names, 100, strict=False) == [names]
+    assert unity.make_units(names, 100, strict=True) == [["one.cc"], ["two.cc"], ["three.cc"]]
 
 
 def test_everything_that_a_file_includes(tmp_path):

@@ -1,6 +1,6 @@
 """Which sources can be read as one translation unit, since most of the time of each goes into the same headers.
 
-units.py LINES SOURCE... prints a line for each source that shares a unit: the unit's number and the source (cmake/Units.cmake).
+unity.py LINES SOURCE... prints a line for each source that shares a unit: the unit's number and the source (cmake/UnityBuild.cmake).
 """
 import dataclasses
 import functools
@@ -98,10 +98,10 @@ def make_units(names: list[str], most_lines: int, strict: bool) -> list[list[str
 
 
 def main(most_lines: str, *sources: str) -> None:
-    names = [os.path.relpath(os.path.abspath(source), ROOT) for source in sources]
-    for number, unit in enumerate(make_units(names, int(most_lines), strict=True)):
+    names = {os.path.relpath(os.path.realpath(source), ROOT): source for source in sources}
+    for number, unit in enumerate(make_units(list(names), int(most_lines), strict=True)):
         for name in unit if len(unit) > 1 else []:
-            print(number, ROOT / name)
+            print(number, names[name])
 
 
 if __name__ == "__main__":
