@@ -565,7 +565,7 @@ TEST_CASE("a thread that leaves its CPU for the last time, without a number, is 
     CHECK(folder.switches_not_told() == 1);
 }
 
-TEST_CASE("who is away is forgotten where nothing is wanted of absences any more, and only there") {
+TEST_CASE("absences are dropped only when none are wanted any more") {
     Setup setup;
     setup.options.events.assign(2, {});
     setup.options.event_names = {"off-cpu", "io-wait"};
