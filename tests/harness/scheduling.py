@@ -82,18 +82,15 @@ def check_wakers(threads, dwarf, slack=lambda wakings: 0):
         assert not dwarf or one.count("woken-by", waker_function(waker)) >= 0.97 * found, (found, one.rows)
 
 
-def check_queue(one, copy_ns=COPY_NS, apart_ns=0, sleeps_in_books=False):
-    """By perf's wake-ups, and by the kernel's books, which begin a wait when our stack has been copied.
-
-    `sleeps_in_books`: beside load, the books may count a sleep as a wait. They were seen to have 31 ms more than perf's records and ours,
-    which agreed within 1 ms: one of the 27 sleeps of a thread that slept for 796 ms (Linux 6.18)."""
+def check_queue(one, copy_ns=COPY_NS, apart_ns=0):
+    """By perf's wake-ups, and by the kernel's books, which begin a wait when our stack has been copied."""
     waits, switched, copies = one.runnable - one.new, SWITCH_NS * (one.preempted + one.slept + 1) + apart_ns, copy_ns * one.slept
     assert -switched <= waits - one.perf_queued_ns <= switched + copies, one
     # The program reads the books at the ends of its life: what lies outside is not in them. Nor is a wait known after a wake-up that was not seen.
     outside, unseen = max(0, one.total - one.life["wall_ns"]), one.weight("[not seen waking]", "woken-by")
     assert waits - one.life["queued_ns"] <= outside + switched + copies, one
     # Of threads that timers wake, the books were seen to have 25 ms more than our records and perf's, which agree.
-    if one.name in ("burner-1", "burner-2") or (one.name in WAKERS and not sleeps_in_books):
+    if one.name in (*WAKERS, "burner-1", "burner-2"):
         assert waits - one.life["queued_ns"] >= -switched - unseen, one
 
 

@@ -107,8 +107,7 @@ def test_switches_and_wake_ups_are_those_of_perf(scope, start, tmp_path, tracefs
         if scope in ("launched", "system"):
             check_states(one)
         # Beside load, an interrupt or the hypervisor may come between our record and perf's, or between ours and the wake-up.
-        check_queue(one, copy_ns=300_000 if scope in ("launched", "attached") else 0, apart_ns=0.003 * one.life["wall_ns"] + one.life["late_ns"],
-                    sleeps_in_books=True)
+        check_queue(one, copy_ns=300_000 if scope in ("launched", "attached") else 0, apart_ns=0.003 * one.life["wall_ns"] + one.life["late_ns"])
     answer, _ = states(server)
     if scope == "cgroup":
         # None that is born beside it.
