@@ -165,10 +165,9 @@ private:
     }
 };
 
-// What every test has: files and an unwinder over the modules above.
+// What every test has: files and an unwinder over the modules above, of which there are none at first.
 struct World {
-    explicit World(UnwinderOptions options = {}) : unwinder(files, with_fakes(options)) {}
-    ~World() { modules().clear(); }
+    explicit World(UnwinderOptions options = {}) : unwinder(files, with_fakes(options)) { modules().clear(); }
     World(const World&) = delete;
     World& operator=(const World&) = delete;
 
