@@ -6,25 +6,25 @@
 namespace flamewire::unwind {
 namespace {
 
-using Kind = ArmEffect::Kind;
+using Kind = CodeEffect::Kind;
 
 constexpr std::uint8_t sp = 13, lr = 14, pc = 15;
 
-ArmEffect push_of(std::uint32_t mask) {
+CodeEffect push_of(std::uint32_t mask) {
     if ((mask >> sp & 1) != 0 || (mask >> pc & 1) != 0) return {};
     return {.kind = Kind::push, .mask = mask, .bytes = 4 * std::popcount(mask)};
 }
-ArmEffect pop_of(std::uint32_t mask) {
+CodeEffect pop_of(std::uint32_t mask) {
     if ((mask >> sp & 1) != 0) return {};
     return {.kind = Kind::pop, .mask = mask, .bytes = 4 * std::popcount(mask)};
 }
 
 // vpush and vpop, whose halves are the same in both states.
-std::optional<ArmEffect> vfp_effect(std::uint32_t first, std::uint32_t second) {
+std::optional<CodeEffect> vfp_effect(std::uint32_t first, std::uint32_t second) {
     if ((second & 0x0e00) != 0x0a00) return {};
     const std::int64_t bytes = std::int64_t{second & 0xff} * 4;
-    if ((first & 0xffbf) == 0xed2d) return ArmEffect{.kind = Kind::push, .bytes = bytes};
-    if ((first & 0xffbf) == 0xecbd) return ArmEffect{.kind = Kind::pop, .bytes = bytes};
+    if ((first & 0xffbf) == 0xed2d) return CodeEffect{.kind = Kind::push, .bytes = bytes};
+    if ((first & 0xffbf) == 0xecbd) return CodeEffect{.kind = Kind::pop, .bytes = bytes};
     return {};
 }
 
@@ -34,18 +34,18 @@ std::int64_t sign_extended(std::uint32_t value, unsigned bits) {
 }
 
 // Data processing with a constant: 8 bits, rotated. Those that have sp on either side.
-std::optional<ArmEffect> arm_constant_effect(std::uint32_t word) {
+std::optional<CodeEffect> arm_constant_effect(std::uint32_t word) {
     const std::uint32_t operation = word >> 20;
     constexpr std::uint32_t add = 0xe28, subtract = 0xe24;
     if (operation != add && operation != subtract) return {};
     const std::int64_t value = std::rotr(word & 0xff, static_cast<int>((word >> 8 & 0xf) * 2));
     const std::int64_t bytes = operation == add ? value : -value;
     const auto from = static_cast<std::uint8_t>(word >> 16 & 0xf), to = static_cast<std::uint8_t>(word >> 12 & 0xf);
-    if (to == pc) return ArmEffect{};
-    if (from == sp && to == sp) return ArmEffect{.kind = Kind::add, .bytes = bytes};
-    if (from == sp) return ArmEffect{.kind = Kind::copy_to, .reg = to, .bytes = bytes};
-    if (to == sp) return ArmEffect{.kind = Kind::copy_from, .reg = from, .bytes = bytes};
-    return ArmEffect{.kind = from == to ? Kind::add_to : Kind::none, .reg = to, .bytes = bytes};
+    if (to == pc) return CodeEffect{};
+    if (from == sp && to == sp) return CodeEffect{.kind = Kind::add, .bytes = bytes};
+    if (from == sp) return CodeEffect{.kind = Kind::copy_to, .reg = to, .bytes = bytes};
+    if (to == sp) return CodeEffect{.kind = Kind::copy_from, .reg = from, .bytes = bytes};
+    return CodeEffect{.kind = from == to ? Kind::add_to : Kind::none, .reg = to, .bytes = bytes};
 }
 
 // The constant of a 32-bit Thumb instruction's modified form; -1 for forms that no stack size has.
@@ -57,7 +57,7 @@ std::int64_t thumb_constant(std::uint32_t first, std::uint32_t second) {
 }
 
 // add, sub, addw and subw of a constant, with sp on either side.
-std::optional<ArmEffect> thumb_constant_effect(std::uint32_t first, std::uint32_t second) {
+std::optional<CodeEffect> thumb_constant_effect(std::uint32_t first, std::uint32_t second) {
     const std::uint32_t operation = first & 0xfbf0;
     constexpr std::uint32_t add = 0xf100, add_plain = 0xf200, subtract = 0xf1a0, subtract_plain = 0xf2a0;
     if (operation != add && operation != add_plain && operation != subtract && operation != subtract_plain) return {};
@@ -66,21 +66,21 @@ std::optional<ArmEffect> thumb_constant_effect(std::uint32_t first, std::uint32_
     const std::int64_t value = is_plain ? plain : thumb_constant(first, second);
     const std::int64_t bytes = operation == add || operation == add_plain ? value : -value;
     const auto from = static_cast<std::uint8_t>(first & 0xf), to = static_cast<std::uint8_t>(second >> 8 & 0xf);
-    if (value < 0 && (from == sp || to == sp)) return ArmEffect{};
-    if (from == sp && to == sp) return ArmEffect{.kind = Kind::add, .bytes = bytes};
-    if (from == sp) return ArmEffect{.kind = Kind::copy_to, .reg = to, .bytes = bytes};
-    if (to == sp) return ArmEffect{.kind = Kind::copy_from, .reg = from, .bytes = bytes};
-    return ArmEffect{.kind = from == to ? Kind::add_to : Kind::none, .reg = to, .bytes = bytes};
+    if (value < 0 && (from == sp || to == sp)) return CodeEffect{};
+    if (from == sp && to == sp) return CodeEffect{.kind = Kind::add, .bytes = bytes};
+    if (from == sp) return CodeEffect{.kind = Kind::copy_to, .reg = to, .bytes = bytes};
+    if (to == sp) return CodeEffect{.kind = Kind::copy_from, .reg = from, .bytes = bytes};
+    return CodeEffect{.kind = from == to ? Kind::add_to : Kind::none, .reg = to, .bytes = bytes};
 }
 
-ArmEffect thumb_long_effect(std::uint32_t first, std::uint32_t second) {
+CodeEffect thumb_long_effect(std::uint32_t first, std::uint32_t second) {
     const auto reg = static_cast<std::uint8_t>(second >> 12);
     if (first == 0xe92d) return push_of(second);
     if (first == 0xe8bd) return pop_of(second);
     if (first == 0xf84d && (second & 0x0f00) == 0x0d00)  // str [sp, #-N]!
         return {.kind = Kind::push, .mask = 1u << reg, .bytes = second & 0xff};
     if (first == 0xf85d && (second & 0x0f00) == 0x0b00)  // ldr [sp], #N
-        return reg == sp ? ArmEffect{} : ArmEffect{.kind = Kind::pop, .mask = 1u << reg, .bytes = second & 0xff};
+        return reg == sp ? CodeEffect{} : CodeEffect{.kind = Kind::pop, .mask = 1u << reg, .bytes = second & 0xff};
     if (first == 0xe96d || first == 0xe8fd) {  // strd, [sp, #-N]!; ldrd, [sp], #N
         const std::uint32_t other = second >> 8 & 0xf, mask = 1u << reg | 1u << other;
         if (reg >= other || other >= sp) return {};
@@ -124,7 +124,7 @@ ArmEffect thumb_long_effect(std::uint32_t first, std::uint32_t second) {
     return {.kind = Kind::none};
 }
 
-ArmEffect thumb_short_effect(std::uint32_t code) {
+CodeEffect thumb_short_effect(std::uint32_t code) {
     const auto low = static_cast<std::uint8_t>(code >> 8 & 7);
     if (code >> 9 == 0x5a) return push_of((code & 0xff) | (code >> 8 & 1) << lr);
     if (code >> 9 == 0x5e) return pop_of((code & 0xff) | (code >> 8 & 1) << pc);
@@ -158,7 +158,7 @@ ArmEffect thumb_short_effect(std::uint32_t code) {
 
 }  // namespace
 
-ArmEffect arm_effect(std::uint32_t word) {
+CodeEffect arm_effect(std::uint32_t word) {
     constexpr std::uint32_t always = 14, unconditional = 15;
     const auto reg = static_cast<std::uint8_t>(word >> 12 & 0xf);
     if (word >> 28 == unconditional) {
@@ -169,14 +169,14 @@ ArmEffect arm_effect(std::uint32_t word) {
         return {.kind = word >> 25 == 0x7d ? Kind::call : Kind::other};  // blx
     }
     if (word >> 28 != always) {
-        const ArmEffect effect = arm_effect((word & 0x0fffffff) | always << 28);
+        const CodeEffect effect = arm_effect((word & 0x0fffffff) | always << 28);
         switch (effect.kind) {
             case Kind::jump:
                 return {.kind = Kind::branch, .bytes = effect.bytes};
             case Kind::returns:
                 return {.kind = Kind::branch};
             case Kind::pop:  // to return maybe
-                return (effect.mask >> pc & 1) != 0 ? effect : ArmEffect{};
+                return (effect.mask >> pc & 1) != 0 ? effect : CodeEffect{};
             case Kind::none:
             case Kind::call:
                 return {.kind = effect.kind};
@@ -188,7 +188,7 @@ ArmEffect arm_effect(std::uint32_t word) {
     if (word >> 16 == 0xe8bd) return pop_of(word & 0xffff);
     if (word >> 16 == 0xe52d) return {.kind = Kind::push, .mask = 1u << reg, .bytes = word & 0xfff};  // str [sp, #-N]!
     if (word >> 16 == 0xe49d)                                                                         // ldr [sp], #N
-        return reg == sp ? ArmEffect{} : ArmEffect{.kind = Kind::pop, .mask = 1u << reg, .bytes = word & 0xfff};
+        return reg == sp ? CodeEffect{} : CodeEffect{.kind = Kind::pop, .mask = 1u << reg, .bytes = word & 0xfff};
     const bool pushes_two = (word & 0xffff00f0) == 0xe16d00f0, pops_two = (word & 0xffff00f0) == 0xe0cd00d0;
     if (pushes_two || pops_two) {  // strd, [sp, #-N]!; ldrd, [sp], #N
         if (reg > 10) return {};
@@ -223,10 +223,10 @@ ArmEffect arm_effect(std::uint32_t word) {
                         : Kind::none};
 }
 
-ArmEffect thumb_effect(std::uint32_t first, std::uint32_t second) {
+CodeEffect thumb_effect(std::uint32_t first, std::uint32_t second) {
     constexpr std::uint32_t first_long = 0xe800;
     if (first >= first_long) return thumb_long_effect(first, second);
-    ArmEffect effect = thumb_short_effect(first);
+    CodeEffect effect = thumb_short_effect(first);
     effect.size = 2;
     return effect;
 }

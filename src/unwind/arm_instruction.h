@@ -4,34 +4,12 @@
 
 #include <cstdint>
 
+#include "unwind/code_effect.h"
+
 namespace flamewire::unwind {
 
-struct ArmEffect {
-    enum class Kind : std::uint8_t {
-        none,        // nothing to the stack, and the next instruction follows
-        push,        // sp -= bytes; the registers in `mask` lie there, the lowest at sp
-        pop,         // the registers in `mask` lie at sp, the lowest first; sp += bytes; with pc among them it returns
-        add,         // sp += bytes
-        copy_to,     // reg = sp + bytes
-        copy_from,   // sp = reg + bytes
-        add_to,      // reg += bytes
-        compute_sp,  // sp = something that is known at run time
-        returns,     // through lr
-        jump,        // to this instruction's address + bytes
-        branch,      // there maybe; with 0 bytes: through lr maybe, or what follows happens only maybe
-        call,        // and comes back, as a rule
-        indirect,    // to where a register or a word of memory says, as tail calls and stubs do
-        other,       // may change sp in another way, or go elsewhere
-    };
-    Kind kind = Kind::other;
-    std::uint8_t reg = 0;
-    std::uint8_t size = 4;  // of the instruction
-    std::uint32_t mask = 0;
-    std::int64_t bytes = 0;
-};
-
-ArmEffect arm_effect(std::uint32_t word);
+CodeEffect arm_effect(std::uint32_t word);
 // By its halfwords; the second is of the next instruction when the first is a whole one.
-ArmEffect thumb_effect(std::uint32_t first, std::uint32_t second);
+CodeEffect thumb_effect(std::uint32_t first, std::uint32_t second);
 
 }  // namespace flamewire::unwind

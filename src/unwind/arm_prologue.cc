@@ -9,7 +9,7 @@
 namespace flamewire::unwind {
 namespace {
 
-using Kind = ArmEffect::Kind;
+using Kind = CodeEffect::Kind;
 
 constexpr std::uint8_t sp = 13, lr = 14, pc = 15;
 constexpr std::uint32_t preserved = 0x0ff0 | 1u << lr;  // r4 to r11, and the return address
@@ -32,7 +32,7 @@ struct Saved {
     [[nodiscard]] bool has(std::uint8_t number) const { return (mask >> number & 1) != 0; }
 };
 
-ArmEffect effect_at(const WordReader& read, std::uint64_t address, bool thumb) {
+CodeEffect effect_at(const WordReader& read, std::uint64_t address, bool thumb) {
     const auto word = read(address & ~std::uint64_t{3});
     if (!word) return {};
     if (!thumb) return arm_effect(*word);
@@ -62,7 +62,7 @@ public:
         std::uint64_t at = start;
         for (int count = 0; count < longest_prologue && !explains_; ++count) {
             if (at == address) inside_ = row_of(sp, depth_, saved_);
-            const ArmEffect effect = effect_at(read, at, thumb);
+            const CodeEffect effect = effect_at(read, at, thumb);
             if (!run(effect)) return;
             at += effect.size;
         }
@@ -73,7 +73,7 @@ public:
     [[nodiscard]] const std::optional<FrameRow>& inside() const { return inside_; }
 
 private:
-    bool run(const ArmEffect& effect) {
+    bool run(const CodeEffect& effect) {
         switch (effect.kind) {
             case Kind::none:
             case Kind::add_to:
@@ -125,7 +125,7 @@ public:
                                 const FrameRow& body, bool thumb) {
         std::uint64_t at = address;
         for (int count = 0; count < longest_epilogue && !returned_; ++count) {
-            const ArmEffect effect = effect_at(read, at, thumb);
+            const CodeEffect effect = effect_at(read, at, thumb);
             const std::uint64_t target = at + static_cast<std::uint64_t>(effect.bytes);
             const bool tail_call = effect.kind == Kind::jump && (target < function || target >= body.end);
             if (tail_call)
@@ -144,7 +144,7 @@ public:
     }
 
 private:
-    bool run(const ArmEffect& effect) {
+    bool run(const CodeEffect& effect) {
         switch (effect.kind) {
             case Kind::none:
                 return true;

@@ -10,14 +10,14 @@
 #include "unwind/arm_instruction.h"
 
 using namespace flamewire::unwind;
-using Kind = ArmEffect::Kind;
+using Kind = CodeEffect::Kind;
 using Rule = RegisterRule::Kind;
 
 namespace {
 
 constexpr std::uint64_t function = 0x8000;
 
-void check(const ArmEffect& effect, Kind kind, std::int64_t bytes = 0, std::uint32_t mask = 0, unsigned reg = 0) {
+void check(const CodeEffect& effect, Kind kind, std::int64_t bytes = 0, std::uint32_t mask = 0, unsigned reg = 0) {
     CHECK(effect.kind == kind);
     if (kind == Kind::other || kind == Kind::none || kind == Kind::call || kind == Kind::compute_sp) return;
     CHECK(effect.bytes == bytes);
