@@ -12,7 +12,7 @@ from stacks import PLUGINS, TRAMPOLINES, Recording, Stack, check_paths, check_sc
 
 pytestmark = pytest.mark.recording
 # Each leaf of each recording.
-CUTS = bounds.Check("samples of a call path that are cut", times=37)
+CUTS = bounds.Check("samples of a call path that are cut", times=38)
 TRAMPOLINES_CUT = bounds.Check("samples through trampolines that are cut", times=3)
 TRAMPOLINES_WHOLE = bounds.Check("stacks through trampolines that reach the root", times=3)
 THROUGH = bounds.Check("interrupted code on the other stack that is followed to the root", times=3)
@@ -54,6 +54,21 @@ def test_stripped_program_beside_a_32_bit_one(start, tmp_path):
         assert sum(stack.count for stack in leaves) > 1000
         for stack in leaves:
             assert up_to(stack.frames, "small_leaf_32") == ["_start", "main_32", *["small_middle_32"] * 6, "small_leaf_32"], stack
+
+
+def launched(start, *command, unwind="dwarf", stack_size=65528):
+    server = start.server()
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--events", "cpu-clock", "--no-kernel",
+                        "--unwind", unwind, "--stack-size", stack_size, "--", *command)
+    assert agent.wait(60) == 0, agent.err
+    return recorded(server)
+
+
+def test_stack_pages_that_were_never_touched(start):
+    """The kernel's copy ends there. Each stack is whole once the agent has read these pages, which it does with the first samples."""
+    recording = launched(start, program("skipped-pages"), 3)
+    check_paths(recording, {"late_leaf": ["main", "skipped_outer", "skipped_middle"]}, CUTS, least=1000)
+    assert recording.totals["stopped"] == 0, recording.totals
 
 
 @pytest.mark.skipif(not program("trampolines").exists(), reason="CPython has no trampolines for this architecture")

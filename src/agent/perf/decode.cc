@@ -128,6 +128,7 @@ bool decode_stack(Bytes rest, const SampleLayout& layout, SampleRecord& sample) 
         if (!words.ok() || copied > size) return false;
         sample.stack = room.first(static_cast<std::size_t>(copied));
         sample.stack_cut = size != 0 && copied == size;
+        sample.stack_missing = size - copied;
     }
     return words.ok();
 }

@@ -40,8 +40,9 @@ struct SampleRecord {
     std::uint64_t register_mask = 0;           // bits of uapi/asm/perf_regs.h, …
     std::span<const std::uint64_t> registers;  // … and the values of those that are set, lowest first
     Bytes stack;                               // the user stack from its stack pointer on; may be empty
-    bool stack_cut = false;                    // the copy ended because it was full; else the stack (or its memory) did
-    std::span<const BranchEntry> branches;     // calls that have not returned (lbr)
+    bool stack_cut = false;                    // the copy ended because it was full
+    std::uint64_t stack_missing = 0;        // bytes of its room behind it: at an absent page, or the end of the stack
+    std::span<const BranchEntry> branches;  // calls that have not returned (lbr)
 
     // Of a wake-up: the thread that is woken, …
     std::uint32_t woken_tid = 0;  // 0: it is none

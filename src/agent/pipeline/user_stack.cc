@@ -150,9 +150,18 @@ void UserStacks::by_chain(Context& in, UserStack& out) {
         out.stop = StopReason::no_info;  // not one step is certain
 }
 
+// Walks the copied stack. Where an absent page ended the copy, the stack is as deep as one that was too large for it.
+StopReason UserStacks::walk(Context& in, UserStack& out) {
+    const SampleRecord& sample = in.sample;
+    const unwind::StackCopy stack{in.registers->sp(), sample.stack, sample.stack_cut || sample.stack_missing != 0};
+    const StopReason stop = unwinder_.walk(*in.registers, stack, in.map, options_.max_depth, out.frames);
+    if (stop != StopReason::truncated_copy || sample.stack_cut) return stop;
+    const std::uint64_t end = stack.address + stack.bytes.size();
+    return pages_.make_present(sample.pid, end, sample.stack_missing, sample.time_ns) ? stop : StopReason::bad_read;
+}
+
 void UserStacks::by_walk(Context& in, UserStack& out) {
-    const unwind::StackCopy stack{in.registers->sp(), in.sample.stack, in.sample.stack_cut};
-    out.walked = unwinder_.walk(*in.registers, stack, in.map, options_.max_depth, out.frames);
+    out.walked = walk(in, out);
     const std::size_t own_frames = out.frames.size();
     out.stop = joiner_.join(in.thread, processes_.generation(in.process), in.sample.time_ns, options_.max_depth,
                             out.frames, out.walked);
@@ -178,9 +187,9 @@ void UserStacks::over_signal(Context& in, UserStack& out) {
 }
 
 void UserStacks::by_short_walk(Context& in, UserStack& out) {
-    const unwind::StackCopy stack{in.registers->sp(), in.sample.stack, in.sample.stack_cut};
-    out.stop = out.walked = unwinder_.walk(*in.registers, stack, in.map, options_.max_depth, out.frames);
+    out.stop = out.walked = walk(in, out);
     if (out.walked == StopReason::root) return;
+    const unwind::StackCopy stack{in.registers->sp(), in.sample.stack, in.sample.stack_cut};
     bool at_root = false;
     if (unwind::splice(unwinder_, in.arch, in.chain, stack, in.map, options_.max_depth, out.frames, at_root))
         end_chain(in, at_root, out);

@@ -13,6 +13,7 @@
 #include "agent/perf/record.h"
 #include "agent/pipeline/deep_stacks.h"
 #include "agent/pipeline/process_code.h"
+#include "agent/pipeline/stack_pages.h"
 #include "agent/pipeline/stack_tails.h"
 #include "agent/process/process_table.h"
 #include "unwind/branch_stack.h"
@@ -76,6 +77,7 @@ private:
 
     void by_chain(Context& in, UserStack& out);
     void by_walk(Context& in, UserStack& out);
+    unwind::StopReason walk(Context& in, UserStack& out);
     void over_signal(Context& in, UserStack& out);
     void by_short_walk(Context& in, UserStack& out);
     void by_branches(Context& in, UserStack& out);
@@ -88,6 +90,7 @@ private:
     unwind::Joiner joiner_;
     DeepStacks deep_;
     StackTails tails_;
+    StackPages pages_;
     std::vector<unwind::Branch> branches_;  // scratch
 };
 

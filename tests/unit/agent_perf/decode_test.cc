@@ -154,6 +154,7 @@ TEST_CASE("registers and stack bytes") {
     CHECK(std::memcmp(sample.stack.data(), &words[14], 24) == 0);
     CHECK(words[14] == 11);
     CHECK_FALSE(sample.stack_cut);
+    CHECK(sample.stack_missing == 8);
     CHECK(sample.branches.empty());
     CHECK(sample_id(agent::as_bytes(words)) == 7);
 
@@ -162,10 +163,12 @@ TEST_CASE("registers and stack bytes") {
     full[18] = 32;
     CHECK(decoded<SampleRecord>(full, origin, with_stack).stack.size() == 32);
     CHECK(decoded<SampleRecord>(full, origin, with_stack).stack_cut);
+    CHECK(decoded<SampleRecord>(full, origin, with_stack).stack_missing == 0);
     // Nothing could be copied.
     full[18] = 0;
     CHECK(decoded<SampleRecord>(full, origin, with_stack).stack.empty());
     CHECK_FALSE(decoded<SampleRecord>(full, origin, with_stack).stack_cut);
+    CHECK(decoded<SampleRecord>(full, origin, with_stack).stack_missing == 32);
     // More copied than there is room.
     for (const std::uint64_t copied : {33ULL, 40ULL, ~0ULL}) {
         full[18] = copied;
@@ -195,7 +198,7 @@ TEST_CASE("samples without registers or without room for a stack") {
     const auto none = sample_bytes(7, 1).u64(0).u64(0).words();
     const auto sample = decoded<SampleRecord>(none, origin, with_stack);
     CHECK((sample.register_abi == 0 && sample.register_mask == 0 && sample.registers.empty()));
-    CHECK((sample.stack.empty() && !sample.stack_cut));
+    CHECK((sample.stack.empty() && !sample.stack_cut && sample.stack_missing == 0));
     // The kernel made less room than it was asked for, and filled it.
     const auto little = sample_bytes(7, 1).u64(1).u64(5).u64(6).u64(8).u64(99).u64(8).words();
     const auto reduced = decoded<SampleRecord>(little, origin, with_stack);

@@ -1,0 +1,21 @@
+// Stack pages that the kernel does not copy with a sample. A copy ends at the first page that is not present: one that
+// the thread skipped (an array of which it used little), or one that is swapped out.
+#pragma once
+
+#include <cstdint>
+
+namespace flamewire::agent {
+
+class StackPages {
+public:
+    // The copy of a sample at `time_ns` ended at `address`, `bytes` before its size. Reads a word of each page there, which
+    // makes the pages present, so copies of later samples go on behind them. (A page that was never written reads as
+    // zeros and takes no memory.) False: there is no stack, it cannot be read, or enough was read this second.
+    bool make_present(std::uint32_t pid, std::uint64_t address, std::uint64_t bytes, std::uint64_t time_ns);
+
+private:
+    std::uint64_t window_ns_ = 0;  // start of the second in which reads are counted
+    unsigned reads_ = 0;
+};
+
+}  // namespace flamewire::agent
