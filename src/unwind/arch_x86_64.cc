@@ -4,6 +4,7 @@
 #include <array>
 
 #include "unwind/arch.h"
+#include "unwind/x86_return.h"
 
 namespace flamewire::unwind {
 
@@ -148,6 +149,8 @@ const ArchInfo arch_x86_64{
     .trampoline_row = trampoline_row,
     .trampoline_before = 10,
     .trampoline_after = 15,
+    .row_by_code = row_by_x86_64_code,
+    .follows_call = follows_x86_64_call,
 };
 
 }  // namespace flamewire::unwind

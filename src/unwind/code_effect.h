@@ -15,6 +15,10 @@ struct CodeEffect {
         copy_from,   // sp = reg + bytes
         add_to,      // reg += bytes
         compute_sp,  // sp = something that is known at run time
+        forget,      // reg = the same
+        load,        // reg = the word at base + bytes
+        store,       // the word at base + bytes = reg
+        leave,       // sp = reg, then as pop
         returns,     // through lr
         jump,        // to this instruction's address + bytes
         branch,      // there maybe; with 0 bytes: through lr maybe, or what follows happens only maybe
@@ -23,7 +27,7 @@ struct CodeEffect {
         other,       // may change sp in another way, or go elsewhere
     };
     Kind kind = Kind::other;
-    std::uint8_t reg = 0;
+    std::uint8_t reg = 0, base = 0;
     std::uint8_t size = 4;  // of the instruction
     std::uint32_t mask = 0;
     std::int64_t bytes = 0;

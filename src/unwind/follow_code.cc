@@ -1,9 +1,11 @@
 #include "unwind/follow_code.h"
 
 #include <array>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/varint.h"
 #include "unwind/registers.h"
 
 namespace flamewire::unwind {
@@ -17,21 +19,34 @@ constexpr std::uint8_t most_registers = 17;
 constexpr std::size_t most_ways = 24, most_stores = 32;
 constexpr std::uint64_t furthest = 32 * 1024;
 
-// What a register or a word holds.
-struct Value {
-    enum class Kind : std::uint8_t { unknown, initial, stored };  // `reg` at the start + add; the word at `reg` + add
-    Kind kind = Kind::unknown;
-    std::uint8_t reg = 0;
-    std::int64_t add = 0;
-    bool operator==(const Value&) const = default;
-};
-
-constexpr Value initial(std::uint8_t number) { return {.kind = Value::Kind::initial, .reg = number, .add = 0}; }
-
 constexpr bool has(std::uint32_t mask, std::uint8_t number) { return (mask >> number & 1) != 0; }
 
+// What a register or a word holds.
+struct Value {
+    enum class Kind : std::uint8_t { unknown, address, stored };  // base + add; the word at base + add
+    Kind kind = Kind::unknown;
+    std::uint8_t reg = 0;  // base: this register at the start; when `indirect`, the word at register + at
+    bool indirect = false;
+    std::int64_t at = 0;
+    std::int64_t add = 0;
+    bool operator==(const Value&) const = default;
+
+    [[nodiscard]] bool same_base(const Value& other) const {
+        return reg == other.reg && indirect == other.indirect && at == other.at;
+    }
+    // The same as an address, where that can be said: words of the stack hold stack pointers.
+    [[nodiscard]] Value as_address(const CodeConvention& convention) const {
+        if (kind == Kind::address) return *this;
+        const bool of_stack = reg == convention.sp || has(convention.frame_pointers, reg);
+        if (kind == Kind::unknown || indirect || !of_stack) return {};
+        return {.kind = Kind::address, .reg = reg, .indirect = true, .at = add};
+    }
+};
+
+constexpr Value initial(std::uint8_t number) { return {.kind = Value::Kind::address, .reg = number}; }
+
 struct Store {
-    Value where;  // an `initial`
+    Value where;  // an address
     Value what;
 };
 
@@ -40,9 +55,12 @@ struct Way {
     std::uint64_t at = 0;
     std::array<Value, most_registers> registers{};
     std::vector<Store> stores{};
+    bool called = false;   // another function
+    bool guessed = false;  // that it comes here
 
     Way() = default;
-    Way(const CodeConvention& convention, std::uint64_t start, bool return_address) : at(start) {
+    Way(const CodeConvention& convention, std::uint64_t start, bool return_address)
+        : at(start), called(return_address) {
         const std::uint32_t known =
             return_address ? convention.preserved | 1u << convention.sp : convention.known_when_stopped;
         for (std::uint8_t number = 0; number < most_registers; ++number)
@@ -50,9 +68,12 @@ struct Way {
     }
 
     [[nodiscard]] Value load(const Value& where) const {
+        if (where.kind != Value::Kind::address) return {};
         for (auto store = stores.rbegin(); store != stores.rend(); ++store)
             if (store->where == where) return store->what;
-        return {.kind = Value::Kind::stored, .reg = where.reg, .add = where.add};
+        Value value = where;
+        value.kind = Value::Kind::stored;
+        return value;
     }
 };
 
@@ -70,7 +91,7 @@ void leave(const CodeConvention& convention, Way& way) {
         return;
     }
     const Value where = registers[convention.sp];
-    registers[convention.pc] = where.kind == Value::Kind::initial ? way.load(where) : Value{};
+    registers[convention.pc] = way.load(where);
     registers[convention.sp].add += convention.word_size;
 }
 
@@ -87,6 +108,7 @@ Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
         case Kind::call:
             for (std::uint8_t number = 0; number < most_registers; ++number)
                 if (has(convention.lost_by_call, number)) registers[number] = {};
+            way.called = true;
             return Fate::goes_on;
         case Kind::push: {
             // What is pushed behind a call that returned is an argument: the link register is it in a prologue alone, so
@@ -104,12 +126,15 @@ Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
             }
             return Fate::goes_on;
         }
+        case Kind::leave:
+            stack = registers[effect.reg].as_address(convention);
+            [[fallthrough]];
         case Kind::pop: {
             Value where = stack;
             stack.add += effect.bytes;
             for (std::uint8_t number = 0; number < most_registers; ++number) {
                 if (!has(effect.mask, number)) continue;
-                registers[number] = where.kind == Value::Kind::unknown ? Value{} : way.load(where);
+                registers[number] = number == convention.sp ? way.load(where).as_address(convention) : way.load(where);
                 where.add += convention.word_size;
             }
             return has(effect.mask, convention.pc) ? Fate::returns : Fate::goes_on;
@@ -118,22 +143,40 @@ Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
             stack.add += effect.bytes;
             return Fate::goes_on;
         case Kind::add_to:
-            if (registers[effect.reg].kind == Value::Kind::initial)
+            if (registers[effect.reg].kind == Value::Kind::address)
                 registers[effect.reg].add += effect.bytes;
             else
                 registers[effect.reg] = {};
             return Fate::goes_on;
         case Kind::copy_to:
+            // The same where no link register tells: a prologue behind a call that did not return.
+            if (convention.link == no_register && way.called && has(convention.frame_pointers, effect.reg))
+                return Fate::ends;
             registers[effect.reg] = stack;
             registers[effect.reg].add += effect.bytes;
             return Fate::goes_on;
         case Kind::copy_from:
-            stack = registers[effect.reg].kind == Value::Kind::initial ? registers[effect.reg] : Value{};
+            stack = registers[effect.reg].as_address(convention);
             stack.add += effect.bytes;
             return Fate::goes_on;
         case Kind::compute_sp:  // until the frame pointer brings it back
             stack = {};
             return Fate::goes_on;
+        case Kind::forget:
+            registers[effect.reg] = {};
+            return Fate::goes_on;
+        case Kind::load:
+        case Kind::store: {
+            Value where = registers[effect.base].as_address(convention);
+            where.add += effect.bytes;
+            if (effect.kind == Kind::load)
+                registers[effect.reg] =
+                    effect.reg == convention.sp ? way.load(where).as_address(convention) : way.load(where);
+            // Of many stores the first ones matter: a function saves registers before it spills others.
+            else if (where.kind == Value::Kind::address && way.stores.size() < most_stores)
+                way.stores.push_back({where, registers[effect.reg]});
+            return Fate::goes_on;
+        }
         case Kind::returns:
             leave(convention, way);
             return Fate::returns;
@@ -146,19 +189,34 @@ Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
     return Fate::ends;
 }
 
+void set_cfa(const Value& cfa, FrameRow& row) {
+    if (!cfa.indirect) {
+        row.cfa_register = cfa.reg;
+        row.cfa_offset = cfa.add;
+        return;
+    }
+    constexpr std::uint8_t deref = 0x06, plus_uconst = 0x23, breg0 = 0x70;  // DW_OP_…
+    std::string& bytes = row.expressions;
+    bytes = {static_cast<char>(breg0 + cfa.reg), 0, plus_uconst};
+    append_varint(bytes, static_cast<std::uint64_t>(cfa.at));
+    bytes += {deref, plus_uconst};
+    append_varint(bytes, static_cast<std::uint64_t>(cfa.add));
+    row.cfa_is_expression = true;
+    row.cfa_expression = {0, static_cast<std::uint32_t>(bytes.size())};
+}
+
 std::optional<FrameRow> row_of(const CodeConvention& convention, const Way& way, std::uint64_t address) {
     const auto& registers = way.registers;
     const Value& cfa = registers[convention.sp];
-    if (cfa.kind != Value::Kind::initial) return {};
+    if (cfa.kind != Value::Kind::address) return {};
     FrameRow row;
     row.start = address;
     row.end = address + 1;
-    row.cfa_register = cfa.reg;
-    row.cfa_offset = cfa.add;
+    set_cfa(cfa, row);
     row.return_column = convention.return_column;
     const auto rule_of = [&](const Value& value) -> RegisterRule {
         // A load relative to another register than the CFA cannot be said in a row.
-        if (value.kind != Value::Kind::stored || value.reg != cfa.reg) return {.kind = RegisterRule::Kind::undefined};
+        if (value.kind != Value::Kind::stored || !value.same_base(cfa)) return {.kind = RegisterRule::Kind::undefined};
         return {.kind = RegisterRule::Kind::at_cfa, .offset = value.add - cfa.add};
     };
     const bool by_link = convention.link != no_register && registers[convention.pc] == initial(convention.link);
@@ -167,9 +225,9 @@ std::optional<FrameRow> row_of(const CodeConvention& convention, const Way& way,
         rule = rule_of(registers[convention.pc]);
         // Below the caller's frame, or it was no return.
         if (rule.kind != RegisterRule::Kind::at_cfa || rule.offset >= 0) return {};
-    } else if (cfa.reg == convention.sp && cfa.add < 0) {
-        return {};  // it would return with more on the stack than it came with
     }
+    // It would return with more on the stack than it came with.
+    if (cfa.reg == convention.sp && !cfa.indirect && cfa.add < (by_link ? 0 : convention.word_size)) return {};
     for (std::uint8_t number = 0; number < most_registers; ++number)
         if (has(convention.preserved, number) && registers[number] != initial(number))
             row.registers[number] = rule_of(registers[number]);
@@ -185,7 +243,7 @@ public:
         ways_.push_back(std::move(start));
     }
 
-    enum class End : std::uint8_t { none, returns, may_have_returned, goal };
+    enum class End : std::uint8_t { none, returns, returns_if_guessed, may_have_returned, goal };
     // Whether the link register was pushed on any way, as it was at the start: the function's frame was still to be made there.
     [[nodiscard]] bool pushed_link() const { return pushed_link_; }
     // The next way that came to an end that tells something, in `way`.
@@ -210,6 +268,15 @@ private:
         return first;
     }
 
+    // A jump to where a register says is a tail call, a switch or the end of a loop. In all three the stack is as deep as
+    // the code behind it expects: there another part of the function, or another function, begins. Comes last.
+    void guess_behind(const Way& way, std::uint8_t size) {
+        if (ways_.size() >= most_ways) return;
+        ways_.insert(ways_.begin(), way);
+        ways_.front().at += size;
+        ways_.front().guessed = true;
+    }
+
     End follow(Way& way) {
         while (left_-- > 0) {
             if (goal_ && way.at == *goal_) return End::goal;
@@ -217,10 +284,11 @@ private:
             if (!effect) return End::none;
             const std::uint64_t target = way.at + static_cast<std::uint64_t>(effect->bytes);
             pushed_link_ |=
-                pushes_link(convention_, *effect) && way.registers[convention_.link].kind == Value::Kind::initial;
+                pushes_link(convention_, *effect) && way.registers[convention_.link].kind == Value::Kind::address;
+            if (effect->kind == Kind::indirect && convention_.link == no_register) guess_behind(way, effect->size);
             const Fate fate = run(convention_, way, *effect);
             if (fate == Fate::ends) return End::none;
-            if (fate == Fate::returns) return End::returns;
+            if (fate == Fate::returns) return way.guessed ? End::returns_if_guessed : End::returns;
             if (fate == Fate::may_have_returned) return End::may_have_returned;
             way.at += effect->size;
             if (effect->kind == Kind::jump) {
@@ -258,7 +326,7 @@ std::optional<FrameRow> row_to_return(const CodeView& code, const CodeConvention
         if (end == Ways::End::none) break;
         if (end == Ways::End::may_have_returned && likely) continue;
         const auto row = row_of(convention, way, address);
-        if (row && end == Ways::End::returns) return row;
+        if (row && end != Ways::End::may_have_returned) return row;
         if (!likely) likely = row;
     }
     // It never returns, but has not begun yet.
@@ -280,7 +348,7 @@ std::optional<FrameRow> row_behind(const CodeConvention& convention, const Way& 
     row.return_column = convention.return_column;
     const auto from_start = [&](std::uint8_t number) {
         const Value& value = way.registers[number];
-        const bool of_sp = value.kind == Value::Kind::initial && value.reg == convention.sp;
+        const bool of_sp = value.kind == Value::Kind::address && value.same_base(initial(convention.sp));
         return of_sp ? std::optional(value.add) : std::nullopt;
     };
     std::uint8_t base = convention.sp;
@@ -295,7 +363,7 @@ std::optional<FrameRow> row_behind(const CodeConvention& convention, const Way& 
     row.cfa_offset = -*distance;
     for (const Store& store : way.stores) {
         const std::uint8_t number = store.what.reg;
-        const bool kept = store.what == initial(number) && store.where.reg == convention.sp &&
+        const bool kept = store.what == initial(number) && store.where.same_base(initial(convention.sp)) &&
                           (has(convention.preserved, number) || number == convention.link);
         if (kept) row.registers[number] = {.kind = RegisterRule::Kind::at_cfa, .offset = store.where.add};
     }

@@ -26,6 +26,7 @@ struct Rule {
         inferred,       // the equations above, from the code itself: right when the return address follows a call
         root,           // the outermost frame
         row,            // more than a compact rule can say: the whole FrameRow
+        inferred_row,   // the same, from the code itself
         signal_return,  // the code that a signal handler returns to
     };
     Kind kind = Kind::none;
@@ -33,13 +34,13 @@ struct Rule {
     bool frame_pointer_safe : 1 = false;
     bool return_in_link : 1 = false;
     bool other_stack : 1 = false, skips_caller : 1 = false;  // as in FrameRow; only with `compact`
-    // A call ends at the return address, when that is even or odd (ARM: in Thumb code). Only with ArchInfo::follows_call.
-    bool after_even_call : 1 = false, after_odd_call : 1 = false;
+    // A call ends at the return address, when that is even or odd (ARM: in Thumb code). Set by RuleSource::follows_call.
+    bool looked_for_call : 1 = false, after_even_call : 1 = false, after_odd_call : 1 = false;
     std::uint8_t cfa_register = 0;
     std::int32_t cfa_offset = 0;
     std::int16_t return_at = 0;
     std::uint16_t saved = 0, lost = 0;  // bits by position in ArchInfo::preserved
-    std::uint16_t slot = 0;             // with `row`: its place in a RowTable
+    std::uint16_t slot = 0;             // with a row: its place in a RowTable
     std::array<std::int16_t, 12> saved_at{};
     // The row holds for [address - before, address + after) of the address that was looked up. 0 after: there is no row.
     std::uint32_t before = 0, after = 0;

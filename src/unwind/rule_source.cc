@@ -69,17 +69,22 @@ Rule rule_of_code(Code& code, bool return_address, const ArchInfo& arch) {
     return rule;
 }
 
-// What following the code says.
-Rule rule_by_following(ModuleTables& tables, std::uint64_t pc, bool return_address, const ArchInfo& arch) {
+// What following the code says. `row`: what more than a rule takes.
+Rule rule_by_following(ModuleTables& tables, std::uint64_t pc, bool return_address, const ArchInfo& arch,
+                       std::optional<FrameRow>& row) {
     const CodeReader read = [&tables](std::uint64_t address, std::span<std::byte> out) {
         return tables.read(address, out);
     };
-    const std::optional<FrameRow> row = arch.row_by_code(read, pc, return_address);
+    row = arch.row_by_code(read, pc, return_address);
     Rule rule;
     if (row) rule = compile_rule(*row, arch);
-    rule.kind = rule.kind == Rule::Kind::compact ? Rule::Kind::inferred : Rule::Kind::none;
+    rule.kind = rule.kind == Rule::Kind::compact ? Rule::Kind::inferred
+                : rule.kind == Rule::Kind::row   ? Rule::Kind::inferred_row
+                                                 : Rule::Kind::none;
     return rule;
 }
+
+bool has_row(const Rule& rule) { return rule.kind == Rule::Kind::row || rule.kind == Rule::Kind::inferred_row; }
 
 bool is_entry(const ModuleTables& tables, std::uint64_t pc) {
     const std::uint64_t entry = tables.entry();
@@ -95,12 +100,20 @@ RuleSource::RuleSource(ModuleFiles& files, OpenTables open_tables, std::size_t m
 
 const Rule& RuleSource::compile(const RuleKey& key, Arch arch) {
     ++compiled_;
-    Rule rule = make(key, arch_info(arch));
-    if (key.is_return_address() && arch_info(arch).follows_call != nullptr) look_for_call(key, arch_info(arch), rule);
-    return cache_.put(key, rule);
+    return cache_.put(key, make(key, arch_info(arch)));
+}
+
+bool RuleSource::may_return_to(const RuleKey& key, Arch arch, std::uint64_t pc) {
+    Rule found = rule(key, arch);
+    if (!found.looked_for_call) {
+        look_for_call(key, arch_info(arch), found);
+        cache_.put(key, found);
+    }
+    return found.kind == Rule::Kind::signal_return || ((pc & 1) != 0 ? found.after_odd_call : found.after_even_call);
 }
 
 void RuleSource::look_for_call(const RuleKey& key, const ArchInfo& arch, Rule& rule) {
+    rule.looked_for_call = true;
     ModuleTables* tables = modules_.open(key.module());
     if (tables == nullptr) return;
     const MemoryReader read = [tables](std::uint64_t address, std::size_t size) -> std::optional<std::uint64_t> {
@@ -137,20 +150,20 @@ Rule RuleSource::make(const RuleKey& key, const ArchInfo& arch) {
             rule = rule_of_code(code, key.is_return_address(), arch);
         }
         if (rule.kind == Rule::Kind::none && arch.row_by_code != nullptr && !unwind::is_entry(*tables, pc))
-            rule = rule_by_following(*tables, pc, key.is_return_address(), arch);
+            rule = rule_by_following(*tables, pc, key.is_return_address(), arch, row);
     }
     if (row && row->start <= key.address && key.address < row->end) {
         rule.before = clamped(key.address - row->start);
         rule.after = clamped(row->end - key.address);
     }
-    if (rule.kind == Rule::Kind::row) rule.slot = rows_.put(key, *std::move(row));
+    if (has_row(rule)) rule.slot = rows_.put(key, *std::move(row));
     return rule;
 }
 
 const FrameRow* RuleSource::row(const Rule& rule, const RuleKey& key, Arch arch) {
     if (const FrameRow* row = rows_.find(rule.slot, key)) return row;
     const Rule& again = compile(key, arch);
-    return again.kind == Rule::Kind::row ? rows_.find(again.slot, key) : nullptr;
+    return has_row(again) ? rows_.find(again.slot, key) : nullptr;
 }
 
 bool RuleSource::is_entry(ModuleId module, std::uint64_t pc) {

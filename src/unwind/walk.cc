@@ -81,6 +81,7 @@ Walk::Stop Walk::leave_frame() {
         case Rule::Kind::inferred:
             return by_inferred_rule(rule);
         case Rule::Kind::row:
+        case Rule::Kind::inferred_row:
             return by_row(rule, key);
         case Rule::Kind::signal_return:
             return by_signal_return();
@@ -169,21 +170,26 @@ Walk::Stop Walk::by_compact_rule(const Rule& rule, FoundBy how) {
 
 Walk::Stop Walk::by_inferred_rule(const Rule& rule) {
     const Rule copy = rule;  // looking at the caller may compile others
+    failed_read_.reset();
     const std::optional<std::uint64_t> pc = return_address_by(rule);
+    const bool cut = lost_by_cut_ || (failed_read_ && reason_for(*failed_read_) == StopReason::truncated_copy);
     if (pc && !can_return_to(*pc)) return without_rule();
+    if (!pc && !cut) {
+        const Stop stop = without_rule();
+        if (stop != StopReason::no_info) return stop;  // else by_compact_rule() says what could not be read
+    }
     return by_compact_rule(copy, FoundBy::code);
 }
 
 // The return address according to a compact rule.
-std::optional<std::uint64_t> Walk::return_address_by(const Rule& rule) const {
+std::optional<std::uint64_t> Walk::return_address_by(const Rule& rule) {
     const std::uint8_t link = arch_.names.link;
     if (rule.return_in_link) return registers_.has(link) ? std::optional(registers_.get(link)) : std::nullopt;
     if (!registers_.has(rule.cfa_register)) return std::nullopt;
     const std::int64_t offset = std::int64_t{rule.cfa_offset} + rule.return_at * arch_.names.word_size;
-    std::uint64_t pc = 0;
-    if (!load_word((registers_.get(rule.cfa_register) + static_cast<std::uint64_t>(offset)) & address_mask_, pc))
-        return std::nullopt;
-    return pc;
+    const std::uint64_t pc_at =
+        (registers_.get(rule.cfa_register) + static_cast<std::uint64_t>(offset)) & address_mask_;
+    return read_stack(pc_at, arch_.names.word_size);
 }
 
 // Whether a call ends there, or a signal handler returns there; `pc` as it was found (ARM: with the Thumb bit).
@@ -191,8 +197,7 @@ bool Walk::can_return_to(std::uint64_t pc) {
     const std::uint64_t address = (pc & code_mask_) - 1;
     const CodePiece* piece = piece_at(address);
     if (piece == nullptr || piece->module == 0) return false;
-    const Rule& rule = means_.rules.rule(RuleKey(piece->module, address - piece->bias, true), registers_.arch());
-    return rule.kind == Rule::Kind::signal_return || ((pc & 1) != 0 ? rule.after_odd_call : rule.after_even_call);
+    return means_.rules.may_return_to(RuleKey(piece->module, address - piece->bias, true), registers_.arch(), pc);
 }
 
 // Makes what `registers_` say the next frame.
@@ -231,6 +236,7 @@ Walk::Stop Walk::go_on(const Registers& caller, FoundBy how, bool return_address
 }
 
 Walk::Stop Walk::by_row(const Rule& rule, const RuleKey& key) {
+    const bool is_inferred = rule.kind == Rule::Kind::inferred_row;
     const FrameRow* row = means_.rules.row(rule, key, registers_.arch());
     if (row == nullptr) return without_rule();
     if (frames_.size() >= max_depth_) return StopReason::max_depth;
@@ -241,10 +247,15 @@ Walk::Stop Walk::by_row(const Rule& rule, const RuleKey& key) {
     if (!caller) {
         Stop stop;
         if (failed_read_ && reason_for(*failed_read_) == StopReason::truncated_copy) return StopReason::truncated_copy;
+        if (is_inferred) return without_rule();
         if (by_libunwind(stop)) return stop;
         return failed_read_ ? StopReason::bad_read : StopReason::no_info;
     }
     Registers known = *caller;
+    if (is_inferred) {
+        known.keep(preserved_mask_);
+        return can_return_to(known.get(arch_.names.pc)) ? go_on(known, FoundBy::code, true) : without_rule();
+    }
     if (!row->signal_frame) known.keep(preserved_mask_);
     return go_on(known, row->expressions.empty() ? FoundBy::rule : FoundBy::expression, !row->signal_frame);
 }
@@ -325,8 +336,17 @@ bool Walk::by_libunwind(Stop& stop) {
 bool Walk::by_frame_pointer() {
     const std::optional<Registers> caller = arch_.by_frame_pointer(registers_, memory_reader_);
     // Code without tables often has no frame pointer either, and the register holds anything: what it leads to must be
-    // code.
-    if (!caller || piece_at((caller->pc() & code_mask_) - 1) == nullptr) return false;
+    // code, behind a call as far as one can see.
+    if (!caller) return false;
+    const std::uint64_t address = (caller->pc() & code_mask_) - 1;
+    const CodePiece* piece = piece_at(address);
+    if (piece == nullptr) return false;
+    if (arch_.follows_call != nullptr && piece->module != 0) {
+        ModuleTables* tables = means_.rules.modules().open(piece->module);
+        std::array<std::byte, 1> byte{};
+        if (tables != nullptr && tables->read(address - piece->bias, byte) && !can_return_to(caller->pc()))
+            return false;
+    }
     registers_ = *caller;
     return true;
 }

@@ -45,7 +45,7 @@ private:
     Stop leave_frame();
     Stop by_compact_rule(const Rule& rule, FoundBy how);
     Stop by_inferred_rule(const Rule& rule);
-    [[nodiscard]] std::optional<std::uint64_t> return_address_by(const Rule& rule) const;
+    std::optional<std::uint64_t> return_address_by(const Rule& rule);
     Stop in_code_without_file(const CodePiece& piece);
     Stop by_row(const Rule& rule, const RuleKey& key);
     Stop by_signal_return();

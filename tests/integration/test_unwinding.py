@@ -13,6 +13,7 @@ from stacks import PLUGINS, TRAMPOLINES, Recording, Stack, check_paths, check_sc
 pytestmark = pytest.mark.recording
 # Each leaf of each recording.
 CUTS = bounds.Check("samples of a call path that are cut", times=38)
+ASSEMBLY_STOPPED = bounds.Check("stacks from assembly without tables that stop early", times=1)
 TRAMPOLINES_CUT = bounds.Check("samples through trampolines that are cut", times=3)
 TRAMPOLINES_WHOLE = bounds.Check("stacks through trampolines that reach the root", times=3)
 THROUGH = bounds.Check("interrupted code on the other stack that is followed to the root", times=3)
@@ -69,6 +70,15 @@ def test_stack_pages_that_were_never_touched(start):
     recording = launched(start, program("skipped-pages"), 3)
     check_paths(recording, {"late_leaf": ["main", "skipped_outer", "skipped_middle"]}, CUTS, least=1000)
     assert recording.totals["stopped"] == 0, recording.totals
+
+
+@pytest.mark.skipif(not program("x264").exists(), reason="libx264-dev is not installed")
+def test_assembly_without_tables(start):
+    """Two thirds of the samples are in libx264's assembly, and its callers have large arrays."""
+    recording = launched(start, program("x264"), 4)
+    encoding = [stack for stack in recording.stacks if "main" in stack.frames and "x264_encoder_encode" in stack.frames]
+    assert sum(stack.count for stack in encoding) > 0.8 * recording.totals["samples"], recording.totals
+    ASSEMBLY_STOPPED.at_most(recording.totals["stopped"], recording.totals["samples"], 0.02, detail=recording.totals)
 
 
 @pytest.mark.skipif(not program("trampolines").exists(), reason="CPython has no trampolines for this architecture")

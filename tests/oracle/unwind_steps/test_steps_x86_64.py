@@ -1,7 +1,9 @@
 """At every instruction, on this machine by ptrace: see steps.py."""
+import subprocess
+
 import pytest
 
-from steps import WALK_STEPS, Outcome, Program, need
+from steps import HERE, WALK_STEPS, Outcome, Program, need
 
 
 @pytest.mark.parametrize("compiler, flags", [
@@ -24,6 +26,34 @@ def test_x86_64_mini_debug_info(tmp_path):
     program = Program(tmp_path, "x86_64", "gcc", "-O2 -fno-asynchronous-unwind-tables -fno-exceptions")
     program.move_debug_frame()
     Outcome([WALK_STEPS, "ptrace", program.path]).check(steps=15000)
+
+
+@pytest.mark.parametrize("compiler, flags", [
+    ("gcc", "-O2"),
+    ("gcc", "-O0"),
+    ("gcc", "-O1"),
+    ("gcc", "-Os -fno-plt -no-pie"),
+    ("gcc", "-O3 -fcf-protection=full -mno-red-zone"),
+    ("gcc", "-O2 -fno-omit-frame-pointer"),
+    ("clang-19", "-O2"),
+    ("clang-19", "-O0"),
+])
+def test_x86_64_without_tables(tmp_path, compiler, flags):
+    """By the code alone, as far as it leads to a return: functions that never return end the stack. The linker's own table, of the entries that
+    bind functions at their first call, is gone with the others, so nothing is bound then."""
+    program = Program(tmp_path, "x86_64", compiler, flags + " -fno-asynchronous-unwind-tables -fno-unwind-tables -Wl,-z,now",
+                      strip=["-R", ".debug_frame", "-R", ".eh_frame", "-R", ".eh_frame_hdr"])
+    Outcome([WALK_STEPS, "ptrace", program.path]).check(steps=8000, whole_stacks=False, no_table=0.012)
+
+
+def test_assembly_without_tables(tmp_path):
+    """GMP's functions are written by hand, without tables: computed jumps, registers that are saved by moves, eight of them in use."""
+    program = tmp_path / "big_numbers"
+    subprocess.run(["gcc", "-O2", HERE / "big_numbers.c", "-o", program, "-l:libgmp.so.10"], check=True)
+    outcome = Outcome([WALK_STEPS, "ptrace", program])
+    assert outcome.count["wrong"] == 0, outcome.text
+    assert outcome.count["steps"] > 5000
+    assert outcome.count["right"] >= outcome.count["steps"] - 10, outcome.text
 
 
 @pytest.mark.parametrize("flags", ["-O2 -static", "-Os -static-pie"])
