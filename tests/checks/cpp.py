@@ -20,6 +20,7 @@ BUILD = ROOT / "build-lint"
 CLANG_TIDY = "clang-tidy-19"
 # More lines in one unit save headers, but then one core works while the other waits.
 MOST_LINES = 6000
+CATCH = "#include <catch2/catch.hpp>"
 # The analyzer follows every path of a function and takes most of the time; a source read through another one is not suspicious here.
 QUICK = "-clang-analyzer-*,-bugprone-suspicious-include"
 
@@ -83,6 +84,30 @@ def format_jobs(names: list[str], fix: bool, done: cache.Cache) -> list[Job]:
             for part in (names[i:i + 100] for i in range(0, len(names), 100))]
 
 
+@functools.cache
+def precompiled_catch(compiler: str, flags: tuple[str, ...]) -> pathlib.Path | None:
+    """Catch2's header, which takes most of the time of a unit test's check."""
+    folder = BUILD / "precompiled" / cache.key("catch", compiler, " ".join(flags), cache.installed_headers())
+    folder.mkdir(parents=True, exist_ok=True)
+    header, compiled = folder / "catch.h", folder / "catch.pch"
+    if not compiled.exists():
+        header.write_text(f"{CATCH}\n")
+        unfinished = folder / "unfinished.pch"
+        if not command([compiler, *flags, "-x", "c++-header", str(header), "-o", str(unfinished)], folder).ok:
+            return None
+        unfinished.rename(compiled)
+    return compiled
+
+
+def with_precompiled(name: str) -> list[str]:
+    """Only for a source that includes Catch2 itself, so that it hides no missing include."""
+    text = (ROOT / name).read_text()
+    if CATCH not in text or "CATCH_CONFIG" in text:
+        return []
+    compiled = precompiled_catch(commands()[name].compiler, commands()[name].flags)
+    return ["-include-pch", str(compiled)] if compiled else []
+
+
 def alone_jobs(names: list[str], done: cache.Cache) -> list[Job]:
     """Each source by itself, with clang's warnings beside those of g++ in the build."""
     jobs = []
@@ -91,7 +116,7 @@ def alone_jobs(names: list[str], done: cache.Cache) -> list[Job]:
         if done.has(key):
             continue
         # stable_sort of libstdc++ 12 uses what C++17 deprecates, and clang blames whoever calls it; g++ reports our own uses.
-        words = [*commands()[name].words(), "-Wno-deprecated-declarations", "-fsyntax-only", str(ROOT / name)]
+        words = [*commands()[name].words(), *with_precompiled(name), "-Wno-deprecated-declarations", "-fsyntax-only", str(ROOT / name)]
         run = functools.partial(command, words, pathlib.Path(commands()[name].directory))
         jobs.append(Job("compiles alone", [name], run, [key], len((ROOT / name).read_bytes()) // 30))
     return jobs
