@@ -1,6 +1,6 @@
-// Frames of functions that no table describes, from their code: it is followed to where it returns. On the way there it
-// takes back what its prologue saved, wherever in the function it is now, and compilers keep the stack balanced on every
-// way. Registers are tracked as symbols: what another one was at the start plus a constant, or a word of the stack.
+// Finds the frame of a function that has no unwind table by following its code to where it returns. On the way, the code
+// restores what its prologue saved, and compilers keep the stack balanced on every way, so any instruction will do as a
+// start. Values are symbolic: a register at the start plus a constant, or a word of the stack.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace flamewire::unwind {
 
-// What following must know of an architecture. Register sets are bits by DWARF number.
+// Properties of an architecture. Sets of registers are bits by DWARF number.
 struct CodeConvention {
     std::uint8_t sp, pc;
     std::uint8_t link;           // no_register: a call pushes the return address
@@ -37,8 +37,8 @@ public:
 // a call may change are not what they were. Nothing where no way leads to a return within most_instructions, or only
 // ways that leave the stack pointer or the return address unknown.
 //
-// A guess, if a good one: a call that never returns may be followed by other code. Who uses the row checks that the
-// return address follows a call.
+// The row is a guess: a call that never returns may be followed by other code. The caller must check that the return
+// address follows a call.
 std::optional<FrameRow> row_by_following(const CodeView& code, const CodeConvention& convention, std::uint64_t address,
                                          bool return_address);
 

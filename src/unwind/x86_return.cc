@@ -52,7 +52,7 @@ private:
     mutable std::size_t size_ = 0;
 };
 
-// push %rbp; mov %rsp, %rbp, before or between the two: where code leads to no return, that is what still tells.
+// The row before or between "push %rbp; mov %rsp, %rbp", for functions that never return.
 std::optional<FrameRow> row_in_prologue(const Code& code, std::uint64_t pc) {
     using Kind = CodeEffect::Kind;
     constexpr std::uint8_t rbp = 6;
