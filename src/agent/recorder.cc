@@ -85,16 +85,14 @@ void Recorder::choose_first_modes() {
     modes_.clear();
     // An event of a whole CPU is one for all that runs there; without a word it asks for nothing that all would pay for.
     plan_.scope.mode = stack_mode(settings.unwind).value_or(wire::StackMode::fp);
-    for (const std::uint32_t pid : plan_.pids) {
-        StackChoice choice;
-        if (settings.unwind != "auto")
-            choice = {stack_mode(settings.unwind).value_or(wire::StackMode::fp), "as asked for"};
-        else if (!capabilities_.user_stacks)
-            choice = {wire::StackMode::fp, "this kernel copies no user registers and stacks"};
-        else
-            choice = first_choice(plan_.launched ? plan_.program : fmt::format("/proc/{}/exe", pid));
-        modes_[pid] = std::move(choice);
-    }
+    for (const std::uint32_t pid : plan_.pids) modes_[pid] = first_mode(pid);
+}
+
+StackChoice Recorder::first_mode(std::uint32_t pid) const {
+    const Settings& settings = plan_.settings;
+    if (settings.unwind != "auto") return {stack_mode(settings.unwind).value_or(wire::StackMode::fp), "as asked for"};
+    if (!capabilities_.user_stacks) return {wire::StackMode::fp, "this kernel copies no user registers and stacks"};
+    return first_choice(plan_.launched ? plan_.program : fmt::format("/proc/{}/exe", pid));
 }
 
 wire::StackMode Recorder::mode_of(std::uint32_t pid) const {
@@ -293,7 +291,7 @@ void Recorder::loop() {
         {
             const std::lock_guard lock(mutex_);
             // A launched command's end is told by its parent, who has the exit code.
-            if (!stop_wanted_ && !plan_.launched && events_->targets_gone()) {
+            if (!stop_wanted_ && !plan_.launched && !plan_.follows_name && events_->targets_gone()) {
                 stop_wanted_ = true;
                 end_reason_ = "target exited";
             }
@@ -336,6 +334,7 @@ void Recorder::run_pending_command() {
 
 Result<bool> Recorder::perform(const RecorderCommand& command) {
     if (const auto* wanted = std::get_if<std::shared_ptr<const Change>>(&command)) return change(**wanted);
+    if (const auto* added = std::get_if<AddProcesses>(&command)) return add_processes(*added);
     if (const auto* counted = std::get_if<SetCountBy>(&command)) {
         (void)TRY(counting_->count_by(counted->by, living_members(), *folder_));
         const std::lock_guard lock(mutex_);

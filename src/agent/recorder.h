@@ -50,6 +50,7 @@ struct RecordingPlan {
     std::string program;  // with `launched`: the file that it will be
     std::uint32_t delay_ms = 0;
     std::uint32_t ring_pages = 0;
+    bool follows_name = false;  // processes may be added: it does not end with those that it has
 };
 
 // The sources of the sampler's input. Both must outlive the recording.
@@ -81,6 +82,10 @@ struct Change {
     Capabilities capabilities;
     std::optional<RecordingTarget> target;
 };
+// Processes beside those that the recording has. Those that it has already are left out.
+struct AddProcesses {
+    std::vector<std::uint32_t> pids;
+};
 // Counts by thread or by CPU beside the totals, or no more.
 struct SetCountBy {
     CountBy by = CountBy::total;
@@ -94,8 +99,8 @@ struct OpenModule {
     const FileIdentity* identity = nullptr;
     Result<UniqueFd>* file = nullptr;
 };
-using RecorderCommand =
-    std::variant<Pause, Resume, std::shared_ptr<const Change>, SetCountBy, ResolveKernel, BeginDelay, OpenModule>;
+using RecorderCommand = std::variant<Pause, Resume, std::shared_ptr<const Change>, AddProcesses, SetCountBy,
+                                     ResolveKernel, BeginDelay, OpenModule>;
 
 class Recorder final : private RecordSink {
 public:
@@ -148,6 +153,7 @@ private:
     Result<bool> open_events(const Capabilities& capabilities);
     void start_folding(std::uint32_t max_stack);
     void choose_first_modes();
+    [[nodiscard]] StackChoice first_mode(std::uint32_t pid) const;
     [[nodiscard]] EventSetOptions event_options(const EventChoice& choice,
                                                 const std::vector<std::uint32_t>& pids) const;
     [[nodiscard]] wire::StackMode mode_of(std::uint32_t pid) const;
@@ -162,6 +168,8 @@ private:
     Result<bool> pause();
     Result<bool> resume();
     Result<bool> change(const Change& change);
+    Result<bool> add_processes(const AddProcesses& added);
+    void announce_change();
     void wake() const;
     [[nodiscard]] std::chrono::milliseconds next_timeout() const;
     void finish();

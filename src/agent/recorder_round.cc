@@ -8,8 +8,10 @@
 
 #include "agent/event_table.h"
 #include "agent/log.h"
+#include "agent/options.h"
 #include "agent/process/proc_text.h"
 #include "agent/recorder.h"
+#include "agent/targets.h"
 #include "base/clock.h"
 #include "base/system.h"
 
@@ -165,11 +167,13 @@ Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const st
     const Settings old_settings = std::exchange(plan_.settings, std::move(settings));
     const auto old_modes = modes_;
     const auto old_members = members_;
+    const bool old_follows_name = plan_.follows_name;
     const RecordingTarget old_target{plan_.target, plan_.pids, plan_.scope};
     if (target) {
         plan_.target = target->name;
         plan_.pids = target->pids;
         plan_.scope = target->scope;
+        plan_.follows_name = false;
         last_member_ = 0;
         members_ = {target->pids.begin(), target->pids.end()};
     }
@@ -179,6 +183,7 @@ Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const st
         plan_.target = old_target.name;
         plan_.pids = old_target.pids;
         plan_.scope = old_target.scope;
+        plan_.follows_name = old_follows_name;
         members_ = old_members;
         modes_ = old_modes;
         return switched;
@@ -224,18 +229,62 @@ Result<bool> Recorder::change(const Change& change) {
     plan_.wanted = change.wanted;
     next_flush_ns_ = std::min(next_flush_ns_, monotonic_ns() + plan_.settings.interval_ms * ns_per_ms);
     if (switches) {
-        changed_ns_ = switched_ns_;
-        gap_ns_ = switch_gap_ns_;
-        EventTable table = make_event_table(choice_);
-        folder_->change_events(describe(), std::move(table.events), std::move(table.names), std::move(table.units));
-        follow_absences(table.absences);
         if (target) folder_->absences().forget();
-        look_at_threads(monotonic_ns());
+        announce_change();
         say(choice_.notices);
     }
     const std::lock_guard lock(mutex_);
     running_ = describe_running();
     return counted;
+}
+
+// What is recorded from now on, for the server.
+void Recorder::announce_change() {
+    changed_ns_ = switched_ns_;
+    gap_ns_ = switch_gap_ns_;
+    EventTable table = make_event_table(choice_);
+    folder_->change_events(describe(), std::move(table.events), std::move(table.names), std::move(table.units));
+    follow_absences(table.absences);
+    look_at_threads(monotonic_ns());
+}
+
+Result<bool> Recorder::add_processes(const AddProcesses& added) {
+    std::vector<std::uint32_t> fresh = added.pids;
+    std::erase_if(fresh, [&](std::uint32_t pid) { return members_.contains(pid); });
+    if (fresh.empty()) return true;
+    const RecordingTarget old_target{plan_.target, plan_.pids, plan_.scope};
+    const auto old_modes = modes_;
+    const auto old_members = members_;
+    std::erase_if(plan_.pids, [](std::uint32_t pid) { return !identify_process(pid); });
+    if (const std::size_t room = limits::max_pids - std::min(limits::max_pids, plan_.pids.size());
+        fresh.size() > room) {
+        say({{"processes-limit",
+              fmt::format("More than {} processes have this name; the others are not recorded.", limits::max_pids),
+              "--all records every process"}});
+        fresh.resize(room);
+        if (fresh.empty()) return true;
+    }
+    plan_.pids.insert(plan_.pids.end(), fresh.begin(), fresh.end());
+    plan_.target = describe_target(plan_.pids).name;
+    members_.insert(fresh.begin(), fresh.end());
+    for (const std::uint32_t pid : fresh) modes_[pid] = first_mode(pid);
+    if (auto switched = switch_events(choice_); !switched) {
+        plan_.target = old_target.name;
+        plan_.pids = old_target.pids;
+        members_ = old_members;
+        modes_ = old_modes;
+        return switched;
+    }
+    for (const std::uint32_t pid : fresh) {
+        processes_.attach(pid);
+        folder_->chose_stack_mode(pid, modes_[pid]);
+    }
+    if (auto counted = replace_counters(plan_.settings, plan_.wanted, capabilities_); !counted)
+        say({{"counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {}}});
+    announce_change();
+    const std::lock_guard lock(mutex_);
+    running_ = describe_running();
+    return true;
 }
 
 // `auto`: samples processes as their stacks turned out to need.

@@ -70,6 +70,7 @@ private:
     void field(WantedCounter& c) { (*this)(c.spec, c.optional); }
     void field(Wanted& w) { (*this)(w.events, w.counters); }
     void field(RecordingTarget& t) { (*this)(t.name, t.pids, t.scope); }
+    // Without `follows_name`, which is an input of its own.
     void field(RecordingPlan& p) {
         (*this)(p.target, p.pids, p.scope, p.settings, p.wanted, p.launched, p.program, p.delay_ms, p.ring_pages);
     }
@@ -83,12 +84,13 @@ private:
                 c.stack_pointer_mask, c.register_arch, c.user_stacks, c.branch_stacks, c.unwind_modes);
     }
     void field(Change& c) { (*this)(c.settings, c.wanted, c.capabilities, c.target); }
+    void field(AddProcesses& a) { (*this)(a.pids); }
     void field(SetCountBy& c) { (*this)(c.by); }
 
     Archive& archive_;
 };
 
 // RecorderCommand in a capture.
-enum class CommandKind : std::uint8_t { pause, resume, change, count_by, resolve_kernel, begin_delay };
+enum class CommandKind : std::uint8_t { pause, resume, change, count_by, resolve_kernel, begin_delay, add_processes };
 
 }  // namespace flamewire::agent

@@ -126,7 +126,10 @@ int Session::run() {
         handle_signals();
         check_recording();
         check_clock();
-        if (waiting_for_name_) look_for_name();
+        if (waiting_for_name_)
+            look_for_name();
+        else if (named_)
+            follow_name();
         handle_commands();
     }
     finish();
@@ -214,6 +217,7 @@ wire::Hello Session::hello() {
 Result<bool> Session::start_target() {
     if (command_ != nullptr) return start_command();
     if (!options_.name.empty()) {
+        named_.emplace(options_.name);
         waiting_for_name_ = true;
         look_for_name();
         if (waiting_for_name_) {
@@ -256,7 +260,7 @@ void Session::look_for_name() {
     const std::uint64_t now = monotonic_ns();
     if (now < next_look_ns_) return;
     next_look_ns_ = now + look_ns;
-    std::vector<std::uint32_t> pids = find_by_name(options_.name);
+    std::vector<std::uint32_t> pids = named_->look();
     if (pids.empty()) return;
     if (pids.size() > limits::max_pids) pids.resize(limits::max_pids);
     auto started = record(describe_target(pids), settings_, first_wanted_);
@@ -273,7 +277,7 @@ void Session::look_for_name() {
 void Session::wait() {
     const std::uint64_t now = monotonic_ns();
     std::uint64_t until = now + 3600 * ns_per_s;
-    if (waiting_for_name_) until = std::min(until, next_look_ns_);
+    if (named_) until = std::min(until, next_look_ns_);
     if (output_ends_ns_) until = std::min(until, *output_ends_ns_);
     std::array<pollfd, 2> fds{pollfd{signals_.get(), POLLIN, 0}, pollfd{wake_.get(), POLLIN, 0}};
     (void)::poll(fds.data(), fds.size(), until <= now ? 0 : static_cast<int>((until - now + 999'999) / 1'000'000));
@@ -343,6 +347,7 @@ Result<Environment> Session::begin_capture(const RecordingPlan& plan, const Capa
     (void)capture_->input(inputs::plan, encode_plan(plan));
     (void)capture_->input(inputs::capabilities, encode_capabilities(capabilities));
     (void)capture_->input(inputs::machine, encode_machine(machine_));
+    if (plan.follows_name) (void)capture_->input(inputs::follows_name, "yes");
     if (sink->names_kernel_at_end()) (void)capture_->input(inputs::kernel_names_at_end, "yes");
     environment.system = capture_.get();
     environment.kernel = &capture_->kernel();
@@ -371,7 +376,9 @@ void Session::end_recording(std::string reason, std::int32_t exit_code) {
     {
         const std::lock_guard lock(mutex_);
         recording_ = false;
+        waiting_for_.clear();
     }
+    named_.reset();
     output_ends_ns_.reset();
     if (const auto ended = current->ended()) say_end(*current, *ended);
 }

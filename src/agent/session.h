@@ -19,6 +19,7 @@
 #include "agent/module_transfer.h"
 #include "agent/options.h"
 #include "agent/output.h"
+#include "agent/process/named_processes.h"
 #include "agent/recorder.h"
 #include "agent/sched_sink.h"
 #include "agent/worker.h"
@@ -64,6 +65,7 @@ private:
     Result<bool> start_target();
     Result<bool> start_command();
     void look_for_name();
+    void follow_name();
     Result<Running> record(RecordingTarget target, Settings settings, Wanted wanted);
     Result<Environment> begin_capture(const RecordingPlan& plan, const Capabilities& capabilities, BatchSink*& sink);
     void end_capture();
@@ -112,7 +114,9 @@ private:
 
     ModuleTransfers modules_;
     std::optional<std::uint64_t> output_ends_ns_;
-    bool waiting_for_name_ = false;
+    std::optional<NamedProcesses> named_;  // the recording is, or will be, of these
+    bool named_by_server_ = false;
+    bool waiting_for_name_ = false;  // to begin the recording
     std::uint64_t next_look_ns_ = 0;
     std::optional<int> exit_code_;
     std::uint64_t signalled_ns_ = 0;  // when the first signal had been dealt with; 0: none came

@@ -20,6 +20,8 @@ namespace {
 constexpr std::size_t max_waiting_commands = 64;
 constexpr std::chrono::milliseconds process_look{500};
 constexpr std::size_t max_listed_processes = 200;
+// How often a recording looks for more processes of its name.
+constexpr std::uint64_t follow_ns = 1'000'000'000;
 
 std::string describe_events(const Running& running) {
     std::vector<std::string> names = running.events;
@@ -131,6 +133,7 @@ Result<Running> Session::record(RecordingTarget target, Settings settings, Wante
     if (plan.launched) plan.program = find_program(options_.command.front());
     plan.delay_ms = options_.delay_ms;
     plan.ring_pages = options_.ring_pages;
+    plan.follows_name = named_.has_value();
     BatchSink* sink = nullptr;
     if (file_) {
         file_->set_hello(make_hello(agent_id_, machine_, capabilities(), "profiling"));
@@ -205,6 +208,8 @@ Capabilities Session::capabilities() {
 
 Result<Running> Session::start(const StartRequest& request) {
     check_recording();  // one that has just ended is no hindrance
+    named_.reset();
+    waiting_for_name_ = false;
     const Settings settings = changed(settings_, request.change);
     if (request.wide.given()) {
         RecordingTarget target = TRY(wide_for_server(request.wide));
@@ -213,7 +218,9 @@ Result<Running> Session::start(const StartRequest& request) {
     }
     std::vector<std::uint32_t> pids = request.pids;
     if (pids.empty()) {
-        pids = find_by_name(request.name);
+        named_.emplace(request.name);
+        named_by_server_ = true;
+        pids = named_->look();
         if (pids.empty()) return fail(ErrorCode::not_found, fmt::format("no process named {}", request.name));
         // Of several the allowed ones; of none but others, the reason.
         if (std::vector<std::uint32_t> own = allowed_among(pids, allowed_); !own.empty()) pids = std::move(own);
@@ -222,6 +229,34 @@ Result<Running> Session::start(const StartRequest& request) {
     if (auto problem = problem_for_server(pids)) return std::unexpected(*std::move(problem));
     Wanted wanted = TRY(parse_wanted(settings, sysfs_));
     return record(describe_target(pids), settings, std::move(wanted));
+}
+
+// Adds processes of the name that have begun meanwhile.
+void Session::follow_name() {
+    const std::uint64_t now = monotonic_ns();
+    const std::shared_ptr<Recorder> current = recorder();
+    if (now < next_look_ns_ || !recording_ || !current) return;
+    next_look_ns_ = now + follow_ns;
+    std::vector<std::uint32_t> pids = named_->look();
+    if (named_by_server_) pids = allowed_among(std::move(pids), allowed_);
+    const Running running = current->running();
+    const auto is_recorded = [&](std::uint32_t pid) {
+        return std::ranges::find(running.pids, pid) != running.pids.end() ||
+               std::ranges::find(running.members, pid) != running.members.end();
+    };
+    const bool none = pids.empty() && running.members.empty();
+    {
+        const std::lock_guard lock(mutex_);
+        if (none && waiting_for_.empty()) log("waiting for another process named {}", named_->name());
+        waiting_for_ = none ? named_->name() : std::string();
+    }
+    std::erase_if(pids, is_recorded);
+    if (pids.empty()) return;
+    const auto added = current->execute(AddProcesses{pids});
+    if (added) return log("now {}", current->running().target);
+    // Those that have ended again are no error, others may still be there.
+    if (added.error().code != ErrorCode::not_found && added.error().code != ErrorCode::closed)
+        log("cannot record another process named {}: {}", named_->name(), added.error().message);
 }
 
 Result<Running> Session::stop() {
@@ -258,6 +293,7 @@ Result<std::optional<Running>> Session::configure(const SettingsChange& change) 
                         "this agent records the command that it launched, and ends with it: run another agent for "
                         "another process");
         const Running running = current->running();
+        named_.reset();
         if (change.wide.given()) {
             RecordingTarget wide = TRY(wide_for_server(change.wide));
             wide.scope.mode = running.scope.mode;

@@ -42,8 +42,8 @@ enum class Constant : std::uint8_t {
 // Names of System::input.
 namespace inputs {
 inline constexpr std::string_view plan = "plan", capabilities = "capabilities", machine = "machine",
-                                  kernel_names_at_end = "kernel-names-at-end", recording_id = "recording-id",
-                                  command = "command", epoch = "epoch", stop = "stop",
+                                  kernel_names_at_end = "kernel-names-at-end", follows_name = "follows-name",
+                                  recording_id = "recording-id", command = "command", epoch = "epoch", stop = "stop",
                                   resident_bytes = "resident-bytes", own_vdso = "own-vdso", pushed = "pushed",
                                   backlog = "backlog";
 }  // namespace inputs

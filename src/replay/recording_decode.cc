@@ -70,6 +70,8 @@ Result<RecorderCommand> decode_command(std::string_view text) {
             return ResolveKernel{};
         case CommandKind::begin_delay:
             return BeginDelay{};
+        case CommandKind::add_processes:
+            return RecorderCommand(TRY(value_of<AddProcesses>(rest, what)));
     }
     return fail(ErrorCode::invalid, "damaged capture: unknown command");
 }

@@ -116,6 +116,7 @@ Result<Replayed> replay(const CaptureFile& capture) {
     const std::string_view capabilities = TRY(first_input(capture, inputs::capabilities));
     const std::string_view machine_text = TRY(first_input(capture, inputs::machine));
     done.plan = TRY(decode_plan(plan));
+    done.plan.follows_name = !capture.results(Call::input, inputs::follows_name).empty();
     done.capabilities = TRY(decode_capabilities(capabilities));
     done.machine = TRY(decode_machine(machine_text));
     if (done.machine.little_endian != (std::endian::native == std::endian::little))

@@ -169,6 +169,41 @@ def test_name_waits_for_the_process(start, tmp_path):
     assert server.only_session()["pids"] == [program.pid]
 
 
+@pytest.mark.parametrize("by_server", [False, True])
+def test_name_follows_processes_that_start_later(start, tmp_path, by_server):
+    named = tmp_path / f"follow-{os.getpid()}"
+    shutil.copy(TESTS_BIN / "shares-workload", named)
+    server = start.server()
+    target = () if by_server else ("--name", named.name)
+    start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 499, *target)
+
+    def sampled(program):
+        listed = server.only_session()["unwind_processes"] if server.sessions() else []
+        return any(process["pid"] == program.pid and process["samples"] > 50 for process in listed)
+
+    first = start.process("first", [named, 30])
+    if by_server:
+        wait_until(lambda: server.get("/api/agents")["agents"], 20, "the agent")
+        assert server.command("start", name=named.name)["ok"]
+    wait_until(lambda: sampled(first), 20, "samples of the first process")
+    second = start.process("second", [named, 30])
+    wait_until(lambda: sampled(second), 20, "samples of the second process")
+    first.stop()
+    second.stop()
+    wait_until(lambda: server.command("status").get("waiting_for") == named.name, 20, "the agent to wait for another process")
+    third = start.process("third", [named, 30])
+    wait_until(lambda: sampled(third), 20, "samples of the third process")
+    # All of it is one recording, which goes on.
+    assert server.only_session()["state"] != "ended"
+    assert server.command("status")["state"] == "profiling"
+    assert "waiting_for" not in server.command("status")
+    # After a stop, nobody is followed.
+    assert server.command("stop")["ok"]
+    start.process("fourth", [named, 30])
+    time.sleep(2.5)
+    assert server.command("status")["state"] == "idle"
+
+
 def test_listening_agent_and_commands(start):
     """The server connects out; the whole life of a recording by commands."""
     import flamewire

@@ -103,22 +103,13 @@ Result<ProcessIdentity> identify_process(std::uint32_t pid, const std::string& p
     return ProcessIdentity{std::move(stat->comm), read_command_line(proc_root, pid)};
 }
 
-std::vector<std::uint32_t> find_by_name(const std::string& name, const std::string& proc_root) {
-    std::vector<std::uint32_t> found;
-    if (name.empty()) return found;
-    for (const std::uint32_t pid : list_pids(proc_root)) {
-        const auto stat = read_stat(proc_root, pid);
-        if (!stat || !is_candidate(pid, *stat)) continue;
-        bool match = stat->comm == name;
-        // The kernel cuts a comm at 15 bytes and the program may change it; the file's name is neither.
-        if (!match) {
-            const std::string exe = read_exe(proc_root, pid);
-            match = !exe.empty() && std::string_view(exe).substr(exe.rfind('/') + 1) == name;
-        }
-        if (match) found.push_back(pid);
-    }
-    std::sort(found.begin(), found.end());
-    return found;
+bool has_name(std::uint32_t pid, const std::string& name, const std::string& proc_root) {
+    const auto stat = read_stat(proc_root, pid);
+    if (!stat || !is_candidate(pid, *stat)) return false;
+    if (stat->comm == name) return true;
+    // The kernel cuts a comm at 15 bytes and the program may change it; the file's name is neither.
+    const std::string exe = read_exe(proc_root, pid);
+    return !exe.empty() && std::string_view(exe).substr(exe.rfind('/') + 1) == name;
 }
 
 }  // namespace flamewire::agent

@@ -40,7 +40,7 @@ struct ProcessIdentity {
 // what is opened on it next says why.
 Result<ProcessIdentity> identify_process(std::uint32_t pid, const std::string& proc_root = "/proc");
 
-// Pids, ascending, whose comm or executable's file name equals `name`; kernel threads, zombies and ourselves left out.
-std::vector<std::uint32_t> find_by_name(const std::string& name, const std::string& proc_root = "/proc");
+// Whether the comm or the executable's file name of a process equals `name`; not of a kernel thread, a zombie or ourselves.
+bool has_name(std::uint32_t pid, const std::string& name, const std::string& proc_root = "/proc");
 
 }  // namespace flamewire::agent

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <unistd.h>
 
+#include "agent/process/named_processes.h"
 #include "fake_proc.h"
 
 using namespace flamewire::agent;
@@ -39,10 +40,34 @@ TEST_CASE("the list leaves out kernel threads, zombies and ourselves") {
     CHECK(list[1].container_id == id);
     CHECK(list_processes(std::chrono::milliseconds(0), 1, proc.root(), proc.path("none")).size() == 1);
 
-    CHECK(find_by_name("one", proc.root()) == std::vector<std::uint32_t>{10});
-    CHECK(find_by_name("two-with-a-long-name", proc.root()) == std::vector<std::uint32_t>{11});
-    CHECK(find_by_name("kworker", proc.root()).empty());
-    CHECK(find_by_name("", proc.root()).empty());
+    using Pids = std::vector<std::uint32_t>;
+    CHECK(NamedProcesses("one", proc.root()).look() == Pids{10});
+    CHECK(NamedProcesses("two-with-a-long-name", proc.root()).look() == Pids{11});
+    CHECK(NamedProcesses("kworker", proc.root()).look().empty());
+    CHECK(NamedProcesses("", proc.root()).look().empty());
     CHECK(identify_process(11, proc.root())->command_line == "/usr/bin/two-with-a-long-name -x");
     CHECK_FALSE(identify_process(99, proc.root()));
+}
+
+TEST_CASE("Processes of a name come, go, and take it later") {
+    using Pids = std::vector<std::uint32_t>;
+    FakeProc proc;
+    proc.add_process(10, "server", 5);
+    proc.add_process(11, "sh", 5);
+    NamedProcesses named("server", proc.root());
+    CHECK(named.look() == Pids{10});
+    proc.add_process(12, "server", 5);
+    CHECK(named.look() == Pids{10, 12});
+    proc.add_process(11, "server", 5);  // a shell that became the program
+    CHECK(named.look() == Pids{10, 11, 12});
+    proc.write("proc/12/stat", "12 (server) Z 2 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 3 0 0");
+    CHECK(named.look() == Pids{10, 11});
+    // Late, it is seen at one of ten looks.
+    proc.add_process(13, "sh", 5);
+    for (int i = 0; i < 10; ++i) CHECK(named.look() == Pids{10, 11});
+    proc.add_process(13, "server", 5);
+    int seen = 0;
+    for (int i = 0; i < 10; ++i) seen += named.look() == Pids{10, 11, 13} ? 1 : 0;
+    CHECK(seen >= 1);
+    CHECK(named.look() == Pids{10, 11, 13});
 }

@@ -214,6 +214,8 @@ TEST_CASE("inputs of a recording are decoded as they were encoded") {
         CHECK_FALSE(decode_plan(std::string_view(text).substr(0, size)).has_value());
     CHECK_FALSE(decode_plan(text + "x").has_value());
     CHECK(std::holds_alternative<BeginDelay>(*decode_command(encode_command(RecorderCommand(BeginDelay{})))));
+    const auto added = decode_command(encode_command(RecorderCommand(AddProcesses{{7, 4'000'000}})));
+    CHECK(std::get<AddProcesses>(*added).pids == std::vector<std::uint32_t>{7, 4'000'000});
     CHECK_FALSE(decode_command("\x7f").has_value());
 }
 
