@@ -277,7 +277,7 @@ void Session::look_for_name() {
 void Session::wait() {
     const std::uint64_t now = monotonic_ns();
     std::uint64_t until = now + 3600 * ns_per_s;
-    if (named_) until = std::min(until, next_look_ns_);
+    if (waiting_for_name_ || (named_ && recording_)) until = std::min(until, next_look_ns_);
     if (output_ends_ns_) until = std::min(until, *output_ends_ns_);
     std::array<pollfd, 2> fds{pollfd{signals_.get(), POLLIN, 0}, pollfd{wake_.get(), POLLIN, 0}};
     (void)::poll(fds.data(), fds.size(), until <= now ? 0 : static_cast<int>((until - now + 999'999) / 1'000'000));

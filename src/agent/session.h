@@ -43,6 +43,7 @@ private:
     StatusReport status() override;
     Capabilities capabilities() override;
     Result<Running> start(const StartRequest& request) override;
+    Result<Running> start_requested(const StartRequest& request);
     Result<Running> stop() override;
     Result<Running> pause() override;
     Result<Running> resume() override;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "agent/doctor.h"
 #include "agent/hello.h"
@@ -208,8 +209,17 @@ Capabilities Session::capabilities() {
 
 Result<Running> Session::start(const StartRequest& request) {
     check_recording();  // one that has just ended is no hindrance
-    named_.reset();
-    waiting_for_name_ = false;
+    auto named_before = std::exchange(named_, std::nullopt);
+    const bool by_server_before = std::exchange(named_by_server_, true);
+    auto started = start_requested(request);
+    if (!started) {
+        named_ = std::move(named_before);
+        named_by_server_ = by_server_before;
+    }
+    return started;
+}
+
+Result<Running> Session::start_requested(const StartRequest& request) {
     const Settings settings = changed(settings_, request.change);
     if (request.wide.given()) {
         RecordingTarget target = TRY(wide_for_server(request.wide));
@@ -219,7 +229,6 @@ Result<Running> Session::start(const StartRequest& request) {
     std::vector<std::uint32_t> pids = request.pids;
     if (pids.empty()) {
         named_.emplace(request.name);
-        named_by_server_ = true;
         pids = named_->look();
         if (pids.empty()) return fail(ErrorCode::not_found, fmt::format("no process named {}", request.name));
         // Of several the allowed ones; of none but others, the reason.
@@ -293,7 +302,6 @@ Result<std::optional<Running>> Session::configure(const SettingsChange& change) 
                         "this agent records the command that it launched, and ends with it: run another agent for "
                         "another process");
         const Running running = current->running();
-        named_.reset();
         if (change.wide.given()) {
             RecordingTarget wide = TRY(wide_for_server(change.wide));
             wide.scope.mode = running.scope.mode;
@@ -311,8 +319,14 @@ Result<std::optional<Running>> Session::configure(const SettingsChange& change) 
         settings_ = std::move(settings);
         return std::optional<Running>{};
     }
+    const bool other_target = target.has_value();
     (void)TRY(current->execute(
         std::make_shared<const Change>(std::move(settings), std::move(wanted), capabilities_now(), std::move(target))));
+    if (other_target) {
+        named_.reset();
+        const std::lock_guard lock(mutex_);
+        waiting_for_.clear();
+    }
     const Running running = current->running();
     if (running.settings.samples())
         log("now {}: {}, {}", running.target, describe_events(running), describe_rate(running));

@@ -15,8 +15,8 @@ public:
         : name_(std::move(name)), proc_root_(std::move(proc_root)) {}
 
     [[nodiscard]] const std::string& name() const { return name_; }
-    // Pids, ascending, of processes for which has_name() holds. A process that had another name at its first six looks is checked at
-    // every tenth look only: processes seldom become another program late.
+    // Pids, ascending, of processes for which has_name() holds. A process that had another name at its first six looks is
+    // checked at every tenth look only: processes seldom become another program late.
     std::vector<std::uint32_t> look();
 
 private:
