@@ -135,6 +135,8 @@ def test_started_by_busybox(bare):
     program = bare.start.process("program", bare.command("/bin/busybox", "sh", "-c", script))
     try:
         assert program.wait(60) == 0, program.err
+        wait_until(lambda: server.command("status").get("waiting_for") == name, 30, "the agent to wait for another process")
+        assert server.command("stop")["ok"]
         server.wait_ended()
         draws_the_functions(server)
     finally:
@@ -143,7 +145,7 @@ def test_started_by_busybox(bare):
             os.kill(agent, signal.SIGTERM)
     # Nobody here is its parent.
     wait_until(lambda: not os.path.exists(f"/proc/{agent}") or "State:\tZ" in open(f"/proc/{agent}/status").read(), 30, "the end of the agent")
-    assert "target exited" in (bare.root / "var" / "agent.log").read_text()
+    assert f"waiting for another process named {name}" in (bare.root / "var" / "agent.log").read_text()
 
 
 def test_without_dns(bare):
