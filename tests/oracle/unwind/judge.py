@@ -3,6 +3,7 @@ gdb says what its frames are. As a program: the verdicts over a recording. Usage
 
 import collections
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -100,12 +101,27 @@ def judge(cores, comparison, data):
     return {key: Case(frames, gdb.get(key, []), comparison.perf[key]) for key, frames in ours.items()}
 
 
+def without_table(frame):
+    """A frame as perf shows it ("c5016:/usr/lib/libcrypto.so.3") in .init or .fini: the C library's assembly, which has no table, and of which gdb's
+    guess is that nothing was pushed."""
+    offset, _, path = frame.partition(":")
+    if not pathlib.Path(path).exists():
+        return False
+    sections = subprocess.run(["readelf", "-SW", path], capture_output=True, text=True, check=True).stdout
+    for name, start, size in re.findall(r"\] (\.init|\.fini) +PROGBITS +\w+ (\w+) (\w+)", sections):
+        if int(start, 16) <= int(offset, 16) < int(start, 16) + int(size, 16):
+            return True
+    return False
+
+
 def verdict(case):
     """Kernel frames are the same in both, and no business of gdb's."""
     perf = sum(1 for frame in case.perf if not frame.endswith(":kernel"))
     common = 0
     while common < min(len(case.ours), len(case.gdb)) and case.ours[common] == case.gdb[common]:
         common += 1
+    if common == perf and 0 < common < min(len(case.ours), len(case.gdb)) and without_table(case.perf[-1]):
+        return "nothing tells: no table"
     if common < len(case.ours):
         return "gdb has other frames" if common < len(case.gdb) else "gdb stops before us"
     if perf < len(case.ours):
