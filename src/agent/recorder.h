@@ -82,7 +82,7 @@ struct Change {
     Capabilities capabilities;
     std::optional<RecordingTarget> target;
 };
-// Processes beside those that the recording has. Those that it has already are left out.
+// Processes beside those that the recording has. The result is false if it has all of them already.
 struct AddProcesses {
     std::vector<std::uint32_t> pids;
 };
@@ -169,7 +169,7 @@ private:
     Result<bool> resume();
     Result<bool> change(const Change& change);
     Result<bool> add_processes(const AddProcesses& added);
-    void announce_change();
+    AbsenceEvents announce_change();
     void wake() const;
     [[nodiscard]] std::chrono::milliseconds next_timeout() const;
     void finish();
@@ -182,6 +182,15 @@ private:
     [[nodiscard]] CountingPlan counting_plan(const Settings& settings, const Wanted& wanted,
                                              std::vector<std::uint32_t> pids) const;
     Result<bool> switch_events(EventChoice choice);
+    // What is recorded, to be put back when its events cannot be opened.
+    struct Targets {
+        RecordingTarget target;
+        bool follows_name = false;
+        std::set<std::uint32_t> members;
+        std::map<std::uint32_t, StackChoice> modes;
+    };
+    [[nodiscard]] Targets targets() const;
+    void restore(Targets before);
     void adapt_stack_modes(std::uint64_t now_ns);
     void thin_faults(std::uint64_t now_ns);
     [[nodiscard]] std::vector<std::uint32_t> living_members() const;
@@ -231,6 +240,7 @@ private:
     // were sampled and live.
     std::set<std::uint32_t> members_;
     std::uint32_t last_member_ = 0;
+    bool processes_limit_told_ = false;
     EventSetCounts closed_counts_;        // of event sets that were replaced
     EventSetCounts counts_;               // of all, at the last round
     std::uint64_t lost_told_ = 0;         // of counts_.samples_lost, already in a batch as a loss

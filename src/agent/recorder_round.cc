@@ -161,14 +161,25 @@ Result<bool> Recorder::replace_counters(const Settings& settings, const Wanted& 
     return counting_->replace(plan, capabilities, *folder_);
 }
 
+Recorder::Targets Recorder::targets() const {
+    return {{plan_.target, plan_.pids, plan_.scope}, plan_.follows_name, members_, modes_};
+}
+
+void Recorder::restore(Targets before) {
+    plan_.target = std::move(before.target.name);
+    plan_.pids = std::move(before.target.pids);
+    plan_.scope = std::move(before.target.scope);
+    plan_.follows_name = before.follows_name;
+    members_ = std::move(before.members);
+    modes_ = std::move(before.modes);
+}
+
 // Samples of what stays the target are in one of the two sets; the moment between them is stated.
 Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const std::optional<RecordingTarget>& target,
                                  bool same_stacks) {
     const Settings old_settings = std::exchange(plan_.settings, std::move(settings));
-    const auto old_modes = modes_;
-    const auto old_members = members_;
-    const bool old_follows_name = plan_.follows_name;
-    const RecordingTarget old_target{plan_.target, plan_.pids, plan_.scope};
+    Targets before = targets();
+    const bool was_wide = plan_.scope.wide;
     if (target) {
         plan_.target = target->name;
         plan_.pids = target->pids;
@@ -180,20 +191,15 @@ Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const st
     if (!same_stacks || target) choose_first_modes();
     if (auto switched = switch_events(std::move(choice)); !switched) {
         plan_.settings = old_settings;
-        plan_.target = old_target.name;
-        plan_.pids = old_target.pids;
-        plan_.scope = old_target.scope;
-        plan_.follows_name = old_follows_name;
-        members_ = old_members;
-        modes_ = old_modes;
+        restore(std::move(before));
         return switched;
     }
     // Of those that were not the target nobody told what became of them.
-    if (target && plan_.scope.wide && !old_target.scope.wide) processes_.distrust_all();
+    if (target && plan_.scope.wide && !was_wide) processes_.distrust_all();
     if (target)
         for (const std::uint32_t pid : plan_.pids) processes_.attach(pid);
     if (target && plan_.scope.wide) processes_.note_living();
-    if (!same_stacks || (target && plan_.scope.wide != old_target.scope.wide)) folder_->change_stacks(stack_options());
+    if (!same_stacks || (target && plan_.scope.wide != was_wide)) folder_->change_stacks(stack_options());
     if (!same_stacks || target)
         for (const auto& [pid, mode] : modes_) folder_->chose_stack_mode(pid, mode);
     return true;
@@ -229,8 +235,9 @@ Result<bool> Recorder::change(const Change& change) {
     plan_.wanted = change.wanted;
     next_flush_ns_ = std::min(next_flush_ns_, monotonic_ns() + plan_.settings.interval_ms * ns_per_ms);
     if (switches) {
+        follow_absences(announce_change());
         if (target) folder_->absences().forget();
-        announce_change();
+        look_at_threads(monotonic_ns());
         say(choice_.notices);
     }
     const std::lock_guard lock(mutex_);
@@ -238,50 +245,49 @@ Result<bool> Recorder::change(const Change& change) {
     return counted;
 }
 
-// What is recorded from now on, for the server.
-void Recorder::announce_change() {
+// Describes what is recorded from now on in the next batch.
+AbsenceEvents Recorder::announce_change() {
     changed_ns_ = switched_ns_;
     gap_ns_ = switch_gap_ns_;
     EventTable table = make_event_table(choice_);
     folder_->change_events(describe(), std::move(table.events), std::move(table.names), std::move(table.units));
-    follow_absences(table.absences);
-    look_at_threads(monotonic_ns());
+    return table.absences;
 }
 
 Result<bool> Recorder::add_processes(const AddProcesses& added) {
     std::vector<std::uint32_t> fresh = added.pids;
     std::erase_if(fresh, [&](std::uint32_t pid) { return members_.contains(pid); });
-    if (fresh.empty()) return true;
-    const RecordingTarget old_target{plan_.target, plan_.pids, plan_.scope};
-    const auto old_modes = modes_;
-    const auto old_members = members_;
+    if (fresh.empty()) return false;
+    Targets before = targets();
     std::erase_if(plan_.pids, [](std::uint32_t pid) { return !identify_process(pid); });
     if (const std::size_t room = limits::max_pids - std::min(limits::max_pids, plan_.pids.size());
         fresh.size() > room) {
-        say({{"processes-limit",
-              fmt::format("More than {} processes have this name; the others are not recorded.", limits::max_pids),
-              "--all records every process"}});
+        if (!std::exchange(processes_limit_told_, true))
+            say({{"processes-limit",
+                  fmt::format("More than {} processes have this name; the others are not recorded.", limits::max_pids),
+                  "--all records every process"}});
         fresh.resize(room);
-        if (fresh.empty()) return true;
+        if (fresh.empty()) return false;
     }
     plan_.pids.insert(plan_.pids.end(), fresh.begin(), fresh.end());
     plan_.target = describe_target(plan_.pids).name;
     members_.insert(fresh.begin(), fresh.end());
     for (const std::uint32_t pid : fresh) modes_[pid] = first_mode(pid);
     if (auto switched = switch_events(choice_); !switched) {
-        plan_.target = old_target.name;
-        plan_.pids = old_target.pids;
-        members_ = old_members;
-        modes_ = old_modes;
+        restore(std::move(before));
         return switched;
     }
+    std::erase_if(modes_, [&](const auto& mode) {
+        return !members_.contains(mode.first) && std::ranges::find(plan_.pids, mode.first) == plan_.pids.end();
+    });
     for (const std::uint32_t pid : fresh) {
         processes_.attach(pid);
         folder_->chose_stack_mode(pid, modes_[pid]);
     }
     if (auto counted = replace_counters(plan_.settings, plan_.wanted, capabilities_); !counted)
         say({{"counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {}}});
-    announce_change();
+    (void)announce_change();
+    look_at_threads(monotonic_ns());
     const std::lock_guard lock(mutex_);
     running_ = describe_running();
     return true;

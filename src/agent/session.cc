@@ -260,7 +260,7 @@ void Session::look_for_name() {
     const std::uint64_t now = monotonic_ns();
     if (now < next_look_ns_) return;
     next_look_ns_ = now + look_ns;
-    std::vector<std::uint32_t> pids = named_->look();
+    std::vector<std::uint32_t> pids = named_->scan();
     if (pids.empty()) return;
     if (pids.size() > limits::max_pids) pids.resize(limits::max_pids);
     auto started = record(describe_target(pids), settings_, first_wanted_);

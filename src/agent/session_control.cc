@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t max_waiting_commands = 64;
 constexpr std::chrono::milliseconds process_look{500};
 constexpr std::size_t max_listed_processes = 200;
-// How often a recording looks for more processes of its name.
+// How often processes are scanned for more of the name that is recorded.
 constexpr std::uint64_t follow_ns = 1'000'000'000;
 
 std::string describe_events(const Running& running) {
@@ -229,7 +229,7 @@ Result<Running> Session::start_requested(const StartRequest& request) {
     std::vector<std::uint32_t> pids = request.pids;
     if (pids.empty()) {
         named_.emplace(request.name);
-        pids = named_->look();
+        pids = named_->scan();
         if (pids.empty()) return fail(ErrorCode::not_found, fmt::format("no process named {}", request.name));
         // Of several the allowed ones; of none but others, the reason.
         if (std::vector<std::uint32_t> own = allowed_among(pids, allowed_); !own.empty()) pids = std::move(own);
@@ -246,7 +246,7 @@ void Session::follow_name() {
     const std::shared_ptr<Recorder> current = recorder();
     if (now < next_look_ns_ || !recording_ || !current) return;
     next_look_ns_ = now + follow_ns;
-    std::vector<std::uint32_t> pids = named_->look();
+    std::vector<std::uint32_t> pids = named_->scan();
     if (named_by_server_) pids = allowed_among(std::move(pids), allowed_);
     const Running running = current->running();
     const auto is_recorded = [&](std::uint32_t pid) {
@@ -262,7 +262,10 @@ void Session::follow_name() {
     std::erase_if(pids, is_recorded);
     if (pids.empty()) return;
     const auto added = current->execute(AddProcesses{pids});
-    if (added) return log("now {}", current->running().target);
+    if (added) {
+        if (*added) log("now {}", current->running().target);
+        return;
+    }
     // Those that have ended again are no error, others may still be there.
     if (added.error().code != ErrorCode::not_found && added.error().code != ErrorCode::closed)
         log("cannot record another process named {}: {}", named_->name(), added.error().message);

@@ -7,23 +7,23 @@
 namespace flamewire::agent {
 namespace {
 
-constexpr std::uint64_t looks_at_young = 6, looks_between_checks = 10;
+constexpr std::uint64_t scans_of_young = 6, scans_between_checks = 10;
 
 }  // namespace
 
-std::vector<std::uint32_t> NamedProcesses::look() {
-    ++looks_;
+std::vector<std::uint32_t> NamedProcesses::scan() {
+    ++scans_;
     std::vector<std::uint32_t> found;
-    const bool checks_all = looks_ % looks_between_checks == 0;
+    const bool checks_all = scans_ % scans_between_checks == 0;
     for (const std::uint32_t pid : list_pids(proc_root_)) {
-        const auto [entry, fresh] = seen_.try_emplace(pid, Seen{.first_look = looks_});
+        const auto [entry, fresh] = seen_.try_emplace(pid, Seen{.first_scan = scans_});
         Seen& seen = entry->second;
-        if (fresh || seen.has_name || checks_all || looks_ - seen.first_look < looks_at_young)
+        if (fresh || seen.has_name || checks_all || scans_ - seen.first_scan < scans_of_young)
             seen.has_name = has_name(pid, name_, proc_root_);
-        seen.last_look = looks_;
+        seen.last_scan = scans_;
         if (seen.has_name) found.push_back(pid);
     }
-    std::erase_if(seen_, [&](const auto& entry) { return entry.second.last_look != looks_; });
+    std::erase_if(seen_, [&](const auto& entry) { return entry.second.last_scan != scans_; });
     std::ranges::sort(found);
     return found;
 }

@@ -1,4 +1,4 @@
-// The processes of a name, at one look after another.
+// Finds the processes of a name again and again.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ public:
         : name_(std::move(name)), proc_root_(std::move(proc_root)) {}
 
     [[nodiscard]] const std::string& name() const { return name_; }
-    // Pids, ascending, of processes for which has_name() holds. A process that had another name at its first six looks is
-    // checked at every tenth look only: processes seldom become another program late.
-    std::vector<std::uint32_t> look();
+    // Pids, ascending, of processes for which has_name() holds. A process that had another name in its first six scans
+    // is checked in every tenth scan only: processes seldom become another program late.
+    std::vector<std::uint32_t> scan();
 
 private:
     struct Seen {
-        std::uint64_t first_look = 0;
-        std::uint64_t last_look = 0;
+        std::uint64_t first_scan = 0;
+        std::uint64_t last_scan = 0;
         bool has_name = false;
     };
     std::string name_;
     std::string proc_root_;
-    std::uint64_t looks_ = 0;
+    std::uint64_t scans_ = 0;
     std::unordered_map<std::uint32_t, Seen> seen_;
 };
 

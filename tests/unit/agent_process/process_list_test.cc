@@ -41,10 +41,10 @@ TEST_CASE("the list leaves out kernel threads, zombies and ourselves") {
     CHECK(list_processes(std::chrono::milliseconds(0), 1, proc.root(), proc.path("none")).size() == 1);
 
     using Pids = std::vector<std::uint32_t>;
-    CHECK(NamedProcesses("one", proc.root()).look() == Pids{10});
-    CHECK(NamedProcesses("two-with-a-long-name", proc.root()).look() == Pids{11});
-    CHECK(NamedProcesses("kworker", proc.root()).look().empty());
-    CHECK(NamedProcesses("", proc.root()).look().empty());
+    CHECK(NamedProcesses("one", proc.root()).scan() == Pids{10});
+    CHECK(NamedProcesses("two-with-a-long-name", proc.root()).scan() == Pids{11});
+    CHECK(NamedProcesses("kworker", proc.root()).scan().empty());
+    CHECK(NamedProcesses("", proc.root()).scan().empty());
     CHECK(identify_process(11, proc.root())->command_line == "/usr/bin/two-with-a-long-name -x");
     CHECK_FALSE(identify_process(99, proc.root()));
 }
@@ -55,19 +55,19 @@ TEST_CASE("Processes of a name come, go, and take it later") {
     proc.add_process(10, "server", 5);
     proc.add_process(11, "sh", 5);
     NamedProcesses named("server", proc.root());
-    CHECK(named.look() == Pids{10});
+    CHECK(named.scan() == Pids{10});
     proc.add_process(12, "server", 5);
-    CHECK(named.look() == Pids{10, 12});
+    CHECK(named.scan() == Pids{10, 12});
     proc.add_process(11, "server", 5);  // a shell that became the program
-    CHECK(named.look() == Pids{10, 11, 12});
+    CHECK(named.scan() == Pids{10, 11, 12});
     proc.write("proc/12/stat", "12 (server) Z 2 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 3 0 0");
-    CHECK(named.look() == Pids{10, 11});
-    // Late, it is seen at one of ten looks.
+    CHECK(named.scan() == Pids{10, 11});
+    // Late, it is seen at one of ten scans.
     proc.add_process(13, "sh", 5);
-    for (int i = 0; i < 10; ++i) CHECK(named.look() == Pids{10, 11});
+    for (int i = 0; i < 10; ++i) CHECK(named.scan() == Pids{10, 11});
     proc.add_process(13, "server", 5);
     int seen = 0;
-    for (int i = 0; i < 10; ++i) seen += named.look() == Pids{10, 11, 13} ? 1 : 0;
+    for (int i = 0; i < 10; ++i) seen += named.scan() == Pids{10, 11, 13} ? 1 : 0;
     CHECK(seen >= 1);
-    CHECK(named.look() == Pids{10, 11, 13});
+    CHECK(named.scan() == Pids{10, 11, 13});
 }
