@@ -55,7 +55,7 @@ for line in open({keys!r}):
 SETTINGS = ("set pagination off", "set confirm off", "set debuginfod enabled off", "set backtrace past-main on", "set backtrace past-entry on", "set backtrace limit unlimited",
             "set auto-load off", "set auto-solib-add off")
 
-Case = collections.namedtuple("Case", "ours gdb perf")
+Case = collections.namedtuple("Case", "ours gdb perf files")
 
 
 def frames_of_gdb(directory, keys, files):
@@ -98,12 +98,11 @@ def judge(cores, comparison, data):
         for files, keys in groups.items():
             existing = [("0x" + bias, path) for bias, path in files if pathlib.Path(path).exists()]
             gdb |= frames_of_gdb(directory, keys, existing)
-    return {key: Case(frames, gdb.get(key, []), comparison.perf[key]) for key, frames in ours.items()}
+    return {key: Case(frames, gdb.get(key, []), comparison.perf[key], comparison.ours[key].frames) for key, frames in ours.items()}
 
 
-def without_table(frame):
-    """A frame as perf shows it ("c5016:/usr/lib/libcrypto.so.3") in .init or .fini: the C library's assembly, which has no table, and of which gdb's
-    guess is that nothing was pushed."""
+def in_start_files(frame):
+    """Whether a frame as perf shows it ("c5016:/usr/lib/libcrypto.so.3") is in .init or .fini: assembly of the C library without a table."""
     offset, _, path = frame.partition(":")
     if not pathlib.Path(path).exists():
         return False
@@ -120,8 +119,9 @@ def verdict(case):
     common = 0
     while common < min(len(case.ours), len(case.gdb)) and case.ours[common] == case.gdb[common]:
         common += 1
-    if common == perf and 0 < common < min(len(case.ours), len(case.gdb)) and without_table(case.perf[-1]):
-        return "nothing tells: no table"
+    # Where perf stops, gdb guesses that nothing was pushed. Only the dynamic linker calls that code.
+    if 0 < common == perf < min(len(case.ours), len(case.gdb)) and in_start_files(case.perf[-1]):
+        return "called by the dynamic linker; perf stops early" if "/ld-" in case.files[len(case.perf)] else "not called by the dynamic linker"
     if common < len(case.ours):
         return "gdb has other frames" if common < len(case.gdb) else "gdb stops before us"
     if perf < len(case.ours):
