@@ -53,7 +53,8 @@ def test_without_tables(replayed, name):
     paths = {leaf: callers for leaf, callers in SCENES.items() if leaf != "own_stack_interrupted" and not (name == "call-paths-no-tables" and leaf == "noreturn_leaf")}
     check_paths(recording.without(ends_early), paths, CUTS, cut_share=1)
     assert recording.totals["stopped"] == recording.count(lambda s: s.frames[0] == "[incomplete]" and ends_early(s))
-    assert recording.totals["whole"] + recording.totals["joined"] > 0.8 * recording.totals["samples"]
+    # alloca makes the stack deeper than the copy.
+    assert recording.totals["truncated"] == recording.count(lambda s: s.frames[0] == "[truncated]" and "alloca_outer" in s.frames)
 
 
 def test_libraries_come_and_go(replayed):

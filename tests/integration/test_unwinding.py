@@ -13,6 +13,7 @@ from stacks import PLUGINS, TRAMPOLINES, Recording, Stack, check_paths, check_sc
 pytestmark = pytest.mark.recording
 # Each leaf of each recording.
 CUTS = bounds.Check("samples of a call path that are cut", times=38)
+ENCODING = bounds.Check("stacks from assembly without tables that have the function called by main", times=1)
 ASSEMBLY_STOPPED = bounds.Check("stacks from assembly without tables that stop early", times=1)
 TRAMPOLINES_CUT = bounds.Check("samples through trampolines that are cut", times=3)
 TRAMPOLINES_WHOLE = bounds.Check("stacks through trampolines that reach the root", times=3)
@@ -76,8 +77,9 @@ def test_stack_pages_that_were_never_touched(start):
 def test_assembly_without_tables(start):
     """Two thirds of the samples are in libx264's assembly, and its callers have large arrays."""
     recording = launched(start, program("x264"), 4)
-    encoding = [stack for stack in recording.stacks if "main" in stack.frames and "x264_encoder_encode" in stack.frames]
-    assert sum(stack.count for stack in encoding) > 0.8 * recording.totals["samples"], recording.totals
+    # main itself makes the frames up, in 2 % of the time, and the stacks before the first read of missing pages are cut.
+    encoding = recording.count(lambda s: "main" in s.frames and "x264_encoder_encode" in s.frames)
+    ENCODING.at_least(encoding, recording.totals["samples"], 0.9, detail=recording.totals)
     ASSEMBLY_STOPPED.at_most(recording.totals["stopped"], recording.totals["samples"], 0.02, detail=recording.totals)
 
 
