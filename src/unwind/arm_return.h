@@ -10,7 +10,7 @@
 
 namespace flamewire::unwind {
 
-// row_by_following() of the code that `read` reads, in blocks; ARM and Thumb code are told apart by their look.
+// row_by_following() of the code that `read` reads, in blocks. ARM and Thumb code differ in their bit patterns.
 std::optional<FrameRow> row_by_arm_code(const CodeReader& read, std::uint64_t pc, bool return_address);
 
 }  // namespace flamewire::unwind

@@ -19,11 +19,11 @@ struct CodeEffect {
         load,        // reg = the word at base + bytes
         store,       // the word at base + bytes = reg
         leave,       // sp = reg, then as pop
-        returns,     // through lr
+        returns,     // through the link register
         jump,        // to this instruction's address + bytes
-        branch,      // there maybe; with 0 bytes: through lr maybe, or what follows happens only maybe
-        call,        // and comes back, as a rule
-        indirect,    // to where a register or a word of memory says, as tail calls and stubs do
+        branch,      // there maybe; with 0 bytes: a conditional return, or what follows is conditional
+        call,        // which returns, as a rule
+        indirect,    // to the address in a register or in memory: tail calls, linkers' trampolines, switches
         other,       // may change sp in another way, or go elsewhere
     };
     Kind kind = Kind::other;

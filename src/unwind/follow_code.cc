@@ -13,7 +13,7 @@ namespace {
 
 using Kind = CodeEffect::Kind;
 
-// Of any architecture here, pc among them.
+// Including pc, on any architecture.
 constexpr std::uint8_t most_registers = 17;
 // Ways that wait to be followed, words pushed on the way, and how far code may lie.
 constexpr std::size_t most_ways = 24, most_stores = 32;
@@ -84,7 +84,7 @@ bool pushes_link(const CodeConvention& convention, const CodeEffect& effect) {
 enum class Fate : std::uint8_t { goes_on, returns, may_have_returned, ends };
 
 // The registers of the caller after a return, or a jump to a function that returns to the same caller.
-void leave(const CodeConvention& convention, Way& way) {
+void return_to_caller(const CodeConvention& convention, Way& way) {
     auto& registers = way.registers;
     if (convention.link != no_register) {
         registers[convention.pc] = registers[convention.link];
@@ -95,8 +95,8 @@ void leave(const CodeConvention& convention, Way& way) {
     registers[convention.sp].add += convention.word_size;
 }
 
-// `way` behind the instruction. `returns`: the caller's registers are in it, pc among them. `may_have_returned`: it goes
-// where nobody sees; that is how another function is called in this one's place, which returns to the same caller.
+// Runs one instruction. `returns`: `way` has the caller's registers, pc among them. `may_have_returned`: the target is
+// unknown, as of a tail call, whose function returns to the same caller.
 Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
     auto& registers = way.registers;
     Value& stack = registers[convention.sp];
@@ -111,8 +111,8 @@ Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
             way.called = true;
             return Fate::goes_on;
         case Kind::push: {
-            // What is pushed behind a call that returned is an argument: the link register is it in a prologue alone, so
-            // that call did not return, and another function begins here.
+            // Only a prologue pushes the link register. Behind a call, the call did not return, and another function
+            // begins here.
             if (pushes_link(convention, effect) && registers[convention.link].kind == Value::Kind::unknown)
                 return Fate::ends;
             stack.add -= effect.bytes;
@@ -149,7 +149,7 @@ Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
                 registers[effect.reg] = {};
             return Fate::goes_on;
         case Kind::copy_to:
-            // The same where no link register tells: a prologue behind a call that did not return.
+            // The same without a link register: only a prologue sets the frame pointer.
             if (convention.link == no_register && way.called && has(convention.frame_pointers, effect.reg))
                 return Fate::ends;
             registers[effect.reg] = stack;
@@ -178,10 +178,10 @@ Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
             return Fate::goes_on;
         }
         case Kind::returns:
-            leave(convention, way);
+            return_to_caller(convention, way);
             return Fate::returns;
         case Kind::indirect:
-            leave(convention, way);
+            return_to_caller(convention, way);
             return Fate::may_have_returned;
         case Kind::other:
             break;
@@ -246,7 +246,7 @@ public:
     enum class End : std::uint8_t { none, returns, returns_if_guessed, may_have_returned, goal };
     // Whether the link register was pushed on any way, as it was at the start: the function's frame was still to be made there.
     [[nodiscard]] bool pushed_link() const { return pushed_link_; }
-    // The next way that came to an end that tells something, in `way`.
+    // Follows ways until one ends in another way than `none`, and returns it in `way`.
     End next(Way& way) {
         while (!ways_.empty()) {
             way = std::move(ways_.back());
@@ -268,8 +268,8 @@ private:
         return first;
     }
 
-    // A jump to where a register says is a tail call, a switch or the end of a loop. In all three the stack is as deep as
-    // the code behind it expects: there another part of the function, or another function, begins. Comes last.
+    // A jump to the address in a register is a tail call, a switch or the end of a loop. In each case the stack is as deep
+    // as the code behind it expects: another function, or another part of this one. Followed last.
     void guess_behind(const Way& way, std::uint8_t size) {
         if (ways_.size() >= most_ways) return;
         ways_.insert(ways_.begin(), way);
@@ -294,7 +294,7 @@ private:
             if (effect->kind == Kind::jump) {
                 way.at = target;
                 if (is_near(target)) continue;
-                leave(convention_, way);
+                return_to_caller(convention_, way);
                 return End::may_have_returned;
             }
             if (effect->kind == Kind::branch && effect->bytes != 0 && ways_.size() < most_ways) {
@@ -315,7 +315,7 @@ private:
     std::array<std::uint64_t, 2 * furthest / 64> seen_{};
 };
 
-// The first way that returns for certain tells; one that only may have returned, when there is no other.
+// Prefers the first way that returns for certain to one that may have returned.
 std::optional<FrameRow> row_to_return(const CodeView& code, const CodeConvention& convention, std::uint64_t address,
                                       bool return_address) {
     Ways ways(code, convention, Way(convention, address, return_address));
@@ -329,7 +329,7 @@ std::optional<FrameRow> row_to_return(const CodeView& code, const CodeConvention
         if (row && end != Ways::End::may_have_returned) return row;
         if (!likely) likely = row;
     }
-    // It never returns, but has not begun yet.
+    // The function never returns, but its prologue lies ahead.
     if (!likely && ways.pushed_link()) {
         likely.emplace();
         likely->start = address;
@@ -340,7 +340,7 @@ std::optional<FrameRow> row_to_return(const CodeView& code, const CodeConvention
     return likely;
 }
 
-// What a way from a function's first push says at `address`: there the stack pointer was `push` of the function's start.
+// The row at `address`, where a way from the function's first push ended.
 std::optional<FrameRow> row_behind(const CodeConvention& convention, const Way& way, std::uint64_t address) {
     FrameRow row;
     row.start = address;

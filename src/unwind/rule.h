@@ -34,8 +34,8 @@ struct Rule {
     bool frame_pointer_safe : 1 = false;
     bool return_in_link : 1 = false;
     bool other_stack : 1 = false, skips_caller : 1 = false;  // as in FrameRow; only with `compact`
-    // A call ends at the return address, when that is even or odd (ARM: in Thumb code). Set by RuleSource::follows_call.
-    bool looked_for_call : 1 = false, after_even_call : 1 = false, after_odd_call : 1 = false;
+    // A call ends at the return address, when that is even or odd (ARM: in Thumb code). Set by RuleSource::may_return_to.
+    bool call_checked : 1 = false, after_even_call : 1 = false, after_odd_call : 1 = false;
     std::uint8_t cfa_register = 0;
     std::int32_t cfa_offset = 0;
     std::int16_t return_at = 0;

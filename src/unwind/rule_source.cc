@@ -69,7 +69,7 @@ Rule rule_of_code(Code& code, bool return_address, const ArchInfo& arch) {
     return rule;
 }
 
-// What following the code says. `row`: what more than a rule takes.
+// The rule that following the code leads to. If a rule cannot hold it, `row` does.
 Rule rule_by_following(ModuleTables& tables, std::uint64_t pc, bool return_address, const ArchInfo& arch,
                        std::optional<FrameRow>& row) {
     const CodeReader read = [&tables](std::uint64_t address, std::span<std::byte> out) {
@@ -105,7 +105,7 @@ const Rule& RuleSource::compile(const RuleKey& key, Arch arch) {
 
 bool RuleSource::may_return_to(const RuleKey& key, Arch arch, std::uint64_t pc) {
     Rule found = rule(key, arch);
-    if (!found.looked_for_call) {
+    if (!found.call_checked) {
         look_for_call(key, arch_info(arch), found);
         cache_.put(key, found);
     }
@@ -113,7 +113,7 @@ bool RuleSource::may_return_to(const RuleKey& key, Arch arch, std::uint64_t pc) 
 }
 
 void RuleSource::look_for_call(const RuleKey& key, const ArchInfo& arch, Rule& rule) {
-    rule.looked_for_call = true;
+    rule.call_checked = true;
     ModuleTables* tables = modules_.open(key.module());
     if (tables == nullptr) return;
     const MemoryReader read = [tables](std::uint64_t address, std::size_t size) -> std::optional<std::uint64_t> {

@@ -21,8 +21,8 @@ public:
         const Rule* cached = cache_.find(key);
         return cached != nullptr ? *cached : compile(key, arch);
     }
-    // Whether a call, or the return of a signal handler, leads to `pc` as it was found (ARM: with the Thumb bit). `key`: the
-    // rule's of that return address. Reads the code once for each key.
+    // Whether a call or a signal handler can return to `pc`, which is as it was found (ARM: with the Thumb bit). `key` is
+    // of that return address. Reads the code once for each key.
     bool may_return_to(const RuleKey& key, Arch arch, std::uint64_t pc);
     // The row behind a rule of kind `row`; null when it is not to be had any more. Valid until the next call.
     const FrameRow* row(const Rule& rule, const RuleKey& key, Arch arch);
