@@ -34,7 +34,7 @@ perf_event_attr dummy_attr(const Capabilities& capabilities) {
 constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
 // A sample is 64 bytes and 8 a frame; user and kernel chains of 30 frames together are common, 127 the limit.
 constexpr std::uint64_t usual_sample_bytes = 512;
-// In dwarf mode only a kernel chain, if any.
+// Without the user's half.
 constexpr std::uint64_t usual_kernel_chain_bytes = 256;
 // As many branch records as the newest CPUs have, 24 bytes each.
 constexpr std::uint64_t branch_stack_bytes = std::uint64_t{32} * 24;
@@ -50,6 +50,7 @@ SampleLayout sample_layout(wire::StackMode mode, const EventPart& part, const St
         layout.mode = mode;
         layout.register_mask = capabilities.register_mask;
         layout.stack_bytes = mode == wire::StackMode::dwarf ? options.dwarf_bytes : options.hybrid_bytes;
+        layout.user_chain = mode == wire::StackMode::hybrid || options.chain_with_copy;
     } else if (mode == wire::StackMode::lbr && hardware) {
         layout.mode = mode;
         layout.branches = true;
@@ -61,7 +62,7 @@ SampleLayout sample_layout(wire::StackMode mode, const EventPart& part, const St
 
 std::uint64_t planned_sample_bytes(const SampleLayout& layout) {
     const auto registers = static_cast<std::uint64_t>(std::popcount(layout.register_mask));
-    const std::uint64_t chain = layout.mode == wire::StackMode::dwarf ? usual_kernel_chain_bytes : usual_sample_bytes;
+    const std::uint64_t chain = layout.user_chain ? usual_sample_bytes : usual_kernel_chain_bytes;
     return chain + (layout.branches ? branch_stack_bytes : 0) + (registers != 0 ? (registers + 1) * word_bytes : 0) +
            (layout.stack_bytes != 0 ? layout.stack_bytes + 2 * word_bytes : 0);
 }
@@ -128,8 +129,7 @@ perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const 
         attr.sample_type |= PERF_SAMPLE_STACK_USER;
         attr.sample_stack_user = layout.stack_bytes;
     }
-    // The kernel's half of the chain stays.
-    attr.exclude_callchain_user = layout.mode == wire::StackMode::dwarf ? 1 : 0;
+    attr.exclude_callchain_user = layout.user_chain ? 0 : 1;
     // sample_max_stack stays 0: the kernel then takes kernel.perf_event_max_stack, the most that it allows, as it is at
     // that moment.
     return attr;

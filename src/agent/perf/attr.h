@@ -28,6 +28,8 @@ struct SampleLayout {
     bool branches = false;
     std::uint64_t register_mask = 0;  // sample_regs_user; 0: no registers
     std::uint32_t stack_bytes = 0;    // sample_stack_user; 0: no stack
+    bool user_chain = true;           // the call chain has the user's frame-pointer chain
+    bool copy_left_out = false;       // SampleRecord::copy_left_out
     std::uint64_t fixed_period = 0;   // PERF_SAMPLE_PERIOD is not there, as it is always this; 0: it is
     std::uint16_t woken_at = 0;       // EventPart::woken_at; not 0: PERF_SAMPLE_RAW is there
     bool operator==(const SampleLayout&) const = default;
@@ -36,6 +38,7 @@ struct SampleLayout {
 struct StackOptions {
     std::uint32_t dwarf_bytes = 0, hybrid_bytes = 0;  // copied with a sample; multiples of 8
     bool stack_pointer = false;                       // fp samples carry sp and pc
+    bool chain_with_copy = false;                     // dwarf samples carry the user's chain, too
 };
 
 // Only hardware events have branch records: the others of a target in lbr mode are sampled as in fp mode.

@@ -38,7 +38,10 @@ wire::StackMode mode_of(const EventSetOptions& options) {
 CpuEventSet::CpuEventSet(const EventSetOptions& options, const Capabilities& capabilities, const Kernel& kernel)
     : RingEventSet(options, capabilities, kernel),
       own_pid_(static_cast<std::uint32_t>(System::current().constant(Constant::own_pid))),
-      of_targets_(!options.targets.empty()) {}
+      of_targets_(!options.targets.empty()) {
+    // One event serves all that run, also those whose stacks no copy has.
+    chain_with_copy_ = true;
+}
 
 Result<bool> CpuEventSet::attach() {
     const wire::StackMode mode = mode_of(options_);

@@ -43,16 +43,21 @@ Result<bool> RingEventSet::check_modes(std::span<const wire::StackMode> modes) {
             fmt::format("sysctl -w kernel.perf_event_max_stack={}", options_.max_depth));
     if (std::find(modes.begin(), modes.end(), wire::StackMode::lbr) == modes.end()) return true;
     for (const EventSpec& spec : options_.choice.events)
-        if (!layout_of(wire::StackMode::lbr, spec.parts.front()).branches)
+        if (!layout_of(wire::StackMode::lbr, spec, spec.parts.front()).branches)
             say("lbr-hardware-only",
                 fmt::format("{} is no hardware event, so its stacks come from frame pointers, not from branch records.",
                             spec.name));
     return true;
 }
 
-SampleLayout RingEventSet::layout_of(wire::StackMode mode, const EventPart& part) const {
-    return sample_layout(mode, part, {options_.stack_bytes, options_.hybrid_stack_bytes, options_.sample_stack_pointer},
-                         capabilities_);
+SampleLayout RingEventSet::layout_of(wire::StackMode mode, const EventSpec& spec, const EventPart& part) const {
+    const StackOptions stacks{options_.stack_bytes, options_.hybrid_stack_bytes, options_.sample_stack_pointer,
+                              chain_with_copy_};
+    SampleLayout layout = sample_layout(mode, part, stacks, capabilities_);
+    if (layout.stack_bytes == 0 || spec.away == 0 || options_.copies_at_switches) return layout;
+    layout = sample_layout(wire::StackMode::fp, part, stacks, capabilities_);
+    layout.copy_left_out = true;
+    return layout;
 }
 
 // One thread at a time runs on a CPU, and it may be of the target with the largest samples.
@@ -66,7 +71,7 @@ RingDemand RingEventSet::ring_demand(std::span<const wire::StackMode> modes) con
         demand.samples_per_second += hz;
         for (const wire::StackMode mode : modes)
             demand.sample_bytes =
-                std::max(demand.sample_bytes, planned_sample_bytes(layout_of(mode, spec.parts.front())));
+                std::max(demand.sample_bytes, planned_sample_bytes(layout_of(mode, spec, spec.parts.front())));
     }
     if (!known) demand.samples_per_second = 0;
     System& system = System::current();
@@ -177,8 +182,9 @@ int RingEventSet::open_sample(std::uint32_t event, const EventPart& part, const 
                                    .disabled = !sampling_ && !(exec_awaited_ && subject.wakings),
                                    .enable_on_exec = exec_awaited_ && !subject.wakings,
                                    .whole_cpu = subject.tid < 0,
-                                   .layout = layout_of(mode, part)};
-    if (subject.wakings) attr_options.layout = {.mode = wire::StackMode::dwarf, .woken_at = part.woken_at};
+                                   .layout = layout_of(mode, spec, part)};
+    if (subject.wakings)
+        attr_options.layout = {.mode = wire::StackMode::dwarf, .user_chain = false, .woken_at = part.woken_at};
     attr_options.layout.fixed_period = fixed_period(spec, part, attr_options);
     perf_event_attr attr = sample_attr(spec, part, attr_options, capabilities_);
     const bool filtered = !spec.filter.empty();

@@ -105,12 +105,13 @@ protected:
     bool sampling_;      // as enable() and disable() said last
     bool exec_awaited_;  // it will turn sampling on
     bool check_soon_ = false;
-    bool several_sets_ = false;  // a thread may have more than one
+    bool several_sets_ = false;     // a thread may have more than one
+    bool chain_with_copy_ = false;  // StackOptions::chain_with_copy
     std::unique_ptr<RingSet> rings_;
     Record record_;
 
 private:
-    [[nodiscard]] SampleLayout layout_of(wire::StackMode mode, const EventPart& part) const;
+    [[nodiscard]] SampleLayout layout_of(wire::StackMode mode, const EventSpec& spec, const EventPart& part) const;
     [[nodiscard]] RingDemand ring_demand(std::span<const wire::StackMode> modes) const;
     int open_event(perf_event_attr attr, const Subject& subject, std::size_t ring, OpenEvent& out);
     int open_sample(std::uint32_t event, const EventPart& part, const Subject& subject, wire::StackMode mode,

@@ -50,9 +50,10 @@ std::size_t Folder::State::table_bytes() const {
 
 void Folder::State::account(const SampleRecord& sample, ProcessHandle process, const FoldedStack& stack) {
     if (stack.user_frames == 0) return;
-    accounts.add(process, sample.mode, stack.stop, stack.joined, stack.user_frames, sample.stack.size());
+    const auto mode = sample.copy_left_out ? std::nullopt : std::optional(sample.mode);
+    accounts.add(process, mode, stack.stop, stack.joined, stack.user_frames, sample.stack.size());
     if (stack.other_stack) policy.note_other_stack(process);
-    if (stack.need != need_unknown)
+    if (stack.need != need_unknown && mode)
         policy.note(process, sample.mode, static_cast<unwind::StackNeed>(stack.need), sample.time_ns);
 }
 

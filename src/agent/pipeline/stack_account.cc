@@ -4,15 +4,15 @@ namespace flamewire::agent {
 
 using unwind::StopReason;
 
-void StackAccount::add(ProcessHandle process, wire::StackMode mode, StopReason stop, bool joined, std::size_t frames,
-                       std::size_t stack_bytes) {
+void StackAccount::add(ProcessHandle process, std::optional<wire::StackMode> mode, StopReason stop, bool joined,
+                       std::size_t frames, std::size_t stack_bytes) {
     if (last_ == nullptr || process != last_process_) {
         last_ = &entries_[process];
         last_process_ = process;
     }
     last_->changed = true;
     wire::ProcessUnwind& counts = last_->counts;
-    counts.mode = mode;
+    if (mode) counts.mode = *mode;
     ++counts.samples;
     counts.frames += frames;
     counts.stack_bytes += stack_bytes;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -19,9 +20,9 @@ public:
         bool changed = false;  // since it was taken last
     };
 
-    // One sample with a user stack of `frames` frames.
-    void add(ProcessHandle process, wire::StackMode mode, unwind::StopReason stop, bool joined, std::size_t frames,
-             std::size_t stack_bytes);
+    // One sample with a user stack of `frames` frames. `mode`: of its process, if the sample tells.
+    void add(ProcessHandle process, std::optional<wire::StackMode> mode, unwind::StopReason stop, bool joined,
+             std::size_t frames, std::size_t stack_bytes);
     // Calls `use(process, counts)` for every entry that changed since the last call. What did not change may be
     // forgotten when there are many: its process has most likely ended.
     template <class Use>

@@ -163,6 +163,11 @@ StopReason UserStacks::walk(Context& in, UserStack& out) {
 void UserStacks::by_walk(Context& in, UserStack& out) {
     out.walked = walk(in, out);
     const std::size_t own_frames = out.frames.size();
+    if (out.walked != StopReason::root && !in.chain.empty()) {
+        splice_chain(in, out);
+        if (out.stop == StopReason::root) return;
+        out.frames.resize(own_frames);
+    }
     out.stop = joiner_.join(in.thread, processes_.generation(in.process), in.sample.time_ns, options_.max_depth,
                             out.frames, out.walked);
     if (out.frames.back().found_by == unwind::FoundBy::signal && own_frames == out.frames.size()) over_signal(in, out);
@@ -188,7 +193,11 @@ void UserStacks::over_signal(Context& in, UserStack& out) {
 
 void UserStacks::by_short_walk(Context& in, UserStack& out) {
     out.stop = out.walked = walk(in, out);
-    if (out.walked == StopReason::root) return;
+    if (out.walked != StopReason::root) splice_chain(in, out);
+}
+
+// Continues a walk by the kernel's frame-pointer chain, where both meet.
+void UserStacks::splice_chain(Context& in, UserStack& out) {
     const unwind::StackCopy stack{in.registers->sp(), in.sample.stack, in.sample.stack_cut};
     bool at_root = false;
     if (unwind::splice(unwinder_, in.arch, in.chain, stack, in.map, options_.max_depth, out.frames, at_root))

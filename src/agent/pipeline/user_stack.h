@@ -80,6 +80,7 @@ private:
     unwind::StopReason walk(Context& in, UserStack& out);
     void over_signal(Context& in, UserStack& out);
     void by_short_walk(Context& in, UserStack& out);
+    void splice_chain(Context& in, UserStack& out);
     void by_branches(Context& in, UserStack& out);
     void end_chain(Context& in, bool at_root, UserStack& out);
 

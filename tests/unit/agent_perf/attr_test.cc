@@ -83,6 +83,11 @@ TEST_CASE("what each mode adds to a sample") {
     CHECK(dwarf.sample_type == 0x131a7);
     CHECK((dwarf.sample_regs_user == 0xff0fff && dwarf.sample_stack_user == 16'384));
     CHECK((dwarf.exclude_callchain_user == 1 && dwarf.exclude_callchain_kernel == 0 && dwarf.exclude_user == 0));
+    const SampleLayout both =
+        sample_layout(StackMode::dwarf, spec.parts[0], {16'384, 2'048, false, true}, capabilities);
+    CHECK(both.mode == StackMode::dwarf);
+    CHECK((with(both).sample_type == 0x131a7 && with(both).sample_stack_user == 16'384));
+    CHECK(with(both).exclude_callchain_user == 0);
     const perf_event_attr hybrid = with(layout(StackMode::hybrid));
     CHECK(hybrid.sample_type == 0x131a7);
     CHECK((hybrid.sample_regs_user == 0xff0fff && hybrid.sample_stack_user == 2'048));
@@ -184,7 +189,9 @@ TEST_CASE("ring sizes") {
 TEST_CASE("bytes planned for a sample") {
     CHECK(planned_sample_bytes({}) == 512);
     // A stack of 16 KiB with its two sizes, 20 registers and their abi, fields and a kernel chain.
-    CHECK(planned_sample_bytes({wire::StackMode::dwarf, false, 0xff0fff, 16'384}) == 16'384 + 16 + 21 * 8 + 256);
+    CHECK(planned_sample_bytes({wire::StackMode::dwarf, false, 0xff0fff, 16'384, false}) == 16'384 + 16 + 21 * 8 + 256);
+    // The same with the user's chain.
+    CHECK(planned_sample_bytes({wire::StackMode::dwarf, false, 0xff0fff, 16'384}) == 16'384 + 16 + 21 * 8 + 512);
     CHECK(planned_sample_bytes({wire::StackMode::fp, false, 0x180, 0}) == 512 + 3 * 8);
     CHECK(planned_sample_bytes({wire::StackMode::lbr, true, 0, 0}) == 512 + 32 * 24);
 }
