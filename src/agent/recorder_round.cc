@@ -58,9 +58,10 @@ void Recorder::on_record(const Record& record) {
     something_new_ = true;
     if (const auto* sample = std::get_if<SampleRecord>(&record)) {
         ++pending_samples_;
+        const std::uint32_t event = events_->event_of(sample->id);
+        copies_.note(choice_.events[event].away != 0, sample->stack.size(), sample->stack_cut);
         if (sample->woken_tid != 0) return folder_->add_waking(*sample, !paused_ && !enable_at_ns_);
         if (!plan_.scope.cgroups.empty()) note_member(sample->pid);
-        const std::uint32_t event = events_->event_of(sample->id);
         if (choice_.events[event].period != 0) ++faults_taken_;
         folder_->add_sample(*sample, event);
         return;
@@ -162,7 +163,7 @@ Result<bool> Recorder::replace_counters(const Settings& settings, const Wanted& 
 }
 
 Recorder::Targets Recorder::targets() const {
-    return {{plan_.target, plan_.pids, plan_.scope}, plan_.follows_name, members_, modes_};
+    return {{plan_.target, plan_.pids, plan_.scope}, plan_.follows_name, members_, modes_, copies_};
 }
 
 void Recorder::restore(Targets before) {
@@ -172,6 +173,7 @@ void Recorder::restore(Targets before) {
     plan_.follows_name = before.follows_name;
     members_ = std::move(before.members);
     modes_ = std::move(before.modes);
+    copies_ = before.copies;
 }
 
 // Samples of what stays the target are in one of the two sets; the moment between them is stated.
@@ -189,6 +191,7 @@ Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const st
         members_ = {target->pids.begin(), target->pids.end()};
     }
     if (!same_stacks || target) choose_first_modes();
+    begin_copies(choice);
     if (auto switched = switch_events(std::move(choice)); !switched) {
         plan_.settings = old_settings;
         restore(std::move(before));
@@ -245,10 +248,14 @@ Result<bool> Recorder::change(const Change& change) {
     return counted;
 }
 
-// Describes what is recorded from now on in the next batch.
 AbsenceEvents Recorder::announce_change() {
     changed_ns_ = switched_ns_;
     gap_ns_ = switch_gap_ns_;
+    return describe_events();
+}
+
+// Describes what is recorded from now on in the next batch.
+AbsenceEvents Recorder::describe_events() {
     EventTable table = make_event_table(choice_);
     folder_->change_events(describe(), std::move(table.events), std::move(table.names), std::move(table.units));
     return table.absences;
@@ -311,6 +318,36 @@ void Recorder::adapt_stack_modes(std::uint64_t now_ns) {
     for (const Folder::ModeChange& change : changes) folder_->chose_stack_mode(change.pid, change.choice);
 }
 
+// Copies more of the stacks when they need it, and less when that is too much.
+void Recorder::adapt_copies(std::uint64_t now_ns) {
+    const std::optional<StackCopies> wanted = copies_.change(now_ns, {counts_.samples_lost, folder_->cut_copies()});
+    if (!wanted) return;
+    const StackCopies before = copies_.copies();
+    copies_.chose(*wanted, now_ns);
+    // It fails where the target has just ended.
+    if (const auto switched = switch_events(choice_); !switched) return copies_.chose(before, now_ns);
+    say_copies(before);
+    (void)describe_events();
+}
+
+// Longer copies than usual need no word: stacks are whole by them.
+void Recorder::say_copies(StackCopies before) {
+    const StackCopies now = copies_.copies();
+    if (now.size == CopySize::longest) return;
+    const std::string copied = now.size == CopySize::none
+                                   ? "stacks come from frame pointers"
+                                   : fmt::format("{} KiB of each stack are copied", copies_.stack_bytes() / 1024);
+    if (now.size < before.size) return say({{"stack-copies", fmt::format("From now on, {} again.", copied), {}}});
+    const std::string cause = copies_.lost() != 0 ? fmt::format("{} samples were lost", copies_.lost())
+                                                  : fmt::format("Copied stacks came to {} MB per second",
+                                                                copies_.bytes_per_second() / 1'000'000);
+    if (now.at_switches != before.at_switches)
+        return say(
+            {{"switch-stacks-left-out", cause + ". From now on, stacks at context switches come from frame pointers.",
+              "--stack-size 4096 copies less"}});
+    say({{"stack-copies", fmt::format("{}. From now on, {}.", cause, copied), "a lower --frequency"}});
+}
+
 // Faults are taken one by one until there are too many for that.
 void Recorder::thin_faults(std::uint64_t now_ns) {
     const std::uint64_t elapsed_ns = now_ns - faults_from_ns_;
@@ -361,6 +398,7 @@ void Recorder::flush() {
         (void)push_held();
     }
     adapt_stack_modes(now);
+    adapt_copies(now);
     publish();
 }
 

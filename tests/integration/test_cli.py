@@ -162,6 +162,10 @@ def test_incomplete_call_chains_and_missing_names_are_reported_with_the_remedy(h
     assert remedy.startswith("record with --stack-size 65528")
     assert re.search(r"^# [0-9,]+ stacks cut \(cpu-clock:u\): they are deeper than what was recorded", run(home, "report", tmp_path / "deep.flw").stdout, re.M)
 
+    # auto mode copies more of each stack after a second of deep ones. The library has no names of its own.
+    (cause, remedy), *_ = both("grows", "--", TESTS_BIN / "unwind-x264-workload", 5)[0]
+    assert "auto mode copied less of each stack first" in cause and remedy == "record for a longer time, or with --stack-size 65528"
+
     stripped = tmp_path / "stripped"
     subprocess.run(["strip", "-o", stripped, TESTS_BIN / "shares-workload"], check=True)
     (cause, remedy), = both("stripped", "--", stripped, 1)[0]
@@ -183,10 +187,14 @@ def test_incomplete_call_chains_and_missing_names_are_reported_with_the_remedy(h
             process.wait()
     assert "then changed to a better mode" in cause and remedy == "record for a longer time, or with --unwind dwarf"
 
-    # Frame pointers alone, as whole CPUs are recorded where nothing else is asked for.
+    # Rings with room for one sample: frame pointers take the place of copies.
+    agent = tmp_path / "agent"
+    agent.write_text(f'#!/bin/sh\nexec {BIN}/flamewire-agent --ring-pages 2 "$@"\n')
+    agent.chmod(0o755)
     with subprocess.Popen([TESTS_BIN / "unwind-modes-none-workload", "60"], stdout=subprocess.DEVNULL) as program:
-        everything = run(home, "record", "-F", "99", "-a", "-e", "cpu-clock", "-o", tmp_path / "all.flw", "--duration", 1)
+        everything = run({**home, "FLAMEWIRE_AGENT": str(agent)}, "record", "-F", "499", "-a", "-e", "cpu-clock", "--stack-size", "4096", "-o", tmp_path / "all.flw", "--duration", 4)
         program.terminate()
+    assert re.search(r"[0-9]+ samples were lost\. From now on, stacks come from frame pointers\. \(remedy: a lower --frequency\)", everything.stderr), everything.stderr
     assert any("frame pointers" in cause and "--unwind dwarf" in remedy for cause, remedy in warnings(everything.stderr)), everything.stderr
 
 

@@ -9,13 +9,14 @@ import time
 import bounds
 import pytest
 import family as everybody
-from flamewire import BIN, wait_until
+from flamewire import BIN, TESTS_BIN, wait_until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: events of whole CPUs and control groups take root; CI runs as root")
 
 # Of two kinds of process.
 AS_PERF = bounds.Check("this tool's part of the samples that it and perf took of the same processes", times=2)
 EACH = bounds.Check("samples of each process beside perf's", times=1)
+WHOLE = bounds.Check("whole stacks of a program when the whole system is recorded", times=5)
 # Both read their clocks for themselves, and the interval is cut at whole milliseconds.
 EDGES = 0.0075
 
@@ -138,6 +139,38 @@ def test_who_ends_as_the_recording_begins_has_a_name(start, tmp_path):
     shown = pids & set(found)
     assert len(shown) >= 15, (len(shown), agent.err)
     assert {pid: found[pid][1] for pid in shown} == {pid: {f"l{pid}"} for pid in shown}
+
+
+PYTHON = """
+import json, random
+random.seed(1)
+while True:
+    items = [{"key": random.random(), "text": str(n)} for n in range(random.randrange(2000))]
+    json.loads(json.dumps(sorted(items, key=lambda item: item["key"])))
+"""
+PERL = "srand 1; while (1) { my %h; $h{int rand 97} .= $_ for 1..rand 2000; my $s = join ',', map { length $h{$_} } sort keys %h }"
+
+
+def test_stacks_of_programs_with_and_without_frame_pointers_are_whole(start):
+    """`auto` copies stacks of all; the last program's are deeper than the usual copy."""
+    programs = [start.process("program", command) for command in (
+        [TESTS_BIN / "shares-workload", 600], [TESTS_BIN / "unwind-modes-none-workload", 600], [sys.executable, "-c", PYTHON],
+        ["perl", "-e", PERL], [TESTS_BIN / "unwind-recursion-workload", 600])]
+    server = start.server()
+    start.agent("--server", "127.0.0.1", "--port", server.port)
+    connected(server)
+    assert server.command("start", all=True, frequency=499, events=["cpu-clock"])["ok"]
+    def found():
+        session = server.only_session()["id"]
+        return {process["pid"]: process for process in server.get(f"/api/sessions/{session}")["unwind_processes"]}
+    pids = [program.pid for program in programs]
+    wait_until(lambda: server.sessions() and all(pid in found() and found()[pid]["samples"] > 300 for pid in pids), 90, "samples of all")
+    assert server.command("stop")["ok"]
+    server.wait_ended()
+    for program in programs:
+        process = found()[program.pid]
+        WHOLE.at_least(process["whole"] + process["joined"], process["samples"], 0.99, detail=process)
+        assert process["mode"] == "dwarf", process
 
 
 def test_counts_of_the_whole_system():

@@ -72,6 +72,8 @@ public:
     void tell_thread_times();
     // Samples of switches that are no row, less the rows that are no sample of a switch.
     [[nodiscard]] std::int64_t switches_not_told() const;
+    // Stacks that lack callers because their copies were full.
+    [[nodiscard]] std::uint64_t cut_copies() const;
     void add_symbols(std::span<const TargetSymbol> symbols);
     // Kernel addresses of later samples may have other names; of a program that ends, those of earlier ones are told.
     void follow_program(const KsymbolRecord& record);

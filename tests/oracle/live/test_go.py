@@ -14,7 +14,7 @@ import go_programs
 import pytest
 from flamewire import wait_until
 
-WHOLE = bounds.Check("whole stacks of a Go program", times=4)
+WHOLE = bounds.Check("whole stacks of a Go program", times=5)
 PEER = bounds.Check("samples with callers that perf has, too", times=1)
 BACK = bounds.Check("samples of C, and of Go called from C, with the Go code that called C", times=2)
 FREQUENCY = 3999
@@ -31,10 +31,12 @@ def build(folder, workload, *options):
 
 
 def stacks_of(server):
-    """Frames from the outermost on, without the process, and how many samples have them."""
+    """Frames of the program from the outermost on, without the process, and how many samples have them."""
     for line in server.get(f"/api/export/session/{server.only_session()['id']}", format="collapsed").decode().splitlines():
         frames, _, count = line.rpartition(" ")
-        yield [re.sub(r"\.abi0$", "", frame) for frame in frames.split(";")[1:]], int(count)
+        process, *frames = frames.split(";")
+        if process.startswith("go"):
+            yield [re.sub(r"\.abi0$", "", frame) for frame in frames], int(count)
 
 
 def opened(fifo, reader):
@@ -47,7 +49,12 @@ def opened(fifo, reader):
         return None
 
 
-def record(start, program, beside=None):
+def samples_of(server, pid):
+    threads = server.get("/api/thread-summary", session=server.only_session()["id"])["threads"]
+    return sum(thread["samples"] for thread in threads if thread["pid"] == pid)
+
+
+def record(start, program, beside=None, whole_system=False):
     """The stacks of a program that runs until enough samples are taken, by the default settings; `beside` is where perf leaves its own."""
     process = start.process("go", [program, "600"])
     time.sleep(0.3)
@@ -57,8 +64,9 @@ def record(start, program, beside=None):
         os.mkfifo(beside / "enough")
         perf = start.process("perf", ["perf", "record", "-q", "-F", FREQUENCY, "-g", "-e", "cpu-clock:u", "-p", process.pid, "-o", beside / "perf.data", "--", "cat", beside / "enough"])
         writer = wait_until(lambda: opened(beside / "enough", perf), 60, "perf")
-    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", process.pid, "--frequency", FREQUENCY, "--events", "cpu-clock:u")
-    wait_until(lambda: server.sessions() and server.only_session()["samples"] > ENOUGH, 120, "samples")
+    target = ["--all"] if whole_system else ["--pid", process.pid]
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, *target, "--frequency", FREQUENCY, "--events", "cpu-clock:u")
+    wait_until(lambda: server.sessions() and samples_of(server, process.pid) > ENOUGH, 120, "samples")
     if beside:
         os.close(writer)
         assert perf.wait(60) == 0, perf.err
@@ -88,6 +96,11 @@ def test_callers_to_the_root(start, tmp_path, kind):
     right = ("runtime.goexit", "main.main.func1", "main.work", "main.middle", "main.hot")
     lacking = {(*right[:3], "[caller missing]", right[4])} | {(cut, *right[begin:]) for cut in ("[incomplete]", "[truncated]") for begin in range(1, 5)}
     assert paths[right] > 0.1 * ENOUGH and set(paths) <= {right} | lacking, paths
+
+
+def test_whole_system(start, tmp_path):
+    """No copy of a stack has a goroutine's callers; the kernel's chain has."""
+    check_whole(record(start, build(tmp_path, "go"), whole_system=True))
 
 
 def test_callers_are_those_of_perf(start, tmp_path):
