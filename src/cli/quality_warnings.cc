@@ -57,14 +57,17 @@ Weight without_callers(const profile::MissingCallers& missing) {
     return both;
 }
 
-// Whether the second half of the view is fine: auto mode changes the mode of a process after some of its stacks.
-bool only_at_first(const profile::Store& store, profile::Filter filter, const server::Unwinding& unwinding) {
+Weight truncated_part(const profile::MissingCallers& missing) { return missing.truncated; }
+
+// Whether that part is small in the second half of the view: auto mode changes after some stacks.
+template <class Part>
+bool only_at_first(const profile::Store& store, profile::Filter filter, const server::Unwinding& unwinding, Part part) {
     if (unwinding.mode != "auto") return false;
     const std::uint64_t begin = std::max(filter.start_ns, store.first_ns());
     const std::uint64_t end = std::min(filter.end_ns, store.end_ns());
     filter.start_ns = begin + (end - std::min(begin, end)) / 2;
     const Total total(total_of(store, filter));
-    return total.all != 0 && !total.exceeds_threshold(without_callers(profile::missing_callers(store, filter)));
+    return total.all != 0 && !total.exceeds_threshold(part(profile::missing_callers(store, filter)));
 }
 
 std::string incomplete_warning(const profile::Store& store, const profile::Filter& filter, const Total& total,
@@ -74,7 +77,7 @@ std::string incomplete_warning(const profile::Store& store, const profile::Filte
     const std::string_view marker =
         total.measure(missing.incomplete) >= total.measure(missing.skipped) ? "[incomplete]" : "[caller missing]";
     const std::string cause = fmt::format("{} has incomplete call chains ({}): ", total.share(both), marker);
-    if (only_at_first(store, filter, unwinding))
+    if (only_at_first(store, filter, unwinding, without_callers))
         return warning(cause + "auto mode used frame pointers first, and then changed to a better mode",
                        "record for a longer time, or with --unwind dwarf");
     if (used_frame_pointers(unwinding)) return warning(cause + "frame pointers ended early", use_tables);
@@ -88,17 +91,20 @@ std::string incomplete_warning(const profile::Store& store, const profile::Filte
     return warning(cause + "no unwind table or frame pointer led to the caller" + from, remedy);
 }
 
-std::string truncated_warning(const Total& total, const Weight& truncated, const server::Unwinding& unwinding) {
+std::string truncated_warning(const profile::Store& store, const profile::Filter& filter, const Total& total,
+                              const Weight& truncated, const server::Unwinding& unwinding) {
     if (!total.exceeds_threshold(truncated)) return {};
+    const std::string cause = total.share(truncated) + " has its outer callers cut off ([truncated]): ";
+    if (only_at_first(store, filter, unwinding, truncated_part))
+        return warning(cause + "auto mode copied less of each stack first, and then more",
+                       fmt::format("record for a longer time, or with --stack-size {}", most_stack_bytes));
     std::string options;
     if (unwinding.total.samples != 0 && unwinding.stack_bytes < most_stack_bytes)
         options += fmt::format(" --stack-size {}", most_stack_bytes);
     if (unwinding.total.samples != 0 && unwinding.max_depth < most_depth)
         options += fmt::format(" --max-depth {}", most_depth);
-    return warning(
-        fmt::format("{} has its outer callers cut off ([truncated]): the stack is deeper than what was recorded",
-                    total.share(truncated)),
-        options.empty() ? "" : "record with" + options);
+    return warning(cause + "the stack is deeper than what was recorded",
+                   options.empty() ? "" : "record with" + options);
 }
 
 // A chain of frame pointers that ends where code omits them looks like a whole one.
@@ -144,8 +150,8 @@ std::string quality_warnings(const profile::Store& store, const server::View& vi
     if (total.all == 0) return {};
     const profile::MissingCallers missing = profile::missing_callers(store, view.filter);
     return incomplete_warning(store, view.filter, total, missing, info.unwinding) +
-           truncated_warning(total, missing.truncated, info.unwinding) + open_end_warning(info.unwinding) +
-           unnamed_warning(store, view, total, reports);
+           truncated_warning(store, view.filter, total, missing.truncated, info.unwinding) +
+           open_end_warning(info.unwinding) + unnamed_warning(store, view, total, reports);
 }
 
 }  // namespace flamewire::cli
