@@ -405,7 +405,7 @@ void Recorder::finish() {
     events_->drain_rest(*this);
     folder_->absences().cut(paused_ ? paused_ns_ : disabled_ns);
     folder_->tell_absences();
-    folder_->tell_thread_times();
+    folder_->tell_thread_times(disabled_ns);
     (void)counting_->read(*folder_);
     advance_kernel_names(never);
     if (sink_.names_kernel_at_end() || names_wanted_) {

@@ -69,6 +69,14 @@ void Recorder::look_at_threads(std::uint64_t begin_ns) {
             if (thread == 0) thread = processes_.thread_of(pid, tid, begin_ns);
             folder_->absences().found(tid, thread, *kind, begin_ns);
         }
+    // Of whole CPUs those are looked at that were known; of processes these have ended.
+    for (const std::uint32_t tid : folder_->absences().unknown()) {
+        const auto state = plan_.scope.wide ? read_task_stat(tid) : std::nullopt;
+        if (const auto kind = state ? away_kind(state->state) : std::nullopt)
+            folder_->absences().found(tid, 0, *kind, begin_ns);
+        else
+            folder_->absences().no_more(tid);
+    }
 }
 
 void Recorder::follow_absence(const Record& record) {
@@ -86,7 +94,8 @@ void Recorder::follow_absence(const Record& record) {
             folder_->absences().execed(comm->tid, processes_.thread_of(comm->pid, comm->tid, comm->time_ns),
                                        comm->time_ns);
     } else if (std::holds_alternative<LostRecord>(record)) {
-        folder_->absences().forget();
+        folder_->absences().lost();
+        folder_->tell_absences();
         threads_unknown_ = true;
     }
 }
@@ -109,7 +118,7 @@ void Recorder::cut_absences(std::uint64_t drained_ns) {
     }
     absences.cut_times(until);
     absences_cut_ns_ = until;
-    folder_->tell_thread_times();
+    folder_->tell_thread_times(until);
 }
 
 }  // namespace flamewire::agent

@@ -171,6 +171,8 @@ std::string loss_text(const server::LossInfo& loss) {
         {"time_coarsened", "samples in wider slices of time", "older ones are merged to save memory", ""},
         {"other_server", "samples missing", "another server has this part of the recording", ""},
         {"batches_missing", "samples missing", "they refer to parts of the recording that are damaged or missing", ""},
+        {"times_unknown", "of the threads' time unknown", "records of context switches were lost",
+         "record with --unwind fp, or give the agent more --ring-pages"},
         {"memory_limit", "samples dropped from memory", "the limit was reached, and the file still has them",
          "raise --max-samples of flamewire-server"},
         {"unknown", "samples lost", "the reason was not recorded", ""},
@@ -178,7 +180,9 @@ std::string loss_text(const server::LossInfo& loss) {
     const auto* found = std::ranges::find(texts, loss.reason, &Text::reason);
     const Text& text = found == std::end(texts) ? *std::prev(found) : *found;
     const std::string event = loss.event.empty() ? "" : fmt::format(" ({})", loss.event);
-    std::string lines = fmt::format("# {} {}{}: {}\n", with_commas(loss.count), text.what, event, text.cause);
+    const std::string count =
+        loss.reason == "times_unknown" ? human_weight(static_cast<double>(loss.count), "ns") : with_commas(loss.count);
+    std::string lines = fmt::format("# {} {}{}: {}\n", count, text.what, event, text.cause);
     if (!text.remedy.empty()) lines += fmt::format("#   {}\n", text.remedy);
     return lines;
 }

@@ -138,6 +138,7 @@ enum class LossReason : std::uint8_t {
     time_coarsened,
     other_server,
     batches_missing,
+    times_unknown,  // nanoseconds
 };
 
 struct Loss {

@@ -3,12 +3,13 @@ checked on captures (tests/captures/test_scheduling.py)."""
 import contextlib
 import json
 import os
+import re
 import subprocess
 import time
 
 import pytest
 from control_groups import cgroup, enter
-from flamewire import TESTS_BIN, Tree, wait_until
+from flamewire import BIN, TESTS_BIN, Tree, wait_until
 from scheduling import AWAY, Commands, Thread, check_queue, check_states, check_switches, check_wakers, recorded_ns
 from switches import as_root, scheduling_by_perf
 
@@ -116,6 +117,31 @@ def test_switches_and_wake_ups_are_those_of_perf(scope, start, tmp_path, tracefs
             assert {one["pid"] for one in server.get("/api/thread-summary", event=event)["threads"]} == {pid}, event
     if scope == "system":
         assert sum(one["run"] for one in answer["threads"]) <= os.cpu_count() * (answer["end_ms"] - answer["start_ms"])
+
+
+@as_root
+@pytest.mark.parametrize("target", ["process", "system"])
+def test_for_how_long_nobody_knew_what_threads_did(target, start, tmp_path):
+    """A program that switches all the time, and rings that are too small for it: what its threads did and what nobody knows make up their lives."""
+    program = start.process("pipe", ["perf", "bench", "sched", "pipe", "-T", "-l", 1_000_000_000])
+    wait_until(lambda: len(os.listdir(f"/proc/{program.pid}/task")) == 3, 20, "its threads")
+    path = tmp_path / "lost.flw"
+    options = ["--all"] if target == "system" else ["--pid", program.pid]
+    agent = start.agent("--output", path, *options, "--events", "off-cpu", "--unwind", "fp", "--ring-pages", 1, "--duration", 2)
+    assert agent.wait(60) == 0, agent.err
+    server = start.server("--import", path)
+    server.wait_ended()
+    unknown, = (loss for loss in server.only_session()["losses"] if loss["reason"] == "times_unknown")
+    assert unknown["event"] == "off-cpu" and not unknown["lost"] and unknown["count"] > 0, unknown
+    report = subprocess.run([BIN / "flamewire", "report", path], check=True, capture_output=True, text=True).stdout
+    assert re.search(r"^# [0-9.]+ (s|ms) of the threads' time unknown \(off-cpu\): records of context switches were lost\n#   record with --unwind fp, or give the agent more --ring-pages$", report, re.M), report
+    if target == "system":
+        return
+    _, threads = states(server)
+    known_ms = sum(one[state] for one in threads.values() for state in STATES)
+    # Recorded is the duration at least, and all of the session at most.
+    end_ms = server.get("/api/timeline")["session_end_ms"]
+    assert 3 * 2000 <= known_ms + unknown["count"] / 1e6 <= 3 * end_ms, (known_ms, unknown, end_ms)
 
 
 @pytest.mark.recording(lost=0)

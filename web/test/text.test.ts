@@ -27,7 +27,7 @@ import {
   weightOf,
 } from '../src/text/format';
 import { hotLines, linesOnPaper, nextHot } from '../src/text/heat';
-import { lostText, sumLosses } from '../src/text/loss';
+import { amountText, lostText, sumLosses } from '../src/text/loss';
 import { byState, uploadId } from '../src/text/modules';
 import { Rate } from '../src/text/rate';
 import { modesOf, settingsOf, wholeness } from '../src/text/stacks';
@@ -163,6 +163,11 @@ test('losses are added up by reason, lost ones first', () => {
       { reason: 'stack_truncated', count: 90, lost: false },
     ],
   );
+});
+
+test('time that is unknown is told as time', () => {
+  assert.equal(amountText({ reason: 'ring_full', count: 1234 }), '1,234');
+  assert.equal(amountText({ reason: 'times_unknown', count: 2_500_000_000 }), '2.50 s');
 });
 
 test('of a damaged file the number of lost samples is the least that it can be', () => {

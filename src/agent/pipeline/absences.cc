@@ -1,5 +1,7 @@
 #include "agent/pipeline/absences.h"
 
+#include <algorithm>
+
 namespace flamewire::agent {
 namespace {
 
@@ -54,10 +56,24 @@ void Absences::skip(Thread& thread, std::uint64_t until_ns) {
     thread.began_ns = 0;
 }
 
+void Absences::count_unknown(Thread& thread, std::uint64_t until_ns) {
+    if (thread.state != State::unknown || until_ns <= thread.times.end_ns) return;
+    unknown_ns_ += until_ns - thread.times.end_ns;
+    thread.times.end_ns = until_ns;
+}
+
+// What was known of it before says nothing.
+void Absences::known_again(Thread& thread, std::uint64_t time_ns) {
+    if (thread.state != State::unknown) return;
+    count_unknown(thread, time_ns);
+    thread = {};
+}
+
 void Absences::leaves(std::uint32_t tid, ThreadHandle handle, wire::Id stack, std::uint32_t cpu, Away kind,
                       std::uint64_t time_ns) {
     Thread& thread = threads_[tid];
     if (thread.state == State::gone) return;
+    known_again(thread, time_ns);
     // Unknown, or away still: it came back while nothing was recorded.
     if (thread.state == State::away || thread.thread == 0)
         skip(thread, time_ns);
@@ -76,7 +92,7 @@ void Absences::switched(const SwitchRecord& record) {
     const auto found = threads_.find(record.tid);
     if (found == threads_.end()) return;
     Thread& thread = found->second;
-    if (thread.state == State::gone) return;
+    if (thread.state == State::gone || thread.state == State::unknown) return;
     wire::ThreadTimes& times = thread.times;
     thread.busy = true;
     if (!record.out) {
@@ -152,6 +168,7 @@ void Absences::born(std::uint32_t tid, ThreadHandle thread, std::uint64_t time_n
 
 void Absences::execed(std::uint32_t tid, ThreadHandle handle, std::uint64_t time_ns) {
     Thread& thread = threads_[tid];
+    known_again(thread, time_ns);
     if (thread.state == State::away || thread.state == State::gone || thread.thread == 0) {
         skip(thread, time_ns);
     } else {
@@ -166,6 +183,7 @@ void Absences::execed(std::uint32_t tid, ThreadHandle handle, std::uint64_t time
 
 void Absences::exited(std::uint32_t tid, std::uint64_t time_ns) {
     Thread& thread = threads_[tid];
+    known_again(thread, time_ns);
     const ThreadHandle handle = thread.thread;
     if (handle != 0 && thread.state != State::maybe_away) spend(thread, time_ns);
     tell_times(thread);
@@ -177,8 +195,10 @@ void Absences::exited(std::uint32_t tid, std::uint64_t time_ns) {
 
 void Absences::found(std::uint32_t tid, ThreadHandle handle, Away kind, std::uint64_t begin_ns) {
     const auto [place, added] = threads_.try_emplace(tid);
-    if (!added) return;
     Thread& thread = place->second;
+    if (!added && thread.state != State::unknown) return;
+    if (handle == 0) handle = thread.thread;
+    known_again(thread, begin_ns);
     thread.thread = handle;
     thread.kind = kind;
     thread.state = kind == Away::run_queue ? State::maybe_away : State::away;
@@ -207,6 +227,11 @@ void Absences::gap(std::uint64_t from_ns, std::uint64_t to_ns, Gap gap) {
     for (auto& [tid, thread] : threads_) {
         if (thread.state == State::away || thread.state == State::leaving) tell(thread, from_ns);
         if (thread.state == State::gone) continue;
+        if (thread.state == State::unknown) {
+            count_unknown(thread, from_ns);
+            if (gap == Gap::pause) thread.times.end_ns = std::max(thread.times.end_ns, to_ns);
+            continue;
+        }
         if (thread.state != State::maybe_away) spend(thread, from_ns);
         if (gap == Gap::exchange && thread.state == State::away) continue;
         skip(thread, to_ns);
@@ -221,12 +246,31 @@ void Absences::forget() {
     threads_.clear();
 }
 
+void Absences::lost() {
+    for (auto& [tid, thread] : threads_) {
+        if (thread.state == State::gone || thread.state == State::unknown) continue;
+        // Pieces reach as far as times.
+        if (thread.state == State::away) tell(thread, thread.times.end_ns);
+        tell_times(thread);
+        thread.state = State::unknown;
+        thread.stack = 0;
+    }
+}
+
+std::vector<std::uint32_t> Absences::unknown() const {
+    std::vector<std::uint32_t> all;
+    for (const auto& [tid, thread] : threads_)
+        if (thread.state == State::unknown) all.push_back(tid);
+    return all;
+}
+
 void Absences::cut(std::uint64_t time_ns) {
     std::erase_if(threads_, [&](const auto& one) {
         return one.second.state == State::gone && one.second.times.end_ns + 1'000'000'000 < time_ns;
     });
     for (auto& [tid, thread] : threads_) {
         if (thread.state == State::away) tell(thread, time_ns);
+        count_unknown(thread, time_ns);
         thread.busy = true;
     }
     cut_times(time_ns);
@@ -234,7 +278,9 @@ void Absences::cut(std::uint64_t time_ns) {
 
 void Absences::cut_times(std::uint64_t time_ns) {
     for (auto& [tid, thread] : threads_) {
-        if (!thread.busy || thread.state == State::maybe_away || thread.state == State::gone) continue;
+        const bool nothing_known =
+            thread.state == State::maybe_away || thread.state == State::gone || thread.state == State::unknown;
+        if (!thread.busy || nothing_known) continue;
         spend(thread, time_ns);
         tell_times(thread);
     }

@@ -16,7 +16,8 @@
 // - While events are off (a pause, another event set), nobody is seen to come or go. Who is away before and comes back
 //   after it was away all the time, as far as anybody can tell; who leaves anew came back unseen. A pause counts for
 //   nobody; the moment between two event sets counts for those who are away.
-// - When records were lost, nobody knows who is away: all is forgotten, and threads are looked at anew.
+// - When records were lost, nobody knows who is away: all is forgotten, and threads are looked at anew. How long they
+//   were unknown is counted.
 //
 // Beside the pieces, which have stacks, stand the times: what each thread did with its life, on a CPU too, and how long
 // each of its turns there and in the queue before was. They are told ten times a second of threads that did something,
@@ -68,12 +69,20 @@ public:
     // It runs, and is another from now on.
     void execed(std::uint32_t tid, ThreadHandle thread, std::uint64_t time_ns);
     void exited(std::uint32_t tid, std::uint64_t time_ns);
-    // Found in /proc at the beginning, or when asked for by undecided(); those in run_queue may as well be running.
+    // Found in /proc at the beginning, or one of unknown() again (`thread` 0: the same); those in run_queue may as well be
+    // running.
     void found(std::uint32_t tid, ThreadHandle thread, Away kind, std::uint64_t begin_ns);
     // Nothing was recorded from `from_ns` to `to_ns`: wanted so, or because the events were exchanged.
     enum class Gap : std::uint8_t { pause, exchange };
     void gap(std::uint64_t from_ns, std::uint64_t to_ns, Gap gap);
     void forget();
+    // Records were lost: of all threads nobody knows what they do, until they are heard of or found again.
+    void lost();
+    [[nodiscard]] std::vector<std::uint32_t> unknown() const;
+    // It has ended, or nobody can tell.
+    void no_more(std::uint32_t tid) { threads_.erase(tid); }
+    // How long threads were unknown so, in all, since the last call.
+    std::uint64_t take_unknown_ns() { return std::exchange(unknown_ns_, 0); }
     // Pieces of all that are away, and times of all, until `time_ns`.
     void cut(std::uint64_t time_ns);
     // Times of those that did something.
@@ -93,8 +102,8 @@ public:
     [[nodiscard]] std::vector<wire::Id*> stacks();
 
 private:
-    // gone: it has ended, and what is heard of its last steps says nothing.
-    enum class State : std::uint8_t { here, leaving, away, maybe_away, gone };
+    // gone: it has ended, and what is heard of its last steps says nothing. unknown: since times.end_ns, by lost().
+    enum class State : std::uint8_t { here, leaving, away, maybe_away, gone, unknown };
     struct Thread {
         ThreadHandle thread = 0;
         wire::Id stack = 0;
@@ -118,8 +127,11 @@ private:
     static void spend(Thread& thread, std::uint64_t until_ns);
     // What it did until then, nobody knows.
     void skip(Thread& thread, std::uint64_t until_ns);
+    void count_unknown(Thread& thread, std::uint64_t until_ns);
+    void known_again(Thread& thread, std::uint64_t time_ns);
 
     std::unordered_map<std::uint32_t, Thread> threads_;  // by tid
+    std::uint64_t unknown_ns_ = 0;
     std::vector<Piece> pieces_;
     std::vector<wire::ThreadTimes> times_;
 };

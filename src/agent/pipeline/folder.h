@@ -68,8 +68,8 @@ public:
     void add_waking(const SampleRecord& sample, bool heeded);
     // What absences() has to tell becomes rows.
     void tell_absences();
-    // Its times become those of the next batch.
-    void tell_thread_times();
+    // Its times, until then, become those of the next batch, and what is not known of them a loss.
+    void tell_thread_times(std::uint64_t time_ns);
     // Samples of switches that are no row, less the rows that are no sample of a switch.
     [[nodiscard]] std::int64_t switches_not_told() const;
     // Stacks that lack callers because their copies were full.

@@ -361,3 +361,48 @@ TEST_CASE("a program that is another goes on as another thread") {
     absences.forget();
     CHECK(absences.take_times().empty());
 }
+
+TEST_CASE("of a sleep that a loss cuts, as much is told as of the thread's time") {
+    Absences absences;
+    in(absences, 50);
+    out(absences, 100, 5);
+    absences.cut_times(150);
+    absences.lost();
+    CHECK(told(absences) == std::vector<Told>{{5, Away::off_cpu, 100, 150}});
+    CHECK(lived(absences.take_times()).back().at(1) == 150);
+    absences.found(tid, 1, Away::off_cpu, 180);
+    CHECK(absences.take_unknown_ns() == 30);
+}
+
+TEST_CASE("after a loss, threads are unknown until they are heard of, found, or gone, and that time is counted") {
+    Absences absences;
+    in(absences, 50);
+    out(absences, 100, 5);
+    for (const std::uint32_t other : {8U, 9U, 10U}) absences.found(other, other, Away::off_cpu, 50);
+    absences.cut(200);
+    absences.take_times();
+    CHECK(absences.take_unknown_ns() == 0);
+    absences.lost();
+    absences.lost();  // nothing more is to be lost
+    CHECK(absences.unknown().size() == 4);
+    out(absences, 250, 6);                     // 49, as its sample is one earlier
+    absences.found(8, 8, Away::off_cpu, 260);  // 60
+    absences.exited(9, 270);                   // 70
+    CHECK(absences.unknown() == std::vector{10U});
+    CHECK(absences.take_unknown_ns() == 49 + 60 + 70);
+    absences.cut(300);
+    CHECK(absences.take_unknown_ns() == 100);
+    // What a pause leaves out, nobody wanted to know.
+    absences.gap(310, 350, Absences::Gap::pause);
+    absences.cut(360);
+    CHECK(absences.take_unknown_ns() == 10 + 10);
+    absences.no_more(10);
+    absences.cut(500);
+    CHECK(absences.take_unknown_ns() == 0);
+    // What is known and what is not add up to a life.
+    absences.lost();
+    absences.born(8, 11, 600);  // another thread of that number
+    CHECK(absences.take_unknown_ns() == 0);
+    absences.forget();
+    CHECK(absences.unknown().empty());
+}

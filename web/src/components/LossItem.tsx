@@ -1,8 +1,8 @@
 // Samples that are not shown, and why.
 import { losses } from '../store/live';
 import { session } from '../store/session';
-import { count, percent } from '../text/format';
-import { lossWords, lostText, sumLosses, type LossSum } from '../text/loss';
+import { percent } from '../text/format';
+import { amountText, lossWords, lostText, sumLosses, type LossSum } from '../text/loss';
 import { Popover } from './Popover';
 
 function Reason({ sum, whole }: { sum: LossSum; whole: number }) {
@@ -12,7 +12,7 @@ function Reason({ sum, whole }: { sum: LossSum; whole: number }) {
       <div class="loss-head">
         <strong>{words.name}</strong>
         <span class={sum.lost ? 'is-lossy' : 'faint'}>
-          {count(sum.count)} {sum.lost ? `(${percent(sum.count / whole, 2)})` : 'with less detail'}
+          {amountText(sum)} {sum.lost ? `(${percent(sum.count / whole, 2)})` : 'with less detail'}
         </span>
       </div>
       <div class="faint">{words.why}</div>

@@ -1,6 +1,6 @@
 // Words for the reasons why samples are missing or show less.
 import type { Loss } from '../api/types';
-import { count } from './format';
+import { count, duration } from './format';
 
 export const lossWords: Record<Loss['reason'], { name: string; why: string }> = {
   unknown: { name: 'Unknown', why: 'The reason was not recorded.' },
@@ -29,6 +29,10 @@ export const lossWords: Record<Loss['reason'], { name: string; why: string }> = 
     name: 'Session file damaged',
     why: 'These samples refer to stacks or threads in a damaged part of the session file, or in batches that never arrived.',
   },
+  times_unknown: {
+    name: 'Thread times unknown',
+    why: 'Records of context switches were lost, and until a thread was heard of again nobody knew what it did. Follow frame pointers (--unwind fp) or give the agent larger buffers (--ring-pages).',
+  },
   memory_limit: {
     name: 'Dropped from memory',
     why: 'The limit of samples in memory was reached; they are still on disk.',
@@ -38,6 +42,10 @@ export const lossWords: Record<Loss['reason'], { name: string; why: string }> = 
 // The number of lost samples, or the known part of it if the file is damaged.
 export const lostText = (lost: number, atLeast = false): string =>
   !atLeast ? count(lost) : lost === 0 ? 'unknown' : `at least ${count(lost)}`;
+
+// What was lost, in the unit of its reason.
+export const amountText = (loss: Pick<Loss, 'reason' | 'count'>): string =>
+  loss.reason === 'times_unknown' ? duration(loss.count / 1e6) : count(loss.count);
 
 export interface LossSum {
   reason: Loss['reason'];
