@@ -334,18 +334,15 @@ void Recorder::adapt_copies(std::uint64_t now_ns) {
 void Recorder::say_copies(StackCopies before) {
     const StackCopies now = copies_.copies();
     if (now.size == CopySize::longest) return;
-    const std::string copied = now.size == CopySize::none
-                                   ? "stacks come from frame pointers"
-                                   : fmt::format("{} KiB of each stack are copied", copies_.stack_bytes() / 1024);
-    if (now.size < before.size) return say({{"stack-copies", fmt::format("From now on, {} again.", copied), {}}});
-    const std::string cause = copies_.lost() != 0 ? fmt::format("{} samples were lost", copies_.lost())
-                                                  : fmt::format("Copied stacks came to {} MB per second",
-                                                                copies_.bytes_per_second() / 1'000'000);
-    if (now.at_switches != before.at_switches)
-        return say(
-            {{"switch-stacks-left-out", cause + ". From now on, stacks at context switches come from frame pointers.",
-              "--stack-size 4096 copies less"}});
-    say({{"stack-copies", fmt::format("{}. From now on, {}.", cause, copied), "a lower --frequency"}});
+    const char* what = "the part of each stack that --stack-size says is copied";
+    if (now.size == CopySize::shortened) what = "4 KiB of each stack are copied";
+    if (now.size == CopySize::none) what = "stacks come from frame pointers";
+    if (now.at_switches != before.at_switches) what = "stacks at context switches come from frame pointers";
+    const bool lossy = copies_.lost() != 0;
+    const std::uint64_t number = lossy ? copies_.lost() : copies_.bytes_per_second() / 1'000'000;
+    const char* const unit = lossy ? "samples were lost" : "MB of stacks were copied per second";
+    say({{"stack-copies", fmt::format("{} {}. From now on, {}.", number, unit, what),
+          "a lower --frequency or a smaller --stack-size"}});
 }
 
 // Faults are taken one by one until there are too many for that.
