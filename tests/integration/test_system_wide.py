@@ -150,12 +150,17 @@ while True:
 """
 PERL = "srand 1; while (1) { my %h; $h{int rand 97} .= $_ for 1..rand 2000; my $s = join ',', map { length $h{$_} } sort keys %h }"
 
+NODE = """
+const sort = depth => depth > 0 ? sort(depth - 1) : Array.from({length: 1000 + Math.random() * 2000}, Math.random).sort((a, b) => a - b).length;
+for (;;) sort(100);
+"""
+
 
 def test_stacks_of_programs_with_and_without_frame_pointers_are_whole(start):
-    """`auto` copies stacks of all; the last program's are deeper than the usual copy."""
+    """`auto` copies stacks of all; those of Node are deeper than the usual copy."""
     programs = [start.process("program", command) for command in (
         [TESTS_BIN / "shares-workload", 600], [TESTS_BIN / "unwind-modes-none-workload", 600], [sys.executable, "-c", PYTHON],
-        ["perl", "-e", PERL], [TESTS_BIN / "unwind-recursion-workload", 600])]
+        ["perl", "-e", PERL], ["node", "-e", NODE])]
     server = start.server()
     start.agent("--server", "127.0.0.1", "--port", server.port)
     connected(server)
