@@ -34,12 +34,13 @@ std::uint64_t touch(const Record& record) {
 }
 
 // One layout of each kind; the id of a sample chooses, as in the event set.
-constexpr std::array<SampleLayout, 6> layouts{SampleLayout{},
-                                              SampleLayout{wire::StackMode::fp, false, 0x180, 0},
-                                              SampleLayout{wire::StackMode::hybrid, false, 0xff0fff, 2'048},
-                                              SampleLayout{wire::StackMode::dwarf, false, 0xff0fff, 65'528},
-                                              SampleLayout{wire::StackMode::lbr, true, 0, 0},
-                                              SampleLayout{wire::StackMode::dwarf, false, 0xff0fff, 1'024, 0, 24}};
+constexpr std::array<SampleLayout, 6> layouts{
+    SampleLayout{},
+    SampleLayout{wire::StackMode::fp, false, 0x180, 0},
+    SampleLayout{wire::StackMode::hybrid, false, 0xff0fff, 2'048},
+    SampleLayout{wire::StackMode::dwarf, false, 0xff0fff, 65'528},
+    SampleLayout{wire::StackMode::lbr, true, 0, 0},
+    SampleLayout{.mode = wire::StackMode::dwarf, .register_mask = 0xff0fff, .stack_bytes = 1'024, .woken_at = 24}};
 const SampleLayout& layout_of(Bytes record) { return layouts[sample_id(record) % layouts.size()]; }
 
 }  // namespace
