@@ -7,12 +7,14 @@ import { Popover } from './Popover';
 
 function Reason({ sum, whole }: { sum: LossSum; whole: number }) {
   const words = lossWords[sum.reason] ?? lossWords.unknown;
+  const lessDetail = sum.reason === 'times_unknown' ? '' : 'with less detail';
+  const part = sum.lost ? `(${percent(sum.count / whole, 2)})` : lessDetail;
   return (
     <li>
       <div class="loss-head">
         <strong>{words.name}</strong>
         <span class={sum.lost ? 'is-lossy' : 'faint'}>
-          {amountText(sum)} {sum.lost ? `(${percent(sum.count / whole, 2)})` : 'with less detail'}
+          {amountText(sum)} {part}
         </span>
       </div>
       <div class="faint">{words.why}</div>
