@@ -59,13 +59,13 @@ Weight without_callers(const profile::MissingCallers& missing) {
 
 Weight truncated_part(const profile::MissingCallers& missing) { return missing.truncated; }
 
-// Whether that part is small in the second half of the view: auto mode changes after some stacks.
+// Whether that part is small in the last quarter of the view: auto mode changes after some stacks.
 template <class Part>
 bool only_at_first(const profile::Store& store, profile::Filter filter, const server::Unwinding& unwinding, Part part) {
     if (unwinding.mode != "auto") return false;
     const std::uint64_t begin = std::max(filter.start_ns, store.first_ns());
     const std::uint64_t end = std::min(filter.end_ns, store.end_ns());
-    filter.start_ns = begin + (end - std::min(begin, end)) / 2;
+    filter.start_ns = begin + (end - std::min(begin, end)) / 4 * 3;
     const Total total(total_of(store, filter));
     return total.all != 0 && !total.exceeds_threshold(part(profile::missing_callers(store, filter)));
 }
