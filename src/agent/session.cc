@@ -397,7 +397,7 @@ void Session::say_end(const Recorder& recorder, const Ended& ended) const {
         log("{}: {} batches of counters{}", reason, counts.batches, size);
     if (sampled) detail("{}", recorder.account_line());
     detail("{} ms of CPU, {} KiB resident", process_cpu_ns() / 1'000'000, ResidentMemory().bytes() / 1024);
-    if (sampled && counts.rows_samples == 0 && !ended.error)
+    if (sampled && counts.rows_samples == 0 && counts.samples_lost == 0 && !ended.error)
         log_line(
             "no sample: the event was too rare for this rate (--frequency, --count), or the target used hardly any "
             "CPU");

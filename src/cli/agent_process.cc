@@ -142,6 +142,7 @@ void AgentOptions::add(CLI::App& command, bool sampling) {
         pass("--unwind", "--unwind", "how stacks are found: auto, fp, dwarf, lbr or hybrid (auto)", "MODE");
         pass("--stack-size", "--stack-size", "copied with a sample in dwarf mode (16K)", "BYTES");
         pass("--max-depth", "--max-depth", "frames of a stack (1024)", "N");
+        pass("--ring-pages", "--ring-pages", "pages of a sample buffer, a power of two (by rate and sample size)", "N");
         command.add_flag("--no-kernel", no_kernel_, "user space only");
     }
     pass("--stat", "--stat",

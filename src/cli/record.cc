@@ -140,7 +140,10 @@ Result<int> record(const Options& options) {
         // Beside what the command itself prints, as perf does it.
         fmt::print(stderr, "\n{}\nsession: {}\n", summary(session, views, options, look_of_errors(options.output)),
                    path);
-        if (views.empty()) fmt::print(stderr, "no samples: the target hardly ran, or try a higher -F\n");
+        if (views.empty())
+            fmt::print(stderr, "no samples: {}\n",
+                       session.info().lost != 0 ? "all were lost; increase --ring-pages"
+                                                : "the target hardly ran, or try a higher -F");
     }
     if (options.serve) return serve_session(path, data_dir_of(options.open.data_dir).value_or(std::string{}));
     return code;
