@@ -50,7 +50,7 @@ Sampling
                       sched, with --output -: prints how threads were scheduled, on a terminal anew each second
   --unwind MODE       how user stacks are found (auto):
                       auto    by what each process needs, measured: fp, hybrid or dwarf;
-                              of whole CPUs dwarf, and less when that copies too much
+                              for whole CPUs: dwarf, with fewer bytes if that copies too much
                       fp      frame pointers, as the kernel walks them
                       dwarf   unwind tables, from registers and a copy of the stack
                       lbr     the CPU's branch records, where it has them

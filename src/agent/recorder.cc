@@ -35,7 +35,6 @@ constexpr std::uint64_t last_batch_patience_ns = 2'000'000'000;
 constexpr std::uint64_t last_names_patience_ns = 2'000'000'000;
 
 constexpr std::uint64_t ns_per_ms = 1'000'000;
-constexpr std::uint64_t least_samples_in_ring = 8;
 
 // Files stay open, as their unwind tables are read while samples come.
 ProcessTableOptions process_options() {
@@ -84,30 +83,22 @@ Recorder::~Recorder() { stop("agent ends", 0); }
 void Recorder::choose_first_modes() {
     const Settings& settings = plan_.settings;
     modes_.clear();
-    // An event of a whole CPU is one for all that runs there: `auto` copies stacks, as much as the budget allows.
-    const wire::StackMode of_all = capabilities_.user_stacks ? wire::StackMode::dwarf : wire::StackMode::fp;
-    plan_.scope.mode = stack_mode(settings.unwind).value_or(of_all);
+    // Events of whole CPUs have one mode for all processes. In `auto` mode the copy budget limits its cost.
+    const wire::StackMode automatic = capabilities_.user_stacks ? wire::StackMode::dwarf : wire::StackMode::fp;
+    plan_.scope.mode = stack_mode(settings.unwind).value_or(automatic);
     for (const std::uint32_t pid : plan_.pids) modes_[pid] = first_mode(pid);
 }
 
-void Recorder::begin_copies(const EventChoice& choice) {
+void Recorder::reset_copy_budget(const EventChoice& choice) {
     const Settings& settings = plan_.settings;
-    CopyBudget::Plan plan;
-    plan.adapts = settings.unwind == "auto" && capabilities_.user_stacks;
-    plan.of_all = plan_.scope.wide;
-    plan.usual_bytes = settings.stack_bytes;
-    plan.longest_bytes = highest_stack_bytes;
-    // Rings of a size that a person chose hold a few at least.
-    if (plan_.ring_pages != 0) {
-        const std::uint64_t part = std::uint64_t{plan_.ring_pages} * machine_.page_size / least_samples_in_ring;
-        plan.longest_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(part / 8 * 8, highest_stack_bytes));
-    }
-    plan.longest_bytes = std::max(plan.longest_bytes, plan.usual_bytes);
+    CopyBudget::Options options;
+    options.adaptive = settings.unwind == "auto" && capabilities_.user_stacks;
+    options.whole_cpus = plan_.scope.wide;
+    options.configured_bytes = settings.stack_bytes;
+    options.ring_bytes = std::uint64_t{plan_.ring_pages} * machine_.page_size;
     const std::size_t cpus = plan_.scope.cpus.empty() ? machine_.cpus : plan_.scope.cpus.size();
-    const bool by_frequency =
-        std::ranges::all_of(choice.events, [](const EventSpec& spec) { return spec.away == 0 && spec.period == 0; });
-    if (by_frequency && choice.period == 0) plan.samples_per_s = cpus * choice.events.size() * choice.frequency_hz;
-    copies_.begin(plan);
+    options.max_samples_per_second = cpus * sample_rate(choice);
+    copy_budget_.reset(options);
 }
 
 StackChoice Recorder::first_mode(std::uint32_t pid) const {
@@ -130,9 +121,9 @@ EventSetOptions Recorder::event_options(const EventChoice& choice, const std::ve
     options.choice = choice;
     options.scope = plan_.scope;
     for (const std::uint32_t pid : pids) options.targets.push_back({pid, mode_of(pid)});
-    options.stack_bytes = copies_.stack_bytes();
-    options.copies_at_switches = copies_.copies().at_switches;
-    if (copies_.copies().size == CopySize::none) options.scope.mode = wire::StackMode::fp;
+    options.stack_bytes = copy_budget_.stack_bytes();
+    options.copy_at_switches = copy_budget_.config().at_switches;
+    if (copy_budget_.config().size == CopySize::none) options.scope.mode = wire::StackMode::fp;
     options.sample_stack_pointer = settings.unwind == "auto";
     options.max_depth = settings.max_depth_given ? settings.max_depth : 0;
     options.ring_pages = plan_.ring_pages;
@@ -162,7 +153,7 @@ Result<bool> Recorder::open_events(const Capabilities& capabilities) {
                                 capabilities, *environment_.kernel));
     find_io_functions(choice_);
     choose_first_modes();
-    begin_copies(choice_);
+    reset_copy_budget(choice_);
     EventSetOptions options = event_options(choice_, plan_.pids);
     options.enable_on_exec = plan_.launched && plan_.delay_ms == 0;
     options.start_disabled = plan_.launched && plan_.delay_ms != 0;
@@ -218,7 +209,7 @@ wire::Recording Recorder::describe() const {
     recording.period = plan_.settings.period;
     recording.effective_frequency_hz = choice_.period != 0 ? 0 : choice_.frequency_hz;
     recording.unwind = plan_.settings.unwind;
-    recording.stack_bytes = copies_.stack_bytes();
+    recording.stack_bytes = copy_budget_.stack_bytes();
     recording.max_depth = plan_.settings.max_depth;
     recording.kernel = choice_.kernel;
     recording.interval_ms = plan_.settings.interval_ms;
@@ -403,7 +394,7 @@ void Recorder::finish() {
     while (processes_.exchange_jit_names() < disabled_ns) {  // not for long, see there
     }
     events_->drain_rest(*this);
-    folder_->absences().cut(paused_ ? paused_ns_ : disabled_ns);
+    folder_->absences().finish(paused_ ? paused_ns_ : disabled_ns);
     folder_->tell_absences();
     folder_->tell_thread_times(disabled_ns);
     (void)counting_->read(*folder_);

@@ -154,7 +154,7 @@ private:
     Result<bool> open_events(const Capabilities& capabilities);
     void start_folding(std::uint32_t max_stack);
     void choose_first_modes();
-    void begin_copies(const EventChoice& choice);
+    void reset_copy_budget(const EventChoice& choice);
     [[nodiscard]] StackChoice first_mode(std::uint32_t pid) const;
     [[nodiscard]] EventSetOptions event_options(const EventChoice& choice,
                                                 const std::vector<std::uint32_t>& pids) const;
@@ -191,13 +191,12 @@ private:
         bool follows_name = false;
         std::set<std::uint32_t> members;
         std::map<std::uint32_t, StackChoice> modes;
-        CopyBudget copies;
+        CopyBudget copy_budget;
     };
     [[nodiscard]] Targets targets() const;
     void restore(Targets before);
     void adapt_stack_modes(std::uint64_t now_ns);
-    void adapt_copies(std::uint64_t now_ns);
-    void say_copies(StackCopies before);
+    void adapt_stack_copies(std::uint64_t now_ns);
     void thin_faults(std::uint64_t now_ns);
     [[nodiscard]] std::vector<std::uint32_t> living_members() const;
     void follow_task(const TaskRecord& task);
@@ -239,7 +238,7 @@ private:
     Capabilities capabilities_;
     // How stacks are found, by pid; children that have none are sampled as the first process.
     std::map<std::uint32_t, StackChoice> modes_;
-    CopyBudget copies_;
+    CopyBudget copy_budget_;
     std::uint64_t next_adapt_ns_ = 0;
     std::uint64_t faults_taken_ = 0, faults_from_ns_ = 0;  // samples of events with a period of their own, since then
     std::uint64_t list_processes_at_ns_ = 0;

@@ -69,13 +69,13 @@ void Recorder::look_at_threads(std::uint64_t begin_ns) {
             if (thread == 0) thread = processes_.thread_of(pid, tid, begin_ns);
             folder_->absences().found(tid, thread, *kind, begin_ns);
         }
-    // Of whole CPUs those are looked at that were known; of processes these have ended.
-    for (const std::uint32_t tid : folder_->absences().unknown()) {
+    // In a recording of processes, threads that are still unknown have exited.
+    for (const std::uint32_t tid : folder_->absences().unknown_threads()) {
         const auto state = plan_.scope.wide ? read_task_stat(tid) : std::nullopt;
         if (const auto kind = state ? away_kind(state->state) : std::nullopt)
             folder_->absences().found(tid, 0, *kind, begin_ns);
         else
-            folder_->absences().no_more(tid);
+            folder_->absences().remove(tid);
     }
 }
 
@@ -94,7 +94,7 @@ void Recorder::follow_absence(const Record& record) {
             folder_->absences().execed(comm->tid, processes_.thread_of(comm->pid, comm->tid, comm->time_ns),
                                        comm->time_ns);
     } else if (std::holds_alternative<LostRecord>(record)) {
-        folder_->absences().lost();
+        folder_->absences().on_lost_records();
         folder_->tell_absences();
         threads_unknown_ = true;
     }

@@ -59,7 +59,7 @@ void Recorder::on_record(const Record& record) {
     if (const auto* sample = std::get_if<SampleRecord>(&record)) {
         ++pending_samples_;
         const std::uint32_t event = events_->event_of(sample->id);
-        copies_.note(choice_.events[event].away != 0, sample->stack.size(), sample->stack_cut);
+        copy_budget_.add_sample(choice_.events[event].away != 0, sample->stack.size(), sample->stack_cut);
         if (sample->woken_tid != 0) return folder_->add_waking(*sample, !paused_ && !enable_at_ns_);
         if (!plan_.scope.cgroups.empty()) note_member(sample->pid);
         if (choice_.events[event].period != 0) ++faults_taken_;
@@ -163,7 +163,7 @@ Result<bool> Recorder::replace_counters(const Settings& settings, const Wanted& 
 }
 
 Recorder::Targets Recorder::targets() const {
-    return {{plan_.target, plan_.pids, plan_.scope}, plan_.follows_name, members_, modes_, copies_};
+    return {{plan_.target, plan_.pids, plan_.scope}, plan_.follows_name, members_, modes_, copy_budget_};
 }
 
 void Recorder::restore(Targets before) {
@@ -173,7 +173,7 @@ void Recorder::restore(Targets before) {
     plan_.follows_name = before.follows_name;
     members_ = std::move(before.members);
     modes_ = std::move(before.modes);
-    copies_ = before.copies;
+    copy_budget_ = before.copy_budget;
 }
 
 // Samples of what stays the target are in one of the two sets; the moment between them is stated.
@@ -191,7 +191,7 @@ Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const st
         members_ = {target->pids.begin(), target->pids.end()};
     }
     if (!same_stacks || target) choose_first_modes();
-    begin_copies(choice);
+    reset_copy_budget(choice);
     if (auto switched = switch_events(std::move(choice)); !switched) {
         plan_.settings = old_settings;
         restore(std::move(before));
@@ -318,31 +318,15 @@ void Recorder::adapt_stack_modes(std::uint64_t now_ns) {
     for (const Folder::ModeChange& change : changes) folder_->chose_stack_mode(change.pid, change.choice);
 }
 
-// Copies more of the stacks when they need it, and less when that is too much.
-void Recorder::adapt_copies(std::uint64_t now_ns) {
-    const std::optional<StackCopies> wanted = copies_.change(now_ns, {counts_.samples_lost, folder_->cut_copies()});
-    if (!wanted) return;
-    const StackCopies before = copies_.copies();
-    copies_.chose(*wanted, now_ns);
-    // It fails where the target has just ended.
-    if (const auto switched = switch_events(choice_); !switched) return copies_.chose(before, now_ns);
-    say_copies(before);
+void Recorder::adapt_stack_copies(std::uint64_t now_ns) {
+    const CopyConfig before = copy_budget_.config();
+    const CopyConfig wanted = copy_budget_.update(now_ns, {counts_.samples_lost, folder_->truncated_copies()});
+    if (wanted == before) return;
+    copy_budget_.apply(wanted, now_ns);
+    // Reopening fails if the target has just exited.
+    if (const auto switched = switch_events(choice_); !switched) return copy_budget_.apply(before, now_ns);
+    say(copy_budget_.notices(before));
     (void)describe_events();
-}
-
-// Longer copies than usual need no word: stacks are whole by them.
-void Recorder::say_copies(StackCopies before) {
-    const StackCopies now = copies_.copies();
-    if (now.size == CopySize::longest) return;
-    const char* what = "the part of each stack that --stack-size says is copied";
-    if (now.size == CopySize::shortened) what = "4 KiB of each stack are copied";
-    if (now.size == CopySize::none) what = "stacks come from frame pointers";
-    if (now.at_switches != before.at_switches) what = "stacks at context switches come from frame pointers";
-    const bool lossy = copies_.lost() != 0;
-    const std::uint64_t number = lossy ? copies_.lost() : copies_.bytes_per_second() / 1'000'000;
-    const char* const unit = lossy ? "samples were lost" : "MB of stacks were copied per second";
-    say({{"stack-copies", fmt::format("{} {}. From now on, {}.", number, unit, what),
-          "a lower --frequency or a smaller --stack-size"}});
 }
 
 // Faults are taken one by one until there are too many for that.
@@ -395,7 +379,7 @@ void Recorder::flush() {
         (void)push_held();
     }
     adapt_stack_modes(now);
-    adapt_copies(now);
+    adapt_stack_copies(now);
     publish();
 }
 

@@ -171,8 +171,8 @@ std::string loss_text(const server::LossInfo& loss) {
         {"time_coarsened", "samples in wider slices of time", "older ones are merged to save memory", ""},
         {"other_server", "samples missing", "another server has this part of the recording", ""},
         {"batches_missing", "samples missing", "they refer to parts of the recording that are damaged or missing", ""},
-        {"times_unknown", "of the threads' time unknown", "records of context switches were lost",
-         "record with --unwind fp, or give the agent more --ring-pages"},
+        {"thread_state_unknown", "of thread time in an unknown state", "context-switch records were lost",
+         "give the agent more --ring-pages"},
         {"memory_limit", "samples dropped from memory", "the limit was reached, and the file still has them",
          "raise --max-samples of flamewire-server"},
         {"unknown", "samples lost", "the reason was not recorded", ""},
@@ -180,8 +180,9 @@ std::string loss_text(const server::LossInfo& loss) {
     const auto* found = std::ranges::find(texts, loss.reason, &Text::reason);
     const Text& text = found == std::end(texts) ? *std::prev(found) : *found;
     const std::string event = loss.event.empty() ? "" : fmt::format(" ({})", loss.event);
-    const std::string count =
-        loss.reason == "times_unknown" ? human_weight(static_cast<double>(loss.count), "ns") : with_commas(loss.count);
+    const std::string count = loss.reason == "thread_state_unknown"
+                                  ? human_weight(static_cast<double>(loss.count), "ns")
+                                  : with_commas(loss.count);
     std::string lines = fmt::format("# {} {}{}: {}\n", count, text.what, event, text.cause);
     if (!text.remedy.empty()) lines += fmt::format("#   {}\n", text.remedy);
     return lines;

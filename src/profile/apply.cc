@@ -42,11 +42,11 @@ std::optional<MarkKind> mark_of(wire::LifecycleKind kind) {
     return std::nullopt;
 }
 
-// Samples with this flaw are in the profile, each with a frame that says so: no gap in time. Where times are unknown, the
-// samples that were lost mark the gap.
+// These losses make no gap on the time axis: the samples are in the profile, with a frame that marks the flaw. For
+// unknown thread states, the lost samples mark the gap.
 bool is_shown(wire::LossReason reason) {
     return reason == wire::LossReason::stack_truncated || reason == wire::LossReason::unknown_process ||
-           reason == wire::LossReason::time_coarsened || reason == wire::LossReason::times_unknown;
+           reason == wire::LossReason::time_coarsened || reason == wire::LossReason::thread_state_unknown;
 }
 
 std::unexpected<Error> bad(std::string_view what) {

@@ -138,7 +138,7 @@ enum class LossReason : std::uint8_t {
     time_coarsened,
     other_server,
     batches_missing,
-    times_unknown,  // nanoseconds
+    thread_state_unknown,  // nanoseconds
 };
 
 struct Loss {

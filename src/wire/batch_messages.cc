@@ -248,7 +248,7 @@ Loss loss(pbf_reader in) {
         switch (in.tag_and_type()) {
             case varint(f::reason): {
                 const std::uint64_t reason = in.get_uint64();
-                loss.reason = reason <= static_cast<std::uint64_t>(LossReason::times_unknown)
+                loss.reason = reason <= static_cast<std::uint64_t>(LossReason::thread_state_unknown)
                                   ? static_cast<LossReason>(reason)
                                   : LossReason::unknown;
                 break;

@@ -162,7 +162,7 @@ def test_incomplete_call_chains_and_missing_names_are_reported_with_the_remedy(h
     assert remedy.startswith("record with --stack-size 65528")
     assert re.search(r"^# [0-9,]+ stacks cut \(cpu-clock:u\): they are deeper than what was recorded", run(home, "report", tmp_path / "deep.flw").stdout, re.M)
 
-    # auto mode copies more of each stack after a second of deep ones. The library has no names of its own.
+    # After a second of deep stacks, auto mode copies more of each. The library's missing names are another warning.
     with subprocess.Popen([TESTS_BIN / "unwind-x264-workload", "600"], stdout=subprocess.DEVNULL) as program:
         (cause, remedy), *_ = both("grows", "--pid", program.pid, "--duration", 4)[0]
         program.kill()
@@ -189,15 +189,16 @@ def test_incomplete_call_chains_and_missing_names_are_reported_with_the_remedy(h
             process.wait()
     assert "then changed to a better mode" in cause and remedy == "record for a longer time, or with --unwind dwarf"
 
-    # Rings with room for one sample: frame pointers take the place of copies.
-    agent = tmp_path / "agent"
-    agent.write_text(f'#!/bin/sh\nexec {BIN}/flamewire-agent --ring-pages 2 "$@"\n')
-    agent.chmod(0o755)
+    # Each ring has room for one sample, so frame pointers replace the copies.
     with subprocess.Popen([TESTS_BIN / "unwind-modes-none-workload", "60"], stdout=subprocess.DEVNULL) as program:
-        everything = run({**home, "FLAMEWIRE_AGENT": str(agent)}, "record", "-F", "499", "-a", "-e", "cpu-clock", "--stack-size", "4096", "-o", tmp_path / "all.flw", "--duration", 4)
+        everything = run(home, "record", "-F", "499", "-a", "-e", "cpu-clock", "--stack-size", "4096", "--ring-pages", 2, "-o", tmp_path / "all.flw", "--duration", 4)
         program.terminate()
-    assert re.search(r"[0-9]+ samples were lost\. From now on, stacks come from frame pointers\. \(remedy: a lower --frequency or a smaller --stack-size\)", everything.stderr), everything.stderr
+    assert re.search(r"[0-9]+ samples were lost\. From now on, stacks come from frame pointers\. \(remedy: use a lower --frequency or a smaller --stack-size\)", everything.stderr), everything.stderr
     assert any("frame pointers" in cause and "--unwind dwarf" in remedy for cause, remedy in warnings(everything.stderr)), everything.stderr
+
+    # Not even one copy fits, so there is nothing to shrink by.
+    nothing = run(home, "record", "-F", "499", "-e", "cpu-clock", "--unwind", "dwarf", "--stack-size", "65528", "--ring-pages", 1, "-o", tmp_path / "nothing.flw", "--", TESTS_BIN / "shares-workload", 1)
+    assert "no samples: all were lost; increase --ring-pages" in nothing.stderr and "too rare" not in nothing.stderr, nothing.stderr
 
 
 def test_the_exit_code_is_the_commands(home, tmp_path):

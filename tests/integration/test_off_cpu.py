@@ -121,8 +121,8 @@ def test_switches_and_wake_ups_are_those_of_perf(scope, start, tmp_path, tracefs
 
 @as_root
 @pytest.mark.parametrize("target", ["process", "system"])
-def test_for_how_long_nobody_knew_what_threads_did(target, start, tmp_path):
-    """A program that switches all the time, and rings that are too small for it: what its threads did and what nobody knows make up their lives."""
+def test_thread_time_in_an_unknown_state(target, start, tmp_path):
+    """A program switches constantly and the rings are too small for it. Known and unknown thread states add up to the lives of its threads."""
     program = start.process("pipe", ["perf", "bench", "sched", "pipe", "-T", "-l", 1_000_000_000])
     wait_until(lambda: len(os.listdir(f"/proc/{program.pid}/task")) == 3, 20, "its threads")
     path = tmp_path / "lost.flw"
@@ -131,15 +131,15 @@ def test_for_how_long_nobody_knew_what_threads_did(target, start, tmp_path):
     assert agent.wait(60) == 0, agent.err
     server = start.server("--import", path)
     server.wait_ended()
-    unknown, = (loss for loss in server.only_session()["losses"] if loss["reason"] == "times_unknown")
+    unknown, = (loss for loss in server.only_session()["losses"] if loss["reason"] == "thread_state_unknown")
     assert unknown["event"] == "off-cpu" and not unknown["lost"] and unknown["count"] > 0, unknown
     report = subprocess.run([BIN / "flamewire", "report", path], check=True, capture_output=True, text=True).stdout
-    assert re.search(r"^# [0-9.]+ (s|ms) of the threads' time unknown \(off-cpu\): records of context switches were lost\n#   record with --unwind fp, or give the agent more --ring-pages$", report, re.M), report
+    assert re.search(r"^# [0-9.]+ (s|ms) of thread time in an unknown state \(off-cpu\): context-switch records were lost\n#   give the agent more --ring-pages$", report, re.M), report
     if target == "system":
         return
     _, threads = states(server)
     known_ms = sum(one[state] for one in threads.values() for state in STATES)
-    # Recorded is the duration at least, and all of the session at most.
+    # The events were on for at least the duration, and for at most the session.
     end_ms = server.get("/api/timeline")["session_end_ms"]
     assert 3 * 2000 <= known_ms + unknown["count"] / 1e6 <= 3 * end_ms, (known_ms, unknown, end_ms)
 

@@ -157,7 +157,7 @@ for (;;) sort(100);
 
 
 def test_stacks_of_programs_with_and_without_frame_pointers_are_whole(start):
-    """`auto` copies stacks of all; those of Node are deeper than the usual copy."""
+    """`auto` mode copies the stacks of all processes. Some of Node's are larger than --stack-size."""
     programs = [start.process("program", command) for command in (
         [TESTS_BIN / "shares-workload", 600], [TESTS_BIN / "unwind-modes-none-workload", 600], [sys.executable, "-c", PYTHON],
         ["perl", "-e", PERL], ["node", "-e", NODE])]

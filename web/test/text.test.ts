@@ -165,9 +165,9 @@ test('losses are added up by reason, lost ones first', () => {
   );
 });
 
-test('time that is unknown is told as time', () => {
+test('thread time in an unknown state is formatted as a duration', () => {
   assert.equal(amountText({ reason: 'ring_full', count: 1234 }), '1,234');
-  assert.equal(amountText({ reason: 'times_unknown', count: 2_500_000_000 }), '2.50 s');
+  assert.equal(amountText({ reason: 'thread_state_unknown', count: 2_500_000_000 }), '2.50 s');
 });
 
 test('of a damaged file the number of lost samples is the least that it can be', () => {

@@ -29,7 +29,7 @@ struct SampleLayout {
     std::uint64_t register_mask = 0;  // sample_regs_user; 0: no registers
     std::uint32_t stack_bytes = 0;    // sample_stack_user; 0: no stack
     bool user_chain = true;           // the call chain has the user's frame-pointer chain
-    bool copy_left_out = false;       // SampleRecord::copy_left_out
+    bool copy_omitted = false;        // SampleRecord::copy_omitted
     std::uint64_t fixed_period = 0;   // PERF_SAMPLE_PERIOD is not there, as it is always this; 0: it is
     std::uint16_t woken_at = 0;       // EventPart::woken_at; not 0: PERF_SAMPLE_RAW is there
     bool operator==(const SampleLayout&) const = default;

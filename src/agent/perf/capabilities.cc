@@ -295,6 +295,16 @@ Result<bool> check_unwind_here(std::string_view mode, const Capabilities& capabi
     return fail(ErrorCode::unsupported, fmt::format("{} needs {}; available: {}", mode, needs, available));
 }
 
+std::uint64_t sample_rate(const EventChoice& choice) {
+    std::uint64_t sum_hz = 0;
+    for (const EventSpec& spec : choice.events) {
+        const std::uint32_t hz = spec.away != 0 ? 0 : pace_of(spec, {choice.frequency_hz, 0}).frequency_hz;
+        if (hz == 0) return 0;
+        sum_hz += hz;
+    }
+    return sum_hz;
+}
+
 Result<EventChoice> choose_events(std::vector<EventSpec> wanted, std::uint32_t frequency_hz, std::uint64_t period,
                                   bool kernel, const Capabilities& capabilities, const Kernel& calls) {
     if (!capabilities.perf_events)

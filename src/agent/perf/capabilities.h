@@ -83,6 +83,8 @@ struct EventChoice {
     bool kernel = false;
     std::vector<wire::Notice> notices;
 };
+// Samples per second of one busy CPU, over all events; 0 if an event has no known rate.
+std::uint64_t sample_rate(const EventChoice& choice);
 Result<EventChoice> choose_events(std::vector<EventSpec> wanted, std::uint32_t frequency_hz, std::uint64_t period,
                                   bool kernel, const Capabilities& capabilities, const Kernel& calls = real_kernel());
 

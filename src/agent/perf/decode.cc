@@ -146,7 +146,7 @@ bool decode_sample(Bytes record, std::uint16_t misc, const SampleLayout& layout,
     sample.period = layout.fixed_period != 0 ? layout.fixed_period : load<std::uint64_t>(record, sample_period_offset);
     sample.user_mode = (misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
     sample.mode = layout.mode;
-    sample.copy_left_out = layout.copy_left_out;
+    sample.copy_omitted = layout.copy_omitted;
     origin = {sample.id, sample.tid, sample.cpu};
     return decode_stack(record.subspan(chain_offset), layout, sample);
 }

@@ -49,7 +49,7 @@ struct EventSetOptions {
     Scope scope = {};                                 // wide: instead of targets
     std::uint32_t stack_bytes = default_stack_bytes;  // copied with a sample in dwarf mode; a multiple of 8
     std::uint32_t hybrid_stack_bytes = 2'048;         // the same in hybrid mode
-    bool copies_at_switches = true;                   // else samples of context switches are as in fp mode
+    bool copy_at_switches = true;                     // false: samples of context switches as in fp mode
     bool sample_stack_pointer = false;  // fp samples carry the registers sp and pc (where the kernel has them)
     std::uint32_t max_depth = 0;        // a person asked for so many frames; 0: nobody did
     bool enable_on_exec = false;        // start counting when the (single) target calls exec

@@ -42,7 +42,7 @@ struct SampleRecord {
     Bytes stack;                               // the user stack from its stack pointer on; may be empty
     bool stack_cut = false;                    // the copy ended because it was full
     std::uint64_t stack_missing = 0;        // bytes of its room behind it: at an absent page, or the end of the stack
-    bool copy_left_out = false;             // its process is sampled with copies, but not this event
+    bool copy_omitted = false;              // the process has stack copies, but not for this event
     std::span<const BranchEntry> branches;  // calls that have not returned (lbr)
 
     // Of a wake-up: the thread that is woken, …

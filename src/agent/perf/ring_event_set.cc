@@ -54,26 +54,21 @@ SampleLayout RingEventSet::layout_of(wire::StackMode mode, const EventSpec& spec
     const StackOptions stacks{options_.stack_bytes, options_.hybrid_stack_bytes, options_.sample_stack_pointer,
                               chain_with_copy_};
     SampleLayout layout = sample_layout(mode, part, stacks, capabilities_);
-    if (layout.stack_bytes == 0 || spec.away == 0 || options_.copies_at_switches) return layout;
+    if (layout.stack_bytes == 0 || spec.away == 0 || options_.copy_at_switches) return layout;
     layout = sample_layout(wire::StackMode::fp, part, stacks, capabilities_);
-    layout.copy_left_out = true;
+    layout.copy_omitted = true;
     return layout;
 }
 
 // One thread at a time runs on a CPU, and it may be of the target with the largest samples.
 RingDemand RingEventSet::ring_demand(std::span<const wire::StackMode> modes) const {
     RingDemand demand;
-    bool known = true;
+    demand.samples_per_second = sample_rate(options_.choice);
     demand.sample_bytes = 0;
-    for (const EventSpec& spec : options_.choice.events) {
-        const std::uint32_t hz = spec.away != 0 ? 0 : pace_of(spec, {options_.choice.frequency_hz, 0}).frequency_hz;
-        known = known && hz != 0;
-        demand.samples_per_second += hz;
+    for (const EventSpec& spec : options_.choice.events)
         for (const wire::StackMode mode : modes)
             demand.sample_bytes =
                 std::max(demand.sample_bytes, planned_sample_bytes(layout_of(mode, spec, spec.parts.front())));
-    }
-    if (!known) demand.samples_per_second = 0;
     System& system = System::current();
     demand.memory_bytes = system.constant(Constant::memory_pages) * system.constant(Constant::page_bytes);
     return demand;

@@ -50,22 +50,27 @@ void Absences::tell_times(Thread& thread) {
 
 void Absences::skip(Thread& thread, std::uint64_t until_ns) {
     if (until_ns > thread.times.end_ns) {
-        tell_times(thread);
-        thread.times.end_ns = until_ns;
+        if (thread.thread != 0 && thread.state != State::gone) skipped_ns_ += until_ns - thread.times.end_ns;
+        move_to(thread, until_ns);
     }
     thread.began_ns = 0;
 }
 
-void Absences::count_unknown(Thread& thread, std::uint64_t until_ns) {
+void Absences::move_to(Thread& thread, std::uint64_t time_ns) {
+    tell_times(thread);
+    thread.times.end_ns = time_ns;
+}
+
+void Absences::add_unknown_time(Thread& thread, std::uint64_t until_ns) {
     if (thread.state != State::unknown || until_ns <= thread.times.end_ns) return;
     unknown_ns_ += until_ns - thread.times.end_ns;
     thread.times.end_ns = until_ns;
 }
 
-// What was known of it before says nothing.
-void Absences::known_again(Thread& thread, std::uint64_t time_ns) {
+// The previous state is outdated, so the thread starts over.
+void Absences::end_unknown(Thread& thread, std::uint64_t time_ns) {
     if (thread.state != State::unknown) return;
-    count_unknown(thread, time_ns);
+    add_unknown_time(thread, time_ns);
     thread = {};
 }
 
@@ -73,7 +78,7 @@ void Absences::leaves(std::uint32_t tid, ThreadHandle handle, wire::Id stack, st
                       std::uint64_t time_ns) {
     Thread& thread = threads_[tid];
     if (thread.state == State::gone) return;
-    known_again(thread, time_ns);
+    end_unknown(thread, time_ns);
     // Unknown, or away still: it came back while nothing was recorded.
     if (thread.state == State::away || thread.thread == 0)
         skip(thread, time_ns);
@@ -168,7 +173,7 @@ void Absences::born(std::uint32_t tid, ThreadHandle thread, std::uint64_t time_n
 
 void Absences::execed(std::uint32_t tid, ThreadHandle handle, std::uint64_t time_ns) {
     Thread& thread = threads_[tid];
-    known_again(thread, time_ns);
+    end_unknown(thread, time_ns);
     if (thread.state == State::away || thread.state == State::gone || thread.thread == 0) {
         skip(thread, time_ns);
     } else {
@@ -183,9 +188,12 @@ void Absences::execed(std::uint32_t tid, ThreadHandle handle, std::uint64_t time
 
 void Absences::exited(std::uint32_t tid, std::uint64_t time_ns) {
     Thread& thread = threads_[tid];
-    known_again(thread, time_ns);
+    end_unknown(thread, time_ns);
     const ThreadHandle handle = thread.thread;
-    if (handle != 0 && thread.state != State::maybe_away) spend(thread, time_ns);
+    if (thread.state == State::maybe_away)
+        skip(thread, time_ns);
+    else if (handle != 0)
+        spend(thread, time_ns);
     tell_times(thread);
     thread = {};
     thread.thread = handle;
@@ -198,17 +206,17 @@ void Absences::found(std::uint32_t tid, ThreadHandle handle, Away kind, std::uin
     Thread& thread = place->second;
     if (!added && thread.state != State::unknown) return;
     if (handle == 0) handle = thread.thread;
-    known_again(thread, begin_ns);
+    end_unknown(thread, begin_ns);
     thread.thread = handle;
     thread.kind = kind;
     thread.state = kind == Away::run_queue ? State::maybe_away : State::away;
     thread.since_ns = thread.asleep_ns = thread.times.end_ns = begin_ns;
 }
 
-std::vector<std::uint32_t> Absences::undecided() const {
+std::vector<std::uint32_t> Absences::threads_in(State state) const {
     std::vector<std::uint32_t> all;
     for (const auto& [tid, thread] : threads_)
-        if (thread.state == State::maybe_away) all.push_back(tid);
+        if (thread.state == state) all.push_back(tid);
     return all;
 }
 
@@ -228,13 +236,17 @@ void Absences::gap(std::uint64_t from_ns, std::uint64_t to_ns, Gap gap) {
         if (thread.state == State::away || thread.state == State::leaving) tell(thread, from_ns);
         if (thread.state == State::gone) continue;
         if (thread.state == State::unknown) {
-            count_unknown(thread, from_ns);
+            add_unknown_time(thread, from_ns);
             if (gap == Gap::pause) thread.times.end_ns = std::max(thread.times.end_ns, to_ns);
             continue;
         }
-        if (thread.state != State::maybe_away) spend(thread, from_ns);
+        if (thread.state == State::maybe_away)
+            skip(thread, from_ns);
+        else
+            spend(thread, from_ns);
         if (gap == Gap::exchange && thread.state == State::away) continue;
-        skip(thread, to_ns);
+        if (to_ns > thread.times.end_ns) move_to(thread, to_ns);
+        thread.began_ns = 0;
         if (thread.state == State::here)
             thread.state = State::maybe_away, thread.stack = 0, thread.kind = Away::off_cpu, thread.seen.reset();
         thread.since_ns = thread.asleep_ns = to_ns;
@@ -246,10 +258,12 @@ void Absences::forget() {
     threads_.clear();
 }
 
-void Absences::lost() {
+void Absences::on_lost_records() {
+    lost_records_ = true;
+    unknown_ns_ += std::exchange(skipped_ns_, 0);
     for (auto& [tid, thread] : threads_) {
         if (thread.state == State::gone || thread.state == State::unknown) continue;
-        // Pieces reach as far as times.
+        // Off-CPU pieces and thread times must end at the same point.
         if (thread.state == State::away) tell(thread, thread.times.end_ns);
         tell_times(thread);
         thread.state = State::unknown;
@@ -257,11 +271,14 @@ void Absences::lost() {
     }
 }
 
-std::vector<std::uint32_t> Absences::unknown() const {
-    std::vector<std::uint32_t> all;
-    for (const auto& [tid, thread] : threads_)
-        if (thread.state == State::unknown) all.push_back(tid);
-    return all;
+// After a loss, a thread that /proc reported as runnable may still be undecided.
+void Absences::finish(std::uint64_t time_ns) {
+    cut(time_ns);
+    for (auto& [tid, thread] : threads_) {
+        if (!lost_records_ || thread.state != State::maybe_away) continue;
+        thread.state = State::unknown;
+        add_unknown_time(thread, time_ns);
+    }
 }
 
 void Absences::cut(std::uint64_t time_ns) {
@@ -270,7 +287,7 @@ void Absences::cut(std::uint64_t time_ns) {
     });
     for (auto& [tid, thread] : threads_) {
         if (thread.state == State::away) tell(thread, time_ns);
-        count_unknown(thread, time_ns);
+        add_unknown_time(thread, time_ns);
         thread.busy = true;
     }
     cut_times(time_ns);

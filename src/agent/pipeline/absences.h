@@ -16,8 +16,8 @@
 // - While events are off (a pause, another event set), nobody is seen to come or go. Who is away before and comes back
 //   after it was away all the time, as far as anybody can tell; who leaves anew came back unseen. A pause counts for
 //   nobody; the moment between two event sets counts for those who are away.
-// - When records were lost, nobody knows who is away: all is forgotten, and threads are looked at anew. How long they
-//   were unknown is counted.
+// - When records are lost, the state of every thread is unknown until its next record, or until /proc reports it. That
+//   time is counted.
 //
 // Beside the pieces, which have stacks, stand the times: what each thread did with its life, on a CPU too, and how long
 // each of its turns there and in the queue before was. They are told ten times a second of threads that did something,
@@ -69,26 +69,28 @@ public:
     // It runs, and is another from now on.
     void execed(std::uint32_t tid, ThreadHandle thread, std::uint64_t time_ns);
     void exited(std::uint32_t tid, std::uint64_t time_ns);
-    // Found in /proc at the beginning, or one of unknown() again (`thread` 0: the same); those in run_queue may as well be
-    // running.
+    // Found in /proc at the beginning, or again after a loss (`thread` 0: the same as before). A thread in run_queue may
+    // be running.
     void found(std::uint32_t tid, ThreadHandle thread, Away kind, std::uint64_t begin_ns);
     // Nothing was recorded from `from_ns` to `to_ns`: wanted so, or because the events were exchanged.
     enum class Gap : std::uint8_t { pause, exchange };
     void gap(std::uint64_t from_ns, std::uint64_t to_ns, Gap gap);
     void forget();
-    // Records were lost: of all threads nobody knows what they do, until they are heard of or found again.
-    void lost();
-    [[nodiscard]] std::vector<std::uint32_t> unknown() const;
-    // It has ended, or nobody can tell.
-    void no_more(std::uint32_t tid) { threads_.erase(tid); }
-    // How long threads were unknown so, in all, since the last call.
+    // Records were lost: the state of every thread is unknown.
+    void on_lost_records();
+    [[nodiscard]] std::vector<std::uint32_t> unknown_threads() const { return threads_in(State::unknown); }
+    // The thread has exited, or cannot be inspected.
+    void remove(std::uint32_t tid) { threads_.erase(tid); }
+    // Thread time in unknown states, summed over all threads, since the last call.
     std::uint64_t take_unknown_ns() { return std::exchange(unknown_ns_, 0); }
+    // The recording ends.
+    void finish(std::uint64_t time_ns);
     // Pieces of all that are away, and times of all, until `time_ns`.
     void cut(std::uint64_t time_ns);
     // Times of those that did something.
     void cut_times(std::uint64_t time_ns);
     // Of those nobody knows whether they are here: no record came since they were found in a run queue, or since a gap.
-    [[nodiscard]] std::vector<std::uint32_t> undecided() const;
+    [[nodiscard]] std::vector<std::uint32_t> undecided() const { return threads_in(State::maybe_away); }
     // What /proc says of it now. Said twice with no record between, it has been so since it was last known: were it only
     // just so, a record of that would be on its way at the first time.
     void decide(std::uint32_t tid, std::optional<Away> kind);
@@ -102,7 +104,7 @@ public:
     [[nodiscard]] std::vector<wire::Id*> stacks();
 
 private:
-    // gone: it has ended, and what is heard of its last steps says nothing. unknown: since times.end_ns, by lost().
+    // gone: it has ended, and what is heard of its last steps says nothing. unknown: since times.end_ns, after a loss.
     enum class State : std::uint8_t { here, leaving, away, maybe_away, gone, unknown };
     struct Thread {
         ThreadHandle thread = 0;
@@ -120,18 +122,22 @@ private:
         std::optional<Away> left_as;  // of one that was woken early, if it was: a later waker knows better
         wire::ThreadTimes times;      // not told yet; known until their end
     };
+    [[nodiscard]] std::vector<std::uint32_t> threads_in(State state) const;
     void tell(Thread& thread, std::uint64_t until_ns);
     void tell_waker(const Thread& thread, wire::Id stack, std::uint32_t cpu, std::uint64_t time_ns);
     void tell_times(Thread& thread);
     // Until then it did what it does.
     static void spend(Thread& thread, std::uint64_t until_ns);
-    // What it did until then, nobody knows.
+    // Its records until then contradict each other, as some are lost or fell between two event sets.
     void skip(Thread& thread, std::uint64_t until_ns);
-    void count_unknown(Thread& thread, std::uint64_t until_ns);
-    void known_again(Thread& thread, std::uint64_t time_ns);
+    void move_to(Thread& thread, std::uint64_t time_ns);
+    void add_unknown_time(Thread& thread, std::uint64_t until_ns);
+    void end_unknown(Thread& thread, std::uint64_t time_ns);
 
     std::unordered_map<std::uint32_t, Thread> threads_;  // by tid
     std::uint64_t unknown_ns_ = 0;
+    std::uint64_t skipped_ns_ = 0;  // unknown time, if a LOST record follows
+    bool lost_records_ = false;
     std::vector<Piece> pieces_;
     std::vector<wire::ThreadTimes> times_;
 };

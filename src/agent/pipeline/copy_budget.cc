@@ -1,122 +1,138 @@
 #include "agent/pipeline/copy_budget.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "agent/perf/event_set.h"
 
 namespace flamewire::agent {
 namespace {
 
-constexpr std::uint32_t shortened_stack_bytes = 4'096;
-constexpr std::uint64_t ns_per_s = 1'000'000'000;
-constexpr std::uint64_t window_length_ns = 500'000'000;
-// More losses than this, of 1,000 samples, in so many windows in a row: a start or a burst passes.
-constexpr std::uint64_t lost_of_1000 = 1;
-constexpr std::uint32_t windows_to_shrink = 2;
-// After copies shrank, there must have been room for larger ones for so long.
-constexpr std::uint32_t windows_to_grow = 20;
-// More stacks than these were deeper than their copies: a longer copy is worth its price.
-constexpr std::uint64_t cut_to_grow = 8, cut_of_1000_to_grow = 5;
+constexpr std::uint32_t reduced_bytes = 4'096;
+constexpr std::uint64_t ns_per_ms = 1'000'000;
+constexpr std::uint64_t min_window_ns = 500'000'000;
+// A startup or a burst may lose samples. Lasting loss is more than 0.1 % in two windows in a row.
+constexpr std::uint64_t lossy_per_1000 = 1;
+constexpr std::uint32_t windows_before_shrinking = 2;
+// After shrinking, growing needs ten seconds with room for it.
+constexpr std::uint32_t windows_before_growing_again = 20;
+// A maximum copy is worth its cost if at least 8 stacks, and more than 0.5 %, are truncated.
+constexpr std::uint64_t min_truncated = 8, truncated_per_1000 = 5;
+// A configured ring has room for at least this many samples.
+constexpr std::uint64_t min_samples_per_ring = 8;
 
 }  // namespace
 
 std::uint32_t CopyBudget::bytes_of(CopySize size) const {
-    switch (size) {
-        case CopySize::longest:
-            return plan_.longest_bytes;
-        case CopySize::usual:
-            return plan_.usual_bytes;
-        case CopySize::shortened:
-            return std::min(plan_.usual_bytes, shortened_stack_bytes);
-        case CopySize::none:
-            break;
-    }
-    return 0;
+    const std::uint32_t configured = options_.configured_bytes;
+    if (size == CopySize::none) return 0;
+    if (size == CopySize::reduced) return std::min(configured, reduced_bytes);
+    if (size == CopySize::configured) return configured;
+    std::uint64_t maximum = highest_stack_bytes;
+    if (options_.ring_bytes != 0) maximum = std::min(maximum, options_.ring_bytes / min_samples_per_ring / 8 * 8);
+    return std::max(configured, static_cast<std::uint32_t>(maximum));
 }
 
-// The next smaller or larger one; sizes can be equal.
-CopySize CopyBudget::other_size(int step) const {
-    int size = static_cast<int>(copies_.size);
+// The next size in this direction that has another number of bytes.
+CopySize CopyBudget::neighbor(int step) const {
+    int size = static_cast<int>(config_.size);
     do size += step;
-    while (size > static_cast<int>(CopySize::longest) && size < static_cast<int>(CopySize::none) &&
+    while (size > static_cast<int>(CopySize::maximum) && size < static_cast<int>(CopySize::none) &&
            bytes_of(static_cast<CopySize>(size)) == stack_bytes());
     return static_cast<CopySize>(size);
 }
 
-void CopyBudget::begin(const Plan& plan) {
-    plan_ = plan;
-    copies_ = {};
-    lost_when_longest_ = false;
-    chose({}, 0);
-    // As if each stack were that deep.
-    const bool fits = plan.samples_per_s != 0 && plan.samples_per_s * bytes_of(CopySize::longest) <= most_copied_bytes;
-    if (plan.adapts && plan.of_all && fits) copies_.size = CopySize::longest;
+void CopyBudget::reset(const Options& options) {
+    options_ = options;
+    config_ = {};
+    maximum_was_lossy_ = false;
+    apply({}, 0);
+    const std::uint64_t rate = options.max_samples_per_second;
+    const bool fits = rate != 0 && rate * bytes_of(CopySize::maximum) <= max_copied_bytes;
+    if (options.adaptive && options.whole_cpus && fits) config_.size = CopySize::maximum;
 }
 
-void CopyBudget::chose(StackCopies copies, std::uint64_t now_ns) {
-    shrank_ = copies.size > copies_.size;
-    copies_ = copies;
-    lossy_windows_ = quiet_windows_ = 0;
-    window_ns_ = now_ns;
-    samples_ = full_ = bytes_ = switch_bytes_ = stacks_ = cut_ = 0;
+void CopyBudget::apply(CopyConfig config, std::uint64_t now_ns) {
+    shrank_ = config.size > config_.size;
+    config_ = config;
+    lossy_windows_ = windows_with_room_ = 0;
+    window_start_ns_ = now_ns;
+    samples_ = full_ = bytes_ = switch_bytes_ = stacks_ = truncated_ = 0;
 }
 
-std::optional<StackCopies> CopyBudget::change(std::uint64_t now_ns, const Counts& counts) {
-    if (window_ns_ == 0) {
-        before_ = counts;
-        chose(copies_, now_ns);
+CopyConfig CopyBudget::update(std::uint64_t now_ns, const Counts& counts) {
+    if (window_start_ns_ == 0) {
+        previous_ = counts;
+        apply(config_, now_ns);
     }
-    elapsed_ns_ = now_ns - window_ns_;
-    if (elapsed_ns_ < window_length_ns) return std::nullopt;
-    in_window_ = {counts.lost - before_.lost, counts.cut - before_.cut};
-    before_ = counts;
-    cut_ += in_window_.cut;
+    window_ns_ = now_ns - window_start_ns_;
+    if (window_ns_ < min_window_ns) return config_;
+    window_ = {counts.lost_samples - previous_.lost_samples, counts.truncated_stacks - previous_.truncated_stacks};
+    previous_ = counts;
+    truncated_ += window_.truncated_stacks;
     bytes_per_second_ = per_second(bytes_);
-    const std::optional<StackCopies> changed = judge();
-    window_ns_ = now_ns;
+    const CopyConfig wanted = evaluate();
+    window_start_ns_ = now_ns;
     samples_ = full_ = bytes_ = switch_bytes_ = 0;
-    return changed;
+    return wanted;
 }
 
-std::uint64_t CopyBudget::per_second(std::uint64_t bytes) const {
-    return static_cast<std::uint64_t>(static_cast<double>(bytes) * ns_per_s / static_cast<double>(elapsed_ns_));
-}
+std::uint64_t CopyBudget::per_second(std::uint64_t bytes) const { return bytes * 1'000 / (window_ns_ / ns_per_ms); }
 
-std::optional<StackCopies> CopyBudget::judge() {
-    const bool lossy = in_window_.lost * 1000 > (samples_ + in_window_.lost) * lost_of_1000;
+CopyConfig CopyBudget::evaluate() {
+    const std::uint64_t lost = window_.lost_samples;
+    const bool lossy = lost * 1000 > (samples_ + lost) * lossy_per_1000;
     lossy_windows_ = lossy ? lossy_windows_ + 1 : 0;
-    if (lossy_windows_ >= windows_to_shrink) {
-        const std::optional<StackCopies> smaller = less();
-        if (smaller && copies_.size == CopySize::longest && smaller->size != copies_.size) lost_when_longest_ = true;
+    if (lossy_windows_ >= windows_before_shrinking) {
+        const CopyConfig smaller = shrunk();
+        if (config_.size == CopySize::maximum && smaller.size != config_.size) maximum_was_lossy_ = true;
         return smaller;
     }
-    if (shrinks() && bytes_per_second_ > most_copied_bytes) return less();
-    if (lossy) quiet_windows_ = 0;
-    return lossy ? std::nullopt : more();
+    if (may_shrink() && bytes_per_second_ > max_copied_bytes) return shrunk();
+    if (lossy) windows_with_room_ = 0;
+    return lossy ? config_ : grown();
 }
 
-bool CopyBudget::shrinks() const { return plan_.adapts && (plan_.of_all || copies_.size == CopySize::longest); }
-
-// What fills the rings goes first.
-std::optional<StackCopies> CopyBudget::less() const {
-    if (switch_bytes_ != 0 && (switch_bytes_ > bytes_ / 2 || !shrinks())) return StackCopies{copies_.size, false};
-    if (copies_.size == CopySize::none || !shrinks()) return std::nullopt;
-    return StackCopies{other_size(1), copies_.at_switches};
+bool CopyBudget::may_shrink() const {
+    return options_.adaptive && (options_.whole_cpus || config_.size == CopySize::maximum);
 }
 
-std::optional<StackCopies> CopyBudget::more() {
-    if (!plan_.adapts || copies_.size == CopySize::longest) return std::nullopt;
-    const CopySize larger = other_size(-1);
-    if (larger == CopySize::longest) {
-        const bool deep = cut_ >= cut_to_grow && cut_ * 1000 > stacks_ * cut_of_1000_to_grow;
-        if (!deep || lost_when_longest_) return std::nullopt;
+// Copies of context switches go first if they are most of the bytes, or if nothing else may shrink.
+CopyConfig CopyBudget::shrunk() const {
+    if (switch_bytes_ != 0 && (switch_bytes_ > bytes_ / 2 || !may_shrink())) return {config_.size, false};
+    if (config_.size == CopySize::none || !may_shrink()) return config_;
+    return {neighbor(1), config_.at_switches};
+}
+
+CopyConfig CopyBudget::grown() {
+    if (!options_.adaptive || config_.size == CopySize::maximum) return config_;
+    const CopySize larger = neighbor(-1);
+    if (larger == CopySize::maximum) {
+        const bool deep = truncated_ >= min_truncated && truncated_ * 1000 > stacks_ * truncated_per_1000;
+        if (!deep || maximum_was_lossy_) return config_;
     }
-    // Half of the budget must do, so that it is not exceeded at once.
+    // The larger copies must fit into half of the budget; only those that are full now become larger.
     const std::uint32_t now = stack_bytes();
     const std::uint64_t longer = now != 0 ? full_ : samples_;
-    const bool room = per_second(bytes_ + longer * (bytes_of(larger) - now)) <= most_copied_bytes / 2;
-    quiet_windows_ = room ? quiet_windows_ + 1 : 0;
-    const bool shrank = shrank_ || copies_.size != CopySize::usual;
-    if (quiet_windows_ < (shrank ? windows_to_grow : 1)) return std::nullopt;
-    return StackCopies{larger, copies_.at_switches};
+    const bool room = per_second(bytes_ + longer * (bytes_of(larger) - now)) <= max_copied_bytes / 2;
+    windows_with_room_ = room ? windows_with_room_ + 1 : 0;
+    const bool after_shrinking = shrank_ || config_.size != CopySize::configured;
+    if (windows_with_room_ < (after_shrinking ? windows_before_growing_again : 1)) return config_;
+    return {larger, config_.at_switches};
+}
+
+std::vector<wire::Notice> CopyBudget::notices(CopyConfig before) const {
+    if (config_.size == CopySize::maximum && config_.at_switches == before.at_switches) return {};
+    const char* what = "the agent copies --stack-size bytes of each stack";
+    if (config_.size == CopySize::reduced) what = "the agent copies 4 KiB of each stack";
+    if (config_.size == CopySize::none) what = "stacks come from frame pointers";
+    if (config_.at_switches != before.at_switches) what = "stacks of context switches come from frame pointers";
+    const bool lossy = window_.lost_samples != 0;
+    const std::uint64_t number = lossy ? window_.lost_samples : bytes_per_second_ / 1'000'000;
+    const char* const unit = lossy ? "samples were lost" : "MB of stacks were copied per second";
+    return {{"stack-copies", fmt::format("{} {}. From now on, {}.", number, unit, what),
+             "use a lower --frequency or a smaller --stack-size"}};
 }
 
 }  // namespace flamewire::agent

@@ -1,81 +1,79 @@
-// How much of the users' stacks is copied with samples. Where `auto` chooses, copies grow when stacks are deeper and a
-// budget of bytes per second allows it. Where one event serves all processes of a CPU, they shrink when they exceed that
-// budget. When records are lost, the copies at context switches are left out first. Pure.
+// Chooses how much of each user stack the kernel copies with a sample, from the measured copy rate and the lost samples.
+// The rules are in docs/unwinding.md, "How much of a stack is copied". Pure.
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <vector>
 
 #include "wire/batch.h"
 
 namespace flamewire::agent {
 
-enum class CopySize : std::uint8_t { longest, usual, shortened, none };
+enum class CopySize : std::uint8_t { maximum, configured, reduced, none };
 
-struct StackCopies {
-    CopySize size = CopySize::usual;
-    bool at_switches = true;  // else the stacks of switches come from frame pointers
-    bool operator==(const StackCopies&) const = default;
+struct CopyConfig {
+    CopySize size = CopySize::configured;
+    bool at_switches = true;  // false: stacks of context switches come from frame pointers
+    bool operator==(const CopyConfig&) const = default;
 };
 
-// Per second, of all CPUs. The kernel takes some 3 % of one processor's time to copy so much.
-inline constexpr std::uint64_t most_copied_bytes = std::uint64_t{128} << 20;
+// Per second, over all CPUs. The kernel needs about 3 % of one CPU to copy this much.
+inline constexpr std::uint64_t max_copied_bytes = std::uint64_t{128} << 20;
 
 class CopyBudget {
 public:
-    struct Plan {
-        bool adapts = false;              // auto mode
-        bool of_all = false;              // events of whole CPUs: copies may shrink
-        std::uint32_t usual_bytes = 0;    // --stack-size
-        std::uint32_t longest_bytes = 0;  // at least usual_bytes
-        std::uint64_t samples_per_s = 0;  // at most, of all CPUs; 0: not known
+    struct Options {
+        bool adaptive = false;                     // auto mode
+        bool whole_cpus = false;                   // one size for all processes, so copies may shrink
+        std::uint32_t configured_bytes = 0;        // --stack-size
+        std::uint64_t ring_bytes = 0;              // of a ring, if configured; 0: rings fit the samples
+        std::uint64_t max_samples_per_second = 0;  // over all CPUs; 0: unknown
     };
+    // Totals since the recording began.
     struct Counts {
-        std::uint64_t lost = 0;  // samples
-        std::uint64_t cut = 0;   // stacks that lack callers because their copies were full
+        std::uint64_t lost_samples = 0;
+        std::uint64_t truncated_stacks = 0;  // callers are missing because the copy was full
     };
 
-    // What was chosen before is forgotten.
-    void begin(const Plan& plan);
-    // One sample; `full`: the stack is deeper than its copy.
-    void note(bool at_switch, std::uint64_t copied_bytes, bool full) {
+    void reset(const Options& options);
+    // `full`: the stack is larger than its copy.
+    void add_sample(bool at_switch, std::uint64_t copied_bytes, bool full) {
         ++samples_;
         stacks_ += copied_bytes != 0 ? 1 : 0;
         full_ += full ? 1 : 0;
         bytes_ += copied_bytes;
         if (at_switch) switch_bytes_ += copied_bytes;
     }
-    // What to copy from now on, if that is something else. `counts`: since the recording began.
-    std::optional<StackCopies> change(std::uint64_t now_ns, const Counts& counts);
-    // The change was made, or it failed and the old copies go on.
-    void chose(StackCopies copies, std::uint64_t now_ns);
+    // Ends a window if it is long enough. Returns the configuration to use from now on, usually config().
+    CopyConfig update(std::uint64_t now_ns, const Counts& counts);
+    // The events now use `config`.
+    void apply(CopyConfig config, std::uint64_t now_ns);
 
-    [[nodiscard]] StackCopies copies() const { return copies_; }
-    // Of a sample in dwarf mode; 0 if copies().size is none.
-    [[nodiscard]] std::uint32_t stack_bytes() const { return bytes_of(copies_.size); }
-    // In the last window that change() looked at.
-    [[nodiscard]] std::uint64_t bytes_per_second() const { return bytes_per_second_; }
-    [[nodiscard]] std::uint64_t lost() const { return in_window_.lost; }
+    [[nodiscard]] CopyConfig config() const { return config_; }
+    // The copy size of samples in dwarf mode; 0 for CopySize::none.
+    [[nodiscard]] std::uint32_t stack_bytes() const { return bytes_of(config_.size); }
+    // Describes the change from `before` to config(). Empty for the maximum size, which loses nothing.
+    [[nodiscard]] std::vector<wire::Notice> notices(CopyConfig before) const;
 
 private:
     [[nodiscard]] std::uint32_t bytes_of(CopySize size) const;
-    [[nodiscard]] CopySize other_size(int step) const;
-    [[nodiscard]] bool shrinks() const;
+    [[nodiscard]] CopySize neighbor(int step) const;
+    [[nodiscard]] bool may_shrink() const;
     [[nodiscard]] std::uint64_t per_second(std::uint64_t bytes) const;
-    std::optional<StackCopies> judge();
-    [[nodiscard]] std::optional<StackCopies> less() const;
-    [[nodiscard]] std::optional<StackCopies> more();
+    CopyConfig evaluate();
+    [[nodiscard]] CopyConfig shrunk() const;
+    CopyConfig grown();
 
-    Plan plan_;
-    StackCopies copies_;
-    Counts before_, in_window_;
-    std::uint64_t window_ns_ = 0, elapsed_ns_ = 0;  // when the window began (0: at the next change()), and its length
-    std::uint64_t samples_ = 0, full_ = 0, bytes_ = 0, switch_bytes_ = 0;  // of the window
-    std::uint64_t bytes_per_second_ = 0;                                   // of the last window
-    std::uint64_t stacks_ = 0, cut_ = 0;                                   // copied, and cut, since copies_ were chosen
-    std::uint32_t lossy_windows_ = 0, quiet_windows_ = 0;                  // in a row
-    bool shrank_ = false;                                                  // at the last choice
-    bool lost_when_longest_ = false;
+    Options options_;
+    CopyConfig config_;
+    Counts previous_, window_;
+    std::uint64_t window_start_ns_ = 0, window_ns_ = 0;                    // start 0: the next update() starts a window
+    std::uint64_t samples_ = 0, full_ = 0, bytes_ = 0, switch_bytes_ = 0;  // in this window
+    std::uint64_t bytes_per_second_ = 0;                                   // in the last window
+    std::uint64_t stacks_ = 0, truncated_ = 0;                             // copies since apply()
+    std::uint32_t lossy_windows_ = 0, windows_with_room_ = 0;              // in a row
+    bool shrank_ = false;                                                  // in the last apply()
+    bool maximum_was_lossy_ = false;
 };
 
 }  // namespace flamewire::agent

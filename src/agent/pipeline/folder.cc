@@ -50,9 +50,9 @@ std::size_t Folder::State::table_bytes() const {
 
 void Folder::State::account(const SampleRecord& sample, ProcessHandle process, const FoldedStack& stack) {
     if (stack.user_frames == 0) return;
-    const auto mode = sample.copy_left_out ? std::nullopt : std::optional(sample.mode);
+    const auto mode = sample.copy_omitted ? std::nullopt : std::optional(sample.mode);
     accounts.add(process, mode, stack.stop, stack.joined, stack.user_frames, sample.stack.size());
-    if (sample.stack_cut && stack.stop == unwind::StopReason::truncated_copy) ++cut_copies;
+    if (sample.stack_cut && stack.stop == unwind::StopReason::truncated_copy) ++truncated_copies;
     if (stack.other_stack) policy.note_other_stack(process);
     if (stack.need != need_unknown && mode)
         policy.note(process, sample.mode, static_cast<unwind::StackNeed>(stack.need), sample.time_ns);
@@ -218,7 +218,7 @@ void Folder::begin_epoch() {
     state_->accounts.tell_all_again();
 }
 
-std::uint64_t Folder::cut_copies() const { return state_->cut_copies; }
+std::uint64_t Folder::truncated_copies() const { return state_->truncated_copies; }
 
 void Folder::change_stacks(std::optional<UserStackOptions> options) {
     State& state = *state_;

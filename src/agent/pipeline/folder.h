@@ -68,12 +68,12 @@ public:
     void add_waking(const SampleRecord& sample, bool heeded);
     // What absences() has to tell becomes rows.
     void tell_absences();
-    // Its times, until then, become those of the next batch, and what is not known of them a loss.
+    // Moves thread times up to `time_ns` into the next batch, and time in unknown states as a loss.
     void tell_thread_times(std::uint64_t time_ns);
     // Samples of switches that are no row, less the rows that are no sample of a switch.
     [[nodiscard]] std::int64_t switches_not_told() const;
-    // Stacks that lack callers because their copies were full.
-    [[nodiscard]] std::uint64_t cut_copies() const;
+    // Stacks whose callers are missing because the copy was full.
+    [[nodiscard]] std::uint64_t truncated_copies() const;
     void add_symbols(std::span<const TargetSymbol> symbols);
     // Kernel addresses of later samples may have other names; of a program that ends, those of earlier ones are told.
     void follow_program(const KsymbolRecord& record);

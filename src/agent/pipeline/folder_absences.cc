@@ -100,7 +100,7 @@ void Folder::tell_absences() {
 void Folder::tell_thread_times(std::uint64_t time_ns) {
     State& state = *state_;
     if (const std::uint64_t unknown_ns = state.absences.take_unknown_ns(); unknown_ns != 0)
-        state.add_loss({wire::LossReason::times_unknown, unknown_ns, time_ns, time_ns,
+        state.add_loss({wire::LossReason::thread_state_unknown, unknown_ns, time_ns, time_ns,
                         state.event_id(state.absence_events.first), 0});
     for (wire::ThreadTimes& times : state.absences.take_times()) {
         if (state.next.thread_times.size() >= wire::max_batch_entries) break;  // 26,000 busy threads

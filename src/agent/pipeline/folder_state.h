@@ -110,7 +110,7 @@ struct Folder::State {
     AbsenceEvents absence_events;
     std::vector<KernelFunction> io_functions;
     std::int64_t switches_not_told = 0;
-    std::uint64_t cut_copies = 0;
+    std::uint64_t truncated_copies = 0;
     struct Outsider {
         std::uint32_t tid = 0;
         std::uint64_t asked_ns = 0;

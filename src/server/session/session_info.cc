@@ -187,8 +187,8 @@ std::string_view loss_reason_name(wire::LossReason reason) {
             return "other_server";
         case wire::LossReason::batches_missing:
             return "batches_missing";
-        case wire::LossReason::times_unknown:
-            return "times_unknown";
+        case wire::LossReason::thread_state_unknown:
+            return "thread_state_unknown";
     }
     return "unknown";
 }
@@ -200,7 +200,7 @@ bool is_lost(wire::LossReason reason) {
         case wire::LossReason::maps_lost:
         case wire::LossReason::unknown_process:
         case wire::LossReason::time_coarsened:
-        case wire::LossReason::times_unknown:
+        case wire::LossReason::thread_state_unknown:
             return false;
         default:
             return true;

@@ -99,7 +99,7 @@ def test_callers_to_the_root(start, tmp_path, kind):
 
 
 def test_whole_system(start, tmp_path):
-    """No copy of a stack has a goroutine's callers; the kernel's chain has."""
+    """The copied stack lacks a goroutine's callers; the kernel's call chain has them."""
     check_whole(record(start, build(tmp_path, "go"), whole_system=True))
 
 

@@ -203,7 +203,7 @@ TEST_CASE("stacks can be copied with samples but not with switches") {
     });
     child.go();
     auto set = open_set({.targets = {{child.pid(), wire::StackMode::dwarf}},
-                         .copies_at_switches = at_switches,
+                         .copy_at_switches = at_switches,
                          .sample_stack_pointer = true},
                         "cpu-clock,off-cpu");
     struct ByEvent final : RecordSink {
@@ -215,7 +215,7 @@ TEST_CASE("stacks can be copied with samples but not with switches") {
             if (sample == nullptr) return;
             const std::uint32_t event = set->event_of(sample->id);
             of[event].add(*sample, Place{});
-            (event == 0 ? left_out_of_first : left_out_of_switches).insert(sample->copy_left_out);
+            (event == 0 ? left_out_of_first : left_out_of_switches).insert(sample->copy_omitted);
         }
     } seen;
     seen.set = set.get();

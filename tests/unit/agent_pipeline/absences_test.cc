@@ -362,19 +362,19 @@ TEST_CASE("a program that is another goes on as another thread") {
     CHECK(absences.take_times().empty());
 }
 
-TEST_CASE("of a sleep that a loss cuts, as much is told as of the thread's time") {
+TEST_CASE("a loss ends off-CPU pieces and thread times at the same point") {
     Absences absences;
     in(absences, 50);
     out(absences, 100, 5);
     absences.cut_times(150);
-    absences.lost();
+    absences.on_lost_records();
     CHECK(told(absences) == std::vector<Told>{{5, Away::off_cpu, 100, 150}});
     CHECK(lived(absences.take_times()).back().at(1) == 150);
     absences.found(tid, 1, Away::off_cpu, 180);
     CHECK(absences.take_unknown_ns() == 30);
 }
 
-TEST_CASE("after a loss, threads are unknown until they are heard of, found, or gone, and that time is counted") {
+TEST_CASE("after a loss, thread states are unknown until the next record, /proc or exit, and that time is counted") {
     Absences absences;
     in(absences, 50);
     out(absences, 100, 5);
@@ -382,27 +382,58 @@ TEST_CASE("after a loss, threads are unknown until they are heard of, found, or 
     absences.cut(200);
     absences.take_times();
     CHECK(absences.take_unknown_ns() == 0);
-    absences.lost();
-    absences.lost();  // nothing more is to be lost
-    CHECK(absences.unknown().size() == 4);
+    absences.on_lost_records();
+    absences.on_lost_records();  // counts nothing twice
+    CHECK(absences.unknown_threads().size() == 4);
     out(absences, 250, 6);                     // 49, as its sample is one earlier
     absences.found(8, 8, Away::off_cpu, 260);  // 60
     absences.exited(9, 270);                   // 70
-    CHECK(absences.unknown() == std::vector{10U});
+    CHECK(absences.unknown_threads() == std::vector{10U});
     CHECK(absences.take_unknown_ns() == 49 + 60 + 70);
     absences.cut(300);
     CHECK(absences.take_unknown_ns() == 100);
-    // What a pause leaves out, nobody wanted to know.
+    // A pause does not count.
     absences.gap(310, 350, Absences::Gap::pause);
     absences.cut(360);
     CHECK(absences.take_unknown_ns() == 10 + 10);
-    absences.no_more(10);
+    absences.remove(10);
     absences.cut(500);
     CHECK(absences.take_unknown_ns() == 0);
-    // What is known and what is not add up to a life.
-    absences.lost();
+    absences.on_lost_records();
     absences.born(8, 11, 600);  // another thread of that number
     CHECK(absences.take_unknown_ns() == 0);
     absences.forget();
-    CHECK(absences.unknown().empty());
+    CHECK(absences.unknown_threads().empty());
+}
+
+TEST_CASE("a thread that is undecided at the end of a recording with losses is in an unknown state") {
+    const bool loses = GENERATE(false, true);
+    Absences absences;
+    in(absences, 50);
+    out(absences, 100, 5);
+    absences.cut(200);
+    if (loses) absences.on_lost_records();
+    absences.found(tid, 0, Away::run_queue, 240);
+    absences.found(8, 8, Away::run_queue, 250);
+    CHECK(absences.take_unknown_ns() == (loses ? 40 : 0));
+    absences.finish(300);
+    CHECK(absences.take_unknown_ns() == (loses ? 60 + 50 : 0));
+}
+
+TEST_CASE("time between contradictory records is unknown if a loss is reported later") {
+    const bool loses = GENERATE(false, true);
+    Absences absences;
+    in(absences, 50);
+    out(absences, 100, 5);
+    out(absences, 300, 6);  // its sample is one earlier
+    in(absences, 350);
+    in(absences, 400);
+    absences.found(8, 8, Away::run_queue, 300);
+    absences.exited(8, 330);  // undecided until then
+    absences.gap(500, 700, Absences::Gap::pause);
+    CHECK(absences.take_unknown_ns() == 0);
+    if (loses) absences.on_lost_records();
+    CHECK(absences.take_unknown_ns() == (loses ? 199 + 50 + 30 : 0));
+    absences.on_lost_records();
+    CHECK(absences.take_unknown_ns() == (loses ? 0 : 199 + 50 + 30));
 }

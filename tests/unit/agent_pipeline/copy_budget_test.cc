@@ -2,191 +2,225 @@
 
 #include <catch2/catch.hpp>
 
+using namespace flamewire;
 using namespace flamewire::agent;
 
 namespace {
 
 constexpr std::uint64_t ms = 1'000'000;
-constexpr std::uint32_t longest = 65'528, usual = 16'384, shortened = 4'096;
+constexpr std::uint32_t maximum = 65'528, configured = 16'384, reduced = 4'096;
 
-constexpr CopyBudget::Plan of_cpus{.adapts = true, .of_all = true, .usual_bytes = usual, .longest_bytes = longest};
-constexpr CopyBudget::Plan of_threads{.adapts = true, .of_all = false, .usual_bytes = usual, .longest_bytes = longest};
-constexpr CopyBudget::Plan as_asked{.adapts = false, .of_all = true, .usual_bytes = usual, .longest_bytes = longest};
+constexpr CopyBudget::Options whole_cpus{.adaptive = true, .whole_cpus = true, .configured_bytes = configured};
+constexpr CopyBudget::Options threads{.adaptive = true, .whole_cpus = false, .configured_bytes = configured};
+constexpr CopyBudget::Options fixed_mode{.adaptive = false, .whole_cpus = true, .configured_bytes = configured};
 
 struct Load {
     unsigned samples = 0, switches = 0, lost = 0;
-    unsigned cut = 0;  // of the samples: deeper than any copy but the longest
+    unsigned truncated = 0;  // of the samples, unless copies have the maximum size
 };
 
-// Copies as a recorder makes them, each of them full.
+// Applies every change at once. All copies are full.
 struct Recording {
     CopyBudget budget;
     std::uint64_t now_ns = 1'000 * ms;
     CopyBudget::Counts counts;
-    explicit Recording(const CopyBudget::Plan& plan) { begin(plan); }
+    explicit Recording(const CopyBudget::Options& options) { reset(options); }
 
-    void begin(const CopyBudget::Plan& plan) {
-        budget.begin(plan);
-        CHECK_FALSE(budget.change(now_ns, counts));  // a window begins
+    void reset(const CopyBudget::Options& options) {
+        budget.reset(options);
+        CHECK(budget.update(now_ns, counts) == budget.config());  // starts a window
     }
 
-    // Half a second of it; true when copies changed.
+    // Half a second of this load. Returns whether the configuration changed.
     bool run(const Load& load) {
-        const StackCopies copies = budget.copies();
-        for (unsigned i = 0; i < load.samples; ++i) budget.note(false, budget.stack_bytes(), budget.stack_bytes() != 0);
+        const CopyConfig copies = budget.config();
+        for (unsigned i = 0; i < load.samples; ++i)
+            budget.add_sample(false, budget.stack_bytes(), budget.stack_bytes() != 0);
         for (unsigned i = 0; i < load.switches; ++i)
-            budget.note(true, copies.at_switches ? budget.stack_bytes() : 0, copies.at_switches);
+            budget.add_sample(true, copies.at_switches ? budget.stack_bytes() : 0, copies.at_switches);
         now_ns += 500 * ms;
-        counts.lost += load.lost;
-        if (copies.size != CopySize::longest) counts.cut += load.cut;
-        const auto wanted = budget.change(now_ns, counts);
-        if (wanted) budget.chose(*wanted, now_ns);
-        return wanted.has_value();
+        counts.lost_samples += load.lost;
+        if (copies.size != CopySize::maximum) counts.truncated_stacks += load.truncated;
+        const CopyConfig wanted = budget.update(now_ns, counts);
+        if (wanted != copies) budget.apply(wanted, now_ns);
+        return wanted != copies;
     }
-    // After how many half seconds copies change; 100 if they do not.
+    // Half seconds until the configuration changes; 100 if it does not.
     unsigned until_change(const Load& load) {
         unsigned windows = 1;
         while (windows < 100 && !run(load)) ++windows;
         return windows;
     }
-    CopySize size() const { return budget.copies().size; }
+    CopySize size() const { return budget.config().size; }
 };
 
-// So many copies of that size fill the budget in half a second.
-constexpr unsigned full(std::uint32_t bytes) { return static_cast<unsigned>(most_copied_bytes / 2 / bytes); }
+// The number of copies of this size that fills the budget in half a second.
+constexpr unsigned full(std::uint32_t bytes) { return static_cast<unsigned>(max_copied_bytes / 2 / bytes); }
 
 }  // namespace
 
-TEST_CASE("copies of whole CPUs stay as they are within the budget") {
-    Recording recording(of_cpus);
-    CHECK(recording.budget.stack_bytes() == usual);
-    CHECK(recording.until_change({.samples = full(usual), .lost = 1}) == 100);
-    CHECK(recording.budget.bytes_per_second() == std::uint64_t{full(usual)} * 2 * usual);
+TEST_CASE("within the budget, copies of whole CPUs keep the configured size") {
+    Recording recording(whole_cpus);
+    CHECK(recording.budget.stack_bytes() == configured);
+    CHECK(recording.until_change({.samples = full(configured), .lost = 1}) == 100);
 }
 
-TEST_CASE("beyond the budget, copies become short, then none are taken, and later more again") {
-    Recording recording(of_cpus);
-    CHECK(recording.run({.samples = full(usual) + 1}));
-    CHECK(recording.size() == CopySize::shortened);
-    CHECK(recording.budget.stack_bytes() == shortened);
-    CHECK(recording.until_change({.samples = full(shortened)}) == 100);
-    CHECK(recording.run({.samples = full(shortened) + 1}));
+TEST_CASE("beyond the budget, copies shrink and then stop, and grow again after ten seconds with room") {
+    Recording recording(whole_cpus);
+    CHECK(recording.run({.samples = full(configured) + 1}));
+    CHECK(recording.size() == CopySize::reduced);
+    CHECK(recording.budget.stack_bytes() == reduced);
+    CHECK(recording.until_change({.samples = full(reduced)}) == 100);
+    CHECK(recording.run({.samples = full(reduced) + 1}));
     CHECK(recording.size() == CopySize::none);
     CHECK(recording.budget.stack_bytes() == 0);
-    // Larger copies come back when they have taken half of the budget at most for ten seconds.
-    CHECK(recording.until_change({.samples = full(shortened) / 2 + 1}) == 100);
-    CHECK(recording.until_change({.samples = full(shortened) / 2}) == 20);
-    CHECK(recording.size() == CopySize::shortened);
-    CHECK(recording.until_change({.samples = full(usual) / 2 + 1}) == 100);
-    CHECK(recording.until_change({.samples = full(usual) / 2}) == 20);
-    CHECK(recording.size() == CopySize::usual);
-    CHECK(recording.until_change({.samples = full(usual) / 2}) == 100);
+    CHECK(recording.until_change({.samples = full(reduced) / 2 + 1}) == 100);
+    CHECK(recording.until_change({.samples = full(reduced) / 2}) == 20);
+    CHECK(recording.size() == CopySize::reduced);
+    CHECK(recording.until_change({.samples = full(configured) / 2 + 1}) == 100);
+    CHECK(recording.until_change({.samples = full(configured) / 2}) == 20);
+    CHECK(recording.size() == CopySize::configured);
+    CHECK(recording.until_change({.samples = full(configured) / 2}) == 100);
 }
 
-TEST_CASE("a copy that is short already is not shortened") {
-    CopyBudget::Plan plan = of_cpus;
-    plan.usual_bytes = shortened;
-    Recording recording(plan);
-    CHECK(recording.run({.samples = full(shortened) + 1}));
+TEST_CASE("a configured size of 4 KiB is not reduced") {
+    CopyBudget::Options options = whole_cpus;
+    options.configured_bytes = reduced;
+    Recording recording(options);
+    CHECK(recording.run({.samples = full(reduced) + 1}));
     CHECK(recording.size() == CopySize::none);
     CHECK(recording.until_change({.samples = 10}) == 20);
-    CHECK(recording.budget.stack_bytes() == shortened);
+    CHECK(recording.budget.stack_bytes() == reduced);
     CHECK(recording.until_change({.samples = 10}) == 100);
 }
 
-TEST_CASE("losses shrink copies when they last, not once") {
-    Recording recording(of_cpus);
+TEST_CASE("lasting losses shrink copies, a single one does not") {
+    Recording recording(whole_cpus);
     const Load lossless{.samples = 1'000}, lossy{.samples = 1'000, .lost = 2};
     CHECK_FALSE(recording.run(lossy));
     CHECK_FALSE(recording.run(lossless));
     CHECK_FALSE(recording.run(lossy));
     CHECK(recording.run(lossy));
-    CHECK(recording.size() == CopySize::shortened);
-    CHECK(recording.budget.lost() == 2);
-    // No room for a single one.
+    CHECK(recording.size() == CopySize::reduced);
+    CHECK(recording.budget.notices({}).at(0).text ==
+          "2 samples were lost. From now on, the agent copies 4 KiB of each stack.");
+    // Every sample is lost.
     CHECK(recording.until_change({.lost = 100}) == 2);
     CHECK(recording.size() == CopySize::none);
     CHECK(recording.until_change({.lost = 100}) == 100);
 }
 
-TEST_CASE("copies of whole CPUs begin as long as they can be where that is sure to fit") {
-    CopyBudget::Plan plan = of_cpus;
-    plan.samples_per_s = most_copied_bytes / longest;
-    Recording fits(plan);
-    CHECK(fits.budget.stack_bytes() == longest);
-    CHECK(fits.until_change({.samples = full(longest)}) == 100);
-    plan.samples_per_s += 1;
-    CHECK(Recording(plan).budget.stack_bytes() == usual);
-    plan.samples_per_s = 1;
-    plan.of_all = false;
-    CHECK(Recording(plan).budget.stack_bytes() == usual);
-    plan.of_all = true;
-    plan.adapts = false;
-    CHECK(Recording(plan).budget.stack_bytes() == usual);
+TEST_CASE("copies of whole CPUs start at the maximum if that fits into the budget") {
+    CopyBudget::Options options = whole_cpus;
+    options.max_samples_per_second = max_copied_bytes / maximum;
+    Recording fits(options);
+    CHECK(fits.budget.stack_bytes() == maximum);
+    CHECK(fits.until_change({.samples = full(maximum)}) == 100);
+    options.max_samples_per_second += 1;
+    CHECK(Recording(options).budget.stack_bytes() == configured);
+    options.max_samples_per_second = 1;
+    options.whole_cpus = false;
+    CHECK(Recording(options).budget.stack_bytes() == configured);
+    options.whole_cpus = true;
+    options.adaptive = false;
+    CHECK(Recording(options).budget.stack_bytes() == configured);
 }
 
-TEST_CASE("copies grow where stacks are deeper, and half of the budget is enough") {
-    const auto plan = GENERATE(of_cpus, of_threads);
-    const unsigned fits = full(longest) / 2;
-    Recording recording(plan);
-    CHECK(recording.until_change({.samples = fits, .cut = 0}) == 100);
-    CHECK(recording.until_change({.samples = fits + 1, .cut = fits}) == 100);
-    CHECK(recording.run({.samples = fits, .cut = fits}));
-    CHECK(recording.size() == CopySize::longest);
-    CHECK(recording.until_change({.samples = full(longest), .cut = fits}) == 100);
-    // More is too much, and it takes ten seconds until it is tried again.
-    CHECK(recording.run({.samples = full(longest) + 1, .cut = fits}));
-    CHECK(recording.size() == CopySize::usual);
-    CHECK(recording.until_change({.samples = fits, .cut = fits}) == 20);
-    CHECK(recording.size() == CopySize::longest);
-    // After losses it is not.
+TEST_CASE("copies grow if stacks are truncated and half of the budget is enough") {
+    const auto options = GENERATE(whole_cpus, threads);
+    const unsigned fits = full(maximum) / 2;
+    Recording recording(options);
+    CHECK(recording.until_change({.samples = fits, .truncated = 0}) == 100);
+    CHECK(recording.until_change({.samples = fits + 1, .truncated = fits}) == 100);
+    CHECK(recording.run({.samples = fits, .truncated = fits}));
+    CHECK(recording.size() == CopySize::maximum);
+    CHECK(recording.until_change({.samples = full(maximum), .truncated = fits}) == 100);
+    // Over budget: growing again takes ten seconds.
+    CHECK(recording.run({.samples = full(maximum) + 1, .truncated = fits}));
+    CHECK(recording.size() == CopySize::configured);
+    CHECK(recording.until_change({.samples = fits, .truncated = fits}) == 20);
+    CHECK(recording.size() == CopySize::maximum);
+    // After losses at the maximum, copies never grow to it again.
     CHECK(recording.until_change({.samples = fits, .lost = fits}) == 2);
-    CHECK(recording.size() == CopySize::usual);
-    CHECK(recording.until_change({.samples = fits, .cut = fits}) == 100);
-    // Another choice of events begins anew.
-    recording.begin(plan);
-    CHECK(recording.until_change({.samples = fits, .cut = fits}) == 1);
+    CHECK(recording.size() == CopySize::configured);
+    CHECK(recording.until_change({.samples = fits, .truncated = fits}) == 100);
+    recording.reset(options);
+    CHECK(recording.until_change({.samples = fits, .truncated = fits}) == 1);
 }
 
-TEST_CASE("a few deep stacks among many are no reason to copy more of all") {
-    Recording recording(of_threads);
-    CHECK(recording.until_change({.samples = 200, .cut = 1}) == 100);
-    CHECK(recording.until_change({.samples = 100, .cut = 1}) < 100);
-    // What has no copy says nothing of how long copies should be.
-    Recording without_switches(of_threads);
+TEST_CASE("copies do not grow for 0.5 % of truncated stacks") {
+    Recording recording(threads);
+    CHECK(recording.until_change({.samples = 200, .truncated = 1}) == 100);
+    CHECK(recording.until_change({.samples = 100, .truncated = 1}) < 100);
+    // Samples without a copy do not count.
+    Recording without_switches(threads);
     CHECK(without_switches.until_change({.samples = 100, .switches = 10'000, .lost = 1'000}) == 2);
-    CHECK(without_switches.until_change({.samples = 100, .switches = 10'000, .cut = 1}) < 100);
-    CHECK(without_switches.size() == CopySize::longest);
+    CHECK(without_switches.until_change({.samples = 100, .switches = 10'000, .truncated = 1}) < 100);
+    CHECK(without_switches.size() == CopySize::maximum);
 }
 
-TEST_CASE("of threads, only the copies at switches are left out, and only when samples are lost") {
-    Recording recording(of_threads);
-    CHECK(recording.until_change({.samples = full(usual), .switches = 10 * full(usual)}) == 100);
+TEST_CASE("for threads, lasting losses omit the copies at context switches") {
+    Recording recording(threads);
+    CHECK(recording.until_change({.samples = full(configured), .switches = 10 * full(configured)}) == 100);
     const Load lossy{.samples = 100, .switches = 10'000, .lost = 1'000};
     CHECK(recording.until_change(lossy) == 2);
-    CHECK(recording.budget.copies() == StackCopies{CopySize::usual, false});
+    CHECK(recording.budget.config() == CopyConfig{CopySize::configured, false});
     CHECK(recording.until_change(lossy) == 100);
-    recording.begin(of_threads);
-    CHECK(recording.budget.copies() == StackCopies{});
+    recording.reset(threads);
+    CHECK(recording.budget.config() == CopyConfig{});
     CHECK(recording.until_change({.samples = 10'000, .lost = 1'000}) == 100);
 }
 
-TEST_CASE("what fills the budget goes first") {
-    Recording switches(of_cpus);
-    CHECK(switches.run({.samples = 100, .switches = full(usual)}));
-    CHECK(switches.budget.copies() == StackCopies{CopySize::usual, false});
-    CHECK(switches.until_change({.samples = 100, .switches = full(usual)}) == 100);
-    CHECK(switches.run({.samples = full(usual) + 1, .switches = 100}));
-    CHECK(switches.budget.copies() == StackCopies{CopySize::shortened, false});
-    Recording samples(of_cpus);
-    CHECK(samples.run({.samples = full(usual), .switches = 100}));
-    CHECK(samples.budget.copies() == StackCopies{CopySize::shortened, true});
+TEST_CASE("the larger part of the bytes shrinks first") {
+    Recording switches(whole_cpus);
+    CHECK(switches.run({.samples = 100, .switches = full(configured)}));
+    CHECK(switches.budget.config() == CopyConfig{CopySize::configured, false});
+    CHECK(switches.until_change({.samples = 100, .switches = full(configured)}) == 100);
+    CHECK(switches.run({.samples = full(configured) + 1, .switches = 100}));
+    CHECK(switches.budget.config() == CopyConfig{CopySize::reduced, false});
+    Recording samples(whole_cpus);
+    CHECK(samples.run({.samples = full(configured), .switches = 100}));
+    CHECK(samples.budget.config() == CopyConfig{CopySize::reduced, true});
 }
 
-TEST_CASE("what a person chose is kept, but for the copies at switches that cost samples") {
-    Recording recording(as_asked);
-    CHECK(recording.until_change({.samples = 4 * full(usual), .lost = 100, .cut = 1'000}) == 100);
-    CHECK(recording.until_change({.samples = 10, .switches = 4 * full(usual)}) == 100);
+TEST_CASE("without auto mode, only lasting losses omit the copies at context switches") {
+    Recording recording(fixed_mode);
+    CHECK(recording.until_change({.samples = 4 * full(configured), .lost = 100, .truncated = 1'000}) == 100);
+    CHECK(recording.until_change({.samples = 10, .switches = 4 * full(configured)}) == 100);
     CHECK(recording.until_change({.samples = 10, .switches = 100, .lost = 100}) == 2);
-    CHECK(recording.budget.copies() == StackCopies{CopySize::usual, false});
+    CHECK(recording.budget.config() == CopyConfig{CopySize::configured, false});
+}
+
+TEST_CASE("configured rings have room for eight samples") {
+    CopyBudget::Options options = whole_cpus;
+    options.max_samples_per_second = 1;
+    for (const auto& [ring_bytes, stack_bytes] :
+         {std::pair(8 * 65'528U, maximum), std::pair(8 * 65'528U - 1, 65'520U), std::pair(64U << 10, configured)}) {
+        options.ring_bytes = ring_bytes;
+        CHECK(Recording(options).budget.stack_bytes() == stack_bytes);
+    }
+}
+
+TEST_CASE("notices describe the change and its cause") {
+    Recording recording(whole_cpus);
+    const auto text = [&](CopyConfig before) { return recording.budget.notices(before).at(0).text; };
+    CHECK(recording.run({.samples = full(configured) + 1}));
+    CHECK(text({}) == "134 MB of stacks were copied per second. From now on, the agent copies 4 KiB of each stack.");
+    CHECK(recording.run({.samples = full(reduced) + 1}));
+    CHECK(text({CopySize::reduced}) ==
+          "134 MB of stacks were copied per second. From now on, stacks come from frame pointers.");
+    CHECK(recording.until_change({.samples = 10}) == 20);
+    CHECK(recording.until_change({.samples = 10}) == 20);
+    CHECK(text({CopySize::reduced}) ==
+          "0 MB of stacks were copied per second. From now on, the agent copies --stack-size bytes of each stack.");
+    CHECK(recording.run({.samples = 10, .truncated = 10}));
+    CHECK(recording.budget.notices({}).empty());
+    CHECK(recording.run({.samples = full(maximum) + 1}));
+    CHECK(text({CopySize::maximum}) ==
+          "134 MB of stacks were copied per second. From now on, the agent copies --stack-size bytes of each stack.");
+    Recording switching(threads);
+    CHECK(switching.until_change({.samples = 10, .switches = 1'000, .lost = 70}) == 2);
+    CHECK(switching.budget.notices({}).at(0).text ==
+          "70 samples were lost. From now on, stacks of context switches come from frame pointers.");
+    CHECK(switching.budget.notices({}).at(0).remedy == "use a lower --frequency or a smaller --stack-size");
 }

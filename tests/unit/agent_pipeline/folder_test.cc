@@ -565,7 +565,7 @@ TEST_CASE("a thread that leaves its CPU for the last time, without a number, is 
     CHECK(folder.switches_not_told() == 1);
 }
 
-TEST_CASE("for how long nobody knew what threads did is a loss of the first of these events") {
+TEST_CASE("thread time in unknown states is a loss of the off-CPU event") {
     Setup setup;
     setup.options.events.assign(2, {});
     setup.options.event_names = {"cycles", "off-cpu"};
@@ -574,12 +574,12 @@ TEST_CASE("for how long nobody knew what threads did is a loss of the first of t
     folder.follow_absences({1, 0b001}, {});
     folder.absences().found(42, 1, Away::off_cpu, second);
     folder.absences().cut(2 * second);
-    folder.absences().lost();
+    folder.absences().on_lost_records();
     folder.absences().found(42, 1, Away::off_cpu, 2 * second + 300);
     folder.tell_thread_times(3 * second);
     const wire::Batch batch = folder.close_batch();
     REQUIRE(batch.losses.size() == 1);
-    CHECK(batch.losses[0] == wire::Loss{wire::LossReason::times_unknown, 300, 3 * second, 3 * second, 2, 0});
+    CHECK(batch.losses[0] == wire::Loss{wire::LossReason::thread_state_unknown, 300, 3 * second, 3 * second, 2, 0});
 }
 
 TEST_CASE("absences are dropped only when none are wanted any more") {

@@ -2432,7 +2432,7 @@ export interface components {
         };
         Loss: {
             /** @enum {string} */
-            reason: "unknown" | "ring_full" | "throttled" | "spool_full" | "queue_full" | "stack_truncated" | "maps_lost" | "unknown_process" | "time_coarsened" | "other_server" | "batches_missing" | "times_unknown" | "memory_limit";
+            reason: "unknown" | "ring_full" | "throttled" | "spool_full" | "queue_full" | "stack_truncated" | "maps_lost" | "unknown_process" | "time_coarsened" | "other_server" | "batches_missing" | "thread_state_unknown" | "memory_limit";
             count: number;
             /** @description true: samples that are not shown; false: shown, but with less detail */
             lost: boolean;

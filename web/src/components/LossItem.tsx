@@ -7,7 +7,7 @@ import { Popover } from './Popover';
 
 function Reason({ sum, whole }: { sum: LossSum; whole: number }) {
   const words = lossWords[sum.reason] ?? lossWords.unknown;
-  const lessDetail = sum.reason === 'times_unknown' ? '' : 'with less detail';
+  const lessDetail = sum.reason === 'thread_state_unknown' ? '' : 'with less detail';
   const part = sum.lost ? `(${percent(sum.count / whole, 2)})` : lessDetail;
   return (
     <li>

@@ -29,9 +29,9 @@ export const lossWords: Record<Loss['reason'], { name: string; why: string }> = 
     name: 'Session file damaged',
     why: 'These samples refer to stacks or threads in a damaged part of the session file, or in batches that never arrived.',
   },
-  times_unknown: {
-    name: 'Thread times unknown',
-    why: 'Records of context switches were lost, and until a thread was heard of again nobody knew what it did. Follow frame pointers (--unwind fp) or give the agent larger buffers (--ring-pages).',
+  thread_state_unknown: {
+    name: 'Thread state unknown',
+    why: 'Context-switch records were lost. The state of each thread is unknown until its next record. Give the agent larger buffers (--ring-pages).',
   },
   memory_limit: {
     name: 'Dropped from memory',
@@ -43,9 +43,9 @@ export const lossWords: Record<Loss['reason'], { name: string; why: string }> = 
 export const lostText = (lost: number, atLeast = false): string =>
   !atLeast ? count(lost) : lost === 0 ? 'unknown' : `at least ${count(lost)}`;
 
-// What was lost, in the unit of its reason.
+// The amount, in the unit of the reason.
 export const amountText = (loss: Pick<Loss, 'reason' | 'count'>): string =>
-  loss.reason === 'times_unknown' ? duration(loss.count / 1e6) : count(loss.count);
+  loss.reason === 'thread_state_unknown' ? duration(loss.count / 1e6) : count(loss.count);
 
 export interface LossSum {
   reason: Loss['reason'];
