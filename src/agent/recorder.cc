@@ -93,7 +93,7 @@ void Recorder::reset_copy_budget(const EventChoice& choice) {
     const Settings& settings = plan_.settings;
     CopyBudget::Options options;
     options.adaptive = settings.unwind == "auto" && capabilities_.user_stacks;
-    options.whole_cpus = plan_.scope.wide;
+    options.whole_cpus = plan_.scope.wide || prefer_whole_cpus_;
     options.configured_bytes = settings.stack_bytes;
     options.ring_bytes = std::uint64_t{plan_.ring_pages} * machine_.page_size;
     const std::size_t cpus = plan_.scope.cpus.empty() ? machine_.cpus : plan_.scope.cpus.size();
@@ -123,7 +123,11 @@ EventSetOptions Recorder::event_options(const EventChoice& choice, const std::ve
     for (const std::uint32_t pid : pids) options.targets.push_back({pid, mode_of(pid)});
     options.stack_bytes = copy_budget_.stack_bytes();
     options.copy_at_switches = copy_budget_.config().at_switches;
-    if (copy_budget_.config().size == CopySize::none) options.scope.mode = wire::StackMode::fp;
+    options.prefer_whole_cpus = prefer_whole_cpus_;
+    if (copy_budget_.config().size == CopySize::none) {
+        options.scope.mode = wire::StackMode::fp;
+        for (Target& one : options.targets) one.mode = wire::StackMode::fp;
+    }
     options.sample_stack_pointer = settings.unwind == "auto";
     options.max_depth = settings.max_depth_given ? settings.max_depth : 0;
     options.ring_pages = plan_.ring_pages;
@@ -138,7 +142,7 @@ std::optional<UserStackOptions> Recorder::stack_options() const {
     options.check_chains = settings.unwind == "auto" || settings.unwind == "hybrid";
     if (settings.unwind == "auto")
         options.inherited_reason =
-            plan_.scope.wide ? "events of whole CPUs have one mode for all" : "as the process that started it";
+            plan_.scope.wide || prefer_whole_cpus_ ? one_mode_reason : "as the process that started it";
     options.machine = capabilities_.register_arch;
     options.max_depth = settings.max_depth;
     options.address_bits = machine_.address_bits;
@@ -158,6 +162,11 @@ Result<bool> Recorder::open_events(const Capabilities& capabilities) {
     options.enable_on_exec = plan_.launched && plan_.delay_ms == 0;
     options.start_disabled = plan_.launched && plan_.delay_ms != 0;
     events_ = TRY(EventSet::open(options, capabilities, *environment_.kernel));
+    if (events_->samples_whole_cpus() && !plan_.scope.wide) {
+        // The threads would need too many files. Copies may shrink now.
+        prefer_whole_cpus_ = true;
+        reset_copy_budget(choice_);
+    }
     // A launched child is still us before its exec: what it will be comes in records.
     if (!plan_.launched)
         for (const std::uint32_t pid : plan_.pids) processes_.attach(pid);
@@ -295,6 +304,7 @@ void Recorder::loop() {
         cut_absences(drained_ns);
         const std::uint64_t now = monotonic_ns();
         thin_faults(now);
+        look_at_unsampled(now);
         if (enable_at_ns_ && now >= *enable_at_ns_) {
             enable_at_ns_.reset();
             if (auto enabled = events_->enable(); !enabled) log("cannot start sampling: {}", enabled.error().message);
@@ -394,6 +404,7 @@ void Recorder::finish() {
     while (processes_.exchange_jit_names() < disabled_ns) {  // not for long, see there
     }
     events_->drain_rest(*this);
+    (void)add_unsampled(disabled_ns);
     folder_->absences().finish(paused_ ? paused_ns_ : disabled_ns);
     folder_->tell_absences();
     folder_->tell_thread_times(disabled_ns);

@@ -103,6 +103,8 @@ struct OpenModule {
 using RecorderCommand = std::variant<Pause, Resume, std::shared_ptr<const Change>, AddProcesses, SetCountBy,
                                      ResolveKernel, BeginDelay, OpenModule>;
 
+inline constexpr const char* one_mode_reason = "events of whole CPUs have one mode for all";
+
 class Recorder final : private RecordSink {
 public:
     // `on_end` is called on the sampler thread when the recording ended by itself. Errors: those of choose_events,
@@ -185,6 +187,9 @@ private:
     [[nodiscard]] CountingPlan counting_plan(const Settings& settings, const Wanted& wanted,
                                              std::vector<std::uint32_t> pids) const;
     Result<bool> switch_events(EventChoice choice);
+    // A set for all that lives of the target; it samples nothing yet.
+    Result<std::unique_ptr<EventSet>> open_replacement(const EventChoice& choice);
+    Result<bool> put_in_place(std::unique_ptr<EventSet> replacement, EventChoice choice);
     // What is recorded, to be put back when its events cannot be opened.
     struct Targets {
         RecordingTarget target;
@@ -197,6 +202,10 @@ private:
     void restore(Targets before);
     void adapt_stack_modes(std::uint64_t now_ns);
     void adapt_stack_copies(std::uint64_t now_ns);
+    void look_at_unsampled(std::uint64_t now_ns);
+    void sample_whole_cpus();
+    void use_one_mode();
+    std::vector<Unsampled> add_unsampled(std::uint64_t now_ns);
     void thin_faults(std::uint64_t now_ns);
     [[nodiscard]] std::vector<std::uint32_t> living_members() const;
     void follow_task(const TaskRecord& task);
@@ -239,6 +248,10 @@ private:
     // How stacks are found, by pid; children that have none are sampled as the first process.
     std::map<std::uint32_t, StackChoice> modes_;
     CopyBudget copy_budget_;
+    // Threads that exit too early for a sample: events of whole CPUs take the place of those of threads.
+    UnsampledPolicy unsampled_policy_;
+    bool prefer_whole_cpus_ = false, whole_cpus_refused_ = false;
+    std::uint64_t next_unsampled_ns_ = 0;
     std::uint64_t next_adapt_ns_ = 0;
     std::uint64_t faults_taken_ = 0, faults_from_ns_ = 0;  // samples of events with a period of their own, since then
     std::uint64_t list_processes_at_ns_ = 0;

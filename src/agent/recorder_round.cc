@@ -35,6 +35,7 @@ constexpr std::uint64_t fault_step = 17;
 // How many processes `status` lists, and how old the list may be.
 constexpr std::uint64_t list_processes_every_ns = 1'000'000'000;
 constexpr std::size_t most_listed_processes = 64;
+constexpr int open_attempts = 3;
 
 std::uint64_t time_of(const Record& record) {
     return std::visit([](const auto& one) { return one.time_ns; }, record);
@@ -42,8 +43,12 @@ std::uint64_t time_of(const Record& record) {
 
 EventSetCounts operator+(const EventSetCounts& a, const EventSetCounts& b) {
     // ring_bytes is a state, not a count.
-    return {a.samples_read + b.samples_read, a.samples_duplicate + b.samples_duplicate, a.samples_lost + b.samples_lost,
-            a.late_records + b.late_records, b.ring_bytes};
+    return {a.samples_read + b.samples_read,
+            a.samples_duplicate + b.samples_duplicate,
+            a.samples_lost + b.samples_lost,
+            a.late_records + b.late_records,
+            b.ring_bytes,
+            a.discarded_stack_bytes + b.discarded_stack_bytes};
 }
 
 std::uint64_t samples_in(const wire::Batch& batch) {
@@ -126,11 +131,23 @@ std::vector<std::uint32_t> Recorder::living_members() const {
     return living;
 }
 
-// Opens a new set for all that lives of the target and puts it in the place of the old one.
+Result<std::unique_ptr<EventSet>> Recorder::open_replacement(const EventChoice& choice) {
+    for (int attempt = 1;; ++attempt) {
+        EventSetOptions options = event_options(choice, living_members());
+        options.start_disabled = true;
+        auto set = EventSet::open(options, capabilities_, *environment_.kernel);
+        // A process may exit between the two lines above.
+        const bool exited = !set && set.error().code == ErrorCode::not_found && !plan_.scope.wide;
+        if (!exited || attempt == open_attempts || living_members().empty()) return set;
+    }
+}
+
 Result<bool> Recorder::switch_events(EventChoice choice) {
-    EventSetOptions options = event_options(choice, living_members());
-    options.start_disabled = true;
-    std::unique_ptr<EventSet> replacement = TRY(EventSet::open(options, capabilities_, *environment_.kernel));
+    std::unique_ptr<EventSet> replacement = TRY(open_replacement(choice));
+    return put_in_place(std::move(replacement), std::move(choice));
+}
+
+Result<bool> Recorder::put_in_place(std::unique_ptr<EventSet> replacement, EventChoice choice) {
     // The new set is open and silent: the old one stops, the new one starts, so no sample is in both.
     const std::uint64_t stopping_ns = monotonic_ns();
     (void)events_->disable();
@@ -140,6 +157,8 @@ Result<bool> Recorder::switch_events(EventChoice choice) {
     switched_ns_ = stopping_ns;
     switch_gap_ns_ = counting ? monotonic_ns() - stopping_ns : 0;
     events_->drain_rest(*this);
+    (void)add_unsampled(switched_ns);
+    replacement->follow(members_);
     // Not until now: the new set has been heard while the rest of the old one was read.
     if (counting)
         folder_->absences().gap(stopping_ns, stopping_ns + switch_gap_ns_, Absences::Gap::exchange);
@@ -191,6 +210,7 @@ Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const st
         members_ = {target->pids.begin(), target->pids.end()};
     }
     if (!same_stacks || target) choose_first_modes();
+    prefer_whole_cpus_ = whole_cpus_refused_ = false;
     reset_copy_budget(choice);
     if (auto switched = switch_events(std::move(choice)); !switched) {
         plan_.settings = old_settings;
@@ -302,7 +322,8 @@ Result<bool> Recorder::add_processes(const AddProcesses& added) {
 
 // `auto`: samples processes as their stacks turned out to need.
 void Recorder::adapt_stack_modes(std::uint64_t now_ns) {
-    if (plan_.scope.wide || plan_.settings.unwind != "auto" || !capabilities_.user_stacks || now_ns < next_adapt_ns_)
+    if (events_->samples_whole_cpus() || plan_.settings.unwind != "auto" || !capabilities_.user_stacks ||
+        now_ns < next_adapt_ns_)
         return;
     const std::vector<Folder::ModeChange> changes = folder_->wanted_stack_modes();
     if (changes.empty()) return;
@@ -320,7 +341,8 @@ void Recorder::adapt_stack_modes(std::uint64_t now_ns) {
 
 void Recorder::adapt_stack_copies(std::uint64_t now_ns) {
     const CopyConfig before = copy_budget_.config();
-    const CopyConfig wanted = copy_budget_.update(now_ns, {counts_.samples_lost, folder_->truncated_copies()});
+    const CopyConfig wanted =
+        copy_budget_.update(now_ns, {counts_.samples_lost, folder_->truncated_copies(), counts_.discarded_stack_bytes});
     if (wanted == before) return;
     copy_budget_.apply(wanted, now_ns);
     // Reopening fails if the target has just exited.

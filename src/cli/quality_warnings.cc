@@ -117,6 +117,12 @@ std::string open_end_warning(const server::Unwinding& unwinding) {
                    use_tables);
 }
 
+std::string unsampled_warning(const Total& total, const Weight& unsampled) {
+    if (!total.exceeds_threshold(unsampled)) return {};
+    return warning(total.share(unsampled) + " was not sampled ([not sampled]): threads exited before their next sample",
+                   "run the agent as root, so that it can sample whole CPUs, or record with a higher -F");
+}
+
 std::string unnamed_warning(const profile::Store& store, const server::View& view, const Total& total,
                             const ModuleReports& reports) {
     std::map<profile::StringId, Weight> by_module;
@@ -151,7 +157,8 @@ std::string quality_warnings(const profile::Store& store, const server::View& vi
     const profile::MissingCallers missing = profile::missing_callers(store, view.filter);
     return incomplete_warning(store, view.filter, total, missing, info.unwinding) +
            truncated_warning(store, view.filter, total, missing.truncated, info.unwinding) +
-           open_end_warning(info.unwinding) + unnamed_warning(store, view, total, reports);
+           open_end_warning(info.unwinding) + unsampled_warning(total, missing.unsampled) +
+           unnamed_warning(store, view, total, reports);
 }
 
 }  // namespace flamewire::cli

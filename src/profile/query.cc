@@ -198,14 +198,15 @@ Weight unresolved(const Store& store, const Filter& filter) {
 namespace {
 
 constexpr std::string_view incomplete_name = "[incomplete]", truncated_name = "[truncated]",
-                           skipped_name = "[caller missing]";
+                           skipped_name = "[caller missing]", unsampled_name = "[not sampled: short-lived threads]";
 
-enum class Gap : std::uint8_t { none, skipped, truncated, incomplete };  // in ascending order of precedence
+enum class Gap : std::uint8_t { none, skipped, truncated, incomplete, unsampled };  // in ascending order of precedence
 
 Gap gap_of(const Function& function, std::string_view name) {
     if (function.module != 0) return Gap::none;
     if (name == incomplete_name) return Gap::incomplete;
     if (name == truncated_name) return Gap::truncated;
+    if (name == unsampled_name) return Gap::unsampled;
     return name == skipped_name ? Gap::skipped : Gap::none;
 }
 
@@ -238,9 +239,10 @@ MissingCallers missing_callers(const Store& store, const Filter& filter) {
         if (path.gap == Gap::none) return;
         const Weight weight{row.count, selection.weighed ? row.weight : 0};
         all += weight;
-        (path.gap == Gap::incomplete  ? missing.incomplete
-         : path.gap == Gap::truncated ? missing.truncated
-                                      : missing.skipped) += weight;
+        (path.gap == Gap::unsampled    ? missing.unsampled
+         : path.gap == Gap::incomplete ? missing.incomplete
+         : path.gap == Gap::truncated  ? missing.truncated
+                                       : missing.skipped) += weight;
         if (path.gap != Gap::truncated && path.module != 0) modules[path.module] += weight;
     });
     const Measure measure(all);

@@ -115,11 +115,12 @@ std::vector<bool> nameless_jit_modules(const Store& store);
 // Weight of samples whose innermost frame is unknown, for the status bar.
 Weight unresolved(const Store& store, const Filter& filter);
 
-// Whether this is a placeholder for missing frames: [truncated], [incomplete] or [caller missing].
+// Whether this is a placeholder for what was not recorded: [truncated], [incomplete], [caller missing] or [not sampled: …].
 bool is_placeholder(const Function& function, std::string_view name);
 // Samples with incomplete call chains, by placeholder. A chain with several counts as incomplete, else as truncated.
 struct MissingCallers {
     Weight incomplete, truncated, skipped;  // skipped: [caller missing], inside a stack
+    Weight unsampled;                       // no chain at all: threads exited before their next sample
     StringId module = 0;                    // where most `incomplete` and `skipped` chains stop; 0: none
 };
 MissingCallers missing_callers(const Store& store, const Filter& filter);

@@ -1,11 +1,14 @@
 // Threads, processes and libraries that come and go, for attribution tests. Usage: threads-workload MODE [ARG...]
 //   short COUNT           COUNT threads, one after another, that burn 1 ms each in short_lived()
+//   churn COUNT MS        after a line from stdin, COUNT threads, one after another, that burn MS ms on average in churned();
+//                         prints the user and the total CPU time of the process in ns, and waits for another line
 //   loop SECONDS          creates threads in a loop, two at a time, each burning 20 ms in looped(); prints its CPU time, ns
 //   exec PROGRAM ARGS...  forks; the child burns 300 ms in before_exec(), then execs PROGRAM
 //   dlopen COUNT LIBRARY  COUNT times: dlopen LIBRARY on CPU 0, call its plugin_work() on the last CPU, dlclose
 //   spin SECONDS          burns in spinning()
 #include <dlfcn.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +27,7 @@ namespace {
 std::atomic<std::uint64_t> result{1};
 
 [[gnu::noinline]] void short_lived() { result += workload::burn_cpu(1'000'000, result); }
+[[gnu::noinline]] void churned(std::uint64_t length_ns) { result += workload::burn_cpu(length_ns, result); }
 [[gnu::noinline]] void looped() { result += workload::burn_cpu(20'000'000, result); }
 [[gnu::noinline]] void before_exec() { result += workload::burn_cpu(300'000'000, result); }
 [[gnu::noinline]] void spinning() { result += workload::burn_cpu(10'000'000, result); }
@@ -39,6 +43,19 @@ void pin_to(int cpu) {
     CPU_ZERO(&set);
     CPU_SET(static_cast<std::size_t>(cpu), &set);
     (void)::sched_setaffinity(0, sizeof set, &set);
+}
+
+int run_churn(int count, std::uint64_t usual_ns) {
+    workload::Lengths lengths(1);
+    std::getchar();
+    for (; count > 0; --count) std::thread(churned, lengths.next(usual_ns)).join();
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    const auto ns_of = [](const timeval& time) { return time.tv_sec * 1'000'000'000LL + time.tv_usec * 1000LL; };
+    std::printf("%lld %lld\n", ns_of(used.ru_utime), ns_of(used.ru_utime) + ns_of(used.ru_stime));
+    std::fflush(stdout);
+    std::getchar();
+    return 0;
 }
 
 int run_dlopen(int count, const char* library) {
@@ -86,6 +103,8 @@ int main(int argc, char** argv) {
         for (int i = std::atoi(argv[2]); i > 0; --i) std::thread(short_lived).join();
         return 0;
     }
+    if (mode == "churn" && argc > 3)
+        return run_churn(std::atoi(argv[2]), static_cast<std::uint64_t>(std::atoi(argv[3])) * 1'000'000);
     if (mode == "loop" && argc > 2) {
         const double end = now_seconds() + std::atof(argv[2]);
         while (now_seconds() < end) {

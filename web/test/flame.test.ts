@@ -240,6 +240,15 @@ test('a frame that stands for a skipped caller is no function, and no root', () 
   assert.ok(!hasMissingCallers(tree));
 });
 
+test('weight without a sample is no function, and no caller is missing', () => {
+  const graph = graphOf({ '[not sampled: short-lived threads]': 5, main: 2 });
+  graph.modules.push('');
+  graph.nodes.module = graph.nodes.name.map((name) => (graph.names[name]!.startsWith('[') ? 1 : 0));
+  const tree = buildTree(graph, 'name');
+  assert.equal(missingCallers(tree, named(tree, '[not sampled: short-lived threads]')), 'unsampled');
+  assert.ok(!hasMissingCallers(tree));
+});
+
 test('the root of cut stacks is no function, and only where it has no module', () => {
   const graph = graphOf({ '[truncated];inner': 5, '[incomplete];leaf': 2, 'main;[truncated]': 3 });
   const without = buildTree(graph, 'name');

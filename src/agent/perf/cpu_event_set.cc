@@ -39,8 +39,7 @@ CpuEventSet::CpuEventSet(const EventSetOptions& options, const Capabilities& cap
     : RingEventSet(options, capabilities, kernel),
       own_pid_(static_cast<std::uint32_t>(System::current().constant(Constant::own_pid))),
       of_targets_(!options.targets.empty()) {
-    // The same event samples Go programs, whose goroutine stacks are not in the copy.
-    chain_with_copy_ = true;
+    whole_cpus_ = true;
 }
 
 Result<bool> CpuEventSet::attach() {

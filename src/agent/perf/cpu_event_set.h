@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -21,6 +22,10 @@ public:
     Result<bool> attach();
     // The targets' threads would need more files than may be open.
     void say_instead_of_threads();
+    std::vector<Unsampled> take_unsampled(std::uint64_t) override { return {}; }
+    void follow(const std::set<std::uint32_t>& pids) override {
+        if (of_targets_) followed_.insert(pids.begin(), pids.end());
+    }
 
 private:
     Result<std::vector<std::uint32_t>> choose_cpus() const;

@@ -57,6 +57,8 @@ Result<std::unique_ptr<EventSet>> EventSet::open(const EventSetOptions& options,
     raise_open_files_limit();
     if (options.scope.wide) return open_as<CpuEventSet>(options, capabilities, kernel);
     const bool by_cpu_possible = !options.targets.empty() && !options.enable_on_exec;
+    if (by_cpu_possible && options.prefer_whole_cpus)
+        if (auto set = open_as<CpuEventSet>(options, capabilities, kernel)) return set;
     // Stacks of everybody would be copied for those of a few.
     if (by_cpu_possible && !copies_stacks(options) && descriptors_by_thread(options) > many_descriptors)
         if (auto set = open_as<CpuEventSet>(options, capabilities, kernel)) return set;

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "agent/perf/capabilities.h"
 #include "agent/perf/event_spec.h"
 #include "agent/perf/record.h"
+#include "agent/perf/unsampled.h"
 #include "base/fd.h"
 #include "base/result.h"
 #include "wire/batch.h"
@@ -56,6 +58,7 @@ struct EventSetOptions {
     bool start_disabled = false;        // enable() starts it
     std::uint32_t ring_pages = 0;       // of a sample ring; 0: by frequency and memory limits
     bool force_one_page = false;        // tests: smallest rings
+    bool prefer_whole_cpus = false;     // sample the targets by events of whole CPUs, if permitted
 };
 
 // Kernel's own numbers, for accounting. All since open().
@@ -66,6 +69,7 @@ struct EventSetCounts {
     std::uint64_t samples_lost = 0;  // PERF_FORMAT_LOST over all events where the kernel has it, else of LOST records
     std::uint64_t late_records = 0;
     std::uint64_t ring_bytes = 0;
+    std::uint64_t discarded_stack_bytes = 0;  // copies in samples of other processes
 };
 
 class EventSet {
@@ -97,6 +101,13 @@ public:
     [[nodiscard]] virtual bool targets_gone() const = 0;
     // Things worth saying that came up after opening (rings halved, threads skipped).
     virtual std::vector<wire::Notice> take_notices() = 0;
+
+    // Events of whole CPUs: all threads are sampled, however short they live.
+    [[nodiscard]] virtual bool samples_whole_cpus() const = 0;
+    // Call it right after a drain. Empty if too few threads have exited to matter.
+    virtual std::vector<Unsampled> take_unsampled(std::uint64_t now_ns) = 0;
+    // Processes of the target that were born while this set was opened.
+    virtual void follow(const std::set<std::uint32_t>& pids) = 0;
 };
 
 }  // namespace flamewire::agent

@@ -17,12 +17,14 @@ void RingEventSet::drain(RecordSink& sink, std::uint64_t until_ns) {
     // In this order: see merge.h.
     const std::uint64_t now = monotonic_ns();
     rings_->load_heads();
-    hand_out(sink, std::min(until_ns, now - merge_slack_ns));
+    drained_ns_ = std::min(until_ns, now - merge_slack_ns);
+    hand_out(sink, drained_ns_);
     if (now >= next_gone_check_ns_ || check_soon_) check_targets();
 }
 
 void RingEventSet::drain_rest(RecordSink& sink) {
     rings_->load_heads();
+    drained_ns_ = release_everything;
     hand_out(sink, release_everything);
     check_targets();
     report_remaining_loss(samples_, false, sink);
@@ -106,8 +108,13 @@ void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
         // A wake-up is told to the events of the waker, of the CPU, and of the thread that is woken (__perf_task in
         // include/trace/events/sched.h): the first counts, as the thread does not sleep any more at the next.
         if (event) verdict = sample->woken_tid != 0 ? Verdict::counts : judge(*sample, *event);
-        if (verdict == Verdict::not_of_target) return;
+        if (verdict == Verdict::not_of_target) {
+            counts_.discarded_stack_bytes += sample->stack.size();
+            return;
+        }
         if (event) {
+            event->sampled += sample->period;
+            ++event->samples;
             // Whichever set's id they carry: one of them counts.
             sample->id = event->id;
             if (twin) verdict = event->last_counted ? Verdict::duplicate : Verdict::counts;

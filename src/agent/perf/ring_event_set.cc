@@ -51,8 +51,9 @@ Result<bool> RingEventSet::check_modes(std::span<const wire::StackMode> modes) {
 }
 
 SampleLayout RingEventSet::layout_of(wire::StackMode mode, const EventSpec& spec, const EventPart& part) const {
+    // An event of a whole CPU samples Go programs, too, whose goroutine stacks are not in the copy.
     const StackOptions stacks{options_.stack_bytes, options_.hybrid_stack_bytes, options_.sample_stack_pointer,
-                              chain_with_copy_};
+                              whole_cpus_};
     SampleLayout layout = sample_layout(mode, part, stacks, capabilities_);
     if (layout.stack_bytes == 0 || spec.away == 0 || options_.copy_at_switches) return layout;
     layout = sample_layout(wire::StackMode::fp, part, stacks, capabilities_);
@@ -81,7 +82,7 @@ Result<bool> RingEventSet::open_rings(std::span<const std::uint32_t> cpus, std::
     RingPages pages = ring_pages_for(demand, page_size);
     if (options_.ring_pages > 0) pages.sample = std::bit_floor(options_.ring_pages);
     // All processes of the machine tell what they do.
-    if (options_.scope.wide) pages.sideband *= 4;
+    if (whole_cpus_) pages.sideband *= 4;
     if (options_.choice.events.empty()) pages.sample = 1;
     if (options_.force_one_page) pages = {1, 1};
     rings_ = TRY(RingSet::open(cpus, pages, capabilities_, kernel_));

@@ -23,10 +23,11 @@ namespace flamewire::agent {
 struct OpenEvent {
     int fd = -1;
     std::uint64_t id = 0;
-    std::uint32_t event = 0;  // index of the spec; unused for sideband
-    std::uint32_t slot = 0;   // (event, CPU), see owners.h
-    std::uint32_t set = 0;    // the thread it was opened for, counted from 0
-    bool of_cpu = false;      // SampleRecord::of_cpu
+    std::uint32_t event = 0;                 // index of the spec; unused for sideband
+    std::uint32_t slot = 0;                  // (event, CPU), see owners.h
+    std::uint32_t set = 0;                   // the thread it was opened for, counted from 0
+    bool of_cpu = false;                     // SampleRecord::of_cpu
+    std::uint64_t sampled = 0, samples = 0;  // weight and number of its samples, duplicates included
     std::uint32_t cpu_index = 0;
     SampleLayout layout = {};
     // For twins, see writer_of(). A software event that is no clock; the next that counts the same in this set on this
@@ -57,6 +58,8 @@ public:
     [[nodiscard]] EventSetCounts counts() override;
     [[nodiscard]] bool targets_gone() const override { return gone_; }
     std::vector<wire::Notice> take_notices() override { return std::exchange(notices_, {}); }
+    [[nodiscard]] bool samples_whole_cpus() const override { return whole_cpus_; }
+    void follow(const std::set<std::uint32_t>&) override {}
 
 protected:
     // Whose event it is.
@@ -85,6 +88,8 @@ protected:
     // had; all else goes on.
     void prepare_wakings(bool beside);
     void say(std::string code, std::string text, std::string remedy = {});
+    [[nodiscard]] std::span<const OpenEvent> samples() const { return samples_; }
+    [[nodiscard]] std::uint64_t drained_ns() const { return drained_ns_; }
 
     // Of each sample, …
     virtual Verdict judge(const SampleRecord& sample, const OpenEvent& event) = 0;
@@ -105,8 +110,8 @@ protected:
     bool sampling_;      // as enable() and disable() said last
     bool exec_awaited_;  // it will turn sampling on
     bool check_soon_ = false;
-    bool several_sets_ = false;     // a thread may have more than one
-    bool chain_with_copy_ = false;  // StackOptions::chain_with_copy
+    bool several_sets_ = false;  // a thread may have more than one
+    bool whole_cpus_ = false;
     std::unique_ptr<RingSet> rings_;
     Record record_;
 
@@ -130,6 +135,7 @@ private:
     void report_remaining_loss(const std::vector<OpenEvent>& events, bool sideband, RecordSink& sink);
 
     std::uint64_t apply_until_ns_ = 0;
+    std::uint64_t drained_ns_ = 0;  // samples up to this time were handed out
     std::vector<OpenEvent> samples_, sideband_;
     std::unordered_map<std::uint64_t, std::uint32_t> by_id_;  // into samples_
     std::uint64_t last_id_ = 0;                               // the id that find() saw last, …

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "agent/perf/pmu.h"
@@ -17,6 +18,20 @@ namespace {
 constexpr std::uint64_t max_discovery_ns = 500'000'000;
 // A clone() that began before its thread was opened has ended by then, so no FORK is doubtful any more.
 constexpr std::uint64_t clone_ns = 1'000'000'000;
+// Clocks and hardware events that are sampled by frequency.
+bool counts_by_time(const EventSpec& spec) {
+    const EventPart& part = spec.parts.front();
+    if (spec.away != 0 || spec.period != 0 || part.type == PERF_TYPE_TRACEPOINT) return false;
+    return part.type != PERF_TYPE_SOFTWARE || is_software_clock(part);
+}
+
+// 0 for a hardware event by frequency: the kernel adapts its period.
+std::uint64_t period_of(const EventChoice& choice, const EventSpec& spec, const SampleLayout& layout) {
+    constexpr std::uint64_t ns_per_s = 1'000'000'000;
+    const std::uint32_t hz = pace_of(spec, {choice.frequency_hz, choice.period}).frequency_hz;
+    return hz != 0 && is_software_clock(spec.parts.front()) ? ns_per_s / hz : layout.fixed_period;
+}
+
 // Added to the slot of an event, for its records of switches.
 constexpr std::uint32_t switch_slot = std::uint32_t{1} << 31;
 
@@ -24,7 +39,7 @@ constexpr std::uint32_t switch_slot = std::uint32_t{1} << 31;
 
 bool target_gone(const Watched& watched) {
     const auto state = read_task_stat(watched.target.pid);
-    if (!state || state->start_ticks != watched.start_ticks) return true;
+    if (!state || state->start_ticks != watched.at_first.start_ticks) return true;
     // The first thread of a process may be a zombie while others run.
     return (state->state == 'Z' || state->state == 'X') && state->threads <= 1;
 }
@@ -34,7 +49,7 @@ Result<std::vector<Watched>> watch(const std::vector<Target>& targets) {
     for (const Target& target : targets) {
         const auto state = read_task_stat(target.pid);
         if (!state) return fail(ErrorCode::not_found, fmt::format("process {} does not exist", target.pid));
-        watched.push_back({target, state->start_ticks});
+        watched.push_back({target, *state});
     }
     return watched;
 }
@@ -61,7 +76,8 @@ Result<bool> ThreadEventSet::attach() {
     }
     say_missing("threads-skipped", few_files_);
     say_missing("threads-refused", refused_);
-    attach_until_ns_ = monotonic_ns() + clone_ns;
+    unsampled_at_ns_ = monotonic_ns();
+    attach_until_ns_ = unsampled_at_ns_ + clone_ns;
     return true;
 }
 
@@ -155,8 +171,9 @@ ThreadEventSet::Found ThreadEventSet::found_by(const TaskRecord& fork) {
 // errno, 0 when all worked. Sideband first, so that no sample comes from a child whose FORK was not recorded. What was
 // opened stays open also when the rest fails: owners make use of parts.
 int ThreadEventSet::open_thread(const Found& found) {
-    const std::uint32_t set = sets_++;
-    several_sets_ = sets_ > 1;
+    const auto set = static_cast<std::uint32_t>(set_pids_.size());
+    set_pids_.push_back(found.pid);
+    several_sets_ = set_pids_.size() > 1;
     const Subject subject{static_cast<pid_t>(found.tid)};
     const auto cpus = static_cast<std::uint32_t>(rings_->cpus().size());
     int error = 0;
@@ -191,6 +208,7 @@ bool ThreadEventSet::on_sideband(const MergedRecord& merged, const Record& recor
     const auto* task = std::get_if<TaskRecord>(&record);
     if (!task) return true;
     owners_.forget(task->tid);
+    if (task->exit) ++exited_threads_;
     if (task->exit)
         check_soon_ = check_soon_ || std::any_of(targets_.begin(), targets_.end(), [&](const Watched& watched) {
                           return watched.target.pid == task->pid;
@@ -214,6 +232,83 @@ void ThreadEventSet::after_round() {
     attach_until_ns_ = 0;
     coverage_.clear();
     modes_.clear();
+}
+
+// Nothing if the process has hardly run.
+std::optional<ThreadEventSet::CpuTime> ThreadEventSet::cpu_time_of(std::uint32_t pid) {
+    constexpr std::uint64_t least_ticks = 10;
+    const auto target = std::ranges::find(targets_, pid, [](const Watched& watched) { return watched.target.pid; });
+    CpuTime& time = cpu_times_[pid];
+    const auto now = target != targets_.end() ? read_task_stat(pid) : std::nullopt;
+    if (now && now->start_ticks == target->at_first.start_ticks)
+        time = {now->user_ticks - target->at_first.user_ticks, now->system_ticks - target->at_first.system_ticks};
+    return time.user + time.system >= least_ticks ? std::optional(time) : std::nullopt;
+}
+
+void ThreadEventSet::add_all(SampleTotals& totals, std::uint64_t UnsampledAccount::Totals::* one,
+                             std::uint64_t UnsampledAccount::Totals::* all) {
+    std::map<std::uint32_t, std::uint64_t> by_event;
+    for (const auto& [key, sum] : totals) by_event[key.first] += sum.*one;
+    for (auto& [key, sum] : totals) sum.*all = by_event[key.first];
+}
+
+ThreadEventSet::SampleTotals ThreadEventSet::add_up_samples() const {
+    SampleTotals totals;
+    for (const OpenEvent& event : samples()) {
+        const EventSpec& spec = options_.choice.events[event.event];
+        if (event.of_cpu || !counts_by_time(spec)) continue;
+        UnsampledAccount::Totals& sum = totals[{event.event, set_pids_[event.set]}];
+        sum.sampled += event.sampled;
+        sum.samples += event.samples;
+        sum.period = period_of(options_.choice, spec, event.layout);
+        sum.exited_threads = exited_threads_;
+    }
+    add_all(totals, &UnsampledAccount::Totals::sampled, &UnsampledAccount::Totals::all_sampled);
+    return totals;
+}
+
+void ThreadEventSet::read_counts(SampleTotals& totals) const {
+    for (const OpenEvent& event : samples()) {
+        const auto sum = totals.find({event.event, set_pids_[event.set]});
+        std::array<std::uint64_t, 2> values{};  // count, lost
+        if (event.of_cpu || sum == totals.end() || kernel_.read(event.fd, values) <= 0) continue;
+        sum->second.counted += values[0];
+        sum->second.lost_samples += values[1];
+    }
+}
+
+// A clock counts in user space and in the kernel, also if it is sampled in one of them. False: its part is unknown.
+bool ThreadEventSet::leave_out_other_mode(const EventSpec& spec, std::uint32_t pid, std::uint64_t& counted) {
+    const bool user = !spec.exclude_user, kernel = options_.choice.kernel && !spec.exclude_kernel;
+    if ((user && kernel) || !is_software_clock(spec.parts.front())) return true;
+    const auto time = cpu_time_of(pid);
+    if (time) counted = counted / (time->user + time->system) * (user ? time->user : time->system);
+    return time.has_value();
+}
+
+// The count of a clock or of a hardware event is the sum of its samples' periods and of the last part of a period of each
+// thread. Reading it interrupts the CPU, so only when enough threads have exited.
+std::vector<Unsampled> ThreadEventSet::take_unsampled(std::uint64_t now_ns) {
+    if (exited_threads_ == exited_seen_) return {};
+    exited_seen_ = exited_threads_;
+    SampleTotals totals = add_up_samples();
+    if (std::ranges::none_of(totals, [](const auto& one) { return UnsampledAccount::matters(one.second); })) return {};
+    read_counts(totals);
+    const std::uint64_t elapsed_ns = std::max<std::uint64_t>(1, now_ns - std::exchange(unsampled_at_ns_, now_ns));
+    const std::uint64_t undrained_ns = std::min(elapsed_ns, now_ns - std::min(now_ns, drained_ns()));
+    std::map<Counted, bool> exact;
+    for (auto& [key, sum] : totals)
+        exact[key] = leave_out_other_mode(options_.choice.events[key.first], key.second, sum.counted);
+    add_all(totals, &UnsampledAccount::Totals::counted, &UnsampledAccount::Totals::all_counted);
+    std::vector<Unsampled> reports;
+    for (const auto& [key, sum] : totals) {
+        Unsampled report = unsampled_[key].update(sum, undrained_ns * 1000 / elapsed_ns);
+        report.event = key.first;
+        report.pid = key.second;
+        report.exact = exact[key];
+        reports.push_back(report);
+    }
+    return reports;
 }
 
 bool ThreadEventSet::look_for_targets() { return std::all_of(targets_.begin(), targets_.end(), target_gone); }

@@ -2,20 +2,24 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "agent/perf/open_error.h"
 #include "agent/perf/owners.h"
 #include "agent/perf/ring_event_set.h"
+#include "agent/perf/threads.h"
 
 namespace flamewire::agent {
 
 // A process, and that it is still the same one.
 struct Watched {
     Target target;
-    std::uint64_t start_ticks = 0;
+    TaskStat at_first;
 };
 bool target_gone(const Watched& watched);
 // not_found when one of them does not exist.
@@ -29,12 +33,17 @@ public:
     Result<bool> attach();
     // The errno for which some of the targets' threads are not watched; 0: all are.
     [[nodiscard]] int lacking() const { return few_files_.threads > 0 ? few_files_.error : refused_.error; }
+    std::vector<Unsampled> take_unsampled(std::uint64_t now_ns) override;
 
 private:
     // A thread to open.
     struct Found {
         std::uint32_t tid = 0, pid = 0;
         wire::StackMode mode = wire::StackMode::fp;
+    };
+    // Of a target since it was opened, in clock ticks.
+    struct CpuTime {
+        std::uint64_t user = 0, system = 0;
     };
     // Threads that are not watched: how many, and why the first of them, which is of `pid`.
     struct Missing {
@@ -47,6 +56,14 @@ private:
     void open_found(const Found& found);
     [[nodiscard]] OpenFailure failure_of(const Missing& missing) const;
     void say_missing(std::string code, const Missing& missing);
+    std::optional<CpuTime> cpu_time_of(std::uint32_t pid);
+    using Counted = std::pair<std::uint32_t, std::uint32_t>;  // an event, and the pid of a target
+    using SampleTotals = std::map<Counted, UnsampledAccount::Totals>;
+    static void add_all(SampleTotals& totals, std::uint64_t UnsampledAccount::Totals::* one,
+                        std::uint64_t UnsampledAccount::Totals::* all);
+    [[nodiscard]] SampleTotals add_up_samples() const;
+    void read_counts(SampleTotals& totals) const;
+    bool leave_out_other_mode(const EventSpec& spec, std::uint32_t pid, std::uint64_t& counted);
     void learn_forks(std::vector<Found>& to_open);
     [[nodiscard]] Found found_by(const TaskRecord& fork);
 
@@ -59,7 +76,7 @@ private:
 
     std::vector<Watched> targets_;
     std::unordered_map<std::uint32_t, wire::StackMode> modes_;  // of targets, and of their children while we attach
-    std::uint32_t sets_ = 0;                                    // begun
+    std::vector<std::uint32_t> set_pids_;                       // of the sets begun
     std::uint32_t whole_sets_ = 0;                              // of these, opened completely
     Missing few_files_, refused_;
 
@@ -70,6 +87,11 @@ private:
 
     ThreadOwners owners_;
     std::vector<SidebandCopies> copies_;  // of each ring
+
+    std::uint64_t exited_threads_ = 0, exited_seen_ = 0;
+    std::uint64_t unsampled_at_ns_ = 0;
+    std::map<Counted, UnsampledAccount> unsampled_;
+    std::unordered_map<std::uint32_t, CpuTime> cpu_times_;  // of targets, by pid
 };
 
 }  // namespace flamewire::agent

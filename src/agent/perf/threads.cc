@@ -26,8 +26,8 @@ std::optional<TaskStat> read_task_stat(std::uint32_t pid, std::uint32_t tid) {
     const auto text =
         read_file(tid == 0 ? fmt::format("/proc/{}/stat", pid) : fmt::format("/proc/{}/task/{}/stat", pid, tid), 4096);
     if (!text) return std::nullopt;
-    // pid (comm) state …: comm may hold anything, so count from the last parenthesis. Fields of proc(5): 3 state, 20
-    // threads, 22 start.
+    // pid (comm) state …: comm may hold anything, so count from the last parenthesis. Fields of proc(5): 3 state, 14
+    // to 17 CPU time of itself and of its children, 20 threads, 22 start.
     const std::size_t paren = text->rfind(')');
     if (paren == std::string::npos || paren + 2 >= text->size()) return std::nullopt;
     std::string_view rest = std::string_view(*text).substr(paren + 2);
@@ -36,8 +36,12 @@ std::optional<TaskStat> read_task_stat(std::uint32_t pid, std::uint32_t tid) {
     for (int field = 3; !rest.empty() && field <= 22; ++field) {
         const std::size_t space = rest.find(' ');
         const std::string_view word = rest.substr(0, space);
-        if (field == 20) std::from_chars(word.data(), word.data() + word.size(), stat.threads);
-        if (field == 22) std::from_chars(word.data(), word.data() + word.size(), stat.start_ticks);
+        std::uint64_t number = 0;
+        std::from_chars(word.data(), word.data() + word.size(), number);
+        if (field == 14 || field == 16) stat.user_ticks += number;
+        if (field == 15 || field == 17) stat.system_ticks += number;
+        if (field == 20) stat.threads = static_cast<std::uint32_t>(number);
+        if (field == 22) stat.start_ticks = number;
         rest = space == std::string_view::npos ? std::string_view{} : rest.substr(space + 1);
     }
     return stat;

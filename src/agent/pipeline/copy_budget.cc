@@ -48,9 +48,13 @@ void CopyBudget::reset(const Options& options) {
     config_ = {};
     maximum_was_lossy_ = false;
     apply({}, 0);
-    const std::uint64_t rate = options.max_samples_per_second;
-    const bool fits = rate != 0 && rate * bytes_of(CopySize::maximum) <= max_copied_bytes;
-    if (options.adaptive && options.whole_cpus && fits) config_.size = CopySize::maximum;
+    if (options.adaptive && options.whole_cpus && covers_all_samples(CopySize::maximum))
+        config_.size = CopySize::maximum;
+}
+
+bool CopyBudget::covers_all_samples(CopySize size) const {
+    const std::uint64_t rate = options_.max_samples_per_second;
+    return rate != 0 && rate * bytes_of(size) <= max_copied_bytes;
 }
 
 void CopyBudget::apply(CopyConfig config, std::uint64_t now_ns) {
@@ -68,8 +72,10 @@ CopyConfig CopyBudget::update(std::uint64_t now_ns, const Counts& counts) {
     }
     window_ns_ = now_ns - window_start_ns_;
     if (window_ns_ < min_window_ns) return config_;
-    window_ = {counts.lost_samples - previous_.lost_samples, counts.truncated_stacks - previous_.truncated_stacks};
+    window_ = {counts.lost_samples - previous_.lost_samples, counts.truncated_stacks - previous_.truncated_stacks,
+               counts.discarded_bytes - previous_.discarded_bytes};
     previous_ = counts;
+    bytes_ += window_.discarded_bytes;
     truncated_ += window_.truncated_stacks;
     bytes_per_second_ = per_second(bytes_);
     const CopyConfig wanted = evaluate();

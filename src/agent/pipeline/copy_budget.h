@@ -33,6 +33,7 @@ public:
     struct Counts {
         std::uint64_t lost_samples = 0;
         std::uint64_t truncated_stacks = 0;  // callers are missing because the copy was full
+        std::uint64_t discarded_bytes = 0;   // copied for processes that are not recorded
     };
 
     void reset(const Options& options);
@@ -52,11 +53,14 @@ public:
     [[nodiscard]] CopyConfig config() const { return config_; }
     // The copy size of samples in dwarf mode; 0 for CopySize::none.
     [[nodiscard]] std::uint32_t stack_bytes() const { return bytes_of(config_.size); }
+    // Copies of the configured size fit the budget even if every CPU is always busy.
+    [[nodiscard]] bool covers_all_samples() const { return covers_all_samples(CopySize::configured); }
     // Describes the change from `before` to config(). Empty for the maximum size, which loses nothing.
     [[nodiscard]] std::vector<wire::Notice> notices(CopyConfig before) const;
 
 private:
     [[nodiscard]] std::uint32_t bytes_of(CopySize size) const;
+    [[nodiscard]] bool covers_all_samples(CopySize size) const;
     [[nodiscard]] CopySize neighbor(int step) const;
     [[nodiscard]] bool may_shrink() const;
     [[nodiscard]] std::uint64_t per_second(std::uint64_t bytes) const;

@@ -128,6 +128,19 @@ void Folder::add_sample(const SampleRecord& sample, std::uint32_t event) {
         state.lose(wire::LossReason::unknown_process, sample.time_ns, event);
 }
 
+void Folder::add_unsampled(std::uint32_t event, std::uint32_t pid, std::uint64_t weight, std::uint64_t time_ns) {
+    State& state = *state_;
+    wire::Row row;
+    row.bucket = time_ns / wire::default_bucket_ns;
+    row.event = state.event_id(event);
+    row.thread = state.dictionary.thread(state.processes.thread_of(pid, pid, time_ns));
+    row.stack = state.dictionary.stack(0, state.dictionary.name("[not sampled: short-lived threads]"));
+    row.count = 1;
+    row.weight = weight;
+    state.add_row(row);
+    --state.switches_not_told;
+}
+
 void Folder::add_lifecycle(const ProcessTable::LifecycleEvent& event) {
     State& state = *state_;
     if (state.next.lifecycle.size() == max_lifecycle) {

@@ -52,6 +52,8 @@ public:
     void add_sample(const SampleRecord& sample, std::uint32_t event);
     // Call it right after the table gave the event: the comm is taken from there.
     void add_lifecycle(const ProcessTable::LifecycleEvent& event);
+    // Weight of `event` that is in no sample of the process, for perf/unsampled.h.
+    void add_unsampled(std::uint32_t event, std::uint32_t pid, std::uint64_t weight, std::uint64_t time_ns);
     // `loss.event` is an index into FolderOptions::events plus 1; 0: not known. One entry a batch for each reason,
     // event and cpu.
     void add_loss(const wire::Loss& loss);

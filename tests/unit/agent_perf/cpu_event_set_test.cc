@@ -176,6 +176,59 @@ TEST_CASE("a process whose threads may not be opened is sampled by events of CPU
     CHECK_FALSE(seen.ended.contains(other.pid()));
 }
 
+TEST_CASE("events of whole CPUs if preferred and permitted, also of children that were born before they were opened") {
+    if (!may_sample_cpus()) return;
+    Child target(burn), earlier(burn), other(burn);
+    auto refused = try_open({.targets = {{target.pid()}}, .prefer_whole_cpus = true}, refusing(false, true));
+    REQUIRE(refused);
+    CHECK_FALSE((*refused)->samples_whole_cpus());
+    auto opened = try_open({.targets = {{target.pid()}}, .prefer_whole_cpus = true});
+    REQUIRE(opened);
+    EventSet& set = **opened;
+    CHECK(set.samples_whole_cpus());
+    set.follow({target.pid(), earlier.pid()});
+    Seen seen;
+    target.go();
+    earlier.go();
+    other.go();
+    run_cpu(set, seen, target, 0.2);
+    run_cpu(set, seen, earlier, 0.2);
+    finish(set, seen);
+    CHECK(seen.samples_of[target.pid()] > 50);
+    CHECK(seen.samples_of[earlier.pid()] > 50);
+    CHECK_FALSE(seen.samples_of.contains(other.pid()));
+    CHECK(set.take_unsampled(monotonic_ns()).empty());
+}
+
+TEST_CASE("threads that exit before their first sample are counted as not sampled") {
+    if (!perf_works()) return;
+    Child target([] {
+        for (int i = 0; i < 100; ++i) std::thread([] { burn_thread_cpu(3'000'000); }).join();
+        burn();
+    });
+    auto set = open_set({.targets = {{target.pid()}}}, "cpu-clock", 99);
+    Seen seen;
+    CHECK(set->take_unsampled(monotonic_ns()).empty());
+    target.go();
+    run_cpu(*set, seen, target, 0.6);
+    (void)set->disable();
+    const double used_ns = target.cpu_seconds() * 1e9;
+    set->drain_rest(seen);
+    const std::vector<Unsampled> reports = set->take_unsampled(monotonic_ns());
+    REQUIRE(reports.size() == 1);
+    CHECK(reports[0].exact);
+    CHECK(reports[0].pid == target.pid());
+    CHECK(reports[0].exited_threads == 100);
+    const auto counted = static_cast<double>(reports[0].counted);
+    CHECK(counted > 0.9 * used_ns);
+    CHECK(counted < used_ns);
+    // All that is not in a sample, which is the work of the 100 threads at least.
+    const double sampled = static_cast<double>(seen.samples) * 1e9 / 99;
+    CHECK(static_cast<double>(reports[0].missing) == Approx(counted - sampled).margin(1e6));
+    CHECK(reports[0].missing >= 300'000'000);
+    CHECK(set->take_unsampled(monotonic_ns()).empty());
+}
+
 TEST_CASE("too few files for events of threads: those of CPUs, and it is said; else it is said how many are missing") {
     if (!may_sample_cpus()) return;
     Child first(burn), second(burn);

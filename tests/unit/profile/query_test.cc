@@ -299,6 +299,7 @@ TEST_CASE("incomplete call chains count once, by precedence, with the module whe
     row({maker.named("[truncated]"), maker.named("deep", a)}, 8);
     row({maker.named("main", a), skipped, maker.named("k", a), maker.named("l", b)}, 2);
     row({incomplete, maker.named("f", a), skipped, maker.named("m", b)}, 16);
+    row({maker.named("[not sampled: short-lived threads]")}, 64);
     // A function of that name is no marker.
     row({maker.named("[incomplete]", a), maker.named("f", a)}, 32);
     Store store;
@@ -307,6 +308,7 @@ TEST_CASE("incomplete call chains count once, by precedence, with the module whe
     CHECK(missing.incomplete == Weight{21, 210});
     CHECK(missing.truncated == Weight{8, 80});
     CHECK(missing.skipped == Weight{2, 20});
+    CHECK(missing.unsampled == Weight{64, 640});
     CHECK(store.string(missing.module) == "a.so");
     const MissingCallers none = missing_callers(store, {.start_ns = 1'000'000'000});
     CHECK(none.incomplete == Weight{});

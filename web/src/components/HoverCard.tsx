@@ -71,6 +71,23 @@ function Skipped() {
   );
 }
 
+function Unsampled() {
+  return (
+    <div class="card-missing">
+      <p>
+        These threads exited before their next sample. The kernel counted what they used, but nothing says where it
+        went.
+      </p>
+      <ul>
+        <li>Run the agent as root or with cap_perfmon: it then samples whole CPUs</li>
+        <li>
+          Sample more often: <code>--frequency 999</code>
+        </li>
+      </ul>
+    </div>
+  );
+}
+
 const presenceWords = { both: '', new: 'New: the baseline has none of it.', gone: 'Gone: only the baseline has it.' };
 
 // Of both sides, the view first.
@@ -127,6 +144,7 @@ function Frame({ tree, node, inverted }: { tree: FlameTree; node: number; invert
       {missing === 'truncated' && <Truncated />}
       {missing === 'incomplete' && <Incomplete />}
       {missing === 'skipped' && <Skipped />}
+      {missing === 'unsampled' && <Unsampled />}
       {node > 0 && !missing && (
         <div class="card-module">
           <span class={`kind kind-${kind}`}>{kindLabels[kind]}</span> {tree.modules[tree.module[node]!]}

@@ -3,11 +3,13 @@ import type { FlameTree } from './tree';
 
 // truncated: the stack goes on beyond what was recorded of it. incomplete: nothing told how to go on. Both are roots.
 // skipped: one frame between two others, which a chain of frame pointers steps over.
-export type Missing = 'truncated' | 'incomplete' | 'skipped';
+// unsampled: weight without any stack.
+export type Missing = 'truncated' | 'incomplete' | 'skipped' | 'unsampled';
 const names: Record<string, Missing> = Object.assign(Object.create(null), {
   '[truncated]': 'truncated',
   '[incomplete]': 'incomplete',
   '[caller missing]': 'skipped',
+  '[not sampled: short-lived threads]': 'unsampled',
 });
 
 export const isMissingName = (name: string): boolean => name in names;
@@ -20,7 +22,9 @@ export function missingCallers(tree: FlameTree, node: number): Missing | null {
 
 // Whether stacks end too early: only outermost frames say so.
 export function hasMissingCallers(tree: FlameTree): boolean {
-  for (let child = tree.firstChild[0] ?? -1; child >= 0; child = tree.nextSibling[child]!)
-    if (missingCallers(tree, child)) return true;
+  for (let child = tree.firstChild[0] ?? -1; child >= 0; child = tree.nextSibling[child]!) {
+    const missing = missingCallers(tree, child);
+    if (missing && missing !== 'unsampled') return true;
+  }
   return false;
 }

@@ -1,0 +1,70 @@
+#include "agent/perf/unsampled.h"
+
+#include <algorithm>
+
+namespace flamewire::agent {
+namespace {
+
+// Each live thread has part of a period that is in no sample yet, so a smaller share means nothing.
+constexpr std::uint64_t min_percent = 1;
+// An exited thread lacks less than one period on each CPU it ran on. Short threads seldom migrate more than once.
+constexpr std::uint64_t periods_per_thread = 2;
+
+// Fewer threads may have exited for any reason.
+constexpr std::uint64_t many_threads = 8;
+
+constexpr std::uint64_t window_ns = 1'000'000'000;
+constexpr std::uint64_t whole_cpus_percent = 10;
+
+std::uint64_t period_of(const UnsampledAccount::Totals& totals) {
+    return totals.samples != 0 ? totals.sampled / totals.samples : totals.period;
+}
+
+}  // namespace
+
+bool UnsampledAccount::matters(const Totals& totals) {
+    const std::uint64_t period = period_of(totals);
+    if (period == 0) return totals.exited_threads >= many_threads;
+    return totals.exited_threads * periods_per_thread * period >= totals.all_sampled / 100 * min_percent;
+}
+
+Unsampled UnsampledAccount::update(const Totals& totals, std::uint64_t undrained_per_1000) {
+    const std::uint64_t period = period_of(totals);
+    Unsampled report;
+    report.counted = totals.counted - std::min(totals.counted, before_.counted);
+    report.exited_threads = totals.exited_threads - before_.exited_threads;
+    const std::uint64_t accounted =
+        totals.sampled + totals.lost_samples * period + report.counted / 1000 * undrained_per_1000;
+    std::uint64_t missing = totals.counted - std::min(totals.counted, accounted);
+    if (period != 0) missing = std::min(missing, totals.exited_threads * periods_per_thread * period);
+    report.recent = missing - std::min(missing, missing_);
+    before_ = totals;
+    missing_ = std::max(missing_, missing);
+    if (missing_ < totals.all_counted / 100 * min_percent || missing_ < reported_ + period) return report;
+    report.missing = missing_ - reported_;
+    reported_ = missing_;
+    return report;
+}
+
+bool UnsampledPolicy::add(std::span<const Unsampled> reports, std::uint64_t now_ns) {
+    if (now_ns >= window_end_ns_) {
+        counted_ = missing_ = exited_threads_ = 0;
+        window_end_ns_ = now_ns + window_ns;
+    }
+    if (reports.empty()) return false;
+    event_ = reports.front().event;
+    // All targets share the exited threads.
+    exited_threads_ += reports.front().exited_threads;
+    for (const Unsampled& report : reports) {
+        if (report.event != event_) continue;
+        counted_ += report.counted;
+        missing_ += report.recent;
+    }
+    return exited_threads_ >= many_threads && missing_percent() >= whole_cpus_percent;
+}
+
+std::uint64_t UnsampledPolicy::missing_percent() const {
+    return std::min<std::uint64_t>(100, missing_ * 100 / std::max<std::uint64_t>(1, counted_));
+}
+
+}  // namespace flamewire::agent

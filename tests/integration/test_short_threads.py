@@ -1,0 +1,85 @@
+"""Threads that exit before their first sample."""
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import bounds
+import pytest
+from flamewire import BIN, TESTS_BIN, Tree, share_of, wait_until
+
+CHURN = bounds.Check("samples of threads of a few milliseconds, of all that all CPUs take", times=2)
+NOT_SAMPLED = "[not sampled: short-lived threads]"
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="whole CPUs and other users need root; CI runs as root")
+
+
+class Churn:
+    """A recording of `threads-workload churn`: its tree, the program's own CPU time, how long the program took, and what the agent said."""
+
+    def __init__(self, start, tmp_path, frequency, count, milliseconds, prefix=(), programs=TESTS_BIN, agents=BIN):
+        program, path = programs / "threads-workload", tmp_path / "churn.flw"
+        with open(path, "wb") as output, open(tmp_path / "agent.err", "w+", encoding="utf-8") as errors:
+            target = subprocess.Popen([*prefix, program, "churn", str(count), str(milliseconds)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
+            agent = None
+            try:
+                wait_until(lambda: os.readlink(f"/proc/{target.pid}/exe") == str(program), 20, "the program")
+                agent = subprocess.Popen([*prefix, agents / "flamewire-agent", "--output", "-", "--pid", str(target.pid), "--frequency", str(frequency), "--events", "cpu-clock",
+                                          "--stat", "none", "--duration", "600"], stdout=output, stderr=errors, cwd="/")
+
+                def said():
+                    return (tmp_path / "agent.err").read_text(encoding="utf-8")
+
+                wait_until(lambda: "profiling" in said() or agent.poll() is not None, 20, "the recording")
+                begin = time.monotonic()
+                target.stdin.write("\n")
+                target.stdin.flush()
+                self.user_s, self.cpu_s = (int(word) / 1e9 for word in target.stdout.readline().split())
+                self.elapsed_s = time.monotonic() - begin
+                agent.send_signal(signal.SIGTERM)
+                assert agent.wait(60) == 0, said()
+                self.said = said()
+            finally:
+                for process in (target, agent):
+                    if process:
+                        process.kill()
+                        process.wait()
+        server = start.server("--import", path)
+        self.session = server.wait_ended()
+        self.tree = Tree(server.get("/api/flamegraph", min_share=0))
+        self.missing_s = self.tree.self_shares().get(NOT_SAMPLED, 0) * self.tree.weight / 1e9
+        self.sampled_s = self.tree.weight / 1e9 - self.missing_s
+
+
+@as_root
+@pytest.mark.recording(lost=0)
+@pytest.mark.parametrize("frequency, milliseconds", [(999, 3), (99, 3)])
+def test_whole_cpus_sample_threads_however_short_they_live(start, tmp_path, frequency, milliseconds):
+    run = Churn(start, tmp_path, frequency, 6_000 // milliseconds, milliseconds)
+    assert "threads that exit before their next sample. From now on, whole CPUs are sampled" in run.said, run.said
+    # A timer of each CPU samples whatever runs there. What was not sampled before that is known exactly.
+    ticks = os.cpu_count() * run.elapsed_s * frequency
+    CHURN.share(round(run.sampled_s * frequency), round(ticks), (run.cpu_s - run.missing_s) / (os.cpu_count() * run.elapsed_s), bias=bounds.STOLEN,
+                detail=f"{run.cpu_s:.2f} s of CPU time, {run.missing_s:.2f} s not sampled")
+    assert 0 < run.missing_s < 0.1 * run.cpu_s, (run.missing_s, run.cpu_s)
+    shares = run.tree.shares()
+    assert share_of(shares, "churned") > 0.5 and shares.get("[incomplete]", 0) < 0.05, shares
+
+
+@as_root
+@pytest.mark.recording(lost=0)
+def test_without_the_right_to_whole_cpus_the_rest_is_shown(start, tmp_path):
+    """Another user samples user space only. Samples and the rest are the user CPU time that the kernel tells the program."""
+    os.chmod(tmp_path, 0o755)
+    for parent in tmp_path.parents:
+        if str(parent).startswith("/tmp/") and parent.stat().st_uid == os.geteuid():
+            os.chmod(parent, 0o755)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for file in (BIN / "flamewire-agent", TESTS_BIN / "threads-workload"):
+        shutil.copy(file, programs)
+    run = Churn(start, tmp_path, 99, 1_000, 3, prefix=["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"], programs=programs, agents=programs)
+    assert "is in threads that exit before their next sample. (remedy: run the agent as root, or setcap cap_perfmon" in run.said, run.said
+    # Threads of 4.5 ms at most end before the first 10 ms. The events end before their thread has left the kernel, so they count less than the program.
+    assert run.missing_s > 0.9 * run.user_s, (run.missing_s, run.user_s)
+    assert run.sampled_s + run.missing_s == pytest.approx(run.user_s, abs=3 / os.sysconf("SC_CLK_TCK"), rel=0.05), (run.sampled_s, run.missing_s, run.user_s)
