@@ -201,6 +201,7 @@ private:
     [[nodiscard]] Targets targets() const;
     void restore(Targets before);
     void adapt_stack_modes(std::uint64_t now_ns);
+    void raise_inherited_mode(const StackChoice& choice);
     void adapt_stack_copies(std::uint64_t now_ns);
     void look_at_unsampled(std::uint64_t now_ns);
     void sample_whole_cpus();

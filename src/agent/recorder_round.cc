@@ -320,6 +320,12 @@ Result<bool> Recorder::add_processes(const AddProcesses& added) {
     return true;
 }
 
+// Processes inherit the mode of the target that started them, so it is raised for those to come.
+void Recorder::raise_inherited_mode(const StackChoice& choice) {
+    for (const std::uint32_t pid : plan_.pids)
+        if (members_.contains(pid) && modes_[pid].mode < choice.mode) modes_[pid] = choice;
+}
+
 // `auto`: samples processes as their stacks turned out to need.
 void Recorder::adapt_stack_modes(std::uint64_t now_ns) {
     if (events_->samples_whole_cpus() || plan_.settings.unwind != "auto" || !capabilities_.user_stacks ||
@@ -329,14 +335,21 @@ void Recorder::adapt_stack_modes(std::uint64_t now_ns) {
     if (changes.empty()) return;
     next_adapt_ns_ = now_ns + adapt_pause_ns;
     const auto old_modes = modes_;
-    for (const Folder::ModeChange& change : changes) modes_[change.pid] = change.choice;
+    for (const Folder::ModeChange& change : changes)
+        if (change.pid == 0)
+            raise_inherited_mode(change.choice);
+        else
+            modes_[change.pid] = change.choice;
     if (const auto switched = switch_events(choice_); !switched) {
         // Most often a process that has just ended; it is not asked for again.
         modes_ = old_modes;
         next_adapt_ns_ = now_ns + failed_adapt_pause_ns;
         return;
     }
-    for (const Folder::ModeChange& change : changes) folder_->chose_stack_mode(change.pid, change.choice);
+    for (const auto& [pid, choice] : modes_)
+        if (const auto old = old_modes.find(pid); old == old_modes.end() || old->second.mode != choice.mode)
+            folder_->chose_stack_mode(pid, choice);
+    folder_->chose_stack_mode(0, {});
 }
 
 void Recorder::adapt_stack_copies(std::uint64_t now_ns) {

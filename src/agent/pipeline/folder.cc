@@ -244,6 +244,7 @@ void Folder::change_stacks(std::optional<UserStackOptions> options) {
 }
 
 void Folder::chose_stack_mode(std::uint32_t pid, const StackChoice& choice) {
+    if (pid == 0) return state_->policy.chose(StackPolicy::inherited, choice);
     state_->chosen[pid] = choice;
     if (const ProcessHandle process = state_->processes.newest(pid); process != 0)
         state_->policy.chose(process, choice);
@@ -252,6 +253,10 @@ void Folder::chose_stack_mode(std::uint32_t pid, const StackChoice& choice) {
 std::vector<Folder::ModeChange> Folder::wanted_stack_modes() const {
     std::vector<ModeChange> changes;
     for (StackPolicy::Change& change : state_->policy.wanted()) {
+        if (change.process == StackPolicy::inherited) {
+            changes.push_back({0, std::move(change.choice)});
+            continue;
+        }
         const auto process = static_cast<ProcessHandle>(change.process);
         const std::uint32_t pid = state_->processes.process(process).pid;
         if (pid == 0 || state_->processes.newest(pid) != process)

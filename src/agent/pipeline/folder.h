@@ -87,11 +87,11 @@ public:
 
     // Another way to find user stacks (`configure`): what was remembered for the old one is gone.
     void change_stacks(std::optional<UserStackOptions> stacks);
-    // How this process is sampled from now on, and why. It may not have been seen yet.
+    // How this process is sampled from now on, and why. It may not have been seen yet. Pid 0: as in wanted_stack_modes().
     void chose_stack_mode(std::uint32_t pid, const StackChoice& choice);
     // Processes that should be sampled in another mode, by what their stacks needed (UserStackOptions::check_chains).
     struct ModeChange {
-        std::uint32_t pid = 0;
+        std::uint32_t pid = 0;  // 0: processes that others start (StackPolicy::inherited)
         StackChoice choice;
     };
     [[nodiscard]] std::vector<ModeChange> wanted_stack_modes() const;

@@ -24,6 +24,8 @@ constexpr std::uint64_t tolerated_of_1000 = 5;
 constexpr std::uint64_t stacks_to_raise = 32, misses_to_raise = 3;
 // … and larger than needed only after so many, and after this time.
 constexpr std::uint64_t stacks_to_lower = 1000, ns_to_lower = 5'000'000'000;
+// The first stacks of a process count for the mode that it inherited, too. Only several processes can raise that.
+constexpr std::uint64_t stacks_for_others = 8;
 // A process that went up so often stays: its phases differ.
 constexpr std::uint32_t most_raises = 2;
 
@@ -84,6 +86,12 @@ void StackPolicy::note(std::uint64_t process, StackMode mode, StackNeed need, st
     // Most of so many have ended; what lives is measured again.
     if (processes_.size() >= most_processes && !processes_.contains(process)) processes_.clear();
     State& state = processes_[process];
+    add(state, mode, need, time_ns);
+    if (state.why.empty() && total(state.needs) <= stacks_for_others)
+        add(inherited_[static_cast<std::size_t>(mode)], mode, need, time_ns);
+}
+
+void StackPolicy::add(State& state, StackMode mode, StackNeed need, std::uint64_t time_ns) {
     if (state.since_ns == 0 || state.mode != mode) {
         state.mode = mode;
         state.since_ns = time_ns;
@@ -130,10 +138,19 @@ std::vector<StackPolicy::Change> StackPolicy::wanted() const {
     std::vector<Change> changes;
     for (const auto& [process, state] : processes_)
         if (StackChoice choice; judge(state, choice)) changes.push_back({process, std::move(choice)});
+    for (const State& state : inherited_)
+        if (StackChoice choice; judge(state, choice) && choice.mode > state.mode) {
+            choice.why = "of the processes that it started: " + choice.why;
+            changes.push_back({inherited, std::move(choice)});
+        }
     return changes;
 }
 
 void StackPolicy::chose(std::uint64_t process, const StackChoice& choice) {
+    if (process == inherited) {
+        inherited_ = {};
+        return;
+    }
     State& state = processes_[process];
     if (state.since_ns != 0 && choice.mode > state.mode) ++state.raised;
     state.mode = choice.mode;

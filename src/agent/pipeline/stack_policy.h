@@ -29,6 +29,10 @@ StackChoice first_choice(const std::string& path);
 
 class StackPolicy {
 public:
+    // Stands for all processes that have the mode of the process that started them. Each may have too few stacks to decide
+    // by; together they can raise the mode of those to come.
+    static constexpr std::uint64_t inherited = 0;
+
     // One user stack of a process that is sampled in `mode`. `process` is any number that names it for ever.
     void note(std::uint64_t process, wire::StackMode mode, unwind::StackNeed need, std::uint64_t time_ns);
 
@@ -58,8 +62,10 @@ private:
         std::uint32_t raised = 0;                                // how often a mode proved too small
         bool other_stacks = false;
     };
+    static void add(State& state, wire::StackMode mode, unwind::StackNeed need, std::uint64_t time_ns);
     static bool judge(const State& state, StackChoice& choice);
 
+    std::array<State, 4> inherited_;  // by mode
     std::unordered_map<std::uint64_t, State> processes_;
 };
 

@@ -55,6 +55,32 @@ TEST_CASE("a program whose stacks go on elsewhere is served best by chains and s
     REQUIRE_FALSE(process.follow());
 }
 
+TEST_CASE("processes with few stacks each raise the mode that they inherit") {
+    StackPolicy policy;
+    const auto start = [&](std::uint64_t process, StackMode mode, StackNeed need) {
+        for (int i = 0; i < 4; ++i) policy.note(process, mode, need, process * ms);
+    };
+    for (std::uint64_t process = 1; process <= 7; ++process) start(process, StackMode::fp, StackNeed::long_copy);
+    CHECK(policy.wanted().empty());
+    start(8, StackMode::fp, StackNeed::long_copy);
+    const auto changes = policy.wanted();
+    REQUIRE(changes.size() == 1);
+    CHECK(changes[0].process == StackPolicy::inherited);
+    CHECK(changes[0].choice.mode == StackMode::dwarf);
+    CHECK(changes[0].choice.why.starts_with("of the processes that it started: of 32 stacks, 0 are right"));
+    policy.chose(StackPolicy::inherited, {});
+    CHECK(policy.wanted().empty());
+    // They never lower it.
+    for (std::uint64_t process = 1'000; process <= 2'000; ++process) start(process, StackMode::dwarf, StackNeed::chain);
+    CHECK(policy.wanted().empty());
+    // A process with a mode of its own decides for itself.
+    policy.chose(7, {StackMode::fp, "chosen"});
+    for (int i = 0; i < 10; ++i) start(7, StackMode::fp, StackNeed::long_copy);
+    const auto own = policy.wanted();
+    REQUIRE(own.size() == 1);
+    CHECK(own[0].process == 7);
+}
+
 TEST_CASE("a few stacks are enough to see that frame pointers are not") {
     Process process;
     SECTION("a long copy") {
