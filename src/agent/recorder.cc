@@ -105,6 +105,7 @@ StackChoice Recorder::first_mode(std::uint32_t pid) const {
     const Settings& settings = plan_.settings;
     if (settings.unwind != "auto") return {stack_mode(settings.unwind).value_or(wire::StackMode::fp), "as asked for"};
     if (!capabilities_.user_stacks) return {wire::StackMode::fp, "this kernel copies no user registers and stacks"};
+    if (prefer_whole_cpus_) return {plan_.scope.mode, one_mode_reason};
     return first_choice(plan_.launched ? plan_.program : fmt::format("/proc/{}/exe", pid));
 }
 
@@ -165,6 +166,7 @@ Result<bool> Recorder::open_events(const Capabilities& capabilities) {
     if (events_->samples_whole_cpus() && !plan_.scope.wide) {
         // The threads would need too many files. Copies may shrink now.
         prefer_whole_cpus_ = true;
+        choose_first_modes();
         reset_copy_budget(choice_);
     }
     // A launched child is still us before its exec: what it will be comes in records.

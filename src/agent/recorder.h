@@ -197,6 +197,7 @@ private:
         std::set<std::uint32_t> members;
         std::map<std::uint32_t, StackChoice> modes;
         CopyBudget copy_budget;
+        bool prefer_whole_cpus;
     };
     [[nodiscard]] Targets targets() const;
     void restore(Targets before);

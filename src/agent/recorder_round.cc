@@ -182,7 +182,12 @@ Result<bool> Recorder::replace_counters(const Settings& settings, const Wanted& 
 }
 
 Recorder::Targets Recorder::targets() const {
-    return {{plan_.target, plan_.pids, plan_.scope}, plan_.follows_name, members_, modes_, copy_budget_};
+    return {{plan_.target, plan_.pids, plan_.scope},
+            plan_.follows_name,
+            members_,
+            modes_,
+            copy_budget_,
+            prefer_whole_cpus_};
 }
 
 void Recorder::restore(Targets before) {
@@ -193,6 +198,7 @@ void Recorder::restore(Targets before) {
     members_ = std::move(before.members);
     modes_ = std::move(before.modes);
     copy_budget_ = before.copy_budget;
+    prefer_whole_cpus_ = before.prefer_whole_cpus;
 }
 
 // Samples of what stays the target are in one of the two sets; the moment between them is stated.
@@ -209,8 +215,10 @@ Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const st
         last_member_ = 0;
         members_ = {target->pids.begin(), target->pids.end()};
     }
-    if (!same_stacks || target) choose_first_modes();
-    prefer_whole_cpus_ = whole_cpus_refused_ = false;
+    const bool used_one_mode = std::exchange(prefer_whole_cpus_, false);
+    whole_cpus_refused_ = false;
+    const bool new_modes = !same_stacks || target || used_one_mode;
+    if (new_modes) choose_first_modes();
     reset_copy_budget(choice);
     if (auto switched = switch_events(std::move(choice)); !switched) {
         plan_.settings = old_settings;
@@ -222,8 +230,9 @@ Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const st
     if (target)
         for (const std::uint32_t pid : plan_.pids) processes_.attach(pid);
     if (target && plan_.scope.wide) processes_.note_living();
-    if (!same_stacks || (target && plan_.scope.wide != was_wide)) folder_->change_stacks(stack_options());
-    if (!same_stacks || target)
+    if (!same_stacks || used_one_mode || (target && plan_.scope.wide != was_wide))
+        folder_->change_stacks(stack_options());
+    if (new_modes)
         for (const auto& [pid, mode] : modes_) folder_->chose_stack_mode(pid, mode);
     return true;
 }

@@ -24,7 +24,7 @@ void Recorder::look_at_unsampled(std::uint64_t now_ns) {
 std::vector<Unsampled> Recorder::add_unsampled(std::uint64_t now_ns) {
     std::vector<Unsampled> reports = events_->take_unsampled(now_ns);
     for (const Unsampled& report : reports) {
-        if (report.missing == 0 || !report.exact) continue;
+        if (report.missing == 0) continue;
         folder_->add_unsampled(report.event, report.pid, report.missing, now_ns);
         something_new_ = true;
     }
@@ -35,10 +35,7 @@ std::vector<Unsampled> Recorder::add_unsampled(std::uint64_t now_ns) {
 void Recorder::use_one_mode() {
     if (plan_.settings.unwind != "auto") return;
     folder_->change_stacks(stack_options());
-    for (auto& [pid, choice] : modes_) {
-        choice = {plan_.scope.mode, one_mode_reason};
-        folder_->chose_stack_mode(pid, choice);
-    }
+    for (auto& [pid, choice] : modes_) folder_->chose_stack_mode(pid, choice = first_mode(pid));
 }
 
 void Recorder::sample_whole_cpus() {

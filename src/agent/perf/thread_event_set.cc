@@ -296,16 +296,17 @@ std::vector<Unsampled> ThreadEventSet::take_unsampled(std::uint64_t now_ns) {
     read_counts(totals);
     const std::uint64_t elapsed_ns = std::max<std::uint64_t>(1, now_ns - std::exchange(unsampled_at_ns_, now_ns));
     const std::uint64_t undrained_ns = std::min(elapsed_ns, now_ns - std::min(now_ns, drained_ns()));
-    std::map<Counted, bool> exact;
-    for (auto& [key, sum] : totals)
-        exact[key] = leave_out_other_mode(options_.choice.events[key.first], key.second, sum.counted);
+    for (auto one = totals.begin(); one != totals.end();) {
+        const auto [event, pid] = one->first;
+        const bool known = leave_out_other_mode(options_.choice.events[event], pid, one->second.counted);
+        one = known ? std::next(one) : totals.erase(one);
+    }
     add_all(totals, &UnsampledAccount::Totals::counted, &UnsampledAccount::Totals::all_counted);
     std::vector<Unsampled> reports;
     for (const auto& [key, sum] : totals) {
         Unsampled report = unsampled_[key].update(sum, undrained_ns * 1000 / elapsed_ns);
         report.event = key.first;
         report.pid = key.second;
-        report.exact = exact[key];
         reports.push_back(report);
     }
     return reports;

@@ -14,7 +14,6 @@ struct Unsampled {
     std::uint64_t counted = 0, missing = 0;  // in the event's unit; missing: to be reported now
     std::uint64_t recent = 0;                // what became missing since the last report, also if too little to report
     std::uint64_t exited_threads = 0;
-    bool exact = true;  // false: missing is an upper bound, as it includes time in the kernel, or in user space
 };
 
 class UnsampledAccount {
@@ -30,7 +29,7 @@ public:
     };
     // False if the missing weight cannot be worth reporting, whatever was counted.
     static bool matters(const Totals& totals);
-    // Fills all but event, pid and exact. Samples of `undrained_per_1000` of the time since the last call may still be in
+    // Fills all but event and pid. Samples of `undrained_per_1000` of the time since the last call may still be in
     // a ring.
     Unsampled update(const Totals& totals, std::uint64_t undrained_per_1000);
 
