@@ -59,10 +59,11 @@ Weight without_callers(const profile::MissingCallers& missing) {
 
 Weight truncated_part(const profile::MissingCallers& missing) { return missing.truncated; }
 
-// Whether that part is small in the last quarter of the view: auto mode changes after some stacks.
+Weight unsampled_part(const profile::MissingCallers& missing) { return missing.unsampled; }
+
+// Whether that part is small in the last quarter of the view: the agent adapts to what it has measured.
 template <class Part>
-bool only_at_first(const profile::Store& store, profile::Filter filter, const server::Unwinding& unwinding, Part part) {
-    if (unwinding.mode != "auto") return false;
+bool only_at_first(const profile::Store& store, profile::Filter filter, Part part) {
     const std::uint64_t begin = std::max(filter.start_ns, store.first_ns());
     const std::uint64_t end = std::min(filter.end_ns, store.end_ns());
     filter.start_ns = begin + (end - std::min(begin, end)) / 4 * 3;
@@ -77,7 +78,7 @@ std::string incomplete_warning(const profile::Store& store, const profile::Filte
     const std::string_view marker =
         total.measure(missing.incomplete) >= total.measure(missing.skipped) ? "[incomplete]" : "[caller missing]";
     const std::string cause = fmt::format("{} has incomplete call chains ({}): ", total.share(both), marker);
-    if (only_at_first(store, filter, unwinding, without_callers))
+    if (unwinding.mode == "auto" && only_at_first(store, filter, without_callers))
         return warning(cause + "auto mode used frame pointers first, and then changed to a better mode",
                        "record for a longer time, or with --unwind dwarf");
     if (used_frame_pointers(unwinding)) return warning(cause + "frame pointers ended early", use_tables);
@@ -95,7 +96,7 @@ std::string truncated_warning(const profile::Store& store, const profile::Filter
                               const Weight& truncated, const server::Unwinding& unwinding) {
     if (!total.exceeds_threshold(truncated)) return {};
     const std::string cause = total.share(truncated) + " has its outer callers cut off ([truncated]): ";
-    if (only_at_first(store, filter, unwinding, truncated_part))
+    if (unwinding.mode == "auto" && only_at_first(store, filter, truncated_part))
         return warning(cause + "auto mode copied less of each stack first, and then more",
                        fmt::format("record for a longer time, or with --stack-size {}", most_stack_bytes));
     std::string options;
@@ -117,10 +118,15 @@ std::string open_end_warning(const server::Unwinding& unwinding) {
                    use_tables);
 }
 
-std::string unsampled_warning(const Total& total, const Weight& unsampled) {
+std::string unsampled_warning(const profile::Store& store, const profile::Filter& filter, const Total& total,
+                              const Weight& unsampled) {
     if (!total.exceeds_threshold(unsampled)) return {};
+    const char* const remedy =
+        only_at_first(store, filter, unsampled_part)
+            ? "record for a longer time, or with a higher -F"
+            : "run the agent as root, so that it can sample whole CPUs, or record with a higher -F";
     return warning(total.share(unsampled) + " was not sampled ([not sampled]): threads exited before their next sample",
-                   "run the agent as root, so that it can sample whole CPUs, or record with a higher -F");
+                   remedy);
 }
 
 std::string unnamed_warning(const profile::Store& store, const server::View& view, const Total& total,
@@ -157,7 +163,7 @@ std::string quality_warnings(const profile::Store& store, const server::View& vi
     const profile::MissingCallers missing = profile::missing_callers(store, view.filter);
     return incomplete_warning(store, view.filter, total, missing, info.unwinding) +
            truncated_warning(store, view.filter, total, missing.truncated, info.unwinding) +
-           open_end_warning(info.unwinding) + unsampled_warning(total, missing.unsampled) +
+           open_end_warning(info.unwinding) + unsampled_warning(store, view.filter, total, missing.unsampled) +
            unnamed_warning(store, view, total, reports);
 }
 

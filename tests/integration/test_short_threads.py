@@ -61,7 +61,8 @@ def test_whole_cpus_sample_threads_however_short_they_live(start, tmp_path, freq
     ticks = os.cpu_count() * run.elapsed_s * frequency
     CHURN.share(round(run.sampled_s * frequency), round(ticks), (run.cpu_s - run.missing_s) / (os.cpu_count() * run.elapsed_s), bias=bounds.STOLEN,
                 detail=f"{run.cpu_s:.2f} s of CPU time, {run.missing_s:.2f} s not sampled")
-    assert 0 < run.missing_s < 0.1 * run.cpu_s, (run.missing_s, run.cpu_s)
+    # All the time before it, at 99 Hz.
+    assert 0 < run.missing_s < 0.25 * run.cpu_s, (run.missing_s, run.cpu_s)
     shares = run.tree.shares()
     assert share_of(shares, "churned") > 0.5 and shares.get("[incomplete]", 0) < 0.05, shares
 
@@ -82,4 +83,6 @@ def test_without_the_right_to_whole_cpus_the_rest_is_shown(start, tmp_path):
     assert "is in threads that exit before their next sample. (remedy: run the agent as root, or setcap cap_perfmon" in run.said, run.said
     # Threads of 4.5 ms at most end before the first 10 ms. The events end before their thread has left the kernel, so they count less than the program.
     assert run.missing_s > 0.9 * run.user_s, (run.missing_s, run.user_s)
+    said = subprocess.run([BIN / "flamewire", "report", tmp_path / "churn.flw"], check=True, capture_output=True, text=True, timeout=60).stdout
+    assert "was not sampled ([not sampled]): threads exited before their next sample\n#   run the agent as root" in said, said
     assert run.sampled_s + run.missing_s == pytest.approx(run.user_s, abs=3 / os.sysconf("SC_CLK_TCK"), rel=0.05), (run.sampled_s, run.missing_s, run.user_s)

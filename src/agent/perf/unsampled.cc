@@ -15,6 +15,7 @@ constexpr std::uint64_t many_threads = 8;
 
 constexpr std::uint64_t window_ns = 1'000'000'000;
 constexpr std::uint64_t whole_cpus_percent = 10;
+constexpr std::uint32_t hits_in_a_row = 2;
 
 std::uint64_t period_of(const UnsampledAccount::Totals& totals) {
     return totals.samples != 0 ? totals.sampled / totals.samples : totals.period;
@@ -51,7 +52,10 @@ bool UnsampledPolicy::add(std::span<const Unsampled> reports, std::uint64_t now_
         counted_ = missing_ = exited_threads_ = 0;
         window_end_ns_ = now_ns + window_ns;
     }
-    if (reports.empty()) return false;
+    if (reports.empty()) {
+        hits_ = 0;
+        return false;
+    }
     event_ = reports.front().event;
     // All targets share the exited threads.
     exited_threads_ += reports.front().exited_threads;
@@ -60,7 +64,9 @@ bool UnsampledPolicy::add(std::span<const Unsampled> reports, std::uint64_t now_
         counted_ += report.counted;
         missing_ += report.recent;
     }
-    return exited_threads_ >= many_threads && missing_percent() >= whole_cpus_percent;
+    const bool much = exited_threads_ >= many_threads && missing_percent() >= whole_cpus_percent;
+    hits_ = much ? hits_ + 1 : 0;
+    return hits_ >= hits_in_a_row;
 }
 
 std::uint64_t UnsampledPolicy::missing_percent() const {

@@ -41,7 +41,7 @@ private:
 // Decides whether events of whole CPUs, which sample every thread, are worth their cost.
 class UnsampledPolicy {
 public:
-    // True if much is missing in the last second.
+    // True if much is missing, and threads keep exiting. A program that starts others once is no reason.
     bool add(std::span<const Unsampled> reports, std::uint64_t now_ns);
     [[nodiscard]] std::uint32_t event() const { return event_; }
     [[nodiscard]] std::uint64_t missing_percent() const;
@@ -50,6 +50,7 @@ private:
     std::uint64_t window_end_ns_ = 0;
     std::uint32_t event_ = 0;
     std::uint64_t counted_ = 0, missing_ = 0, exited_threads_ = 0;  // of event_, in this window
+    std::uint32_t hits_ = 0;                                        // calls in a row
 };
 
 }  // namespace flamewire::agent

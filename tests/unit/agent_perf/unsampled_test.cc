@@ -92,19 +92,24 @@ TEST_CASE("counts are read only if the exited threads can lack one percent") {
     CHECK(UnsampledAccount::matters({.exited_threads = 8}));
 }
 
-TEST_CASE("whole CPUs are worth it if many threads exit and a tenth is missing") {
+TEST_CASE("whole CPUs are worth it if many threads exit all the time and a tenth is missing") {
     const std::uint64_t second = 1'000 * ms;
     const auto report = [](std::uint32_t event, std::uint64_t recent, std::uint64_t exited) {
         return Unsampled{.event = event, .counted = 100, .recent = recent, .exited_threads = exited};
     };
     UnsampledPolicy policy;
     CHECK_FALSE(policy.add({}, second));
-    CHECK_FALSE(policy.add(std::vector{report(1, 50, 4)}, second));  // too few threads
-    CHECK(policy.add(std::vector{report(1, 10, 4)}, second + 1));    // 60 of 200, and 8 threads
+    CHECK_FALSE(policy.add(std::vector{report(1, 50, 4)}, second));      // too few threads
+    CHECK_FALSE(policy.add(std::vector{report(1, 10, 4)}, second + 1));  // 60 of 200, and 8 threads, for the first time
     CHECK(policy.missing_percent() == 30);
     CHECK(policy.event() == 1);
+    CHECK(policy.add(std::vector{report(1, 10, 1)}, second + 2));
     // The next second begins anew. Targets add up, other events do not count.
     CHECK_FALSE(policy.add(std::vector{report(1, 9, 8), report(1, 9, 8), report(2, 90, 8)}, 3 * second));
     CHECK(policy.missing_percent() == 9);
-    CHECK(policy.add(std::vector{report(1, 20, 8)}, 3 * second + 1));
+    CHECK_FALSE(policy.add(std::vector{report(1, 20, 8)}, 3 * second + 1));
+    // No thread has exited.
+    CHECK_FALSE(policy.add({}, 3 * second + 2));
+    CHECK_FALSE(policy.add(std::vector{report(1, 20, 8)}, 3 * second + 3));
+    CHECK(policy.add(std::vector{report(1, 20, 8)}, 3 * second + 4));
 }
