@@ -413,6 +413,15 @@ def lost(session):
     return sum(loss["count"] for loss in session.get("losses", []) if loss["lost"])
 
 
+NOT_SAMPLED = "[not sampled: short-lived threads]"
+
+
+def reports_of_unsampled(server, session):
+    """How many of the session's samples are no samples, but reports of what was counted and not sampled."""
+    trees = [Tree(server.get("/api/flamegraph", session=session["id"], event=event["name"], min_share=0)) for event in session["events"]]
+    return sum(samples for tree in trees for name, samples in zip(tree.names, tree.samples) if name == NOT_SAMPLED)
+
+
 @contextlib.contextmanager
 def ended(*processes):
     """Whatever happens, these processes are ended."""

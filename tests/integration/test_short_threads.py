@@ -7,10 +7,9 @@ import time
 
 import bounds
 import pytest
-from flamewire import BIN, TESTS_BIN, Tree, share_of, wait_until
+from flamewire import BIN, NOT_SAMPLED, TESTS_BIN, Tree, share_of, wait_until
 
 CHURN = bounds.Check("samples of threads of a few milliseconds, of all that all CPUs take", times=2)
-NOT_SAMPLED = "[not sampled: short-lived threads]"
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="whole CPUs and other users need root; CI runs as root")
 
 

@@ -10,7 +10,7 @@ constexpr std::uint64_t min_percent = 1;
 // An exited thread lacks less than one period on each CPU it ran on. Short threads seldom migrate more than once.
 constexpr std::uint64_t periods_per_thread = 2;
 
-// Fewer threads may have exited for any reason.
+// The last part of a period of fewer threads is no more than what live threads have.
 constexpr std::uint64_t many_threads = 8;
 
 constexpr std::uint64_t window_ns = 1'000'000'000;
@@ -25,8 +25,8 @@ std::uint64_t period_of(const UnsampledAccount::Totals& totals) {
 
 bool UnsampledAccount::matters(const Totals& totals) {
     const std::uint64_t period = period_of(totals);
-    if (period == 0) return totals.exited_threads >= many_threads;
-    return totals.exited_threads * periods_per_thread * period >= totals.all_sampled / 100 * min_percent;
+    if (totals.exited_threads < many_threads) return false;
+    return period == 0 || totals.exited_threads * periods_per_thread * period >= totals.all_sampled / 100 * min_percent;
 }
 
 Unsampled UnsampledAccount::update(const Totals& totals, std::uint64_t undrained_per_1000) {

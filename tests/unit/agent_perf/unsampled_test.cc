@@ -86,8 +86,9 @@ TEST_CASE("less than a period is not reported until it is more") {
 }
 
 TEST_CASE("counts are read only if the exited threads can lack one percent") {
-    CHECK(UnsampledAccount::matters(totals(0, 1000 * ms, 1)));
-    CHECK_FALSE(UnsampledAccount::matters(totals(0, 3000 * ms, 1)));
+    CHECK(UnsampledAccount::matters(totals(0, 16'000 * ms, 8)));
+    CHECK_FALSE(UnsampledAccount::matters(totals(0, 17'000 * ms, 8)));
+    CHECK_FALSE(UnsampledAccount::matters(totals(0, 0, 7)));
     CHECK_FALSE(UnsampledAccount::matters({.exited_threads = 7}));
     CHECK(UnsampledAccount::matters({.exited_threads = 8}));
 }
