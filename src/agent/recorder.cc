@@ -164,10 +164,11 @@ Result<bool> Recorder::open_events(const Capabilities& capabilities) {
     options.start_disabled = plan_.launched && plan_.delay_ms != 0;
     events_ = TRY(EventSet::open(options, capabilities, *environment_.kernel));
     if (events_->samples_whole_cpus() && !plan_.scope.wide) {
-        // The threads would need too many files. Copies may shrink now.
+        // The threads would need too many files. Copies may shrink now; they were opened with the configured size.
         prefer_whole_cpus_ = true;
         choose_first_modes();
         reset_copy_budget(choice_);
+        copy_budget_.apply({}, 0);
     }
     // A launched child is still us before its exec: what it will be comes in records.
     if (!plan_.launched)

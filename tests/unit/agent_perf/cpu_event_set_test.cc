@@ -211,16 +211,17 @@ TEST_CASE("threads that exit before their first sample are counted as not sample
     CHECK(set->take_unsampled(monotonic_ns()).empty());
     target.go();
     run_cpu(*set, seen, target, 0.6);
+    const double before_ns = target.cpu_seconds() * 1e9;
     (void)set->disable();
-    const double used_ns = target.cpu_seconds() * 1e9;
+    const double after_ns = target.cpu_seconds() * 1e9;
     set->drain_rest(seen);
     const std::vector<Unsampled> reports = set->take_unsampled(monotonic_ns());
     REQUIRE(reports.size() == 1);
     CHECK(reports[0].pid == target.pid());
     CHECK(reports[0].exited_threads == 100);
     const auto counted = static_cast<double>(reports[0].counted);
-    CHECK(counted > 0.9 * used_ns);
-    CHECK(counted < used_ns);
+    CHECK(counted > 0.9 * before_ns);
+    CHECK(counted < after_ns);
     // All that is not in a sample, which is the work of the 100 threads at least.
     const double sampled = static_cast<double>(seen.samples) * 1e9 / 99;
     CHECK(static_cast<double>(reports[0].missing) == Approx(counted - sampled).margin(1e6));
