@@ -4,7 +4,7 @@ flamewire_library(agent_commands AGENT DESK
   SOURCES commands.cc hello.cc options.cc
   LINK base wire agent_perf agent_process agent_json)
 flamewire_library(agent_session AGENT DESK
-  SOURCES counting.cc doctor.cc event_table.cc help.cc launch.cc log.cc machine.cc module_transfer.cc output.cc pairing.cc privileges.cc recorder.cc recorder_absences.cc recorder_round.cc recorder_unsampled.cc recording_encode.cc
+  SOURCES counting.cc doctor.cc event_table.cc help.cc launch.cc log.cc machine.cc module_transfer.cc output.cc pairing.cc privileges.cc recorder.cc recorder_absences.cc recorder_adapt.cc recorder_round.cc recording_encode.cc
           sched_sink.cc session.cc session_control.cc targets.cc version.cc wanted.cc worker.cc
   LINK base wire secure counters agent_commands agent_capture agent_perf agent_process agent_pipeline agent_link agent_health agent_json)
 

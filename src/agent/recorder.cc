@@ -1,4 +1,5 @@
-// Opening, the sampler thread's loop and its end. What a round does with records and batches is in recorder_round.cc.
+// Opening, the sampler thread's loop and its end. recorder_round.cc has what a round does with records and batches,
+// recorder_adapt.cc what changes by what was measured.
 #include "agent/recorder.h"
 
 #include <fmt/format.h>

@@ -22,16 +22,8 @@ namespace {
 // When nothing happens on the target, the server still hears this often that we live.
 constexpr std::uint64_t heartbeat_ns = 1'000'000'000;
 constexpr std::uint64_t ns_per_ms = 1'000'000;
-// Events are not opened anew more often than this, …
-constexpr std::uint64_t adapt_pause_ns = 500'000'000;
-// … and after a failure less often.
-constexpr std::uint64_t failed_adapt_pause_ns = 5'000'000'000;
-// More samples of faults than this within this time would slow the target and fill the rings: …
-constexpr std::uint64_t most_faults = 2'000, faults_look_ns = 100'000'000;
-// … where one that was lost counts for so many, as samples with stacks fill them sooner; …
+// A lost sample of a fault counts for so many, as samples with stacks fill the rings sooner (thin_faults).
 constexpr std::uint64_t lost_weight = 16;
-// … from then on one stands for so many times more. Odd, as programs touch their memory in powers of two.
-constexpr std::uint64_t fault_step = 17;
 // How many processes `status` lists, and how old the list may be.
 constexpr std::uint64_t list_processes_every_ns = 1'000'000'000;
 constexpr std::size_t most_listed_processes = 64;
@@ -327,70 +319,6 @@ Result<bool> Recorder::add_processes(const AddProcesses& added) {
     const std::lock_guard lock(mutex_);
     running_ = describe_running();
     return true;
-}
-
-// Processes inherit the mode of the target that started them, so it is raised for those to come.
-void Recorder::raise_inherited_mode(const StackChoice& choice) {
-    for (const std::uint32_t pid : plan_.pids)
-        if (members_.contains(pid) && modes_[pid].mode < choice.mode) modes_[pid] = choice;
-}
-
-// `auto`: samples processes as their stacks turned out to need.
-void Recorder::adapt_stack_modes(std::uint64_t now_ns) {
-    if (events_->samples_whole_cpus() || plan_.settings.unwind != "auto" || !capabilities_.user_stacks ||
-        now_ns < next_adapt_ns_)
-        return;
-    const std::vector<Folder::ModeChange> changes = folder_->wanted_stack_modes();
-    if (changes.empty()) return;
-    next_adapt_ns_ = now_ns + adapt_pause_ns;
-    const auto old_modes = modes_;
-    for (const Folder::ModeChange& change : changes)
-        if (change.pid == 0)
-            raise_inherited_mode(change.choice);
-        else
-            modes_[change.pid] = change.choice;
-    if (const auto switched = switch_events(choice_); !switched) {
-        // Most often a process that has just ended; it is not asked for again.
-        modes_ = old_modes;
-        next_adapt_ns_ = now_ns + failed_adapt_pause_ns;
-        return;
-    }
-    for (const auto& [pid, choice] : modes_)
-        if (const auto old = old_modes.find(pid); old == old_modes.end() || old->second.mode != choice.mode)
-            folder_->chose_stack_mode(pid, choice);
-    folder_->chose_stack_mode(0, {});
-}
-
-void Recorder::adapt_stack_copies(std::uint64_t now_ns) {
-    const CopyConfig before = copy_budget_.config();
-    const CopyConfig wanted =
-        copy_budget_.update(now_ns, {counts_.samples_lost, folder_->truncated_copies(), counts_.discarded_stack_bytes});
-    if (wanted == before) return;
-    copy_budget_.apply(wanted, now_ns);
-    // Reopening fails if the target has just exited.
-    if (const auto switched = switch_events(choice_); !switched) return copy_budget_.apply(before, now_ns);
-    say(copy_budget_.notices(before));
-    (void)describe_events();
-}
-
-// Faults are taken one by one until there are too many for that.
-void Recorder::thin_faults(std::uint64_t now_ns) {
-    const std::uint64_t elapsed_ns = now_ns - faults_from_ns_;
-    if (faults_taken_ < most_faults && elapsed_ns < faults_look_ns) return;
-    if (faults_taken_ * faults_look_ns > most_faults * elapsed_ns) {
-        EventChoice choice = choice_;
-        std::uint64_t period = 0;
-        for (EventSpec& spec : choice.events)
-            if (spec.period != 0) period = spec.period *= fault_step;
-        // It fails where the target has just ended.
-        if (switch_events(std::move(choice)))
-            say({{"faults-thinned",
-                  fmt::format("Faults come so fast that a sample stands for {} of them from now on.", period),
-                  "--count N says for how many"}});
-    }
-    // What the old events had left is not of the new ones.
-    faults_taken_ = 0;
-    faults_from_ns_ = monotonic_ns();
 }
 
 void Recorder::flush() {
