@@ -197,12 +197,12 @@ private:
         std::set<std::uint32_t> members;
         std::map<std::uint32_t, StackChoice> modes;
         CopyBudget copy_budget;
-        bool prefer_whole_cpus;
+        bool prefer_whole_cpus = false;
     };
     [[nodiscard]] Targets targets() const;
     void restore(Targets before);
     void adapt_stack_modes(std::uint64_t now_ns);
-    void raise_inherited_mode(const StackChoice& choice);
+    bool raise_inherited_mode(const StackChoice& choice);
     void adapt_stack_copies(std::uint64_t now_ns);
     void look_at_unsampled(std::uint64_t now_ns);
     void sample_whole_cpus();

@@ -23,10 +23,15 @@ constexpr std::uint64_t look_interval_ns = 250'000'000;
 
 }  // namespace
 
-// Processes inherit the mode of the target that started them, so it is raised for those to come.
-void Recorder::raise_inherited_mode(const StackChoice& choice) {
-    for (const std::uint32_t pid : plan_.pids)
-        if (members_.contains(pid) && modes_[pid].mode < choice.mode) modes_[pid] = choice;
+// Processes inherit the mode of the target that started them, so it is raised for those to come. True if it was lower.
+bool Recorder::raise_inherited_mode(const StackChoice& choice) {
+    bool raised = false;
+    for (const std::uint32_t pid : plan_.pids) {
+        if (modes_[pid].mode >= choice.mode) continue;
+        modes_[pid] = choice;
+        raised = true;
+    }
+    return raised;
 }
 
 // `auto`: samples processes as their stacks turned out to need.
@@ -38,21 +43,26 @@ void Recorder::adapt_stack_modes(std::uint64_t now_ns) {
     if (changes.empty()) return;
     next_adapt_ns_ = now_ns + adapt_pause_ns;
     const auto old_modes = modes_;
-    for (const Folder::ModeChange& change : changes)
-        if (change.pid == 0)
-            raise_inherited_mode(change.choice);
-        else
+    bool raised = false, changed = false;
+    for (const Folder::ModeChange& change : changes) {
+        if (change.pid == 0) {
+            raised = raise_inherited_mode(change.choice) || raised;
+        } else {
             modes_[change.pid] = change.choice;
+            changed = true;
+        }
+    }
+    // Nothing is left to raise: the old processes keep their mode.
+    if (!raised && !changed) return folder_->chose_stack_mode(0, {});
     if (const auto switched = switch_events(choice_); !switched) {
         // Most often a process that has just ended; it is not asked for again.
         modes_ = old_modes;
         next_adapt_ns_ = now_ns + failed_adapt_pause_ns;
         return;
     }
-    for (const auto& [pid, choice] : modes_)
-        if (const auto old = old_modes.find(pid); old == old_modes.end() || old->second.mode != choice.mode)
-            folder_->chose_stack_mode(pid, choice);
-    folder_->chose_stack_mode(0, {});
+    for (const Folder::ModeChange& change : changes) folder_->chose_stack_mode(change.pid, change.choice);
+    if (raised)
+        for (const std::uint32_t pid : plan_.pids) folder_->chose_stack_mode(pid, modes_[pid]);
 }
 
 void Recorder::adapt_stack_copies(std::uint64_t now_ns) {

@@ -145,7 +145,11 @@ Result<bool> Recorder::put_in_place(std::unique_ptr<EventSet> replacement, Event
     (void)events_->disable();
     const std::uint64_t switched_ns = monotonic_ns();
     const bool counting = !paused_ && !enable_at_ns_;
-    if (counting) (void)TRY(replacement->enable());
+    if (counting)
+        if (auto enabled = replacement->enable(); !enabled) {
+            (void)events_->enable();
+            return enabled;
+        }
     switched_ns_ = stopping_ns;
     switch_gap_ns_ = counting ? monotonic_ns() - stopping_ns : 0;
     events_->drain_rest(*this);

@@ -208,11 +208,12 @@ bool ThreadEventSet::on_sideband(const MergedRecord& merged, const Record& recor
     const auto* task = std::get_if<TaskRecord>(&record);
     if (!task) return true;
     owners_.forget(task->tid);
-    if (task->exit) ++exited_threads_;
-    if (task->exit)
+    if (task->exit) {
+        ++exited_threads_;
         check_soon_ = check_soon_ || std::any_of(targets_.begin(), targets_.end(), [&](const Watched& watched) {
                           return watched.target.pid == task->pid;
                       });
+    }
     if (attach_until_ns_ == 0 || rings_->cursors()[merged.ring].tail < learned_[merged.ring]) return true;
     if (task->exit)
         coverage_.exited(task->tid);

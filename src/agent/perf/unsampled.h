@@ -50,7 +50,7 @@ private:
     std::uint64_t window_end_ns_ = 0;
     std::uint32_t event_ = 0;
     std::uint64_t counted_ = 0, missing_ = 0, exited_threads_ = 0;  // of event_, in this window
-    std::uint32_t hits_ = 0;                                        // calls in a row
+    std::uint32_t hits_ = 0;                                        // calls in a row with much missing
 };
 
 }  // namespace flamewire::agent
