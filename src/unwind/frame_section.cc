@@ -27,15 +27,15 @@ struct FrameSection::Head {
 };
 
 FrameSection::FrameSection(ModuleFile& file, FileRange range, const FrameFormat& format)
-    : file_(file), range_(range), format_(format) {}
+    : file_(&file), range_(range), format_(format) {}
 
-FrameSection::FrameSection(ModuleFile& file, std::string bytes, const FrameFormat& format)
-    : file_(file), range_{0, 0, bytes.size()}, format_(format), memory_(std::move(bytes)) {}
+FrameSection::FrameSection(std::string bytes, std::uint64_t address, const FrameFormat& format)
+    : file_(nullptr), range_{address, 0, bytes.size()}, format_(format), memory_(std::move(bytes)) {}
 
 Bytes FrameSection::bytes(std::uint64_t offset, std::size_t size) {
     if (offset > range_.size || size > range_.size - offset) return {};
-    if (!memory_.empty()) return as_bytes_view(memory_).subspan(static_cast<std::size_t>(offset), size);
-    return file_.all(range_.offset + offset, size);
+    if (file_ == nullptr) return as_bytes_view(memory_).subspan(static_cast<std::size_t>(offset), size);
+    return file_->all(range_.offset + offset, size);
 }
 
 // `bytes` are at `offset`, at least longest_head of them or up to the end of the section.
@@ -190,11 +190,11 @@ bool FrameSection::parse_augmentation(DwarfCursor& in, std::uint64_t offset, std
 }
 
 Bytes FrameSection::Pass::bytes(std::uint64_t offset, std::size_t size) {
-    if (!section_.memory_.empty()) return section_.bytes(offset, size);
+    if (section_.file_ == nullptr) return section_.bytes(offset, size);
     if (offset < chunk_offset_ || offset - chunk_offset_ > chunk_.size() ||
         size > chunk_.size() - (offset - chunk_offset_)) {
         const std::uint64_t wanted = std::min<std::uint64_t>(chunk_size, section_.range_.size - offset);
-        chunk_ = section_.file_.read_once(section_.range_.offset + offset, static_cast<std::size_t>(wanted));
+        chunk_ = section_.file_->read_once(section_.range_.offset + offset, static_cast<std::size_t>(wanted));
         chunk_offset_ = offset;
         if (size > chunk_.size()) return {};
     }

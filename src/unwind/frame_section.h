@@ -27,8 +27,8 @@ class FrameSection {
 public:
     // `file` outlives it.
     FrameSection(ModuleFile& file, FileRange range, const FrameFormat& format);
-    // A section that is not in the file as it is: a compressed one, decompressed.
-    FrameSection(ModuleFile& file, std::string bytes, const FrameFormat& format);
+    // A section that is in no file as it is: a compressed one, decompressed, or one that a JIT compiler wrote.
+    FrameSection(std::string bytes, std::uint64_t address, const FrameFormat& format);
     FrameSection(const FrameSection&) = delete;
     FrameSection& operator=(const FrameSection&) = delete;
 
@@ -79,7 +79,7 @@ private:
     bool parse_augmentation(DwarfCursor& in, std::uint64_t offset, std::string_view letters, CommonEntry& entry) const;
     Bytes bytes(std::uint64_t offset, std::size_t size);
 
-    ModuleFile& file_;
+    ModuleFile* file_;  // null: the bytes are in memory_
     FileRange range_;
     FrameFormat format_;
     std::string memory_;

@@ -20,26 +20,10 @@
 namespace flamewire::unwind {
 namespace {
 
-constexpr std::uint16_t machine_386 = 3, machine_arm = 40, machine_x86_64 = 62, machine_aarch64 = 183;
 constexpr std::uint16_t type_relocatable = 1;
 
 // A decompressed .debug_frame stays in memory while its module does.
 constexpr std::size_t max_decompressed = std::size_t{16} << 20;
-
-std::optional<Arch> arch_of(const elf::Header& header) {
-    switch (header.machine) {
-        case machine_x86_64:
-            return Arch::x86_64;
-        case machine_386:
-            return Arch::x86;
-        case machine_aarch64:
-            return Arch::aarch64;
-        case machine_arm:
-            return Arch::arm;
-        default:
-            return std::nullopt;
-    }
-}
 
 class Tables final : public ModuleTables {
 public:
@@ -239,7 +223,7 @@ void Tables::open_debug_frame() {
                                                               max_decompressed)
                                          : mini_debug_frame(as_bytes_view(packed), max_decompressed);
         if (!plain) return;
-        debug_frame_.emplace(file_, std::move(*plain), format(true));
+        debug_frame_.emplace(*std::move(plain), 0, format(true));
     }
     const bool linked = header_.type != type_relocatable;
     debug_index_.build(*debug_frame_,
@@ -315,7 +299,7 @@ std::vector<CodeRange> Tables::some_functions(std::size_t count) {
 
 Result<std::unique_ptr<ModuleTables>> ModuleTables::open(ModuleId id, elf::ByteSource bytes, PageCache& pages) {
     const elf::Header header = TRY(elf::read_header(bytes));
-    const auto arch = arch_of(header);
+    const auto arch = arch_of_machine(header.machine);
     if (!arch) return fail(ErrorCode::invalid, "an ELF file for another architecture");
     return std::make_unique<Tables>(id, std::move(bytes), pages, header, *arch);
 }

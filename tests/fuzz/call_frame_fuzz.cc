@@ -33,13 +33,11 @@ void run_instructions(const std::uint8_t* head, Bytes bytes, unwind::Arch arch, 
 }
 
 void read_section(const std::uint8_t* head, Bytes bytes, unwind::Arch arch, bool big_endian) {
-    unwind::PageCache pages(std::size_t{1} << 20);
-    unwind::ModuleFile file(1, elf::source_of_bytes({}), pages);
     unwind::FrameFormat format;
     format.debug = (head[1] & 1) != 0;
     format.big_endian = big_endian;
     format.address_size = (head[1] & 4) != 0 ? 4 : 8;
-    unwind::FrameSection section(file, std::string(as_text(bytes)), format);
+    unwind::FrameSection section(std::string(as_text(bytes)), 0, format);
     unwind::FrameIndex index;
     index.build(section, [](std::uint64_t) { return true; });
     for (std::size_t i = 0; i < index.size(); ++i) {
