@@ -1,8 +1,9 @@
 // Any bytes as jit-PID.dump, grown in two steps: every entry is a range of addresses with a time that has been, lines
-// ascend and have files.
+// ascend and have files, rules lie in their function.
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -21,6 +22,16 @@ void check_body(const JitBody& body) {
             std::abort();
 }
 
+void check_rules(const JitBody& body, std::uint64_t size) {
+    for (std::uint64_t offset = 0; offset < size;) {
+        const auto rule = body.rules.find(offset, unwind::Arch::x86_64);
+        if (rule && (rule->kind != unwind::Rule::Kind::compact || rule->before != 0 || rule->after == 0 ||
+                     rule->after > size - offset))
+            std::abort();
+        offset += rule ? rule->after : 1;
+    }
+}
+
 void check(JitdumpFile& dump, const LookTimes& times) {
     std::vector<JitEntry> entries;
     while (dump.advance(1, times, entries) == JitProgress::more) {
@@ -28,7 +39,10 @@ void check(JitdumpFile& dump, const LookTimes& times) {
     for (const JitEntry& entry : entries) {
         if (entry.start >= entry.end || entry.from_ns > times.now_ns) std::abort();
         if (entry.moved_from != 0) continue;
-        if (const auto body = dump.body_of(entry.record, entry.lines)) check_body(*body);
+        const auto body = dump.body_of(entry.record, entry.lines, entry.unwinding);
+        if (!body) continue;
+        check_body(*body);
+        check_rules(*body, std::min<std::uint64_t>(entry.end - entry.start, 4096));
     }
 }
 

@@ -2,6 +2,9 @@
 // each function for MS milliseconds: too short for a profiler to read of one before the next is there. Else for MS milliseconds it runs first_function, then as long
 // second_function at the same addresses, and with `dump` as long again after that was moved. It names them by a perf map
 // or a jitdump (in the current folder), and prints the CLOCK_MONOTONIC time of each change.
+//
+// `jit-workload calls MS CODE [FRAMES]` loads a function (callee, argument) from the file CODE, names it jitted_caller in a
+// jitdump, with the .eh_frame in the file FRAMES, and has it call a function of this program for MS milliseconds.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -61,6 +64,19 @@ static void record(FILE* dump, uint32_t kind, uint32_t fields) {
     put(dump, now_ns(), 8);
 }
 
+static void load_code(FILE* dump, const char* code, size_t size, const char* name, uint64_t index) {
+    record(dump, 0, 40 + (uint32_t)strlen(name) + 1 + (uint32_t)size);  // JIT_CODE_LOAD
+    put(dump, (uint64_t)getpid(), 4);
+    put(dump, (uint64_t)getpid(), 4);
+    put(dump, (uintptr_t)code, 8);
+    put(dump, (uintptr_t)code, 8);
+    put(dump, size, 8);
+    put(dump, index, 8);
+    fwrite(name, 1, strlen(name) + 1, dump);
+    fwrite(code, 1, size, dump);
+    fflush(dump);
+}
+
 static void load(FILE* dump, const char* code, const char* name, uint32_t line) {
     static const char source[] = "/src/jitted.src";
     record(dump, 2, 16 + 2 * (16 + sizeof(source)));  // JIT_CODE_DEBUG_INFO
@@ -72,16 +88,7 @@ static void load(FILE* dump, const char* code, const char* name, uint32_t line) 
         put(dump, 0, 4);
         fwrite(source, 1, sizeof(source), dump);
     }
-    record(dump, 0, 40 + (uint32_t)strlen(name) + 1 + code_bytes);  // JIT_CODE_LOAD
-    put(dump, (uint64_t)getpid(), 4);
-    put(dump, (uint64_t)getpid(), 4);
-    put(dump, (uintptr_t)code, 8);
-    put(dump, (uintptr_t)code, 8);
-    put(dump, code_bytes, 8);
-    put(dump, line, 8);
-    fwrite(name, 1, strlen(name) + 1, dump);
-    fwrite(code, 1, code_bytes, dump);
-    fflush(dump);
+    load_code(dump, code, code_bytes, name, line);
 }
 
 static void moved(FILE* dump, const char* from, const char* to) {
@@ -94,6 +101,16 @@ static void moved(FILE* dump, const char* from, const char* to) {
     put(dump, code_bytes, 8);
     put(dump, 2, 8);
     fflush(dump);
+}
+
+static size_t read_all(const char* name, char* out) {
+    FILE* file = fopen(name, "r");
+    const size_t size = file == NULL ? 0 : fread(out, 1, page_bytes, file);
+    if (size == 0 || fclose(file) != 0) {
+        perror(name);
+        exit(1);
+    }
+    return size;
 }
 
 static FILE* open_dump(void) {
@@ -127,11 +144,39 @@ static void quick(char* code, uint64_t ms) {
     }
 }
 
+__attribute__((noinline)) static void called(uint64_t ms) {
+    for (const uint64_t end = now_ns() + ms * 1000000; now_ns() < end;) spin(200000);
+}
+
+static void calls(char* code, uint64_t ms, const char* code_file, const char* frames_file) {
+    FILE* dump = open_dump();
+    static char frames[page_bytes];
+    static const char name[] = "jitted_caller";
+    const size_t code_size = read_all(code_file, code);
+    __builtin___clear_cache(code, code + code_size);
+    if (frames_file != NULL) {
+        const size_t frames_size = read_all(frames_file, frames);
+        record(dump, 4, 24 + (uint32_t)frames_size);  // JIT_CODE_UNWINDING_INFO
+        put(dump, frames_size, 8);
+        put(dump, 0, 8);  // no .eh_frame_hdr
+        put(dump, frames_size, 8);
+        fwrite(frames, 1, frames_size, dump);
+    }
+    load_code(dump, code, code_size, name, 1);
+    void (*function)(void (*)(uint64_t), uint64_t);
+    memcpy(&function, &code, sizeof(function));
+    function(called, ms);
+}
+
 int main(int argc, char** argv) {
     const char* how = argc > 1 ? argv[1] : "map";
     const uint64_t ms = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000;
     char* code = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (code == MAP_FAILED) return 1;
+    if (strcmp(how, "calls") == 0 && argc > 3) {
+        calls(code, ms, argv[3], argc > 4 ? argv[4] : NULL);
+        return 0;
+    }
     if (strcmp(how, "quick") == 0) {
         quick(code, ms);
         return 0;

@@ -241,7 +241,7 @@ void JitCode::read_on(const LookTimes& times, JitBudget& budget, std::vector<Jit
 }
 
 void JitCode::add(JitEntry entry, std::vector<JitAnswer>& answers) {
-    Place place{entry.record, entry.lines, 0, 0, entry.from_ns};
+    Place place{entry.record, entry.lines, entry.unwinding, 0, 0, entry.from_ns};
     if (entry.moved_from != 0) {
         const auto* old = code_.find(entry.moved_from);
         if (old == nullptr) return;
@@ -335,7 +335,8 @@ void JitCode::compare_given(std::uint64_t from_ns, std::vector<JitAnswer>& answe
 
 std::optional<JitBody> JitCode::body_of(const Place& place) const {
     if (const auto* map = std::get_if<PerfMapFile>(&file_)) return map->body_of(place.record);
-    if (const auto* dump = std::get_if<JitdumpFile>(&file_)) return dump->body_of(place.record, place.lines);
+    if (const auto* dump = std::get_if<JitdumpFile>(&file_))
+        return dump->body_of(place.record, place.lines, place.unwinding);
     return std::nullopt;
 }
 

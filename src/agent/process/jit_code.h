@@ -80,7 +80,7 @@ public:
 private:
     // What lies in a range, by its place in the file.
     struct Place {
-        std::uint64_t record = 0, lines = 0;
+        std::uint64_t record = 0, lines = 0, unwinding = 0;
         std::uint64_t moved_by = 0;   // from where the file has it, modulo 2^64
         std::uint64_t name_hash = 0;  // once it was answered
         std::uint64_t from_ns = 0;    // when the code was loaded; 0: before the file was first read

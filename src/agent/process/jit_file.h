@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "unwind/function_rules.h"
 
 namespace flamewire::agent {
 
@@ -22,7 +23,8 @@ struct JitBody {
     std::uint64_t start = 0;  // where its code begins in memory
     std::string name;
     std::vector<std::string> files;
-    std::vector<Row> rows;  // ascending; empty: lines are not known
+    std::vector<Row> rows;        // ascending; empty: lines are not known
+    unwind::FunctionRules rules;  // offsets from `start`
 };
 
 // One entry: from `from_ns` on, [start, end) is what the file says at `record`.
@@ -31,7 +33,8 @@ struct JitEntry {
     std::uint64_t from_ns = 0;     // CLOCK_MONOTONIC; 0: since before we looked
     std::uint64_t record = 0;      // place in the file
     std::uint64_t lines = 0;       // place of its line table in the file; 0: none
-    std::uint64_t moved_from = 0;  // not 0: the code that was there is what lies here now; record and lines say nothing
+    std::uint64_t unwinding = 0;   // place of its unwinding information; 0: none
+    std::uint64_t moved_from = 0;  // not 0: the code that was there is what lies here now; no place means anything
 };
 
 // When the end of a file was written. Its clock may be another machine's, so it is kept between two looks of ours.

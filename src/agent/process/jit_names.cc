@@ -16,7 +16,8 @@ constexpr std::uint64_t most_wait_ns = 50'000'000;
 constexpr std::size_t max_waiting = 16'384;
 
 std::size_t bytes_of(const JitBody& body) {
-    std::size_t bytes = sizeof(body) + body.name.size() + body.rows.size() * sizeof(JitBody::Row);
+    std::size_t bytes =
+        sizeof(body) + body.name.size() + body.rows.size() * sizeof(JitBody::Row) + body.rules.memory_bytes();
     for (const std::string& file : body.files) bytes += sizeof(std::string) + file.size();
     return bytes;
 }
@@ -71,6 +72,13 @@ std::optional<JitFunction> JitNames::find(ModuleHandle module, std::uint64_t add
         function.line = row.line;
     }
     return function;
+}
+
+std::optional<unwind::Rule> JitNames::rule_at(ModuleHandle module, unwind::Arch arch, std::uint64_t address) const {
+    const auto code = codes_.find(module);
+    const auto* range = code == codes_.end() ? nullptr : code->second.functions.find(address);
+    return range == nullptr ? std::nullopt
+                            : range->second.value->rules.find(address - range->second.value->start, arch);
 }
 
 std::vector<ProcessHandle> JitNames::apply(std::uint64_t time_ns) {

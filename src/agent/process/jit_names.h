@@ -33,6 +33,10 @@ public:
     // the next apply().
     std::optional<JitFunction> find(ModuleHandle module, std::uint64_t address, std::uint64_t time_ns);
 
+    // The rule for the frame whose code is at `address`, if its program wrote one.
+    [[nodiscard]] std::optional<unwind::Rule> rule_at(ModuleHandle module, unwind::Arch arch,
+                                                      std::uint64_t address) const;
+
     // Something is to be applied before a sample of this time.
     [[nodiscard]] bool is_due(std::uint64_t time_ns) const { return time_ns >= next_change_ns_; }
     // Owners of modules whose earlier answers hold no more.

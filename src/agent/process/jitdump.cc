@@ -15,7 +15,12 @@ constexpr std::size_t max_lines_bytes = 1024 * 1024, max_rows = 4096;
 // Where V8 counts the addresses of its line tables from: it adds the size of an ELF header to each.
 constexpr std::uint64_t elf_header_bytes = 64;
 
-enum RecordKind : std::uint32_t { code_load = 0, code_move = 1, code_debug_info = 2 };
+// Compilers write a few dozen bytes.
+constexpr std::uint64_t max_frame_bytes = std::uint64_t{64} * 1024;
+// What a program's code is followed by in memory, as its unwinding information has it: perf's genelf.c.
+constexpr std::uint64_t frame_alignment = 8;
+
+enum RecordKind : std::uint32_t { code_load = 0, code_move = 1, code_debug_info = 2, code_unwinding_info = 4 };
 
 struct Load {
     std::uint64_t code = 0, size = 0;
@@ -61,7 +66,8 @@ bool JitdumpFile::read_header() {
     const auto found = in.read<std::uint32_t>();
     const auto version = in.read<std::uint32_t>();
     const auto size = in.read<std::uint32_t>();
-    in.skip(20);
+    arch_ = unwind::arch_of_machine(in.read<std::uint32_t>());
+    in.skip(16);
     const auto flags = in.read<std::uint64_t>();
     if (!in.ok() || found != magic || version == 0 || size < header_bytes) return false;
     own_clock_ = (flags & processor_clock) == 0;
@@ -104,29 +110,57 @@ void JitdumpFile::take_record(std::uint32_t kind, std::uint64_t from_ns, Bytes f
     } else if (kind == code_load) {
         const Load load = read_load(in);
         const std::uint64_t lines = lines_code_ == load.code ? lines_record_ : 0;
+        const std::uint64_t unwinding = std::exchange(unwinding_record_, 0);
         lines_record_ = 0;
         if (in.ok() && load.size != 0 && load.code + load.size > load.code)
-            entries.push_back({load.code, load.code + load.size, from_ns, position_, lines, 0});
+            entries.push_back({load.code, load.code + load.size, from_ns, position_, lines, unwinding, 0});
+    } else if (kind == code_unwinding_info) {
+        unwinding_record_ = position_;
     } else if (kind == code_move) {
         in.skip(16);
         const auto old_code = in.read<std::uint64_t>();
         const auto new_code = in.read<std::uint64_t>();
         const auto code_size = in.read<std::uint64_t>();
         if (in.ok() && old_code != 0 && code_size != 0 && new_code + code_size > new_code)
-            entries.push_back({new_code, new_code + code_size, from_ns, 0, 0, old_code});
+            entries.push_back({new_code, new_code + code_size, from_ns, 0, 0, 0, old_code});
     }
 }
 
-std::optional<JitBody> JitdumpFile::body_of(std::uint64_t record, std::uint64_t lines) const {
+std::optional<JitBody> JitdumpFile::body_of(std::uint64_t record, std::uint64_t lines, std::uint64_t unwinding) const {
     std::string bytes;
     if (!read_piece(file_.get(), record + prefix_bytes, load_bytes + max_jit_name_bytes, bytes)) return std::nullopt;
     ByteReader in(as_bytes_view(bytes));
     const Load load = read_load(in);
     if (!in.ok()) return std::nullopt;
-    JitBody body{load.code, text_up_to_nul(in.read_bytes(in.remaining())), {}, {}};
+    JitBody body{load.code, text_up_to_nul(in.read_bytes(in.remaining())), {}, {}, {}};
     if (body.name.empty()) return std::nullopt;
     if (lines != 0) add_lines(lines, body);
+    if (unwinding != 0) add_rules(unwinding, load.size, body);
     return body;
+}
+
+// Sizes of the data, of the .eh_frame_hdr in it, and of what is mapped (0: there is no .eh_frame); then the .eh_frame, and
+// the .eh_frame_hdr, which the specification has the other way round.
+void JitdumpFile::add_rules(std::uint64_t unwinding, std::uint64_t size, JitBody& body) const {
+    constexpr std::size_t head_bytes = prefix_bytes + 24;
+    std::string bytes;
+    if (!arch_ || !read_piece(file_.get(), unwinding, head_bytes + max_frame_bytes, bytes)) return;
+    ByteReader in(as_bytes_view(bytes));
+    in.skip(4);
+    const auto record_bytes = in.read<std::uint32_t>();
+    in.skip(8);
+    const auto data_bytes = in.read<std::uint64_t>();
+    const auto search_table_bytes = in.read<std::uint64_t>();
+    const auto mapped_bytes = in.read<std::uint64_t>();
+    if (mapped_bytes == 0 || record_bytes < head_bytes || data_bytes > record_bytes - head_bytes ||
+        search_table_bytes > data_bytes)
+        return;
+    const std::uint64_t frame_bytes = data_bytes - search_table_bytes;
+    if (frame_bytes > in.remaining()) return;
+    const std::uint64_t end = body.start + size;
+    const std::uint64_t frame_address = end + (0 - size) % frame_alignment;
+    body.rules = unwind::FunctionRules(in.read_bytes(static_cast<std::size_t>(frame_bytes)), frame_address, body.start,
+                                       end, *arch_);
 }
 
 // Rows: address, line, discriminator, file name; the name "\xff" means the one before.

@@ -24,8 +24,9 @@ public:
     // Reads records for up to about `limit` bytes (code that is skipped does not count). A torn record at the end waits
     // for its rest.
     JitProgress advance(std::size_t limit, const LookTimes& times, std::vector<JitEntry>& entries);
-    // `lines`: of the entry; 0: none.
-    [[nodiscard]] std::optional<JitBody> body_of(std::uint64_t record, std::uint64_t lines) const;
+    // The arguments are an entry's.
+    [[nodiscard]] std::optional<JitBody> body_of(std::uint64_t record, std::uint64_t lines,
+                                                 std::uint64_t unwinding) const;
     [[nodiscard]] int fd() const { return file_.get(); }
 
 private:
@@ -33,13 +34,16 @@ private:
     void take_record(std::uint32_t kind, std::uint64_t from_ns, Bytes fields, std::vector<JitEntry>& entries);
     [[nodiscard]] Bytes at(std::uint64_t offset, std::size_t size);
     void add_lines(std::uint64_t lines, JitBody& body) const;
+    void add_rules(std::uint64_t unwinding, std::uint64_t size, JitBody& body) const;
 
     UniqueFd file_;
     std::uint64_t position_ = 0;  // of the next record; 0: before the header
     bool own_clock_ = false;      // times are CLOCK_MONOTONIC
+    std::optional<unwind::Arch> arch_;
     // The last line table: it comes before the code that it is of.
     std::uint64_t lines_code_ = 0, lines_record_ = 0;
-    std::string window_;  // of the file, at window_offset_
+    std::uint64_t unwinding_record_ = 0;  // of the code that comes next
+    std::string window_;                  // of the file, at window_offset_
     std::uint64_t window_offset_ = 0;
 };
 

@@ -67,7 +67,7 @@ std::optional<JitBody> PerfMapFile::body_of(std::uint64_t record) const {
     if (!read_piece(file_.get(), record, longest_line, text)) return std::nullopt;
     const auto line = elf::parse_perf_map_line(std::string_view(text).substr(0, text.find('\n')));
     if (!line) return std::nullopt;
-    return JitBody{line->start, std::string(line->name.substr(0, max_jit_name_bytes)), {}, {}};
+    return JitBody{line->start, std::string(line->name.substr(0, max_jit_name_bytes)), {}, {}, {}};
 }
 
 }  // namespace flamewire::agent

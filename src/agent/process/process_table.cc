@@ -147,6 +147,8 @@ std::optional<unwind::Rule> ProcessTable::code_rule(ProcessHandle handle, const 
                                                     unwind::Arch arch, std::uint64_t pc, bool return_address) {
     const ProcessState* process = state_->registry.by_handle(handle);
     if (process == nullptr) return std::nullopt;
+    const auto written = state_->jit.rule_at(process->jit_module, arch, pc - (return_address ? 1 : 0));
+    if (written) return written;
     const unwind::ArchInfo& info = unwind::arch_info(arch);
     if (info.trampoline_row == nullptr) return std::nullopt;
     std::array<std::byte, unwind::max_trampoline_window> code;

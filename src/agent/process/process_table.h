@@ -140,7 +140,8 @@ public:
     // The code around a user address, for unwinding; nothing when it is in no known mapping. May read /proc/PID/maps,
     // and then change the generation.
     std::optional<unwind::CodePiece> code_at(ProcessHandle process, std::uint64_t user_address);
-    // The rule for code without a file, recognized by its bytes in the process's memory; see unwind::CodeMap::rule_at.
+    // The rule for code without a file: what its program wrote for it, or that of a trampoline, recognized by its bytes
+    // in the process's memory; see unwind::CodeMap::rule_at.
     std::optional<unwind::Rule> code_rule(ProcessHandle process, const unwind::CodePiece& piece, unwind::Arch arch,
                                           std::uint64_t pc, bool return_address);
     // The file of a module, open since it was first seen (ProcessTableOptions::keep_files). Reads go on when it is

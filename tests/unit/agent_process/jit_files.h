@@ -52,6 +52,13 @@ inline std::string jitdump_move(std::uint64_t time_ns, std::uint64_t from, std::
     for (const std::uint64_t value : {to, from, to, size, std::uint64_t{1}}) put_value(fields, value);
     return jitdump_record(1, time_ns, fields);
 }
+// JIT_CODE_UNWINDING_INFO: `frames` is an .eh_frame and behind it an .eh_frame_hdr of `search_table` bytes.
+inline std::string jitdump_unwinding(std::uint64_t time_ns, std::string_view frames, std::uint64_t search_table,
+                                     std::uint64_t mapped) {
+    std::string fields;
+    for (const std::uint64_t value : {std::uint64_t{frames.size()}, search_table, mapped}) put_value(fields, value);
+    return jitdump_record(4, time_ns, fields + std::string(frames));
+}
 struct DebugRow {
     std::uint64_t address;
     std::uint32_t line;

@@ -7,6 +7,7 @@
 #include "agent/process/jitdump.h"
 #include "agent/process/perf_map.h"
 #include "base/file.h"
+#include "base/hex.h"
 #include "fake_proc.h"
 
 using namespace flamewire;
@@ -28,6 +29,10 @@ struct Read {
     JitProgress go(std::size_t limit = much, std::uint64_t now_ns = 5'000) {
         entries.clear();
         return file.advance(limit, {1'000, now_ns, INT64_MAX}, entries);
+    }
+    // Of a jitdump's entry.
+    std::optional<JitBody> body(std::size_t entry) const {
+        return file.body_of(entries[entry].record, entries[entry].lines, entries[entry].unwinding);
     }
     std::string path;
     File file;
@@ -124,7 +129,7 @@ TEST_CASE("a jitdump: times, moves, lines, a torn record") {
     CHECK(read.entries[1].moved_from == 0x1000);
     CHECK(read.entries[1].start == 0x5000);
     CHECK(read.entries[1].from_ns == 200);
-    const auto body = read.file.body_of(read.entries[0].record, read.entries[0].lines);
+    const auto body = read.body(0);
     REQUIRE(body);
     CHECK(body->name == "one");
     REQUIRE(body->rows.size() == 3);
@@ -135,7 +140,60 @@ TEST_CASE("a jitdump: times, moves, lines, a torn record") {
     append(read.path, second.substr(50));
     CHECK(read.go() == JitProgress::at_end);
     REQUIRE(read.entries.size() == 1);
-    CHECK(read.file.body_of(read.entries[0].record, 0)->name == "two");
+    CHECK(read.body(0)->name == "two");
+}
+
+// `node --perf-prof --perf-prof-unwinding-info` of Node 18.20 on x86-64: what V8 wrote for a function of 544 bytes; and its
+// rows as `readelf --debug-dump=frames-interp` of binutils 2.40 shows them.
+TEST_CASE("unwinding information of V8") {
+    const std::string frames = *from_hex(
+        "1800000000000000037a4c520001781002ff1b0c07089001000000002000000020000000bcfdffff1e020000004f0e108602430d06740d"
+        "07410e"
+        "08520c06100000000000011b033bb8ffffff010000009cfdffffd8ffffff");
+    constexpr std::uint64_t size = 544;
+    FakeProc proc;
+    proc.write("file", jitdump_header() + jitdump_unwinding(1, frames, 20, frames.size()) +
+                           jitdump_load(1, 0x1000, size, "f") + jitdump_load(2, 0x2000, size, "without") +
+                           jitdump_unwinding(3, frames, 20, 0) + jitdump_load(3, 0x3000, size, "not mapped") +
+                           jitdump_unwinding(4, frames, 89, frames.size()) + jitdump_load(4, 0x4000, size, "damaged") +
+                           jitdump_unwinding(5, frames, 20, frames.size()) + jitdump_load(5, 0x5000, size - 1, "odd"));
+    Read<JitdumpFile> read(proc);
+    CHECK(read.go() == JitProgress::at_end);
+    REQUIRE(read.entries.size() == 5);
+    const JitBody f = *read.body(0);
+    struct Row {
+        std::uint64_t begin, end;
+        std::uint8_t cfa_register;
+        std::int32_t cfa_offset;
+        bool rbp_saved;
+    };
+    constexpr std::uint8_t rbp = 6, rsp = 7;
+    const std::vector<Row> rows{{0, 15, rsp, 8, false},  {15, 18, rsp, 16, true}, {18, 70, rbp, 16, true},
+                                {70, 71, rsp, 16, true}, {71, 89, rsp, 8, true},  {89, 542, rbp, 16, true}};
+    for (const Row& row : rows) {
+        for (const std::uint64_t offset : {row.begin, row.end - 1}) {
+            CAPTURE(offset);
+            const auto rule = f.rules.find(offset, unwind::Arch::x86_64);
+            REQUIRE(rule);
+            CHECK(rule->kind == unwind::Rule::Kind::compact);
+            CHECK(rule->cfa_register == row.cfa_register);
+            CHECK(rule->cfa_offset == row.cfa_offset);
+            CHECK(rule->return_at == -1);
+            CHECK((rule->saved != 0) == row.rbp_saved);
+            CHECK(offset - rule->before == row.begin);
+            CHECK(offset + rule->after == row.end);
+        }
+    }
+    CHECK_FALSE(f.rules.find(542, unwind::Arch::x86_64));
+    CHECK_FALSE(f.rules.find(0, unwind::Arch::x86));
+    for (const std::size_t other : {1, 2, 3}) {
+        CAPTURE(other);
+        const auto body = read.body(other);
+        REQUIRE(body);
+        CHECK_FALSE(body->rules.find(0, unwind::Arch::x86_64));
+    }
+    // The .eh_frame begins at a multiple of 8, counted from the code.
+    CHECK(read.body(4)->rules.find(0, unwind::Arch::x86_64));
 }
 
 TEST_CASE("lines of V8 are counted from an ELF header, and what is damaged in them is left out") {
@@ -149,11 +207,11 @@ TEST_CASE("lines of V8 are counted from an ELF header, and what is damaged in th
     Read<JitdumpFile> read(proc);
     CHECK(read.go() == JitProgress::at_end);
     REQUIRE(read.entries.size() == 2);
-    const auto f = read.file.body_of(read.entries[0].record, read.entries[0].lines);
+    const auto f = read.body(0);
     REQUIRE(f->rows.size() == 2);
     CHECK(f->rows[0].offset == 0);
     CHECK(f->rows[1].offset == 0x10);
-    CHECK(read.file.body_of(read.entries[1].record, read.entries[1].lines)->rows.empty());
+    CHECK(read.body(1)->rows.empty());
 }
 
 TEST_CASE("a jitdump whose times are another clock's has those of its file") {
