@@ -38,6 +38,9 @@ FunctionRules::FunctionRules(Bytes eh_frame, std::uint64_t address, std::uint64_
         }
     }
     std::ranges::sort(ranges_, {}, &Range::begin);
+    // Damaged entries can overlap.
+    for (std::size_t i = 1; i < ranges_.size(); ++i)
+        ranges_[i - 1].end = std::min(ranges_[i - 1].end, ranges_[i].begin);
     ranges_.shrink_to_fit();
 }
 

@@ -28,7 +28,7 @@ private:
         std::uint32_t begin = 0, end = 0;  // offsets from the start
         Rule rule;
     };
-    std::vector<Range> ranges_;  // ascending
+    std::vector<Range> ranges_;  // ascending, disjoint
     Arch arch_ = Arch::x86_64;
 };
 

@@ -23,7 +23,7 @@ void check_body(const JitBody& body) {
 }
 
 void check_rules(const JitBody& body, std::uint64_t size) {
-    for (std::uint64_t offset = 0; offset < size;) {
+    for (std::uint64_t offset = 0; offset < std::min<std::uint64_t>(size, 4096);) {
         const auto rule = body.rules.find(offset, unwind::Arch::x86_64);
         if (rule && (rule->kind != unwind::Rule::Kind::compact || rule->before != 0 || rule->after == 0 ||
                      rule->after > size - offset))
@@ -42,7 +42,7 @@ void check(JitdumpFile& dump, const LookTimes& times) {
         const auto body = dump.body_of(entry.record, entry.lines, entry.unwinding);
         if (!body) continue;
         check_body(*body);
-        check_rules(*body, std::min<std::uint64_t>(entry.end - entry.start, 4096));
+        check_rules(*body, entry.end - entry.start);
     }
 }
 
