@@ -21,7 +21,7 @@ inline constexpr std::uint32_t protocol_version = 1;
 inline constexpr std::size_t max_json_bytes = std::size_t{4} << 20;
 inline constexpr std::size_t max_json_depth = 64;
 
-// Parses any JSON object of the link; invalid unless it is one object in valid UTF-8 of at most 64 levels; too_large
+// Parses a JSON object from outside: of the link, of a session's file or of a request. Invalid unless it is one object in valid UTF-8 of at most 64 levels; too_large
 // over max_json_bytes.
 Result<rapidjson::Document> parse_object(std::string_view json);
 

@@ -66,12 +66,26 @@ def twins(headers: dict[str, str]) -> list[str]:
     return found
 
 
+# RapidJSON's other parser calls itself for each level. The first of these files bounds the depth, the second parses without a tree.
+JSON_PARSERS = ("src/wire/control.cc", "src/profile/formats/json_shape.cc")
+PARSES_JSON = re.compile(r"\brapidjson::(Reader|GenericReader)\b|\.(template )?Parse(Insitu|Stream)?[<(]")
+
+
+def json_findings(name: str, text: str) -> list[str]:
+    if name in JSON_PARSERS:
+        return []
+    return [f"{name}:{number}: parse JSON by wire::parse_object, whose depth and size are bounded"
+            for number, line in enumerate(text.splitlines(), 1) if PARSES_JSON.search(line)]
+
+
 def check(names: list[str], tree: list[str]) -> list[str]:
     found, paths = [], machine_paths()
     for name in names:
         if name.startswith(EXEMPT) or name.endswith(BINARY) or "/seeds/" in name:
             continue
         found += text_findings(name, text_of(name), paths)
+        if name.startswith("src/") and name.endswith((".cc", ".h")):
+            found += json_findings(name, text_of(name))
         if name.endswith("package-lock.json"):
             found += lock_findings(name, text_of(name))
     cmake_text: dict[str, str] = {}

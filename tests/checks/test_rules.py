@@ -71,6 +71,13 @@ def test_lock_files():
     assert "node_modules/a" in found[0]
 
 
+def test_parsers_of_json():
+    text = "rapidjson::Document json;\nif (json.Parse(text.data(), text.size()).HasParseError()) return;\nauto good = wire::parse_object(text);\n"
+    assert [line.split(" ")[0] for line in repository.json_findings("src/server/a.cc", text)] == ["src/server/a.cc:2:"]
+    assert repository.json_findings("src/server/a.cc", "document.Parse<rapidjson::kParseIterativeFlag>(text);\n")
+    assert repository.json_findings("src/wire/control.cc", text) == []
+
+
 def test_types_of_one_name():
     headers = {"src/a/one.h": "namespace flamewire::a {\n\nstruct Row {\n};\nclass Table final : public Base {\n", "src/b/row.h": "namespace flamewire::b {\nstruct Row {\n"}
     assert repository.twins(headers) == []

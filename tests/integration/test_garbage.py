@@ -4,10 +4,12 @@ import os
 import random
 import socket
 import struct
+import subprocess
 import time
 
 import pytest
-from flamewire import HttpError, wait_until
+from flamewire import BIN, HttpError, wait_until
+from hostile import Forged, HostileAgent
 from session_files import record_ends
 
 
@@ -112,6 +114,32 @@ def test_http(start):
     assert server.request("GET", "/api/stop", headers={"Origin": "http://evil.example"})[0] == 403
     assert server.request("GET", "/api/status", headers={"Host": "evil.example"})[0] == 403
     still_well(server)
+
+
+def test_json_nested_without_end(start):
+    """Refused at each door, and never in a session's file, where every later start would meet it."""
+    server = start.server()
+    with HostileAgent(server.port).hello("nested") as agent:
+        assert agent.said(8)
+        forged = Forged("nested")
+        agent.send(5, forged.batch(stacks=1, rows=1))
+        for kind in ("threads", "system"):
+            agent.send(4, b'{"type":"%b","mono_ns":%d,"x":%b}' % (kind.encode(), time.monotonic_ns(), b"[" * 130_000 + b"]" * 130_000))
+        agent.send(5, forged.batch(rows=1, end="stopped"))
+        assert agent.acknowledged(forged.seq)
+    session = server.wait_ended()["id"]
+    for depth in (100, 90_000):
+        for nested in (b"[" * 10 * depth, b'{"upload":' * depth, b'{"upload":' + b"[" * depth + b"]" * depth + b"}"):
+            for method, path in (("POST", "/api/imports"), ("POST", "/api/sessions/merge"), ("POST", f"/api/sessions/{session}/cut"), ("POST", f"/api/sessions/{session}/sources"),
+                                 ("PATCH", f"/api/sessions/{session}"), ("PATCH", "/api/config"), ("POST", "/api/config/toolchain"), ("POST", "/api/modules"), ("POST", "/api/pairing"),
+                                 ("POST", "/api/agent/connect"), ("POST", "/api/agent/dials"), ("POST", "/api/agent/command"), ("POST", "/api/stop")):
+                status, _, answer = server.request(method, path, body=nested)
+                assert status < 500 and (path != "/api/imports" or status in (400, 413)), (method, path, depth, nested[:20], status, answer)
+    server = start.server(name="server-again", data_dir=(server.stop(), server.data_dir)[1])
+    for path in ("/api/thread-states", "/api/thread-summary", "/api/metrics/current", "/api/metrics/history"):
+        assert b"[" * 100 not in json.dumps(server.get(path, session=session)).encode()
+    report = subprocess.run([BIN / "flamewire", "report", next(server.data_dir.glob("sessions/*/stream.flw"))], capture_output=True, text=True, timeout=60)
+    assert report.returncode == 0, report
 
 
 def test_session_files(start):

@@ -1,9 +1,8 @@
 #include "server/http/import_answers.h"
 
-#include <rapidjson/document.h>
-
 #include "server/http/view.h"
 #include "server/session/json_writer.h"
+#include "wire/control.h"
 
 namespace flamewire::server {
 namespace {
@@ -25,17 +24,12 @@ struct Wanted {
     std::string upload, name;
 };
 Result<Wanted> parse(const std::string& body) {
-    rapidjson::Document document;
-    document.Parse(body.data(), body.size());
-    const auto text = [&](const char* member) -> std::string {
-        const auto found = document.FindMember(member);
-        return found == document.MemberEnd() || !found->value.IsString()
-                   ? std::string()
-                   : std::string(found->value.GetString(), found->value.GetStringLength());
-    };
-    if (document.HasParseError() || !document.IsObject() || text("upload").empty())
+    const auto document = wire::parse_object(body);
+    Wanted wanted;
+    if (document) wanted = {wire::text_member(*document, "upload"), wire::text_member(*document, "name")};
+    if (wanted.upload.empty())
         return fail(ErrorCode::invalid, R"(an import is begun with {"upload": ID, "name": FILE})");
-    return Wanted{text("upload"), text("name")};
+    return wanted;
 }
 
 }  // namespace

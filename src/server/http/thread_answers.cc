@@ -1,6 +1,5 @@
 // Threads with their samples, their CPU time and how they are.
 #include <fmt/format.h>
-#include <rapidjson/document.h>
 
 #include <algorithm>
 #include <map>
@@ -11,6 +10,7 @@
 #include "profile/thread_states.h"
 #include "server/http/profile_answers.h"
 #include "server/http/session_view.h"
+#include "wire/control.h"
 
 namespace flamewire::server {
 namespace {
@@ -45,11 +45,11 @@ std::string_view state_of(char letter) {
 }
 
 void read_states(const std::string& frame, std::map<ThreadKey, std::string_view>& states) {
-    rapidjson::Document json;
-    if (json.Parse(frame.data(), frame.size()).HasParseError() || !json.IsObject()) return;
-    const auto pid = json.FindMember("pid");
-    const auto threads = json.FindMember("threads");
-    if (pid == json.MemberEnd() || !pid->value.IsUint() || threads == json.MemberEnd() || !threads->value.IsArray())
+    const auto json = wire::parse_object(frame);
+    if (!json) return;
+    const auto pid = json->FindMember("pid");
+    const auto threads = json->FindMember("threads");
+    if (pid == json->MemberEnd() || !pid->value.IsUint() || threads == json->MemberEnd() || !threads->value.IsArray())
         return;
     for (const auto& thread : threads->value.GetArray()) {
         if (!thread.IsObject()) continue;

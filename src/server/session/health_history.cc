@@ -1,13 +1,11 @@
 #include "server/session/health_history.h"
 
-#include <rapidjson/document.h>
-
 #include <algorithm>
 #include <array>
 #include <iterator>
 
 #include "server/limits.h"
-#include "server/session/json_writer.h"
+#include "wire/control.h"
 
 namespace flamewire::server {
 
@@ -81,24 +79,18 @@ bool HealthHistory::add(std::string_view json) {
         limit_reached(Limit::health_frame);
         return false;
     }
-    if (!is_valid_utf8(json)) return false;
-    rapidjson::Document document;
-    document.Parse<rapidjson::kParseIterativeFlag>(json.data(), json.size());
-    if (document.HasParseError() || !document.IsObject()) return false;
-    const auto type = document.FindMember("type");
-    const auto time = document.FindMember("mono_ns");
-    if (type == document.MemberEnd() || !type->value.IsString() || time == document.MemberEnd() ||
-        !time->value.IsUint64())
-        return false;
-    const std::string_view name(type->value.GetString(), type->value.GetStringLength());
-    if (!is_health_type(name)) return false;
+    const auto document = wire::parse_object(json);
+    if (!document) return false;
+    const std::string name = wire::text_member(*document, "type");
+    const auto time = document->FindMember("mono_ns");
+    if (!is_health_type(name) || time == document->MemberEnd() || !time->value.IsUint64()) return false;
     const std::uint64_t mono_ns = time->value.GetUint64();
     const std::lock_guard lock(mutex_);
-    std::vector<Frame>& frames = frames_[std::string(name)];
+    std::vector<Frame>& frames = frames_[name];
     if (!frames.empty() && mono_ns < frames.back().mono_ns) return false;
     frames.push_back({mono_ns, std::string(json)});
     ++version_;
-    std::size_t& bytes = bytes_[std::string(name)];
+    std::size_t& bytes = bytes_[name];
     bytes += json.size();
     const auto over = [&] { return frames.size() > max_frames_ || (bytes > max_bytes_ && frames.size() > 1); };
     const auto count = [&] {

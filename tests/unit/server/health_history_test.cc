@@ -70,6 +70,11 @@ TEST_CASE("health: what is no frame is not kept") {
     CHECK_FALSE(HealthHistory().add(
         frame("system", 1, fmt::format(R"(,"x":"{}")", std::string((256 << 10) - shell.size() + 1, 'x')))));
     CHECK(times_reached(Limit::health_frame) == before + 2);
+    const auto nested = [](std::size_t levels) {
+        return frame("system", 1, R"(,"x":)" + std::string(levels, '[') + std::string(levels, ']'));
+    };
+    CHECK(HealthHistory().add(nested(63)));
+    for (const std::size_t levels : {64, 131'000}) CHECK_FALSE(HealthHistory().add(nested(levels)));
     CHECK_FALSE(health.add(std::string(200'000, '[')));
     REQUIRE(health.add(frame("system", 5)));
     CHECK_FALSE(health.add(frame("system", 4)));  // time does not go back
