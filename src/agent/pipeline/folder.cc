@@ -122,6 +122,7 @@ void Folder::add_sample(const SampleRecord& sample, std::uint32_t event) {
     row.weight = sample.period;
     if (!away) state.add_row(row);
     if (folded.flags == 0) return;
+    if ((folded.flags & stack_flag::unnamed_jit) != 0) state.processes.saw_unnamed_jit(process);
     if ((folded.flags & stack_flag::truncated) != 0)
         state.lose(wire::LossReason::stack_truncated, sample.time_ns, event);
     if ((folded.flags & stack_flag::unknown_process) != 0)

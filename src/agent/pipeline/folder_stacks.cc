@@ -19,33 +19,40 @@ bool ended_without_root(unwind::StopReason stop) {
 }  // namespace
 
 // Resolves `frames` into `locations`. False when a look into /proc on the way moved what had been resolved before it.
-bool Folder::State::locate_frames(ProcessHandle process, bool& unknown_process) {
+// Sets stack_flag::unknown_process and unnamed_jit.
+bool Folder::State::locate_frames(ProcessHandle process, std::uint8_t& stack_flags) {
     const std::uint64_t before = processes.generation(process);
     std::uint64_t generation = before;
     locations.clear();
-    unknown_process = false;
+    stack_flags = 0;
     for (const ChainFrame& frame : frames) {
         std::uint32_t flags = frame.return_address ? wire::location_flag::return_address : 0;
         if (frame.joined) flags |= wire::location_flag::joined;
         if (frame.kernel) flags |= wire::location_flag::kernel_mode;
         LocatedFrames::Key key{frame.kernel ? LocatedFrames::kernel : generation, frame.address, flags};
-        if (const wire::Id known = located.find(key)) {
-            locations.push_back(known);
+        if (const LocatedFrames::Located known = located.find(key); known.location != 0) {
+            locations.push_back(known.location);
+            if (known.unnamed_jit) stack_flags |= stack_flag::unnamed_jit;
             continue;
         }
         if (frame.kernel) {
             locations.push_back(locate_kernel(frame, flags));
-            located.put(key, locations.back());
+            located.put(key, {locations.back()});
             continue;
         }
         const ResolvedAddress resolved = processes.resolve(process, frame.address);
         // Addresses of an address space that nobody can know mean nothing: one frame will say so.
-        unknown_process = !processes.maps_known(process);
-        if (unknown_process) break;
+        if (!processes.maps_known(process)) {
+            stack_flags |= stack_flag::unknown_process;
+            break;
+        }
         key.generation = generation = processes.generation(process);
-        locations.push_back(resolved.jit ? locate_jit(resolved, flags) : dictionary.address(resolved, flags));
+        const LocatedFrames::Located found =
+            resolved.jit ? locate_jit(resolved, flags) : LocatedFrames::Located{dictionary.address(resolved, flags)};
+        locations.push_back(found.location);
+        if (found.unnamed_jit) stack_flags |= stack_flag::unnamed_jit;
         // What is in no mapping now may be in one that is still to be read.
-        if (resolved.module != 0) located.put(key, locations.back());
+        if (resolved.module != 0) located.put(key, found);
     }
     return processes.generation(process) == before;
 }
@@ -61,11 +68,11 @@ wire::Id Folder::State::locate_kernel(const ChainFrame& frame, std::uint32_t fla
 
 // Where code comes and goes, an address says nothing later: its function is looked up now. One that is not known yet
 // stays an address, which a symbol names.
-wire::Id Folder::State::locate_jit(const ResolvedAddress& resolved, std::uint32_t flags) {
+LocatedFrames::Located Folder::State::locate_jit(const ResolvedAddress& resolved, std::uint32_t flags) {
     const bool return_address = (flags & wire::location_flag::return_address) != 0;
     const auto function = processes.jit_function(resolved.module, resolved.address - (return_address ? 1 : 0));
-    if (!function) return dictionary.address(resolved, flags);
-    return dictionary.function_of(resolved.module, *function, flags & wire::location_flag::joined);
+    if (!function) return {dictionary.address(resolved, flags), true};
+    return {dictionary.function_of(resolved.module, *function, flags & wire::location_flag::joined)};
 }
 
 // Folds `frames`, innermost first, the last of them those of `user_stack`; `stop` says whether the outermost ones are missing.
@@ -75,16 +82,16 @@ FoldedStack Folder::State::fold_frames(ProcessHandle process, unwind::StopReason
     for (const KernelFunction& function : io_functions)
         for (const ChainFrame& frame : frames)
             if (frame.kernel && frame.address - function.address < function.size) result.flags |= stack_flag::io_wait;
-    bool unknown_process = false;
+    std::uint8_t flags = 0;
     // The second time finds everything in what the first has read.
-    if (!locate_frames(process, unknown_process)) (void)locate_frames(process, unknown_process);
+    if (!locate_frames(process, flags)) (void)locate_frames(process, flags);
+    result.flags |= flags;
     if (locations.size() == frames.size())
         for (std::size_t i = frames.size(); i-- > 0;)
             if (frames[i].caller_missing)
                 locations.insert(locations.begin() + static_cast<std::ptrdiff_t>(i) + 1,
                                  dictionary.name("[caller missing]"));
-    if (unknown_process) {
-        result.flags |= stack_flag::unknown_process;
+    if ((flags & stack_flag::unknown_process) != 0) {
         locations.push_back(dictionary.name("[unknown process]"));
     } else if (ended_without_root(stop)) {
         locations.push_back(dictionary.name("[incomplete]"));

@@ -28,6 +28,7 @@ namespace stack_flag {
 inline constexpr std::uint8_t truncated = 1;
 inline constexpr std::uint8_t unknown_process = 2;
 inline constexpr std::uint8_t io_wait = 4;
+inline constexpr std::uint8_t unnamed_jit = 8;
 }  // namespace stack_flag
 
 // A chain as the kernel gave it or as a walk found it, in an address space of a certain content. The hash stands for
@@ -72,9 +73,9 @@ struct Folder::State {
     void remember(std::uint64_t chain_hash, ProcessHandle process, const FoldedStack& stack);
     void account(const SampleRecord& sample, ProcessHandle process, const FoldedStack& stack);
     void tell_accounts(wire::Batch& batch, bool last);
-    bool locate_frames(ProcessHandle process, bool& unknown_process);
+    bool locate_frames(ProcessHandle process, std::uint8_t& stack_flags);
     wire::Id locate_kernel(const ChainFrame& frame, std::uint32_t flags);
-    wire::Id locate_jit(const ResolvedAddress& resolved, std::uint32_t flags);
+    LocatedFrames::Located locate_jit(const ResolvedAddress& resolved, std::uint32_t flags);
     void add_row(const wire::Row& row);
     void lose(wire::LossReason reason, std::uint64_t time_ns, std::uint32_t event);
     void add_loss(const wire::Loss& loss);

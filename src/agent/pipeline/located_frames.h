@@ -20,18 +20,21 @@ public:
         bool operator==(const Key&) const = default;
     };
 
-    // Of this epoch; 0: not here.
-    [[nodiscard]] wire::Id find(const Key& key) const {
+    struct Located {
+        wire::Id location = 0;     // of this epoch; 0: not here
+        bool unnamed_jit = false;  // JIT code whose function is not known
+    };
+    [[nodiscard]] Located find(const Key& key) const {
         const Place& place = places_[place_of(key)];
-        return place.key == key ? place.location : 0;
+        return place.key == key ? place.located : Located{};
     }
-    void put(const Key& key, wire::Id location) { places_[place_of(key)] = {key, location}; }
+    void put(const Key& key, Located located) { places_[place_of(key)] = {key, located}; }
     void clear() { places_ = {}; }
 
 private:
     struct Place {
         Key key;
-        wire::Id location = 0;
+        Located located;
     };
     static std::size_t place_of(const Key& key) {
         const std::uint64_t hash = mix_in(key.generation << 8 ^ key.flags, key.address);

@@ -20,9 +20,8 @@ namespace {
 constexpr std::size_t max_wants = 16'384;
 // Between looks for a file that was not there; doubled each time.
 constexpr std::uint64_t shortest_pause_ns = 200'000'000, longest_pause_ns = 1'000'000'000;
-// A map is searched for so long, and for so many addresses, before its absence is worth a word.
+// A map is searched for so long before its absence is worth a word.
 constexpr std::uint64_t notice_after_ns = 1'000'000'000;
-constexpr std::size_t notice_wants = 8;
 // Between the clocks of files and of processes.
 constexpr std::uint64_t start_tolerance_ns = 2'000'000'000;
 constexpr std::size_t piece_bytes = 256 * 1024;
@@ -84,7 +83,6 @@ JitCode::JitCode(std::string proc_root, JitProcess process)
 void JitCode::want(std::uint64_t address, std::uint64_t time_ns) {
     if (wants_.size() >= max_wants) wants_.clear();  // whoever asks has forgotten them too
     wants_.try_emplace(address, time_ns);
-    ++wanted_;
     up_to_date_ = false;
 }
 
@@ -139,7 +137,7 @@ void JitCode::find_file(const LookTimes& times, std::vector<wire::Notice>& notic
     if (found && had_none) search_pause_ns_ = 0;
     search_pause_ns_ = std::clamp(search_pause_ns_ * 2, shortest_pause_ns, longest_pause_ns);
     next_search_ns_ = times.now_ns + search_pause_ns_;
-    if (found || notice_given_ || wanted_ < notice_wants || times.now_ns < first_search_ns_ + notice_after_ns) return;
+    if (found || notice_given_ || !often_unnamed_ || times.now_ns < first_search_ns_ + notice_after_ns) return;
     notice_given_ = true;
     notices.push_back(no_names());
 }

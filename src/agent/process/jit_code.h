@@ -63,6 +63,8 @@ public:
     JitCode(std::string proc_root, JitProcess process);
 
     void want(std::uint64_t address, std::uint64_t time_ns);
+    // So many samples of it have no name that the absence of a file is worth a notice.
+    void often_unnamed() { often_unnamed_ = true; }
     // A jitdump that the process mapped since; it knows more than a perf map.
     void found_jitdump(std::string path);
     // Has the inotify instance told of the next write to the file, once.
@@ -130,7 +132,7 @@ private:
     std::deque<Replaced> replaced_;                 // of the last seconds, the oldest first
     RangeMap<Place> given_;                         // what was answered: only changes of these are told
     std::map<std::uint64_t, std::uint64_t> wants_;  // address -> time of the first sample
-    std::size_t wanted_ = 0;
+    bool often_unnamed_ = false;
     std::uint64_t anew_ns_ = 0;  // it was rewritten at this time, and is read from its beginning again
     bool up_to_date_ = false;
 };

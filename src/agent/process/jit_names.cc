@@ -12,6 +12,8 @@ constexpr std::size_t max_name_bytes = std::size_t{4} << 20;
 constexpr std::uint64_t look_patience_ns = 10'000'000;
 // How long samples wait in the rings for a reader that is late; rings have room for twice that.
 constexpr std::uint64_t most_wait_ns = 50'000'000;
+// So many samples without a name are worth a notice.
+constexpr std::size_t many_unnamed = 8;
 // So many answers wait for samples of their time at most.
 constexpr std::size_t max_waiting = 16'384;
 
@@ -72,6 +74,12 @@ std::optional<JitFunction> JitNames::find(ModuleHandle module, std::uint64_t add
         function.line = row.line;
     }
     return function;
+}
+
+void JitNames::saw_unnamed(ModuleHandle module) {
+    const auto code = codes_.find(module);
+    if (code != codes_.end() && ++code->second.unnamed_samples == many_unnamed)
+        questions_.often_unnamed.push_back(module);
 }
 
 std::optional<unwind::Rule> JitNames::rule_at(ModuleHandle module, unwind::Arch arch, std::uint64_t address) const {

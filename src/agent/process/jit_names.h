@@ -33,6 +33,7 @@ public:
     // the next apply().
     std::optional<JitFunction> find(ModuleHandle module, std::uint64_t address, std::uint64_t time_ns);
 
+    void saw_unnamed(ModuleHandle module);  // see ProcessTable::saw_unnamed_jit
     // The rule for the frame whose code is at `address`, if its program wrote one.
     [[nodiscard]] std::optional<unwind::Rule> rule_at(ModuleHandle module, unwind::Arch arch,
                                                       std::uint64_t address) const;
@@ -55,7 +56,7 @@ private:
     struct Code {
         RangeMap<std::shared_ptr<const JitBody>> functions;
         std::map<std::uint64_t, std::uint64_t> bare;  // addresses without a name -> time of the first sample
-        std::size_t name_bytes = 0;
+        std::size_t name_bytes = 0, unnamed_samples = 0;
         ProcessHandle owner = 0;
     };
 

@@ -210,6 +210,8 @@ void JitReader::Shared::take_questions(const JitQuestions& asked_now, JitAnswers
     for (const JitWant& want : asked_now.wants)
         if (const auto code = codes.find(want.module); code != codes.end())
             code->second.want(want.address, want.time_ns);
+    for (const ModuleHandle module : asked_now.often_unnamed)
+        if (const auto code = codes.find(module); code != codes.end()) code->second.often_unnamed();
 }
 
 // True when there is nothing left to read.

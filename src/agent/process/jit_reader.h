@@ -15,7 +15,8 @@ namespace flamewire::agent {
 struct JitQuestions {
     std::vector<JitProcess> processes;  // new ones, known ones that mapped a jitdump, and, with pid 0, what to forget
     std::vector<JitWant> wants;
-    [[nodiscard]] bool empty() const { return processes.empty() && wants.empty(); }
+    std::vector<ModuleHandle> often_unnamed;  // see JitCode::often_unnamed
+    [[nodiscard]] bool empty() const { return processes.empty() && wants.empty() && often_unnamed.empty(); }
 };
 
 struct JitAnswers {

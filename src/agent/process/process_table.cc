@@ -208,6 +208,10 @@ std::optional<JitFunction> ProcessTable::jit_function(ModuleHandle module, std::
     return state_->jit.find(module, address, state_->last_sample_ns);
 }
 
+void ProcessTable::saw_unnamed_jit(ProcessHandle handle) {
+    if (const ProcessState* process = state_->registry.by_handle(handle)) state_->jit.saw_unnamed(process->jit_module);
+}
+
 std::uint64_t ProcessTable::exchange_jit_names() {
     const std::uint64_t now = state_->options.monotonic_clock();
     const std::uint64_t known_until_ns = state_->jit.exchange(now);

@@ -130,6 +130,9 @@ public:
     // of the last thread_of(). Nothing: nobody has said so yet; take_jit_symbols() may name the bare address later.
     // Valid until the next call of anything here.
     std::optional<JitFunction> jit_function(ModuleHandle module, std::uint64_t address);
+    // A sample with an address in JIT code whose function was not known. Many of them without a file that names such
+    // code are worth a notice.
+    void saw_unnamed_jit(ProcessHandle process);
     // Once a round, before samples are read: asks about what was sampled, and hears what was found out. Only samples
     // until the returned time should be read now: code that ran later may have another name than is known.
     [[nodiscard]] std::uint64_t exchange_jit_names();

@@ -28,16 +28,9 @@ PHP = """<?php
 function hot($n) { $s = 0; for ($i = 0; $i < $n; $i++) $s = ($s * 31 + $i) % 1000003; return $s; }
 while (getrusage()['ru_utime.tv_sec'] < (int) $argv[1]) hot(20000);
 """
-# So much code that samples are at more than a few addresses: the agent says nothing about less.
+# So little code that samples are at a few addresses.
 LUA = """
-local function hot(n)
-    local a, b, c, d, e, f, g, h = 1, 2, 3, 4, 5, 6, 7, 8
-    for i = 1, n do
-        a = (a * 31 + i) % 1000003; b = (b * 29 + a) % 999983; c = (c * 23 + b) % 999979; d = (d * 19 + c) % 999961
-        e = (e * 17 + d) % 999959; f = (f * 13 + e) % 999953; g = (g * 11 + f) % 999931; h = (h * 7 + g) % 999917
-    end
-    return a + b + c + d + e + f + g + h
-end
+local function hot(n) local a = 1; for i = 1, n do a = (a * 31 + i) % 1000003 end; return a end
 while os.clock() < tonumber(arg[1]) do hot(20000) end
 """
 # A file that was just written would not be compiled.

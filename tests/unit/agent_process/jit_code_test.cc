@@ -234,8 +234,11 @@ TEST_CASE("the remedy for missing names fits the runtime, which the program file
 
 TEST_CASE("a map of somebody else, a link and what is no file are not believed") {
     const auto said = [](Target& target) {
-        for (std::uint64_t address = 0; address < 10; ++address) target.code.want(0x1000 + address, second);
+        target.code.want(0x1000, second);
         for (std::uint64_t now = 1; now < 5; ++now) target.look(now * second);
+        CHECK(target.notices.empty());
+        target.code.often_unnamed();
+        target.look(6 * second);
         CHECK(target.answers.empty());
         REQUIRE(target.notices.size() == 1);
         CHECK(target.notices[0].code == "jit-names-missing");
