@@ -2,6 +2,9 @@
 
 import collections
 import itertools
+import json
+import os
+import re
 import shutil
 import subprocess
 
@@ -124,3 +127,44 @@ def test_what_stands_beside_and_below_frames(data, tmp_path, more):
     for fields in (f"ip,sym,{more}", f"comm,ip,sym,{more}", f"time,event,ip,sym,{more}"):
         path.write_text(script(folder, fields))
         assert comparable(imported(path)[0], names) == comparable(samples, names), fields
+
+
+# As perf 6.1 prints them: a function of a kernel module, an address in another one, the kernel, a program.
+KERNEL_MODULES = """app 42 [000] 1.000000:    1000000 cpu-clock:
+\tffffffffc0a01234 ext4_file_read_iter+0x34 ([ext4])
+\tffffffff81234567 vfs_read+0x17 ([kernel.kallsyms])
+\t    55d0a1b2c3d4 main+0x14 (/usr/bin/app)
+
+app 42 [000] 1.010000:    2000000 cpu-clock:
+\tffffffffc0b01234 [unknown] ([nf_tables])
+\tffffffff81234567 vfs_read+0x17 ([kernel.kallsyms])
+\t    55d0a1b2c3d4 main+0x14 (/usr/bin/app)
+
+"""
+
+
+def test_kernel_modules_keep_their_identity(tmp_path):
+    """Through each format and back. Other tools see the module, too."""
+    def export(path, kind):
+        out = tmp_path / f"exported.{kind}"
+        subprocess.run([BIN / "flamewire", "export", path, "--format", kind, "-o", out], check=True, timeout=60)
+        return out
+
+    def modules(path):
+        functions = json.loads(subprocess.run([BIN / "flamewire", "report", path, "--json"], check=True, capture_output=True, text=True, timeout=60).stdout)["events"][0]["functions"]
+        return {function["name"]: (function["module"], function["samples"]) for function in functions}
+
+    text = tmp_path / "text"
+    text.write_text(KERNEL_MODULES)
+    expected = modules(text)
+    assert {name: module for name, (module, _) in expected.items()} == {
+        "ext4_file_read_iter": "ext4.ko", "[nf_tables.ko+0xffffffffc0b01234]": "nf_tables.ko", "vfs_read": "[kernel]", "main": "app"}
+    files = {kind: export(text, kind) for kind in ("pprof", "speedscope", "firefox", "perfdata")}
+    for kind, path in files.items():
+        assert modules(path) == expected, kind
+    printed = subprocess.run([PERF, "script", "-i", files["perfdata"], "-F", "ip,sym"], check=True, capture_output=True, text=True, timeout=60).stdout
+    assert re.findall(r"\S+$", printed, re.M) == ["ext4_file_read_iter", "vfs_read", "main", "[nf_tables.ko+0xffffffffc0b01234]", "vfs_read", "main"]
+    if go := shutil.which("go"):
+        traces = subprocess.run([go, "tool", "pprof", "-symbolize=none", "-traces", files["pprof"]], check=True, capture_output=True, text=True, timeout=60,
+                                env={**os.environ, "HOME": str(tmp_path)}).stdout
+        assert re.findall(r"\[\w+\.?\w*\]", traces) == ["[ext4]", "[nf_tables.ko]"], traces

@@ -128,8 +128,7 @@ private:
         }
         module.id = builder_.module(of.kind, of.path, build_id);
         // As an import of perf.data has it: the image's names are not for addresses in a module.
-        if (!symbolicated_ && !of.kernel_module.empty())
-            module.kernel_module_id = builder_.module(wire::ModuleKind::jit, fmt::format("{}.ko", of.kernel_module));
+        if (!symbolicated_ && !of.kernel_module.empty()) module.kernel_module_id = module_of_addresses(builder_, of);
         return module;
     }
 

@@ -56,6 +56,14 @@ ImportedModule module_of_name(std::string_view name) {
     return {ModuleKind::file, name, {}};
 }
 
+wire::Id module_of_addresses(RecordingBuilder& builder, const ImportedModule& module, std::string_view build_id) {
+    if (module.path.empty()) return 0;
+    // Kind jit: the addresses are not the kernel's, and no file is searched for them.
+    if (!module.kernel_module.empty())
+        return builder.module(wire::ModuleKind::jit, fmt::format("{}.ko", module.kernel_module));
+    return builder.module(module.kind, module.path, build_id);
+}
+
 std::optional<std::uint64_t> unnamed_address(std::string_view name) {
     if (name.size() < 2 || name.front() != '[' || name.back() != ']') return std::nullopt;
     name = name.substr(1, name.size() - 2);
@@ -70,7 +78,7 @@ std::optional<std::uint64_t> unnamed_address(std::string_view name) {
 wire::Id location_of(RecordingBuilder& builder, const ExportedName& frame) {
     if (const auto address = unnamed_address(frame.name); address && frame.kind == FrameKind::unknown) {
         const ImportedModule of = module_of_name(frame.module_path.empty() ? frame.module : frame.module_path);
-        return builder.location(of.path.empty() ? 0 : builder.module(of.kind, of.path, frame.build_id), *address,
+        return builder.location(module_of_addresses(builder, of, frame.build_id), *address,
                                 frame.returns ? wire::location_flag::return_address : 0);
     }
     const bool kernel = frame.kind == FrameKind::kernel;

@@ -21,6 +21,8 @@ struct ImportedModule {
 };
 // "[kernel.kallsyms]", "/lib/modules/6.1/kernel/fs/ext4.ko", "[ext4]", "/tmp/perf-12.map", "[vdso]", "/usr/bin/app", …
 ImportedModule module_of_name(std::string_view name);
+// The module of its addresses without a name: "ext4.ko" if it is one of the kernel's. 0: none.
+wire::Id module_of_addresses(RecordingBuilder& builder, const ImportedModule& module, std::string_view build_id = {});
 
 // A frame as an export of ours tells it, made a location again. `module`: as Function::module, of the kernel's functions
 // "[kernel]" or "ext4.ko".

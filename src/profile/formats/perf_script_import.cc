@@ -287,7 +287,10 @@ private:
         frame.waits = parsed.inlined;
         if (!parsed.inlined) {
             const ImportedModule module = module_of_name(parsed.module);
-            if (!module.path.empty()) frame.module = builder_->module(module.kind, module.path);
+            if (parsed.symbol.empty())
+                frame.module = module_of_addresses(*builder_, module);
+            else if (!module.path.empty())
+                frame.module = builder_->module(module.kind, module.path);
             frame.location = location(parsed, frame.module, module.kernel_module);
         }
         push(frame, text);

@@ -252,8 +252,10 @@ private:
             address -= address >= range.start ? range.start : 0;
         else
             address = file_address(range, address);
-        place.frames.push_back(builder_->location(range.module, address, 0));
-        place.caller = builder_->location(range.module, address + 1, wire::location_flag::return_address);
+        const wire::Id module =
+            range.name.kernel_module.empty() ? range.module : module_of_addresses(*builder_, range.name);
+        place.frames.push_back(builder_->location(module, address, 0));
+        place.caller = builder_->location(module, address + 1, wire::location_flag::return_address);
     }
 
     struct Labels {

@@ -135,6 +135,7 @@ TEST_CASE("perf script: samples with times, processors, periods and several even
         "app 12/13 [002]   100.500000:    2000 cycles: \n"
         "\tffffffff81000010 vfs_read+0x10 ([kernel.kallsyms])\n"
         "\tffffffffc0000010 ext4_read ([ext4])\n"
+        "\tffffffffc0000020 [unknown] ([xfs])\n"
         "\t     7f0010 tiny (inlined)\n"
         "\t     7f0010 outer (/lib/a.so)\n"
         "\t     7f0020 [unknown] (/lib/a.so)\n"
@@ -152,7 +153,7 @@ TEST_CASE("perf script: samples with times, processors, periods and several even
     CHECK(imported.events() == "cycles/cycles cpu-clock/ns ");
     CHECK(imported.lines("cycles", true) ==
           "app;main 500\n"
-          "app;run;[a.so+0x7f0020];outer;tiny;ext4_read;vfs_read 2000\n");
+          "app;run;[a.so+0x7f0020];outer;tiny;[xfs.ko+0xffffffffc0000020];ext4_read;vfs_read 2000\n");
     CHECK(imported.lines("cpu-clock", true) == "app;main 1000\n");
     CHECK(imported.function("vfs_read")->kind == FrameKind::kernel);
     CHECK(imported.module_of("ext4_read") == "ext4.ko");

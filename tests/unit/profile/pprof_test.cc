@@ -149,12 +149,13 @@ TEST_CASE("pprof in: samples are counts of the next value, times become ns") {
     maker.function(2, "ext4_read", "");
     maker.location(1, 1, 0, {{1, 0}});
     maker.location(2, 2, 0, {{2, 0}});
-    maker.sample({2, 1}, {4, 40});
+    maker.location(3, 2, 0x40, {});
+    maker.sample({2, 3, 1}, {4, 40});
     maker.sample({}, {1, 10});
     const ImportedText imported(maker.take());
     CHECK(imported.events() == "cpu/ns ");
-    CHECK(imported.lines().find("vfs_read;ext4_read 4\n") != std::string::npos);
-    CHECK(imported.lines("cpu", true).find("vfs_read;ext4_read 40000000\n") != std::string::npos);
+    CHECK(imported.lines().find("vfs_read;[ext4.ko+0x41];ext4_read 4\n") != std::string::npos);
+    CHECK(imported.lines("cpu", true).find("vfs_read;[ext4.ko+0x41];ext4_read 40000000\n") != std::string::npos);
     REQUIRE(imported.function("ext4_read") != nullptr);
     CHECK(imported.function("ext4_read")->kind == FrameKind::kernel);
     CHECK(imported.module_of("ext4_read") == "ext4.ko");

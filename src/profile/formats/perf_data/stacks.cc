@@ -189,9 +189,8 @@ wire::Id Stacks::told_location(RecordingBuilder& builder, std::uint64_t address)
     if (function == nullptr) return 0;
     const ToldPlace& place = function->places[index];
     if (place.kind == FrameKind::unknown && place.module_address != 0) {
-        const ImportedModule module = module_of_name(function->module);
-        const wire::Id of = module.path.empty() ? 0 : builder.module(module.kind, module.path);
-        return builder.location(of, place.module_address, place.flags);
+        const wire::Id module = module_of_addresses(builder, module_of_name(function->module));
+        return builder.location(module, place.module_address, place.flags);
     }
     return profile::location_of(builder, {.name = function->name,
                                           .module = function->module,
