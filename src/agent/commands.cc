@@ -118,7 +118,19 @@ private:
     const rapidjson::Value& args_;
 };
 
-Result<SettingsChange> read_change(const Arguments& args, const Capabilities& capabilities) {
+// The owner of the agent can set these words. What a server sends back as it was told is no choice of its own.
+Result<bool> check_config_words(const char* name, const std::optional<std::string>& events, std::string_view now) {
+    if (events && *events != now && sets_config_words(*events))
+        return refuse(
+            fmt::format("{}: config= is only possible in the options of the agent; name the fields of the PMU, "
+                        "as in cpu/event=0x3c,umask=0x1/",
+                        name));
+    return true;
+}
+
+Result<SettingsChange> read_change(const Arguments& args, Control& control) {
+    const Capabilities capabilities = control.capabilities();
+    const Settings now = control.status().settings;
     SettingsChange change;
     change.frequency_hz = TRY(args.number<std::uint32_t>("frequency", 1, limits::max_frequency_hz));
     change.period = TRY(args.number<std::uint64_t>("count", 1, limits::max_period));
@@ -126,8 +138,10 @@ Result<SettingsChange> read_change(const Arguments& args, const Capabilities& ca
     change.duration_s = TRY(args.number<std::uint32_t>("duration", 1, limits::max_duration_s));
     change.interval_ms = TRY(args.number<std::uint32_t>("interval", limits::min_interval_ms, limits::max_interval_ms));
     change.events = TRY(args.events("events"));
+    (void)TRY(check_config_words("events", change.events, now.events));
     change.filter = TRY(args.text("filter"));
     change.stat = TRY(args.events("stat"));
+    (void)TRY(check_config_words("stat", change.stat, now.stat));
     change.kernel = TRY(args.flag("kernel"));
     change.unwind = TRY(args.text("unwind"));
     if (!change.unwind) change.unwind = TRY(args.text("callgraph"));
@@ -307,7 +321,7 @@ Result<std::string> start(const wire::Command& command, Control& control) {
     if (!request.pids.empty() && !request.name.empty()) return refuse("pid and name exclude each other");
     if (request.wide.given() && !(request.pids.empty() && request.name.empty())) return refuse(wide_excludes);
     if (request.pids.empty() && request.name.empty() && !request.wide.given()) return refuse("pid required");
-    request.change = TRY(read_change(args, control.capabilities()));
+    request.change = TRY(read_change(args, control));
     const Running running = TRY(control.start(request));
     Reply reply(command);
     put_running(reply, running);
@@ -330,7 +344,7 @@ Result<std::string> counters(const wire::Command& command, Control& control) {
 
 Result<std::string> configure(const wire::Command& command, Control& control) {
     const Arguments args(command.args);
-    SettingsChange change = TRY(read_change(args, control.capabilities()));
+    SettingsChange change = TRY(read_change(args, control));
     change.pids = TRY(args.pids());
     change.wide = TRY(args.wide());
     if (change.wide.given() && !change.pids.empty()) return refuse(wide_excludes);

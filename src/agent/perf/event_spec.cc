@@ -4,6 +4,7 @@
 #include <linux/perf_event.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 
@@ -114,6 +115,9 @@ std::vector<EventPart> raw_parts(std::uint64_t config, const Sysfs& sysfs) {
 }
 
 // "pmu/terms/modifiers", item holds at least one slash.
+// The kernel takes addresses in the agent's own memory from the attributes of these.
+constexpr std::array<std::string_view, 3> pointer_pmus{"breakpoint", "kprobe", "uprobe"};
+
 Result<bool> parse_pmu_event(EventSpec& spec, std::string_view item, const Sysfs& sysfs) {
     const std::size_t open = item.find('/');
     const std::size_t close = item.find('/', open + 1);
@@ -125,7 +129,14 @@ Result<bool> parse_pmu_event(EventSpec& spec, std::string_view item, const Sysfs
     std::string_view modifiers = item.substr(close + 1);
     if (modifiers.starts_with(':')) modifiers.remove_prefix(1);
 
-    const Pmu pmu = TRY(read_pmu(trim(item.substr(0, open)), sysfs));
+    const std::string_view name = trim(item.substr(0, open));
+    if (std::ranges::find(pointer_pmus, name) != pointer_pmus.end())
+        return fail(
+            ErrorCode::invalid,
+            fmt::format("{}/…/ is not supported, as its fields are addresses; create a probe in tracefs and give "
+                        "its tracepoint",
+                        name));
+    const Pmu pmu = TRY(read_pmu(name, sysfs));
     spec.unit = "events";
     const auto config = parse_pmu_terms(pmu.name, terms, sysfs);
     const auto named = pmu.core ? find_named_event(terms) : std::nullopt;
@@ -338,6 +349,19 @@ std::vector<std::string> tracefs_folders(const Sysfs& sysfs) {
         folders.push_back(std::move(folder));
     }
     return folders;
+}
+
+bool sets_config_words(std::string_view list) {
+    while (!list.empty()) {
+        const std::size_t end = std::min(list.find_first_of(",/"), list.size());
+        const std::string_view term = list.substr(0, end);
+        list.remove_prefix(std::min(end + 1, list.size()));
+        const std::size_t equals = term.find('=');
+        // Two are a comparison in a tracepoint's filter.
+        const bool assigns = equals != std::string_view::npos && !term.substr(equals).starts_with("==");
+        if (assigns && trim(term.substr(0, equals)).starts_with("config")) return true;
+    }
+    return false;
 }
 
 Result<std::vector<EventSpec>> parse_events(std::string_view list, const Sysfs& sysfs) {

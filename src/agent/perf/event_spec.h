@@ -78,4 +78,7 @@ std::vector<std::string> tracefs_folders(const Sysfs& sysfs);
 // names the bad part and what is known instead.
 Result<std::vector<EventSpec>> parse_events(std::string_view list, const Sysfs& sysfs);
 
+// Whether `list`, in the grammar of parse_events, sets whole words of an event's attributes: config=, config1=, config2=.
+bool sets_config_words(std::string_view list);
+
 }  // namespace flamewire::agent

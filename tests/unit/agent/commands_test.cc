@@ -2,6 +2,7 @@
 #include "agent/commands.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "fake_control.h"
 
@@ -220,7 +221,15 @@ TEST_CASE("start refuses in words") {
     CHECK(agent.error("start", R"({"pid":1,"events":[1]})") == "events must be a list of event names");
     CHECK(agent.error("start", R"({"pid":1,"events":7})") == "events must be a list of event names");
     CHECK(agent.error("start", R"({"pid":1,"kernel":1})") == "kernel must be true or false");
+    for (const char* events : {"cpu/config=0x3c/", "cycles,cpu/event=1, config1 = 7/", "cpu/config2=1/u"})
+        for (const char* name : {"events", "stat"})
+            CHECK(agent.error("start", fmt::format(R"({{"pid":1,"{}":"{}"}})", name, events))
+                      .contains(": config= is only possible in the options of the agent"));
     CHECK(agent.control.calls.empty());
+    agent.good("start", R"({"pid":1,"events":["sys:name/config == 3/","cpu/event=1/"]})");
+    agent.control.report.settings.events = "cpu/config=0x3c/";
+    agent.good("start", R"({"pid":1,"events":"cpu/config=0x3c/"})");
+    agent.control.calls.clear();
 
     agent.control.refuse = Error{ErrorCode::not_found, 0, "process 1 not found"};
     CHECK(agent.error("start", R"({"pid":1})") == "process 1 not found");

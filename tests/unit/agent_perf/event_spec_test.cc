@@ -124,6 +124,8 @@ TEST_CASE("PMU terms go where the format files say") {
     CHECK(one("cpu/event=0xc0/", plain_x86()).unit == "events");
     CHECK(one("cpu/instructions/", plain_x86()).unit == "instructions");
 
+    for (const char* pmu : {"uprobe", "kprobe", "breakpoint"})
+        CHECK(says(refused(std::string(pmu) + "/config1=0x1000/"), "its fields are addresses"));
     CHECK(says(refused("cpu/event=0x1ff/"), "too large"));
     CHECK(says(refused("cpu/nosuch/"), "mem-loads"));
     CHECK_FALSE(says(refused("cpu/nosuch/"), ".scale"));
