@@ -46,7 +46,8 @@ FileStatus facts_of(const struct stat& status) {
             .changed_ns = ns_of(status.st_ctim),
             .user = status.st_uid,
             .regular = S_ISREG(status.st_mode),
-            .directory = S_ISDIR(status.st_mode)};
+            .directory = S_ISDIR(status.st_mode),
+            .others_may_read = (status.st_mode & S_IROTH) != 0};
 }
 
 // The kernel stamps samples with its own CLOCK_MONOTONIC, which a time namespace (time_namespaces(7)) shifts for us.

@@ -18,6 +18,7 @@ struct FileStatus {
     std::int64_t modified_ns = 0, changed_ns = 0;  // st_mtim and st_ctim, since 1970
     std::uint32_t user = 0;
     bool regular = false, directory = false;
+    bool others_may_read = true;  // S_IROTH
 };
 
 enum class Clock : std::uint8_t {

@@ -53,6 +53,7 @@ int take_status(const CallResult* found, FileStatus& status) {
     const std::uint64_t kind = read_varint(in);
     status.regular = (kind & 1) != 0;
     status.directory = (kind & 2) != 0;
+    status.others_may_read = (kind & 4) == 0;
     return in.ok() ? 0 : -EIO;
 }
 

@@ -30,7 +30,8 @@ std::string text_of(int result, const FileStatus& status) {
     if (result == 0)
         text += varints({status.device, status.inode, status.size_bytes, zigzag(status.modified_ns),
                          zigzag(status.changed_ns), status.user,
-                         (status.regular ? std::uint64_t{1} : 0) | (status.directory ? std::uint64_t{2} : 0)});
+                         (status.regular ? std::uint64_t{1} : 0) | (status.directory ? std::uint64_t{2} : 0) |
+                             (status.others_may_read ? 0 : std::uint64_t{4})});
     return text;
 }
 

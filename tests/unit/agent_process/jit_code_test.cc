@@ -265,6 +265,19 @@ TEST_CASE("a map of somebody else, a link and what is no file are not believed")
     foreign.proc.write("proc/42/status", "Uid:\t0\t4711\t0\t0\n");
     foreign.look(20 * second);
     CHECK(foreign.answers.size() == 1);
+    // Of root: believed if the program may read it, too.
+    for (const bool readable : {false, true}) {
+        Target of_root;
+        of_root.proc.write("proc/42/status", "Uid:\t4711\t4711\t4711\t4711\n");
+        of_root.write("1000 10 f\n");
+        REQUIRE(::chmod(of_root.proc.path("root/tmp/perf-3.map").c_str(), readable ? 0644 : 0640) == 0);
+        of_root.code.want(0x1000, second);
+        of_root.look(2 * second);
+        CHECK(of_root.answers.size() == (readable ? 1 : 0));
+        of_root.proc.write("proc/42/status", "Uid:\t0\t0\t0\t0\n");
+        of_root.look(20 * second);
+        CHECK(of_root.answers.size() == (readable ? 0 : 1));
+    }
 }
 
 TEST_CASE("a map that an earlier process of that pid left behind is not believed") {
