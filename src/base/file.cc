@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -82,6 +83,20 @@ Result<bool> replace_file(const std::string& path, Bytes bytes, Durable durable,
         return fail_errno("cannot write " + path, error);
     }
     if (durable == Durable::yes) sync_directory(path.substr(0, path.rfind('/') + 1));
+    return true;
+}
+
+Result<bool> make_private_folders(const std::string& path) {
+    for (std::size_t end = path.find_first_not_of('/'); end < path.size();) {
+        end = std::min(path.find('/', end), path.size());
+        const std::string folder = path.substr(0, end);
+        end = std::min(path.find_first_not_of('/', end), path.size());
+        if (::mkdir(folder.c_str(), 0700) == 0) continue;
+        const int error = errno;
+        const auto status = file_status(folder);
+        if (!status || !status->directory)
+            return fail_errno("cannot create " + folder, error == EEXIST ? ENOTDIR : error);
+    }
     return true;
 }
 

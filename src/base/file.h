@@ -35,6 +35,9 @@ enum class Durable : bool { no, yes };
 // leaves what was there. `mode`: who may read it, as chmod counts.
 Result<bool> replace_file(const std::string& path, Bytes bytes, Durable durable = Durable::no, unsigned mode = 0644);
 
+// Makes the folder, and those above it that are missing, for their owner alone (0700).
+Result<bool> make_private_folders(const std::string& path);
+
 // Makes the names in a directory durable, where the file system can.
 void sync_directory(const std::string& path);
 

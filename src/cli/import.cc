@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/decimal.h"
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/numbers.h"
 #include "cli/open_profile.h"
@@ -63,10 +64,10 @@ Result<int> import_all(const Options& options) {
     OpenOptions open = options.open;
     const std::string data_dir = TRY(data_dir_of(open.data_dir));
     TRY(server::finish_symbol_options(open.symbols, data_dir));
-    std::error_code error;
-    fs::create_directories(fs::path(data_dir) / "sessions", error);
-    if (error)
-        return fail_errno(fmt::format("cannot write into {} (--data-dir names another)", data_dir), error.value());
+    if (auto made = make_private_folders(data_dir + "/sessions"); !made) {
+        made.error().message += " (--data-dir names another)";
+        return std::unexpected(std::move(made).error());
+    }
     symbol::Symbolizer symbolizer(symbol_config(open.symbols));
     // A server may have the folder at the same time: it finds new sessions there.
     const auto catalog = server::Catalog::look_at(data_dir, {});

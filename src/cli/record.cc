@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "base/file.h"
 #include "cli/agent_process.h"
 #include "cli/command.h"
 #include "cli/open_profile.h"
@@ -43,12 +44,13 @@ struct Options {
 Result<std::string> session_path(const Options& options) {
     if (!options.file.empty()) return fs::absolute(options.file).lexically_normal().string();
     const fs::path folder = fs::path(TRY(data_dir_of(options.open.data_dir))) / "sessions";
-    std::error_code error;
-    fs::create_directories(folder, error);
-    if (error)
-        return fail_errno(fmt::format("cannot create {} (--data-dir names another)", folder.string()), error.value());
+    if (auto made = make_private_folders(folder.string()); !made) {
+        made.error().message += " (--data-dir names another)";
+        return std::unexpected(std::move(made).error());
+    }
     const std::string id = server::session_word(options.agent.target());
     fs::path path = folder / (id + ".flw");
+    std::error_code error;
     for (int attempt = 2; fs::exists(path, error); ++attempt) path = folder / fmt::format("{}_{}.flw", id, attempt);
     return path.string();
 }

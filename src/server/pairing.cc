@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
 
+#include "base/file.h"
 #include "server/link/key_ring.h"
 #include "server/session/json_writer.h"
 
@@ -28,9 +28,7 @@ void print_keys(const KeyRing& keys) {
 std::string keys_path(const std::string& data_dir) { return data_dir + "/pairing-keys"; }
 
 Result<bool> change_keys(const Options& options) {
-    std::error_code error;
-    std::filesystem::create_directories(options.data_dir, error);
-    if (error) return fail_errno(options.data_dir, error.value());
+    (void)TRY(make_private_folders(options.data_dir));
     KeyRing keys = TRY(KeyRing::open(keys_path(options.data_dir)));
     const PairingAction& action = options.pairing;
     switch (action.kind) {

@@ -11,6 +11,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -352,6 +353,8 @@ int run(const Options& options) {
     spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %l: %v");
     spdlog::set_level(options.verbose ? spdlog::level::debug : spdlog::level::info);
     raise_descriptor_limit();
+    // Profiles tell of programs, command lines and sources: what is kept is for its owner alone.
+    ::umask(077);
     auto catalog = Catalog::open(options.data_dir, {{options.max_samples, options.table_memory}, options.session_size},
                                  options.tags);
     if (!catalog) {

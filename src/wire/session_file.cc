@@ -109,7 +109,7 @@ std::string encode_record(std::int64_t arrival_ns, Flag flag, std::string_view p
 }
 
 Result<SessionWriter> SessionWriter::create(const std::string& path) {
-    UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644));
+    UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600));
     if (!fd) return fail_errno("create " + path, errno);
     lock_for_writing(fd.get());
     SessionWriter writer(std::move(fd), 0, true);

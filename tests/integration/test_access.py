@@ -1,6 +1,7 @@
 """Who may use the page: tokens, cookies, names, a prefix, HTTPS; and what a monitoring system reads."""
 
 import http.client
+import os
 import pathlib
 import re
 import ssl
@@ -86,6 +87,28 @@ def test_wrong_tokens_are_told(start, token_file):
     assert TOKEN not in server.err and "a-wrong-token-to-try" not in server.err
     # Who is logged in already is not concerned.
     assert 'flamewire_limit_reached_total{limit="wrong_tokens"} 5\n' in ask(server, "/metrics", Cookie=cookie)[2]
+
+
+def test_what_is_kept_is_for_its_owner(start, tmp_path):
+    """Profiles tell of programs, command lines and sources."""
+    before = os.umask(0o022)
+    try:
+        server = start.server(data_dir=tmp_path / "new" / "data")
+        program = start.workload("shares", 20)
+        agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid)
+        wait_until(lambda: server.sessions() and server.only_session()["samples"], 20, "samples")
+        assert agent.stop() == 0
+        server.wait_ended()
+        server.get("/api/flamegraph")
+        recorded = subprocess.run([BIN / "flamewire", "record", "-q", "--data-dir", tmp_path / "recorded" / "data", "--", "true"], capture_output=True, text=True, timeout=60)
+        assert recorded.returncode == 0, recorded.stderr
+    finally:
+        os.umask(before)
+    for folder in ("new", "recorded"):
+        paths = [tmp_path / folder, *(tmp_path / folder).rglob("*")]
+        assert len(paths) > 3
+        modes = {str(path): stat.S_IMODE(path.stat().st_mode) & 0o077 for path in paths}
+        assert not any(modes.values()), modes
 
 
 def test_guessing_is_slow(start, token_file):

@@ -46,9 +46,8 @@ Error not_writable(const std::string& path, int errno_value) {
 }
 
 Result<bool> make_directory(const std::string& path) {
-    std::error_code error;
-    fs::create_directories(path, error);
-    if (error) return std::unexpected(not_writable(path, error.value()));
+    if (const auto made = make_private_folders(path); !made)
+        return std::unexpected(not_writable(path, made.error().errno_value));
     return true;
 }
 

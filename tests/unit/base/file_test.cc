@@ -1,8 +1,12 @@
 #include "base/file.h"
 
 #include <catch2/catch.hpp>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -39,6 +43,27 @@ TEST_CASE("a missing file says which") {
     REQUIRE_FALSE(missing.has_value());
     CHECK(missing.error().message == "open /no/such/file: No such file or directory");
     CHECK(missing.error().code == ErrorCode::not_found);
+}
+
+TEST_CASE("folders that are made are for their owner alone") {
+    std::string root = "/tmp/flamewire-folder-test-XXXXXX";
+    REQUIRE(::mkdtemp(root.data()) != nullptr);
+    REQUIRE(::chmod(root.c_str(), 0755) == 0);
+    const auto mode_of = [](const std::string& path) {
+        struct stat status{};
+        return ::stat(path.c_str(), &status) == 0 ? status.st_mode & 0777U : 0U;
+    };
+    CHECK(make_private_folders(root + "//a/b/"));
+    CHECK(make_private_folders(root + "/a/c"));
+    CHECK(make_private_folders(root));
+    for (const char* made : {"/a", "/a/b", "/a/c"}) CHECK(mode_of(root + made) == 0700);
+    CHECK(mode_of(root) == 0755);
+    UniqueFd(::open((root + "/file").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    const auto refused = make_private_folders(root + "/file/d");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().errno_value == ENOTDIR);
+    CHECK(refused.error().message.contains("cannot create " + root + "/file"));
+    for (const char* left : {"/file", "/a/b", "/a/c", "/a", ""}) CHECK(::remove((root + left).c_str()) == 0);
 }
 
 TEST_CASE("a descriptor has one owner") {
