@@ -1,5 +1,5 @@
-// Who tried wrong keys lately. After three failures within a minute an address has to wait for half a minute. Pure: the
-// caller gives the time.
+// Who tried wrong keys lately. A key of 128 bits cannot be guessed, so nobody is locked out; but each handshake costs
+// work, so an address may fail 20 times at once, and then twice a second. Pure: the caller gives the time.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +11,18 @@ namespace flamewire::secure {
 
 class Attempts {
 public:
-    static constexpr unsigned allowed_failures = 3;
-    static constexpr std::uint64_t window_ns = 60'000'000'000, wait_ns = 30'000'000'000;
+    static constexpr unsigned allowed_failures = 20;
+    static constexpr std::uint64_t pause_ns = 500'000'000;  // after which one more is allowed
     // Addresses that are remembered; beyond, the one that failed longest ago is forgotten.
     static constexpr std::size_t max_addresses = 1024;
 
     // An address without its port.
     void failed(const std::string& address, std::uint64_t now_ns);
-    void succeeded(const std::string& address) { failures_.erase(address); }
     // How long it has to wait; 0: it may try.
     [[nodiscard]] std::uint64_t wait_left_ns(const std::string& address, std::uint64_t now_ns) const;
 
 private:
-    struct Failures {
-        unsigned count = 0;
-        std::uint64_t first_ns = 0, last_ns = 0;
-    };
-    std::map<std::string, Failures> failures_;
+    std::map<std::string, std::uint64_t> forgotten_ns_;  // by address: when all of its failures are forgotten
 };
 
 }  // namespace flamewire::secure

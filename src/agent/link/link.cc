@@ -197,7 +197,6 @@ void TcpLink::on_answer(const ConnectionPtr& connection, const wire::Ack& ack) {
         return connection->fail_with("it acknowledged another recording than the hello named");
     connection->answered();
     connection->ready = true;
-    attempts_.succeeded(connection->peer_address());
     dialer_.succeeded();
     std::erase(candidates_, connection);
     if (current_ != connection) {

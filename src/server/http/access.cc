@@ -92,6 +92,10 @@ bool Access::too_many(const std::string& remote, Clock::time_point now) {
 }
 
 void Access::failed(const std::string& remote, Clock::time_point now) {
+    if (too_many(remote, now)) {
+        limit_reached(Limit::wrong_tokens);
+        return;
+    }
     if (failures_.size() >= max_addresses) failures_.clear();
     ++failures_.try_emplace(remote, Failures{0, now}).first->second.count;
     log_.warn(fmt::format("security: a wrong token of the page came from {}", remote), now);
@@ -137,13 +141,6 @@ std::optional<Answer> Access::check(const Request& request, Clock::time_point no
         if (required() && wants_page(request) && !request.parameter("token").empty())
             return log_in(request.parameter("token"), request, now);
         return {};
-    }
-    if (too_many(request.remote, now)) {
-        limit_reached(Limit::wrong_tokens);
-        Answer answer =
-            error_answer(429, "too_many_attempts", "too many wrong tokens from this address: wait a minute");
-        answer.headers.emplace_back("Retry-After", "60");
-        return answer;
     }
     if (request.authorization.starts_with(bearer)) {
         if (equal_secrets(std::string_view(request.authorization).substr(bearer.size()), token_)) return {};

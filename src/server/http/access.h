@@ -32,8 +32,8 @@ public:
     // For whoever has a clock that ticks: the log's lines that were left out are told.
     void settle() { log_.settle(); }
 
-    // Wrong tokens of one address within a minute. Guessing 128 bits is hopeless at any rate; a word that a person chose is
-    // not.
+    // Wrong tokens of one address within a minute that are logged. Nobody is locked out: behind a proxy all have one
+    // address, and 128 random bits cannot be guessed at any rate.
     static constexpr int max_failures = 10;
 
 private:

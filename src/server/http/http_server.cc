@@ -279,7 +279,7 @@ private:
         } else if (auto refused = check_origin(request, options_.names)) {
             respond(handle, std::move(*refused), head);
         } else if (auto login = access_.check(request)) {
-            if (login->status == 401 || login->status == 429)
+            if (login->status == 401)
                 spdlog::debug("{} {} of {} is refused: not logged in", request.method, request.path, request.remote);
             respond(handle, std::move(*login), head);
         } else if (request.body.size() > max_body_bytes) {

@@ -52,9 +52,8 @@ AgentHub::PeerPtr AgentHub::adopt_accepted(asio::ip::tcp::socket socket) {
     const auto remote = socket.remote_endpoint(gone);
     if (gone) return nullptr;
     // Closed with the socket: before a handshake nothing could be told to it.
-    if (const std::uint64_t left_ns = attempts_.wait_left_ns(remote.address().to_string(), monotonic_ns())) {
-        turn_away(address_text(remote), fmt::format("from there came too many wrong pairing codes: it has to wait {} s",
-                                                    left_ns / 1'000'000'000 + 1));
+    if (attempts_.wait_left_ns(remote.address().to_string(), monotonic_ns()) != 0) {
+        turn_away(address_text(remote), "too many wrong pairing codes come from there, so it has to wait for a moment");
         return nullptr;
     }
     if (peers_.size() >= limits::agent_connections) {

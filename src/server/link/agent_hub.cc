@@ -35,8 +35,8 @@ std::string why_ended(const AgentConnection& connection, const std::string& reas
         return "it does not take this pairing code: give the one that it printed when it started";
     if (connection.silent())
         return fmt::format(
-            "it ended without a word ({}): it may be no flamewire-agent, or it waits for half a minute because wrong "
-            "pairing codes came from here",
+            "it ended without a word ({}): it may be no flamewire-agent, or it refuses connections for a moment, as "
+            "many wrong pairing codes came from here",
             reason);
     return "the connection ended: " + reason;
 }
@@ -183,7 +183,6 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
     agent.info.key = peer->connection->key_id();
     agent.info.owner = peer->owner;
     if (!again && !agent.info.key.empty()) {
-        attempts_.succeeded(peer->host);
         pairing_.keys.taken(agent.info.key);
         asio::post(pool_,
                    [this, id = agent.info.key, host = peer->host] { pairing_.keys.used(id, host, realtime_ns()); });
