@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/decimal.h"
+#include "base/utf8.h"
 #include "wire/control.h"
 
 namespace flamewire::agent {
@@ -21,13 +22,13 @@ void JsonObject::put_decimal(std::int64_t value, unsigned digits) {
 void JsonObject::key(std::string_view name) {
     const bool plain =
         std::all_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-    const std::string text = plain ? std::string() : wire::valid_utf8(name);
+    const std::string text = plain ? std::string() : valid_utf8(name);
     const std::string_view sent = plain ? name : std::string_view(text);
     writer_.Key(sent.data(), static_cast<rapidjson::SizeType>(sent.size()));
 }
 
 void JsonObject::put(std::string_view value) {
-    const std::string text = wire::valid_utf8(value);
+    const std::string text = valid_utf8(value);
     writer_.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
 }
 

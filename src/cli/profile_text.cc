@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "base/decimal.h"
+#include "base/utf8.h"
 #include "cli/numbers.h"
 #include "profile/accumulate.h"
 #include "profile/formats/text.h"
@@ -26,12 +27,6 @@ std::string percent_cell(std::uint64_t part, std::uint64_t whole, const Look& lo
     if (share >= hot_percent) return look.styled(cell, fmt::fg(fmt::terminal_color::red));
     if (share >= warm_percent) return look.styled(cell, fmt::fg(fmt::terminal_color::green));
     return cell;
-}
-
-std::string without_controls(std::string_view text) {
-    std::string clean = profile::valid_utf8(text);
-    std::ranges::replace_if(clean, [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; }, ' ');
-    return clean;
 }
 
 // UTF-8 bytes of the first `columns` characters.
@@ -191,10 +186,10 @@ std::string loss_text(const server::LossInfo& loss) {
 }  // namespace
 
 std::string shown_function(std::string_view name, std::string_view module, unsigned width) {
-    std::string text = without_controls(name);
+    std::string text = printable(name);
     // "[module+0xoffset]" says it already.
     const bool says_module = name.starts_with('[') && name.substr(1).starts_with(module);
-    std::string where = without_controls(module);
+    std::string where = printable(module);
     if (!where.empty() && !where.starts_with('[')) where = fmt::format("[{}]", where);  // [kernel], [vdso]
     where = where.empty() || says_module ? "" : "  " + where;
     const std::size_t left = width > width_of(where) + 8 ? width - width_of(where) : 8;
@@ -221,18 +216,18 @@ std::string session_head(const server::SessionInfo& info) {
     if (info.started_ns > 0) head += ", " + local_time(info.started_ns);
     if (info.duration_ms > 0) head += fmt::format(", {}", human_weight(info.duration_ms * 1e6, "ns"));
     if (info.frequency_hz != 0) head += fmt::format(", {} Hz", info.frequency_hz);
-    head += '\n';
+    head = printable(head) + "\n";
     for (const server::LossInfo& loss : info.losses) head += loss_text(loss);
     for (const wire::Notice& notice : info.notices) {
-        head += fmt::format("# {}\n", without_controls(notice.text));
-        if (!notice.remedy.empty()) head += fmt::format("#   {}\n", without_controls(notice.remedy));
+        head += fmt::format("# {}\n", printable(notice.text));
+        if (!notice.remedy.empty()) head += fmt::format("#   {}\n", printable(notice.remedy));
     }
     return head;
 }
 
 std::string event_head(const profile::Store& store, const server::View& view) {
     const Weight total = total_of(store, view.filter);
-    std::string head = fmt::format("# {}: {} samples", view.event_name, with_commas(total.samples));
+    std::string head = fmt::format("# {}: {} samples", printable(view.event_name), with_commas(total.samples));
     if (total.weight != 0) head += fmt::format(", {}", human_weight(static_cast<double>(total.weight), view.unit));
     const Weight unknown = profile::unresolved(store, view.filter);
     if (unknown.samples != 0) head += fmt::format(", {}% without a name", percent(unknown.samples, total.samples));

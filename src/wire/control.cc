@@ -1,7 +1,5 @@
 #include "wire/control.h"
 
-#include <rapidjson/encodings.h>
-#include <rapidjson/memorystream.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
@@ -9,6 +7,7 @@
 #include <cstring>
 
 #include "base/hex.h"
+#include "base/utf8.h"
 
 namespace flamewire::wire {
 namespace {
@@ -119,10 +118,7 @@ void put_platform(Writer& writer, const Hello::Platform& platform) {
     writer.EndObject();
 }
 
-bool is_text(const rapidjson::Value& string) {
-    const std::string_view text(string.GetString(), string.GetStringLength());
-    return valid_utf8(text) == text;
-}
+bool is_text(const rapidjson::Value& string) { return is_valid_utf8({string.GetString(), string.GetStringLength()}); }
 
 // An escape like \ude00 alone is JSON to the parser, but no text that could be written back. The depth is bounded.
 bool all_strings_are_text(const rapidjson::Value& value) {  // NOLINT(misc-no-recursion)
@@ -168,25 +164,6 @@ std::vector<std::string> texts_member(const rapidjson::Value& object, const char
     for (const rapidjson::Value& text : value->GetArray())
         if (text.IsString()) texts.emplace_back(text.GetString(), text.GetStringLength());
     return texts;
-}
-
-std::string valid_utf8(std::string_view text) {
-    std::string out;
-    out.reserve(text.size());
-    rapidjson::StringBuffer character;
-    for (std::size_t i = 0; i < text.size();) {
-        rapidjson::MemoryStream rest(text.data() + i, text.size() - i);
-        character.Clear();
-        std::size_t length = 1;
-        if (static_cast<unsigned char>(text[i]) >= 0x80) {
-            const bool valid = rapidjson::UTF8<>::Validate(rest, character);
-            length = valid ? rest.Tell() : 0;
-        }
-        if (length == 0) out += "\xEF\xBF\xBD";
-        out.append(text, i, length);
-        i += length == 0 ? 1 : length;
-    }
-    return out;
 }
 
 Result<Command> parse_command(std::string_view json) {

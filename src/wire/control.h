@@ -30,10 +30,6 @@ std::string text_member(const rapidjson::Value& object, const char* name);
 std::uint64_t number_member(const rapidjson::Value& object, const char* name, std::uint64_t otherwise = 0);
 std::vector<std::string> texts_member(const rapidjson::Value& object, const char* name);
 
-// `text` with every byte that is not part of valid UTF-8 replaced by U+FFFD: names from the target may be any bytes,
-// JSON may not.
-std::string valid_utf8(std::string_view text);
-
 // server -> agent. `args` is an object, {} when absent.
 struct Command {
     std::string id, name;

@@ -4,6 +4,7 @@
 #include <rapidjson/writer.h>
 
 #include "base/bytes.h"
+#include "base/utf8.h"
 #include "wire/control.h"
 #include "wire/frame.h"
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/utf8.h"
 #include "wire/control.h"
 
 using namespace flamewire::wire;
@@ -19,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const auto again = parse_hello(written);
         if (!again || encode_hello(*again) != written) std::abort();
     }
-    const std::string valid = valid_utf8(text);
-    if (valid_utf8(valid) != valid) std::abort();
+    const std::string valid = flamewire::valid_utf8(text);
+    if (flamewire::valid_utf8(valid) != valid) std::abort();
     return 0;
 }

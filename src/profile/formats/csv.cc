@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "base/utf8.h"
 #include "profile/formats/json.h"
 #include "profile/formats/text.h"
 #include "profile/query.h"

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/utf8.h"
 #include "profile/formats/text.h"
 
 namespace flamewire::profile {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/utf8.h"
 #include "profile/accumulate.h"
 #include "profile/formats/text.h"
 #include "profile/query.h"

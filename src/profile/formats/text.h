@@ -6,9 +6,6 @@
 
 namespace flamewire::profile {
 
-// `text` with every byte that is not part of well-formed UTF-8 replaced by U+FFFD.
-std::string valid_utf8(std::string_view text);
-
 // valid_utf8() with the characters of XML markup escaped and those that XML 1.0 has no place for replaced by U+FFFD.
 std::string xml_text(std::string_view text);
 

@@ -5,44 +5,15 @@
 #include <cstdlib>
 #include <ctime>
 
-#include "wire/control.h"
+#include "base/utf8.h"
 
 namespace flamewire::server {
-namespace {
-
-// Length of the valid UTF-8 sequence at the start of `text`, 0 when there is none (overlong, surrogate, cut or out of
-// range).
-std::size_t sequence_length(std::string_view text) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const unsigned lead = byte(0);
-    if (lead < 0x80) return 1;
-    const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-    if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return 0;
-    for (std::size_t i = 1; i < length; ++i)
-        if ((byte(i) & 0xC0U) != 0x80) return 0;
-    if (lead == 0xE0 && byte(1) < 0xA0) return 0;
-    if (lead == 0xED && byte(1) > 0x9F) return 0;
-    if (lead == 0xF0 && byte(1) < 0x90) return 0;
-    if (lead == 0xF4 && byte(1) > 0x8F) return 0;
-    return length;
-}
-
-}  // namespace
-
-bool is_valid_utf8(std::string_view text) {
-    while (!text.empty()) {
-        const std::size_t length = sequence_length(text);
-        if (length == 0) return false;
-        text.remove_prefix(length);
-    }
-    return true;
-}
 
 void JsonWriter::text(std::string_view value) {
     if (is_valid_utf8(value)) {
         writer_.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
     } else {
-        const std::string repaired = wire::valid_utf8(value);
+        const std::string repaired = valid_utf8(value);
         writer_.String(repaired.data(), static_cast<rapidjson::SizeType>(repaired.size()));
     }
 }

@@ -13,8 +13,6 @@
 
 namespace flamewire::server {
 
-bool is_valid_utf8(std::string_view text);
-
 class JsonWriter {
 public:
     void object() { writer_.StartObject(); }

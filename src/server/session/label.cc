@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/utf8.h"
 #include "wire/control.h"
 
 namespace flamewire::server {

@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "base/hex.h"
 #include "base/rooted_path.h"
+#include "base/utf8.h"
 #include "elf/elf_file.h"
 #include "server/session/json_writer.h"
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/utf8.h"
 #include "batch_maker.h"
 #include "profile/formats/collapsed.h"
 #include "profile/formats/json.h"
