@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "base/file.h"
+#include "base/utf8.h"
 
 namespace flamewire::agent {
 
@@ -18,7 +19,7 @@ bool is_verbose() { return verbose; }
 
 void log_line(std::string_view text) {
     std::string line = "flamewire-agent: ";
-    line += text;
+    line += printable(text);  // names of processes may have commands for terminals
     line += '\n';
     (void)write_all(STDERR_FILENO, as_bytes_view(line));
 }

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/decimal.h"
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/numbers.h"
 #include "cli/open_profile.h"
@@ -95,7 +96,7 @@ Result<Comparison> compare(const profile::Store& before, const profile::Store& a
 
 std::string text_of(const Comparison& comparison, const Options& options, const Look& look) {
     std::string out =
-        fmt::format("# {}: {} samples before, {} after; shares by {}\n\n", comparison.event,
+        fmt::format("# {}: {} samples before, {} after; shares by {}\n\n", printable(comparison.event),
                     with_commas(comparison.before.samples), with_commas(comparison.after.samples), options.by);
     const bool of_self = options.sort == "self";
     out += fmt::format(" {0} before  {0} after    Change  Function\n", of_self ? " Self" : "Total");

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/decimal.h"
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/numbers.h"
 #include "cli/open_profile.h"
@@ -33,9 +34,9 @@ std::string row(const server::SessionInfo& info) {
     std::string text = fmt::format("{:%Y-%m-%d %H:%M}  {:>8}  {:>12}  {:>9}  {}{}{}\n", local,
                                    human_weight(info.duration_ms * 1e6, "ns"), with_commas(info.samples),
                                    human_weight(static_cast<double>(info.size_bytes), "bytes"), info.id,
-                                   label.empty() ? "" : "  ", label);
+                                   label.empty() ? "" : "  ", printable(label));
     for (const wire::Notice& notice : info.notices)
-        if (server::is_of_damage(notice)) text += fmt::format("#   {}\n", notice.text);
+        if (server::is_of_damage(notice)) text += fmt::format("#   {}\n", printable(notice.text));
     return text;
 }
 
@@ -55,7 +56,7 @@ Result<int> list(const Options& options) {
     std::string text = sessions.empty() ? fmt::format("# no sessions in {}\n", data_dir)
                                         : "# started          lasted       samples       size  id\n";
     for (const server::SessionInfo& info : sessions) text += row(info);
-    for (const std::string& sentence : catalog->unreadable()) text += fmt::format("# {}\n", sentence);
+    for (const std::string& sentence : catalog->unreadable()) text += fmt::format("# {}\n", printable(sentence));
     return print_paged(text, options.output);
 }
 

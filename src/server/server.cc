@@ -8,6 +8,7 @@
 #include <asio/steady_timer.hpp>
 #include <asio/thread_pool.hpp>
 #include <fmt/format.h>
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
@@ -17,7 +18,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <string>
 
+#include "base/utf8.h"
 #include "server/http/access.h"
 #include "server/http/assets.h"
 #include "server/http/http_server.h"
@@ -348,9 +353,27 @@ private:
 
 }  // namespace
 
+namespace {
+
+// The text of a line of the log: what agents and browsers sent may have commands for terminals.
+class PrintableMessage final : public spdlog::custom_flag_formatter {
+public:
+    void format(const spdlog::details::log_msg& message, const std::tm& /*time*/, spdlog::memory_buf_t& line) override {
+        const std::string text = printable({message.payload.data(), message.payload.size()});
+        line.append(text.data(), text.data() + text.size());
+    }
+    [[nodiscard]] std::unique_ptr<custom_flag_formatter> clone() const override {
+        return std::make_unique<PrintableMessage>();
+    }
+};
+
+}  // namespace
+
 int run(const Options& options) {
     spdlog::set_default_logger(spdlog::stderr_color_mt("flamewire"));
-    spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %l: %v");
+    auto lines = std::make_unique<spdlog::pattern_formatter>();
+    lines->add_flag<PrintableMessage>('*').set_pattern("%Y-%m-%d %H:%M:%S.%e %l: %*");
+    spdlog::set_formatter(std::move(lines));
     spdlog::set_level(options.verbose ? spdlog::level::debug : spdlog::level::info);
     raise_descriptor_limit();
     // Profiles tell of programs, command lines and sources: what is kept is for its owner alone.

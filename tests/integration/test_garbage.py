@@ -231,3 +231,16 @@ def test_command_json_at_the_agent(start):
         connection.sendall(frame(2, json.dumps({"id": "8", "cmd": "ping"}).encode()))
         assert reply(connection) == {"id": "8", "ok": True}
     assert agent.stop() == 0
+
+
+def test_names_do_not_command_a_terminal(start, tmp_path):
+    """Neither in the server's log nor in the table of `report`: escapes, their one-character forms, and controls of the writing direction."""
+    evil = "e\x1b[2Jv\x9b31mi\u202el"
+    server = start.server()
+    with HostileAgent(server.port).hello(evil):
+        wait_until(lambda: " connected from " in server.err, 20, "the line of the log")
+    folded = tmp_path / "evil.folded"
+    folded.write_text(f"main;{evil} 5\n", encoding="utf-8")
+    printed = subprocess.run([BIN / "flamewire", "report", folded], check=True, capture_output=True, text=True, timeout=60).stdout
+    for text in (server.err, printed):
+        assert "e [2Jv 31mi l" in text and not set(text) & set("\x1b\x9b\u202e"), text

@@ -13,7 +13,9 @@ namespace flamewire::profile {
 namespace {
 
 void append_field(std::string& out, std::string_view text) {
-    const std::string valid = valid_utf8(text);
+    std::string valid = valid_utf8(text);
+    // Spreadsheets take such texts for formulas, unless an apostrophe stands in front.
+    if (!valid.empty() && std::string_view("=+-@\t\r").contains(valid.front())) valid.insert(0, "'");
     if (valid.find_first_of(",\"\r\n") == std::string::npos) {
         out += valid;
         return;

@@ -266,13 +266,13 @@ TEST_CASE("functions as comma-separated values") {
     const wire::Id cycles = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(5), 6);
     const wire::Id main = maker.named("main(int, \"x\")", maker.module("/bin/app"), 0, "a b.c", 3);
-    maker.row(1, cycles, thread, maker.stack({main, maker.named("get")}), 2, 20);
+    maker.row(1, cycles, thread, maker.stack({main, maker.named("=get")}), 2, 20);
     maker.row(1, cycles, thread, maker.stack({main}), 1, 5);
     Store store;
     REQUIRE(store.apply(maker.take()));
     CHECK(csv(store, {.event = 1}) ==
           "function,module,kind,file,line,self samples,self weight,total samples,total weight,unit\r\n"
-          "get,,user,,,2,20,2,20,cycles\r\n"
+          "'=get,,user,,,2,20,2,20,cycles\r\n"  // no formula for a spreadsheet
           "\"main(int, \"\"x\"\")\",app,user,a b.c,3,1,5,3,25,cycles\r\n");
 }
 
