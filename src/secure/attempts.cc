@@ -10,7 +10,8 @@ void Attempts::failed(const std::string& address, std::uint64_t now_ns) {
         forgotten_ns_.erase(std::ranges::min_element(forgotten_ns_, earlier));
     }
     std::uint64_t& forgotten_ns = forgotten_ns_[address];
-    forgotten_ns = std::max(forgotten_ns, now_ns) + pause_ns;
+    // Many that fail at the same moment make nobody wait for longer than a pause.
+    forgotten_ns = std::min(std::max(forgotten_ns, now_ns) + pause_ns, now_ns + allowed_failures * pause_ns);
 }
 
 std::uint64_t Attempts::wait_left_ns(const std::string& address, std::uint64_t now_ns) const {

@@ -18,6 +18,8 @@ TEST_CASE("an address may fail twenty times at once, and then twice a second") {
     CHECK(attempts.wait_left_ns("192.0.2.1", 100 * second + second / 2) == 0);
     attempts.failed("192.0.2.1", 100 * second + second / 2);
     CHECK(attempts.wait_left_ns("192.0.2.1", 100 * second + second / 2) == second / 2);
+    for (int i = 0; i < 100; ++i) attempts.failed("192.0.2.1", 101 * second);
+    CHECK(attempts.wait_left_ns("192.0.2.1", 101 * second) == second / 2);
     // Ten seconds forget all of them.
     for (int i = 0; i < 19; ++i) attempts.failed("192.0.2.1", 111 * second);
     CHECK(attempts.wait_left_ns("192.0.2.1", 111 * second) == 0);
