@@ -24,7 +24,7 @@ enum class Call : std::uint8_t {
     open_in_root,  // flags, length of root, root, path -> handle
     read,          // handle -> bytes
     read_at,       // handle, offset, size -> bytes
-    status_of,     // handle -> device, inode, size, modified, changed (zigzag), user, 1 regular + 2 directory + 4 not readable by others
+    status_of,     // handle -> device, inode, size, modified, changed (zigzag), user, bits: regular, directory, private
     status,        // 1: follow links, path -> the same
     read_link,     // path -> bytes
     list,          // path -> names, each with its length
