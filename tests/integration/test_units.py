@@ -64,7 +64,7 @@ def test_programs_work_with_what_their_units_leave(start, tmp_path):
             os.chmod(parent, 0o755)
     agent_program = shutil.copy(BIN / "flamewire-agent", tmp_path)
     server = start.server()
-    server_trace, agent_trace = tmp_path / "server.trace", tmp_path / "agent.trace"
+    server_trace = tmp_path / "server.trace"
     server_strace = Process("strace", ["strace", "-f", "-qq", "-p", server.pid, "-o", server_trace], tmp_path)
     wait_until(lambda: server_strace.err or server_trace.exists(), 20, "strace")
     target = start.workload("shares", 120)
@@ -82,9 +82,8 @@ def test_programs_work_with_what_their_units_leave(start, tmp_path):
         assert not notices & {"user-only", "kernel-addresses-hidden", "kernel-names-missing", "whole-cpus"}, notices
     finally:
         agent.stop()
-        agent_trace = folder / "agent.trace"
     server_strace.stop()
     assert server.stop() == 0
-    for name, trace in (("agent", agent_trace), ("server", server_trace)):
+    for name, trace in (("agent", folder / "agent.trace"), ("server", server_trace)):
         calls = called(trace)
         assert len(calls) > 10 and calls <= permitted_calls(unit(name)) | {"execve"}, (name, calls - permitted_calls(unit(name)))
