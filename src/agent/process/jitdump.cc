@@ -15,9 +15,9 @@ constexpr std::size_t max_lines_bytes = 1024 * 1024, max_rows = 4096;
 // Where V8 counts the addresses of its line tables from: it adds the size of an ELF header to each.
 constexpr std::uint64_t elf_header_bytes = 64;
 
-// Compilers write a few dozen bytes.
+// Of an .eh_frame. Compilers write a few dozen bytes.
 constexpr std::uint64_t max_frame_bytes = std::uint64_t{64} * 1024;
-// What a program's code is followed by in memory, as its unwinding information has it: perf's genelf.c.
+// An .eh_frame is relative to an address behind the code, at this alignment from its start (perf's genelf.c).
 constexpr std::uint64_t frame_alignment = 8;
 
 enum RecordKind : std::uint32_t { code_load = 0, code_move = 1, code_debug_info = 2, code_unwinding_info = 4 };
@@ -139,28 +139,30 @@ std::optional<JitBody> JitdumpFile::body_of(std::uint64_t record, std::uint64_t 
     return body;
 }
 
-// Sizes of the data, of the .eh_frame_hdr in it, and of what is mapped (0: there is no .eh_frame); then the .eh_frame, and
-// the .eh_frame_hdr, which the specification has the other way round.
+// Fields: size of the data, of its .eh_frame_hdr, and of the mapped part (0: no .eh_frame). The data is the .eh_frame, then
+// the .eh_frame_hdr; the specification states the opposite order, perf and all writers use this one.
 void JitdumpFile::add_rules(std::uint64_t unwinding, std::uint64_t size, JitBody& body) const {
     constexpr std::size_t head_bytes = prefix_bytes + 24;
-    std::string bytes;
-    if (!arch_ || !read_piece(file_.get(), unwinding, head_bytes + max_frame_bytes, bytes)) return;
-    ByteReader in(as_bytes_view(bytes));
+    std::string head, frames;
+    if (!arch_ || !read_piece(file_.get(), unwinding, head_bytes, head)) return;
+    ByteReader in(as_bytes_view(head));
     in.skip(4);
     const auto record_bytes = in.read<std::uint32_t>();
     in.skip(8);
     const auto data_bytes = in.read<std::uint64_t>();
     const auto search_table_bytes = in.read<std::uint64_t>();
     const auto mapped_bytes = in.read<std::uint64_t>();
-    if (mapped_bytes == 0 || record_bytes < head_bytes || data_bytes > record_bytes - head_bytes ||
+    if (!in.ok() || mapped_bytes == 0 || record_bytes < head_bytes || data_bytes > record_bytes - head_bytes ||
         search_table_bytes > data_bytes)
         return;
     const std::uint64_t frame_bytes = data_bytes - search_table_bytes;
-    if (frame_bytes > in.remaining()) return;
+    if (frame_bytes > max_frame_bytes ||
+        !read_piece(file_.get(), unwinding + head_bytes, static_cast<std::size_t>(frame_bytes), frames) ||
+        frames.size() != frame_bytes)
+        return;
     const std::uint64_t end = body.start + size;
     const std::uint64_t frame_address = end + (0 - size) % frame_alignment;
-    body.rules = unwind::FunctionRules(in.read_bytes(static_cast<std::size_t>(frame_bytes)), frame_address, body.start,
-                                       end, *arch_);
+    body.rules = unwind::FunctionRules(as_bytes_view(frames), frame_address, body.start, end, *arch_);
 }
 
 // Rows: address, line, discriminator, file name; the name "\xff" means the one before.
