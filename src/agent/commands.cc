@@ -118,7 +118,7 @@ private:
     const rapidjson::Value& args_;
 };
 
-// The owner of the agent can set these words. What a server sends back as it was told is no choice of its own.
+// Only the agent's own options set these words. A server may send the current value back, as the page's dialogs do.
 Result<bool> check_config_words(const char* name, const std::optional<std::string>& events, std::string_view now) {
     if (events && *events != now && sets_config_words(*events))
         return refuse(

@@ -135,7 +135,8 @@ def test_json_nested_without_end(start):
                                  ("POST", "/api/agent/connect"), ("POST", "/api/agent/dials"), ("POST", "/api/agent/command"), ("POST", "/api/stop")):
                 status, _, answer = server.request(method, path, body=nested)
                 assert status < 500 and (path != "/api/imports" or status in (400, 413)), (method, path, depth, nested[:20], status, answer)
-    server = start.server(name="server-again", data_dir=(server.stop(), server.data_dir)[1])
+    server.stop()
+    server = start.server(name="server-again", data_dir=server.data_dir)
     for path in ("/api/thread-states", "/api/thread-summary", "/api/metrics/current", "/api/metrics/history"):
         assert b"[" * 100 not in json.dumps(server.get(path, session=session)).encode()
     report = subprocess.run([BIN / "flamewire", "report", next(server.data_dir.glob("sessions/*/stream.flw"))], capture_output=True, text=True, timeout=60)

@@ -114,10 +114,10 @@ std::vector<EventPart> raw_parts(std::uint64_t config, const Sysfs& sysfs) {
     return parts;
 }
 
-// "pmu/terms/modifiers", item holds at least one slash.
-// The kernel takes addresses in the agent's own memory from the attributes of these.
+// The attributes of these PMUs are addresses, some of them in the agent's own memory.
 constexpr std::array<std::string_view, 3> pointer_pmus{"breakpoint", "kprobe", "uprobe"};
 
+// "pmu/terms/modifiers", item holds at least one slash.
 Result<bool> parse_pmu_event(EventSpec& spec, std::string_view item, const Sysfs& sysfs) {
     const std::size_t open = item.find('/');
     const std::size_t close = item.find('/', open + 1);

@@ -163,13 +163,13 @@ bool JitCode::take_file(const std::string& path, bool jitdump, std::int64_t real
         why_not_ = fmt::format("{} is no regular file", path);
         return false;
     }
-    // What anybody may have put there does not name the code of others. A file that only root may read is not shown to a
-    // program of another user, which may have mounted it there.
+    // Any user can create this file. A user can also bind-mount a file there that only root can read, whose content must
+    // not reach the profile.
     const bool is_own = user_known_ && facts.user == user_;
     const bool is_private = facts.user == 0 && !facts.others_may_read;
     if (!is_own && (facts.user != 0 || is_private)) {
-        why_not_ = fmt::format("{} belongs to {}, so it is not believed", path,
-                               is_private ? "root, and the program may not read it" : "another user than the program");
+        why_not_ = fmt::format("{} is ignored, because it belongs to {}", path,
+                               is_private ? "root and the program cannot read it" : "another user than the program");
         remedy_ = fmt::format("rm {} and start the program again", path);
         return false;
     }

@@ -35,8 +35,8 @@ std::string why_ended(const AgentConnection& connection, const std::string& reas
         return "it does not take this pairing code: give the one that it printed when it started";
     if (connection.silent())
         return fmt::format(
-            "it ended without a word ({}): it may be no flamewire-agent, or it refuses connections for a moment, as "
-            "many wrong pairing codes came from here",
+            "it ended without a word ({}): it may be no flamewire-agent, or it refuses connections for a moment "
+            "because many wrong pairing codes came from here",
             reason);
     return "the connection ended: " + reason;
 }
