@@ -1,14 +1,16 @@
 // Writes samples of a perf.data file as core files, so that a debugger can say what their frames are.
 // Usage: cores FILE DIRECTORY < KEYS
 //
-// A line of KEYS is a tid and a time in ns. For each such sample DIRECTORY/TID-TIME.core has its registers and the copied bytes of its
-// stack with some room below, nothing else, and a line is printed, tab-separated: the key, the runtime addresses of our frames, then `files` and for each
-// file that they lie in BIAS=PATH. x86-64 only: the layout of the kernel's struct elf_prstatus is that machine's.
+// A line of KEYS is a tid and a time in ns. For each such sample DIRECTORY/TID-TIME.core has its registers, the copied bytes of its stack
+// with some room below, and the code around its frames. A line is printed, tab-separated: the key, the runtime addresses of our frames, then
+// `files` and for each file that they lie in BIAS=PATH. x86-64 only: the layout of the kernel's struct elf_prstatus is that machine's.
 #include <elf.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <set>
@@ -32,12 +34,30 @@ constexpr std::size_t user_regs_order[] = {
 // already; judge.py puts their values into this room. Until then each word of it is its own address, so that whoever reads one shows where.
 constexpr std::size_t room_below = 512;
 
+// Where no table covers an address, gdb reads the code from the start of the function on.
+constexpr std::uint64_t page_size = 4096, code_before = 8192;
+
+using Pages = std::map<std::uint64_t, std::string>;  // by address
+
+void add_code(perf_data::Processes& processes, std::uint32_t pid, std::uint64_t pc, Pages& pages) {
+    const auto place_of_frame = processes.place_of(pid, pc);
+    const std::uint64_t first = (pc - std::min(pc, code_before)) & -page_size;
+    for (std::uint64_t at = first; place_of_frame && at <= pc; at += page_size) {
+        const auto place = processes.place_of(pid, at);
+        if (!place || place->path != place_of_frame->path || pages.contains(at)) continue;
+        std::string page(page_size, '\0');
+        std::ifstream file{std::string(place->path), std::ios::binary};
+        if (file.seekg(static_cast<std::streamoff>(place->file_offset)).read(page.data(), page_size))
+            pages.emplace(at, std::move(page));
+    }
+}
+
 template <class T>
 void append(std::string& out, const T& value) {
     out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-std::string core_of(const perf_data::Start& start, std::uint32_t pid) {
+std::string core_of(const perf_data::Start& start, std::uint32_t pid, const Pages& code) {
     std::string status(prstatus_size, '\0');
     std::memcpy(status.data() + pid_at, &pid, sizeof pid);
     for (std::size_t i = 0; i < std::size(user_regs_order); ++i) {
@@ -61,9 +81,9 @@ std::string core_of(const perf_data::Start& start, std::uint32_t pid) {
     header.e_phoff = sizeof header;
     header.e_ehsize = sizeof header;
     header.e_phentsize = sizeof(Elf64_Phdr);
-    header.e_phnum = 2;
+    header.e_phnum = static_cast<Elf64_Half>(2 + code.size());
     append(core, header);
-    const std::size_t contents = sizeof header + 2 * sizeof(Elf64_Phdr);
+    const std::size_t contents = sizeof header + header.e_phnum * sizeof(Elf64_Phdr);
     Elf64_Phdr notes{};
     notes.p_type = PT_NOTE;
     notes.p_offset = contents;
@@ -76,9 +96,21 @@ std::string core_of(const perf_data::Start& start, std::uint32_t pid) {
     stack.p_vaddr = start.stack.address - room_below;
     stack.p_filesz = stack.p_memsz = room_below + start.stack.bytes.size();
     append(core, stack);
+    std::uint64_t end = stack.p_offset + stack.p_filesz;
+    for (const auto& [address, bytes] : code) {
+        Elf64_Phdr page{};
+        page.p_type = PT_LOAD;
+        page.p_flags = PF_R | PF_X;
+        page.p_offset = end;
+        page.p_vaddr = address;
+        page.p_filesz = page.p_memsz = bytes.size();
+        append(core, page);
+        end += bytes.size();
+    }
     core += note;
     for (std::uint64_t at = stack.p_vaddr; at < start.stack.address; at += sizeof at) append(core, at);
     core.append(reinterpret_cast<const char*>(start.stack.bytes.data()), start.stack.bytes.size());
+    for (const auto& [address, bytes] : code) core += bytes;
     return core;
 }
 
@@ -97,17 +129,19 @@ Result<bool> run(const std::string& file, const std::string& directory) {
         std::vector<unwind::Frame> frames;
         (void)unwinder.walk(start->registers, start->stack, map, unwind::highest_max_depth, frames);
         std::map<std::string, std::uint64_t> biases;
+        Pages code;
         fmt::print("{}\t{}", sample.tid, sample.time_ns);
         for (const unwind::Frame& frame : frames) {
             fmt::print("\t{:x}", frame.pc);
             const auto piece = map.find(frame.pc - (frame.return_address ? 1 : 0));
             const auto place = processes.place_of(sample.pid, frame.pc - (frame.return_address ? 1 : 0));
             if (piece && place) biases.emplace(place->path, piece->bias);
+            add_code(processes, sample.pid, frame.pc, code);
         }
         fmt::print("\tfiles");
         for (const auto& [path, bias] : biases) fmt::print("\t{:x}={}", bias, path);
         fmt::print("\n");
-        const std::string core = core_of(*start, sample.pid);
+        const std::string core = core_of(*start, sample.pid, code);
         const std::string path = fmt::format("{}/{}-{}.core", directory, sample.tid, sample.time_ns);
         std::FILE* out = std::fopen(path.c_str(), "wb");
         if (out == nullptr || std::fwrite(core.data(), 1, core.size(), out) != core.size())

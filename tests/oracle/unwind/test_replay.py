@@ -25,16 +25,17 @@ def test_frames_are_those_of_perf_script(program, tmp_path):
     comparison = compare.Comparison(REPLAY, data, "--as-perf-reads")
     whole = compare.Comparison(REPLAY, data)
     by_libunwind = compare.of_replay(REPLAY, data, "--by-libunwind")
-    verdicts = collections.Counter(judge.verdict(case) for case in judge.judge(CORES, whole, data).values())
+    verdict_of = {key: judge.verdict(case) for key, case in judge.judge(CORES, whole, data).items()}
+    verdicts = collections.Counter(verdict_of.values())
     data.unlink()
     report = f"{comparison.report()}\nwith the last word of each copy: {whole.report()}\ngdb says: {dict(verdicts)}"
     print(report)
     assert comparison.total > 1000, report
-    assert comparison.equal_share >= 0.995, report
-    assert sum(verdicts.values()) == len(whole.different), report
-    right_verdicts = ("as gdb", "called by the dynamic linker")
-    right = whole.total - len(whole.different) + sum(number for what, number in verdicts.items() if what.startswith(right_verdicts))
-    assert right >= 0.999 * whole.total and not {"gdb has other frames", "not called by the dynamic linker"} & set(verdicts), report
+    assert len(verdict_of) == len(whole.different), report
+    right = {key for key, what in verdict_of.items() if what.startswith(("as gdb", "called by the dynamic linker"))}
+    # A short recording on a busy machine is mostly of the program's start, where perf stops early more often.
+    assert len(set(comparison.different) - right) <= 0.005 * comparison.total, report
+    assert len(set(whole.different) - right) <= 0.001 * whole.total and not {"gdb has other frames", "not called by the dynamic linker"} & set(verdicts), report
     for key in whole.different:
         theirs, ours = whole.perf[key], whole.ours[key].frames
         assert key in comparison.different or (ours[: len(theirs)] == theirs and len(ours) == len(theirs) + 1), (key, whole.kind(key))
