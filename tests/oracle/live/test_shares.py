@@ -23,6 +23,8 @@ FREQUENCY = 3999
 # Samples that show a share that is off by three points, whatever the share; by five, where each takes perf a copy of the stack.
 ENOUGH = bounds.samples_needed(0.5, 0.03)
 ENOUGH_COPIES = bounds.samples_needed(0.5, 0.05)
+# The outermost functions of a program and of its threads, as plain() writes them.
+ROOTS = ("start", "clone3")
 # The times of buckets are cut at 10 ms, at both ends of a range.
 BUCKETS_S = 0.02
 
@@ -64,10 +66,11 @@ def test_known_shares(start):
         THREADS.total(thread["samples"], (after[thread["tid"]] - before[thread["tid"]]) / 1e9, FREQUENCY, edges=1, clock_s=BUCKETS_S + 2 / os.sysconf("SC_CLK_TCK"), detail=str(thread))
 
 
-def perf_profile(path):
-    """Samples, and function -> share of samples whose stack holds it, from `perf script` without inlining."""
+def perf_profile(path, short_name):
+    """Samples, how many of them have a stack that perf broke off, the times of the first and the last, and short_name(function) -> samples
+    whose stack holds it, from `perf script` without inlining."""
     text = subprocess.run([PERF, "script", "--no-inline", "-i", path, "-F", "tid,time,ip,sym"], check=True, capture_output=True, text=True).stdout
-    samples, shares = 0, collections.Counter()
+    samples, broken, functions = 0, 0, collections.Counter()
     first = last = None
     for block in text.split("\n\n"):
         lines = [line.strip() for line in block.strip().splitlines()]
@@ -76,13 +79,10 @@ def perf_profile(path):
         samples += 1
         moment = float(re.search(r"(\d+\.\d+):", lines[0])[1])
         first, last = first or moment, moment
-        names = set()
-        for line in lines[1:]:
-            address, _, name = line.partition(" ")
-            if re.fullmatch(r"[0-9a-f]+", address):
-                names.add(name.strip())
-        shares.update(names)
-    return samples, {name: count / samples for name, count in shares.items()}, first, last
+        names = [line.partition(" ")[2].strip() for line in lines[1:]]
+        functions.update({short_name(name) for name in names})
+        broken += not names or plain(names[-1]) not in ROOTS
+    return samples, broken, first, last, functions
 
 
 def plain(name):
@@ -128,7 +128,7 @@ def test_like_perf(start, tmp_path, unwind, call_graph, frequency, enough_sample
     assert agent.stop() == 0
     session = server.wait_ended()
     program.stop()
-    samples, expected, first, last = perf_profile(data)
+    samples, broken, first, last, theirs = perf_profile(data, plain)
     start_s = session["start_ns"] / 1e9
     window = {"start": (first - start_s) * 1000, "end": (last - start_s) * 1000}
     answer = server.get("/api/flamegraph", min_share=0, **window)
@@ -136,16 +136,18 @@ def test_like_perf(start, tmp_path, unwind, call_graph, frequency, enough_sample
     # The window is cut at 10 ms buckets, perf's at its samples: at both ends a bucket of each of two busy threads.
     TOTALS.same_total(total, samples, edges=4 * frequency * 0.01)
 
-    ours = collections.Counter()
-    for name, share in Tree(answer).shares().items():
-        ours[plain(name)] += share
-    theirs = collections.Counter()
-    for name, share in expected.items():
-        theirs[plain(name)] += share
+    # A sample in two functions with one plain name, clock_gettime and the vDSO's, is one sample of that name.
+    tree = Tree(answer)
+    tree.names = [plain(name) for name in tree.names]
+    ours = tree.shares()
+    # A chain of frame pointers breaks for both alike. By its tables perf breaks off 0.2 to 0.4 % of the stacks, in any function.
+    missed = 0 if unwind == "fp" else broken
+    assert missed <= 0.01 * samples, f"{broken} of {samples} stacks are broken off by perf"
     hottest = [name for name, _ in theirs.most_common(60) if name != "[unknown]"][:20]
     assert len(hottest) == 20
     for name in hottest:
-        PEER.same(total * ours[name], total, samples * theirs[name], samples, detail=name)
+        share = ours.get(name, 0)
+        PEER.same(total * share, total, min(theirs[name] + missed, max(theirs[name], samples * share)), samples, detail=name)
 
 
 @pytest.mark.recording
