@@ -13,9 +13,6 @@
 
 namespace flamewire::agent {
 
-// The file that a command of this name is, found as execvp finds it; empty: none.
-std::string find_program(const std::string& name);
-
 class LaunchedCommand {
 public:
     // `argv` is not empty.

@@ -12,6 +12,7 @@
 #include "agent/session.h"
 #include "agent/targets.h"
 #include "base/clock.h"
+#include "base/program.h"
 
 namespace flamewire::agent {
 
