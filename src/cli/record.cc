@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "base/file.h"
 #include "cli/agent_process.h"
@@ -89,8 +91,8 @@ std::string json_of(const server::Session& session, const std::string& path, int
     return json.take() + "\n";
 }
 
-// Names by files that only the processes still have; true: there were some.
-bool name_by_running_files(OpenProfile& open) {
+// Names by files that only the processes still have, or that the command had; true: there were some.
+bool name_by_running_files(OpenProfile& open, std::optional<RunningFile> command) {
     std::vector<symbol::ModuleIdentity> modules;
     for (const auto& wanted : open.session->wanted_modules()) modules.push_back(wanted.identity);
     if (modules.empty()) return false;
@@ -98,7 +100,8 @@ bool name_by_running_files(OpenProfile& open) {
     open.session->read([&](const profile::Store& store) {
         for (const profile::Process& process : store.processes()) pids.insert(process.wire.pid);
     });
-    const std::vector<RunningFile> files = running_files(modules, std::vector(pids.begin(), pids.end()));
+    const std::vector<RunningFile> files =
+        running_files(modules, std::vector(pids.begin(), pids.end()), std::move(command));
     if (files.empty()) return false;
     symbol::Config config = open.symbolizer->config();
     for (const RunningFile& file : files) config.binaries.push_back(file.path);
@@ -118,6 +121,8 @@ Result<int> record(const Options& options) {
         arguments.emplace_back("--");
         arguments.insert(arguments.end(), options.agent.command().begin(), options.agent.command().end());
     }
+    std::optional<RunningFile> command_file;
+    if (!options.agent.command().empty()) command_file = file_of_command(options.agent.command().front());
     std::error_code error;
     const auto before = fs::last_write_time(path, error);
     const bool was_there = !error;
@@ -132,7 +137,7 @@ Result<int> record(const Options& options) {
         fmt::print(stderr, "flamewire record: name and tags are not kept: {}\n", kept.error().message);
     OpenProfile open = TRY(open_profile(path, options.open));
     server::Session& session = *open.session;
-    const bool from_processes = name_by_running_files(open);
+    const bool from_processes = name_by_running_files(open, std::move(command_file));
     // Among the sessions it opens wherever they are taken. And files of processes are not there later.
     if (options.file.empty() || from_processes) session.keep_symbols();
     if (options.output.json) {

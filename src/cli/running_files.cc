@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/program.h"
 #include "cli/build_id.h"
 
 namespace flamewire::cli {
@@ -31,15 +32,33 @@ std::vector<fs::path> mapped_files(std::uint32_t pid) {
     return found;
 }
 
+RunningFile running_file(UniqueFd file) {
+    std::string path = "/proc/self/fd/" + std::to_string(file.get());
+    return {std::move(file), std::move(path)};
+}
+
 }  // namespace
 
+std::optional<RunningFile> file_of_command(const std::string& name) {
+    const std::string path = find_program(name);
+    auto file = path.empty() ? fail(ErrorCode::not_found, name) : open_read(path);
+    if (!file) return {};
+    return running_file(*std::move(file));
+}
+
 std::vector<RunningFile> running_files(std::span<const symbol::ModuleIdentity> modules,
-                                       std::span<const std::uint32_t> pids) {
+                                       std::span<const std::uint32_t> pids, std::optional<RunningFile> command) {
     std::vector<symbol::ModuleIdentity> missing;
     std::ranges::copy_if(modules, std::back_inserter(missing), [](const symbol::ModuleIdentity& module) {
         return module.kind == symbol::ModuleKind::file && !module.build_id.empty();
     });
     std::vector<RunningFile> files;
+    const std::string id = command ? build_id_of(command->file.get()) : std::string();
+    const auto of_command = std::ranges::find(missing, id, &symbol::ModuleIdentity::build_id);
+    if (of_command != missing.end()) {
+        missing.erase(of_command);
+        files.push_back(*std::move(command));
+    }
     for (const std::uint32_t pid : pids) {
         if (missing.empty()) break;
         for (const fs::path& link : mapped_files(pid)) {
@@ -52,8 +71,7 @@ std::vector<RunningFile> running_files(std::span<const symbol::ModuleIdentity> m
             auto file = open_read(link);
             if (!file || build_id_of(file->get()) != found->build_id) continue;
             missing.erase(found);
-            std::string path = "/proc/self/fd/" + std::to_string(file->get());
-            files.push_back({std::move(*file), std::move(path)});
+            files.push_back(running_file(*std::move(file)));
         }
     }
     return files;

@@ -103,6 +103,20 @@ int main(void) { for (;;) { in_library(); in_program(); } }
 """
 
 
+ONCE = """#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+__attribute__((noinline)) void busy_once(void) { for (volatile int i = 0; i < 100000; i++); }
+int main(int argc, char** argv) {
+    char file[4096] = {0};
+    readlink("/proc/self/exe", file, sizeof file - 1);
+    argv[0] = file;
+    CHANGE;
+    while (clock() < 0.5 * CLOCKS_PER_SEC) busy_once();
+}
+"""
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="libraries of other processes take root: not tested")
 @pytest.mark.parametrize("change", ["deleted", "replaced"])
 def test_files_that_only_the_process_still_has_give_their_names(home, tmp_path, change):
@@ -127,6 +141,20 @@ def test_files_that_only_the_process_still_has_give_their_names(home, tmp_path, 
     for text in (done.stderr, run(home, "report", path, "--only", "functions").stdout):
         names = {row[3] for row in ROW.findall(text)}
         assert {"in_library", "in_program"} <= names, text
+        assert "without names" not in text
+
+
+@pytest.mark.parametrize("change", ["unlink(argv[0])", 'rename("other", argv[0])'])
+def test_a_command_that_deletes_or_replaces_its_own_file_has_names(home, tmp_path, change):
+    """As a program that is built to be run once. Found in PATH, as the shell finds it."""
+    (tmp_path / "once.c").write_text(ONCE.replace("CHANGE", change))
+    subprocess.run(["gcc", "-w", "-O1", "-Wl,--build-id", "-o", tmp_path / "once", tmp_path / "once.c"], check=True)
+    shutil.copy(TESTS_BIN / "waits-workload", tmp_path / "other")
+    path = tmp_path / "own.flw"
+    done = run({**home, "PATH": f"{tmp_path}:{os.environ['PATH']}"}, "record", "-F", "999", "-e", "cpu-clock", "-o", path, "--", "once", cwd=tmp_path)
+    assert not (tmp_path / "once").exists() or (tmp_path / "once").read_bytes() == (TESTS_BIN / "waits-workload").read_bytes()
+    for text in (done.stderr, run(home, "report", path, "--only", "functions").stdout):
+        assert "busy_once" in {row[3] for row in ROW.findall(text)}, text
         assert "without names" not in text
 
 
