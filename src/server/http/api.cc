@@ -61,7 +61,7 @@ constexpr Endpoint endpoints[] = {
     {"/api/agent/connect", Api::Way::agent, "POST"},
     {"/api/agent/dials", Api::Way::agent, "GET POST DELETE"},
     {"/api/agent/command", Api::Way::agent, "POST"},
-    {"/api/stop", Api::Way::agent, "GET POST"},
+    {"/api/stop", Api::Way::agent, "POST"},
     {"/api/browse", Api::Way::worker, "GET"},
     {"/api/config", Api::Way::worker, "GET PATCH"},
     {"/api/config/toolchain", Api::Way::worker, "GET POST"},

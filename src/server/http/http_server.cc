@@ -269,7 +269,9 @@ private:
         const bool head = request.method == "HEAD";
         auto target = parse_target(handle->header().request_target());
         if (!target) {
-            respond(handle, error_answer(400, "validation", "the address has a broken escape"), head);
+            respond(handle,
+                    error_answer(400, "validation", "the address has an escape that is broken or stands for a slash"),
+                    head);
             return restinio::request_accepted();
         }
         request.path = std::move(target->path);

@@ -56,7 +56,8 @@ Answer list_error(int status, std::string_view code, std::string_view message, s
                   const std::vector<std::string>& list);
 Answer download(std::string content_type, std::string body, std::string_view file_name);
 
-// Path and query of a request target ("/api/x?a=b%20c"). Nothing when an escape is broken or a NUL hides in it.
+// Path and query of a request target ("/api/x?a=b%20c"). Nothing when an escape is broken, or stands for a NUL or for a
+// slash of the path.
 struct Target {
     std::string path;
     std::map<std::string, std::string, std::less<>> query;
@@ -64,7 +65,7 @@ struct Target {
 std::optional<Target> parse_target(std::string_view target);
 
 // Refuses what a page of another site could do through the browser of somebody at this desk: a Host that is no name of
-// this server (rebinding), and changes from another origin. `names`: what else it is called than localhost and by
+// this server (rebinding), and requests to the API and changes from another origin or site. `names`: what else it is called than localhost and by
 // addresses. Nothing when all is well.
 std::optional<Answer> check_origin(const Request& request, const std::vector<std::string>& names);
 // "localhost:8080" -> "localhost"; "[::1]:8080" -> "::1".

@@ -490,11 +490,11 @@ TEST_CASE("commands reach the agent that is meant") {
     CHECK_THAT(several.body, Catch::Contains("\"agents\":[\"a\",\"b\"]"));
     CHECK(desk.agent_answer(post("/api/agent/command?agent=b", R"({"cmd":"stop"})")).status == 200);
     CHECK(desk.sent == "b stop 60000");
-    CHECK(desk.agent_answer(get("/api/stop?agent=b")).body ==
+    CHECK(desk.agent_answer(post("/api/stop?agent=b", "")).body ==
           R"({"stopped":false,"reason":"nothing is being recorded"})");
     agent.session = "s";
     desk.agents[1] = std::make_shared<AgentInfo>(agent);
-    CHECK(desk.agent_answer(get("/api/stop?agent=b")).body == R"({"stopped":true,"session":"s"})");
+    CHECK(desk.agent_answer(post("/api/stop?agent=b", "")).body == R"({"stopped":true,"session":"s"})");
 }
 
 TEST_CASE("the configuration changes as a whole or not at all") {
@@ -530,11 +530,26 @@ TEST_CASE("other origins and strange names are turned away") {
     CHECK(check_origin(change, {})->status == 403);
     change.origin = "null";
     CHECK(check_origin(change, {})->status == 403);
-    Request stop = get("/api/stop");
-    stop.host = "localhost";
-    CHECK_FALSE(check_origin(stop, {}));
-    stop.fetch_site = "cross-site";
-    CHECK(check_origin(stop, {})->status == 403);
+    for (const char* path : {"/api/status", "/api/flamegraph", "/metrics"}) {
+        Request read = get(path);
+        read.host = "localhost";
+        for (const char* site : {"", "same-origin", "none"}) {
+            read.fetch_site = site;
+            CHECK_FALSE(check_origin(read, {}));
+        }
+        for (const char* site : {"cross-site", "same-site"}) {
+            read.fetch_site = site;
+            CHECK(check_origin(read, {})->status == 403);
+        }
+        read.fetch_site.clear();
+        read.origin = "http://evil.example";
+        CHECK(check_origin(read, {})->status == 403);
+    }
+    // A link to the page may be anywhere.
+    Request page = get("/");
+    page.host = "localhost";
+    page.fetch_site = "cross-site";
+    CHECK_FALSE(check_origin(page, {}));
 }
 
 TEST_CASE("targets are decoded with care") {
@@ -542,7 +557,8 @@ TEST_CASE("targets are decoded with care") {
     CHECK(target.path == "/api/x y");
     CHECK(target.query.at("a") == "z");
     CHECK(target.query.at("d").empty());
-    for (const char* bad : {"/%", "/%4", "/%zz", "/%00", "/a?b=%g1"}) CHECK_FALSE(parse_target(bad));
+    for (const char* bad : {"/%", "/%4", "/%zz", "/%00", "/a?b=%g1", "/api%2Fstatus", "/api%2fstatus"})
+        CHECK_FALSE(parse_target(bad));
 }
 
 TEST_CASE("a stalled reader gets the newest once") {

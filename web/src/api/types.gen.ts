@@ -2156,37 +2156,9 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Stop the recording and let the agent go idle; the session is kept. Refused for requests from another origin */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description agent id, see /api/agents; default: the only connected one */
-                    agent?: components["parameters"]["agent"];
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            stopped: boolean;
-                            reason?: string;
-                            session?: string;
-                        };
-                    };
-                };
-                default: components["responses"]["Error"];
-            };
-        };
+        get?: never;
         put?: never;
-        /** Same as GET */
+        /** Stop the recording and let the agent go idle; the session is kept */
         post: {
             parameters: {
                 query?: {
@@ -2433,6 +2405,7 @@ export interface components {
         Loss: {
             /** @enum {string} */
             reason: "unknown" | "ring_full" | "throttled" | "spool_full" | "queue_full" | "stack_truncated" | "maps_lost" | "unknown_process" | "time_coarsened" | "other_server" | "batches_missing" | "thread_state_unknown" | "memory_limit";
+            /** @description samples; for throttled: pauses; for thread_state_unknown: nanoseconds of thread time */
             count: number;
             /** @description true: samples that are not shown; false: shown, but with less detail */
             lost: boolean;
