@@ -6,6 +6,7 @@
 #include <chrono>
 #include <netinet/tcp.h>
 
+#include "secure/host.h"
 #include "secure/this_machine.h"
 
 namespace flamewire::agent {
@@ -52,7 +53,7 @@ Connection::Connection(asio::ip::tcp::socket socket, secure::Carrier carrier, bo
       peer_(describe_peer(socket_)) {
     asio::error_code gone;
     const asio::ip::address address = socket_.remote_endpoint(gone).address();
-    peer_address_ = address.to_string();
+    peer_host_ = secure::host_of(address);
     is_here_ = !gone && secure::on_this_machine(address);
 }
 

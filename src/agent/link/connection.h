@@ -50,8 +50,8 @@ public:
     void fail_with(const std::string& reason);
 
     [[nodiscard]] const std::string& peer() const { return peer_; }
-    [[nodiscard]] const std::string& peer_address() const { return peer_address_; }  // without the port
-    [[nodiscard]] bool is_here() const { return is_here_; }                          // on this machine
+    [[nodiscard]] const std::string& peer_host() const { return peer_host_; }  // secure::host_of()
+    [[nodiscard]] bool is_here() const { return is_here_; }                    // on this machine
     [[nodiscard]] bool encrypted() const { return carrier_.kind() == secure::Carrier::Kind::encrypted; }
     // It ended because the keys were not the same.
     [[nodiscard]] bool wrong_key() const { return wrong_key_; }
@@ -83,7 +83,7 @@ private:
     std::array<std::byte, 4096> incoming_;
     std::string waiting_, under_way_;  // swapped, so that both keep their memory
     bool writing_ = false, open_ = true, wrong_key_ = false, is_here_ = false, heard_ = false;
-    std::string peer_, peer_address_;
+    std::string peer_, peer_host_;
     std::uint64_t sent_bytes_ = 0;
 };
 

@@ -232,7 +232,7 @@ void TcpLink::on_closed(const ConnectionPtr& connection, const std::string& reas
     std::erase(candidates_, connection);
     // Shaking hands costs something, so whoever gives up before the end has tried, too.
     if (options_.listen && connection->never_paired() && !connection->is_here())
-        attempts_.failed(connection->peer_address(), monotonic_ns());
+        attempts_.failed(connection->peer_host(), monotonic_ns());
     if (options_.listen && connection->wrong_key()) {
         std::fprintf(stderr, "flamewire-agent: %s was turned away: %s\n", connection->peer().c_str(), reason.c_str());
     }

@@ -6,6 +6,7 @@
 
 #include "agent/link/tcp_link.h"
 #include "base/clock.h"
+#include "secure/host.h"
 #include "secure/this_machine.h"
 
 namespace flamewire::agent {
@@ -86,9 +87,9 @@ void TcpLink::accept() {
 
 void TcpLink::accepted(tcp::socket socket) {
     asio::error_code gone;
-    const std::string address = socket.remote_endpoint(gone).address().to_string();
+    const std::string host = secure::host_of(socket.remote_endpoint(gone).address());
     // Closed with the socket: it tried too many wrong keys.
-    if (gone || attempts_.wait_left_ns(address, monotonic_ns()) > 0) return;
+    if (gone || attempts_.wait_left_ns(host, monotonic_ns()) > 0) return;
     if (candidates_.size() >= max_candidates) {
         candidates_.front()->close();
         candidates_.erase(candidates_.begin());

@@ -81,8 +81,8 @@ bool Access::knows_cookie(std::string_view cookies) const {
     return false;
 }
 
-bool Access::too_many(const std::string& remote, Clock::time_point now) {
-    const auto at = failures_.find(remote);
+bool Access::too_many(const std::string& client, Clock::time_point now) {
+    const auto at = failures_.find(client);
     if (at == failures_.end()) return false;
     if (now - at->second.since > failure_time)
         failures_.erase(at);
@@ -91,14 +91,14 @@ bool Access::too_many(const std::string& remote, Clock::time_point now) {
     return false;
 }
 
-void Access::failed(const std::string& remote, Clock::time_point now) {
-    if (too_many(remote, now)) {
+void Access::failed(const Request& request, Clock::time_point now) {
+    if (too_many(request.client, now)) {
         limit_reached(Limit::wrong_tokens);
         return;
     }
     if (failures_.size() >= max_addresses) failures_.clear();
-    ++failures_.try_emplace(remote, Failures{0, now}).first->second.count;
-    log_.warn(fmt::format("security: a wrong token of the page came from {}", remote), now);
+    ++failures_.try_emplace(request.client, Failures{0, now}).first->second.count;
+    log_.warn(fmt::format("security: a wrong token of the page came from {}", request.remote), now);
 }
 
 Answer Access::refuse(const Request& request, std::string_view why) const {
@@ -122,10 +122,10 @@ Answer Access::refuse(const Request& request, std::string_view why) const {
 
 Answer Access::log_in(std::string_view token, const Request& request, Clock::time_point now) {
     if (!equal_secrets(token, token_)) {
-        failed(request.remote, now);
+        failed(request, now);
         return refuse(request, "This is not the token. The server printed the right one when it started.");
     }
-    failures_.erase(request.remote);
+    failures_.erase(request.client);
     Answer answer;
     answer.status = 303;
     answer.content_type = "text/plain";

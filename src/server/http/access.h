@@ -44,12 +44,12 @@ private:
     [[nodiscard]] bool knows_cookie(std::string_view cookies) const;
     Answer log_in(std::string_view token, const Request& request, Clock::time_point now);
     [[nodiscard]] Answer refuse(const Request& request, std::string_view why) const;
-    bool too_many(const std::string& remote, Clock::time_point now);
-    void failed(const std::string& remote, Clock::time_point now);
+    bool too_many(const std::string& client, Clock::time_point now);
+    void failed(const Request& request, Clock::time_point now);
 
     std::string token_, path_ = "/", cookie_name_, cookie_;
     bool encrypted_ = false;
-    std::map<std::string, Failures> failures_;  // by address
+    std::map<std::string, Failures> failures_;  // by client
     LogPace log_;
 };
 

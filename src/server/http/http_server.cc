@@ -8,6 +8,7 @@
 #include <chrono>
 #include <list>
 
+#include "secure/host.h"
 #include "server/http/acceptor.h"
 #include "server/http/access.h"
 #include "server/http/assets.h"
@@ -107,7 +108,9 @@ Request request_of(const RequestHandle& handle) {
     request.fetch_site = header.get_field_or("Sec-Fetch-Site", std::string());
     request.cookies = header.get_field_or("Cookie", std::string());
     request.authorization = header.get_field_or("Authorization", std::string());
-    request.remote = handle->remote_endpoint().address().to_string();
+    const asio::ip::address remote = handle->remote_endpoint().address();
+    request.remote = remote.to_string();
+    request.client = secure::host_of(remote);
     request.body = handle->body();
     return request;
 }

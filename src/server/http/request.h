@@ -23,6 +23,7 @@ struct Request {
     std::map<std::string, std::string, std::less<>> query;         // decoded; the last of several equal names
     std::string host, origin, fetch_site, cookies, authorization;  // headers; empty when absent
     std::string remote;                                            // IP address of the other end
+    std::string client;                                            // secure::host_of() it
     std::string body;
 
     [[nodiscard]] std::string_view parameter(std::string_view name) const {

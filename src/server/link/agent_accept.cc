@@ -5,6 +5,7 @@
 #include <list>
 
 #include "base/clock.h"
+#include "secure/host.h"
 #include "secure/this_machine.h"
 #include "server/limits.h"
 #include "server/link/agent_hub.h"
@@ -52,7 +53,8 @@ AgentHub::PeerPtr AgentHub::adopt_accepted(asio::ip::tcp::socket socket) {
     const auto remote = socket.remote_endpoint(gone);
     if (gone) return nullptr;
     // Closed with the socket: before a handshake nothing could be told to it.
-    if (attempts_.wait_left_ns(remote.address().to_string(), monotonic_ns()) != 0) {
+    const std::string host = secure::host_of(remote.address());
+    if (attempts_.wait_left_ns(host, monotonic_ns()) != 0) {
         turn_away(address_text(remote), "too many wrong pairing codes come from there, so it has to wait for a moment");
         return nullptr;
     }
@@ -61,7 +63,6 @@ AgentHub::PeerPtr AgentHub::adopt_accepted(asio::ip::tcp::socket socket) {
         turn_away(address_text(remote), fmt::format("{} are connected already", peers_.size()));
         return nullptr;
     }
-    const std::string host = remote.address().to_string();
     std::size_t unnamed = 0, of_host = 0;
     for (const PeerPtr& peer : peers_) {
         if (!peer->agent_id.empty()) continue;

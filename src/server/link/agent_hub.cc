@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/hex.h"
+#include "secure/host.h"
 #include "secure/this_machine.h"
 #include "server/limits.h"
 #include "server/link/agent_hub_state.h"
@@ -74,7 +75,8 @@ AgentHub::PeerPtr AgentHub::adopt(asio::ip::tcp::socket socket, std::shared_ptr<
     const auto remote = socket.remote_endpoint(error);
     auto peer = std::make_shared<Peer>();
     peer->dial = std::move(dial);
-    peer->host = error ? "unknown" : remote.address().to_string();
+    peer->address = error ? "unknown" : remote.address().to_string();
+    peer->host = error ? "unknown" : secure::host_of(remote.address());
     peer->on_this_machine = !error && secure::on_this_machine(remote.address());
     peer->connection = std::make_shared<AgentConnection>(std::move(socket), error ? "unknown" : address_text(remote),
                                                          std::move(carrier), unfinished_);
@@ -184,8 +186,9 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
     agent.info.owner = peer->owner;
     if (!again && !agent.info.key.empty()) {
         pairing_.keys.taken(agent.info.key);
-        asio::post(pool_,
-                   [this, id = agent.info.key, host = peer->host] { pairing_.keys.used(id, host, realtime_ns()); });
+        asio::post(pool_, [this, id = agent.info.key, address = peer->address] {
+            pairing_.keys.used(id, address, realtime_ns());
+        });
     }
     agent.info.state = hello->state;
     agent.info.hello = compact(*document);

@@ -13,7 +13,8 @@ struct AgentHub::Peer {
     std::shared_ptr<Dial> dial;  // null for incoming
     std::string agent_id;        // empty until hello
     std::string owner;           // the pairing key that its recordings belong to; set with agent_id
-    std::string host;            // of the other end, without port
+    std::string address;         // of the other end, without port
+    std::string host;            // secure::host_of() it
     bool on_this_machine = false;
     Clock::time_point since = Clock::now();
     bool open = true;
@@ -50,7 +51,7 @@ struct AgentHub::Peer {
 };
 
 // Any thread, once hello was said: neither changes.
-inline Sender AgentHub::sender_of(const Peer& peer) { return {peer.connection->address(), peer.owner}; }
+inline Sender AgentHub::sender_of(const Peer& peer) { return {peer.connection->address(), peer.host, peer.owner}; }
 
 // What stands between such an agent and the rest, which knows ours alone.
 struct AgentHub::Peer::PerfLens {

@@ -20,8 +20,6 @@ Result<bool> check_owner(const Session& session, const Sender& sender) {
                             to_hex(std::as_bytes(std::span(session.recording()))).substr(0, 8)));
 }
 
-std::string host_of(const std::string& address) { return address.substr(0, address.rfind(':')); }
-
 }  // namespace
 
 // Under beginning_.
@@ -31,7 +29,7 @@ bool Ingest::may_begin(const Sender& sender) {
         return entry.second.empty() || now - entry.second.back() > limits::new_recordings_window;
     };
     std::erase_if(begun_, old);
-    auto& times = begun_[sender.key.empty() ? host_of(sender.address) : sender.key];
+    auto& times = begun_[sender.key.empty() ? sender.host : sender.key];
     while (!times.empty() && now - times.front() > limits::new_recordings_window) times.pop_front();
     if (times.size() >= limits::new_recordings) return false;
     times.push_back(now);

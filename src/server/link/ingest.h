@@ -25,7 +25,8 @@ struct ArrivedFrame {
 
 // Who sends them.
 struct Sender {
-    std::string address;  // host:port
+    std::string address;  // with the port, for messages
+    std::string host;     // secure::host_of()
     std::string key;      // id of the pairing key that its recordings belong to; empty: not encrypted
 };
 

@@ -1,0 +1,23 @@
+// Whose address it is, for what one host may have of something.
+#pragma once
+
+#include <asio/ip/address.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace flamewire::secure {
+
+// An IPv4 address, also one that came by IPv6, or the first 64 bits of an IPv6 address: whoever has one of these addresses
+// can use them all (RFC 6177).
+inline std::string host_of(const asio::ip::address& address) {
+    if (address.is_v4()) return address.to_string();
+    const asio::ip::address_v6 long_address = address.to_v6();
+    if (long_address.is_v4_mapped()) return asio::ip::make_address_v4(asio::ip::v4_mapped, long_address).to_string();
+    if (long_address.is_loopback()) return long_address.to_string();
+    asio::ip::address_v6::bytes_type bytes = long_address.to_bytes();
+    std::fill(bytes.begin() + 8, bytes.end(), 0);
+    return asio::ip::address_v6(bytes).to_string() + "/64";
+}
+
+}  // namespace flamewire::secure
