@@ -45,6 +45,11 @@ inline constexpr std::size_t http_connections = 512, http_connections_of_host = 
 inline constexpr std::uint32_t http_target_bytes = std::uint32_t{1} << 20;
 inline constexpr std::uint32_t http_fields_bytes = std::uint32_t{128} << 10;
 inline constexpr std::chrono::seconds http_read_time{60}, http_write_time{60}, tls_handshake_time{10};
+// A request that has been coming for so long must be coming at this rate: its header is there by then, or it is a body.
+inline constexpr std::chrono::seconds http_header_time{10};
+inline constexpr std::uint64_t http_read_rate = 4096;  // bytes a second
+// For a worker: what waits longer is refused.
+inline constexpr std::chrono::seconds http_wait{30};
 
 }  // namespace limits
 
@@ -69,6 +74,8 @@ enum class Limit : std::uint8_t {
     http_connections,
     http_connections_of_host,
     http_message,
+    http_header_time,
+    http_wait,
     wrong_tokens,
     tls_handshake_time,
     streams,
@@ -96,6 +103,8 @@ inline constexpr std::array<std::string_view, limit_count> limit_names{"agent_co
                                                                        "http_connections",
                                                                        "http_connections_of_host",
                                                                        "http_message",
+                                                                       "http_header_time",
+                                                                       "http_wait",
                                                                        "wrong_tokens",
                                                                        "tls_handshake_time",
                                                                        "streams"};

@@ -36,7 +36,7 @@
 namespace flamewire::server {
 namespace {
 
-constexpr unsigned workers = 2;
+constexpr unsigned ingest_workers = 2;
 constexpr std::chrono::seconds between_prunings{10};
 
 bool is_loopback(const std::string& address) {
@@ -95,7 +95,7 @@ public:
           imports_(*catalog_, symbols_, [this] { sessions_changed(); }),
           uploads_(options.data_dir + "/uploads"),
           pruner_(*catalog_, options.keep),
-          hub_(io_, pool_, *catalog_, ingest_, {keys_, options.insecure},
+          hub_(io_, ingest_pool_, *catalog_, ingest_, {keys_, options.insecure},
                {options.fetch_modules ? &modules_ : nullptr, options.fetch_cap_mib << 20},
                {options.accept_perflens, options.perflens_token},
                {.agent_changed = [this](const AgentInfo& agent) { agent_changed(agent); },
@@ -114,7 +114,7 @@ public:
     Result<bool> start() {
         const std::uint16_t port = TRY(hub_.listen(options_.bind, options_.port));
         const HttpServer::Options http = TRY(http_options());
-        http_ = TRY(HttpServer::start(io_, pool_, symbols_, opening_, http, stream_state()));
+        http_ = TRY(HttpServer::start(io_, {quick_, queries_}, symbols_, opening_, http, stream_state()));
         ServerFacts facts;
         facts.agent_bind = options_.bind;
         facts.agent_port = port;
@@ -156,7 +156,9 @@ public:
         // Not io_.run() alone: closed connections still have callbacks to run after the signal.
         while (!ended_) io_.run_one();
         // What the workers have in hand is finished and made durable; their callbacks into io_ find everything alive.
-        pool_.join();
+        ingest_pool_.join();
+        quick_.join();
+        queries_.join();
         symbols_.stop();
         debug_fetch_.reset();
         disk_.stop();
@@ -329,7 +331,8 @@ private:
     const Options options_;
     KeyRing keys_;
     asio::io_context io_{1};
-    asio::thread_pool pool_{workers};
+    asio::thread_pool ingest_pool_{ingest_workers}, quick_{HttpServer::quick_workers},
+        queries_{HttpServer::query_workers};
     Settings settings_;
     symbol::Symbolizer symbolizer_;
     SourceLookup sources_;

@@ -4,7 +4,6 @@ import http.client
 import json
 import pathlib
 import re
-import select
 import socket
 import ssl
 import struct
@@ -294,7 +293,7 @@ def test_readers_of_the_stream(start):
 
 
 def test_connections_of_browsers(start):
-    """One more than there may be waits until another one leaves; agents are not concerned."""
+    """One more than there may be takes the place of one that only waits; agents are not concerned."""
     server = start.server()
     with honest(start, server):
         def connect():
@@ -305,13 +304,39 @@ def test_connections_of_browsers(start):
         crowd = [connect() for _ in range(512)]
         for one in crowd:
             assert one.recv(12) == b"HTTP/1.1 200"
-        waiting = connect()
-        assert not select.select([waiting], [], [], 0.5)[0]
-        crowd.pop().close()
-        assert waiting.recv(12) == b"HTTP/1.1 200"
-        for one in [*crowd, waiting]:
-            one.close()
         assert reached(server, "http_connections") >= 1
+        # Half a request, from as many as there may be: each gives way to the next, and all to who asks for something.
+        halves = [socket.create_connection(("127.0.0.1", server.http_port), timeout=10) for _ in range(520)]
+        for one in halves:
+            one.sendall(b"GET /api/status HTTP/1.1\r\nHost: ")
+        for _ in range(20):
+            assert server.get("/api/status")["status"] == "ok"
+        for one in [*crowd, *halves]:
+            one.close()
+
+
+def test_requests_that_never_end(start):
+    """A header that comes a byte a second is closed after ten; a body on a slow line and a connection that is kept are not."""
+    server = start.server()
+    slow, silent, kept = (socket.create_connection(("127.0.0.1", server.http_port), timeout=60) for _ in range(3))
+    kept.sendall(b"GET /api/status HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    assert kept.recv(1 << 20).startswith(b"HTTP/1.1 200")
+    body = socket.create_connection(("127.0.0.1", server.http_port), timeout=60)
+    size = 15 * 20_000
+    body.sendall(f"PUT /api/uploads/slow-line?offset=0&size={size} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {size}\r\n\r\n".encode())
+    slow.sendall(b"GET /api/status HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
+    for _ in range(15):
+        body.sendall(b"x" * 20_000)
+        with contextlib.suppress(OSError):
+            slow.sendall(b"y")
+        time.sleep(1)
+    for one in (slow, silent):
+        with contextlib.suppress(ConnectionResetError):
+            assert one.recv(100) == b""
+    assert body.recv(1000).startswith(b"HTTP/1.1 200")
+    kept.sendall(b"GET /api/status HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    assert kept.recv(1 << 20).startswith(b"HTTP/1.1 200")
+    assert reached(server, "http_header_time") == 2
 
 
 def test_connections_of_browsers_of_one_machine(start):

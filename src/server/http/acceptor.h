@@ -15,46 +15,30 @@
 #include <asio/steady_timer.hpp>
 #include <spdlog/spdlog.h>
 
-#include <cstddef>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 
-#include "secure/this_machine.h"
+#include "server/http/connections.h"
 #include "server/limits.h"
 
 namespace flamewire::server {
 
-// Who is connected, from the moment of being accepted on. RESTinio accepts no more while so many are open; what one host
-// may have of them is ours to say, as a host that takes all of them would keep everybody else out. This machine is not
-// bounded so: a reverse proxy on it comes with many people's connections. Of the thread of its io_context.
-class Connections {
+// RESTinio's view of the connections: it asks before it accepts one, and says when one is closed.
+class ConnectionWatch {
 public:
+    explicit ConnectionWatch(std::shared_ptr<Connections> connections) : connections_(std::move(connections)) {}
     restinio::ip_blocker::inspection_result_t inspect(const restinio::ip_blocker::incoming_info_t& info) noexcept {
-        const asio::ip::tcp::endpoint remote = info.remote_endpoint();
-        if (!secure::on_this_machine(remote.address()) &&
-            of_host(remote.address()) >= limits::http_connections_of_host) {
-            limit_reached(Limit::http_connections_of_host);
-            return restinio::ip_blocker::deny();
-        }
-        if (open_.insert(remote).second && open_.size() == limits::http_connections)
-            limit_reached(Limit::http_connections);
-        return restinio::ip_blocker::allow();
+        return connections_->admit(info.remote_endpoint()) ? restinio::ip_blocker::allow()
+                                                           : restinio::ip_blocker::deny();
     }
     void state_changed(const restinio::connection_state::notice_t& notice) noexcept {
         if (nonstd::holds_alternative<restinio::connection_state::closed_t>(notice.cause()))
-            open_.erase(notice.remote_endpoint());
+            connections_->closed(notice.remote_endpoint());
     }
 
 private:
-    [[nodiscard]] std::size_t of_host(const asio::ip::address& host) const {
-        std::size_t count = 0;
-        for (auto at = open_.lower_bound({host, 0}); at != open_.end() && at->address() == host; ++at) ++count;
-        return count;
-    }
-
-    std::set<asio::ip::tcp::endpoint> open_;
+    const std::shared_ptr<Connections> connections_;
 };
 
 // RESTinio closes a connection on what is no request, or one that is too long, and tells its log why.
@@ -82,39 +66,12 @@ template <class Base>
 struct Watched : Base {
     static constexpr bool use_connection_count_limiter = true;
     // RESTinio's names. NOLINTBEGIN(readability-identifier-naming)
-    using connection_state_listener_t = Connections;
-    using ip_blocker_t = Connections;
+    using connection_state_listener_t = ConnectionWatch;
+    using ip_blocker_t = ConnectionWatch;
     // NOLINTEND(readability-identifier-naming)
 };
 using PlainTraits = Watched<restinio::single_thread_traits_t<restinio::asio_timer_manager_t, MessageLog>>;
 using TlsTraits = Watched<restinio::single_thread_tls_traits_t<restinio::asio_timer_manager_t, MessageLog>>;
-
-// RESTinio finds this by its arguments, in the place of its own, which waits for the end of a handshake as long as the other
-// end likes.
-template <class Begin, class Failed>
-void prepare_connection_and_start_read(restinio::impl::tls_socket_t& socket,
-                                       restinio::impl::connection_t<TlsTraits>& connection, Begin begin,
-                                       Failed failed) {
-    // The socket is the connection's.
-    const auto self = connection.shared_from_this();
-    const auto deadline = std::make_shared<asio::steady_timer>(socket.get_executor(), limits::tls_handshake_time);
-    const auto over = std::make_shared<bool>(false);
-    deadline->async_wait([self, over, &socket](const asio::error_code& error) {
-        if (error || *over) return;
-        limit_reached(Limit::tls_handshake_time);
-        asio::error_code ignored;
-        socket.lowest_layer().close(ignored);
-    });
-    socket.async_handshake(asio::ssl::stream_base::server, [self, deadline, over, begin = std::move(begin),
-                                                            failed = std::move(failed)](const asio::error_code& error) {
-        *over = true;
-        deadline->cancel();
-        if (error)
-            failed(error);
-        else
-            begin();
-    });
-}
 
 // What accepts connections, one of the two. An idle connection waits in the io_context until that is gone, and its end is
 // counted in what accepted it: so that stands there, too, where it outlives all that waits.
@@ -128,11 +85,60 @@ struct Acceptor final : asio::execution_context::service {
         if (tls) tls->close_sync();
     }
 
+    const std::shared_ptr<Connections> connections = std::make_shared<Connections>();
     std::unique_ptr<restinio::http_server_t<PlainTraits>> plain;
     std::unique_ptr<restinio::http_server_t<TlsTraits>> tls;
 
 private:
     void shutdown() noexcept override {}
 };
+
+template <class Socket>
+Connections& connections_of(Socket& socket) {
+    return *asio::use_service<Acceptor>(asio::query(socket.get_executor(), asio::execution::context)).connections;
+}
+
+// RESTinio finds these by their arguments, in the place of its own.
+template <class Begin, class Failed>
+void prepare_connection_and_start_read(asio::ip::tcp::socket& socket,
+                                       restinio::impl::connection_t<PlainTraits>& /*connection*/, Begin begin,
+                                       Failed /*failed*/) {
+    asio::error_code gone;
+    const auto remote = socket.remote_endpoint(gone);
+    Connections& connections = connections_of(socket);
+    connections.opened(remote, socket.native_handle());
+    connections.ready(remote);
+    begin();
+}
+
+// RESTinio's own waits for the end of a handshake as long as the other end likes.
+template <class Begin, class Failed>
+void prepare_connection_and_start_read(restinio::impl::tls_socket_t& socket,
+                                       restinio::impl::connection_t<TlsTraits>& connection, Begin begin,
+                                       Failed failed) {
+    // The socket is the connection's.
+    const auto self = connection.shared_from_this();
+    asio::error_code gone;
+    const auto remote = socket.lowest_layer().remote_endpoint(gone);
+    Connections& connections = connections_of(socket);
+    connections.opened(remote, socket.lowest_layer().native_handle());
+    const auto deadline = std::make_shared<asio::steady_timer>(socket.get_executor(), limits::tls_handshake_time);
+    const auto over = std::make_shared<bool>(false);
+    deadline->async_wait([self, over, &socket](const asio::error_code& error) {
+        if (error || *over) return;
+        limit_reached(Limit::tls_handshake_time);
+        asio::error_code ignored;
+        socket.lowest_layer().close(ignored);
+    });
+    socket.async_handshake(asio::ssl::stream_base::server,
+                           [self, &connections, remote, deadline, over, begin = std::move(begin),
+                            failed = std::move(failed)](const asio::error_code& error) {
+                               *over = true;
+                               deadline->cancel();
+                               if (error) return failed(error);
+                               connections.ready(remote);
+                               begin();
+                           });
+}
 
 }  // namespace flamewire::server

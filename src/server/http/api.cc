@@ -32,8 +32,8 @@ struct Endpoint {
 };
 
 constexpr Endpoint endpoints[] = {
-    {metrics_path, Api::Way::worker, "GET"},
-    {"/api/status", Api::Way::worker, "GET"},
+    {metrics_path, Api::Way::quick, "GET"},
+    {"/api/status", Api::Way::quick, "GET"},
     {"/api/stream", Api::Way::stream, "GET"},
     {"/api/flamegraph", Api::Way::session, "GET"},
     {"/api/callers", Api::Way::session, "GET"},
@@ -53,11 +53,11 @@ constexpr Endpoint endpoints[] = {
     {"/api/source", Api::Way::session, "GET"},
     {"/api/source-files", Api::Way::session, "GET"},
     {"/api/export/flamegraph", Api::Way::session, "GET"},
-    {"/api/sessions", Api::Way::worker, "GET"},
+    {"/api/sessions", Api::Way::quick, "GET"},
     {merge_path, Api::Way::session, "POST"},
-    {"/api/imports", Api::Way::worker, "GET POST"},
-    {"/api/agents", Api::Way::worker, "GET"},
-    {"/api/pairing", Api::Way::worker, "GET POST DELETE"},
+    {"/api/imports", Api::Way::quick, "GET POST"},
+    {"/api/agents", Api::Way::quick, "GET"},
+    {"/api/pairing", Api::Way::quick, "GET POST DELETE"},
     {"/api/agent/connect", Api::Way::agent, "POST"},
     {"/api/agent/dials", Api::Way::agent, "GET POST DELETE"},
     {"/api/agent/command", Api::Way::agent, "POST"},
@@ -399,17 +399,14 @@ Answer Api::status() {
     json.key("module_fetches");
     json.array();
     for (const auto& session : catalog_.live()) {
-        const auto fetches = session->fetches();
-        session->read([&](const profile::Store& store) {
-            for (const auto& [module, fetch] : fetches) {
-                json.object();
-                json.member("session", session->id());
-                json.member("module", store.modules()[module].name);
-                json.key("fetch");
-                write_fetch(json, fetch);
-                json.end_object();
-            }
-        });
+        for (const auto& [module, fetch] : session->fetches()) {
+            json.object();
+            json.member("session", session->id());
+            json.member("module", fetch.module);
+            json.key("fetch");
+            write_fetch(json, fetch);
+            json.end_object();
+        }
     }
     json.end_array();
     json.list("sessions", live, [&](const SessionInfo& info) {

@@ -85,7 +85,8 @@ public:
           facts_(std::move(facts)) {}
 
     enum class Way {
-        worker,   // call answer() on a worker
+        quick,    // call answer() on a worker: it reads no files and no store
+        worker,   // the same, and it may take longer
         session,  // the same, after what needs() says
         agent,    // call agent_request() on the io thread
         stream,   // the event stream: http_server has it

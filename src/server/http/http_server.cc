@@ -8,10 +8,12 @@
 #include <chrono>
 #include <list>
 
-#include "secure/host.h"
 #include "server/http/acceptor.h"
 #include "server/http/access.h"
 #include "server/http/assets.h"
+#include "server/http/connections.h"
+#include "server/http/messages.h"
+#include "server/http/request_queue.h"
 #include "server/limits.h"
 
 namespace flamewire::server {
@@ -25,109 +27,28 @@ constexpr std::chrono::milliseconds between_events{100};
 constexpr std::size_t reader_bytes_a_second = std::size_t{128} << 10;
 // The status is of all agents and sessions, so something of it changes all the time.
 constexpr std::chrono::milliseconds between_statuses{500};
-// A large file over a slow line.
-constexpr std::chrono::hours file_time_limit{6};
 // RESTinio closes a connection whose body is too long without a word; between the two limits ours says so.
 constexpr std::size_t hard_body_limit = 2 * max_body_bytes;
+constexpr std::size_t closing_connections = 64;
 
-using RequestHandle = restinio::request_handle_t;
 using StreamResponse = restinio::response_builder_t<restinio::chunked_output_t>;
-
-std::string_view reason_phrase(int status) {
-    switch (status) {
-        case 200:
-            return "OK";
-        case 303:
-            return "See Other";
-        case 308:
-            return "Permanent Redirect";
-        case 400:
-            return "Bad Request";
-        case 401:
-            return "Unauthorized";
-        case 403:
-            return "Forbidden";
-        case 404:
-            return "Not Found";
-        case 405:
-            return "Method Not Allowed";
-        case 409:
-            return "Conflict";
-        case 413:
-            return "Payload Too Large";
-        case 429:
-            return "Too Many Requests";
-        case 502:
-            return "Bad Gateway";
-        case 503:
-            return "Service Unavailable";
-        case 504:
-            return "Gateway Timeout";
-        default:
-            return "Internal Server Error";
-    }
-}
-
-template <class Response>
-void add_security_headers(Response& response) {
-    for (const auto& [name, value] : security_headers()) response.append_header(name, value);
-}
-
-void respond(const RequestHandle& handle, Answer answer, bool head) {
-    auto response = handle->create_response(
-        restinio::http_status_line_t{restinio::http_status_code_t{static_cast<std::uint16_t>(answer.status)},
-                                     std::string(reason_phrase(answer.status))});
-    response.append_header(restinio::http_field::content_type, answer.content_type);
-    add_security_headers(response);
-    bool cached = false;
-    for (const auto& [name, value] : answer.headers) {
-        response.header().set_field(name, value);  // instead of one of those above
-        cached = cached || name == "Cache-Control";
-    }
-    if (!cached) response.append_header(restinio::http_field::cache_control, "no-store");
-    if (!head) {
-        if (answer.file)
-            response.set_body(
-                restinio::sendfile(restinio::file_descriptor_holder_t{answer.file->fd.release()},
-                                   restinio::file_meta_t{answer.file->size, std::chrono::system_clock::now()})
-                    .timelimit(file_time_limit));
-        else if (!answer.fixed_body.empty())
-            response.set_body(restinio::const_buffer(answer.fixed_body.data(), answer.fixed_body.size()));
-        else
-            response.set_body(std::move(answer.body));
-    }
-    response.done();
-}
-
-Request request_of(const RequestHandle& handle) {
-    Request request;
-    const auto& header = handle->header();
-    request.method = header.method().c_str();
-    request.host = header.get_field_or("Host", std::string());
-    request.origin = header.get_field_or("Origin", std::string());
-    request.fetch_site = header.get_field_or("Sec-Fetch-Site", std::string());
-    request.cookies = header.get_field_or("Cookie", std::string());
-    request.authorization = header.get_field_or("Authorization", std::string());
-    const asio::ip::address remote = handle->remote_endpoint().address();
-    request.remote = remote.to_string();
-    request.client = secure::host_of(remote);
-    request.body = handle->body();
-    return request;
-}
 
 class Server final : public HttpServer {
 public:
-    Server(asio::io_context& io, asio::thread_pool& pool, Symbolization& slow, Opening& opening, Options options,
+    Server(asio::io_context& io, const Workers& workers, Symbolization& slow, Opening& opening, Options options,
            EventTexts::State state)
         : io_(io),
-          pool_(pool),
-          slow_(slow),
           opening_(opening),
           options_(std::move(options)),
           texts_(std::move(state)),
           beat_(io),
+          second_(io),
           status_timer_(io),
-          acceptor_(asio::use_service<Acceptor>(io)) {}
+          acceptor_(asio::use_service<Acceptor>(io)),
+          connections_(acceptor_.connections),
+          quick_(io, quick_workers, [workers](auto job) { asio::post(workers.quick, std::move(job)); }),
+          queries_(io, query_workers, [workers](auto job) { asio::post(workers.queries, std::move(job)); }),
+          slow_(io, 1, [&slow](auto job) { slow.post(std::move(job)); }) {}
 
     Result<bool> open() {
         std::error_code bad_address;
@@ -157,6 +78,7 @@ public:
         if (!options_.token.empty())
             access_ = Access(options_.token, options_.prefix, port_, !options_.certificate_file.empty());
         beat();
+        watch_connections();
         return true;
     }
 
@@ -190,6 +112,8 @@ public:
     void stop() override {
         stopping_ = true;
         beat_.cancel();
+        second_.cancel();
+        for (RequestQueue* queue : {&quick_, &queries_, &slow_}) queue->stop();
         status_timer_.cancel();
         for (const auto& stream : std::list<StreamPtr>(streams_)) {
             stream->timer.cancel();
@@ -213,13 +137,14 @@ private:
 
     template <class Settings>
     void apply_settings(Settings& settings, const asio::ip::address& address) {
-        const auto connections = std::make_shared<Connections>();
+        const auto watch = std::make_shared<ConnectionWatch>(connections_);
         settings.address(address)
             .protocol(address.is_v6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4())
             .port(options_.port)
-            .max_parallel_connections(limits::http_connections)
-            .connection_state_listener(connections)
-            .ip_blocker(connections)
+            // Those that were made to go need a moment for it.
+            .max_parallel_connections(limits::http_connections + closing_connections)
+            .connection_state_listener(watch)
+            .ip_blocker(watch)
             // Commands wait for agents that long; the stream's heartbeat is more frequent.
             .handle_request_timeout(std::chrono::seconds(660))
             .read_next_http_message_timelimit(limits::http_read_time)
@@ -268,6 +193,7 @@ private:
     }
 
     restinio::request_handling_status_t handle_request(const RequestHandle& handle) {
+        connections_->busy(handle->remote_endpoint());
         Request request = request_of(handle);
         const bool head = request.method == "HEAD";
         auto target = parse_target(handle->header().request_target());
@@ -329,17 +255,27 @@ private:
                 return open_stream(handle, request, head);
             case Api::Way::agent:
                 return api_->agent_request(request, [this, handle, head](Answer answer) {
-                    asio::post(io_, [handle, head, answer = std::move(answer)]() mutable {
+                    asio::post(io_, [this, handle, head, answer = std::move(answer)]() mutable {
                         respond(handle, std::move(answer), head);
                     });
                 });
+            case Api::Way::quick:
+                return quick_.add(request.client, job_of(handle, request, head));
             case Api::Way::worker:
+                return queries_.add(request.client, job_of(handle, request, head));
             case Api::Way::session:
                 break;
         }
         // Reading a session from disk can take seconds: not on the workers that live sessions need.
-        const Api::Needs needs = way == Api::Way::session ? api_->needs(request) : Api::Needs{};
-        auto job = [this, handle, head, request = std::move(request)] {
+        const Api::Needs needs = api_->needs(request);
+        if (needs.slow) return slow_.add(request.client, job_of(handle, request, head));
+        when_open(needs.sessions, needs.until,
+                  [this, client = request.client, job = job_of(handle, request, head)] { queries_.add(client, job); });
+    }
+
+    // Answers the request on a worker.
+    RequestQueue::Job job_of(const RequestHandle& handle, const Request& request, bool head) {
+        const auto run = [this, handle, head, request] {
             Answer answer;
             try {
                 answer = api_->answer(request);
@@ -353,20 +289,29 @@ private:
                 respond(handle, std::move(answer), head);
             });
         };
-        if (needs.slow)
-            slow_.post(std::move(job));
-        else
-            when_open(needs.sessions, needs.until, std::move(job));
+        const auto refuse = [this, handle, head] {
+            respond(handle,
+                    error_answer(503, "busy",
+                                 fmt::format("the server has not come to this within {} s: ask again when it has less "
+                                             "to do",
+                                             limits::http_wait.count())),
+                    head);
+        };
+        return {run, [this, handle] { return connections_->wants_answer(handle->remote_endpoint()); }, refuse};
     }
 
-    // Runs it on a worker.
-    void when_open(std::vector<std::string> sessions, Opening::Until until, std::function<void()> job) {
-        if (sessions.empty()) return asio::post(pool_, std::move(job));
+    // Calls `then` on the io thread.
+    void when_open(std::vector<std::string> sessions, Opening::Until until, std::function<void()> then) {
+        if (sessions.empty()) return asio::post(io_, std::move(then));
         const std::string first = std::move(sessions.back());
         sessions.pop_back();
-        opening_.when(first, until, [this, sessions = std::move(sessions), until, job = std::move(job)] {
-            when_open(sessions, until, job);
+        opening_.when(first, until, [this, sessions = std::move(sessions), until, then = std::move(then)] {
+            when_open(sessions, until, then);
         });
+    }
+
+    void respond(const RequestHandle& handle, Answer answer, bool head) {
+        server::respond(handle, connections_, std::move(answer), head);
     }
 
     void open_stream(const RequestHandle& handle, const Request& request, bool head) {
@@ -443,17 +388,27 @@ private:
         });
     }
 
+    // Those that send nothing, or a request that never ends, are closed.
+    void watch_connections() {
+        second_.expires_after(std::chrono::seconds(1));
+        second_.async_wait([this](const std::error_code& error) {
+            if (error) return;
+            connections_->close_slow();
+            watch_connections();
+        });
+    }
+
     asio::io_context& io_;
-    asio::thread_pool& pool_;
-    Symbolization& slow_;
     Opening& opening_;
     const Options options_;
     EventTexts texts_;
-    asio::steady_timer beat_, status_timer_;
+    asio::steady_timer beat_, second_, status_timer_;
     Clock::time_point status_at_{};  // when readers were told of it last
     bool status_due_ = false;
     Access access_;
     Acceptor& acceptor_;
+    const std::shared_ptr<Connections> connections_;
+    RequestQueue quick_, queries_, slow_;
     std::list<StreamPtr> streams_;
     Api* api_ = nullptr;
     std::uint16_t port_ = 0;
@@ -462,10 +417,10 @@ private:
 
 }  // namespace
 
-Result<std::unique_ptr<HttpServer>> HttpServer::start(asio::io_context& io, asio::thread_pool& pool,
-                                                      Symbolization& slow, Opening& opening, const Options& options,
+Result<std::unique_ptr<HttpServer>> HttpServer::start(asio::io_context& io, const Workers& workers, Symbolization& slow,
+                                                      Opening& opening, const Options& options,
                                                       EventTexts::State state) {
-    auto server = std::make_unique<Server>(io, pool, slow, opening, options, std::move(state));
+    auto server = std::make_unique<Server>(io, workers, slow, opening, options, std::move(state));
     TRY(server->open());
     return server;
 }

@@ -28,10 +28,17 @@ public:
         std::string web_dir;                     // the page's files, for development; empty: those in this binary
     };
 
+    // Threads for answers. What is quick never waits for a query.
+    static constexpr std::size_t quick_workers = 1, query_workers = 2;
+    struct Workers {
+        asio::thread_pool& quick;
+        asio::thread_pool& queries;
+    };
+
     // The port is bound when this returns (chosen by the kernel for 0). busy or permission with a sentence and its
     // remedy; invalid when certificate or key cannot be used. `api` is asked for at the first request: it needs the port
     // to exist.
-    static Result<std::unique_ptr<HttpServer>> start(asio::io_context& io, asio::thread_pool& pool, Symbolization& slow,
+    static Result<std::unique_ptr<HttpServer>> start(asio::io_context& io, const Workers& workers, Symbolization& slow,
                                                      Opening& opening, const Options& options, EventTexts::State state);
     virtual ~HttpServer() = default;
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/hex.h"
+#include "base/path.h"
 #include "server/link/agent_hub.h"
 #include "server/link/agent_hub_state.h"
 #include "server/session/module_store.h"
@@ -143,7 +144,9 @@ void AgentHub::end_fetch(const PeerPtr& peer, ModuleFetch::State state, const st
 }
 
 void AgentHub::tell_fetch(const Fetching& fetching) {
-    fetching.session->set_fetch(fetching.module, fetching.progress);
+    ModuleFetch progress = fetching.progress;
+    progress.module = file_name(fetching.identity.path);
+    fetching.session->set_fetch(fetching.module, std::move(progress));
     events_.session_changed(fetching.session);
 }
 

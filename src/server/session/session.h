@@ -20,6 +20,7 @@
 #include "profile/gap_repair.h"
 #include "profile/kept_symbols.h"
 #include "profile/store.h"
+#include "server/session/fair_shared_mutex.h"
 #include "server/session/file_damage.h"
 #include "server/session/health_history.h"
 #include "server/session/sequence.h"
@@ -52,6 +53,7 @@ struct ModuleFetch {
     State state = State::asked;
     std::uint64_t got = 0, total = 0;  // bytes; total 0: not known yet
     std::string problem;               // refused: one sentence with the remedy
+    std::string module{};              // name of its file, of what an agent sends
 };
 
 class Session {
@@ -121,7 +123,8 @@ public:
     void set_debug_fetch(profile::ModuleId module, ModuleFetch fetch);
     [[nodiscard]] std::map<profile::ModuleId, ModuleFetch> debug_fetches() const;
 
-    // Runs `query` on the store, shared with other queries.
+    // Runs `query` on the store, shared with other queries; a query must not begin another one of this session. It may
+    // wait for a batch that waits for another query: not on the io thread.
     template <class Query>
     auto read(Query query) const {
         const std::shared_lock lock(store_mutex_);
@@ -203,7 +206,7 @@ private:
     std::atomic<std::uint64_t> first_row_ns_{
         0};  // earliest bucket ever seen: ms 0 of the session, whatever is dropped later
 
-    mutable std::shared_mutex store_mutex_;
+    mutable FairSharedMutex store_mutex_;
     profile::Store store_;
 
     HealthHistory health_;

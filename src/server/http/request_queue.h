@@ -1,0 +1,50 @@
+// Requests that wait for a worker. The hosts that sent them take turns, so that one host with many requests does not keep
+// the others waiting. Of the thread of its io_context.
+#pragma once
+
+#include <asio/io_context.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+
+namespace flamewire::server {
+
+class RequestQueue {
+public:
+    using Clock = std::chrono::steady_clock;
+
+    struct Job {
+        std::function<void()> run;     // on a worker
+        std::function<bool()> wanted;  // when its turn comes: whether somebody still waits for the answer
+        std::function<void()> refuse;  // nobody does, or it has waited for limits::http_wait
+    };
+
+    // `post` hands something to the workers, of which it has so many.
+    RequestQueue(asio::io_context& io, std::size_t workers, std::function<void(std::function<void()>)> post)
+        : io_(io), workers_(workers), post_(std::move(post)) {}
+
+    // Bounded by the connections, as each has one request at a time.
+    void add(const std::string& host, Job job, Clock::time_point now = Clock::now());
+    // What waits is dropped.
+    void stop();
+
+private:
+    struct Waiting {
+        Job job;
+        Clock::time_point since;
+    };
+    void start_next();
+
+    asio::io_context& io_;
+    const std::size_t workers_;
+    const std::function<void(std::function<void()>)> post_;
+    std::size_t running_ = 0;
+    std::map<std::string, std::deque<Waiting>> waiting_;  // by host
+    std::deque<std::string> turns_;                       // hosts of waiting_
+};
+
+}  // namespace flamewire::server

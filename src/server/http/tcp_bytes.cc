@@ -1,0 +1,21 @@
+// A file of its own: linux/tcp.h, whose struct tcp_info is whole, cannot stand beside netinet/tcp.h, which asio includes.
+#include "server/http/tcp_bytes.h"
+
+#include <linux/tcp.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <limits>
+#include <netinet/in.h>
+
+namespace flamewire::server {
+
+std::uint64_t tcp_bytes_received(int socket) {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    const bool known = ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+                       size >= offsetof(tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received;
+    return known ? info.tcpi_bytes_received : std::numeric_limits<std::uint64_t>::max();
+}
+
+}  // namespace flamewire::server

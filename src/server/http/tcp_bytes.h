@@ -1,0 +1,10 @@
+#pragma once
+
+#include <cstdint>
+
+namespace flamewire::server {
+
+// Bytes that a TCP socket has received so far, of TLS too (Linux 4.1 on); nothing is known: as many as there can be.
+std::uint64_t tcp_bytes_received(int socket);
+
+}  // namespace flamewire::server

@@ -1,0 +1,76 @@
+"""Nobody keeps others from the server: not with many expensive requests, nor with some whose answer nobody reads."""
+import random
+import select
+import socket
+import urllib.parse
+
+import pytest
+from flamewire import cpu_seconds, wait_until
+
+CROWD = 250
+
+
+@pytest.fixture(scope="module")
+def stacks(tmp_path_factory):
+    """Folded stacks that make an answer expensive: a tenth of a second of CPU time or more."""
+    generator = random.Random(11)
+    path = tmp_path_factory.mktemp("stacks") / "many.folded"
+    with path.open("w", encoding="ascii") as file:
+        for number in range(40_000):
+            file.write(";".join(f"f{generator.randrange(3000)}" for _ in range(20)) + f" {number % 7 + 1}\n")
+    return path
+
+
+def imported(server):
+    session = wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended" and server.sessions()[0], 60, "the import")["id"]
+    # In memory, so that later answers cost the same.
+    whole_answer(server, session)
+    return session
+
+
+def ask(server, source, path, **parameters):
+    """A connection from that address of this machine, with a request under way."""
+    one = socket.create_connection(("127.0.0.1", server.http_port), timeout=120, source_address=(source, 0))
+    one.sendall(f"GET {path}?{urllib.parse.urlencode(parameters)} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+    return one
+
+
+def whole_answer(server, session):
+    """Not decoded, which would take longer than all of this."""
+    one = ask(server, "127.0.0.3", "/api/flamegraph", session=session, min_share=0)
+    assert one.recv(12) == b"HTTP/1.1 200"
+    one.close()
+
+
+def answered(crowd):
+    return len(select.select(crowd, [], [], 0)[0])
+
+
+def test_one_host_with_many_queries(start, stacks):
+    """Another host's query takes its turn, and what is quick waits for none of them."""
+    server = start.server("--import", stacks)
+    session = imported(server)
+    crowd = [ask(server, "127.0.0.2", "/api/flamegraph", session=session, min_share=0) for _ in range(CROWD)]
+    wait_until(lambda: answered(crowd) >= 1, 60, "the first answer")
+    assert server.get("/api/status")["status"] == "ok" and len(server.sessions()) == 1
+    assert answered(crowd) < CROWD / 2
+    whole_answer(server, session)
+    # First come, first served would have been after all of them.
+    assert answered(crowd) < 3 / 4 * CROWD
+    for one in crowd:
+        one.close()
+
+
+def test_queries_whose_sender_has_left(start, stacks):
+    """They are not worked on."""
+    server = start.server("--import", stacks)
+    session = imported(server)
+    before = cpu_seconds(server.pid)
+    whole_answer(server, session)
+    cost = cpu_seconds(server.pid) - before
+    before = cpu_seconds(server.pid)
+    crowd = [ask(server, "127.0.0.2", "/api/flamegraph", session=session, min_share=0) for _ in range(CROWD)]
+    for one in crowd:
+        one.close()
+    whole_answer(server, session)
+    assert cpu_seconds(server.pid) - before < CROWD / 4 * cost

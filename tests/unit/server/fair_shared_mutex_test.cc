@@ -1,0 +1,35 @@
+#include "server/session/fair_shared_mutex.h"
+
+#include <catch2/catch.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <thread>
+
+using flamewire::server::FairSharedMutex;
+
+TEST_CASE("a reader that comes after a waiting writer waits for it") {
+    FairSharedMutex mutex;
+    std::shared_lock first(mutex);
+    std::atomic<bool> written = false;
+    std::thread writer([&] {
+        const std::unique_lock lock(mutex);
+        written = true;
+    });
+    // Until the writer waits, readers get in.
+    std::future<bool> reader;
+    bool waits = false;
+    for (int attempt = 0; attempt < 100 && !waits; ++attempt) {
+        reader = std::async(std::launch::async, [&] {
+            const std::shared_lock lock(mutex);
+            return written.load();
+        });
+        waits = reader.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout;
+    }
+    CHECK(waits);
+    CHECK_FALSE(written);
+    first.unlock();
+    CHECK(reader.get());
+    writer.join();
+}

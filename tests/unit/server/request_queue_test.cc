@@ -1,0 +1,87 @@
+#include "server/http/request_queue.h"
+
+#include <catch2/catch.hpp>
+
+#include <string>
+#include <vector>
+
+#include "server/limits.h"
+
+using namespace flamewire::server;
+
+namespace {
+
+// Workers that do nothing until they are told to.
+struct Scene {
+    asio::io_context io;
+    std::vector<std::function<void()>> posted;
+    std::string ran, refused;
+    RequestQueue queue{io, 2, [this](std::function<void()> job) { posted.push_back(std::move(job)); }};
+
+    void add(const std::string& host, char name, bool wanted = true,
+             RequestQueue::Clock::time_point now = RequestQueue::Clock::now()) {
+        queue.add(host, {[this, name] { ran += name; }, [wanted] { return wanted; }, [this, name] { refused += name; }},
+                  now);
+    }
+    // The one that was handed to the workers first.
+    void work() {
+        REQUIRE_FALSE(posted.empty());
+        const auto job = std::move(posted.front());
+        posted.erase(posted.begin());
+        job();
+        io.restart();
+        io.poll();
+    }
+};
+
+}  // namespace
+
+TEST_CASE("hosts take turns for a worker, and no more jobs run than there are workers") {
+    Scene scene;
+    for (const char name : std::string("abcdef")) scene.add("192.0.2.1", name);
+    CHECK(scene.posted.size() == 2);
+    scene.add("192.0.2.2", 'x');
+    scene.add("192.0.2.2", 'y');
+    scene.add("192.0.2.3", 'z');
+    while (!scene.posted.empty()) {
+        CHECK(scene.posted.size() <= 2);
+        scene.work();
+    }
+    CHECK(scene.ran == "abcxzdyef");
+    scene.add("192.0.2.2", 'q');
+    scene.work();
+    CHECK(scene.ran.back() == 'q');
+}
+
+TEST_CASE("a request whose sender has left is not worked on") {
+    Scene scene;
+    scene.add("192.0.2.1", 'a');
+    scene.add("192.0.2.1", 'b');
+    scene.add("192.0.2.1", 'c', false);
+    scene.add("192.0.2.1", 'd');
+    while (!scene.posted.empty()) scene.work();
+    CHECK(scene.ran == "abd");
+    CHECK(scene.refused == "c");
+}
+
+TEST_CASE("a request that has waited for too long is refused") {
+    Scene scene;
+    const std::uint64_t before = times_reached(Limit::http_wait);
+    const auto now = RequestQueue::Clock::now();
+    scene.add("192.0.2.1", 'a', true, now);
+    scene.add("192.0.2.1", 'b', true, now);
+    scene.add("192.0.2.1", 'c', true, now - limits::http_wait - std::chrono::seconds(1));
+    scene.add("192.0.2.1", 'd', true, now);
+    while (!scene.posted.empty()) scene.work();
+    CHECK(scene.ran == "abd");
+    CHECK(scene.refused == "c");
+    CHECK(times_reached(Limit::http_wait) == before + 1);
+}
+
+TEST_CASE("what waits when the server ends is dropped") {
+    Scene scene;
+    for (const char name : std::string("abcd")) scene.add("192.0.2.1", name);
+    scene.queue.stop();
+    while (!scene.posted.empty()) scene.work();
+    CHECK(scene.ran == "ab");
+}
