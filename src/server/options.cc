@@ -1,6 +1,7 @@
 #include "server/options.h"
 
 #include <CLI/CLI.hpp>
+#include <asio/ip/address.hpp>
 #include <fmt/format.h>
 
 #include <charconv>
@@ -70,7 +71,28 @@ Result<bool> finish_keeping(Options& options, const std::vector<std::string>& ta
     return true;
 }
 
+// Without a token the page is open to all who reach it, so none but this machine may.
+Result<bool> check_http_open(const Options& options) {
+    if (!options.http_open) return true;
+    if (!options.http_token_file.empty())
+        return fail(
+            ErrorCode::invalid,
+            "--http-open and --http-token-file exclude each other: with --http-open the page asks for no token");
+    if (!is_loopback(options.http_bind))
+        return fail(ErrorCode::invalid,
+                    fmt::format("--http-open is for a page on loopback: on --http-bind {} everybody who reaches this "
+                                "machine could use the page. Leave --http-open out",
+                                options.http_bind));
+    return true;
+}
+
 }  // namespace
+
+bool is_loopback(const std::string& address) {
+    std::error_code error;
+    const auto parsed = asio::ip::make_address(address, error);
+    return !error && parsed.is_loopback();
+}
 
 Result<AgentAddress> parse_agent_address(const std::string& text) {
     AgentAddress address;
@@ -182,15 +204,17 @@ void ServerCommandLine::add(CLI::App& app) {
         ->capture_default_str()
         ->check(CLI::Range(0, 65535));
     app.add_option("--http-bind", options_.http_bind,
-                   "address of the page; beyond this machine it asks for the token that is printed")
+                   "address of the page; it asks for the token that is printed with it")
         ->capture_default_str();
     app.add_option("--http-name", options_.http_names, "name by which browsers may call the page (repeatable)")
         ->type_name("HOST")
         ->allow_extra_args(false);
     app.add_option("--http-prefix", http_prefix_, "path at which a reverse proxy shows the page")->type_name("PATH");
     app.add_option("--http-token-file", options_.http_token_file,
-                   "file with the token of the page; asks for it on loopback, too")
+                   "file with the token of the page; by default http-token in the data directory")
         ->type_name("FILE");
+    app.add_flag("--http-open", options_.http_open,
+                 "let every user of this machine use the page, without a token; on loopback only");
     app.add_option("--http-cert", options_.http_cert, "certificate chain of the page in PEM: it comes by HTTPS")
         ->type_name("FILE");
     app.add_option("--http-key", options_.http_key, "private key of the certificate, in PEM")->type_name("FILE");
@@ -263,6 +287,7 @@ Result<Options> ServerCommandLine::finish() {
         if (std::error_code error; !std::filesystem::is_regular_file(file, error))
             return fail(ErrorCode::not_found, fmt::format("--import {}: there is no such file", file));
     options.http_prefix = TRY(parse_prefix(http_prefix_));
+    TRY(check_http_open(options));
     if (options.http_cert.empty() != options.http_key.empty())
         return fail(ErrorCode::invalid, "--http-cert and --http-key belong together: give both");
     if (std::error_code error; !options.web_dir.empty() && !std::filesystem::is_directory(options.web_dir, error))

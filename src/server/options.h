@@ -34,7 +34,8 @@ struct Options {
     std::uint16_t port = 9999, http_port = 8080;
     std::vector<std::string> http_names;  // of the page, beside localhost and addresses
     std::string http_prefix = "/";        // "/" or "/name/"
-    std::string http_token_file;          // given; empty: the one in the data directory, where one is needed
+    std::string http_token_file;          // empty: the one in the data directory
+    bool http_open = false;               // the page asks for no token; on loopback only
     std::string http_cert, http_key;      // PEM files; empty: no TLS
     std::string web_dir;                  // serve the page from here, for development; empty: from the program
     std::string data_dir;
@@ -84,6 +85,8 @@ void add_symbol_options(CLI::App& app, SettingsValues& settings);
 // Checks them, and adds what follows from them and from the data directory ("": there is none). The answer is remarks to print.
 Result<std::vector<std::string>> finish_symbol_options(SettingsValues& settings, const std::string& data_dir);
 
+// Whether only this machine reaches what listens on this IP address.
+bool is_loopback(const std::string& address);
 // "board", "board:9999", "[::1]:9999".
 Result<AgentAddress> parse_agent_address(const std::string& text);
 // XDG_DATA_HOME/flamewire, else ~/.local/share/flamewire.

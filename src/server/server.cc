@@ -22,6 +22,7 @@
 #include <memory>
 #include <string>
 
+#include "base/file.h"
 #include "base/utf8.h"
 #include "server/http/access.h"
 #include "server/http/assets.h"
@@ -39,11 +40,8 @@ namespace {
 constexpr unsigned ingest_workers = 2;
 constexpr std::chrono::seconds between_prunings{10};
 
-bool is_loopback(const std::string& address) {
-    std::error_code error;
-    const auto parsed = asio::ip::make_address(address, error);
-    return !error && parsed.is_loopback();
-}
+// More people read a journal than the terminal of whoever started this.
+bool into_journal() { return std::getenv("JOURNAL_STREAM") != nullptr && ::isatty(STDOUT_FILENO) == 0; }
 
 // Every agent and browser is a descriptor: as many as the system allows.
 void raise_descriptor_limit() {
@@ -169,11 +167,10 @@ private:
     void print_start(const ServerFacts& facts) {
         for (const std::string& remark : options_.remarks) fmt::print(stderr, "{}\n", remark);
         const bool this_machine = is_loopback(options_.bind);
-        // A journal is read by others than who started this.
-        const bool into_journal = std::getenv("JOURNAL_STREAM") != nullptr && ::isatty(STDOUT_FILENO) == 0;
+        const bool secrets = !into_journal();
         std::string pair;
         if (!this_machine) pair = " --pair CODE";
-        if (!this_machine && !into_journal) {
+        if (!this_machine && secrets) {
             // A full disk keeps none of what it has from being shown.
             if (const auto key = keys_.unused())
                 pair = " --pair " + secure::pairing_code(*key);
@@ -181,15 +178,17 @@ private:
                 fmt::print(stderr, "no pairing code for another agent: {}\n", key.error().message);
         }
         fmt::print("agent-port: {}\npage: {}{}\n\nOn a target: {}{}\n", facts.agent_port, facts.http_url,
-                   http_token_.empty() || into_journal ? "" : "?token=" + http_token_, facts.target_command, pair);
-        if (!http_token_.empty() && into_journal)
-            fmt::print("The page's token, for page?token=…, is in {}\n",
-                       options_.http_token_file.empty() ? facts.data_dir + "/http-token" : options_.http_token_file);
+                   http_token_.empty() || !secrets ? "" : "?token=" + http_token_, facts.target_command, pair);
+        if (http_token_.empty())
+            fmt::print("--http-open: every user of this machine can use the page\n");
+        else if (!secrets)
+            fmt::print("The page asks for the token in {}\n",
+                       options_.http_token_file.empty() ? kept_token_path() : options_.http_token_file);
         if (!http_token_.empty() && options_.http_cert.empty() && !is_loopback(options_.http_bind))
             fmt::print(
                 "The page is not encrypted: in a network that is not yours add --http-cert and --http-key, or use an "
                 "SSH tunnel\n");
-        if (into_journal && !this_machine)
+        if (!secrets && !this_machine)
             fmt::print("A code for an agent: flamewire-server --data-dir {} --new-key, or on the page\n",
                        facts.data_dir);
         if (this_machine) fmt::print("Agents on this machine only; for boards leave --bind out\n");
@@ -199,7 +198,23 @@ private:
         std::fflush(stdout);
     }
 
-    // With the token, where one is asked for.
+    [[nodiscard]] std::string kept_token_path() const { return options_.data_dir + "/http-token"; }
+
+    // Empty with --http-open.
+    [[nodiscard]] Result<std::string> page_token() const {
+        if (options_.http_open) return std::string{};
+        if (!options_.http_token_file.empty()) return read_token(options_.http_token_file);
+        const std::string path = kept_token_path();
+        if (file_status(path)) return read_token(path);
+        std::string token = TRY(random_token());
+        // A full disk keeps none of what it has from being shown. But a journal gets no token: there only the file has it.
+        if (const auto kept = replace_file(path, as_bytes_view(token + "\n"), Durable::no, 0600); !kept) {
+            if (into_journal()) return std::unexpected(kept.error());
+            fmt::print(stderr, "the page's token is for this run only: {}\n", kept.error().message);
+        }
+        return token;
+    }
+
     Result<HttpServer::Options> http_options() {
         HttpServer::Options http{.bind = options_.http_bind,
                                  .port = options_.http_port,
@@ -209,11 +224,7 @@ private:
                                  .certificate_file = options_.http_cert,
                                  .key_file = options_.http_key,
                                  .web_dir = options_.web_dir};
-        const bool given = !options_.http_token_file.empty();
-        if (given || !is_loopback(options_.http_bind))
-            http_token_ = TRY(given ? read_token(options_.http_token_file, false)
-                                    : read_token(options_.data_dir + "/http-token", true));
-        http.token = http_token_;
+        http.token = http_token_ = TRY(page_token());
         return http;
     }
 
@@ -350,7 +361,7 @@ private:
     asio::steady_timer prune_timer_{io_};
     std::unique_ptr<DebugFetch> debug_fetch_;  // only with --debuginfod
     AgentHub hub_;
-    std::string http_token_;  // of the page; empty: nobody logs in
+    std::string http_token_;  // of the page; empty: --http-open
     bool ended_ = false;
 };
 

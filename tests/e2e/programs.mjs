@@ -49,6 +49,7 @@ export class Programs {
     return entry;
   }
 
+  // Its page asks for no token, unless `args` say where it is.
   async server(...args) {
     const data = join(this.folder, 'data');
     mkdirSync(data, { recursive: true });
@@ -62,6 +63,7 @@ export class Programs {
       data,
       '--source-dir',
       root,
+      ...(args.includes('--http-token-file') ? [] : ['--http-open']),
       ...args,
     );
     const ports = await waitFor(() => {

@@ -157,10 +157,13 @@ class Process:
 
 
 class Server(Process):
-    def __init__(self, directory, *arguments, port=0, http_port=0, name="server", data_dir=None, program=(BIN / "flamewire-server",)):
+    """With `token`, its page asks for the token of its data directory, as it does for people; else for none, or the one in `arguments`."""
+
+    def __init__(self, directory, *arguments, port=0, http_port=0, name="server", data_dir=None, token=False, program=(BIN / "flamewire-server",)):
         self.data_dir = pathlib.Path(data_dir) if data_dir else pathlib.Path(directory) / "data"
+        is_open = not token and not {"--http-token-file", "--http-bind"} & set(arguments)
         command = [*program, "--port", port, "--http-port", http_port, "--data-dir", self.data_dir, *([] if "--source-dir" in arguments else ["--source-dir", ROOT]),
-                   *arguments]
+                   *(["--http-open"] if is_open else []), *arguments]
         before = 0
         if (pathlib.Path(directory) / f"{name}.out").exists():
             before = (pathlib.Path(directory) / f"{name}.out").stat().st_size

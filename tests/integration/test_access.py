@@ -7,6 +7,7 @@ import re
 import ssl
 import stat
 import subprocess
+import tempfile
 import urllib.parse
 
 import prometheus_client.parser
@@ -73,6 +74,64 @@ def test_token(start, token_file):
     token_file.write_text("another-token-for-the-page", encoding="ascii")
     again = start.server("--http-token-file", token_file, http_port=server.http_port, name="again", data_dir=server.data_dir)
     assert ask(again, "/api/status", Cookie=cookie)[0] == 401
+
+
+PRIVATE = [("GET", "/api/status"), ("GET", "/api/browse"), ("GET", "/api/pairing"), ("POST", "/api/pairing"), ("GET", "/api/stream"), ("GET", "/api/export/flamegraph"),
+           ("POST", "/api/agent/command"), ("GET", "/metrics")]
+
+
+def test_loopback_asks_for_the_token(start):
+    """Every user of this machine reaches loopback."""
+    server = start.server(token=True)
+    for method, path in PRIVATE:
+        status, headers, text = ask(server, path, method)
+        assert status == 401 and headers["WWW-Authenticate"].startswith("Bearer") and "login_required" in text, path
+    printed = urllib.parse.urlparse(server.page)
+    token = printed.query.removeprefix("token=")
+    assert re.fullmatch("[0-9a-f]{32}", token) and printed.hostname == "127.0.0.1"
+    # One click: the printed address leads to the page, which then has all it needs.
+    status, headers, _ = ask(server, f"{printed.path}?{printed.query}")
+    assert status == 303 and headers["Location"] == "/"
+    cookie = cookie_of(headers)
+    for path in ("/", "/app.js", "/api/status", "/api/browse"):
+        assert ask(server, path, Cookie=cookie)[0] == 200, path
+    for name in ("127.0.0.1", "localhost"):
+        assert ask(server, "/api/status", Authorization=f"Bearer {token}", Host=f"{name}:{server.http_port}")[0] == 200
+    assert token not in server.err
+    # The next run has the same token, so that bookmarks live.
+    server.stop()
+    assert start.server(token=True, name="again", data_dir=server.data_dir).page.endswith(f"?token={token}")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: only root has another user to be; CI runs as root")
+def test_another_user_of_this_machine(start):
+    """Others may look into this data directory, but not into its token; and what they send is refused."""
+    with tempfile.TemporaryDirectory(prefix="flamewire-data-") as folder:
+        os.chmod(folder, 0o755)
+        server = start.server(token=True, data_dir=folder)
+        path = pathlib.Path(folder, "http-token")
+        assert f"?token={path.read_text(encoding='ascii').strip()}" in server.page
+
+        def other(*command):
+            return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command], capture_output=True, text=True, timeout=30, check=False, cwd="/")
+
+        assert "http-token" in other("ls", folder).stdout
+        assert "Permission denied" in other("cat", path).stderr
+        script = f"import urllib.request; urllib.request.urlopen('http://127.0.0.1:{server.http_port}/api/status')"
+        assert "HTTP Error 401" in other("/usr/bin/python3", "-I", "-c", script).stderr
+
+
+def test_open_on_request(start):
+    server = start.server("--http-open", token=True)
+    assert "token" not in server.page and "--http-open: every user of this machine can use the page" in server.out
+    assert not (server.data_dir / "http-token").exists()
+    assert ask(server, "/")[0] == 200
+
+
+@pytest.mark.parametrize("arguments", [("--http-bind", "0.0.0.0"), ("--http-token-file", "/dev/null")])
+def test_open_is_refused(tmp_path, arguments):
+    run = subprocess.run([BIN / "flamewire-server", "--port", "0", "--http-port", "0", "--data-dir", tmp_path / "data", "--http-open", *arguments], capture_output=True, text=True, timeout=20, check=False)
+    assert run.returncode == 2 and "--http-open" in run.stderr and arguments[0] in run.stderr and run.stderr.count("\n") == 1, run.stderr
 
 
 def test_wrong_tokens_are_told(start, token_file):

@@ -504,7 +504,10 @@ def test_serve_shows_a_file_and_keeps_nothing(home, tmp_path):
         page = next(re.search(r"page: (\S+)", line)[1] for line in server.stdout if line.startswith("page:"))
 
         def names():
-            with urllib.request.urlopen(f"{page}api/sessions", timeout=20) as answer:
+            # The printed address has the token, which is in no file that stays.
+            address, token = page.split("?token=")
+            request = urllib.request.Request(f"{address}api/sessions", headers={"Authorization": f"Bearer {token}"})
+            with urllib.request.urlopen(request, timeout=20) as answer:
                 return [one["target"] for one in json.load(answer)["sessions"]]
 
         wait_until(lambda: names() == ["stacks.txt"], 20, "the session")

@@ -2,10 +2,12 @@
 a mount namespace of its own, in which its disk is made and spoiled."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
 import time
+import urllib.parse
 
 import pytest
 from flamewire import BIN, wait_until
@@ -93,6 +95,22 @@ def test_a_disk_that_fills_while_recording(start, small_disk):
     assert again.only_session()["samples"] == whole["samples"] and again.only_session()["lost"] == 0
     assert "its batches wait" in server.err and "its batches are written again" in server.err
     assert agent.stop() == 0
+
+
+@needs_root
+def test_a_start_on_a_full_disk(start, small_disk):
+    """What is on the disk is shown: the token that cannot be kept is good for this run."""
+    folder = small_disk.data_dir
+    fill(small_disk)
+    held = f"/proc/{small_disk.pid}/root{folder}"
+    program = ["nsenter", "--target", str(small_disk.pid), "--mount", BIN / "flamewire-server"]
+    inside(small_disk, "mkdir", "-p", f"{folder}/empty/sessions")
+    server = start.server(token=True, name="second", data_dir=f"{folder}/empty", program=program)
+    assert re.search(r"^the page's token is for this run only: cannot write .*/http-token: No space left on device", server.err, re.M), server.err
+    assert not pathlib.Path(held, "empty", "http-token").exists()
+    token = urllib.parse.urlparse(server.page).query.removeprefix("token=")
+    assert server.request("GET", "/api/sessions")[0] == 401
+    assert server.request("GET", "/api/sessions", headers={"Authorization": f"Bearer {token}"})[0] == 200
 
 
 @needs_root

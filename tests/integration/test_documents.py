@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import time
+import urllib.parse
 import urllib.request
 
 import pytest
@@ -14,6 +15,13 @@ from flamewire import BIN, ROOT, free_port, wait_until
 PAGES = ["README.md", "docs/getting-started.md"]
 # Daemons run until somebody ends them; the rest must end by itself with success.
 DAEMON = re.compile(r"^(\./dev demo|build/bin/flamewire-server\b|build/bin/flamewire-agent --(server|listen)\b)")
+
+
+def open_page(url):
+    """The page as a browser opens it at the printed address, and a way to ask its server."""
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    assert b"<script" in browser.open(url).read()
+    return lambda path: browser.open(urllib.parse.urljoin(url, path)).read()
 
 
 def commands(page):
@@ -38,7 +46,7 @@ def test_getting_started(tmp_path):
     shell = subprocess.Popen(["bash"], stdin=subprocess.PIPE)  # for --name bash
     daemons = []
     try:
-        last_server = None
+        ask = None
         for _, line in commands("docs/getting-started.md"):
             if line == "./dev build":
                 continue  # done: this build is what is tested
@@ -53,15 +61,14 @@ def test_getting_started(tmp_path):
                 process = subprocess.Popen(words, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
                 daemons.append((process, log))
                 if "flamewire-server" in words[0]:
-                    last_server = wait_until(lambda path=log.name: re.search(r"^page: (http://\S+)$", pathlib.Path(path).read_text(), re.M), 20, "the page's address")[1]
-                    assert b"<title>" in urllib.request.urlopen(last_server).read()
+                    url = wait_until(lambda path=log.name: re.search(r"^page: (http://\S+)$", pathlib.Path(path).read_text(), re.M), 20, "the page's address")[1]
+                    ask = open_page(url)
                 time.sleep(1)
                 assert process.poll() is None, (line, pathlib.Path(log.name).read_text())
             else:
                 outcome = subprocess.run(["bash", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
                 assert outcome.returncode == 0, (line, outcome.stderr)
-        listed = urllib.request.urlopen(last_server.rstrip("/") + "/api/sessions").read()
-        assert b'"total":1' in listed
+        assert b'"total":1' in ask("api/sessions")
     finally:
         for process, log in daemons:
             process.kill()
@@ -80,8 +87,10 @@ def test_demo(tmp_path):
     try:
         url = wait_until(lambda: re.search(r"A live profile of a sample workload: (http://\S+)", log.read_text()), 300, "the URL")[1]
 
+        ask = open_page(url)
+
         def profile():
-            answer = urllib.request.urlopen(url.rstrip("/") + "/api/flamegraph").read()
+            answer = ask("api/flamegraph")
             return b"stage_traffic" in answer and b"stage_weather" in answer
 
         wait_until(profile, 20, "the workload in the flame graph")

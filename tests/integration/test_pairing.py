@@ -489,5 +489,7 @@ def test_a_journal_gets_no_code(start):
     server = start.process("server", [BIN / "flamewire-server", "--port", 0, "--http-port", 0, "--data-dir", start.directory / "data"], env={**os.environ, "JOURNAL_STREAM": "8:1234"})
     wait_until(lambda: "Sessions are kept" in server.out, 20, "the server's start")
     assert " --pair CODE\n" in server.out and "--new-key" in server.out and not CODE.search(server.out + server.err), server.out
+    token = (start.directory / "data" / "http-token").read_text(encoding="ascii").strip()
+    assert f"The page asks for the token in {start.directory}/data/http-token\n" in server.out and token not in server.out + server.err, server.out
     agent = start.process("agent", [BIN / "flamewire-agent", "--listen", "--port", free_port()], env={**os.environ, "JOURNAL_STREAM": "8:1234"})
     assert agent.wait(10) == 2 and "--pair-file" in agent.err and not CODE.search(agent.out + agent.err), agent.err

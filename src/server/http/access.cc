@@ -1,6 +1,5 @@
 #include "server/http/access.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/random.h>
@@ -155,24 +154,20 @@ std::optional<Answer> Access::check(const Request& request, Clock::time_point no
     if (wants_page(request) && !request.parameter("token").empty())
         return log_in(request.parameter("token"), request, now);
     return refuse(request, wants_page(request)
-                               ? "Enter the token that the server printed when it started, or open the address there."
+                               ? "Enter the page's token. The server printed it with the page's address when it "
+                                 "started; the log of a service says which file has it."
                                : "log in first: open the address that the server printed, or send its token as "
                                  "\"Authorization: Bearer TOKEN\"");
 }
 
-Result<std::string> read_token(const std::string& path, bool make) {
-    if (make) {
-        if (const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); fd >= 0) {
-            const UniqueFd file(fd);
-            std::array<std::byte, 16> bytes{};
-            if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-                return fail_errno("no random bytes for a token", errno);
-            const std::string text = to_hex(bytes) + "\n";
-            TRY(write_all(file.get(), as_bytes_view(text)));
-        } else if (errno != EEXIST) {
-            return fail_errno("cannot make " + path, errno);
-        }
-    }
+Result<std::string> random_token() {
+    std::array<std::byte, 16> bytes{};
+    if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+        return fail_errno("no random bytes for a token", errno);
+    return to_hex(bytes);
+}
+
+Result<std::string> read_token(const std::string& path) {
     std::string token = TRY(read_file(path, max_token_bytes));
     const auto is_space = [](unsigned char c) { return c <= ' '; };
     token.erase(token.begin(), std::ranges::find_if_not(token, is_space));

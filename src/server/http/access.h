@@ -1,6 +1,5 @@
-// Who may use the page. A page on a loopback address is everybody's there; elsewhere who knows its token logs in: by the
-// address that the server prints (?token=), in a form, or in each request ("Authorization: Bearer TOKEN"). A browser
-// gets a cookie that no script and no other site can use.
+// Who may use the page: whoever has its token. A browser logs in with the address that the server prints (?token=) or in
+// a form and gets a cookie that scripts and other sites cannot use; a program sends "Authorization: Bearer TOKEN".
 #pragma once
 
 #include <chrono>
@@ -19,7 +18,7 @@ class Access {
 public:
     using Clock = std::chrono::steady_clock;
 
-    // Nobody has to log in.
+    // Nobody has to log in (--http-open).
     Access() = default;
     // `path`: where the page is, "/" or "/prefix/". `port` tells the cookies of servers on one host apart. `encrypted`: the
     // page comes by TLS, and its cookie only travels so.
@@ -54,8 +53,9 @@ private:
 };
 
 // The token in a file, without the white space around it. invalid: too short to be a secret. A file that other users can
-// read is warned of: what keeps secrets for containers makes them so. With `make`, a file that is not there is made,
-// readable for its owner alone, with a new token.
-Result<std::string> read_token(const std::string& path, bool make);
+// read is warned of: what keeps secrets for containers makes them so.
+Result<std::string> read_token(const std::string& path);
+// A new token of 128 random bits.
+Result<std::string> random_token();
 
 }  // namespace flamewire::server

@@ -113,6 +113,26 @@ TEST_CASE("the page may look where files were said to be, where it was told, or 
     CHECK(parse({"--browse-root", "none"}).options.browse_roots.empty());
 }
 
+TEST_CASE("a page without a token is for this machine alone") {
+    CHECK_FALSE(parse({}).options.http_open);
+    CHECK(parse({"--http-open"}).options.http_open);
+    CHECK(parse({"--http-open", "--http-bind", "127.0.0.2"}).options.http_open);
+    CHECK(parse({"--http-open", "--http-bind", "::1"}).options.http_open);
+    for (const std::vector<const char*>& words :
+         std::vector<std::vector<const char*>>{{"--http-open", "--http-bind", "0.0.0.0"},
+                                               {"--http-open", "--http-bind", "::"},
+                                               {"--http-open", "--http-bind", "192.0.2.1"},
+                                               {"--http-open", "--http-bind", "::ffff:192.0.2.1"},
+                                               {"--http-open", "--http-bind", "nonsense"},
+                                               {"--http-open", "--http-token-file", "/dev/null"}}) {
+        const auto parsed = parse(words);
+        INFO(words.back());
+        CHECK(parsed.exit_code == 2);
+        CHECK(parsed.message.starts_with("flamewire-server: --http-open "));
+        CHECK(std::count(parsed.message.begin(), parsed.message.end(), '\n') == 1);
+    }
+}
+
 TEST_CASE("the page's folder is a directory") {
     CHECK(parse({}).options.web_dir.empty());
     CHECK(parse({"--web-dir", "/"}).options.web_dir == "/");
