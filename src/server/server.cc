@@ -120,6 +120,7 @@ public:
                                      url_host(options_.http_bind), http_->port(), options_.http_prefix);
         facts.target_command = target_command(options_, port);
         facts.insecure = options_.insecure;
+        facts.token_required = !http_token_.empty();
         facts.data_dir = options_.data_dir;
         facts.page = {asset_bytes("app.js"), asset_bytes("app.css")};
         facts.browse_roots = browse_roots(options_.browse_roots);

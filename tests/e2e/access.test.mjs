@@ -113,6 +113,24 @@ test('a browser logs in with the token, once', async () => {
   await context.close();
 });
 
+test('logging out asks for the token again', async () => {
+  const printed = /^page: (\S+)$/m.exec(server.text())[1];
+  const { page, context, problems } = await openPage(browser, printed);
+  await page.locator('.flame-scroller').waitFor();
+  await page.locator('#connection').click();
+  await shot(page, 'log-out-dark');
+  await page.locator('#log-out').click();
+  await page.getByLabel('Token').waitFor();
+  assert.deepEqual(await context.cookies(), []);
+  const again = await context.newPage();
+  await again.goto(page.url());
+  await again.getByLabel('Token').fill(TOKEN);
+  await again.keyboard.press('Enter');
+  await again.locator('.flame-scroller').waitFor();
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
 test('the address that the server prints is enough', async () => {
   const printed = /^page: (\S+)$/m.exec(server.text())[1];
   const { page, context, problems } = await openPage(browser, printed);

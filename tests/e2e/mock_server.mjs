@@ -459,6 +459,7 @@ export async function startMock({
     http_url: 'http://127.0.0.1:8080/',
     target_command: 'flamewire-agent --server 127.0.0.1 --port 9999',
     insecure: false,
+    token_required: false,
     data_dir: '/var/lib/flamewire',
   });
   const failure = (code, message, extra = {}) => ({ error: { code, message, ...extra } });

@@ -56,7 +56,7 @@ def test_token(start, token_file):
     status, headers, _ = ask(server, f"/?token={TOKEN}")
     assert status == 303 and headers["Location"] == "/"
     attributes = headers["Set-Cookie"].split("; ")
-    assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(attributes) and "Secure" not in attributes
+    assert {"HttpOnly", "SameSite=Strict", "Path=/", f"Max-Age={30 * 86400}"} <= set(attributes) and "Secure" not in attributes
     assert TOKEN not in headers["Set-Cookie"]
     cookie = cookie_of(headers)
     assert str(server.http_port) in cookie.split("=")[0], "two servers on one host have cookies of their own"
@@ -64,7 +64,7 @@ def test_token(start, token_file):
     assert ask(server, "/app.js", Cookie=cookie)[0] == 200
     assert ask(server, "/api/status", Cookie=cookie[:-1] + ("0" if cookie[-1] != "0" else "1"))[0] == 401
     status, headers, _ = ask(server, "/login", "POST", urllib.parse.urlencode({"token": TOKEN}), Content_Type="application/x-www-form-urlencoded")
-    assert status == 303 and cookie_of(headers) == cookie
+    assert status == 303 and ask(server, "/api/status", Cookie=cookie_of(headers))[0] == 200
     # The address with the token is a bookmark, too.
     assert ask(server, f"/?token={TOKEN}", Cookie=cookie)[0] == 303
     # A form of another site is refused before the token is looked at.
@@ -97,6 +97,7 @@ def test_loopback_asks_for_the_token(start):
         assert ask(server, path, Cookie=cookie)[0] == 200, path
     for name in ("127.0.0.1", "localhost"):
         assert ask(server, "/api/status", Authorization=f"Bearer {token}", Host=f"{name}:{server.http_port}")[0] == 200
+    assert '"token_required":true' in ask(server, "/api/status", Cookie=cookie)[2]
     assert token not in server.err
     # The next run has the same token, so that bookmarks live.
     server.stop()
@@ -125,6 +126,7 @@ def test_open_on_request(start):
     server = start.server("--http-open", token=True)
     assert "token" not in server.page and "--http-open: every user of this machine can use the page" in server.out
     assert not (server.data_dir / "http-token").exists()
+    assert server.get("/api/status")["token_required"] is False
     assert ask(server, "/")[0] == 200
 
 
@@ -132,6 +134,19 @@ def test_open_on_request(start):
 def test_open_is_refused(tmp_path, arguments):
     run = subprocess.run([BIN / "flamewire-server", "--port", "0", "--http-port", "0", "--data-dir", tmp_path / "data", "--http-open", *arguments], capture_output=True, text=True, timeout=20, check=False)
     assert run.returncode == 2 and "--http-open" in run.stderr and arguments[0] in run.stderr and run.stderr.count("\n") == 1, run.stderr
+
+
+def test_log_out(start):
+    server = start.server(token=True)
+    cookie = cookie_of(ask(server, f"/?{urllib.parse.urlparse(server.page).query}")[1])
+    status, headers, _ = ask(server, "/logout", "POST", Cookie=cookie)
+    assert status == 303 and headers["Location"] == "/"
+    name, *attributes = headers["Set-Cookie"].split("; ")
+    assert name == cookie.split("=")[0] + "=" and {"Max-Age=0", "Path=/", "HttpOnly"} <= set(attributes)
+    assert ask(server, "/", Cookie=name)[0] == 401
+    # No other site logs anybody out.
+    assert ask(server, "/logout", "POST", Cookie=cookie, Origin="http://elsewhere.example")[0] == 403
+    assert "Set-Cookie" not in ask(server, "/logout", Cookie=cookie)[1]
 
 
 def test_wrong_tokens_are_told(start, token_file):

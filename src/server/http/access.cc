@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -28,13 +29,11 @@ bool equal_secrets(std::string_view a, std::string_view b) {
     return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-// What a browser keeps instead of the token; another token makes it worthless.
-std::string cookie_of(std::string_view token) {
-    static constexpr std::string_view purpose = "flamewire page 1";
+std::string hmac(std::string_view key, std::string_view text) {
     std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
     unsigned int size = 0;
-    ::HMAC(::EVP_sha256(), token.data(), static_cast<int>(token.size()),
-           reinterpret_cast<const unsigned char*>(purpose.data()), purpose.size(), digest.data(), &size);
+    ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()),
+           reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data(), &size);
     return to_hex(std::as_bytes(std::span(digest)).first(size));
 }
 
@@ -64,18 +63,31 @@ Access::Access(std::string token, std::string path, std::uint16_t port, bool enc
     : token_(std::move(token)),
       path_(std::move(path)),
       cookie_name_(fmt::format("flamewire_{}", port)),
-      cookie_(cookie_of(token_)),
       encrypted_(encrypted) {}
 
-bool Access::knows_cookie(std::string_view cookies) const {
+std::string Access::cookie_until(Date end) const {
+    const auto seconds = end.time_since_epoch().count();
+    return fmt::format("{}.{}", seconds, hmac(token_, fmt::format("flamewire page 2 {}", seconds)));
+}
+
+bool Access::is_valid(std::string_view cookie, Date date) const {
+    std::int64_t seconds = 0;
+    const auto [rest, error] = std::from_chars(cookie.data(), cookie.data() + cookie.size(), seconds);
+    if (error != std::errc{} || !std::string_view(rest, cookie.data() + cookie.size()).starts_with('.')) return false;
+    const Date end{std::chrono::seconds(seconds)};
+    return equal_secrets(cookie, cookie_until(end)) && date < end;
+}
+
+bool Access::has_valid_cookie(std::string_view cookies, Date date) const {
     while (!cookies.empty()) {
         const std::size_t end = cookies.find(';');
         std::string_view one = cookies.substr(0, end);
         cookies = end == std::string_view::npos ? std::string_view{} : cookies.substr(end + 1);
         while (one.starts_with(' ')) one.remove_prefix(1);
         const std::size_t equals = one.find('=');
-        if (one.substr(0, equals) == cookie_name_ && equals != std::string_view::npos)
-            if (equal_secrets(one.substr(equals + 1), cookie_)) return true;
+        if (equals != std::string_view::npos && one.substr(0, equals) == cookie_name_ &&
+            is_valid(one.substr(equals + 1), date))
+            return true;
     }
     return false;
 }
@@ -119,40 +131,47 @@ Answer Access::refuse(const Request& request, std::string_view why) const {
     return answer;
 }
 
-Answer Access::log_in(std::string_view token, const Request& request, Clock::time_point now) {
+Answer Access::to_page(std::string_view cookie, std::chrono::seconds max_age) const {
+    Answer answer;
+    answer.status = 303;
+    answer.content_type = "text/plain";
+    answer.headers.emplace_back("Location", path_);
+    answer.headers.emplace_back(
+        "Set-Cookie", fmt::format("{}={}; Max-Age={}; Path={}; HttpOnly; SameSite=Strict{}", cookie_name_, cookie,
+                                  max_age.count(), path_, encrypted_ ? "; Secure" : ""));
+    return answer;
+}
+
+Answer Access::log_in(std::string_view token, const Request& request, Clock::time_point now, Date date) {
     if (!equal_secrets(token, token_)) {
         failed(request, now);
         return refuse(request, "This is not the token. The server printed the right one when it started.");
     }
     failures_.erase(request.client);
-    Answer answer;
-    answer.status = 303;
-    answer.content_type = "text/plain";
-    answer.headers.emplace_back("Location", path_);
-    answer.headers.emplace_back("Set-Cookie", fmt::format("{}={}; Path={}; HttpOnly; SameSite=Strict{}", cookie_name_,
-                                                          cookie_, path_, encrypted_ ? "; Secure" : ""));
-    return answer;
+    return to_page(cookie_until(date + login_time), login_time);
 }
 
-std::optional<Answer> Access::check(const Request& request, Clock::time_point now) {
-    if (!required() || knows_cookie(request.cookies)) {
+std::optional<Answer> Access::check(const Request& request, Clock::time_point now, Date date) {
+    if (!required()) return {};
+    if (request.method == "POST" && request.path == "/logout") return to_page({}, std::chrono::seconds(0));
+    if (has_valid_cookie(request.cookies, date)) {
         // The address of a bookmark has the token still.
-        if (required() && wants_page(request) && !request.parameter("token").empty())
-            return log_in(request.parameter("token"), request, now);
+        if (wants_page(request) && !request.parameter("token").empty())
+            return log_in(request.parameter("token"), request, now, date);
         return {};
     }
     if (request.authorization.starts_with(bearer)) {
         if (equal_secrets(std::string_view(request.authorization).substr(bearer.size()), token_)) return {};
-        return log_in({}, request, now);
+        return log_in({}, request, now, date);
     }
     if (request.method == "POST" && request.path == "/login") {
         const auto form = parse_target("?" + request.body);
         const auto token = form ? form->query.find("token") : decltype(form->query.end()){};
         return log_in(form && token != form->query.end() ? std::string_view(token->second) : std::string_view{},
-                      request, now);
+                      request, now, date);
     }
     if (wants_page(request) && !request.parameter("token").empty())
-        return log_in(request.parameter("token"), request, now);
+        return log_in(request.parameter("token"), request, now, date);
     return refuse(request, wants_page(request)
                                ? "Enter the page's token. The server printed it with the page's address when it "
                                  "started; the log of a service says which file has it."

@@ -434,6 +434,7 @@ Answer Api::status() {
     json.member("http_url", facts_.http_url);
     json.member("target_command", facts_.target_command);
     json.member("insecure", facts_.insecure);
+    json.member("token_required", facts_.token_required);
     json.member("data_dir", facts_.data_dir);
     json.end_object();
     return json_answer(json.take());

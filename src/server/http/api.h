@@ -39,8 +39,9 @@ struct ServerFacts {
     std::string agent_bind;
     std::uint16_t agent_port = 0;
     std::string http_url, target_command, data_dir;
-    bool insecure = false;  // agents of other machines are taken without encryption
-    PageBytes page;         // for exports
+    bool insecure = false;        // agents of other machines are taken without encryption
+    bool token_required = false;  // a browser logs in, and can log out
+    PageBytes page;               // for exports
     std::vector<BrowseRoot> browse_roots;
     KeepRules keep;
     std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();

@@ -188,6 +188,8 @@ export const graphApi = {
 };
 
 export const api = {
+  // Not JSON: the answer leads to the form for the token.
+  logOut: () => fetchText('/logout', { method: 'POST', redirect: 'manual' }),
   status: (signal?: AbortSignal) => call<Status>('/api/status', { signal }),
   agents: (signal?: AbortSignal) => call<{ agents: Agent[] }>('/api/agents', { signal }),
   sessions: (signal?: AbortSignal, q = '', limit = 200, offset = 0) =>

@@ -3319,6 +3319,8 @@ export interface components {
             target_command: string;
             /** @description agents of other machines are taken without encryption and without a pairing code */
             insecure: boolean;
+            /** @description the page asks for a token; false with --http-open */
+            token_required: boolean;
             data_dir: string;
         };
     };

@@ -1,8 +1,10 @@
 // How the page, the server and the agents are connected, in one word; the rest on demand.
 import type { Agent } from '../api/types';
+import { logOut } from '../store/actions';
 import { agents, connectedAgents, status, streamState } from '../store/live';
 import { savedFile } from '../store/saved';
 import { clock, duration } from '../text/format';
+import { Button } from './Button';
 import { PairedAgents } from './PairedAgents';
 import { Popover } from './Popover';
 import { TargetLine } from './TargetLine';
@@ -63,6 +65,21 @@ function SavedNote() {
   );
 }
 
+function ThisBrowser() {
+  return (
+    <>
+      <h4>This browser</h4>
+      <div class="loss-head">
+        <span class="faint">Logged in with the page&apos;s token.</span>
+        <span class="spacer" />
+        <Button id="log-out" title="Log out: this browser needs the token again" onClick={() => void logOut()}>
+          Log out
+        </Button>
+      </div>
+    </>
+  );
+}
+
 export function Connection() {
   const { tone, text } = summary();
   return (
@@ -106,6 +123,7 @@ export function Connection() {
                 <h4>On a target</h4>
                 <TargetLine />
                 <PairedAgents />
+                {status.value.token_required && <ThisBrowser />}
               </>
             )}
           </div>

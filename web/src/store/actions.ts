@@ -31,6 +31,11 @@ async function attempt<T>(what: string, work: () => Promise<T>): Promise<T | nul
   }
 }
 
+// The page comes again as the form that asks for the token.
+export async function logOut(): Promise<void> {
+  if (await attempt('Not logged out', () => api.logOut())) location.reload();
+}
+
 async function command(agent: string, cmd: CommandName, args: Record<string, unknown> = {}): Promise<Reply> {
   const reply = await api.command(agent, cmd, args);
   if (!reply.ok) throw new ApiError(200, { code: 'agent', message: reply.error ?? 'the agent refused' });
