@@ -108,7 +108,6 @@ int run(int argc, char** argv) {
         log_line(pairing.error().message);
         return pairing.error().code == ErrorCode::invalid ? 2 : 1;
     }
-    line->options.key_given = pairing->key.has_value() && pairing->code_to_print.empty();
     if (!pairing->code_to_print.empty()) print("pairing code of this agent: " + pairing->code_to_print + "\n");
     if (!has_proc()) return 1;
     std::optional<LaunchedCommand> command;

@@ -144,7 +144,6 @@ Result<bool> Session::start_link() {
     link.key = pairing_;
     link.key_file = options_.pair_file;
     link.insecure = options_.insecure;
-    link.only_encrypted = options_.key_given;
     link.spool_bytes = options_.spool_bytes;
     Link::Callbacks callbacks;
     callbacks.hello = [this] { return hello(); };

@@ -208,7 +208,7 @@ def test_listening_agent_and_commands(start):
     """The server connects out; the whole life of a recording by commands."""
     import flamewire
     port = flamewire.free_port()
-    agent = start.agent("--listen", "--port", port)
+    agent = start.agent("--listen", "--port", port, "--insecure")
     server = start.server()
     program = start.workload("shares", 60, 2)
     answer = server.post("/api/agent/connect", {"host": "127.0.0.1", "port": port})

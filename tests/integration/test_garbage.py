@@ -191,7 +191,7 @@ def test_command_json_at_the_agent(start):
     """A hostile server: the agent refuses, stays, and serves the next one."""
     import flamewire
     port = flamewire.free_port()
-    agent = start.agent("--listen", "--port", port)
+    agent = start.agent("--listen", "--port", port, "--insecure")
 
     def connect():
         def attempt():

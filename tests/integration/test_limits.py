@@ -449,7 +449,7 @@ def resident(server):
 def test_a_server_that_is_hostile(start):
     """What an agent takes from a server is bounded, too: it says why, stays, and serves the next one."""
     port = free_port()
-    agent = start.agent("--listen", "--port", port)
+    agent = start.agent("--listen", "--port", port, "--insecure")
 
     def talk(data, first=b""):
         with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:

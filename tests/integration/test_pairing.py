@@ -250,18 +250,37 @@ def test_a_new_code_takes_the_place_of_the_old_one_once_it_has_worked(start):
     assert kept() == before
 
 
-def test_a_chosen_code_is_asked_for_on_this_machine_too(start):
-    file, port = start.directory / "code", free_port()
-    agent = start.agent("--listen", "--port", port, "--pair-file", file)
+def test_the_code_is_asked_for_on_this_machine_too(start):
+    """Every user of a machine can connect on loopback: with a code that was made at the start as with one that was chosen."""
+    server = start.server()
+    for name, options in (("made", ()), ("chosen", ("--pair-file", start.directory / "code"))):
+        port = free_port()
+        agent = start.agent("--listen", "--port", port, *options, name=name)
+        for greeting in (b"", b"\0\0\0\2\2{}"):
+            with socket.create_connection(("127.0.0.1", port)) as here:
+                here.settimeout(10)
+                here.sendall(greeting)
+                answer = b""
+                with contextlib.suppress(ConnectionResetError):
+                    while part := here.recv(4096):
+                        answer += part
+            assert b"hello" not in answer and b"hostname" not in answer and (greeting or b"encrypted only" in answer)
+        with pytest.raises(HttpError) as refused:
+            server.post("/api/agent/connect", {"host": "127.0.0.1", "port": port})
+        assert "give the server its pairing code, which it printed when it started" in str(refused.value)
+        code = options[1].read_text().strip() if options else printed_code(agent)
+        assert server.post("/api/agent/connect", {"host": "127.0.0.1", "port": port, "pair": code})["ok"] and agent.alive()
+
+
+def test_a_listening_agent_without_a_code_on_request(start):
+    port = free_port()
+    agent = start.agent("--listen", "--port", port, "--insecure")
     with socket.create_connection(("127.0.0.1", port)) as here:
         here.settimeout(10)
-        answer = b""
-        with contextlib.suppress(ConnectionResetError):
-            while part := here.recv(4096):
-                answer += part
-    assert b"hello" not in answer and b"hostname" not in answer and b"encrypted only" in answer
+        assert b'"type":"hello"' in here.recv(4096)
     server = start.server()
-    assert server.post("/api/agent/connect", {"host": "127.0.0.1", "port": port, "pair": file.read_text().strip()})["ok"] and agent.alive()
+    assert server.post("/api/agent/connect", {"host": "127.0.0.1", "port": port})["ok"] and connected(server)["link"] == "this-machine"
+    assert agent.alive()
 
 
 def test_a_listening_agent_refuses_what_is_not_encrypted(start):
@@ -280,11 +299,7 @@ def test_a_listening_agent_refuses_what_is_not_encrypted(start):
                 pass
             assert b"hello" not in answer and b"hostname" not in answer, answer
             if not greeting:
-                assert b"this agent talks to other machines encrypted only" in answer
-    # A server on this machine waits for the hello, and gets it.
-    with socket.create_connection(("127.0.0.1", port)) as here:
-        here.settimeout(10)
-        assert b'"type":"hello"' in here.recv(4096)
+                assert b"this agent talks encrypted only" in answer
     assert agent.alive()
 
 

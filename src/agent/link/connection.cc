@@ -75,10 +75,9 @@ void Connection::wait_for_first_byte() {
 }
 
 void Connection::refuse_plain() {
-    write_last(
-        wire::encode_frame(wire::Flag::refusal,
-                           "this agent talks to other machines encrypted only: give the server its pairing code, "
-                           "which it printed when it started, or start it with --insecure"));
+    write_last(wire::encode_frame(wire::Flag::refusal,
+                                  "this agent talks encrypted only: give the server its pairing code, "
+                                  "which it printed when it started, or start it with --insecure"));
     fail_with("it spoke without encryption, which --insecure would allow");
 }
 

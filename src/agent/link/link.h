@@ -22,9 +22,8 @@ struct LinkOptions {
     std::uint16_t port = 9999;
     // The connection is encrypted by it; listening, it must be there.
     std::optional<secure::PairingKey> key;
-    std::string key_file;         // it came from there, and is read anew: codes change without a restart
-    bool insecure = false;        // without encryption also to and from other machines
-    bool only_encrypted = false;  // not even from this machine
+    std::string key_file;   // it came from there, and is read anew: codes change without a restart
+    bool insecure = false;  // without encryption also: dialling, to other machines; listening, from everywhere
     std::size_t spool_bytes = std::size_t{8} << 20;
     // Pause before dialling again; doubles with every failure up to 30 times this, with jitter.
     std::uint32_t retry_ms = 1000;

@@ -94,16 +94,16 @@ void TcpLink::accepted(tcp::socket socket) {
         candidates_.front()->close();
         candidates_.erase(candidates_.begin());
     }
-    const bool here = is_here(socket);
-    const auto plain = options_.insecure || (here && !options_.only_encrypted) ? secure::Carrier::Plain::allowed
-                                                                               : secure::Carrier::Plain::refused;
+    // Every user of this machine can connect on loopback, so the key is asked for there, too.
+    const auto plain = options_.insecure ? secure::Carrier::Plain::allowed : secure::Carrier::Plain::refused;
+    const bool quick = options_.insecure && is_here(socket);
     adopt(std::move(socket),
           secure::Carrier::accepted(
               [this](std::string_view id) {
                   return options_.key && options_.key->id == id ? options_.key : std::nullopt;
               },
               plain),
-          !here);
+          !quick);
 }
 
 void TcpLink::dialled(tcp::socket socket) {

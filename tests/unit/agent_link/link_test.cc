@@ -272,6 +272,7 @@ TEST_CASE("listening: one server at a time, the newest that answers") {
     options.listen = true;
     options.host = "127.0.0.1";
     options.port = 0;
+    options.insecure = true;
     std::unique_ptr<Link> link = start(options, quiet());
     const std::uint16_t port = link->status().listen_port;
     REQUIRE(port != 0);
