@@ -1,5 +1,6 @@
 #include "symbol/compressed_file.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -10,12 +11,12 @@
 #include <optional>
 
 #include "base/file.h"
+#include "base/growth.h"
 #include "elf/xz.h"
 
 namespace flamewire::symbol {
 namespace {
 
-constexpr std::size_t largest_inside = std::size_t{1} << 30;
 constexpr std::size_t step_bytes = std::size_t{1} << 20;
 
 constexpr std::string_view gzip_magic("\x1f\x8b", 2);
@@ -26,8 +27,8 @@ constexpr std::string_view xz_magic(
 constexpr std::string_view zstd_magic("\x28\xb5\x2f\xfd", 4);
 constexpr std::array magics = {gzip_magic, xz_magic, zstd_magic};
 
-// What each of these answers: nothing when it is damaged or larger than `largest_inside`.
-std::optional<std::string> gunzip(std::string_view packed) {
+// What each of these answers: nothing when it is damaged or has more than `limit` bytes (one step more, at most).
+std::optional<std::string> gunzip(std::string_view packed, std::size_t limit) {
     z_stream stream{};
     constexpr int gzip_only = 16;
     if (inflateInit2(&stream, MAX_WBITS + gzip_only) != Z_OK) return std::nullopt;
@@ -37,7 +38,7 @@ std::optional<std::string> gunzip(std::string_view packed) {
     std::string inside;
     for (int state = Z_OK; state != Z_STREAM_END;) {
         const std::size_t have = inside.size();
-        if (have > largest_inside) return std::nullopt;
+        if (have > limit) return std::nullopt;
         inside.resize(have + step_bytes);
         stream.next_out = reinterpret_cast<Bytef*>(inside.data() + have);
         stream.avail_out = step_bytes;
@@ -48,13 +49,13 @@ std::optional<std::string> gunzip(std::string_view packed) {
     return inside;
 }
 
-std::optional<std::string> unzstd(std::string_view packed) {
+std::optional<std::string> unzstd(std::string_view packed, std::size_t limit) {
     const std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> stream(ZSTD_createDStream(), ZSTD_freeDStream);
     ZSTD_inBuffer in{packed.data(), packed.size(), 0};
     std::string inside;
     for (std::size_t left = 1; left != 0;) {
         const std::size_t have = inside.size();
-        if (have > largest_inside) return std::nullopt;
+        if (have > limit) return std::nullopt;
         inside.resize(have + step_bytes);
         ZSTD_outBuffer out{inside.data() + have, step_bytes, 0};
         left = ZSTD_decompressStream(stream.get(), &out, &in);
@@ -64,10 +65,10 @@ std::optional<std::string> unzstd(std::string_view packed) {
     return inside;
 }
 
-std::optional<std::string> inside_of(std::string_view packed) {
-    if (packed.starts_with(gzip_magic)) return gunzip(packed);
-    if (packed.starts_with(xz_magic)) return elf::decompress_xz(as_bytes_view(packed), largest_inside);
-    return unzstd(packed);
+std::optional<std::string> inside_of(std::string_view packed, std::size_t limit) {
+    if (packed.starts_with(gzip_magic)) return gunzip(packed, limit);
+    if (packed.starts_with(xz_magic)) return elf::decompress_xz(as_bytes_view(packed), limit);
+    return unzstd(packed, limit);
 }
 
 Result<UniqueFd> in_memory(const std::string& path, std::string_view content) {
@@ -83,9 +84,12 @@ Result<UniqueFd> open_uncompressed(const std::string& path) {
     UniqueFd file = TRY(open_read(path));
     const std::string begin = TRY(read_range(file.get(), 0, xz_magic.size()));
     if (std::ranges::none_of(magics, [&](std::string_view magic) { return begin.starts_with(magic); })) return file;
-    const std::string packed = TRY(read_file(path, largest_inside));
-    const auto inside = inside_of(packed);
-    if (!inside) return fail(ErrorCode::invalid, path + " is damaged, or has more than 1 GiB inside");
+    const std::string packed = TRY(read_file(path, max_unpacked_file_bytes));
+    const auto limit = static_cast<std::size_t>(growth_limit(packed.size(), max_unpacked_file_bytes));
+    const auto inside = inside_of(packed, limit);
+    if (!inside)
+        return fail(ErrorCode::invalid,
+                    fmt::format("{} is damaged, or has more than {} MiB inside", path, limit >> 20));
     return in_memory(path, *inside);
 }
 

@@ -300,7 +300,11 @@ private:
         const std::string path = debuginfod_file(config_.debuginfod_directory, id);
         const auto found = identify(path);
         if (!found || found->build_id != id) return;
-        if (auto common = ObjectFile::open(path)) file->set_alternate(std::move(*common));
+        auto common = ObjectFile::open(path);
+        if (common)
+            file->set_alternate(std::move(*common));
+        else
+            files_.report.problem = "some names are missing: " + common.error().message;
     }
 
     [[nodiscard]] std::vector<std::string> debug_places() const {
@@ -329,7 +333,7 @@ private:
             return refuse_build(
                 fmt::format("size mismatch: {} has {} bytes, the target's file {}", path, found.size, module_.size));
         auto file = ObjectFile::open(path);
-        if (!file) return refuse(file.error().message);
+        if (!file) return refuse(file.error());
         const Quality quality = file->quality();
         if (files_.main && quality <= files_.report.quality) return;
         files_.main.emplace(std::move(*file));
@@ -349,7 +353,8 @@ private:
 
     void use_debug(const std::string& path) {
         auto file = ObjectFile::open(path);
-        if (!file || file->quality() <= files_.report.quality) return;
+        if (!file) return refuse(file.error());
+        if (file->quality() <= files_.report.quality) return;
         files_.report.quality = file->quality();
         files_.report.debug_file = path;
         files_.report.debug_found = place_;
@@ -358,6 +363,12 @@ private:
 
     void refuse(std::string why) {
         if (refused_.empty()) refused_ = std::move(why);
+    }
+    void refuse(Error error) {
+        if (refused_.empty() && error.code == ErrorCode::too_large)
+            refused_remedy_ =
+                "if it is yours, run `objcopy --decompress-debug-sections` on it and give that: --binary FILE";
+        refuse(std::move(error.message));
     }
     void refuse_build(std::string why) {
         files_.report.mismatch = true;
@@ -370,8 +381,7 @@ private:
         const std::string name = module_.kind == ModuleKind::kernel ? "the kernel" : file_name(path_);
         if (!refused_.empty()) {
             report.problem = refused_;
-            report.remedy =
-                fmt::format("give the unstripped file of the very build that runs on the target: --binary FILE");
+            report.remedy = refused_remedy_;
         } else if (report.quality == Quality::none) {
             report.problem = fmt::format("no file for {} was found", path_.empty() ? name : path_);
             report.remedy = fmt::format("give it with --binary FILE, or its root file system with --sysroot DIR");
@@ -388,7 +398,8 @@ private:
     const Config& config_;
     std::string path_;
     std::string main_build_id_;
-    std::string refused_;               // the first reason
+    std::string refused_;  // the first reason
+    std::string refused_remedy_ = "give the unstripped file of the very build that runs on the target: --binary FILE";
     FoundBy place_ = FoundBy::nothing;  // where is being looked
     ModuleFiles files_;
 };

@@ -154,6 +154,7 @@ void Module::explain_split() {
     report.problem = fmt::format(
         "{} of the {} .dwo files of {} are not here or of another build (the first: {}): no inlined functions there",
         split.missing, split.units, file, split.first_missing);
+    if (!split_->refused().empty()) report.problem += " (" + split_->refused() + ")";
     report.remedy = fmt::format(
         "put {}.dwp beside it (llvm-dwp -e {}), or say where the .dwo files are with --path-map FROM=TO", file, file);
 }

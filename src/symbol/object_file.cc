@@ -1,14 +1,20 @@
 #include "symbol/object_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gelf.h>
 #include <sys/stat.h>
+#include <system_error>
 
 #include <cerrno>
+#include <filesystem>
+#include <vector>
 
 #include "base/file.h"
+#include "base/hex.h"
 #include "elf/xz.h"
 #include "symbol/compressed_file.h"
+#include "symbol/section_growth.h"
 #include "symbol/zstd_sections.h"
 
 namespace flamewire::symbol {
@@ -38,6 +44,41 @@ Result<std::string> read_all(int fd, const std::string& path) {
     return read_range(fd, 0, static_cast<std::size_t>(status.st_size));
 }
 
+Result<bool> check_growth(int fd, Elf* elf, const elf::Header& header, const std::string& path) {
+    struct stat status{};
+    if (::fstat(fd, &status) != 0) return fail_errno("read " + path, errno);
+    return check_section_growth(elf, header, elf::source_of_fd(fd), static_cast<std::uint64_t>(status.st_size), path);
+}
+
+// What .gnu_debugaltlink says: a file name, a zero, and the build-id.
+struct AlternateLink {
+    std::string name, build_id;
+};
+AlternateLink alternate_link(Bytes bytes) {
+    ByteReader in(bytes);
+    AlternateLink link;
+    link.name = in.read_c_string();
+    const std::size_t at = in.position();
+    if (!in.ok() || at >= bytes.size()) return {};
+    link.build_id = as_text(bytes.subspan(at));
+    return link;
+}
+
+// Where libdw looks for that file by itself, once something refers to it.
+std::vector<std::string> alternate_places(const AlternateLink& link, const std::string& path) {
+    std::vector<std::string> places;
+    if (link.build_id.size() > 1) {
+        const std::string id = to_hex(link.build_id);
+        places.push_back("/usr/lib/debug/.build-id/" + id.substr(0, 2) + "/" + id.substr(2) + ".debug");
+    }
+    if (link.name.empty()) return places;
+    places.push_back(link.name);
+    std::error_code error;
+    const std::filesystem::path real = std::filesystem::canonical(path, error);
+    if (!link.name.starts_with('/') && !error) places.push_back((real.parent_path() / link.name).string());
+    return places;
+}
+
 }  // namespace
 
 Result<ObjectFile> ObjectFile::open(const std::string& path) {
@@ -48,6 +89,8 @@ Result<ObjectFile> ObjectFile::open(const std::string& path) {
     file.elf_.reset(elf_begin(file.fd_.get(), ELF_C_READ, nullptr));
     if (!file.elf_ || elf_kind(file.elf_.get()) != ELF_K_ELF)
         return fail(ErrorCode::invalid, path + " cannot be read as ELF");
+    TRY(check_growth(file.fd_.get(), file.elf_.get(), file.header_, path));
+    TRY(file.check_alternates(path));
     if (has_zstd_sections(file.elf_.get())) {
         file.image_ = std::make_unique<std::string>(TRY(read_all(file.fd_.get(), path)));
         file.elf_.reset(TRY(open_decompressed(*file.image_)));
@@ -64,7 +107,30 @@ Result<ObjectFile> ObjectFile::of_image(std::string image) {
     file.header_ = TRY(elf::read_header(elf::source_of_bytes(as_bytes_view(*file.image_))));
     file.elf_.reset(elf_memory(file.image_->data(), file.image_->size()));
     if (!file.elf_) return fail(ErrorCode::invalid, "the image cannot be read as ELF");
+    TRY(check_section_growth(file.elf_.get(), file.header_, file.source(), file.image_->size(), "the image"));
     return file;
+}
+
+Result<bool> ObjectFile::check_alternates(const std::string& path) const {
+    for (const std::string& place : alternate_places(alternate_link(section(".gnu_debugaltlink")), path)) {
+        std::error_code error;
+        if (!std::filesystem::is_regular_file(place, error)) continue;
+        ObjectFile other;
+        auto fd = open_read(place);
+        if (!fd) continue;
+        other.fd_ = std::move(*fd);
+        auto header = elf::read_header(other.source());
+        if (!header) continue;
+        other.header_ = std::move(*header);
+        other.elf_.reset(elf_begin(other.fd_.get(), ELF_C_READ, nullptr));
+        if (!other.elf_ || elf_kind(other.elf_.get()) != ELF_K_ELF) continue;
+        TRY(check_growth(other.fd_.get(), other.elf_.get(), other.header_, place));
+        // dwz makes no such chains, which could go on without end.
+        if (!other.section(".gnu_debugaltlink").empty())
+            return fail(ErrorCode::invalid,
+                        fmt::format("{}, the common debug info of {}, refers to another file", place, path));
+    }
+    return true;
 }
 
 Result<bool> ObjectFile::relocate(const std::string& path) {
@@ -107,15 +173,7 @@ Dwarf* ObjectFile::dwarf() {
     return dwarf_.get();
 }
 
-// A file name, a zero, and the build-id.
-std::string ObjectFile::alternate_build_id() const {
-    const Bytes bytes = section(".gnu_debugaltlink");
-    ByteReader in(bytes);
-    (void)in.read_c_string();
-    const std::size_t at = in.position();
-    if (!in.ok() || at >= bytes.size()) return {};
-    return {reinterpret_cast<const char*>(bytes.data()) + at, bytes.size() - at};
-}
+std::string ObjectFile::alternate_build_id() const { return alternate_link(section(".gnu_debugaltlink")).build_id; }
 
 Bytes ObjectFile::section(std::string_view name) const {
     Bytes bytes;

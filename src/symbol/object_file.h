@@ -22,7 +22,8 @@ namespace flamewire::symbol {
 
 class ObjectFile {
 public:
-    // invalid: not an ELF file that libelf can read.
+    // invalid: not an ELF file that libelf can read. too_large: its compressed sections, or those of the file that dwz
+    // moved debug info into, hold more than section_growth.h allows.
     static Result<ObjectFile> open(const std::string& path);
     // An ELF image in memory (the vDSO); keeps the bytes.
     static Result<ObjectFile> of_image(std::string image);
@@ -73,6 +74,8 @@ private:
 
     ObjectFile() = default;
     void open_mini();
+    // libdw opens the common file of dwz by itself, so that one is checked before.
+    [[nodiscard]] Result<bool> check_alternates(const std::string& path) const;
     Result<bool> relocate(const std::string& path);
 
     // Order matters: libdw's handle goes first, then libelf's, then what they read from.

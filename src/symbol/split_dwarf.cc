@@ -14,12 +14,6 @@ bool is_file(const std::string& path) {
     return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
-std::shared_ptr<ObjectFile> open_file(const std::string& path) {
-    if (!is_file(path)) return nullptr;
-    auto file = ObjectFile::open(path);
-    return file ? std::make_shared<ObjectFile>(std::move(*file)) : nullptr;
-}
-
 SplitSections sections_of(const ObjectFile& file) {
     return {file.section(".debug_info.dwo"),        file.section(".debug_abbrev.dwo"),
             file.section(".debug_str_offsets.dwo"), file.section(".debug_str.dwo"),
@@ -27,6 +21,13 @@ SplitSections sections_of(const ObjectFile& file) {
 }
 
 }  // namespace
+
+std::shared_ptr<ObjectFile> SplitDwarf::open_file(const std::string& path) const {
+    if (!is_file(path)) return nullptr;
+    auto file = ObjectFile::open(path);
+    if (!file && file.error().code == ErrorCode::too_large && refused_.empty()) refused_ = file.error().message;
+    return file ? std::make_shared<ObjectFile>(std::move(*file)) : nullptr;
+}
 
 SplitDwarf::SplitDwarf(const Config& config, std::vector<std::string> files)
     : files_(std::move(files)), binaries_(config.binaries), path_maps_(config.path_maps), sysroot_(config.sysroot) {

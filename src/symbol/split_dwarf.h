@@ -33,6 +33,8 @@ public:
     [[nodiscard]] std::optional<Opened> open(const SplitName& name) const;
     // Whether a file for it is there, which may still be of another build.
     [[nodiscard]] bool is_there(const SplitName& name) const;
+    // Why the first of the files that were there and refused was; empty: none was.
+    [[nodiscard]] const std::string& refused() const { return refused_; }
 
 private:
     struct Package {
@@ -40,12 +42,14 @@ private:
         Bytes index;
         SplitSections sections;
     };
+    [[nodiscard]] std::shared_ptr<ObjectFile> open_file(const std::string& path) const;
     [[nodiscard]] std::vector<std::string> places(const SplitName& name) const;
 
     std::vector<std::string> files_, binaries_;
     std::vector<PathMap> path_maps_;
     std::string sysroot_;
     std::vector<Package> packages_;
+    mutable std::string refused_;
 };
 
 }  // namespace flamewire::symbol

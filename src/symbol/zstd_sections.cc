@@ -6,13 +6,13 @@
 #include <memory>
 #include <vector>
 
+#include "base/growth.h"
+#include "symbol/section_growth.h"
+
 namespace flamewire::symbol {
 namespace {
 
 constexpr std::uint32_t compressed_with_zstd = 2;  // ELFCOMPRESS_ZSTD, not yet in libelf's header
-// Debug info shrinks by 2 to 10. What claims far more lies.
-constexpr std::uint64_t max_ratio = 1000;
-constexpr std::uint64_t max_total_bytes = std::uint64_t{8} << 30;
 
 struct Packed {
     std::size_t index = 0;
@@ -50,14 +50,16 @@ Result<Elf*> open_decompressed(std::string& image) {
         header_size = gelf_getclass(packed.get()) == ELFCLASS64 ? sizeof(Elf64_Chdr) : sizeof(Elf32_Chdr);
     }
     const std::size_t file_size = image.size();
+    // The file may be another one than check_section_growth() was given: somebody may write to it.
+    const std::uint64_t limit = file_size + growth_limit(file_size, max_unpacked_section_bytes);
     std::uint64_t total = file_size;
     for (const Packed& packed : sections) {
         const GElf_Shdr& section = packed.section;
         const bool inside = section.sh_offset <= file_size && section.sh_size <= file_size - section.sh_offset &&
                             section.sh_size > header_size;
-        total += packed.header.ch_size;
-        if (!inside || packed.header.ch_size / max_ratio > section.sh_size || total > max_total_bytes)
+        if (!inside || packed.header.ch_size > limit - total)
             return fail(ErrorCode::invalid, "a compressed debug section has an impossible size");
+        total += packed.header.ch_size;
     }
     image.resize(static_cast<std::size_t>(total));
     std::size_t end = file_size;

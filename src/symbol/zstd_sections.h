@@ -14,7 +14,8 @@ namespace flamewire::symbol {
 bool has_zstd_sections(Elf* elf);
 
 // Decompresses those sections behind the end of `image`, the bytes of an ELF file, and returns a handle on it in which
-// they are plain. The handle refers to `image`, which must stay as it is. invalid: a section that lies about its size.
+// they are plain. The handle refers to `image`, which must stay as it is. Call check_section_growth() first. invalid: a
+// section that lies about its size.
 Result<Elf*> open_decompressed(std::string& image);
 
 }  // namespace flamewire::symbol

@@ -11,6 +11,7 @@
 
 #include "agent/options.h"
 #include "base/file.h"
+#include "base/growth.h"
 #include "profile/store.h"
 #include "secure/attempts.h"
 #include "server/http/access.h"
@@ -22,7 +23,9 @@
 #include "server/session/label.h"
 #include "server/session/module_store.h"
 #include "server/session/upload_store.h"
+#include "symbol/compressed_file.h"
 #include "symbol/object_file.h"
+#include "symbol/section_growth.h"
 #include "wire/batch.h"
 #include "wire/control.h"
 #include "wire/frame.h"
@@ -211,6 +214,19 @@ std::vector<Part> parts() {
            "its exported functions have names",
            "the module's line on the page",
            {"tests/oracle/symbol/test_separate_debug_info.py::test_mini_debug_info_as_distributions_make_it"}},
+          {"compressed sections of a module's file, unpacked",
+           fmt::format("{}, beyond that {} times their size; {}", bytes(free_growth_bytes), max_growth_ratio,
+                       bytes(symbol::max_unpacked_section_bytes)),
+           "the file is not used, with a sentence",
+           "the module's line on the page",
+           {"unit_symbol: compressed sections: 64 MiB may come of anything, more of 64 times their size at most",
+            "unit_symbol: compressed sections have a cap, whatever their size"}},
+          {"compressed file of a kernel module, unpacked",
+           fmt::format("{}, beyond that {} times its size; {}", bytes(free_growth_bytes), max_growth_ratio,
+                       bytes(symbol::max_unpacked_file_bytes)),
+           "its functions have no lines",
+           "",
+           {"unit_symbol: a compressed file grows to 64 MiB, or 64 times its size"}},
           {"files of modules on disk",
            bytes(server::ModuleStore::default_limit),
            "the oldest go",
