@@ -1,6 +1,8 @@
 """Sessions that travel: what a session keeps beside its stream opens on another machine as it was."""
 import io
+import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tarfile
@@ -113,8 +115,8 @@ def test_names_are_kept_with_the_session(start, recorded, tmp_path):
 def import_file(server, path, name="session.flamewire", state="done"):
     content = path.read_bytes()
     identifier = f"travel-{abs(hash((str(path), content))):x}"
-    for offset in range(0, len(content), 4 << 20):
-        assert server.request("PUT", f"/api/uploads/{identifier}", body=content[offset:offset + (4 << 20)], offset=offset, size=len(content))[0] == 200
+    for offset in range(0, len(content), 1 << 20):
+        assert server.request("PUT", f"/api/uploads/{identifier}", body=content[offset:offset + (1 << 20)], offset=offset, size=len(content))[0] == 200
     begun = server.post("/api/imports", {"upload": identifier, "name": name})["id"]
     ended = wait_until(lambda: next((it for it in server.get("/api/imports")["imports"] if it["id"] == begun and it["state"] != "running"), None), 30, "the import")
     assert ended["state"] == state, ended
@@ -221,10 +223,30 @@ def test_hostile_archives_are_refused_or_harmless(start, recorded, tmp_path):
     assert outside.read_text() == "untouched"
     assert {path for path in tmp_path.rglob("*") if "data" not in path.parts} - before <= {tmp_path / "hostile.tar", tmp_path / "hostile.flamewire"}
     assert not list(server.data_dir.glob("arriving-*"))
+    # Holes cost an archive nothing: 3 GiB of them are not written.
+    holes = tmp_path / "holes" / "x" / "stream.flw"
+    holes.parent.mkdir(parents=True)
+    holes.write_bytes(stream)
+    os.truncate(holes, 3 << 30)
+    for form in ("--format=gnu", "--format=posix --sparse-version=0.0", "--format=posix --sparse-version=0.1", "--format=posix --sparse-version=1.0"):
+        sparse = tmp_path / "sparse.tar"
+        subprocess.run(["tar", "--sparse", *form.split(), "-C", holes.parent.parent, "-cf", sparse, "x/stream.flw"], check=True)
+        assert sparse.stat().st_size < len(stream) + 20_000
+        assert "stream.flw is a sparse file" in import_file(server, sparse, state="failed"), form
+    assert not list(server.data_dir.glob("arriving-*"))
+    holes.unlink()
     # Nothing but zeros: it would grow a thousandfold and more.
     bomb = tmp_path / "bomb"
     subprocess.run(f"(head -c 512 {tmp_path / 'hostile.tar'}; head -c 300000000 /dev/zero) | zstd -19 --long=27 -qc > {bomb}", shell=True, check=True)
-    assert "times its size" in import_file(server, bomb, state="failed") or bomb.stat().st_size > 300_000
+    assert "times its size" in import_file(server, bomb, state="failed")
+    # A hundredfold is too much as well, by gzip and by zstd.
+    subprocess.run(f"(head -c 512 {tmp_path / 'hostile.tar'}; head -c 2000000 /dev/urandom; head -c 200000000 /dev/zero) > {tmp_path / 'grows'}", shell=True, check=True)
+    for command in (f"gzip -c {tmp_path / 'grows'} > {bomb}", f"zstd -qc {tmp_path / 'grows'} > {bomb}"):
+        subprocess.run(command, shell=True, check=True)
+        assert 60 < (tmp_path / "grows").stat().st_size / bomb.stat().st_size < 110
+        problem = import_file(server, bomb, state="failed")
+        assert re.search(r"unpacks to more than 1\d\d MiB: beyond 64 MiB, at most 64 times its size", problem), problem
+    (tmp_path / "grows").unlink()
 
 
 def heat(server, session, **parameters):

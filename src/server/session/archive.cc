@@ -129,7 +129,9 @@ Error damaged(::archive* in, const Source& source) {
             .message = fmt::format("the archive is damaged or cut off ({:.200})", text == nullptr ? "" : text)};
 }
 
-Result<bool> extract(::archive* in, const Source& source, const std::string& path, std::uint64_t limit) {
+// `limit`: of this file; `budget`: of all files, and what is written is taken from it.
+Result<bool> extract(::archive* in, const Source& source, const std::string& path, std::uint64_t limit,
+                     std::uint64_t& budget) {
     const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
     if (!fd) return fail_errno("cannot write " + path, errno);
     std::vector<char> piece(piece_bytes);
@@ -141,8 +143,11 @@ Result<bool> extract(::archive* in, const Source& source, const std::string& pat
         if (size > limit - written)
             return fail(ErrorCode::invalid,
                         fmt::format("the archive's {} is larger than any that a session has", split(path).file));
+        if (size > budget)
+            return fail(ErrorCode::invalid, "the archive holds more than its own size: nothing of it is imported");
         TRY(write_all(fd.get(), std::as_bytes(std::span(piece.data(), size))));
         written += size;
+        budget -= size;
     }
 }
 
@@ -185,6 +190,8 @@ Result<std::string> read_archive(profile::ImportSource& from, const std::string&
         return std::unexpected(damaged(in.get(), source));
     std::string name;
     std::set<std::string, std::less<>> seen;
+    // A tar that is unpacked already has no more in its files than it has bytes, but for holes.
+    std::uint64_t budget = from.size();
     for (std::size_t entries = 0;; ++entries) {
         ::archive_entry* entry = nullptr;
         const int state = ::archive_read_next_header(in.get(), &entry);
@@ -197,11 +204,16 @@ Result<std::string> read_archive(profile::ImportSource& from, const std::string&
         if (!limit) continue;
         const bool plain = ::archive_entry_filetype(entry) == AE_IFREG && ::archive_entry_hardlink(entry) == nullptr;
         if (!plain) return fail(ErrorCode::invalid, fmt::format("the archive's {} is no plain file", at.file));
+        if (::archive_entry_sparse_count(entry) != 0)
+            return fail(ErrorCode::invalid,
+                        fmt::format("the archive's {} is a sparse file, which no export makes; if it is yours, pack it "
+                                    "again without `tar --sparse`",
+                                    at.file));
         if (!seen.emplace(at.file).second)
             return fail(ErrorCode::invalid,
                         fmt::format("the archive has two files {}: import one session at a time", at.file));
         if (at.file == stream_name && can_be_a_directory(at.folder)) name = at.folder;
-        TRY(extract(in.get(), source, directory + "/" + std::string(at.file), *limit));
+        TRY(extract(in.get(), source, directory + "/" + std::string(at.file), *limit, budget));
     }
     if (!seen.contains(stream_name))
         return fail(ErrorCode::invalid, fmt::format("the archive is of no session: there is no {} in it", stream_name));

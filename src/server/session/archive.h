@@ -28,7 +28,7 @@ bool is_tar(std::string_view beginning);
 
 // Reads an unpacked archive into `directory`, which is empty: stream.flw and what travels with it. The answer is the
 // session's name in the archive, "" when it has none that a directory could have here. invalid: no archive of a session,
-// cut off, or something that none has (links, two sessions, large side files). What was written before stays behind.
+// cut off, or something that none has (links, holes, two sessions, large side files). What was written before stays behind.
 Result<std::string> read_archive(profile::ImportSource& from, const std::string& directory);
 
 }  // namespace flamewire::server

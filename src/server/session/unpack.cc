@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/growth.h"
 #include "server/session/scratch_file.h"
 
 namespace flamewire::server {
@@ -17,20 +18,18 @@ namespace {
 constexpr std::string_view gzip_magic = "\x1f\x8b\x08", zstd_magic = "\x28\xb5\x2f\xfd";
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 constexpr int gzip_window_bits = 15 + 16;
-// No profile shrinks more than that; a file that says so is made to fill disks.
-constexpr std::uint64_t most_growth = 1000, always_allowed = std::uint64_t{64} << 20;
 
 class Output {
 public:
     Output(UniqueFd& fd, std::uint64_t packed_bytes)
-        : fd_(fd),
-          limit_(always_allowed + (packed_bytes < (std::uint64_t{1} << 50) ? packed_bytes * most_growth : 0)) {}
+        : fd_(fd), limit_(growth_limit(packed_bytes, max_unpacked_import_bytes)) {}
     Result<bool> write(const char* data, std::size_t size) {
         if (size > limit_ - size_)
-            return fail(ErrorCode::too_large,
-                        fmt::format("the file unpacks to more than {} times its size, which no profile does; unpack it "
-                                    "yourself if that is right",
-                                    most_growth));
+            return fail(
+                ErrorCode::too_large,
+                fmt::format("the file unpacks to more than {} MiB: beyond {} MiB, at most {} times its size is "
+                            "unpacked, and {} GiB. If it is yours, unpack it (gzip -d, zstd -d) and import that",
+                            limit_ >> 20, free_growth_bytes >> 20, max_growth_ratio, max_unpacked_import_bytes >> 30));
         size_ += size;
         while (size != 0) {
             const ssize_t done = ::write(fd_.get(), data, size);

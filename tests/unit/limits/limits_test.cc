@@ -22,6 +22,7 @@
 #include "server/session/kept_sources.h"
 #include "server/session/label.h"
 #include "server/session/module_store.h"
+#include "server/session/unpack.h"
 #include "server/session/upload_store.h"
 #include "symbol/compressed_file.h"
 #include "symbol/object_file.h"
@@ -294,7 +295,19 @@ std::vector<Part> parts() {
            bytes(server::UploadStore::default_limit),
            "status 413",
            "the answer",
-           {uploads}}}},
+           {uploads}},
+          {"compressed import, unpacked",
+           fmt::format("{}, beyond that {} times its size; {}", bytes(free_growth_bytes), max_growth_ratio,
+                       bytes(server::max_unpacked_import_bytes)),
+           "refused with a sentence",
+           "the import",
+           {"unit_server: compressed imports: 64 MiB may come of anything, more of 64 times their size at most",
+            "unit_server: compressed imports have a cap, whatever their size"}},
+          {"archive, its files",
+           "its size; no sparse files",
+           "refused with a sentence",
+           "the import",
+           {node("travel", "hostile_archives_are_refused_or_harmless")}}}},
         {"The agent",
          {{"frame from a server",
            bytes(wire::max_payload_to_agent),
