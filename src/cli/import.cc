@@ -36,7 +36,7 @@ struct Imported {
 };
 
 Result<Imported> import_one(const std::string& file, server::Catalog& catalog, symbol::Symbolizer& symbolizer,
-                            const server::SettingsValues& symbols) {
+                            const server::SettingsValues& symbols, std::uint64_t memory_bytes) {
     Progress progress;
     const std::string name = fs::path(file).filename().string();
     const symbol::Config config = symbolizer.config();
@@ -51,6 +51,7 @@ Result<Imported> import_one(const std::string& file, server::Catalog& catalog, s
         },
         .discard = [&](const server::Session& session) { (void)catalog.remove(session.id()); },
         .progress = [&](std::uint64_t read, std::uint64_t total) { progress.show("Importing " + name, read, total); },
+        .memory_bytes = memory_bytes,
     };
     const auto session = TRY(server::import_file(file, name, place));
     session->symbolize(symbolizer, [&] { progress.show("Naming addresses"); });
@@ -64,6 +65,7 @@ Result<int> import_all(const Options& options) {
     OpenOptions open = options.open;
     const std::string data_dir = TRY(data_dir_of(open.data_dir));
     TRY(server::finish_symbol_options(open.symbols, data_dir));
+    const std::uint64_t memory_bytes = TRY(server::parse_import_memory(open.import_memory));
     if (auto made = make_private_folders(data_dir + "/sessions"); !made) {
         made.error().message += " (--data-dir names another)";
         return std::unexpected(std::move(made).error());
@@ -75,7 +77,7 @@ Result<int> import_all(const Options& options) {
     json.array();
     int code = 0;
     for (const std::string& file : options.files) {
-        const auto done = import_one(file, *catalog, symbolizer, open.symbols);
+        const auto done = import_one(file, *catalog, symbolizer, open.symbols, memory_bytes);
         if (!done) {
             const std::string& why = done.error().message;
             // Some messages begin with the name of the file.

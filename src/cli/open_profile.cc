@@ -85,6 +85,7 @@ Result<bool> copy_session(const std::string& from, const std::string& to) {
 void add_open_options(CLI::App& command, OpenOptions& options) {
     command.add_option("--data-dir", options.data_dir, "where sessions are kept (default: the server's)")
         ->type_name("DIR");
+    server::add_import_memory(command, options.import_memory);
     server::add_symbol_options(command, options.symbols);
 }
 
@@ -175,6 +176,7 @@ Result<OpenProfile> open_profile(const std::string& file, OpenOptions options, O
         },
         .discard = [](const server::Session&) {},
         .progress = [&](std::uint64_t read, std::uint64_t total) { progress.show("Reading " + id, read, total); },
+        .memory_bytes = TRY(server::parse_import_memory(options.import_memory)),
     };
     open.session = TRY(server::import_file(path, file == "-" ? "standard input" : id, place));
     if (const auto label = server::read_label(server::side_file(open.session->stream_path(), server::label_name)))

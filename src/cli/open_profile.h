@@ -20,8 +20,9 @@ namespace flamewire::cli {
 struct OpenOptions {
     server::SettingsValues symbols;  // where files and sources are looked for
     std::string data_dir;            // whose sessions are meant by ids; empty: the server's default
+    std::string import_memory;       // SIZE of --import-memory; empty: the default
 };
-// --binary and its like, and --data-dir.
+// --binary and its like, --data-dir and --import-memory.
 void add_open_options(CLI::App& command, OpenOptions& options);
 
 // The session and what is needed to go on asking for names.

@@ -79,35 +79,22 @@ enum class Limit : std::uint8_t {
     wrong_tokens,
     tls_handshake_time,
     streams,
+    import_memory,
     count
 };
 inline constexpr std::size_t limit_count = static_cast<std::size_t>(Limit::count);
 
 // As /metrics and docs/limits.md call it.
-inline constexpr std::array<std::string_view, limit_count> limit_names{"agent_connections",
-                                                                       "unnamed_connections",
-                                                                       "connections_of_key",
-                                                                       "hello_time",
-                                                                       "outbox_bytes",
-                                                                       "inbox_bytes",
-                                                                       "unfinished_bytes",
-                                                                       "commands_of_agent",
-                                                                       "dials",
-                                                                       "new_recordings",
-                                                                       "foreign_recordings",
-                                                                       "session_bytes",
-                                                                       "table_bytes",
-                                                                       "health_bytes",
-                                                                       "health_frame",
-                                                                       "module_bytes",
-                                                                       "http_connections",
-                                                                       "http_connections_of_host",
-                                                                       "http_message",
-                                                                       "http_header_time",
-                                                                       "http_wait",
-                                                                       "wrong_tokens",
-                                                                       "tls_handshake_time",
-                                                                       "streams"};
+inline constexpr std::array<std::string_view, limit_count> limit_names{
+    "agent_connections", "unnamed_connections", "connections_of_key",
+    "hello_time",        "outbox_bytes",        "inbox_bytes",
+    "unfinished_bytes",  "commands_of_agent",   "dials",
+    "new_recordings",    "foreign_recordings",  "session_bytes",
+    "table_bytes",       "health_bytes",        "health_frame",
+    "module_bytes",      "http_connections",    "http_connections_of_host",
+    "http_message",      "http_header_time",    "http_wait",
+    "wrong_tokens",      "tls_handshake_time",  "streams",
+    "import_memory"};
 
 // How often each was reached since the program started. Any thread.
 inline std::array<std::atomic<std::uint64_t>, limit_count> limits_reached{};

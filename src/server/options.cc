@@ -125,6 +125,18 @@ std::string default_data_dir() {
     return home != nullptr && home[0] != '\0' ? std::string(home) + "/.local/share/flamewire" : std::string{};
 }
 
+void add_import_memory(CLI::App& app, std::string& size) {
+    app.add_option("--import-memory", size,
+                   "memory that the import of one file of another tool may take (1G); beyond it the import ends")
+        ->type_name("SIZE");
+}
+
+Result<std::uint64_t> parse_import_memory(const std::string& size) {
+    std::uint64_t bytes = Options().import_memory;
+    TRY(take_size("--import-memory", size, bytes));
+    return bytes;
+}
+
 void add_symbol_options(CLI::App& app, SettingsValues& settings) {
     app.add_option("--binary", settings.binaries, "unstripped file to take symbols from (repeatable)")
         ->type_name("FILE")
@@ -243,6 +255,7 @@ void ServerCommandLine::add(CLI::App& app) {
     app.add_option("--import", options_.imports, "make a session of a recording or a file of another tool (repeatable)")
         ->type_name("FILE")
         ->allow_extra_args(false);
+    add_import_memory(app, import_memory_);
     app.add_option("--tag", tags_, "tag of every new session, to find it by (repeatable)")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
@@ -278,6 +291,7 @@ Result<Options> ServerCommandLine::finish() {
     TRY(finish_keeping(options, tags_, keep_size_));
     TRY(take_size("--table-memory", table_memory_, options.table_memory));
     TRY(take_size("--session-size", session_size_, options.session_size));
+    options.import_memory = TRY(parse_import_memory(import_memory_));
     if (options.max_samples < 1000) return fail(ErrorCode::invalid, "--max-samples is at least 1000");
     if (options.data_dir.empty()) options.data_dir = default_data_dir();
     if (options.data_dir.empty()) return fail(ErrorCode::invalid, "there is no home directory: give --data-dir");

@@ -46,13 +46,14 @@ struct Options {
     Tags tags;                                                                                    // of new sessions
     KeepRules keep;  // which old ones are deleted
     std::vector<AgentAddress> agents;
-    bool insecure = false;             // agents of other machines also without encryption
-    PairingAction pairing;             // done instead of serving
-    std::vector<std::string> imports;  // files
-    bool fetch_modules = true;         // files that this machine lacks are asked of the agent
-    std::uint64_t fetch_cap_mib = 64;  // of each
-    bool accept_perflens = false;      // agents of PerfLens, too
-    std::string perflens_token;        // their pairing code
+    bool insecure = false;                                 // agents of other machines also without encryption
+    PairingAction pairing;                                 // done instead of serving
+    std::vector<std::string> imports;                      // files
+    std::uint64_t import_memory = std::uint64_t{1} << 30;  // bytes that the import of one may take
+    bool fetch_modules = true;                             // files that this machine lacks are asked of the agent
+    std::uint64_t fetch_cap_mib = 64;                      // of each
+    bool accept_perflens = false;                          // agents of PerfLens, too
+    std::string perflens_token;                            // their pairing code
     bool verbose = false;
     std::vector<std::string> remarks;  // one line each, about options that are accepted and need nothing
 };
@@ -77,11 +78,16 @@ public:
 private:
     Options options_;
     std::vector<std::string> agents_, tags_;
-    std::string http_prefix_, keep_size_, table_memory_, session_size_, addr2line_, readelf_, fetch_modules_ = "on";
+    std::string http_prefix_, keep_size_, table_memory_, session_size_, import_memory_, addr2line_, readelf_,
+        fetch_modules_ = "on";
 };
 
 // Where symbols and sources are looked for (--binary and its like); the values stay where they are.
 void add_symbol_options(CLI::App& app, SettingsValues& settings);
+// --import-memory; the text is checked by parse_import_memory().
+void add_import_memory(CLI::App& app, std::string& size);
+// `size`: as given, "" for the default. invalid: a sentence with the option's name.
+Result<std::uint64_t> parse_import_memory(const std::string& size);
 // Checks them, and adds what follows from them and from the data directory ("": there is none). The answer is remarks to print.
 Result<std::vector<std::string>> finish_symbol_options(SettingsValues& settings, const std::string& data_dir);
 

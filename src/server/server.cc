@@ -90,7 +90,7 @@ public:
                 [this](std::shared_ptr<Session> session, std::uint64_t seq) { hub_.synced(std::move(session), seq); }),
           ingest_(*catalog_, disk_, symbols_),
           modules_(options.data_dir + "/modules"),
-          imports_(*catalog_, symbols_, [this] { sessions_changed(); }),
+          imports_(*catalog_, symbols_, options_.import_memory, [this] { sessions_changed(); }),
           uploads_(options.data_dir + "/uploads"),
           pruner_(*catalog_, options.keep),
           hub_(io_, ingest_pool_, *catalog_, ingest_, {keys_, options.insecure},

@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import pytest
-from flamewire import MEMORY, HttpError, free_port, wait_until
+from flamewire import BIN, MEMORY, HttpError, free_port, wait_until
 from hostile import Forged, HostileAgent
 from test_accounting import check_books
 from test_pairing import OWN, pair_file
@@ -190,6 +190,39 @@ def test_recordings_without_end(start):
         assert "256 recordings were begun from there within 60 s: wait a minute" in problem
         # The honest one is of this machine, too, and had begun before.
         assert server.get("/api/sessions", limit=1)["total"] == 256
+
+
+def test_an_import_that_takes_too_much_memory(start, tmp_path):
+    """It ends with a sentence that names the option, near its bound, and leaves nothing; others go on."""
+    file = tmp_path / "wide.folded"
+    with file.open("w") as out:
+        for line in range(100_000):
+            out.write(";".join(f"f{line}_{depth}" for depth in range(12)) + " 1\n")
+    small = tmp_path / "small.folded"
+    small.write_text("main;work 3\n")
+    server = start.server("--import-memory", "64M")
+    with honest(start, server):
+        before = resident(server)
+        for path, words in ((file, "the import takes more than 64 MiB of memory, the limit of --import-memory"), (small, "")):
+            upload = f"memory-{path.stem}"
+            content = path.read_bytes()
+            for offset in range(0, len(content), 1 << 20):
+                assert server.request("PUT", f"/api/uploads/{upload}", content[offset:offset + (1 << 20)], offset=offset, size=len(content))[0] == 200
+            begun = server.post("/api/imports", {"upload": upload, "name": path.name})["id"]
+            ended = wait_until(lambda: next((one for one in server.get("/api/imports")["imports"] if one["id"] == begun and one["state"] != "running"), None), 60, "the import's end")
+            assert ended["state"] == ("failed" if words else "done") and ended["problem"].startswith(words), ended
+            assert server.request("GET", f"/api/uploads/{upload}")[0] == 404
+            if words:
+                assert len(server.sessions()) == 1 and len(list((server.data_dir / "sessions").iterdir())) == 1
+        assert resident(server) - before < MEMORY * 110 << 20, (before, resident(server))
+        assert reached(server, "import_memory") == 1
+    # The command line reads such files in the same way.
+    refused = subprocess.run([BIN / "flamewire", "report", file, "--import-memory", "32M"], capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 1 and "the import takes more than 32 MiB of memory" in refused.stderr, refused
+    enough = subprocess.run([BIN / "flamewire", "report", small, "--import-memory", "32M"], capture_output=True, text=True, timeout=60)
+    assert enough.returncode == 0, enough
+    wrong = subprocess.run([BIN / "flamewire", "report", small, "--import-memory", "much"], capture_output=True, text=True, timeout=60)
+    assert wrong.returncode != 0 and "--import-memory" in wrong.stderr, wrong
 
 
 def test_names_without_end(start):

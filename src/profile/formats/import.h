@@ -43,6 +43,8 @@ public:
     [[nodiscard]] virtual std::string module_file(const symbol::ModuleIdentity& module) = 0;
     // Where a file of the target would be below the folder that was given as its root; empty: none was given.
     [[nodiscard]] virtual std::string in_sysroot(std::string_view /*path*/) { return {}; }
+    // Call it before that many bytes of memory are taken at once. too_large: the import may not have them, so end it.
+    [[nodiscard]] virtual Result<bool> make_room(std::uint64_t /*bytes*/) { return true; }
     // How far the source has been read; seldom is often enough.
     virtual void progress(std::uint64_t read_bytes) = 0;
 };

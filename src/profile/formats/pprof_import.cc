@@ -449,6 +449,7 @@ bool recognises_pprof(std::string_view beginning) {
 Result<bool> import_pprof(ImportJob& job) {
     if (job.source().size() > max_file_bytes)
         return fail(ErrorCode::too_large, "the pprof profile has more than 2 GiB; take a shorter one");
+    TRY(job.make_room(job.source().size()));
     std::string file(job.source().size(), '\0');
     file.resize(TRY(job.source().read_at(0, file)));
     try {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <utility>
@@ -14,7 +15,9 @@
 #include "base/fd.h"
 #include "base/rooted_path.h"
 #include "profile/formats/import.h"
+#include "server/limits.h"
 #include "server/session/archive.h"
+#include "server/session/heap_use.h"
 #include "server/session/unpack.h"
 #include "symbol/locate.h"
 #include "wire/session_scan.h"
@@ -64,22 +67,58 @@ wire::RecordingId random_recording() {
     return id;
 }
 
+// Ends an import that takes too much.
+class ImportLimits {
+public:
+    explicit ImportLimits(const ImportPlace& place) : place_(place) {}
+    // `more`: bytes that are about to be taken.
+    [[nodiscard]] Result<bool> check(std::uint64_t more = 0) const {
+        const auto peak = static_cast<std::uint64_t>(std::max<std::int64_t>(heap_.peak_bytes(), 0));
+        if (peak <= place_.memory_bytes && more <= place_.memory_bytes - peak) return true;
+        limit_reached(Limit::import_memory);
+        return fail(ErrorCode::too_large,
+                    fmt::format("the import takes more than {:.4g} MiB of memory, the limit of --import-memory: import "
+                                "a shorter profile, or give a larger --import-memory SIZE",
+                                static_cast<double>(place_.memory_bytes) / (1 << 20)));
+    }
+
+private:
+    const ImportPlace& place_;
+    HeapUse heap_;
+};
+
+// A file whose reader is stopped at a limit.
+class LimitedSource final : public profile::ImportSource {
+public:
+    LimitedSource(profile::ImportSource& source, const ImportLimits& limits) : source_(source), limits_(limits) {}
+    [[nodiscard]] std::uint64_t size() const override { return source_.size(); }
+    Result<std::size_t> read_at(std::uint64_t offset, std::span<char> into) override {
+        TRY(limits_.check());
+        return source_.read_at(offset, into);
+    }
+
+private:
+    profile::ImportSource& source_;
+    const ImportLimits& limits_;
+};
+
 // What an importer makes goes into a session as an agent's batches would.
 class SessionJob final : public profile::ImportJob {
 public:
     SessionJob(FileSource& source, std::string name, Session& session, const wire::RecordingId& recording,
-               const symbol::Config& config, std::function<void(std::uint64_t)> progress)
-        : source_(source),
+               const ImportPlace& place)
+        : place_(place),
+          limits_(place),
+          source_(source, limits_),
           name_(std::move(name)),
           session_(session),
-          recording_(recording),
-          config_(config),
-          progress_(std::move(progress)) {}
+          recording_(recording) {}
     profile::ImportSource& source() override { return source_; }
     [[nodiscard]] const std::string& name() const override { return name_; }
     profile::RecordingBuilder& begin(wire::Recording about, std::int64_t realtime) override {
         if (about.target.empty()) about.target = name_;
         const auto take = [this](wire::Batch batch) -> Result<bool> {
+            TRY(limits_.check());
             wire::learn_periods(batch, periods_);
             const wire::Frame frame = wire::batch_frame(wire::encode(batch, periods_));
             TRY(session_.take(frame.flag, frame.payload, realtime_ns()));
@@ -88,12 +127,14 @@ public:
         return builder_.emplace(recording_, std::move(about), realtime != 0 ? realtime : realtime_ns(), take);
     }
     [[nodiscard]] std::string module_file(const symbol::ModuleIdentity& module) override {
-        return symbol::locate(module, config_).code_file;
+        return symbol::locate(module, place_.symbols).code_file;
     }
     [[nodiscard]] std::string in_sysroot(std::string_view path) override {
-        return config_.sysroot.empty() ? std::string() : path_in_root(config_.sysroot, path);
+        const std::string& root = place_.symbols.sysroot;
+        return root.empty() ? std::string() : path_in_root(root, path);
     }
-    void progress(std::uint64_t read_bytes) override { progress_(read_bytes); }
+    [[nodiscard]] Result<bool> make_room(std::uint64_t bytes) override { return limits_.check(bytes); }
+    void progress(std::uint64_t read_bytes) override { place_.progress(read_bytes, source_.size()); }
     Result<bool> finish(bool truncated) {
         if (builder_ && truncated)
             builder_->note("import-truncated", "The compressed file ends too early: what stands before is shown.");
@@ -103,12 +144,12 @@ public:
     }
 
 private:
-    FileSource& source_;
+    const ImportPlace& place_;
+    ImportLimits limits_;
+    LimitedSource source_;
     std::string name_;
     Session& session_;
     wire::RecordingId recording_;
-    const symbol::Config& config_;
-    std::function<void(std::uint64_t)> progress_;
     wire::EventPeriods periods_;
     std::optional<profile::RecordingBuilder> builder_;
 };
@@ -167,10 +208,12 @@ Result<std::shared_ptr<Session>> import_file(const std::string& path, const std:
     const wire::RecordingId recording = random_recording();
     std::shared_ptr<Session> session = TRY(place.create(recording));
     session->detach_agent();
-    SessionJob job(source, name, *session, recording, place.symbols,
-                   [&](std::uint64_t read) { place.progress(read, source.size()); });
-    Result<bool> done = format->import(job);
-    if (done) done = job.finish(truncated);
+    Result<bool> done = true;
+    {
+        SessionJob job(source, name, *session, recording, place);
+        done = format->import(job);
+        if (done) done = job.finish(truncated);
+    }
     if (!done) {
         place.discard(*session);
         return std::unexpected(done.error());

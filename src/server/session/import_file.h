@@ -14,6 +14,9 @@
 
 namespace flamewire::server {
 
+// Memory that the import of one file of another tool may take, by default (--import-memory).
+inline constexpr std::uint64_t default_import_memory = std::uint64_t{1} << 30;
+
 // Where the session comes to be.
 struct ImportPlace {
     std::string scratch_dir;        // for unpacked files, which have no name there
@@ -27,9 +30,13 @@ struct ImportPlace {
     // The import failed: the session that was created is to go.
     std::function<void(const Session& session)> discard;
     std::function<void(std::uint64_t read_bytes, std::uint64_t total_bytes)> progress;
+    // Bytes of heap memory, those of the session included (heap_use.h). Looked at with each piece that is read and each
+    // batch that is made: one of these can go beyond it.
+    std::uint64_t memory_bytes = default_import_memory;
 };
 
-// `name` is what a person calls the file. Addresses have no names yet. invalid: one sentence. Blocking, for long.
+// `name` is what a person calls the file. Addresses have no names yet. invalid: one sentence; too_large: the same, about
+// the memory or about what a compressed file holds. Blocking, for long.
 Result<std::shared_ptr<Session>> import_file(const std::string& path, const std::string& name,
                                              const ImportPlace& place);
 

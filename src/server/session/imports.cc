@@ -66,6 +66,7 @@ Result<std::string> Imports::import_file(std::uint64_t number, const std::string
         },
         .discard = [&](const Session& session) { (void)catalog_.remove(session.id()); },
         .progress = [&](std::uint64_t read, std::uint64_t total) { progress(number, read, total); },
+        .memory_bytes = memory_bytes_,
     };
     const std::shared_ptr<Session> session = TRY(server::import_file(path, name, place));
     slow_.finish(session);  // addresses get their names

@@ -27,8 +27,9 @@ public:
     };
 
     // `changed` is called from any thread when an import ended.
-    Imports(Catalog& catalog, Symbolization& slow, std::function<void()> changed)
-        : catalog_(catalog), slow_(slow), changed_(std::move(changed)) {}
+    // `memory_bytes`: what one import may take.
+    Imports(Catalog& catalog, Symbolization& slow, std::uint64_t memory_bytes, std::function<void()> changed)
+        : catalog_(catalog), slow_(slow), memory_bytes_(memory_bytes), changed_(std::move(changed)) {}
 
     // Begins to import the file at `path`; `name` is what it is called (its last part names the session). `finished` is
     // called on the thread of imports at the end, maybe before this returns. Returns the import's id.
@@ -46,6 +47,7 @@ private:
 
     Catalog& catalog_;
     Symbolization& slow_;
+    const std::uint64_t memory_bytes_;
     const std::function<void()> changed_;
     mutable std::mutex mutex_;
     std::uint64_t next_ = 1;

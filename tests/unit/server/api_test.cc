@@ -8,6 +8,7 @@
 #include "recording.h"
 #include "server/http/event_stream.h"
 #include "server/http/timeline_answers.h"
+#include "server/session/import_file.h"
 #include "symbol/symbolizer.h"
 #include "wire/control.h"
 
@@ -43,7 +44,7 @@ struct Desk {
     SourceLookup sources{SourceConfig{data.path(), "", {}}};
     Settings settings{SettingsValues{.source_dir = data.path(), .upload_directory = data.path() + "/given"}};
     UploadStore uploads{data.path() + "/uploads"};
-    Imports imports{*catalog, symbols, [] {}};
+    Imports imports{*catalog, symbols, default_import_memory, [] {}};
     KeyRing keys = KeyRing::open(data.path() + "/pairing-keys").value();
     std::vector<AgentPtr> agents;
     std::string sent;
