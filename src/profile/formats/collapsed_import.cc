@@ -19,13 +19,20 @@ constexpr std::array units{"samples", "thousandths", "millionths", "billionths",
 CollapsedImport::CollapsedImport(RecordingBuilder& builder, std::uint64_t bucket, const FoldedShape& shape)
     : builder_(builder), shape_(shape) {
     row_.bucket = bucket;
-    row_.event = builder.event("samples", units[static_cast<std::size_t>(shape.places) / 3]);
-    if (shape.two_columns) {
-        before_ = builder.thread(0, two_sides_before, "before");
-        row_.thread = builder.thread(0, two_sides_after, "after");
+    begin_tables();
+}
+
+void CollapsedImport::begin_tables() {
+    row_.event = builder_.event("samples", units[static_cast<std::size_t>(shape_.places) / 3]);
+    if (shape_.two_columns) {
+        before_ = builder_.thread(0, two_sides_before, "before");
+        row_.thread = builder_.thread(0, two_sides_after, "after");
     } else {
-        row_.thread = builder.thread(0, 0, "");
+        row_.thread = builder_.thread(0, 0, "");
     }
+    jit_ = 0;
+    last_.clear();
+    steps_.clear();
 }
 
 wire::Id CollapsedImport::location_of(std::string_view frame) {
@@ -76,7 +83,13 @@ Result<bool> CollapsedImport::line(std::string_view text) {
         before.thread = before_;
         TRY(add(before, folded->pair->before));
     }
-    return add(row_, folded->number);
+    TRY(add(row_, folded->number));
+    if (builder_.entries() < max_entries) return true;
+    // The session has them now: a second copy of all names and stacks is not needed.
+    TRY(builder_.give());
+    builder_.begin_epoch();
+    begin_tables();
+    return true;
 }
 
 Result<bool> CollapsedImport::add(wire::Row row, const FoldedNumber& number) {

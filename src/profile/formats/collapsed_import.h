@@ -2,6 +2,7 @@
 // tools read. FlameGraph's marks at the end of a name ("_[k]" kernel, "_[j]" JIT, "_[i]" inlined) become kinds.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,7 +33,11 @@ public:
     // Whether the beginning of a file looks like it.
     static bool recognises(std::string_view beginning);
 
+    // Strings, locations and stacks of an epoch, in some tens of MiB.
+    static constexpr std::size_t max_entries = std::size_t{1} << 19;
+
 private:
+    void begin_tables();
     Result<bool> line(std::string_view text);
     Result<bool> add(wire::Row row, const FoldedNumber& number);
     wire::Id location_of(std::string_view frame);

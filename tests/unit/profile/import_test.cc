@@ -2,6 +2,8 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "batch_maker.h"
 #include "imported.h"
 #include "profile/formats/collapsed.h"
@@ -21,11 +23,13 @@ struct Imported {
     std::vector<wire::Notice> notices;
     wire::EventPeriods periods, theirs;
     std::size_t batches = 0;
+    std::uint32_t epochs = 0;
     std::string problem;
 
     RecordingBuilder::Sink sink() {
         return [this](wire::Batch batch) -> Result<bool> {
             ++batches;
+            epochs = std::max(epochs, batch.epoch);
             notices.insert(notices.end(), batch.notices.begin(), batch.notices.end());
             wire::learn_periods(batch, periods);
             const std::string bytes = wire::encode(batch, periods);
@@ -125,6 +129,24 @@ TEST_CASE("folded stacks: what scripts write besides") {
     REQUIRE(imported.notices.size() == 2);
     CHECK(imported.notices[0].code == "import-decimals");
     CHECK(imported.notices[1].code == "import-no-times");
+}
+
+TEST_CASE("folded stacks: names without end are several epochs, which a session joins") {
+    std::string text = "main;first 1\n";
+    constexpr unsigned frames = CollapsedImport::max_entries / 3 + 1'000;  // each is a string, a location and a stack
+    for (unsigned i = 0; i < frames; ++i) text += fmt::format("main;f{}_[j] 2\n", i);
+    text += "main;first 1\nmain;f7_[j] 5\n";
+    Imported imported;
+    imported.folded({text});
+    CHECK(imported.problem.empty());
+    CHECK(imported.epochs == 2);
+    const std::string lines = imported.lines();
+    CHECK(std::ranges::count(lines, '\n') == frames + 1);
+    CHECK(lines.find("main;first 2\n") != std::string::npos);
+    CHECK(lines.find("main;f7 7\n") != std::string::npos);
+    CHECK(lines.find(fmt::format("main;f{} 2\n", frames - 1)) != std::string::npos);
+    CHECK(imported.kind_of(fmt::format("f{}", frames - 1)) == FrameKind::jit);
+    REQUIRE(imported.notices.size() == 1);
 }
 
 TEST_CASE("folded stacks: marks of kinds") {
