@@ -158,6 +158,7 @@ public:
         ingest_pool_.join();
         quick_.join();
         queries_.join();
+        imports_.cancel_all();
         symbols_.stop();
         debug_fetch_.reset();
         disk_.stop();
@@ -287,6 +288,8 @@ private:
         imports_.begin(file, file, [](const Imports::Import& import) {
             if (import.state == Imports::State::failed)
                 spdlog::error("{} was not imported: {}", import.name, import.problem);
+            else if (import.state == Imports::State::cancelled)
+                spdlog::info("the import of {} was cancelled", import.name);
             else
                 spdlog::info("{} is session {}", import.name, import.session);
         });

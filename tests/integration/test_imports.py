@@ -96,6 +96,54 @@ def test_a_recording_of_the_agent_is_imported_whole(start, tmp_path):
     assert recording.exists()
 
 
+def test_an_import_is_cancelled(start, tmp_path):
+    """One that runs, one that waits for its turn, one that has ended, and one that the server's end cuts short."""
+    large = tmp_path / "large.folded"
+    with large.open("w") as out:
+        for line in range(120_000):
+            out.write(";".join(f"f{line}_{depth}" for depth in range(12)) + " 1\n")
+    content = large.read_bytes()
+    server = start.server()
+
+    def begin(name, data=content):
+        for offset in range(0, len(data), 1 << 20):
+            assert server.request("PUT", f"/api/uploads/{name}", data[offset : offset + (1 << 20)], offset=offset, size=len(data))[0] == 200
+        return server.post("/api/imports", {"upload": name, "name": f"{name}.folded"})["id"]
+
+    def state(number):
+        return server.get(f"/api/imports/{number}")["state"]
+
+    def cancel(number):
+        return server.request("DELETE", f"/api/imports/{number}")
+
+    running, waiting = begin("running-import"), begin("waiting-import")
+    wait_until(lambda: server.get(f"/api/imports/{running}")["read_bytes"] > 0, 60, "the import to run")
+    # The one behind it has ended before the answer; its turn has not come.
+    status, _, answer = cancel(waiting)
+    assert status == 200 and answer["state"] == "cancelled" and answer["problem"] == "" and state(running) == "running", answer
+    assert server.request("GET", "/api/uploads/waiting-import")[0] == 404
+    status, _, answer = cancel(running)
+    assert status == 200 and answer["id"] == running, answer
+    wait_until(lambda: state(running) == "cancelled", 60, "the end of the import")
+    assert [one["state"] for one in server.get("/api/imports")["imports"]] == ["cancelled", "cancelled"]
+    assert server.request("GET", "/api/uploads/running-import")[0] == 404
+    assert server.sessions() == [] and not list((server.data_dir / "sessions").iterdir())
+    # What has ended stays what it is.
+    done = begin("short-import", b"main;work 3\n")
+    wait_until(lambda: state(done) == "done", 60, "the import")
+    for number, expected, words in ((done, 409, "delete its session"), (running, 409, "has ended already"), ("77", 404, "there is no import 77")):
+        status, _, answer = cancel(number)
+        assert status == expected and words in answer["error"]["message"], answer
+    assert len(server.sessions()) == 1
+    assert server.request("DELETE", f"/api/imports/{done}", headers={"Origin": "http://elsewhere.example"})[0] == 403
+    # A server that is stopped does not read on.
+    last = begin("unfinished-import")
+    wait_until(lambda: server.get(f"/api/imports/{last}")["read_bytes"] > 0, 60, "the import to run")
+    data = server.data_dir
+    server.stop()
+    assert [one.name for one in (data / "sessions").iterdir()] == [one["id"] for one in start.server(data_dir=data, name="again").sessions()]
+
+
 def test_what_cannot_be_imported_says_so(start, tmp_path):
     server = start.server()
     for data, words in [(b"\x7fELF\x02\x01\x01" + b"\0" * 100, "no format that can be imported"),

@@ -78,6 +78,7 @@ constexpr Endpoint families[] = {
     {sessions_prefix, Api::Way::session, "GET PATCH DELETE"},
     {export_prefix, Api::Way::session, "GET"},
     {uploads_prefix, Api::Way::worker, "PUT GET DELETE"},
+    {imports_prefix, Api::Way::worker, "GET DELETE"},
 };
 
 const Endpoint* action_of(std::string_view path) {
@@ -190,6 +191,7 @@ Answer Api::answer(const Request& request) {
     }
     if (path == "/api/pairing") return pairing_answer(keys_, agents_.all(), facts_.target_command, request);
     if (path == "/api/imports") return imports_answer(imports_, uploads_, request);
+    if (path.starts_with(imports_prefix)) return import_answer(imports_, request);
     if (path.starts_with(uploads_prefix)) return upload_answer(uploads_, request);
     if (path == merge_path) return merge_answer(catalog_, symbols_, request);
     if (path.starts_with(sessions_prefix) && action_of(path) == nullptr)

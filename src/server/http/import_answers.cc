@@ -1,5 +1,7 @@
 #include "server/http/import_answers.h"
 
+#include <fmt/format.h>
+
 #include "server/http/view.h"
 #include "server/session/json_writer.h"
 #include "wire/control.h"
@@ -8,7 +10,7 @@ namespace flamewire::server {
 namespace {
 
 void write_import(JsonWriter& json, const Imports::Import& import) {
-    static constexpr std::string_view states[] = {"running", "done", "failed"};
+    static constexpr std::string_view states[] = {"running", "done", "failed", "cancelled"};
     json.object();
     json.member("id", import.id);
     json.member("name", import.name);
@@ -51,6 +53,19 @@ Answer imports_answer(Imports& imports, UploadStore& uploads, const Request& req
                       [&uploads, upload = wanted->upload](const auto&) { (void)uploads.remove(upload); });
     const auto import = imports.find(id);
     if (!import) return error_answer(404, "not_found", "the import is gone");
+    write_import(json, *import);
+    return json_answer(json.take());
+}
+
+Answer import_answer(Imports& imports, const Request& request) {
+    const std::string id = request.path.substr(imports_prefix.size());
+    Result<Imports::Import> import = fail(ErrorCode::not_found, fmt::format("there is no import {:.100}", id));
+    if (request.method == "DELETE")
+        import = imports.cancel(id);
+    else if (auto found = imports.find(id))
+        import = *std::move(found);
+    if (!import) return error_answer(import.error());
+    JsonWriter json;
     write_import(json, *import);
     return json_answer(json.take());
 }

@@ -67,12 +67,18 @@ wire::RecordingId random_recording() {
     return id;
 }
 
-// Ends an import that takes too much.
+Result<bool> go_on(const ImportPlace& place) {
+    if (place.cancelled && place.cancelled()) return fail(ErrorCode::closed, "the import was cancelled");
+    return true;
+}
+
+// Ends an import that takes too much, or is cancelled.
 class ImportLimits {
 public:
     explicit ImportLimits(const ImportPlace& place) : place_(place) {}
     // `more`: bytes that are about to be taken.
     [[nodiscard]] Result<bool> check(std::uint64_t more = 0) const {
+        TRY(go_on(place_));
         const auto peak = static_cast<std::uint64_t>(std::max<std::int64_t>(heap_.peak_bytes(), 0));
         if (peak <= place_.memory_bytes && more <= place_.memory_bytes - peak) return true;
         limit_reached(Limit::import_memory);
@@ -87,20 +93,33 @@ private:
     HeapUse heap_;
 };
 
-// A file whose reader is stopped at a limit.
-class LimitedSource final : public profile::ImportSource {
+// A file whose reader is stopped when `check` fails.
+class CheckedSource final : public profile::ImportSource {
 public:
-    LimitedSource(profile::ImportSource& source, const ImportLimits& limits) : source_(source), limits_(limits) {}
+    CheckedSource(profile::ImportSource& source, std::function<Result<bool>()> check)
+        : source_(source), check_(std::move(check)) {}
     [[nodiscard]] std::uint64_t size() const override { return source_.size(); }
     Result<std::size_t> read_at(std::uint64_t offset, std::span<char> into) override {
-        TRY(limits_.check());
+        TRY(check_());
         return source_.read_at(offset, into);
     }
 
 private:
     profile::ImportSource& source_;
-    const ImportLimits& limits_;
+    const std::function<Result<bool>()> check_;
 };
+
+// One of our own: taken as it is.
+Result<std::shared_ptr<Session>> keep(const ImportPlace& place,
+                                      const std::function<Result<std::shared_ptr<Session>>()>& adopt) {
+    TRY(go_on(place));
+    std::shared_ptr<Session> session = TRY(adopt());
+    if (auto on = go_on(place); !on) {
+        place.discard(*session);
+        return std::unexpected(std::move(on).error());
+    }
+    return session;
+}
 
 // What an importer makes goes into a session as an agent's batches would.
 class SessionJob final : public profile::ImportJob {
@@ -109,7 +128,7 @@ public:
                const ImportPlace& place)
         : place_(place),
           limits_(place),
-          source_(source, limits_),
+          source_(source, [this] { return limits_.check(); }),
           name_(std::move(name)),
           session_(session),
           recording_(recording) {}
@@ -146,7 +165,7 @@ public:
 private:
     const ImportPlace& place_;
     ImportLimits limits_;
-    LimitedSource source_;
+    CheckedSource source_;
     std::string name_;
     Session& session_;
     wire::RecordingId recording_;
@@ -178,11 +197,13 @@ Result<std::shared_ptr<Session>> import_file(const std::string& path, const std:
                                              const ImportPlace& place) {
     FileSource source = TRY(FileSource::open(path));
     place.progress(0, source.size());
+    // Unpacking and extracting take long, too.
+    CheckedSource checked(source, [&] { return go_on(place); });
     std::string beginning = TRY(beginning_of(source));
     bool truncated = false, unpacked_from = false;
     if (is_compressed(beginning)) {
         Unpacked unpacked =
-            TRY(unpack(source, place.scratch_dir, [&](std::uint64_t read) { place.progress(read, source.size()); }));
+            TRY(unpack(checked, place.scratch_dir, [&](std::uint64_t read) { place.progress(read, source.size()); }));
         truncated = unpacked.truncated;
         unpacked_from = true;
         source = FileSource(path, std::move(unpacked.fd), unpacked.size);
@@ -193,15 +214,15 @@ Result<std::shared_ptr<Session>> import_file(const std::string& path, const std:
     }
     if (beginning.empty())
         return fail(ErrorCode::invalid, name + (truncated ? " is cut off: nothing of it can be read" : " is empty"));
-    if (beginning.starts_with(wire::session_magic)) return place.adopt();
+    if (beginning.starts_with(wire::session_magic)) return keep(place, place.adopt);
     if (is_tar(beginning)) {
         if (truncated) return fail(ErrorCode::invalid, name + " is cut off: it ends before the session does");
-        return place.adopt_archive(source);
+        return keep(place, [&] { return place.adopt_archive(checked); });
     }
     const profile::ImportFormat* format = profile::recognise_import(beginning);
     if (format == nullptr) {
         // A session whose header is damaged; not one that was compressed.
-        if (!unpacked_from && wire::SessionScanner::open(path)) return place.adopt();
+        if (!unpacked_from && wire::SessionScanner::open(path)) return keep(place, place.adopt);
         return std::unexpected(nothing_that_can_be_imported(name));
     }
 

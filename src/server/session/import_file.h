@@ -33,10 +33,12 @@ struct ImportPlace {
     // Bytes of heap memory, those of the session included (heap_use.h). Looked at with each piece that is read and each
     // batch that is made: one of these can go beyond it.
     std::uint64_t memory_bytes = default_import_memory;
+    // Whether to end it, asked as often as the memory is looked at; none: never.
+    std::function<bool()> cancelled{};
 };
 
 // `name` is what a person calls the file. Addresses have no names yet. invalid: one sentence; too_large: the same, about
-// the memory or about what a compressed file holds. Blocking, for long.
+// the memory or about what a compressed file holds; closed: it was cancelled. Blocking, for long.
 Result<std::shared_ptr<Session>> import_file(const std::string& path, const std::string& name,
                                              const ImportPlace& place);
 

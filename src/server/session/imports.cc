@@ -1,5 +1,8 @@
 #include "server/session/imports.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -18,44 +21,63 @@ std::string last_part(const std::string& name) {
 }  // namespace
 
 std::string Imports::begin(std::string path, std::string name, std::function<void(const Import&)> finished) {
-    std::uint64_t number = 0;
+    const auto job = std::make_shared<Job>();
+    job->import.name = last_part(name);
+    job->finished = std::move(finished);
+    std::string id;
     {
         const std::lock_guard lock(mutex_);
-        number = next_++;
-        imports_[number].id = std::to_string(number);
-        imports_[number].name = last_part(name);
-        while (imports_.size() > imports_kept) imports_.erase(imports_.begin());
+        id = job->import.id = std::to_string(next_);
+        jobs_[next_++] = job;
+        while (jobs_.size() > imports_kept) {
+            const auto oldest =
+                std::ranges::find_if(jobs_, [](const auto& entry) { return entry.second->stage == Stage::ended; });
+            if (oldest == jobs_.end()) break;
+            jobs_.erase(oldest);
+        }
     }
-    slow_.post([this, number, path = std::move(path), name = last_part(name), finished = std::move(finished)] {
-        run(number, path, name, finished);
-        changed_();
-    });
-    return std::to_string(number);
+    slow_.post([this, job, path = std::move(path)] { run(job, path); });
+    return id;
 }
 
-void Imports::run(std::uint64_t number, const std::string& path, const std::string& name,
-                  const std::function<void(const Import&)>& finished) {
-    const Result<std::string> session = import_file(number, path, name);
+void Imports::run(const JobPtr& job, const std::string& path) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (job->stage != Stage::waiting) return;
+        job->stage = Stage::running;
+    }
+    const Result<std::string> session = import_file(*job, path);
+    {
+        const std::lock_guard lock(mutex_);
+        job->stage = Stage::ending;
+    }
+    // From here on nobody can cancel it, so one of both is true.
+    if (session && job->cancelled) (void)catalog_.remove(*session);
+    end(*job, session);
+}
+
+void Imports::end(Job& job, const Result<std::string>& session) {
     Import import;
     {
         const std::lock_guard lock(mutex_);
-        import = imports_[number];  // a new one when so many came after it that it was let go
+        import = job.import;
     }
-    import.id = std::to_string(number);
-    import.name = name;
-    import.state = session ? State::done : State::failed;
-    if (session)
-        import.session = *session;
-    else
-        import.problem = session.error().message;
+    import.state = job.cancelled ? State::cancelled : session ? State::done : State::failed;
+    if (import.state == State::done) import.session = *session;
+    if (import.state == State::failed) import.problem = session.error().message;
     // Who sees that it ended finds nothing of it left to do.
-    finished(import);
-    const std::lock_guard lock(mutex_);
-    imports_[number] = std::move(import);
+    job.finished(import);
+    {
+        const std::lock_guard lock(mutex_);
+        job.import = std::move(import);
+        job.stage = Stage::ended;
+    }
+    changed_();
 }
 
-Result<std::string> Imports::import_file(std::uint64_t number, const std::string& path, const std::string& name) {
+Result<std::string> Imports::import_file(Job& job, const std::string& path) {
     const symbol::Config config = slow_.symbol_config();
+    const std::string& name = job.import.name;
     const ImportPlace place{
         .scratch_dir = catalog_.data_dir(),
         .symbols = config,
@@ -65,8 +87,9 @@ Result<std::string> Imports::import_file(std::uint64_t number, const std::string
             return catalog_.get(TRY(catalog_.adopt_archive(archive, name)));
         },
         .discard = [&](const Session& session) { (void)catalog_.remove(session.id()); },
-        .progress = [&](std::uint64_t read, std::uint64_t total) { progress(number, read, total); },
+        .progress = [&](std::uint64_t read, std::uint64_t total) { progress(job, read, total); },
         .memory_bytes = memory_bytes_,
+        .cancelled = [&] { return job.cancelled.load(); },
     };
     const std::shared_ptr<Session> session = TRY(server::import_file(path, name, place));
     slow_.finish(session);  // addresses get their names
@@ -74,26 +97,53 @@ Result<std::string> Imports::import_file(std::uint64_t number, const std::string
     return session->id();
 }
 
-void Imports::progress(std::uint64_t number, std::uint64_t read_bytes, std::uint64_t total_bytes) {
+void Imports::progress(Job& job, std::uint64_t read_bytes, std::uint64_t total_bytes) {
     const std::lock_guard lock(mutex_);
-    const auto found = imports_.find(number);
-    if (found == imports_.end()) return;
-    found->second.read_bytes = read_bytes;
-    found->second.total_bytes = total_bytes;
+    job.import.read_bytes = read_bytes;
+    job.import.total_bytes = total_bytes;
+}
+
+Imports::JobPtr Imports::find_job(const std::string& id) const {
+    for (const auto& [number, job] : jobs_)
+        if (job->import.id == id) return job;
+    return nullptr;
+}
+
+Result<Imports::Import> Imports::cancel(const std::string& id) {
+    JobPtr job;
+    bool waits = false;
+    {
+        const std::lock_guard lock(mutex_);
+        job = find_job(id);
+        if (!job) return fail(ErrorCode::not_found, fmt::format("there is no import {:.100}", id));
+        if (job->stage == Stage::ending || job->stage == Stage::ended)
+            return fail(ErrorCode::busy,
+                        fmt::format("the import of {} has ended already: delete its session", job->import.name));
+        job->cancelled = true;
+        waits = job->stage == Stage::waiting;
+        if (waits) job->stage = Stage::ending;
+    }
+    if (waits) end(*job, std::string());
+    const std::lock_guard lock(mutex_);
+    return job->import;
+}
+
+void Imports::cancel_all() {
+    for (const Import& import : list())
+        if (import.state == State::running) (void)cancel(import.id);
 }
 
 std::vector<Imports::Import> Imports::list() const {
     const std::lock_guard lock(mutex_);
     std::vector<Import> all;
-    for (auto entry = imports_.rbegin(); entry != imports_.rend(); ++entry) all.push_back(entry->second);
+    for (auto entry = jobs_.rbegin(); entry != jobs_.rend(); ++entry) all.push_back(entry->second->import);
     return all;
 }
 
 std::optional<Imports::Import> Imports::find(const std::string& id) const {
     const std::lock_guard lock(mutex_);
-    for (const auto& [number, import] : imports_)
-        if (import.id == id) return import;
-    return {};
+    const JobPtr job = find_job(id);
+    return job ? std::optional(job->import) : std::nullopt;
 }
 
 }  // namespace flamewire::server

@@ -243,6 +243,7 @@ export const api = {
   cutSession: (id: string, start: number, end: number) =>
     send<{ session: string }>('POST', `/api/sessions/${encodeURIComponent(id)}/cut`, { start, end }),
   beginImport: (upload: string, name: string) => send<Import>('POST', '/api/imports', { upload, name }),
+  cancelImport: (id: string) => send<Import>('DELETE', `/api/imports/${encodeURIComponent(id)}`),
   dropUpload: (id: string) => send<{ ok: boolean }>('DELETE', `/api/uploads/${id}`),
   config: (signal?: AbortSignal) => call<Config>('/api/config', { signal }),
   patchConfig: (patch: ConfigPatch) => send<Config>('PATCH', '/api/config', patch),

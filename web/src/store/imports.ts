@@ -20,6 +20,8 @@ export const importing = signal<Importing | null>(null);
 
 const LOOK_EVERY_MS = 60;
 let running: AbortController | null = null;
+// Gives up on the server what has been begun there.
+let giveUp: () => Promise<unknown> = () => Promise.resolve();
 
 const pause = (ms: number) => new Promise<void>((done) => setTimeout(done, ms));
 
@@ -48,10 +50,12 @@ export async function importFile(file: File): Promise<void> {
   const controller = new AbortController();
   running = controller;
   const abort = controller.signal;
+  giveUp = () => Promise.resolve();
   importing.value = { name: file.name, stage: 'sending', done: 0, size: file.size, error: '' };
   try {
     if (file.size === 0) throw new Error(`${file.name} is empty`);
     const id = uploadId(file.name, file.size, file.lastModified, 'import');
+    giveUp = () => api.dropUpload(id);
     await sendFile(
       id,
       file,
@@ -60,8 +64,17 @@ export async function importFile(file: File): Promise<void> {
       },
       abort,
     );
-    const result = await ended((await api.beginImport(id, file.name)).id, abort);
     if (abort.aborted) return;
+    const begun = await api.beginImport(id, file.name);
+    if (abort.aborted) {
+      // It was given up while the server began it.
+      await api.cancelImport(begun.id);
+      return;
+    }
+    giveUp = () => api.cancelImport(begun.id);
+    const result = await ended(begun.id, abort);
+    if (abort.aborted) return;
+    if (result.state === 'cancelled') throw new Error('The import was cancelled elsewhere: import the file again');
     if (result.state === 'failed') throw new Error(result.problem);
     const twoColumns = await hasTwoColumns(result.session, abort);
     if (abort.aborted) return;
@@ -78,7 +91,11 @@ export async function importFile(file: File): Promise<void> {
   }
 }
 
+// Of an import that failed, it only closes the message.
 export function stopImport(): void {
+  const unfinished = importing.value !== null && importing.value.stage !== 'failed';
   running?.abort();
   importing.value = null;
+  // One that ended meanwhile has nothing left to give up.
+  if (unfinished) giveUp().catch(() => undefined);
 }
