@@ -412,6 +412,15 @@ def share_of(shares, part):
     return sum(share for name, share in shares.items() if part in name)
 
 
+def open_files(pid):
+    """What each descriptor of a process leads to; one that is closed meanwhile is left out."""
+    files = []
+    for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            files.append(os.readlink(link))
+    return files
+
+
 def lost(session):
     return sum(loss["count"] for loss in session.get("losses", []) if loss["lost"])
 

@@ -1,14 +1,12 @@
 """Names for modules that this machine does not have at the target's path."""
 import json
-import os
-import pathlib
 import random
 import re
 import shutil
 import socket
 import subprocess
 
-from flamewire import TESTS_BIN, Relay, Tree, free_port, lost, share_of, wait_until
+from flamewire import TESTS_BIN, Relay, Tree, free_port, lost, open_files, share_of, wait_until
 from hostile import Forged, HostileAgent
 
 
@@ -123,7 +121,7 @@ class Vanished:
             shutil.copy(TESTS_BIN / name, self.path)
         self.process = start.process("vanished", [self.path, "120"])
         self.agent = start.agent("--server", "127.0.0.1", "--port", port, "--pid", self.process.pid, "--frequency", 199, *agent_arguments)
-        wait_until(lambda: any(str(self.path) in os.readlink(link) for link in pathlib.Path(f"/proc/{self.agent.pid}/fd").iterdir() if link.is_symlink()), 30, "the agent to have seen the file")
+        wait_until(lambda: str(self.path) in open_files(self.agent.pid), 30, "the agent to have seen the file")
         self.path.unlink()
 
 

@@ -10,7 +10,7 @@ import tempfile
 
 import pytest
 
-from flamewire import BIN, TESTS_BIN, wait_until
+from flamewire import BIN, TESTS_BIN, open_files, wait_until
 
 PERF = "perf"
 SOFTWARE = ["page-faults", "context-switches", "cpu-migrations", "task-clock", "minor-faults", "major-faults"]
@@ -67,13 +67,7 @@ def compare(ours, theirs):
 
 
 def perf_events_of(pid):
-    count = 0
-    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-        try:
-            count += os.readlink(fd) == "anon_inode:[perf_event]"
-        except OSError:
-            pass
-    return count
+    return open_files(pid).count("anon_inode:[perf_event]")
 
 
 def both(start, mode, events, *agent_options, **options):
