@@ -1,14 +1,17 @@
 """Long runs: ./dev soak [MINUTES] [--load]. Not a test that is quick; a short run of each is one (test_soak.py).
 
 soak: one recording at 999 Hz whose link is cut again and again. Every sample is there in the end, and neither side grows.
-load: 200 agents of 1,000 samples a second each, played by one program, and 100 browsers that fetch what the page fetches."""
+load: 200 agents of 1,000 samples a second each, played by one program, and 100 browsers that fetch what the page fetches.
+hostile: 20 such agents and another client's status, beside 1,000 hostile requests a second of each kind in turn (flood.py)."""
 import argparse
 import asyncio
 import contextlib
 import itertools
 import pathlib
+import random
 import re
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -218,14 +221,69 @@ def load(directory, seconds, agents=200, clients=100, bound_ms=None, say=print):
         assert server.stop(seconds=60) == 0
 
 
+def many_stacks(path, lines=40_000):
+    """A profile whose whole flame graph is work."""
+    generator = random.Random(11)
+    with path.open("w", encoding="ascii") as file:
+        for _ in range(lines):
+            file.write(";".join(f"f{generator.randrange(3000)}" for _ in range(20)) + " 1\n")
+
+
+HOSTILE = ("quick", "query", "gone", "half", "foreign", "garbage")
+
+
+async def beside(server, generator, browsers, seconds, kind, session):
+    agents = [asyncio.create_task(generator.agent(n)) for n in range(len(generator.recordings))]
+    flood = subprocess.Popen([sys.executable, pathlib.Path(__file__).with_name("flood.py"), str(server.http_port), kind, session],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    await asyncio.sleep(1)
+    status = asyncio.create_task(browsers.status())
+    await asyncio.sleep(seconds)
+    browsers.stopping = True
+    await status
+    # Queries of another host, while they last.
+    for _ in range(5):
+        await browsers.fetch("flamegraph", session)
+    requests = int(flood.communicate()[0])
+    generator.stopping = True
+    await asyncio.gather(*agents)
+    return requests
+
+
+def hostile(directory, seconds, agents=20, bound_ms=None, say=print, kinds=HOSTILE):
+    """`bound_ms`: of /api/status, at the 99th percentile; None: only told. No sample is lost, whatever the bound."""
+    for kind in kinds:
+        directory = pathlib.Path(tempfile.mkdtemp(dir=directory))
+        many_stacks(directory / "many.folded")
+        server = flamewire.Server(directory, "--import", directory / "many.folded")
+        with flamewire.ended(server):
+            session = wait_until(lambda: [one["id"] for one in server.sessions() if one["state"] == "ended"], 60, "the import")[0]
+            generator, browsers, begun = Generator(server.port, agents), Browsers(server, 1), time.monotonic()
+            requests = asyncio.run(beside(server, generator, browsers, seconds, kind, session))
+            took = time.monotonic() - begun
+            times = {name: [f"{percentile(of, share) * 1000:.1f}" for share in (0.5, 0.99)] for name, of in browsers.times.items()}
+            say(f"hostile, {kind}: {requests / seconds:.0f} requests/s; /api/status p50 {times['status'][0]} ms, p99 {times['status'][1]} ms ({len(browsers.times['status'])}); "
+                f"a query p50 {times['flamegraph'][0]} ms; server {flamewire.cpu_seconds(server.pid) / took * 100:.0f} % CPU")
+            sessions = {one["target"]: one for one in server.get("/api/sessions", limit=1000)["sessions"]}
+            for forged in generator.recordings:
+                one = sessions[forged.target]
+                assert one["samples"] + one["lost"] == forged.samples, (forged.target, one["samples"], one["lost"], forged.samples)
+            p99 = percentile(browsers.times["status"], 0.99) * 1000
+            assert bound_ms is None or p99 <= bound_ms, (kind, p99)
+            assert server.stop(seconds=60) == 0
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev soak")
     parser.add_argument("minutes", type=float, nargs="?", default=30)
     parser.add_argument("--load", action="store_true", help="many agents and browsers at once")
+    parser.add_argument("--hostile", action="store_true", help="a client that does its worst, in each way for a share of the time")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="flamewire-soak-") as directory, contextlib.suppress(KeyboardInterrupt):
         if arguments.load:
             load(directory, arguments.minutes * 60, bound_ms=100)
+        elif arguments.hostile:
+            hostile(directory, arguments.minutes * 60 / len(HOSTILE), bound_ms=200)
         else:
             soak(directory, arguments.minutes * 60)
 

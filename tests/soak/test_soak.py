@@ -8,3 +8,7 @@ def test_soak(tmp_path):
 
 def test_load(tmp_path):
     run.load(tmp_path, 12, agents=40, clients=20)
+
+
+def test_hostile(tmp_path):
+    run.hostile(tmp_path, 2, agents=4, kinds=("query", "half"))

@@ -1,0 +1,52 @@
+"""A client that does its worst to the page's port, as a program of its own: flood.py PORT KIND SESSION. It prints how many requests it made
+when standard input ends.
+
+KIND: quick (/api/status), query (whole flame graphs), gone (the same, and away at once), half (a request that is not finished), foreign (as a
+page of another site), garbage (no HTTP)."""
+import collections
+import os
+import select
+import socket
+import sys
+import time
+
+RATE = 1000
+SOURCE = "127.0.0.9"
+# Connections that wait for answers; beyond, the oldest is given up.
+OPEN = 300
+
+
+def request(kind, session):
+    target = "/api/status" if kind in ("quick", "foreign") else f"/api/flamegraph?session={session}&min_share=0"
+    foreign = "Sec-Fetch-Site: cross-site\r\n" if kind == "foreign" else ""
+    text = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n{foreign}\r\n".encode()
+    return {"half": text[:-4], "garbage": b"\0\xff" * 64}.get(kind, text)
+
+
+def flood(port, kind, session):
+    """Until standard input ends, RATE a second, or as many as this machine makes."""
+    text, connections, made, begun = request(kind, session), collections.deque(), 0, time.monotonic()
+    while not select.select([0], [], [], 0.002)[0] or os.read(0, 1):
+        while made < (time.monotonic() - begun) * RATE:
+            made += 1
+            one = socket.socket()
+            one.bind((SOURCE, 0))
+            one.setblocking(False)
+            try:
+                one.connect_ex(("127.0.0.1", port))
+                select.select([], [one], [], 0.05)
+                one.send(text)
+            except OSError:
+                one.close()
+                continue
+            if kind == "gone":
+                one.close()
+                continue
+            connections.append(one)
+            if len(connections) > OPEN:
+                connections.popleft().close()
+    return made
+
+
+if __name__ == "__main__":
+    print(flood(int(sys.argv[1]), sys.argv[2], sys.argv[3]))
