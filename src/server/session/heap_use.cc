@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <new>
 
@@ -14,7 +15,10 @@
 #endif
 #endif
 #ifdef FLAMEWIRE_SANITIZED
-#include <sanitizer/allocator_interface.h>
+// Of clang's sanitizer/allocator_interface.h, which gcc's runtime has and gcc does not install.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*taken)(const volatile void*, std::size_t),
+                                                         void (*freed)(const volatile void*));
+extern "C" std::size_t __sanitizer_get_allocated_size(const volatile void* memory);
 #endif
 
 namespace {
