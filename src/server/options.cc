@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "secure/this_machine.h"
 #include "server/source/toolchain.h"
 #include "symbol/debuginfod.h"
 
@@ -91,7 +92,7 @@ Result<bool> check_http_open(const Options& options) {
 bool is_loopback(const std::string& address) {
     std::error_code error;
     const auto parsed = asio::ip::make_address(address, error);
-    return !error && parsed.is_loopback();
+    return !error && secure::on_this_machine(parsed);
 }
 
 Result<AgentAddress> parse_agent_address(const std::string& text) {
