@@ -78,7 +78,7 @@ constexpr Endpoint families[] = {
     {sessions_prefix, Api::Way::session, "GET PATCH DELETE"},
     {export_prefix, Api::Way::session, "GET"},
     {uploads_prefix, Api::Way::worker, "PUT GET DELETE"},
-    {imports_prefix, Api::Way::worker, "GET DELETE"},
+    {imports_prefix, Api::Way::quick, "GET DELETE"},
 };
 
 const Endpoint* action_of(std::string_view path) {
