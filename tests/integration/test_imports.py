@@ -105,9 +105,11 @@ def test_an_import_is_cancelled(start, tmp_path):
     content = large.read_bytes()
     server = start.server()
 
-    def begin(name, data=content):
+    def upload(name, data=content):
         for offset in range(0, len(data), 1 << 20):
             assert server.request("PUT", f"/api/uploads/{name}", data[offset : offset + (1 << 20)], offset=offset, size=len(data))[0] == 200
+
+    def begin(name):
         return server.post("/api/imports", {"upload": name, "name": f"{name}.folded"})["id"]
 
     def state(number):
@@ -116,6 +118,9 @@ def test_an_import_is_cancelled(start, tmp_path):
     def cancel(number):
         return server.request("DELETE", f"/api/imports/{number}")
 
+    # All that takes time here is done before: the import goes on meanwhile.
+    upload("running-import")
+    upload("waiting-import")
     running, waiting = begin("running-import"), begin("waiting-import")
     wait_until(lambda: server.get(f"/api/imports/{running}")["read_bytes"] > 0, 60, "the import to run")
     # The one behind it has ended before the answer; its turn has not come.
@@ -129,7 +134,8 @@ def test_an_import_is_cancelled(start, tmp_path):
     assert server.request("GET", "/api/uploads/running-import")[0] == 404
     assert server.sessions() == [] and not list((server.data_dir / "sessions").iterdir())
     # What has ended stays what it is.
-    done = begin("short-import", b"main;work 3\n")
+    upload("short-import", b"main;work 3\n")
+    done = begin("short-import")
     wait_until(lambda: state(done) == "done", 60, "the import")
     for number, expected, words in ((done, 409, "delete its session"), (running, 409, "has ended already"), ("77", 404, "there is no import 77")):
         status, _, answer = cancel(number)
@@ -137,6 +143,7 @@ def test_an_import_is_cancelled(start, tmp_path):
     assert len(server.sessions()) == 1
     assert server.request("DELETE", f"/api/imports/{done}", headers={"Origin": "http://elsewhere.example"})[0] == 403
     # A server that is stopped does not read on.
+    upload("unfinished-import")
     last = begin("unfinished-import")
     wait_until(lambda: server.get(f"/api/imports/{last}")["read_bytes"] > 0, 60, "the import to run")
     data = server.data_dir
