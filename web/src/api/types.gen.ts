@@ -2447,7 +2447,7 @@ export interface components {
     schemas: {
         Error: {
             error: {
-                /** @description validation not_comparable not_found no_data no_agent several_sessions several_agents conflict login_required forbidden method_not_allowed too_large agent_unreachable agent_timeout internal */
+                /** @description validation not_comparable not_found no_data no_agent several_sessions several_agents conflict login_required forbidden method_not_allowed too_large busy agent_unreachable agent_timeout internal */
                 code: string;
                 message: string;
                 /** @description with several_sessions */
