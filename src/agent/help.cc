@@ -20,7 +20,7 @@ Where samples go (one of)
   --pair CODE         pairing code of this agent: with --server as the server printed it; the connection is encrypted
                       by it. --listen makes and prints one where none is given
   --pair-file FILE    the same from a file; ps does not show it, nor does it the variable FLAMEWIRE_PAIR. --listen makes it
-  --insecure          without encryption also to and from other machines: who is in between reads and changes everything.
+  --insecure          no encryption, also to and from other machines: anybody in between can read and change everything.
                       --listen then takes everybody, without a code
   --force             let --output replace an existing file
 

@@ -45,10 +45,10 @@ inline constexpr std::size_t http_connections = 512, http_connections_of_host = 
 inline constexpr std::uint32_t http_target_bytes = std::uint32_t{1} << 20;
 inline constexpr std::uint32_t http_fields_bytes = std::uint32_t{128} << 10;
 inline constexpr std::chrono::seconds http_read_time{60}, http_write_time{60}, tls_handshake_time{10};
-// A request that has been coming for so long must be coming at this rate: its header is there by then, or it is a body.
+// After this time the header of a request is complete, so what still arrives is a body: at least at this rate.
 inline constexpr std::chrono::seconds http_header_time{10};
 inline constexpr std::uint64_t http_read_rate = 4096;  // bytes a second
-// For a worker: what waits longer is refused.
+// How long a request may wait for a worker.
 inline constexpr std::chrono::seconds http_wait{30};
 
 }  // namespace limits

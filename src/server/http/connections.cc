@@ -43,7 +43,7 @@ bool Connections::admit(const Endpoint& remote, Clock::time_point now) {
     return true;
 }
 
-// It is closed a moment later; what it had does not count any more.
+// The victim is closed a moment later, and does not count any more.
 bool Connections::make_room() {
     const auto rank = [](const All::value_type& entry) {
         const Connection& it = entry.second;
@@ -85,7 +85,7 @@ void Connections::idle(const Endpoint& remote, Clock::time_point now) {
     at->second.bytes_before = tcp_bytes_received(at->second.socket);
 }
 
-bool Connections::wants_answer(const Endpoint& remote) const {
+bool Connections::is_open(const Endpoint& remote) const {
     const auto at = all_.find(remote);
     if (at == all_.end()) return false;
     pollfd state{.fd = at->second.socket, .events = POLLRDHUP, .revents = 0};

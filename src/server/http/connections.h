@@ -1,5 +1,5 @@
-// Which HTTP connections are open, what each is doing, and who has to go when there are too many. All of the thread of
-// their io_context.
+// Which HTTP connections are open, what each is doing, and which are closed when there are too many. Not thread-safe: use
+// it on the thread of their io_context.
 #pragma once
 
 #include <asio/ip/tcp.hpp>
@@ -17,11 +17,11 @@ public:
     using Clock = std::chrono::steady_clock;
     using Endpoint = asio::ip::tcp::endpoint;
 
-    // Whether a connection from there may be accepted. A host other than this machine may have a part of them (on this
-    // machine a reverse proxy comes with many people's). Where all are taken, one that only waits for a request gives way:
-    // the oldest that has never sent a whole one, else the one that has been idle for longest.
+    // Whether a connection from there may be accepted. A host other than this machine may have a part of them; on this
+    // machine a reverse proxy opens those of many people. If all are taken, one without a request is closed to make room:
+    // the oldest that has never sent a whole request, else the one that has been idle for longest.
     bool admit(const Endpoint& remote, Clock::time_point now = Clock::now());
-    // Its socket, which stays its owner's. It is asked for requests when it is ready: TLS has a time of its own before.
+    // `socket` belongs to the caller. Requests are expected from ready() on; a TLS handshake before it has its own limit.
     void opened(const Endpoint& remote, int socket);
     void ready(const Endpoint& remote, Clock::time_point now = Clock::now());
     void closed(const Endpoint& remote) { all_.erase(remote); }
@@ -30,11 +30,11 @@ public:
     void busy(const Endpoint& remote);
     void idle(const Endpoint& remote, Clock::time_point now = Clock::now());
 
-    // False: the other end is gone, or sends and reads no more.
-    [[nodiscard]] bool wants_answer(const Endpoint& remote) const;
+    // False: the other end has closed the connection, or its direction of it.
+    [[nodiscard]] bool is_open(const Endpoint& remote) const;
 
-    // Every second or so: closes those whose request has been coming for limits::http_header_time and is slower than
-    // limits::http_read_rate, the first request counted from the connection on.
+    // Call it about once a second. Closes connections whose request has been arriving for limits::http_header_time and is
+    // slower than limits::http_read_rate. The time of a first request begins with the connection.
     void close_slow(Clock::time_point now = Clock::now());
 
 private:

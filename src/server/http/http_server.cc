@@ -141,7 +141,7 @@ private:
         settings.address(address)
             .protocol(address.is_v6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4())
             .port(options_.port)
-            // Those that were made to go need a moment for it.
+            // Connections that are being closed still count there.
             .max_parallel_connections(limits::http_connections + closing_connections)
             .connection_state_listener(watch)
             .ip_blocker(watch)
@@ -297,7 +297,7 @@ private:
                                              limits::http_wait.count())),
                     head);
         };
-        return {run, [this, handle] { return connections_->wants_answer(handle->remote_endpoint()); }, refuse};
+        return {run, [this, handle] { return connections_->is_open(handle->remote_endpoint()); }, refuse};
     }
 
     // Calls `then` on the io thread.
@@ -388,7 +388,7 @@ private:
         });
     }
 
-    // Those that send nothing, or a request that never ends, are closed.
+    // Closes those that send nothing, or a request that never ends.
     void watch_connections() {
         second_.expires_after(std::chrono::seconds(1));
         second_.async_wait([this](const std::error_code& error) {

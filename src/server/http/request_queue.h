@@ -1,5 +1,5 @@
-// Requests that wait for a worker. The hosts that sent them take turns, so that one host with many requests does not keep
-// the others waiting. Of the thread of its io_context.
+// Requests that wait for a worker. Hosts take turns, so one host with many requests does not keep others waiting. Not
+// thread-safe: use it on the thread of its io_context.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -19,17 +19,17 @@ public:
 
     struct Job {
         std::function<void()> run;     // on a worker
-        std::function<bool()> wanted;  // when its turn comes: whether somebody still waits for the answer
-        std::function<void()> refuse;  // nobody does, or it has waited for limits::http_wait
+        std::function<bool()> wanted;  // asked when its turn comes: whether the client is still connected
+        std::function<void()> refuse;  // instead of run: the client left, or the job waited for limits::http_wait
     };
 
-    // `post` hands something to the workers, of which it has so many.
+    // `post` runs a function on one of `workers` threads.
     RequestQueue(asio::io_context& io, std::size_t workers, std::function<void(std::function<void()>)> post)
         : io_(io), workers_(workers), post_(std::move(post)) {}
 
     // Bounded by the connections, as each has one request at a time.
     void add(const std::string& host, Job job, Clock::time_point now = Clock::now());
-    // What waits is dropped.
+    // Drops the jobs that wait.
     void stop();
 
 private:

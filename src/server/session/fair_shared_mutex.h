@@ -1,5 +1,5 @@
-// A shared mutex that keeps nobody out for ever: glibc's prefers readers, so that queries one after another would keep a
-// writer waiting until the last of them ends.
+// A shared mutex without starvation. glibc's prefers readers: overlapping queries would keep a writer waiting until the
+// last of them ends.
 #pragma once
 
 #include <mutex>
@@ -7,7 +7,7 @@
 
 namespace flamewire::server {
 
-// For std::unique_lock and std::shared_lock. Whoever holds it shared must not ask for it again: a writer may wait between.
+// For std::unique_lock and std::shared_lock. A thread that holds it shared must not lock it again: a writer may be waiting.
 class FairSharedMutex {
 public:
     // The standard library's names. NOLINTBEGIN(readability-identifier-naming)
@@ -27,7 +27,7 @@ public:
     // NOLINTEND(readability-identifier-naming)
 
 private:
-    std::mutex turn_;  // of a writer from when it begins to wait, of a reader until it is in
+    std::mutex turn_;  // held by a writer while it waits and writes, by a reader until it has entered
     std::shared_mutex mutex_;
 };
 

@@ -78,7 +78,7 @@ TEST_CASE("a host has a part of the connections, in IPv6 with all of its address
     CHECK(connections.admit(at("192.0.2.1", 999)));
 }
 
-TEST_CASE("where all places are taken, whoever only waits gives way") {
+TEST_CASE("if all connections are taken, one without a request is closed") {
     Scene scene;
     const Clock::time_point start = Clock::now();
     const auto later = [&](int seconds) { return start + std::chrono::seconds(seconds); };
@@ -105,7 +105,7 @@ TEST_CASE("where all places are taken, whoever only waits gives way") {
     CHECK_FALSE(scene.connections.admit(at("127.0.0.9", 9), later(10)));
 }
 
-TEST_CASE("a request that comes too slowly is given up, an idle connection is not") {
+TEST_CASE("a slow request is closed, an idle connection is not") {
     Scene scene;
     const Clock::time_point start = Clock::now();
     const auto later = [&](std::chrono::milliseconds time) { return start + time; };
@@ -141,13 +141,13 @@ TEST_CASE("a request that comes too slowly is given up, an idle connection is no
     CHECK_FALSE(Scene::is_ended(busy));
 }
 
-TEST_CASE("who has left wants no answer") {
+TEST_CASE("a connection that the client has closed is not open") {
     Scene scene;
     Scene::Pair& pair = scene.open(Clock::now());
     scene.connections.busy(pair.remote);
-    CHECK(scene.connections.wants_answer(pair.remote));
+    CHECK(scene.connections.is_open(pair.remote));
     pair.client.close();
-    while (scene.connections.wants_answer(pair.remote)) {
+    while (scene.connections.is_open(pair.remote)) {
     }
-    CHECK_FALSE(scene.connections.wants_answer(at("127.0.0.9", 9)));
+    CHECK_FALSE(scene.connections.is_open(at("127.0.0.9", 9)));
 }

@@ -11,7 +11,7 @@ using namespace flamewire::server;
 
 namespace {
 
-// Workers that do nothing until they are told to.
+// Workers that run a job only when work() is called.
 struct Scene {
     asio::io_context io;
     std::vector<std::function<void()>> posted;
@@ -23,7 +23,7 @@ struct Scene {
         queue.add(host, {[this, name] { ran += name; }, [wanted] { return wanted; }, [this, name] { refused += name; }},
                   now);
     }
-    // The one that was handed to the workers first.
+    // Runs the job that was posted first.
     void work() {
         REQUIRE_FALSE(posted.empty());
         const auto job = std::move(posted.front());
@@ -53,7 +53,7 @@ TEST_CASE("hosts take turns for a worker, and no more jobs run than there are wo
     CHECK(scene.ran.back() == 'q');
 }
 
-TEST_CASE("a request whose sender has left is not worked on") {
+TEST_CASE("a request is not run if its client has left") {
     Scene scene;
     scene.add("192.0.2.1", 'a');
     scene.add("192.0.2.1", 'b');
