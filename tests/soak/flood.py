@@ -25,26 +25,26 @@ def request(kind, session):
 
 def flood(port, kind, session):
     """Until standard input ends, RATE a second, or as many as this machine makes."""
-    text, connections, made, begun = request(kind, session), collections.deque(), 0, time.monotonic()
-    while not select.select([0], [], [], 0.002)[0] or os.read(0, 1):
-        while made < (time.monotonic() - begun) * RATE:
-            made += 1
-            one = socket.socket()
-            one.bind((SOURCE, 0))
-            one.setblocking(False)
-            try:
-                one.connect_ex(("127.0.0.1", port))
-                select.select([], [one], [], 0.05)
-                one.send(text)
-            except OSError:
-                one.close()
-                continue
-            if kind == "gone":
-                one.close()
-                continue
-            connections.append(one)
-            if len(connections) > OPEN:
-                connections.popleft().close()
+    text, connections, made, due = request(kind, session), collections.deque(), 0, time.monotonic()
+    while not select.select([0], [], [], max(0, due - time.monotonic()))[0] or os.read(0, 1):
+        due = max(due + 1 / RATE, time.monotonic() - 0.1)
+        made += 1
+        one = socket.socket()
+        one.bind((SOURCE, 0))
+        one.setblocking(False)
+        try:
+            one.connect_ex(("127.0.0.1", port))
+            select.select([], [one], [], 0.05)
+            one.send(text)
+        except OSError:
+            one.close()
+            continue
+        if kind == "gone":
+            one.close()
+            continue
+        connections.append(one)
+        if len(connections) > OPEN:
+            connections.popleft().close()
     return made
 
 

@@ -236,6 +236,7 @@ async def beside(server, generator, browsers, seconds, kind, session):
     agents = [asyncio.create_task(generator.agent(n)) for n in range(len(generator.recordings))]
     flood = subprocess.Popen([sys.executable, pathlib.Path(__file__).with_name("flood.py"), str(server.http_port), kind, session],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    begun = time.monotonic()
     await asyncio.sleep(1)
     status = asyncio.create_task(browsers.status())
     await asyncio.sleep(seconds)
@@ -244,10 +245,10 @@ async def beside(server, generator, browsers, seconds, kind, session):
     # Queries of another host, while they last.
     for _ in range(5):
         await browsers.fetch("flamegraph", session)
-    requests = int(flood.communicate()[0])
+    rate = int(flood.communicate()[0]) / (time.monotonic() - begun)
     generator.stopping = True
     await asyncio.gather(*agents)
-    return requests
+    return rate
 
 
 def hostile(directory, seconds, agents=20, bound_ms=None, say=print, kinds=HOSTILE):
@@ -259,10 +260,10 @@ def hostile(directory, seconds, agents=20, bound_ms=None, say=print, kinds=HOSTI
         with flamewire.ended(server):
             session = wait_until(lambda: [one["id"] for one in server.sessions() if one["state"] == "ended"], 60, "the import")[0]
             generator, browsers, begun = Generator(server.port, agents), Browsers(server, 1), time.monotonic()
-            requests = asyncio.run(beside(server, generator, browsers, seconds, kind, session))
+            rate = asyncio.run(beside(server, generator, browsers, seconds, kind, session))
             took = time.monotonic() - begun
             times = {name: [f"{percentile(of, share) * 1000:.1f}" for share in (0.5, 0.99)] for name, of in browsers.times.items()}
-            say(f"hostile, {kind}: {requests / seconds:.0f} requests/s; /api/status p50 {times['status'][0]} ms, p99 {times['status'][1]} ms ({len(browsers.times['status'])}); "
+            say(f"hostile, {kind}: {rate:.0f} requests/s; /api/status p50 {times['status'][0]} ms, p99 {times['status'][1]} ms ({len(browsers.times['status'])}); "
                 f"a query p50 {times['flamegraph'][0]} ms; server {flamewire.cpu_seconds(server.pid) / took * 100:.0f} % CPU")
             sessions = {one["target"]: one for one in server.get("/api/sessions", limit=1000)["sessions"]}
             for forged in generator.recordings:
