@@ -48,8 +48,11 @@ inline constexpr std::chrono::seconds http_read_time{60}, http_write_time{60}, t
 // After this time the header of a request is complete, so what still arrives is a body: at least at this rate.
 inline constexpr std::chrono::seconds http_header_time{10};
 inline constexpr std::uint64_t http_read_rate = 4096;  // bytes a second
-// How long a request may wait for a worker.
+// How long a request may wait for one of the three kinds of workers, and how many of one host may. Each keeps its
+// connection, so there are fewer of them than of connections.
 inline constexpr std::chrono::seconds http_wait{30};
+inline constexpr std::size_t http_waiting = 96;
+static_assert(3 * http_waiting + streams < http_connections);
 
 }  // namespace limits
 
@@ -76,6 +79,7 @@ enum class Limit : std::uint8_t {
     http_message,
     http_header_time,
     http_wait,
+    http_waiting,
     wrong_tokens,
     tls_handshake_time,
     streams,
@@ -93,8 +97,8 @@ inline constexpr std::array<std::string_view, limit_count> limit_names{
     "table_bytes",       "health_bytes",        "health_frame",
     "module_bytes",      "http_connections",    "http_connections_of_host",
     "http_message",      "http_header_time",    "http_wait",
-    "wrong_tokens",      "tls_handshake_time",  "streams",
-    "import_memory"};
+    "http_waiting",      "wrong_tokens",        "tls_handshake_time",
+    "streams",           "import_memory"};
 
 // How often each was reached since the program started. Any thread.
 inline std::array<std::atomic<std::uint64_t>, limit_count> limits_reached{};

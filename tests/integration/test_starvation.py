@@ -1,5 +1,7 @@
 """One client cannot keep others waiting: neither with many expensive requests, nor with requests whose answers it does not read."""
+import contextlib
 import random
+import re
 import select
 import socket
 import urllib.parse
@@ -7,7 +9,8 @@ import urllib.parse
 import pytest
 from flamewire import cpu_seconds, wait_until
 
-CROWD = 250
+# Fewer queries than one host may have waiting, and more than the server has connections.
+CROWD, MORE = 90, 600
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +60,26 @@ def test_one_host_with_many_queries(start, stacks):
     whole_answer(server, session)
     # First come, first served would have been after all of them.
     assert answered(crowd) < 3 / 4 * CROWD
+    for one in crowd:
+        one.close()
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_more_queries_than_connections(start, stacks, leaves):
+    """Neither waiting queries nor those whose sender has left keep a place for which another host asks."""
+    server = start.server("--import", stacks)
+    session = imported(server)
+    crowd = []
+    for _ in range(MORE):
+        # The server may close it at once, to make room.
+        with contextlib.suppress(ConnectionError):
+            crowd.append(ask(server, "127.0.0.2", "/api/flamegraph", session=session, min_share=0))
+            if leaves:
+                crowd.pop().close()
+    assert server.get("/api/status")["status"] == "ok"
+    whole_answer(server, session)
+    refused = re.search(rb'limit="http_waiting"} (\d+)$', server.get("/metrics"), re.M)
+    assert leaves or int(refused[1]) > 0
     for one in crowd:
         one.close()
 

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -45,9 +46,11 @@ bool Connections::admit(const Endpoint& remote, Clock::time_point now) {
 
 // The victim is closed a moment later, and does not count any more.
 bool Connections::make_room() {
-    const auto rank = [](const All::value_type& entry) {
+    std::map<std::string_view, std::ptrdiff_t> of_host;
+    for (const auto& entry : all_) ++of_host[entry.second.host];
+    const auto rank = [&](const All::value_type& entry) {
         const Connection& it = entry.second;
-        return std::tuple(it.is_busy || it.socket < 0, it.had_request, it.since);
+        return std::tuple(it.is_busy || it.socket < 0, -of_host[it.host], it.had_request, it.since);
     };
     const auto victim = std::ranges::min_element(all_, {}, rank);
     if (victim == all_.end() || victim->second.is_busy || victim->second.socket < 0) return false;

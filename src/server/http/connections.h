@@ -18,8 +18,8 @@ public:
     using Endpoint = asio::ip::tcp::endpoint;
 
     // Whether a connection from there may be accepted. A host other than this machine may have a part of them; on this
-    // machine a reverse proxy opens those of many people. If all are taken, one without a request is closed to make room:
-    // the oldest that has never sent a whole request, else the one that has been idle for longest.
+    // machine a reverse proxy opens those of many people. If all are taken, one without a request is closed to make room,
+    // of the host that has the most: the oldest that has never sent a whole request, else the one idle for longest.
     bool admit(const Endpoint& remote, Clock::time_point now = Clock::now());
     // `socket` belongs to the caller. Requests are expected from ready() on; a TLS handshake before it has its own limit.
     void opened(const Endpoint& remote, int socket);

@@ -292,8 +292,8 @@ private:
         const auto refuse = [this, handle, head] {
             respond(handle,
                     error_answer(503, "busy",
-                                 fmt::format("the server has not come to this within {} s: ask again when it has less "
-                                             "to do",
+                                 fmt::format("the server has too much to do to answer this within {} s: ask again "
+                                             "later",
                                              limits::http_wait.count())),
                     head);
         };

@@ -2,6 +2,7 @@
 
 #include <asio/post.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include "server/limits.h"
@@ -9,8 +10,16 @@
 namespace flamewire::server {
 
 void RequestQueue::add(const std::string& host, Job job, Clock::time_point now) {
-    std::deque<Waiting>& of_host = waiting_[host];
-    if (of_host.empty()) turns_.push_back(host);
+    const auto [at, is_new] = waiting_.try_emplace(host);
+    std::deque<Waiting>& of_host = at->second;
+    if (is_new) turns_.push_back(host);
+    if (of_host.size() >= limits::http_waiting) {
+        refuse_unwanted(of_host);
+        if (of_host.size() >= limits::http_waiting) {
+            limit_reached(Limit::http_waiting);
+            return job.refuse();
+        }
+    }
     of_host.push_back({std::move(job), now});
     start_next();
 }
@@ -18,6 +27,12 @@ void RequestQueue::add(const std::string& host, Job job, Clock::time_point now) 
 void RequestQueue::stop() {
     waiting_.clear();
     turns_.clear();
+}
+
+void RequestQueue::refuse_unwanted(std::deque<Waiting>& of_host) {
+    const auto unwanted = std::ranges::stable_partition(of_host, [](const Waiting& one) { return one.job.wanted(); });
+    for (const Waiting& one : unwanted) one.job.refuse();
+    of_host.erase(unwanted.begin(), unwanted.end());
 }
 
 void RequestQueue::start_next() {

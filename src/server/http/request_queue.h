@@ -20,14 +20,14 @@ public:
     struct Job {
         std::function<void()> run;     // on a worker
         std::function<bool()> wanted;  // asked when its turn comes: whether the client is still connected
-        std::function<void()> refuse;  // instead of run: the client left, or the job waited for limits::http_wait
+        std::function<void()> refuse;  // instead of run: the client left, or one of the two limits was reached
     };
 
     // `post` runs a function on one of `workers` threads.
     RequestQueue(asio::io_context& io, std::size_t workers, std::function<void(std::function<void()>)> post)
         : io_(io), workers_(workers), post_(std::move(post)) {}
 
-    // Bounded by the connections, as each has one request at a time.
+    // A host may have limits::http_waiting, for limits::http_wait each.
     void add(const std::string& host, Job job, Clock::time_point now = Clock::now());
     // Drops the jobs that wait.
     void stop();
@@ -38,6 +38,7 @@ private:
         Clock::time_point since;
     };
     void start_next();
+    static void refuse_unwanted(std::deque<Waiting>& of_host);
 
     asio::io_context& io_;
     const std::size_t workers_;

@@ -15,6 +15,8 @@ using Clock = Connections::Clock;
 
 namespace {
 
+tcp::endpoint at(const char* address, std::uint16_t port) { return {asio::ip::make_address(address), port}; }
+
 // Connections of this machine, with both of their ends.
 struct Scene {
     struct Pair {
@@ -26,8 +28,10 @@ struct Scene {
     std::deque<Pair> pairs;
     Connections connections;
 
-    Pair& open(Clock::time_point now) {
+    Pair& open(Clock::time_point now, const char* from = "127.0.0.1") {
         Pair pair{tcp::socket(io), tcp::socket(io), {}};
+        pair.client.open(tcp::v4());
+        pair.client.bind(at(from, 0));
         pair.client.connect(acceptor.local_endpoint());
         acceptor.accept(pair.server);
         pair.remote = pair.server.remote_endpoint();
@@ -55,8 +59,6 @@ struct Scene {
         while (got < bytes) got += pair.server.read_some(asio::buffer(taken));
     }
 };
-
-tcp::endpoint at(const char* address, std::uint16_t port) { return {asio::ip::make_address(address), port}; }
 
 }  // namespace
 
@@ -103,6 +105,21 @@ TEST_CASE("if all connections are taken, one without a request is closed") {
     CHECK(Scene::is_ended(idle));
     // All others are being answered.
     CHECK_FALSE(scene.connections.admit(at("127.0.0.9", 9), later(10)));
+}
+
+TEST_CASE("the host with the most connections makes room first") {
+    Scene scene;
+    const Clock::time_point start = Clock::now();
+    Scene::Pair& idle = scene.open(start, "127.0.0.2");
+    scene.answer(idle, start);
+    Scene::Pair& silent = scene.open(start, "127.0.0.2");
+    while (scene.pairs.size() < limits::http_connections)
+        scene.open(start + std::chrono::milliseconds(scene.pairs.size()), "127.0.0.3");
+    for (int i = 0; i < 20; ++i) scene.open(start + std::chrono::seconds(2), i % 2 ? "127.0.0.3" : "127.0.0.4");
+    CHECK_FALSE(Scene::is_ended(idle));
+    CHECK_FALSE(Scene::is_ended(silent));
+    for (std::size_t i = 2; i < 22; ++i) CHECK(Scene::is_ended(scene.pairs[i]));
+    CHECK_FALSE(Scene::is_ended(scene.pairs[22]));
 }
 
 TEST_CASE("a slow request is closed, an idle connection is not") {

@@ -78,6 +78,36 @@ TEST_CASE("a request that has waited for too long is refused") {
     CHECK(times_reached(Limit::http_wait) == before + 1);
 }
 
+TEST_CASE("a host has so many requests waiting, and more are refused") {
+    Scene scene;
+    const std::uint64_t before = times_reached(Limit::http_waiting);
+    scene.add("192.0.2.1", 'a');
+    scene.add("192.0.2.1", 'a');
+    for (std::size_t i = 0; i < limits::http_waiting; ++i) scene.add("192.0.2.1", 'b');
+    CHECK(scene.refused.empty());
+    scene.add("192.0.2.1", 'x');
+    CHECK(scene.refused == "x");
+    CHECK(times_reached(Limit::http_waiting) == before + 1);
+    scene.add("192.0.2.2", 'c');
+    while (!scene.posted.empty()) scene.work();
+    CHECK(scene.ran == "aabc" + std::string(limits::http_waiting - 1, 'b'));
+    CHECK(scene.refused == "x");
+}
+
+TEST_CASE("requests whose client has left make room for those of the same host") {
+    Scene scene;
+    scene.add("192.0.2.1", 'a');
+    scene.add("192.0.2.1", 'b');
+    for (std::size_t i = 0; i < limits::http_waiting; ++i) scene.add("192.0.2.1", 'x', false);
+    scene.add("192.0.2.1", 'c');
+    scene.add("192.0.2.1", 'd');
+    scene.add("192.0.2.2", 'e');
+    CHECK(scene.refused == std::string(limits::http_waiting, 'x'));
+    while (!scene.posted.empty()) scene.work();
+    CHECK(scene.ran == "abced");
+    CHECK(scene.posted.empty());
+}
+
 TEST_CASE("what waits when the server ends is dropped") {
     Scene scene;
     for (const char name : std::string("abcd")) scene.add("192.0.2.1", name);
