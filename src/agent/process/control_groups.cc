@@ -71,17 +71,12 @@ Result<std::vector<std::string>> find_cgroups(const std::vector<std::string>& na
     std::vector<std::string> folders;
     for (const std::string& name : names) {
         std::string path = name;
-        while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-        const bool absolute = path.starts_with('/');
+        while (path.ends_with('/')) path.pop_back();
         // What a person copies out of /proc/PID/cgroup begins with a slash, too.
-        if (mount.empty() || (absolute && (path == mount || is_inside(path, mount)))) {
-            // as it is
-        } else if (const std::string below =
-                       path == "/" ? mount : fmt::format("{}{}{}", mount, absolute ? "" : "/", path);
-                   is_folder(below)) {
-            path = below;
-        }
-        if (!path.starts_with('/') || !is_folder(path))
+        if (path != mount && !is_inside(path, mount))
+            path = fmt::format("{}{}{}", mount, path.empty() || path.starts_with('/') ? "" : "/", path);
+        // A server has no business with other folders, not even to learn whether they exist.
+        if (mount.empty() || fmt::format("{}/", path).find("/../") != std::string::npos || !is_folder(path))
             return fail(ErrorCode::not_found,
                         mount.empty()
                             ? fmt::format("there is no control group '{}': no cgroup2 is mounted here (try: mount -t "

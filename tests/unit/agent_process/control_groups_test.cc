@@ -37,10 +37,22 @@ TEST_CASE("control groups by folder and by path; what is inside of another is it
     CHECK(none.error().code == ErrorCode::not_found);
     CHECK(none.error().message == "there is no control group 'c' below " + mount);
 
+    // Folders that exist are told from others only below the mount.
+    for (const std::string& elsewhere : {proc.path("proc"), mount + "/../proc", mount + "/a/../../proc",
+                                         std::string("../proc"), mount + "/..", std::string("..")}) {
+        const auto refused = found({elsewhere});
+        REQUIRE_FALSE(refused);
+        CHECK(refused.error().message == "there is no control group '" + elsewhere + "' below " + mount);
+    }
+
     proc.write("proc/self/mountinfo", "");
-    const auto unmounted = found({"a"});
-    REQUIRE_FALSE(unmounted);
-    CHECK(unmounted.error().message.find("mount -t cgroup2 none /sys/fs/cgroup") != std::string::npos);
+    for (const std::string& name : {std::string("a"), mount, std::string("/none")}) {
+        const auto unmounted = found({name});
+        REQUIRE_FALSE(unmounted);
+        CHECK(unmounted.error().message == "there is no control group '" + name +
+                                               "': no cgroup2 is mounted here (try: mount -t cgroup2 none "
+                                               "/sys/fs/cgroup)");
+    }
 }
 
 TEST_CASE("a container by its id or the id's beginning") {
