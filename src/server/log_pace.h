@@ -1,4 +1,4 @@
-// Warnings that somebody at the other end of the network can bring about as often as they like: the first of a minute are
+// Lines that somebody at the other end of the network can bring about as often as they like: the first of a minute are
 // written, the others counted, so nobody fills a disk with them. One thread.
 #pragma once
 
@@ -13,28 +13,37 @@ namespace flamewire::server {
 class LogPace {
 public:
     using Clock = std::chrono::steady_clock;
-    static constexpr unsigned lines = 20;
     static constexpr std::chrono::minutes window{1};
 
+    explicit LogPace(unsigned lines = 20) : lines_(lines) {}
+
     void warn(const std::string& line, Clock::time_point now = Clock::now()) {
-        settle(now);
-        if (written_ == 0) since_ = now;
-        if (written_ == lines) {
-            ++left_out_;
-            return;
-        }
-        ++written_;
-        spdlog::warn("{}", line);
+        if (is_within(now)) spdlog::warn("{}", line);
+    }
+    void info(const std::string& line, Clock::time_point now = Clock::now()) {
+        if (is_within(now)) spdlog::info("{}", line);
     }
     // Says how many were left out, once their minute is over; for whoever has a clock that ticks.
     void settle(Clock::time_point now = Clock::now()) {
         if (written_ == 0 || now - since_ < window) return;
-        if (left_out_ > 0) spdlog::warn("{} more warnings like these were left out within a minute", left_out_);
+        if (left_out_ > 0) spdlog::warn("{} more lines like these were left out within a minute", left_out_);
         written_ = 0;
         left_out_ = 0;
     }
 
 private:
+    bool is_within(Clock::time_point now) {
+        settle(now);
+        if (written_ == 0) since_ = now;
+        if (written_ == lines_) {
+            ++left_out_;
+            return false;
+        }
+        ++written_;
+        return true;
+    }
+
+    unsigned lines_;
     unsigned written_ = 0;
     std::uint64_t left_out_ = 0;
     Clock::time_point since_{};

@@ -38,7 +38,7 @@ void AgentHub::accept() {
         if (stopping_ || error == asio::error::operation_aborted) return;
         if (error) {
             // Out of descriptors or memory: not a reason to spin.
-            spdlog::warn("cannot accept an agent: {}", error.message());
+            log_.warn(fmt::format("cannot accept an agent: {}", error.message()));
             auto pause = std::make_shared<asio::steady_timer>(io_, std::chrono::seconds(1));
             pause->async_wait([this, pause](const std::error_code&) { accept(); });
             return;

@@ -195,11 +195,11 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
     agent.info.problem.clear();
     agent.same_boot = !own_boot_id().empty() && hello->platform.boot_id == own_boot_id();
     if (!again)
-        spdlog::info("agent {} connected from {} ({} {}{})", agent.info.id, agent.info.address,
-                     wire::refusal_text(hello->agent), wire::refusal_text(hello->agent_version),
-                     agent.info.link == AgentInfo::Link::encrypted  ? ", encrypted"
-                     : agent.info.link == AgentInfo::Link::insecure ? ", NOT ENCRYPTED"
-                                                                    : "");
+        visits_.info(fmt::format("agent {} connected from {} ({} {}{})", agent.info.id, agent.info.address,
+                                 wire::refusal_text(hello->agent), wire::refusal_text(hello->agent_version),
+                                 agent.info.link == AgentInfo::Link::encrypted  ? ", encrypted"
+                                 : agent.info.link == AgentInfo::Link::insecure ? ", NOT ENCRYPTED"
+                                                                                : ""));
     if (peer->dial) {
         keep_offered(*peer->dial);
         peer->dial->backoff = std::chrono::milliseconds(1000);
@@ -321,7 +321,7 @@ void AgentHub::peer_closed(const PeerPtr& peer, const std::string& reason) {
                                   "the line that the page shows"
                                 : reason);
         else
-            spdlog::info("agent {} left: {}", peer->agent_id, reason);
+            visits_.info(fmt::format("agent {} left: {}", peer->agent_id, reason));
     }
     const auto agent = agents_.find(peer->agent_id);
     if (agent != agents_.end() && agent->second.peer == peer) {
@@ -399,6 +399,7 @@ void AgentHub::tick() {
     }
     check_keys();
     log_.settle();
+    visits_.settle();
     for (auto& [id, agent] : agents_) {
         if (!agent.peer || !agent.peer->session || agent.peer->perflens) continue;
         if (!agent.peer->session->ended()) ask_for_kernel_names(agent);

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "secure/attempts.h"
+#include "server/limits.h"
 #include "server/link/agent_connection.h"
 #include "server/link/agent_info.h"
 #include "server/link/dial_info.h"
@@ -194,9 +195,10 @@ private:
     std::map<std::string, Agent> agents_;
     std::map<std::string, PendingCommand> commands_;
     std::map<std::string, SessionState> states_seen_;
-    secure::Attempts attempts_;  // of wrong keys, by those who dial
-    std::string key_trouble_;    // why the keys could not be read anew; said once
-    LogPace log_;                // of what anybody can have us say
+    secure::Attempts attempts_;                  // of wrong keys, by those who dial
+    std::string key_trouble_;                    // why the keys could not be read anew; said once
+    LogPace log_;                                // of what anybody can have us say
+    LogPace visits_{limits::agent_connections};  // of agents that come and go, so none of them hides a warning
     bool stopping_ = false;
 
     mutable std::mutex snapshot_mutex_;

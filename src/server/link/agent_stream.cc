@@ -91,7 +91,7 @@ void AgentHub::ingested(const PeerPtr& peer, Ingested result) {
     }
     if (result.foreign) return refuse_foreign(peer, result.garbage);
     if (!result.garbage.empty()) {
-        spdlog::warn("agent {}: {}", peer->agent_id, result.garbage);
+        log_.warn(fmt::format("agent {}: {}", peer->agent_id, result.garbage));
         return peer->connection->close(result.garbage);
     }
     if (peer->trouble_said != !result.rest.empty()) {

@@ -33,21 +33,25 @@ private:
 
 }  // namespace
 
-TEST_CASE("warnings of a minute are written up to a number, the others counted") {
+TEST_CASE("lines of a minute are written up to a number, the others counted") {
     Log log;
-    LogPace pace;
+    constexpr unsigned lines = 20;
+    LogPace pace(lines);
     const LogPace::Clock::time_point begin{};
-    for (unsigned n = 0; n < LogPace::lines + 7; ++n) pace.warn("somebody knocks", begin + std::chrono::seconds(n));
-    CHECK(log.lines() == LogPace::lines);
+    for (unsigned n = 0; n < lines + 7; ++n) {
+        const auto now = begin + std::chrono::seconds(n);
+        n % 2 ? pace.info("somebody is here", now) : pace.warn("somebody knocks", now);
+    }
+    CHECK(log.lines() == lines);
     pace.settle(begin + std::chrono::seconds(59));
-    CHECK(log.lines() == LogPace::lines);
+    CHECK(log.lines() == lines);
     pace.settle(begin + std::chrono::seconds(60));
-    CHECK(log.lines() == LogPace::lines + 1);
-    CHECK(log.text().find("7 more warnings like these were left out") != std::string::npos);
+    CHECK(log.lines() == lines + 1);
+    CHECK(log.text().find("7 more lines like these were left out") != std::string::npos);
     // The next minute begins with its first warning, and is told of by the warning after it, too.
     pace.warn("again", begin + std::chrono::minutes(9));
-    CHECK(log.lines() == LogPace::lines + 2);
+    CHECK(log.lines() == lines + 2);
     pace.settle(begin + std::chrono::minutes(20));
     pace.settle(begin + std::chrono::minutes(30));
-    CHECK(log.lines() == LogPace::lines + 2);
+    CHECK(log.lines() == lines + 2);
 }
