@@ -32,7 +32,8 @@ inline constexpr std::size_t gone_agents = 64;  // that are remembered
 inline constexpr std::chrono::minutes gone_agents_time{10};
 inline constexpr std::size_t turned_away = 8;         // connections that the page tells of
 inline constexpr std::size_t commands_of_agent = 64;  // that wait for its answers
-inline constexpr std::size_t dials = 64;
+inline constexpr std::size_t dials = 64, new_dials = dials;
+inline constexpr std::chrono::seconds new_dials_window{60};
 inline constexpr std::chrono::seconds dial_time{10};
 
 // Recordings that one pairing key begins, or one address without a key.
@@ -67,6 +68,7 @@ enum class Limit : std::uint8_t {
     unfinished_bytes,
     commands_of_agent,
     dials,
+    new_dials,
     new_recordings,
     foreign_recordings,
     session_bytes,
@@ -90,15 +92,34 @@ inline constexpr std::size_t limit_count = static_cast<std::size_t>(Limit::count
 
 // As /metrics and docs/limits.md call it.
 inline constexpr std::array<std::string_view, limit_count> limit_names{
-    "agent_connections", "unnamed_connections", "connections_of_key",
-    "hello_time",        "outbox_bytes",        "inbox_bytes",
-    "unfinished_bytes",  "commands_of_agent",   "dials",
-    "new_recordings",    "foreign_recordings",  "session_bytes",
-    "table_bytes",       "health_bytes",        "health_frame",
-    "module_bytes",      "http_connections",    "http_connections_of_host",
-    "http_message",      "http_header_time",    "http_wait",
-    "http_waiting",      "wrong_tokens",        "tls_handshake_time",
-    "streams",           "import_memory"};
+    "agent_connections",
+    "unnamed_connections",
+    "connections_of_key",
+    "hello_time",
+    "outbox_bytes",
+    "inbox_bytes",
+    "unfinished_bytes",
+    "commands_of_agent",
+    "dials",
+    "new_dials",
+    "new_recordings",
+    "foreign_recordings",
+    "session_bytes",
+    "table_bytes",
+    "health_bytes",
+    "health_frame",
+    "module_bytes",
+    "http_connections",
+    "http_connections_of_host",
+    "http_message",
+    "http_header_time",
+    "http_wait",
+    "http_waiting",
+    "wrong_tokens",
+    "tls_handshake_time",
+    "streams",
+    "import_memory",
+};
 
 // How often each was reached since the program started. Any thread.
 inline std::array<std::atomic<std::uint64_t>, limit_count> limits_reached{};

@@ -443,6 +443,18 @@ def test_dials(start):
     assert reached(server, "dials") == 1 and len(server.get("/api/agent/dials")["dials"]) == 64
 
 
+def test_new_dials(start):
+    """By cancelling each, nobody has a network searched for open ports quickly."""
+    server = start.server()
+    for number in range(64):
+        server.post("/api/agent/dials", {"host": "127.0.0.1", "port": 1 + number})
+        assert server.request("DELETE", "/api/agent/dials", host="127.0.0.1", port=1 + number)[0] == 200
+    for path in ("/api/agent/dials", "/api/agent/connect"):
+        with pytest.raises(HttpError, match="new addresses were dialled within 60 s"):
+            server.post(path, {"host": "127.0.0.1", "port": 100})
+    assert reached(server, "new_dials") == 2 and not server.get("/api/agent/dials")["dials"]
+
+
 def test_frames_that_do_not_end(start):
     """Agents that each begin the largest frame and end none share a bound; those with ordinary ones are not concerned."""
     server = start.server()

@@ -133,6 +133,7 @@ void Api::prepare_dial(const Request& request, const Reply& reply,
                        const std::function<void(const std::string& host, std::uint16_t port)>& go_on) {
     const auto wanted = wanted_agent(request);
     if (!wanted) return reply(error_answer(wanted.error()));
+    spdlog::info("{} has {:.255}:{} dialled", request.remote, wire::refusal_text(wanted->host), wanted->port);
     if (!wanted->key) return go_on(wanted->host, wanted->port);
     agents_.pair(wanted->host, wanted->port, *wanted->key,
                  [reply, go_on, host = wanted->host, port = wanted->port](const Result<bool>& kept) {

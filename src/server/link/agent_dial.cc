@@ -51,15 +51,28 @@ Result<bool> AgentHub::keep_dialling(const std::string& host, std::uint16_t port
         if (known->waiting) start_dial(known);
         return true;
     }
+    const auto dial = TRY(new_dial(host, port));
+    dial->kept = true;
+    start_dial(dial);
+    return true;
+}
+
+Result<std::shared_ptr<AgentHub::Dial>> AgentHub::new_dial(const std::string& host, std::uint16_t port) {
     if (dials_.size() >= limits::dials) {
         limit_reached(Limit::dials);
         return fail(ErrorCode::busy, fmt::format("{} addresses are dialled already: cancel one first", limits::dials));
     }
-    auto dial = std::make_shared<Dial>(io_, host, port);
-    dial->kept = true;
-    dials_.push_back(dial);
-    start_dial(dial);
-    return true;
+    const auto now = Clock::now();
+    while (!dials_begun_.empty() && now - dials_begun_.front() > limits::new_dials_window) dials_begun_.pop_front();
+    if (dials_begun_.size() >= limits::new_dials) {
+        limit_reached(Limit::new_dials);
+        return fail(ErrorCode::busy,
+                    fmt::format("{} new addresses were dialled within {} s, the most that this server does, so that "
+                                "nobody searches a network by it: wait for a moment",
+                                limits::new_dials, limits::new_dials_window.count()));
+    }
+    dials_begun_.push_back(now);
+    return dials_.emplace_back(std::make_shared<Dial>(io_, host, port));
 }
 
 bool AgentHub::cancel_dial(const std::string& host, std::uint16_t port) {
@@ -114,10 +127,10 @@ void AgentHub::connect(const std::string& host, std::uint16_t port, std::functio
         dial->timer.cancel();
         return start_dial(dial);
     }
-    auto dial = std::make_shared<Dial>(io_, host, port);
-    dial->answer = std::move(answer);
-    dials_.push_back(dial);
-    start_dial(dial);
+    const auto dial = new_dial(host, port);
+    if (!dial) return answer(std::unexpected(dial.error()));
+    (*dial)->answer = std::move(answer);
+    start_dial(*dial);
 }
 
 void AgentHub::start_dial(const std::shared_ptr<Dial>& dial) {

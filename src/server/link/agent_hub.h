@@ -153,6 +153,7 @@ private:
     void turn_away(const std::string& address, const std::string& reason);
     void peer_closed(const PeerPtr& peer, const std::string& reason);
     void acknowledge(const PeerPtr& peer, std::uint64_t seq);
+    Result<std::shared_ptr<Dial>> new_dial(const std::string& host, std::uint16_t port);
     void start_dial(const std::shared_ptr<Dial>& dial);
     void dial_failed(const std::shared_ptr<Dial>& dial, const std::string& reason);
     void finish_command(const std::string& id, CommandAnswer answer);
@@ -190,6 +191,7 @@ private:
     std::list<PeerPtr> peers_;
     const std::shared_ptr<std::size_t> unfinished_ = std::make_shared<std::size_t>(0);  // of all connections
     std::vector<std::shared_ptr<Dial>> dials_;
+    std::deque<Clock::time_point> dials_begun_;  // within limits::new_dials_window
     // New codes of listening agents, by address, until they have worked.
     std::map<std::string, secure::PairingKey> offered_;
     std::map<std::string, Agent> agents_;
