@@ -5,97 +5,28 @@
 
 #include <fstream>
 
+#include "desk.h"
 #include "recording.h"
 #include "server/http/event_stream.h"
 #include "server/http/timeline_answers.h"
 #include "server/session/import_file.h"
-#include "symbol/symbolizer.h"
 #include "wire/control.h"
 
 using namespace flamewire;
 using namespace flamewire::server;
+using flamewire::test::get;
+using flamewire::test::post;
 using flamewire::test::RecordingScene;
 using flamewire::test::ScratchDirectory;
 
 namespace {
 
-Request get(const std::string& target) {
-    Request request;
-    request.method = "GET";
-    auto parsed = parse_target(target).value();
-    request.path = std::move(parsed.path);
-    request.query = std::move(parsed.query);
-    return request;
-}
-
-Request post(const std::string& target, const std::string& body, const std::string& method = "POST") {
-    Request request = get(target);
-    request.method = method;
-    request.body = body;
-    return request;
-}
-
-// Everything that an answer needs, with agents that are only told.
-struct Desk {
-    ScratchDirectory data;
-    std::unique_ptr<Catalog> catalog = Catalog::open(data.path(), {}).value();
-    symbol::Symbolizer symbolizer{symbol::Config{}};
-    Symbolization symbols{symbolizer, [](const auto&) {}};
-    SourceLookup sources{SourceConfig{data.path(), "", {}}};
-    Settings settings{SettingsValues{.source_dir = data.path(), .upload_directory = data.path() + "/given"}};
-    UploadStore uploads{data.path() + "/uploads"};
-    Imports imports{*catalog, symbols, default_import_memory, [] {}};
-    KeyRing keys = KeyRing::open(data.path() + "/pairing-keys").value();
-    std::vector<AgentPtr> agents;
-    std::string sent;
-    std::vector<DialInfo> dialled;
-    Api api{*catalog, symbols, symbolizer, sources, nullptr, settings, uploads, imports, keys, told(), facts()};
-
-    static ServerFacts facts() {
-        ServerFacts facts;
-        facts.browse_roots = browse_roots({"/"});
-        return facts;
-    }
-
-    Api::Agents told() {
-        Api::Agents result;
-        result.all = [this] { return agents; };
-        result.command = [this](const std::string& agent, const std::string& command, const rapidjson::Value&,
-                                std::chrono::milliseconds timeout, const Api::Reply& reply) {
-            sent = agent + " " + command + " " + std::to_string(timeout.count());
-            reply(json_answer(R"({"id":"1","ok":true})"));
-        };
-        result.connect = [](const std::string&, std::uint16_t, const std::function<void(Result<AgentInfo>)>& answer) {
-            answer(fail(ErrorCode::closed, "nobody there"));
-        };
-        result.keep_dialling = [this](const std::string& host, std::uint16_t port) -> Result<bool> {
-            if (dialled.size() == 2) return fail(ErrorCode::busy, "too many");
-            dialled.push_back({.host = host, .port = port, .agent = {}, .problem = "no way"});
-            return true;
-        };
-        result.cancel_dial = [this](const std::string& host, std::uint16_t port) {
-            return std::erase_if(dialled, [&](const DialInfo& d) { return d.host == host && d.port == port; }) > 0;
-        };
-        result.dials = [this] { return dialled; };
-        return result;
-    }
-    std::shared_ptr<Session> record(RecordingScene& scene) {
-        auto session = catalog->create(scene.id(), "demo").value();
-        const wire::Frame frame = scene.next();
-        session->take(frame.flag, frame.payload, 1'800'000'000'000'000'000).value();
-        session->attach_agent("127.0.0.1:5");
-        return session;
-    }
+struct Desk : flamewire::test::Desk {
     rapidjson::Document ok(const std::string& target) {
         const Answer answer = api.answer(get(target));
         INFO(target << " " << answer.body);
         REQUIRE(answer.status == 200);
         return wire::parse_object(answer.body).value();
-    }
-    Answer agent_answer(const Request& request) {
-        Answer result;
-        api.agent_request(request, [&](Answer answer) { result = std::move(answer); });
-        return result;
     }
 };
 
