@@ -3,7 +3,9 @@
 #include <asio/post.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "server/limits.h"
 
@@ -31,8 +33,9 @@ void RequestQueue::stop() {
 
 void RequestQueue::refuse_unwanted(std::deque<Waiting>& of_host) {
     const auto unwanted = std::ranges::stable_partition(of_host, [](const Waiting& one) { return one.job.wanted(); });
-    for (const Waiting& one : unwanted) one.job.refuse();
+    const std::vector<Waiting> gone(std::make_move_iterator(unwanted.begin()), std::make_move_iterator(unwanted.end()));
     of_host.erase(unwanted.begin(), unwanted.end());
+    for (const Waiting& one : gone) one.job.refuse();
 }
 
 void RequestQueue::start_next() {
