@@ -31,6 +31,39 @@ TEST_CASE("malformed and endless names end") {
     CHECK_FALSE(demangle("_Z" + std::string(60000, 'P') + "i").empty());
     CHECK_FALSE(demangle("_ZN" + std::string(50000, '1')).empty());
     CHECK_FALSE(demangle("_RNv" + std::string(50000, 'N')).empty());
+    std::string stubs = "_Z";
+    for (int i = 0; i < 500'000; ++i) stubs += "@plt";
+    CHECK(demangle(stubs) == stubs);
+}
+
+// Each part names the one before twice.
+TEST_CASE("names that stand for far longer ones stay as they are") {
+    std::string cpp = "_Z4work1AIiiES_IS0_S0_E", d = "_D4testFHiiHQeQgHQgQi", rust = "_RINvC1a1bTmmE";
+    CHECK(demangle(cpp) == "work(A<int, int>, A<A<int, int>, A<int, int> >)");
+    CHECK(demangle(d + "Zv") == "test(int[int], int[int][int[int]], int[int][int[int]][int[int][int[int]]])");
+    for (const char digit : std::string("123456789ABCDEFGHIJKLMNOPQRS")) {
+        const std::string part = std::string("S") + digit + "_";
+        cpp += "S_I" + part + part + "E";
+        d += "HQgQi";
+    }
+    CHECK(demangle(cpp) == cpp);
+    CHECK(demangle(d + "Zv") == d + "Zv");
+    CHECK(demangle(rust + "E") == "a::b::<(u32, u32)>");
+    constexpr std::string_view digits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const auto reference = [&](std::size_t place) {
+        std::string number;
+        for (std::size_t left = place - 1; number.empty() || left > 0; left /= 62)
+            number.insert(0, 1, digits[left % 62]);
+        return "B" + number + "_";
+    };
+    std::size_t before = std::string_view("INvC1a1b").size();
+    for (int i = 0; i < 40; ++i) {
+        const std::string part = reference(before);
+        before = rust.size() - 2;
+        rust += "T" + part + part + "E";
+        if (i == 0) CHECK(demangle(rust + "E") == "a::b::<(u32, u32), ((u32, u32), (u32, u32))>");
+    }
+    CHECK(demangle(rust + "E") == rust + "E");
 }
 
 // Columns: style, options, mangled, expected with parameters, expected without.
