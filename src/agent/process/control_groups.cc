@@ -42,11 +42,14 @@ bool is_inside(std::string_view path, std::string_view of) {
     return path.size() > of.size() && path.starts_with(of) && path[of.size()] == '/';
 }
 
-}  // namespace
+struct Mount {
+    std::string folder;
+    bool is_second_version = false, has_perf_event = false;
+};
 
 // proc(5): 36 35 98:0 ROOT MOUNT-POINT OPTIONS [fields] - TYPE SOURCE SUPER-OPTIONS
-std::string cgroup_mount(std::string_view mountinfo) {
-    std::string first_version;
+std::vector<Mount> cgroup_mounts(std::string_view mountinfo) {
+    std::vector<Mount> mounts;
     while (!mountinfo.empty()) {
         const std::size_t newline = mountinfo.find('\n');
         std::string_view line = mountinfo.substr(0, newline);
@@ -57,23 +60,40 @@ std::string cgroup_mount(std::string_view mountinfo) {
         const std::string_view type = take_field(rest);
         if (!type.starts_with("cgroup")) continue;
         for (int skipped = 0; skipped < 4; ++skipped) (void)take_field(line);
-        const std::string_view mount = take_field(line);
-        if (type == "cgroup2") return unescaped(mount);
+        std::string folder = unescaped(take_field(line));
         (void)take_field(rest);
-        if (rest.find("perf_event") != std::string_view::npos) first_version = unescaped(mount);
+        mounts.push_back({std::move(folder), type == "cgroup2", rest.find("perf_event") != std::string_view::npos});
+    }
+    return mounts;
+}
+
+std::string sampled_mount(const std::vector<Mount>& mounts) {
+    std::string first_version;
+    for (const Mount& mount : mounts) {
+        if (mount.is_second_version) return mount.folder;
+        if (mount.has_perf_event) first_version = mount.folder;
     }
     return first_version;
 }
 
+}  // namespace
+
+std::string cgroup_mount(std::string_view mountinfo) { return sampled_mount(cgroup_mounts(mountinfo)); }
+
 Result<std::vector<std::string>> find_cgroups(const std::vector<std::string>& names, const std::string& proc_root) {
     const auto mountinfo = read_head(proc_root + "/self/mountinfo", max_mountinfo_bytes);
-    const std::string mount = cgroup_mount(mountinfo ? std::string_view(*mountinfo) : std::string_view());
+    const std::vector<Mount> mounts = cgroup_mounts(mountinfo ? std::string_view(*mountinfo) : std::string_view());
+    const std::string mount = sampled_mount(mounts);
+    const auto is_below_a_mount = [&](const std::string& path) {
+        return std::ranges::any_of(mounts,
+                                   [&](const Mount& one) { return path == one.folder || is_inside(path, one.folder); });
+    };
     std::vector<std::string> folders;
     for (const std::string& name : names) {
         std::string path = name;
         while (path.ends_with('/')) path.pop_back();
         // What a person copies out of /proc/PID/cgroup begins with a slash, too.
-        if (path != mount && !is_inside(path, mount))
+        if (!is_below_a_mount(path))
             path = fmt::format("{}{}{}", mount, path.empty() || path.starts_with('/') ? "" : "/", path);
         // A server has no business with other folders, not even to learn whether they exist.
         if (mount.empty() || fmt::format("{}/", path).find("/../") != std::string::npos || !is_folder(path))
