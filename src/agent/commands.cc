@@ -97,6 +97,8 @@ public:
             for (const rapidjson::Value& value : list->GetArray())
                 target.cpus.push_back(static_cast<std::uint32_t>(TRY(number_of("cpus", value, 0, limits::max_cpu))));
             std::ranges::sort(target.cpus);
+            const auto again = std::ranges::unique(target.cpus);
+            target.cpus.erase(again.begin(), again.end());
         } else if (const auto given = TRY(text("cpus"))) {
             target.cpus = TRY(parse_cpus("cpus", *given));
         }
