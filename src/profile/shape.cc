@@ -115,7 +115,7 @@ Shape bottom_up(const Store::Tables& tables, const TouchedTree& stacks, const Tr
     for (std::uint32_t i = 1; i < stacks.size(); ++i) {
         if (stacks.self[i] == Weight{}) continue;
         ShapeBuilder::Cursor at;
-        for (std::uint32_t outer = i; outer != 0; outer = stacks.parent[outer]) {
+        for (std::uint32_t outer = i; outer != 0 && !at.cut; outer = stacks.parent[outer]) {
             const LocationId location = tables.stacks.label(stacks.node[outer]);
             for (const LocationFrame& frame : tables.frames_of(location)) at = builder.step(at, location, frame);
         }

@@ -266,6 +266,33 @@ public:
     bool has_rings = false;
 
 private:
+    // Spans that have begun and not ended, by their intervals.
+    class OpenSpans {
+    public:
+        void begin(std::size_t interval, StringId name) {
+            is_open_.resize(interval + 1);
+            is_open_[interval] = 1;
+            all_.push_back(interval);
+            if (name != 0) of_name_[name].push_back(interval);
+        }
+        // The innermost one of that name; 0: of all.
+        std::optional<std::size_t> end(StringId name) {
+            const auto found = of_name_.find(name);
+            if (name != 0 && found == of_name_.end()) return std::nullopt;
+            std::vector<std::size_t>& candidates = name == 0 ? all_ : found->second;
+            while (!candidates.empty()) {
+                const std::size_t interval = candidates.back();
+                candidates.pop_back();
+                if (std::exchange(is_open_[interval], 0) != 0) return interval;
+            }
+            return std::nullopt;
+        }
+
+    private:
+        std::vector<std::uint8_t> is_open_;
+        std::vector<std::size_t> all_;  // some have ended, as in of_name_
+        std::unordered_map<StringId, std::vector<std::size_t>> of_name_;
+    };
     struct Interval {
         double start = 0, end = 0;
         StringId name = 0;
@@ -297,7 +324,7 @@ private:
     std::vector<Interval> matched(std::vector<Span> spans) {
         std::ranges::sort(spans, {}, [](const Span& span) { return std::pair(span.start_us, span.order); });
         std::vector<Interval> intervals;
-        std::vector<std::size_t> open;
+        OpenSpans open;
         double last = 0;
         for (const Span& span : spans) {
             const double length = span.length_us > 0 ? span.length_us : 0;
@@ -305,23 +332,20 @@ private:
             if (span.phase == 'X') {
                 intervals.push_back({span.start_us, span.start_us + length, span.name, intervals.size()});
             } else if (span.phase == 'B') {
-                open.push_back(intervals.size());
+                open.begin(intervals.size(), span.name);
                 intervals.push_back({span.start_us, span.start_us, span.name, intervals.size()});
             } else {
                 // An end without a name is that of the innermost one.
-                const auto begun = std::find_if(open.rbegin(), open.rend(), [&](std::size_t i) {
-                    return span.name == 0 || intervals[i].name == span.name;
-                });
-                if (begun == open.rend()) {
+                if (const auto begun = open.end(span.name))
+                    intervals[*begun].end = span.start_us;
+                else
                     ++unmatched;
-                    continue;
-                }
-                intervals[*begun].end = span.start_us;
-                open.erase(std::next(begun).base());
             }
         }
-        for (const std::size_t i : open) intervals[i].end = last;
-        unmatched += open.size();
+        while (const auto begun = open.end(0)) {
+            intervals[*begun].end = last;
+            ++unmatched;
+        }
         std::ranges::sort(intervals, {},
                           [](const Interval& one) { return std::tuple(one.start, -one.end, one.order); });
         return intervals;

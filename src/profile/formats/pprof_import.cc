@@ -318,7 +318,9 @@ private:
 
     wire::Id stack(const std::vector<std::uint64_t>& ids) {
         wire::Id stack = 0;
+        // A sample may name many locations, each of which stands for many frames: one of them beyond is told, not all.
         for (std::size_t from = ids.size(); from-- > 0;) {
+            const bool is_full = builder_->is_full(stack);
             const Place& place = place_of(ids[from]);
             const bool called_kernel = from > 0 && !place.kernel && place_of(ids[from - 1]).kernel;
             if (place.caller != 0 && from > 0 && !called_kernel)
@@ -326,6 +328,7 @@ private:
             else
                 for (auto frame = place.frames.rbegin(); frame != place.frames.rend(); ++frame)
                     stack = builder_->stack(stack, *frame);
+            if (is_full) break;
         }
         return stack;
     }

@@ -113,8 +113,11 @@ wire::Id RecordingBuilder::thread(std::uint32_t pid, std::uint32_t tid, std::str
 
 wire::Id RecordingBuilder::process(const wire::Process& process) {
     // Threads that come from now on are its own, also those with a name that an older process of this pid had.
-    if (processes_.contains(process.pid))
-        std::erase_if(threads_, [&](const auto& entry) { return std::get<0>(entry.first) == process.pid; });
+    if (processes_.contains(process.pid)) {
+        const auto first = threads_.lower_bound({process.pid, 0, {}});
+        threads_.erase(first, std::find_if(first, threads_.end(),
+                                           [&](const auto& entry) { return std::get<0>(entry.first) != process.pid; }));
+    }
     batch_.processes.push_back(process);
     return processes_[process.pid] = narrow32(sent_processes_ + batch_.processes.size() - 1);
 }
@@ -142,7 +145,7 @@ wire::Id RecordingBuilder::intern(const wire::Location& location) {
 }
 
 wire::Id RecordingBuilder::stack(wire::Id parent, wire::Id location) {
-    if (depths_[parent] == max_stack_depth) {
+    if (is_full(parent)) {
         ++too_deep_;
         return parent;
     }

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "profile/id_index.h"
+#include "profile/model.h"
 #include "profile/string_table.h"
 #include "wire/batch.h"
 
@@ -45,6 +46,8 @@ public:
     // The frame `location` called by the stack `parent` (0: none). Frames further in than a store takes are left out, with
     // a note at the end.
     wire::Id stack(wire::Id parent, wire::Id location);
+    // Whether stack() leaves out every frame that this stack calls.
+    [[nodiscard]] bool is_full(wire::Id stack) const { return depths_[stack] == max_stack_depth; }
     // Gives a batch away when there is enough for one.
     Result<bool> add(const wire::Row& row);
     // The same for who adds much besides rows: call it now and then.

@@ -55,6 +55,27 @@ TEST_CASE("Chrome traces: what does not fit together") {
     CHECK(ImportedText("[{\"ph\":\"X\",\"ts\":1,").problem.find("ends before anything") != std::string::npos);
 }
 
+// Looking for the begin of each end among all that are open would take 160 thousand million steps.
+TEST_CASE("Chrome traces: many spans of one name that do not end, and many ends of another") {
+    std::string events;
+    for (int i = 0; i < 400'000; ++i) events += R"({"ph":"B","ts":1,"name":"a"},)";
+    for (int i = 0; i < 400'000; ++i) events += R"({"ph":"E","ts":2,"name":"b"},)";
+    const ImportedText imported("[" + events + R"({"ph":"E","ts":9,"name":"a"}])");
+    CHECK(imported.problem.empty());
+    CHECK(imported.noted("import-unmatched"));
+    CHECK(imported.noted("import-deep"));
+}
+
+TEST_CASE("Chrome traces: ends by name, without a name, and out of order") {
+    const ImportedText imported(R"([
+        {"ph":"B","ts":0,"name":"a"}, {"ph":"B","ts":1,"name":"b"}, {"ph":"B","ts":2,"name":"a"},
+        {"ph":"E","ts":3,"name":"b"}, {"ph":"E","ts":4}, {"ph":"E","ts":6,"name":"a"}, {"ph":"E","ts":7}])");
+    CHECK(imported.problem.empty());
+    // The inner a ends at 4 and is cut off by the end of b at 3.
+    CHECK(imported.lines({}, true) == "a 4000\na;b 1000\na;b;a 1000\n");
+    CHECK(imported.noted("import-unmatched"));
+}
+
 TEST_CASE("V8's CPU profiles, alone and in a trace") {
     const std::string nodes =
         R"x({"id":1,"callFrame":{"functionName":"(root)","url":"","lineNumber":-1},"children":[2,3]},

@@ -343,4 +343,21 @@ TEST_CASE("addresses without names come back as addresses") {
     }
 }
 
+// Looking at all threads of the others each time would take 90 thousand million steps.
+TEST_CASE("many processes take the place of one of the same number") {
+    RecordingBuilder builder(wire::RecordingId{1}, {}, 0, [](const wire::Batch&) -> Result<bool> { return true; });
+    for (std::uint32_t tid = 1; tid <= 300'000; ++tid) (void)builder.thread(1, tid, "a");
+    wire::Process process;
+    process.pid = 9;
+    wire::Id last = 0;
+    for (int i = 0; i < 300'000; ++i) {
+        (void)builder.process(process);
+        const wire::Id thread = builder.thread(9, 9, "b");
+        CHECK(thread == (last == 0 ? thread : last + 1));
+        last = thread;
+    }
+    CHECK(builder.thread(1, 300'000, "a") == 300'000);
+    CHECK(builder.thread(9, 9, "b") == last);
+}
+
 }  // namespace flamewire::profile

@@ -139,6 +139,20 @@ TEST_CASE("pprof in: events, inlined frames, modules and threads") {
     CHECK_FALSE(imported.noted("import-truncated"));
 }
 
+// Its frames would be 40 thousand millions.
+TEST_CASE("pprof in: a sample of many locations, each of many frames") {
+    constexpr std::size_t count = 200'000;
+    Maker maker;
+    maker.type("cpu", "count");
+    maker.function(1, "work", "");
+    maker.location(1, 0, 0, std::vector(count, std::pair<std::uint64_t, std::int64_t>(1, 1)));
+    maker.sample(std::vector<std::uint64_t>(count, 1), {5});
+    const ImportedText imported(maker.take());
+    CHECK(imported.problem.empty());
+    CHECK(imported.noted("import-deep"));
+    REQUIRE(imported.store.tables().stacks.size() == max_stack_depth + 1);
+}
+
 TEST_CASE("pprof in: samples are counts of the next value, times become ns") {
     Maker maker;
     maker.type("samples", "count");
