@@ -46,9 +46,11 @@ public:
           status_timer_(io),
           acceptor_(asio::use_service<Acceptor>(io)),
           connections_(acceptor_.connections),
-          quick_(io, quick_workers, [workers](auto job) { asio::post(workers.quick, std::move(job)); }),
-          queries_(io, query_workers, [workers](auto job) { asio::post(workers.queries, std::move(job)); }),
-          slow_(io, 1, [&slow](auto job) { slow.post(std::move(job)); }) {}
+          quick_(io, quick_workers, limits::http_connections,
+                 [workers](auto job) { asio::post(workers.quick, std::move(job)); }),
+          queries_(io, query_workers, limits::http_waiting,
+                   [workers](auto job) { asio::post(workers.queries, std::move(job)); }),
+          slow_(io, 1, limits::http_waiting, [&slow](auto job) { slow.post(std::move(job)); }) {}
 
     Result<bool> open() {
         std::error_code bad_address;

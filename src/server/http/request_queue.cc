@@ -15,9 +15,9 @@ void RequestQueue::add(const std::string& host, Job job, Clock::time_point now) 
     const auto [at, is_new] = waiting_.try_emplace(host);
     std::deque<Waiting>& of_host = at->second;
     if (is_new) turns_.push_back(host);
-    if (of_host.size() >= limits::http_waiting) {
+    if (of_host.size() >= most_waiting_) {
         refuse_unwanted(of_host);
-        if (of_host.size() >= limits::http_waiting) {
+        if (of_host.size() >= most_waiting_) {
             limit_reached(Limit::http_waiting);
             return job.refuse();
         }

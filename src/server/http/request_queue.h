@@ -23,11 +23,12 @@ public:
         std::function<void()> refuse;  // instead of run: the client left, or one of the two limits was reached
     };
 
-    // `post` runs a function on one of `workers` threads.
-    RequestQueue(asio::io_context& io, std::size_t workers, std::function<void(std::function<void()>)> post)
-        : io_(io), workers_(workers), post_(std::move(post)) {}
+    // `post` runs a function on one of `workers` threads. `most_waiting`: jobs of one host.
+    RequestQueue(asio::io_context& io, std::size_t workers, std::size_t most_waiting,
+                 std::function<void(std::function<void()>)> post)
+        : io_(io), workers_(workers), most_waiting_(most_waiting), post_(std::move(post)) {}
 
-    // A host may have limits::http_waiting, for limits::http_wait each.
+    // It may wait for limits::http_wait.
     void add(const std::string& host, Job job, Clock::time_point now = Clock::now());
     // Drops the jobs that wait.
     void stop();
@@ -41,7 +42,7 @@ private:
     static void refuse_unwanted(std::deque<Waiting>& of_host);
 
     asio::io_context& io_;
-    const std::size_t workers_;
+    const std::size_t workers_, most_waiting_;
     const std::function<void(std::function<void()>)> post_;
     std::size_t running_ = 0;
     std::map<std::string, std::deque<Waiting>> waiting_;  // by host

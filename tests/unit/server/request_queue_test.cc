@@ -16,7 +16,8 @@ struct Scene {
     asio::io_context io;
     std::vector<std::function<void()>> posted;
     std::string ran, refused;
-    RequestQueue queue{io, 2, [this](std::function<void()> job) { posted.push_back(std::move(job)); }};
+    RequestQueue queue{io, 2, limits::http_waiting,
+                       [this](std::function<void()> job) { posted.push_back(std::move(job)); }};
 
     void add(const std::string& host, char name, bool wanted = true,
              RequestQueue::Clock::time_point now = RequestQueue::Clock::now()) {
