@@ -40,6 +40,8 @@ inline constexpr std::chrono::seconds dial_time{10};
 inline constexpr std::size_t new_recordings = agent_connections;
 inline constexpr std::chrono::seconds new_recordings_window{60};
 
+inline constexpr std::size_t imports_waiting = 64;  // that a page may begin before they run
+
 // Browsers.
 inline constexpr std::size_t http_connections = 512, http_connections_of_host = 128, streams = 128;
 // A zoom into a deep stack names every frame on the way to it.
@@ -49,11 +51,11 @@ inline constexpr std::chrono::seconds http_read_time{60}, http_write_time{60}, t
 // After this time the header of a request is complete, so what still arrives is a body: at least at this rate.
 inline constexpr std::chrono::seconds http_header_time{10};
 inline constexpr std::uint64_t http_read_rate = 4096;  // bytes a second
-// How long a request may wait for one of the three kinds of workers, and how many of one host may. Each keeps its
-// connection, so there are fewer of them than of connections.
+// How long a request may wait for a worker, and how many of one host may wait for queries or for reading files. Each keeps
+// its connection, so there are fewer of them than of connections.
 inline constexpr std::chrono::seconds http_wait{30};
 inline constexpr std::size_t http_waiting = 96;
-static_assert(3 * http_waiting + streams < http_connections);
+static_assert(2 * http_waiting + streams < http_connections);
 
 }  // namespace limits
 
@@ -86,6 +88,7 @@ enum class Limit : std::uint8_t {
     tls_handshake_time,
     streams,
     import_memory,
+    imports_waiting,
     count
 };
 inline constexpr std::size_t limit_count = static_cast<std::size_t>(Limit::count);
@@ -119,6 +122,7 @@ inline constexpr std::array<std::string_view, limit_count> limit_names{
     "tls_handshake_time",
     "streams",
     "import_memory",
+    "imports_waiting",
 };
 
 // How often each was reached since the program started. Any thread.

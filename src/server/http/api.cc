@@ -23,6 +23,7 @@ constexpr std::string_view sessions_prefix = "/api/sessions/";
 constexpr std::string_view export_prefix = "/api/export/session/";
 constexpr std::string_view sources_suffix = "/sources", cut_suffix = "/cut";
 constexpr std::string_view metrics_path = "/metrics";
+constexpr std::size_t max_search_bytes = 256;
 constexpr std::string_view merge_path = "/api/sessions/merge";
 
 struct Endpoint {
@@ -302,6 +303,8 @@ Answer Api::sessions(const Request& request) {
         *value = *parsed;
     }
     if (limit > 1000) return error_answer(400, "validation", "limit is at most 1000");
+    if (request.parameter("q").size() > max_search_bytes)
+        return error_answer(400, "validation", fmt::format("q has at most {} bytes", max_search_bytes));
     const SessionPage page = catalog_.search({request.parameter("q"), offset, limit});
     JsonWriter json;
     json.object();

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "server/http/view.h"
+#include "server/limits.h"
 #include "server/session/json_writer.h"
 #include "wire/control.h"
 
@@ -46,6 +49,12 @@ Answer imports_answer(Imports& imports, UploadStore& uploads, const Request& req
     }
     const auto wanted = parse(request.body);
     if (!wanted) return error_answer(wanted.error());
+    const auto running = std::ranges::count(imports.list(), Imports::State::running, &Imports::Import::state);
+    if (static_cast<std::size_t>(running) >= limits::imports_waiting) {
+        limit_reached(Limit::imports_waiting);
+        return error_answer(409, "conflict",
+                            "too many imports wait for their turn: cancel some, or begin this one later");
+    }
     auto path = uploads.file(wanted->upload);
     if (!path) return error_answer(path.error());
     const std::string id =

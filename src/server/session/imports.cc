@@ -3,19 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <utility>
 
+#include "base/utf8.h"
 #include "server/session/import_file.h"
 
 namespace flamewire::server {
 namespace {
 
-constexpr std::size_t imports_kept = 50;
+constexpr std::size_t imports_kept = 50, max_name_bytes = 255;
 
 std::string last_part(const std::string& name) {
-    std::string last = std::filesystem::path(name).filename().string();
-    return last.empty() ? "import" : last;
+    const std::string last = std::filesystem::path(name).filename().string();
+    return last.empty() ? "import" : valid_utf8(last.substr(0, max_name_bytes));
 }
 
 }  // namespace
@@ -46,7 +48,7 @@ void Imports::run(const JobPtr& job, const std::string& path) {
         if (job->stage != Stage::waiting) return;
         job->stage = Stage::running;
     }
-    const Result<std::string> session = import_file(*job, path);
+    const Result<std::string> session = guarded_import(*job, path);
     {
         const std::lock_guard lock(mutex_);
         job->stage = Stage::ending;
@@ -73,6 +75,15 @@ void Imports::end(Job& job, const Result<std::string>& session) {
         job.stage = Stage::ended;
     }
     changed_();
+}
+
+// What it did not foresee, such as no memory, ends the import and not the server.
+Result<std::string> Imports::guarded_import(Job& job, const std::string& path) {
+    try {
+        return import_file(job, path);
+    } catch (const std::exception& error) {
+        return fail(ErrorCode::io, fmt::format("the import failed: {}", error.what()));
+    }
 }
 
 Result<std::string> Imports::import_file(Job& job, const std::string& path) {

@@ -59,6 +59,7 @@ private:
     using JobPtr = std::shared_ptr<Job>;
 
     void run(const JobPtr& job, const std::string& path);
+    Result<std::string> guarded_import(Job& job, const std::string& path);
     Result<std::string> import_file(Job& job, const std::string& path);
     void end(Job& job, const Result<std::string>& session);
     void progress(Job& job, std::uint64_t read_bytes, std::uint64_t total_bytes);

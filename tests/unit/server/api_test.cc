@@ -4,11 +4,13 @@
 #include <catch2/catch.hpp>
 
 #include <fstream>
+#include <latch>
 
 #include "desk.h"
 #include "recording.h"
 #include "server/http/event_stream.h"
 #include "server/http/timeline_answers.h"
+#include "server/limits.h"
 #include "server/session/import_file.h"
 #include "wire/control.h"
 
@@ -114,6 +116,28 @@ TEST_CASE("modules are listed with weights, and an uploaded file of another buil
     CHECK(desk.ok("/api/uploads/own-file")["whole"].GetBool());
     CHECK(desk.api.answer(post("/api/uploads/own-file", "", "DELETE")).status == 200);
     check_error(desk.api.answer(get("/api/uploads/own-file")), 404, "not_found");
+}
+
+TEST_CASE("a page begins no more imports than may wait") {
+    Desk desk;
+    std::latch go_on(1);
+    desk.symbols.post([&] { go_on.wait(); });
+    REQUIRE(desk.api.answer(post("/api/uploads/one-file?size=1&offset=0", "x", "PUT")).status == 200);
+    const std::string body = R"({"upload":"one-file","name":")" + std::string(1000, 'n') + R"("})";
+    const std::uint64_t before = times_reached(Limit::imports_waiting);
+    for (std::size_t i = 0; i < limits::imports_waiting; ++i)
+        REQUIRE(desk.api.answer(post("/api/imports", body)).status == 200);
+    CHECK(desk.ok("/api/imports")["imports"][0]["name"].GetString() == std::string(255, 'n'));
+    check_error(desk.api.answer(post("/api/imports", body)), 409, "conflict");
+    CHECK(times_reached(Limit::imports_waiting) == before + 1);
+    go_on.count_down();
+    desk.symbols.stop();
+}
+
+TEST_CASE("a search for sessions is of bounded length") {
+    Desk desk;
+    CHECK(desk.ok("/api/sessions?q=" + std::string(256, 'a'))["total"].GetUint() == 0);
+    check_error(desk.api.answer(get("/api/sessions?q=" + std::string(257, 'a'))), 400, "validation");
 }
 
 TEST_CASE("views count what the recording holds") {
