@@ -149,7 +149,7 @@ TEST_CASE("the whole system, CPUs, control groups and containers") {
     agent.good("start", R"({"all":true,"cpus":"0-2,5"})");
     CHECK(agent.control.started.wide == WideTarget{true, {0, 1, 2, 5}, {}, {}});
     CHECK(agent.control.started.pids.empty());
-    agent.good("start", R"({"cpus":[3,1],"cgroups":["/a","b"],"cgroup":"c","container":"abc"})");
+    agent.good("start", R"({"cpus":[3,1,3,3],"cgroups":["/a","b"],"cgroup":"c","container":"abc"})");
     CHECK(agent.control.started.wide == WideTarget{false, {1, 3}, {"/a", "b", "c"}, "abc"});
     CHECK(agent.error("start", R"({"all":false})") == "pid required");
     CHECK(agent.error("start", R"({"all":true,"name":"x"})") ==
