@@ -318,7 +318,7 @@ private:
 
     wire::Id stack(const std::vector<std::uint64_t>& ids) {
         wire::Id stack = 0;
-        // A sample may name many locations, each of which stands for many frames: one of them beyond is told, not all.
+        // A sample may name many locations, each of which stands for many frames, so it stops soon after it is full.
         for (std::size_t from = ids.size(); from-- > 0;) {
             const bool is_full = builder_->is_full(stack);
             const Place& place = place_of(ids[from]);

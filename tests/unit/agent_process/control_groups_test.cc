@@ -37,7 +37,7 @@ TEST_CASE("control groups by folder and by path; what is inside of another is it
     CHECK(none.error().code == ErrorCode::not_found);
     CHECK(none.error().message == "there is no control group 'c' below " + mount);
 
-    // Folders that exist are told from others only below the mount.
+    // Elsewhere the answer is the same whether the folder exists or not.
     for (const std::string& elsewhere : {proc.path("proc"), mount + "/../proc", mount + "/a/../../proc",
                                          std::string("../proc"), mount + "/..", std::string("..")}) {
         const auto refused = found({elsewhere});

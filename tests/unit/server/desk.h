@@ -1,4 +1,4 @@
-// The API of a server without sockets, with agents that are only told.
+// The API of a server without sockets, with agents that only note what they are sent.
 #pragma once
 
 #include <memory>
@@ -49,7 +49,8 @@ struct Desk {
     std::vector<AgentPtr> agents;
     std::string sent;
     std::vector<DialInfo> dialled;
-    Api api{*catalog, symbols, symbolizer, sources, nullptr, settings, uploads, imports, keys, told(), facts()};
+    Api api{*catalog, symbols, symbolizer, sources,         nullptr, settings,
+            uploads,  imports, keys,       noting_agents(), facts()};
 
     [[nodiscard]] ServerFacts facts() const {
         ServerFacts facts;
@@ -57,7 +58,7 @@ struct Desk {
         return facts;
     }
 
-    Api::Agents told() {
+    Api::Agents noting_agents() {
         Api::Agents result;
         result.all = [this] { return agents; };
         result.command = [this](const std::string& agent, const std::string& command, const rapidjson::Value&,
