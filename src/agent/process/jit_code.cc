@@ -28,6 +28,7 @@ constexpr std::size_t piece_bytes = 256 * 1024;
 // Samples are read within a second of being taken, so replaced code is kept for longer than that.
 constexpr std::uint64_t keep_replaced_ns = 3'000'000'000;
 constexpr std::size_t max_replaced = 4'096;
+constexpr std::size_t max_short_name_bytes = 256;
 
 // A file that was last written so long ago is not of a process that began at `start_ns`: some earlier one had its pid.
 // Ages of more than the time since boot come from a wall clock that was set, and say nothing.
@@ -58,7 +59,14 @@ bool same_file(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-bool JitBudget::spent() const { return bytes == 0 || thread_cpu_ns() >= deadline_ns; }
+bool JitBudget::spent() const { return bytes == 0 || answer_bytes == 0 || thread_cpu_ns() >= deadline_ns; }
+
+std::size_t bytes_of(const JitBody& body) {
+    std::size_t bytes =
+        sizeof(body) + body.name.size() + body.rows.size() * sizeof(JitBody::Row) + body.rules.memory_bytes();
+    for (const std::string& file : body.files) bytes += sizeof(std::string) + file.size();
+    return bytes;
+}
 
 bool may_name(std::uint64_t sampled_ns, std::uint64_t from_ns) {
     return from_ns == 0 || from_ns <= sampled_ns + jit_writer_delay_ns;
@@ -106,6 +114,7 @@ void JitCode::watch(int inotify) const {
 void JitCode::look(const LookTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
                    std::vector<wire::Notice>& notices) {
     now_ns_ = times.now_ns;
+    answer_bytes_ = budget.answer_bytes;
     if (times.now_ns >= next_search_ns_ || budget.last) find_file(times, notices);
     if (!std::holds_alternative<std::monostate>(file_)) read_on(times, budget, answers, notices);
     if (std::holds_alternative<std::monostate>(file_)) up_to_date_ = true;
@@ -221,6 +230,7 @@ void JitCode::read_on(const LookTimes& times, JitBudget& budget, std::vector<Jit
                                    ""});
             }
         }
+        budget.answer_bytes = answer_bytes_;
     }
     if (progress == JitProgress::rewritten || progress == JitProgress::damaged) {
         if (progress == JitProgress::damaged && !std::exchange(notice_given_, true))
@@ -239,7 +249,14 @@ void JitCode::read_on(const LookTimes& times, JitBudget& budget, std::vector<Jit
     if (progress != JitProgress::at_end) return;
     if (const std::uint64_t anew_ns = std::exchange(anew_ns_, 0); anew_ns != 0) compare_given(anew_ns, answers);
     answer_wants(answers);
-    up_to_date_ = true;
+    up_to_date_ = answer_bytes_ != 0;
+    budget.answer_bytes = answer_bytes_;
+    if (answered_in_short_ && !std::exchange(full_notice_given_, true))
+        notices.push_back({"jit-names-full",
+                           fmt::format("{} has more lines and longer names than are kept of it at a time: some of "
+                                       "the code that {} (process {}) compiled has short names without lines",
+                                       file_path_, process_.program, process_.pid),
+                           ""});
 }
 
 void JitCode::add(JitEntry entry, std::vector<JitAnswer>& answers) {
@@ -291,7 +308,7 @@ void JitCode::answer_wants_of_replaced(std::vector<JitAnswer>& answers) {
     for (auto want = wants_.begin(); want != wants_.end();) {
         const auto* range = code_.find(want->first);
         const bool is_earlier = range != nullptr && want->second < range->second.value.from_ns;
-        const Replaced* old = is_earlier ? replaced_at(want->first, want->second) : nullptr;
+        const Replaced* old = is_earlier && answer_bytes_ != 0 ? replaced_at(want->first, want->second) : nullptr;
         if (old == nullptr || !answer(old->start, old->end, old->place, 0, old->until_ns, answers)) {
             ++want;
             continue;
@@ -305,7 +322,8 @@ void JitCode::answer_wants_of_replaced(std::vector<JitAnswer>& answers) {
 void JitCode::answer_wants(std::vector<JitAnswer>& answers) {
     // First: an answer about the present names all earlier samples at its addresses that have no name yet.
     answer_wants_of_replaced(answers);
-    for (auto want = wants_.begin(); want != wants_.end();) {
+    // What there is no room for is wanted in the next look again.
+    for (auto want = wants_.begin(); want != wants_.end() && answer_bytes_ != 0;) {
         const auto* range = code_.find(want->first);
         if (range == nullptr) {
             ++want;
@@ -326,13 +344,19 @@ void JitCode::compare_given(std::uint64_t from_ns, std::vector<JitAnswer>& answe
         const auto* now = code_.find(start);
         if (now == nullptr) continue;
         Place place = now->second.value;
-        const auto body = body_of(place);
+        const auto body = body_of(name_of(place));
         place.name_hash = body ? std::hash<std::string_view>()(body->name) : 0;
         if (place.name_hash == range.value.name_hash)
             given_.lay(start, std::min(range.end, now->second.end), place);
         else
             answer(now->first, now->second.end, place, from_ns, JitAnswer().until_ns, answers);
     }
+}
+
+// Without lines and unwinding information.
+JitCode::Place JitCode::name_of(Place place) {
+    place.lines = place.unwinding = 0;
+    return place;
 }
 
 std::optional<JitBody> JitCode::body_of(const Place& place) const {
@@ -344,11 +368,18 @@ std::optional<JitBody> JitCode::body_of(const Place& place) const {
 
 bool JitCode::answer(std::uint64_t start, std::uint64_t end, Place place, std::uint64_t from_ns, std::uint64_t until_ns,
                      std::vector<JitAnswer>& answers) {
-    auto body = body_of(place);
+    // Code can be replaced any number of times in one look, and each answer hold a megabyte of lines.
+    const bool in_short = answer_bytes_ == 0;
+    auto body = body_of(in_short ? name_of(place) : place);
     if (!body) return false;
     body->start += place.moved_by;
     place.name_hash = std::hash<std::string_view>()(body->name);
     given_.lay(start, end, place);
+    if (in_short) {
+        answered_in_short_ = true;
+        body->name.resize(std::min(body->name.size(), max_short_name_bytes));
+    }
+    answer_bytes_ -= std::min(answer_bytes_, bytes_of(*body));
     answers.push_back(
         {process_.module, start, end, from_ns, until_ns, std::make_shared<const JitBody>(*std::move(body))});
     return true;

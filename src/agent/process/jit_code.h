@@ -52,11 +52,15 @@ bool may_name(std::uint64_t sampled_ns, std::uint64_t from_ns);
 // How far one look may go.
 struct JitBudget {
     std::size_t bytes = 0;          // of files
+    std::size_t answer_bytes = 0;   // of bodies in answers; behind it, bodies are names alone
     std::uint64_t deadline_ns = 0;  // of the thread's CPU time
     std::size_t ranges = 0;         // that all processes may hold
     bool last = false;              // nobody looks after this
     [[nodiscard]] bool spent() const;
 };
+
+// What a body takes in memory.
+std::size_t bytes_of(const JitBody& body);
 
 class JitCode {
 public:
@@ -111,6 +115,7 @@ private:
     void compare_given(std::uint64_t from_ns, std::vector<JitAnswer>& answers);
     bool answer(std::uint64_t start, std::uint64_t end, Place place, std::uint64_t from_ns, std::uint64_t until_ns,
                 std::vector<JitAnswer>& answers);
+    static Place name_of(Place place);
     [[nodiscard]] std::optional<JitBody> body_of(const Place& place) const;
     [[nodiscard]] wire::Notice no_names() const;
 
@@ -127,6 +132,8 @@ private:
     std::string why_not_;  // why there is no file, the newest reason
     std::string remedy_;   // … if it is another one than to write a map
     bool notice_given_ = false, full_notice_given_ = false;
+    std::size_t answer_bytes_ = 0;    // JitBudget::answer_bytes that are left of this look
+    bool answered_in_short_ = false;  // names alone
 
     RangeMap<Place> code_;
     std::deque<Replaced> replaced_;                 // of the last seconds, the oldest first

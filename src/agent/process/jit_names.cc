@@ -8,21 +8,16 @@ namespace {
 
 constexpr std::size_t max_functions = 16'384, max_bare = 16'384;
 constexpr std::size_t max_name_bytes = std::size_t{4} << 20;
+// All codes together; when they have more, each may have max_crowded_bytes.
+constexpr std::size_t max_all_name_bytes = std::size_t{64} << 20, max_crowded_bytes = std::size_t{512} << 10;
 // How long the sampler waits for the reader, which most often has nothing to do but to look at the size of a file.
 constexpr std::uint64_t look_patience_ns = 10'000'000;
 // How long samples wait in the rings for a reader that is late; rings have room for twice that.
 constexpr std::uint64_t most_wait_ns = 50'000'000;
 // So many samples without a name are worth a notice.
 constexpr std::size_t many_unnamed = 8;
-// So many answers wait for samples of their time at most.
-constexpr std::size_t max_waiting = 16'384;
-
-std::size_t bytes_of(const JitBody& body) {
-    std::size_t bytes =
-        sizeof(body) + body.name.size() + body.rows.size() * sizeof(JitBody::Row) + body.rules.memory_bytes();
-    for (const std::string& file : body.files) bytes += sizeof(std::string) + file.size();
-    return bytes;
-}
+// So many answers wait for samples of their time at most, or of so many bytes, but for the last ones that were taken.
+constexpr std::size_t max_waiting = 16'384, max_waiting_bytes = std::size_t{8} << 20;
 
 }  // namespace
 
@@ -35,12 +30,16 @@ void JitNames::found_jitdump(const JitProcess& process) { questions_.processes.p
 
 bool JitNames::has_room(ModuleHandle module) const {
     const auto code = codes_.find(module);
+    const std::size_t most_bytes = name_bytes_ < max_all_name_bytes ? max_name_bytes : max_crowded_bytes;
     return code == codes_.end() || (code->second.functions.size() < max_functions &&
-                                    code->second.bare.size() < max_bare && code->second.name_bytes < max_name_bytes);
+                                    code->second.bare.size() < max_bare && code->second.name_bytes < most_bytes);
 }
 
 void JitNames::forget(ModuleHandle module) {
-    codes_.erase(module);
+    if (const auto code = codes_.find(module); code != codes_.end()) {
+        name_bytes_ -= code->second.name_bytes;
+        codes_.erase(code);
+    }
     JitProcess nobody;
     nobody.module = module;
     questions_.processes.push_back(nobody);
@@ -92,6 +91,7 @@ std::optional<unwind::Rule> JitNames::rule_at(ModuleHandle module, unwind::Arch 
 std::vector<ProcessHandle> JitNames::apply(std::uint64_t time_ns) {
     std::vector<ProcessHandle> changed;
     for (; applied_ < answers_.size() && answers_[applied_].from_ns <= time_ns; ++applied_) {
+        waiting_bytes_ -= bytes_of(*answers_[applied_].body);
         const auto code = codes_.find(answers_[applied_].module);
         if (code != codes_.end() && apply_one(answers_[applied_], code->second)) changed.push_back(code->second.owner);
     }
@@ -124,13 +124,15 @@ bool JitNames::apply_one(const JitAnswer& answer, Code& code) {
         bare = code.bare.erase(bare);
     }
     code.name_bytes += bytes_of(*answer.body);
+    name_bytes_ += bytes_of(*answer.body);
     code.functions.lay(answer.start, answer.end, answer.body);
     return changed;
 }
 
 void JitNames::take_answers() {
-    if (answers_.size() - applied_ >= max_waiting) return;
+    if (answers_.size() - applied_ >= max_waiting || waiting_bytes_ >= max_waiting_bytes) return;
     JitAnswers taken = reader_.take();
+    waiting_bytes_ += taken.bytes;
     answers_.erase(answers_.begin(), answers_.begin() + static_cast<std::ptrdiff_t>(std::exchange(applied_, 0)));
     answers_.insert(answers_.end(), std::make_move_iterator(taken.answers.begin()),
                     std::make_move_iterator(taken.answers.end()));

@@ -69,6 +69,8 @@ private:
     JitQuestions questions_;
     std::vector<JitAnswer> answers_;  // to be applied when samples have come so far, …
     std::size_t applied_ = 0;         // … those before this one were
+    std::size_t waiting_bytes_ = 0;   // of the bodies in the others
+    std::size_t name_bytes_ = 0;      // of all codes
     std::uint64_t known_until_ns_ = 0;
     std::uint64_t next_change_ns_ = std::numeric_limits<std::uint64_t>::max();
     std::vector<TargetSymbol> symbols_;

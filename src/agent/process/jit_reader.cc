@@ -35,8 +35,12 @@ constexpr std::size_t last_bytes = std::size_t{512} << 20;
 // Ranges of code that are kept of all processes, some 90 bytes each.
 constexpr std::size_t max_ranges = 131'072;
 constexpr std::size_t max_processes = 64;
-// Nothing is read while so many answers wait to be taken.
-constexpr std::size_t max_answers = 16'384;
+// Nothing is read while so many answers wait to be taken, or of so many bytes; about as many more come of one look.
+constexpr std::size_t max_answers = 16'384, max_answer_bytes = std::size_t{8} << 20;
+
+bool has_room(const JitAnswers& answers) {
+    return answers.answers.size() < max_answers && answers.bytes < max_answer_bytes;
+}
 
 }  // namespace
 
@@ -139,12 +143,14 @@ void JitReader::Shared::look_once() {
         asked_now = std::exchange(questions, {});
         look_wanted = false;
         ++looks_begun;
-        room = answers.answers.size() < max_answers;
+        room = has_room(answers);
     }
     JitAnswers found;
     take_questions(asked_now, found);
     const bool done = room && look(last, found);
+    for (const JitAnswer& answer : found.answers) found.bytes += bytes_of(*answer.body);
     const std::lock_guard lock(mutex);
+    answers.bytes += found.bytes;
     // With those that nobody took yet: who waited for this look hears of it.
     std::ranges::move(found.answers, std::back_inserter(answers.answers));
     std::ranges::move(found.notices, std::back_inserter(answers.notices));
@@ -156,7 +162,7 @@ void JitReader::Shared::look_once() {
 
 bool JitReader::Shared::look_again() {
     const std::lock_guard lock(mutex);
-    return look_wanted || (hurry && !settled && answers.answers.size() < max_answers);
+    return look_wanted || (hurry && !settled && has_room(answers));
 }
 
 bool JitReader::Shared::stopped() {
@@ -220,7 +226,8 @@ bool JitReader::Shared::look(bool last, JitAnswers& found) {
     const std::uint64_t cpu_ns =
         std::clamp((times.now_ns - previous_look_ns) / cpu_share, least_look_cpu_ns, most_look_cpu_ns);
     previous_look_ns = times.now_ns;
-    JitBudget budget{last ? last_bytes : look_bytes, thread_cpu_ns() + (last ? last_cpu_ns : cpu_ns), 0, last};
+    JitBudget budget{last ? last_bytes : look_bytes, max_answer_bytes, thread_cpu_ns() + (last ? last_cpu_ns : cpu_ns),
+                     0, last};
     std::size_t held = 0;
     for (const auto& [module, code] : codes) held += code.ranges();
     if (!System::current().deterministic())

@@ -21,6 +21,7 @@ struct JitQuestions {
 
 struct JitAnswers {
     std::vector<JitAnswer> answers;
+    std::size_t bytes = 0;  // of the bodies in them
     std::vector<wire::Notice> notices;
     std::uint64_t known_until_ns = 0;  // all that was written before this was read; 0: not known since the last ones
 };

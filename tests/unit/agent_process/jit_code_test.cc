@@ -38,13 +38,14 @@ struct Target {
         struct stat status{};
         ::stat(proc.path("root/tmp/perf-3.map").c_str(), &status);
         const std::int64_t written = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
-        JitBudget budget{1 << 20, UINT64_MAX, 1000, false};
+        JitBudget budget{1 << 20, answer_bytes, UINT64_MAX, 1000, false};
         answers.clear();
         code.look({previous_ns, now_ns, written}, budget, answers, notices);
         previous_ns = now_ns;
     }
     FakeProc proc;
     JitCode code;
+    std::size_t answer_bytes = 1 << 20;
     std::uint64_t previous_ns = 0;
     std::vector<JitAnswer> answers;
     std::vector<wire::Notice> notices;
@@ -200,6 +201,69 @@ TEST_CASE("moved code keeps its name and its lines") {
     CHECK(target.answers[1].body->name == "f");
     CHECK(target.answers[1].body->start == 0x5000);
     CHECK(target.answers[1].body->rows.size() == 2);
+}
+
+// 1,000 lines of as many files: about 150 KB in each answer.
+std::string long_function(std::uint64_t code, std::uint64_t size) {
+    std::vector<std::string> files;
+    for (int i = 0; i < 1000; ++i) files.push_back("/" + std::to_string(i) + std::string(100, 'f'));
+    std::vector<DebugRow> rows;
+    for (const std::string& file : files) rows.push_back({code, 1, file});
+    return jitdump_lines(1, code, rows) + jitdump_load(1, code, size, "long" + std::string(1000, 'g'));
+}
+
+std::size_t bytes_of_all(const std::vector<JitAnswer>& answers) {
+    std::size_t bytes = 0;
+    for (const JitAnswer& answer : answers) bytes += bytes_of(*answer.body);
+    return bytes;
+}
+
+TEST_CASE("what one look has no room for is answered by the next one") {
+    constexpr std::uint64_t base = 0x10000, size = 0x20, functions = 5;
+    std::string dump = jitdump_header();
+    for (std::uint64_t i = 0; i < functions; ++i) dump += long_function(base + i * size, size);
+    Target target("/tmp/jit-3.dump");
+    target.answer_bytes = 200'000;
+    target.proc.write("root/tmp/jit-3.dump", dump);
+    for (std::uint64_t i = 0; i < functions; ++i) target.code.want(base + i * size, second);
+    std::size_t answered = 0;
+    for (std::uint64_t look = 2; answered < functions && look < 20; ++look) {
+        CHECK_FALSE(target.code.up_to_date());
+        target.look(look * second);
+        for (const JitAnswer& answer : target.answers) CHECK(answer.body->rows.size() == 1000);
+        CHECK(target.answers.size() <= 2);
+        answered += target.answers.size();
+    }
+    CHECK(answered == functions);
+    target.look(20 * second);
+    CHECK(target.code.up_to_date());
+    CHECK(target.notices.empty());
+}
+
+TEST_CASE("code that is replaced again and again answers by names alone, and says so") {
+    constexpr std::uint64_t one = 0x10000, other = 0x20000, known = 0x30000, size = 0x20, moves = 1000;
+    Target target("/tmp/jit-3.dump");
+    target.answer_bytes = 500'000;
+    target.proc.write("root/tmp/jit-3.dump", jitdump_header() + long_function(one, size) + long_function(other, size) +
+                                                 jitdump_move(2, one, known, size));
+    target.code.want(known, second);
+    target.look(2 * second);
+    REQUIRE(target.answers.size() == 1);
+    CHECK(target.answers[0].body->rows.size() == 1000);
+    std::string more;
+    for (std::uint64_t i = 0; i < moves; ++i) more += jitdump_move(3 + i, i % 2 == 0 ? other : one, known, size);
+    target.append(more, "root/tmp/jit-3.dump");
+    target.look(3 * second);
+    CHECK(target.answers.size() == moves);
+    constexpr std::size_t largest = 200'000, shortest = 500;
+    CHECK(bytes_of_all(target.answers) < target.answer_bytes + largest + moves * shortest);
+    const JitBody& last = *target.answers.back().body;
+    CHECK(last.rows.empty());
+    CHECK(last.name.starts_with("long"));
+    target.look(4 * second);
+    CHECK(target.code.up_to_date());
+    REQUIRE(target.notices.size() == 1);
+    CHECK(target.notices[0].text.find("has short names without lines") != std::string::npos);
 }
 
 TEST_CASE("a jitdump that is mapped later takes the place of a map") {
