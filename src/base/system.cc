@@ -84,6 +84,15 @@ int System::open(const std::string& path, int flags) {
     return fd < 0 ? -errno : fd;
 }
 
+int System::open_same(const std::string& path, int flags, const FileStatus& file) {
+    const UniqueFd found(::open(path.c_str(), O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW)));
+    if (!found) return -errno;
+    FileStatus now;
+    if (const int looked = System::status_of(found.get(), now); looked != 0) return looked;
+    if (now.device != file.device || now.inode != file.inode) return -ESTALE;
+    return System::open("/proc/self/fd/" + std::to_string(found.get()), flags & ~O_NOFOLLOW);
+}
+
 int System::open_in_root(const std::string& root, const std::string& path, int flags) {
     flags |= O_RDONLY | O_CLOEXEC | O_NOFOLLOW;
     const UniqueFd directory(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));

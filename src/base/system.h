@@ -58,6 +58,9 @@ public:
 
     // open(2) with O_RDONLY | O_CLOEXEC | flags.
     virtual int open(const std::string& path, int flags);
+    // As open(), but only the file that `file` was taken of: no other one that has got its name is opened, for which
+    // opening may have an effect. -ESTALE: it is another one.
+    virtual int open_same(const std::string& path, int flags, const FileStatus& file);
     // openat2(2): resolves `path` in the root directory `root`. Links stay inside; a link at the end is not followed.
     virtual int open_in_root(const std::string& root, const std::string& path, int flags);
     virtual std::ptrdiff_t read(int fd, std::span<std::byte> bytes);

@@ -133,6 +133,8 @@ int ReplaySystem::open(const std::string& path, int flags) {
     return opened(find_result(Call::open, arguments::of_open(path, flags)));
 }
 
+int ReplaySystem::open_same(const std::string& path, int flags, const FileStatus&) { return open(path, flags); }
+
 int ReplaySystem::open_in_root(const std::string& root, const std::string& path, int flags) {
     return opened(find_result(Call::open_in_root, arguments::of_open_in_root(root, path, flags)));
 }

@@ -33,6 +33,7 @@ public:
     std::optional<std::string_view> next_input(std::string_view name);
 
     int open(const std::string& path, int flags) override;
+    int open_same(const std::string& path, int flags, const FileStatus& file) override;
     int open_in_root(const std::string& root, const std::string& path, int flags) override;
     std::ptrdiff_t read(int fd, std::span<std::byte> bytes) override;
     std::ptrdiff_t read_at(int fd, std::uint64_t offset, std::span<std::byte> bytes) override;

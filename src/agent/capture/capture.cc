@@ -129,6 +129,11 @@ int Capture::open(const std::string& path, int flags) {
     return opened(Call::open, arguments::of_open(path, flags), System::open(path, flags));
 }
 
+// What was opened matters, not how.
+int Capture::open_same(const std::string& path, int flags, const FileStatus& file) {
+    return opened(Call::open, arguments::of_open(path, flags), System::open_same(path, flags, file));
+}
+
 int Capture::open_in_root(const std::string& root, const std::string& path, int flags) {
     return opened(Call::open_in_root, arguments::of_open_in_root(root, path, flags),
                   System::open_in_root(root, path, flags));

@@ -37,6 +37,15 @@ std::vector<elf::Segment> load_segments(const elf::Header& header, bool executab
     return segments;
 }
 
+// A program can have any file at a path that it has mapped: by a folder that becomes a link, or a mount of its own. What
+// only root may read must not reach the server, unless it is what was mapped: the same file, or one whose build-id says
+// so. Files of /proc, which have no size, are not opened for that: reading /proc/kmsg takes lines from others.
+bool may_open(const MappedFile& mapped, const FileStatus& facts) {
+    const bool same_file = mapped.inode != 0 && mapped.inode == facts.inode && mapped.device == facts.device;
+    const bool can_compare = !mapped.build_id.empty() && facts.size_bytes != 0;
+    return facts.others_may_read || same_file || can_compare;
+}
+
 }  // namespace
 
 // A file that may be the mapped one.
@@ -67,19 +76,22 @@ ModuleHandle ModuleCache::add(State state) {
     return static_cast<ModuleHandle>(modules_.size());
 }
 
-Result<ModuleCache::Candidate> ModuleCache::look_at(const std::string& path, bool follow_link) const {
+Result<ModuleCache::Candidate> ModuleCache::look_at(const std::string& path, bool by_kernel,
+                                                    const MappedFile& mapped) const {
     // Only regular files: to open a device acts on it, to open a FIFO waits for its other end.
     FileStatus facts;
-    if (const int looked = System::current().status(path, follow_link, facts); looked != 0)
+    if (const int looked = System::current().status(path, by_kernel, facts); looked != 0)
         return fail_errno("open " + path, -looked);
     if (!facts.regular) return fail(ErrorCode::invalid, path + " is no regular file");
+    if (!by_kernel && !may_open(mapped, facts))
+        return fail(ErrorCode::not_found, path + " is a file that the program may not read");
     Candidate candidate;
     candidate.key = key_of(facts);
     if (const auto known = by_file_.find(candidate.key); known != by_file_.end()) {
         candidate.known = known->second;
         return candidate;
     }
-    UniqueFd fd(System::current().open(path, O_NONBLOCK | O_NOCTTY | (follow_link ? 0 : O_NOFOLLOW)));
+    UniqueFd fd(System::current().open_same(path, O_NONBLOCK | O_NOCTTY | (by_kernel ? 0 : O_NOFOLLOW), facts));
     if (!fd) return fail_errno("open " + path, -fd.get());
     const elf::ByteSource source = elf::source_of_fd(fd.get());
     const auto header = elf::read_header(source);
@@ -103,8 +115,8 @@ Result<ModuleCache::Candidate> ModuleCache::find_candidate(const MappedFile& map
     };
     // The kernel's own link to the mapped file: right whatever happened to names, but of what is mapped there now. The
     // library of a record may have made room for another one since. Needs CAP_CHECKPOINT_RESTORE.
-    auto direct =
-        look_at(proc_path(proc_root_, mapped.pid, fmt::format("map_files/{:x}-{:x}", mapped.start, mapped.end)), true);
+    auto direct = look_at(
+        proc_path(proc_root_, mapped.pid, fmt::format("map_files/{:x}-{:x}", mapped.start, mapped.end)), true, mapped);
     if (direct && !is_mapped(*direct, true))
         direct = fail(ErrorCode::not_found, mapped.path + " is not mapped any more");
     if (direct || mapped.deleted) return direct;
@@ -119,7 +131,7 @@ Result<ModuleCache::Candidate> ModuleCache::find_candidate(const MappedFile& map
                         {mapped.path, false}};
     Error first_error;
     for (const Way& way : ways) {
-        auto found = look_at(way.path, false);
+        auto found = look_at(way.path, false, mapped);
         if (!found) {
             if (&way == &ways[0]) first_error = std::move(found).error();
             continue;

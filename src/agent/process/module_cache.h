@@ -89,7 +89,8 @@ private:
     ModuleHandle add(State state);
     // The file behind the mapping, by the ways that still lead to it, best first.
     Result<Candidate> find_candidate(const MappedFile& mapped) const;
-    Result<Candidate> look_at(const std::string& path, bool follow_link) const;
+    // `by_kernel`: the path is the kernel's own link to what is mapped.
+    Result<Candidate> look_at(const std::string& path, bool by_kernel, const MappedFile& mapped) const;
     ModuleHandle of_candidate(const MappedFile& mapped, Candidate candidate);
     ModuleHandle of_unreadable(const MappedFile& mapped, const Error& error);
     void give_notice(const MappedFile& mapped, const Error& error);

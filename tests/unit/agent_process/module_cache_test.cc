@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "fake_proc.h"
 
 using namespace flamewire;
@@ -188,6 +190,67 @@ TEST_CASE("a name that has got another file is refused") {
     other_device.device = status.st_dev + 1;
     other_device.inode = status.st_ino + 1;
     CHECK(modules.info(modules.of_file(other_device)).build_id == "new");
+}
+
+TEST_CASE("a file that the program cannot read is opened by name only if it is the mapped one") {
+    FakeProc proc;
+    proc.write("root/lib", make_elf({{0, 0x400000, 0x1000}}, "secret"));
+    REQUIRE(::chmod(proc.path("root/lib").c_str(), 0700) == 0);
+    proc.link("proc/42/root", proc.path("root"));
+    const auto readable = [&](MappedFile file) {
+        file.pid = 42;
+        file.path = "/lib";
+        ModuleCache modules(proc.root(), 4096);
+        const ModuleHandle module = modules.of_file(file);
+        return module != 0 && modules.address_of(module, 0x10) == 0x400010;
+    };
+    MappedFile file;
+    CHECK_FALSE(readable(file));
+    file.device = 1;  // another file system, as overlayfs shows its files
+    file.inode = proc.inode("root/lib");
+    CHECK_FALSE(readable(file));
+    struct stat status{};
+    REQUIRE(::stat(proc.path("root/lib").c_str(), &status) == 0);
+    file.device = status.st_dev;
+    CHECK(readable(file));
+    file = {};
+    file.build_id = "secret";
+    CHECK(readable(file));
+    file.build_id = "another";
+    CHECK_FALSE(readable(file));
+    REQUIRE(::chmod(proc.path("root/lib").c_str(), 0744) == 0);
+    CHECK(readable({}));
+}
+
+TEST_CASE("a file that takes the name of another between two looks is not opened") {
+    // Changes the file after it was looked at.
+    class Race : public System {
+    public:
+        explicit Race(FakeProc& proc) : proc_(proc) {}
+        int status(const std::string& path, bool follow_link, FileStatus& facts) override {
+            const int looked = System::status(path, follow_link, facts);
+            if (path.ends_with("/lib") && !std::exchange(done_, true))
+                REQUIRE(::rename(proc_.path("root/secret").c_str(), proc_.path("root/lib").c_str()) == 0);
+            return looked;
+        }
+
+    private:
+        FakeProc& proc_;
+        bool done_ = false;
+    };
+    FakeProc proc;
+    proc.write("root/lib", make_elf({{0, 0x400000, 0x1000}}, "lib"));
+    proc.write("root/secret", make_elf({{0, 0x800000, 0x1000}}, "secret"));
+    proc.link("proc/42/root", proc.path("root"));
+    Race race(proc);
+    const UseSystem use(&race);
+    ModuleCache modules(proc.root(), 4096, true);
+    MappedFile file = mapped(42, "/lib");
+    const ModuleHandle module = modules.of_file(file);
+    REQUIRE(module != 0);
+    CHECK(modules.info(module).build_id.empty());
+    CHECK(modules.address_of(module, 0x10) == 0x10);
+    CHECK_FALSE(modules.open_file(module));
 }
 
 TEST_CASE("a process that is gone: its parent's root, then our own, if it is that file") {
