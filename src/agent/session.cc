@@ -124,6 +124,7 @@ int Session::run() {
     while (!exit_code_) {
         wait();
         handle_signals();
+        check_end();
         check_recording();
         check_clock();
         if (waiting_for_name_)
@@ -293,17 +294,24 @@ void Session::handle_signals() {
             log_line("second signal: ending at once");
             ::_exit(128 + static_cast<int>(info.ssi_signo));
         }
-        end_recording("agent ends", 0);
+        // Does not wait for its end, so that the second signal is read.
+        if (const std::shared_ptr<Recorder> current = recorder(); recording_ && current)
+            current->request_stop("agent ends", 0);
         signalled_ns_ = monotonic_ns();
         // From the terminal the command got the signal itself; from a kill only we did.
         const bool from_terminal = info.ssi_code > 0;
-        if (command_ != nullptr && !command_->poll_exit()) {
-            if (!from_terminal) command_->signal(static_cast<int>(info.ssi_signo));
-        } else {
-            quit(0);
-        }
+        if (command_ != nullptr && !command_->poll_exit() && !from_terminal)
+            command_->signal(static_cast<int>(info.ssi_signo));
     }
-    if (command_ == nullptr || exit_code_) return;
+}
+
+void Session::check_end() {
+    const bool ending = signalled_ns_ != 0 && recording_;
+    if (exit_code_ || ending) return;
+    if (command_ == nullptr) {
+        if (signalled_ns_ != 0) quit(0);
+        return;
+    }
     if (const std::optional<int> code = command_->poll_exit()) {
         end_recording("target exited", *code);
         quit(*code);
@@ -318,6 +326,8 @@ void Session::check_recording() {
     end_recording({}, 0);
     if (ended->error) {
         fail_with(*ended->error);
+    } else if (signalled_ns_ != 0) {
+        check_end();
     } else if (options_.mode == Mode::output && command_ == nullptr) {
         quit(0);
     } else if (command_ == nullptr) {

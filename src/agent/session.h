@@ -76,6 +76,8 @@ private:
 
     void wait();
     void handle_signals();
+    // Quits when the launched command has ended, or after a signal when the recording has.
+    void check_end();
     void check_recording();
     void check_clock();
     void finish();
