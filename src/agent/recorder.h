@@ -262,6 +262,7 @@ private:
     std::set<std::uint32_t> members_;
     std::uint32_t last_member_ = 0;
     bool processes_limit_told_ = false;
+    bool costly_tables_told_ = false;
     EventSetCounts closed_counts_;        // of event sets that were replaced
     EventSetCounts counts_;               // of all, at the last round
     std::uint64_t lost_told_ = 0;         // of counts_.samples_lost, already in a batch as a loss

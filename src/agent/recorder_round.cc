@@ -393,6 +393,11 @@ void Recorder::gather(std::uint64_t now_ns) {
         folder_->add_symbols(symbols);
         something_new_ = true;
     }
+    if (const std::uint32_t pid = folder_->process_of_costly_tables();
+        pid != 0 && !std::exchange(costly_tables_told_, true))
+        say({{"costly-tables",
+              fmt::format("The unwind tables of process {} take too long to read: some of its stacks end early.", pid),
+              "--unwind fp reads none"}});
     say(events_->take_notices());
     say(processes_.take_notices());
     say(counting_->take_notices());

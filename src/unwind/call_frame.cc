@@ -44,17 +44,20 @@ enum Instruction : std::uint8_t {
 constexpr std::uint8_t advance_loc = 0x40, offset = 0x80, restore = 0xc0, operand_mask = 0x3f;
 
 constexpr std::size_t max_remembered = 64;
+// Copying a row takes as long as so many other instructions.
+constexpr std::uint64_t work_of_copy = 32;
 using Kind = RegisterRule::Kind;
 
 class Interpreter {
 public:
     Interpreter(const CommonEntry& common, const FrameDescription& description, std::uint64_t address, Arch arch,
-                bool big_endian, FrameRow& row)
+                bool big_endian, TableWork& work, FrameRow& row)
         : common_(common),
           description_(description),
           address_(address),
           arch_(arch),
           big_endian_(big_endian),
+          work_(work),
           row_(row) {
         row_.start = description.start;
         row_.end = description.end;
@@ -64,8 +67,7 @@ public:
 
     bool run() {
         if (!run_instructions(common_.instructions)) return false;
-        const std::array<RegisterRule, max_registers> initial = row_.registers;
-        initial_ = &initial;
+        initial_ = row_.registers;
         return run_instructions(description_.instructions) && cfa_defined_;
     }
 
@@ -74,6 +76,8 @@ private:
     bool run_instructions(Bytes instructions) {
         DwarfCursor in(instructions, big_endian_);
         while (!in.at_end() && !done_) {
+            work_.add(1);
+            if (work_.spent()) return false;
             const std::uint8_t code = in.u8();
             const std::uint8_t operand = code & operand_mask;
             bool good = true;
@@ -219,7 +223,7 @@ private:
     }
 
     bool restore_register(std::uint64_t number) {
-        if (initial_ == nullptr) return false;
+        if (!initial_) return false;
         if (number < max_registers) set(number, (*initial_)[static_cast<std::size_t>(number)]);
         return true;
     }
@@ -227,6 +231,7 @@ private:
     // The bytes of expressions only ever grow, so a remembered row needs no copy of them.
     bool remember() {
         if (remembered_.size() == max_remembered) return false;
+        work_.add(work_of_copy);
         std::string expressions = std::move(row_.expressions);
         row_.expressions.clear();
         remembered_.push_back(row_);
@@ -235,6 +240,7 @@ private:
     }
     bool recall() {
         if (remembered_.empty()) return false;
+        work_.add(work_of_copy);
         FrameRow& row = remembered_.back();
         row.start = row_.start;
         row.expressions = std::move(row_.expressions);
@@ -257,7 +263,7 @@ private:
         return location && *location >= row_.start && move_to(*location);
     }
     bool move_to(std::uint64_t location) {
-        if (initial_ == nullptr) return false;  // the rows of a common entry start where the function does
+        if (!initial_) return false;  // the rows of a common entry start where the function does
         if (location > address_) {
             row_.end = std::min(location, description_.end);
             done_ = true;
@@ -272,8 +278,9 @@ private:
     std::uint64_t address_;
     Arch arch_;
     bool big_endian_;
-    FrameRow& row_;                                                     // start is the current location
-    const std::array<RegisterRule, max_registers>* initial_ = nullptr;  // after the common entry's instructions
+    TableWork& work_;
+    FrameRow& row_;                                                   // start is the current location
+    std::optional<std::array<RegisterRule, max_registers>> initial_;  // after the common entry's instructions
     std::vector<FrameRow> remembered_;
     bool cfa_defined_ = false, done_ = false;
 };
@@ -281,10 +288,10 @@ private:
 }  // namespace
 
 std::optional<FrameRow> run_call_frame(const CommonEntry& common, const FrameDescription& description,
-                                       std::uint64_t address, Arch arch, bool big_endian) {
+                                       std::uint64_t address, Arch arch, bool big_endian, TableWork& work) {
     std::optional<FrameRow> row;
     if (address < description.start || address >= description.end || common.return_column >= max_registers) return row;
-    if (!Interpreter(common, description, address, arch, big_endian, row.emplace()).run()) row.reset();
+    if (!Interpreter(common, description, address, arch, big_endian, work, row.emplace()).run()) row.reset();
     return row;
 }
 

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "unwind/encoded_pointer.h"
 #include "unwind/frame_row.h"
+#include "unwind/table_work.h"
 
 namespace flamewire::unwind {
 
@@ -32,8 +33,8 @@ struct FrameDescription {
 };
 
 // Runs the instructions of `common` and then those of `description` up to `address`. Nothing: damaged, or an
-// instruction that nobody knows. Bounded in time by the bytes and in memory by 64 remembered states.
+// instruction that nobody knows, or `work` is spent. Bounded in memory by 64 remembered states.
 std::optional<FrameRow> run_call_frame(const CommonEntry& common, const FrameDescription& description,
-                                       std::uint64_t address, Arch arch, bool big_endian);
+                                       std::uint64_t address, Arch arch, bool big_endian, TableWork& work);
 
 }  // namespace flamewire::unwind

@@ -16,8 +16,8 @@ class FrameIndex {
 public:
     // Of the functions in `section` for which `is_code` (of their start) holds.
     template <class IsCode>
-    void build(FrameSection& section, const IsCode& is_code) {
-        FrameSection::Pass pass(section);
+    void build(FrameSection& section, const IsCode& is_code, TableWork& work) {
+        FrameSection::Pass pass(section, work);
         while (const auto start = pass.next())
             if (is_code(start->address) && !add(*start)) break;
         sort();

@@ -15,6 +15,9 @@ constexpr std::size_t pass_bytes = longest_head + 8 + 2 * 10;
 constexpr std::size_t chunk_size = std::size_t{64} << 10;
 // Far above what compilers write.
 constexpr std::uint64_t max_entry_size = std::uint64_t{1} << 20, max_common_size = std::uint64_t{1} << 10;
+constexpr std::size_t max_pass_entries = std::size_t{16} << 20;
+// Less than it takes: an index is made once, and must not end the stack that is the first to need it.
+constexpr std::uint64_t work_of_pass = 2;
 
 }  // namespace
 
@@ -202,7 +205,9 @@ Bytes FrameSection::Pass::bytes(std::uint64_t offset, std::size_t size) {
 }
 
 std::optional<FrameSection::Start> FrameSection::Pass::next() {
-    while (offset_ < section_.range_.size) {
+    while (offset_ < section_.range_.size && entries_ < max_pass_entries) {
+        ++entries_;
+        work_.add(work_of_pass);
         const std::uint64_t offset = offset_;
         const Bytes entry =
             bytes(offset, static_cast<std::size_t>(std::min<std::uint64_t>(pass_bytes, section_.range_.size - offset)));

@@ -45,18 +45,20 @@ public:
     std::optional<Description> description_at(std::uint64_t offset);
 
     // One pass over all functions: their starts, in the section's order. Damaged entries are left out; one whose length
-    // cannot be right ends the pass.
+    // cannot be right ends the pass, and so do 16 million entries.
     struct Start {
         std::uint64_t address = 0, offset = 0;
     };
     class Pass {
     public:
-        explicit Pass(FrameSection& section) : section_(section) {}
+        Pass(FrameSection& section, TableWork& work) : section_(section), work_(work) {}
         std::optional<Start> next();
 
     private:
         Bytes bytes(std::uint64_t offset, std::size_t size);
         FrameSection& section_;
+        TableWork& work_;
+        std::size_t entries_ = 0;
         std::uint64_t offset_ = 0;
         std::string chunk_;
         std::uint64_t chunk_offset_ = 0;

@@ -22,14 +22,16 @@ FunctionRules::FunctionRules(Bytes eh_frame, std::uint64_t address, std::uint64_
     const ArchInfo& info = arch_info(arch);
     FrameSection section(std::string(as_text(eh_frame)), address,
                          {.address_size = info.names.word_size, .big_endian = big_endian});
-    FrameSection::Pass pass(section);
+    TableWork work;
+    FrameSection::Pass pass(section, work);
     while (const auto entry = pass.next()) {
+        if (work.spent()) break;
         if (entry->address < start || entry->address >= end) continue;
         const auto description = section.description_at(entry->offset);
         if (!description) continue;
         const std::uint64_t last = std::min(end, description->function.end);
         for (std::uint64_t at = entry->address; at < last && ranges_.size() < max_ranges;) {
-            const auto row = run_call_frame(*description->common, description->function, at, arch, big_endian);
+            const auto row = run_call_frame(*description->common, description->function, at, arch, big_endian, work);
             if (!row || row->end <= at) break;
             Range range{static_cast<std::uint32_t>(at - start),
                         static_cast<std::uint32_t>(std::min(last, row->end) - start), compile_rule(*row, info)};

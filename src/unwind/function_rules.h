@@ -16,7 +16,7 @@ class FunctionRules {
 public:
     FunctionRules() = default;
     // `eh_frame` as it would stand at `address`, in this machine's byte order. The function is in [start, end); entries
-    // of other code are ignored. Keeps compact rules only, at most 256.
+    // of other code are ignored. Keeps compact rules only, at most 256, and what the work of one stack finds.
     FunctionRules(Bytes eh_frame, std::uint64_t address, std::uint64_t start, std::uint64_t end, Arch arch);
 
     // For code at `offset` from the start; of a caller: the return address - 1.

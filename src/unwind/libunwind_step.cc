@@ -30,12 +30,15 @@ constexpr std::size_t own_registers = static_cast<std::size_t>(UNW_TDEP_IP) + 1;
 constexpr std::uint64_t modules_begin = std::uint64_t{1} << 63;
 constexpr unsigned module_bits = 40;
 constexpr std::uint64_t module_size = std::uint64_t{1} << module_bits;
+// Each byte of a table is a call of access_mem().
+constexpr std::uint64_t work_of_read = 16;
 
 // One call of step().
 struct Call {
     const Registers& registers;
     ModuleTables& module;
     const MemoryReader& read;
+    TableWork& work;
     std::uint64_t base;  // the module's, as libunwind sees it
     std::uint64_t pc;    // likewise
     bool in_table = false;
@@ -90,7 +93,8 @@ int get_dyn_info_list_addr(unw_addr_space_t, unw_word_t*, void*) { return -UNW_E
 // libunwind reads whole aligned words, also where a segment ends in one: bytes that are not there are zero.
 int access_mem(unw_addr_space_t, unw_word_t address, unw_word_t* value, int write, void* argument) {
     const Call& call = call_of(argument);
-    if (write != 0) return -UNW_EINVAL;
+    call.work.add(work_of_read);
+    if (write != 0 || call.work.spent()) return -UNW_EINVAL;
     if (!in_module(call, address)) {
         const std::optional<std::uint64_t> word = call.read(address, sizeof(unw_word_t));
         if (!word) return -UNW_EINVAL;
@@ -149,7 +153,7 @@ LibunwindStep::LibunwindStep() = default;
 LibunwindStep::~LibunwindStep() = default;
 
 std::optional<Registers> LibunwindStep::step(const Registers& registers, bool return_address, const CodePiece& piece,
-                                             ModuleTables& module, const MemoryReader& read) {
+                                             ModuleTables& module, const MemoryReader& read, TableWork& work) {
     const std::uint64_t address = registers.pc() - piece.bias - (return_address ? 1 : 0);
     if (!available(registers.arch()) || module.arch() != own_arch || address >= module_size ||
         piece.module >= (modules_begin >> module_bits))
@@ -159,7 +163,7 @@ std::optional<Registers> LibunwindStep::step(const Registers& registers, bool re
     if (state_->space == nullptr) return std::nullopt;
 
     const std::uint64_t base = modules_begin + (std::uint64_t{piece.module} << module_bits);
-    Call call{.registers = registers, .module = module, .read = read, .base = base, .pc = base + address};
+    Call call{.registers = registers, .module = module, .read = read, .work = work, .base = base, .pc = base + address};
     unw_cursor_t cursor;
     if (unw_init_remote(&cursor, state_->space, &call) < 0) return std::nullopt;
     const int stepped = unw_step(&cursor);
@@ -189,7 +193,7 @@ LibunwindStep::LibunwindStep() = default;
 LibunwindStep::~LibunwindStep() = default;
 
 std::optional<Registers> LibunwindStep::step(const Registers&, bool, const CodePiece&, ModuleTables&,
-                                             const MemoryReader&) {
+                                             const MemoryReader&, TableWork&) {
     return std::nullopt;
 }
 

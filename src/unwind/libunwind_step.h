@@ -27,9 +27,10 @@ public:
 
     // The caller's registers, by the .eh_frame_hdr of `module`, which `piece` maps. `registers` and `return_address` are
     // the frame's own; `read` sees memory at its runtime addresses. Without a pc: this frame is the outermost. Nothing:
-    // libunwind cannot leave it either; what libunwind would only guess counts as nothing.
+    // libunwind cannot leave it either; what libunwind would only guess counts as nothing. Reads fail when
+    // `work` is spent.
     std::optional<Registers> step(const Registers& registers, bool return_address, const CodePiece& piece,
-                                  ModuleTables& module, const MemoryReader& read);
+                                  ModuleTables& module, const MemoryReader& read, TableWork& work);
 
 private:
     struct State;

@@ -24,11 +24,13 @@ constexpr std::uint16_t type_relocatable = 1;
 
 // A decompressed .debug_frame stays in memory while its module does.
 constexpr std::size_t max_decompressed = std::size_t{16} << 20;
+// Of instructions that are read, and of what is decompressed.
+constexpr std::uint64_t bytes_per_work = 8;
 
 class Tables final : public ModuleTables {
 public:
-    Tables(ModuleId id, elf::ByteSource bytes, PageCache& pages, const elf::Header& header, Arch arch)
-        : file_(id, std::move(bytes), pages), header_(header), arch_(arch) {
+    Tables(ModuleId id, elf::ByteSource bytes, PageCache& pages, TableWork& work, const elf::Header& header, Arch arch)
+        : file_(id, std::move(bytes), pages), work_(work), header_(header), arch_(arch) {
         file_.set_segments(header.segments);
         DwarfCursor field(file_.all(24, word_size()), header.big_endian);  // e_entry
         entry_ = field.fixed(word_size());
@@ -95,14 +97,16 @@ private:
     void index_eh_frame();
     std::optional<FrameRow> debug_frame_row(std::uint64_t address);
     std::optional<FrameRow> row_by(const FrameIndex& index, FrameSection& section, std::uint64_t address);
-    std::optional<FrameRow> run(const FrameSection::Description& description, std::uint64_t address) const {
-        return run_call_frame(*description.common, description.function, address, arch_, header_.big_endian);
+    std::optional<FrameRow> run(const FrameSection::Description& description, std::uint64_t address) {
+        work_.add(description.function.instructions.size() / bytes_per_work);
+        return run_call_frame(*description.common, description.function, address, arch_, header_.big_endian, work_);
     }
     void open_debug_frame();
     std::optional<std::uint32_t> word_at(std::uint64_t address);
     std::optional<CodeRange> function_of(FrameSection& section, std::uint64_t offset);
 
     ModuleFile file_;
+    TableWork& work_;
     elf::Header header_;
     Arch arch_;
     std::uint64_t entry_ = 0;
@@ -200,7 +204,7 @@ std::optional<FrameRow> Tables::eh_frame_row(std::uint64_t address) {
 void Tables::index_eh_frame() {
     read_sections();
     if (!eh_frame_ || std::exchange(eh_indexed_, true)) return;
-    eh_index_.build(*eh_frame_, [this](std::uint64_t start) { return layout_.is_code(start); });
+    eh_index_.build(*eh_frame_, [this](std::uint64_t start) { return layout_.is_code(start); }, work_);
 }
 
 std::optional<FrameRow> Tables::debug_frame_row(std::uint64_t address) {
@@ -222,12 +226,13 @@ void Tables::open_debug_frame() {
         auto plain = layout_.debug_frame ? decompress_section(as_bytes_view(packed), header_.is_64, header_.big_endian,
                                                               max_decompressed)
                                          : mini_debug_frame(as_bytes_view(packed), max_decompressed);
+        work_.add((plain ? plain->size() : max_decompressed) / bytes_per_work);
         if (!plain) return;
         debug_frame_.emplace(*std::move(plain), 0, format(true));
     }
     const bool linked = header_.type != type_relocatable;
-    debug_index_.build(*debug_frame_,
-                       [&](std::uint64_t start) { return !linked || (start != 0 && layout_.is_code(start)); });
+    debug_index_.build(
+        *debug_frame_, [&](std::uint64_t start) { return !linked || (start != 0 && layout_.is_code(start)); }, work_);
 }
 
 std::optional<std::uint32_t> Tables::word_at(std::uint64_t address) {
@@ -297,11 +302,12 @@ std::vector<CodeRange> Tables::some_functions(std::size_t count) {
 
 }  // namespace
 
-Result<std::unique_ptr<ModuleTables>> ModuleTables::open(ModuleId id, elf::ByteSource bytes, PageCache& pages) {
+Result<std::unique_ptr<ModuleTables>> ModuleTables::open(ModuleId id, elf::ByteSource bytes, PageCache& pages,
+                                                         TableWork& work) {
     const elf::Header header = TRY(elf::read_header(bytes));
     const auto arch = arch_of_machine(header.machine);
     if (!arch) return fail(ErrorCode::invalid, "an ELF file for another architecture");
-    return std::make_unique<Tables>(id, std::move(bytes), pages, header, *arch);
+    return std::make_unique<Tables>(id, std::move(bytes), pages, work, header, *arch);
 }
 
 }  // namespace flamewire::unwind

@@ -15,6 +15,7 @@
 #include "unwind/frame_row.h"
 #include "unwind/page_cache.h"
 #include "unwind/registers.h"
+#include "unwind/table_work.h"
 
 namespace flamewire::unwind {
 
@@ -26,8 +27,9 @@ struct CodeRange {
 class ModuleTables {
 public:
     // invalid: no ELF file, or an architecture that is none of ours. A file without tables opens, and has no rows.
-    // `pages` outlives it.
-    static Result<std::unique_ptr<ModuleTables>> open(ModuleId id, elf::ByteSource bytes, PageCache& pages);
+    // `pages` and `work` outlive it.
+    static Result<std::unique_ptr<ModuleTables>> open(ModuleId id, elf::ByteSource bytes, PageCache& pages,
+                                                      TableWork& work);
     virtual ~ModuleTables() = default;
 
     [[nodiscard]] virtual Arch arch() const = 0;
@@ -37,7 +39,8 @@ public:
     [[nodiscard]] virtual std::uint64_t eh_frame_hdr() const { return 0; }
 
     // The row for the frame whose code is at `address` (ELF virtual; of a caller: the return address - 1; ARM: without
-    // the Thumb bit). Nothing: no table covers it, or what covers it is damaged.
+    // the Thumb bit). Nothing: no table covers it, what covers it is damaged,
+    // or the work is spent.
     virtual std::optional<FrameRow> row_at(std::uint64_t address) = 0;
     // Bytes of a PT_LOAD that is not writable; false when they are not all there.
     virtual bool read(std::uint64_t address, std::span<std::byte> out) = 0;

@@ -17,9 +17,10 @@ constexpr std::size_t min_page_bytes = 16 * PageCache::page_size;
 
 }  // namespace
 
-OpenModules::OpenModules(ModuleFiles& files, OpenTables open_tables, std::size_t memory_bytes)
+OpenModules::OpenModules(ModuleFiles& files, OpenTables open_tables, std::size_t memory_bytes, TableWork& work)
     : files_(files),
       open_tables_(open_tables),
+      work_(work),
       limit_bytes_(std::max(memory_bytes, min_page_bytes)),
       page_limit_(limit_bytes_),
       pages_(limit_bytes_) {}
@@ -48,7 +49,7 @@ ModuleTables* OpenModules::open(ModuleId module) {
     if (open_ >= max_open) evict(module, true);
     Slot slot{.id = module, .used = ++clock_, .bytes = 0, .tables = nullptr};
     if (Result<elf::ByteSource> source = files_.open(module)) {
-        if (auto tables = open_tables_(module, *std::move(source), pages_)) slot.tables = *std::move(tables);
+        if (auto tables = open_tables_(module, *std::move(source), pages_, work_)) slot.tables = *std::move(tables);
     }
     if (slot.tables) ++open_;
     ModuleTables* tables = slot.tables.get();

@@ -17,7 +17,7 @@ namespace flamewire::unwind {
 class OpenModules {
 public:
     // Pages and indexes together stay below `memory_bytes`, but for the index of a single module that is larger.
-    OpenModules(ModuleFiles& files, OpenTables open_tables, std::size_t memory_bytes);
+    OpenModules(ModuleFiles& files, OpenTables open_tables, std::size_t memory_bytes, TableWork& work);
 
     // Null: the module has no tables. That it could not be opened is remembered. Valid until the next call of open().
     ModuleTables* open(ModuleId module);
@@ -45,6 +45,7 @@ private:
 
     ModuleFiles& files_;
     OpenTables open_tables_;
+    TableWork& work_;
     std::size_t limit_bytes_, page_limit_;
     PageCache pages_;
     Slots slots_;  // by id

@@ -17,6 +17,8 @@ constexpr std::size_t rule_share = 16;
 constexpr std::size_t row_share = 64, row_bytes = 1024;
 // Compilers write expressions of a few bytes.
 constexpr std::size_t max_expression_bytes = 1024;
+// Opening, searching and reading pages, on average.
+constexpr std::uint64_t work_of_rule = 1000;
 // _start of every libc is shorter.
 constexpr std::uint64_t entry_size = 64;
 
@@ -96,15 +98,20 @@ bool is_entry(const ModuleTables& tables, std::uint64_t pc) {
 RuleSource::RuleSource(ModuleFiles& files, OpenTables open_tables, std::size_t memory_bytes)
     : cache_(memory_bytes / rule_share),
       rows_(memory_bytes / row_share / row_bytes),
-      modules_(files, open_tables, rest_of(memory_bytes)) {}
+      modules_(files, open_tables, rest_of(memory_bytes), work_) {}
 
 const Rule& RuleSource::compile(const RuleKey& key, Arch arch) {
     ++compiled_;
-    return cache_.put(key, make(key, arch_info(arch)));
+    work_.add(work_of_rule);
+    if (work_.spent()) return no_rule_;
+    const Rule made = make(key, arch_info(arch));
+    // What was not read to its end says nothing about the address.
+    return work_.spent() ? no_rule_ : cache_.put(key, made);
 }
 
 bool RuleSource::may_return_to(const RuleKey& key, Arch arch, std::uint64_t pc) {
     Rule found = rule(key, arch);
+    if (work_.spent()) return false;
     if (!found.call_checked) {
         look_for_call(key, arch_info(arch), found);
         cache_.put(key, found);

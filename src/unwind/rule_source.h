@@ -8,6 +8,7 @@
 #include "unwind/open_modules.h"
 #include "unwind/rule.h"
 #include "unwind/rule_cache.h"
+#include "unwind/table_work.h"
 #include "unwind/unwinder.h"
 
 namespace flamewire::unwind {
@@ -16,7 +17,7 @@ class RuleSource {
 public:
     RuleSource(ModuleFiles& files, OpenTables open_tables, std::size_t memory_bytes);
 
-    // The rule for code of `arch`. Valid until the next call.
+    // The rule for code of `arch`; none, and not kept, when the work is spent. Valid until the next call.
     const Rule& rule(const RuleKey& key, Arch arch) {
         const Rule* cached = cache_.find(key);
         return cached != nullptr ? *cached : compile(key, arch);
@@ -31,6 +32,7 @@ public:
     bool is_entry(ModuleId module, std::uint64_t pc);
 
     OpenModules& modules() { return modules_; }
+    TableWork& work() { return work_; }
     void forget(ModuleId module);
     [[nodiscard]] std::uint64_t compiled() const { return compiled_; }
     [[nodiscard]] std::size_t memory_bytes() const;
@@ -42,10 +44,12 @@ private:
     // Sets after_even_call and after_odd_call.
     void look_for_call(const RuleKey& key, const ArchInfo& arch, Rule& rule);
 
+    TableWork work_;
     RuleCache cache_;
     RowTable rows_;
     OpenModules modules_;
     std::uint64_t compiled_ = 0;
+    Rule no_rule_;
 };
 
 }  // namespace flamewire::unwind

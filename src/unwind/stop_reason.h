@@ -16,8 +16,9 @@ enum class StopReason : std::uint8_t {
     max_depth,       // the frame limit
     chain_end,       // a frame-pointer chain ended; whether at the root, nobody knows
     other_stack,     // the callers are on another stack (Go's of a goroutine), which the copy does not have
+    too_much_work,   // the tables on the way take longer than a stack may (TableWork)
 };
-inline constexpr std::size_t stop_reasons = 9;
+inline constexpr std::size_t stop_reasons = 10;
 
 // "root", "truncated_copy", …
 std::string_view name_of(StopReason reason);

@@ -21,9 +21,14 @@ struct Unwinder::State {
 Unwinder::Unwinder(ModuleFiles& files, UnwinderOptions options) : state_(std::make_unique<State>(files, options)) {}
 Unwinder::~Unwinder() = default;
 
+void Unwinder::begin_round() { state_->rules.work().begin_round(); }
+void Unwinder::begin_stack() { state_->rules.work().begin_stack(); }
+bool Unwinder::stack_spent() const { return state_->rules.work().stack_spent(); }
+
 StopReason Unwinder::walk(const Registers& start, const StackCopy& stack, CodeMap& map, std::size_t max_depth,
                           std::vector<Frame>& frames) {
     State& state = *state_;
+    begin_stack();
     Walk walk({.rules = state.rules,
                .libunwind = state.options.use_libunwind ? &state.libunwind : nullptr,
                .options = state.options,
@@ -74,6 +79,7 @@ Unwinder::PcFacts Unwinder::facts(Arch arch, std::uint64_t pc, bool return_addre
 Unwinder::Survey Unwinder::survey(ModuleId module, Arch arch) {
     constexpr std::size_t sample = 64;
     Survey survey;
+    begin_stack();
     ModuleTables* tables = state_->rules.modules().open(module);
     if (tables == nullptr || tables->arch() != arch) return survey;
     survey.switches_stacks = tables->switches_stacks();

@@ -21,12 +21,14 @@
 #include "unwind/module_tables.h"
 #include "unwind/registers.h"
 #include "unwind/stop_reason.h"
+#include "unwind/table_work.h"
 
 namespace flamewire::unwind {
 
 inline constexpr std::size_t default_max_depth = 1024, highest_max_depth = 4096;
 
-using OpenTables = Result<std::unique_ptr<ModuleTables>> (*)(ModuleId id, elf::ByteSource bytes, PageCache& pages);
+using OpenTables = Result<std::unique_ptr<ModuleTables>> (*)(ModuleId id, elf::ByteSource bytes, PageCache& pages,
+                                                             TableWork& work);
 
 struct UnwinderOptions {
     std::size_t memory_bytes = std::size_t{32} << 20;
@@ -51,6 +53,13 @@ public:
     ~Unwinder();
     Unwinder(const Unwinder&) = delete;
     Unwinder& operator=(const Unwinder&) = delete;
+
+    // Limits the work on tables (TableWork) until the next call; without any call, only that of each stack is limited.
+    void begin_round();
+    // Limits that of the next calls of facts(); walk() and survey() begin by themselves.
+    void begin_stack();
+    // Since begin_stack(): the tables of this stack took too much by themselves.
+    [[nodiscard]] bool stack_spent() const;
 
     // Clears `frames` and fills it, innermost first, with at most `max_depth`. Never fails: at worst there is the one
     // frame that the registers are, and the reason.

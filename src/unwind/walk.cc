@@ -284,6 +284,7 @@ Walk::Stop Walk::by_signal_return() {
 }
 
 Walk::Stop Walk::without_rule() {
+    if (means_.rules.work().spent()) return StopReason::too_much_work;
     if (in_entry()) return StopReason::root;
     if (frames_.size() >= max_depth_) return StopReason::max_depth;
     Stop stop;
@@ -326,7 +327,8 @@ bool Walk::by_libunwind(Stop& stop) {
     if (tables == nullptr) return false;
     const CodePiece frame_piece = *piece;
     may_open_ = false;  // `tables` must stay
-    const auto caller = means_.libunwind->step(registers_, return_address_, frame_piece, *tables, memory_reader_);
+    const auto caller =
+        means_.libunwind->step(registers_, return_address_, frame_piece, *tables, memory_reader_, means_.rules.work());
     may_open_ = true;
     if (!caller) return false;
     stop = caller->has(arch_.names.pc) ? go_on(*caller, FoundBy::libunwind, true) : StopReason::root;

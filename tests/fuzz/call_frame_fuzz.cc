@@ -26,9 +26,10 @@ void run_instructions(const std::uint8_t* head, Bytes bytes, unwind::Arch arch, 
     common.return_column = 16;
     common.fde_encoding = (head[1] & 2) != 0 ? 0x1b : 0;
     common.instructions = bytes.first(common_size);
+    unwind::TableWork work;
     const unwind::FrameDescription function{0x1000, 0x9000, bytes.subspan(common_size), 0x20000};
     for (const std::uint64_t address : {std::uint64_t{0x1000}, std::uint64_t{0x1004}, std::uint64_t{0x8fff}})
-        if (const auto row = unwind::run_call_frame(common, function, address, arch, big_endian))
+        if (const auto row = unwind::run_call_frame(common, function, address, arch, big_endian, work))
             must_contain(*row, address);
 }
 
@@ -39,14 +40,15 @@ void read_section(const std::uint8_t* head, Bytes bytes, unwind::Arch arch, bool
     format.address_size = (head[1] & 4) != 0 ? 4 : 8;
     unwind::FrameSection section(std::string(as_text(bytes)), 0, format);
     unwind::FrameIndex index;
-    index.build(section, [](std::uint64_t) { return true; });
+    unwind::TableWork work;
+    index.build(section, [](std::uint64_t) { return true; }, work);
     for (std::size_t i = 0; i < index.size(); ++i) {
         const auto description = section.description_at(index.offset_at(i));
         if (!description) continue;
         const std::uint64_t address = description->function.start;
         if (!index.find(address)) std::abort();
         if (const auto row =
-                unwind::run_call_frame(*description->common, description->function, address, arch, big_endian))
+                unwind::run_call_frame(*description->common, description->function, address, arch, big_endian, work))
             must_contain(*row, address);
     }
     for (std::uint64_t offset = 0; offset < bytes.size(); ++offset) (void)section.description_at(offset);

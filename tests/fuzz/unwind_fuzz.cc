@@ -124,7 +124,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     options.use_libunwind = false;
     options.big_endian = (choice & 8) != 0;
     options.aarch64_address_bits = static_cast<std::uint8_t>(choice >> 4 << 3);
-    options.open_tables = [](ModuleId, elf::ByteSource, PageCache&) -> Result<std::unique_ptr<ModuleTables>> {
+    options.open_tables = [](ModuleId, elf::ByteSource, PageCache&,
+                             unwind::TableWork&) -> Result<std::unique_ptr<ModuleTables>> {
         return std::make_unique<Tables>();
     };
     Unwinder unwinder(files, options);

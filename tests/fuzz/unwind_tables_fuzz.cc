@@ -11,7 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Bytes bytes(reinterpret_cast<const std::byte*>(data), size);
     const elf::ByteSource source = elf::source_of_bytes(bytes);
     unwind::PageCache pages(std::size_t{64} << 10);
-    const auto tables = unwind::ModuleTables::open(1, source, pages);
+    unwind::TableWork work;
+    const auto tables = unwind::ModuleTables::open(1, source, pages, work);
     if (!tables) return 0;
     const auto look = [&](std::uint64_t address) {
         const auto row = (*tables)->row_at(address);

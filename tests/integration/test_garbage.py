@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import signal
 import socket
 import struct
 import subprocess
@@ -251,3 +252,41 @@ def test_names_do_not_command_a_terminal(start, tmp_path):
     printed = subprocess.run([BIN / "flamewire", "report", folded], check=True, capture_output=True, text=True, timeout=60).stdout
     for text in (server.err, printed):
         assert "e [2Jv 31mi l" in text and not set(text) & set("\x1b\x9b\u202e"), text
+
+
+def test_unwind_tables_that_take_for_ever(start, tmp_path):
+    """One function's table remembers and restores its state a quarter of a million times, and each of its frames runs that. The agent
+    ends the stacks early, says so, and still listens."""
+    source = tmp_path / "tables.S"
+    source.write_text("""
+.section .note.GNU-stack, "", @progbits
+.text
+.globl main
+.type main, @function
+main:
+.cfi_startproc
+.rept 240000
+.cfi_remember_state
+.cfi_restore_state
+.endr
+mov %rsp, %rbx
+again:
+.rept 200
+call 1f
+1:
+.endr
+mov $20000000, %rcx
+2: dec %rcx
+jnz 2b
+mov %rbx, %rsp
+jmp again
+.cfi_endproc
+.size main, . - main
+""")
+    program = tmp_path / "tables"
+    subprocess.run(["gcc", "-o", program, source], check=True)
+    target = start.process("tables", [program])
+    agent = start.agent("--output", tmp_path / "out.flamewire", "--pid", target.pid, "--frequency", 99, "--unwind", "dwarf")
+    wait_until(lambda: "take too long to read: some of its stacks end early" in agent.err, 60, "the notice")
+    os.kill(agent.pid, signal.SIGINT)
+    assert agent.wait(60) == 0 and "agent ends: " in agent.err, agent.err

@@ -297,6 +297,10 @@ void Folder::look_at_stacks() {
 
 bool Folder::wants_looks() const { return state_->stacks && state_->stacks->wants_looks(); }
 
+std::uint32_t Folder::process_of_costly_tables() const {
+    return state_->stacks ? state_->stacks->process_of_costly_tables() : 0;
+}
+
 wire::Batch Folder::close_batch(bool last) {
     State& state = *state_;
     wire::Batch batch = std::exchange(state.next, {});

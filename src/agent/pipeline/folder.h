@@ -102,6 +102,8 @@ public:
     // Samples are about to come: what threads have on their stacks is looked at for them. wants_looks(): soon again.
     void look_at_stacks();
     [[nodiscard]] bool wants_looks() const;
+    // As UserStacks has it.
+    [[nodiscard]] std::uint32_t process_of_costly_tables() const;
 
     // The batch after next close_batch() begins a new epoch: the server cannot follow references into the current one
     // (Link's new_epoch_wanted). What was folded so far may still go out in the old epoch.

@@ -13,7 +13,7 @@ constexpr std::size_t hard_bound_factor = 8;
 bool ended_without_root(unwind::StopReason stop) {
     using unwind::StopReason;
     return stop == StopReason::no_map || stop == StopReason::no_info || stop == StopReason::bad_read ||
-           stop == StopReason::not_advancing || stop == StopReason::other_stack;
+           stop == StopReason::not_advancing || stop == StopReason::other_stack || stop == StopReason::too_much_work;
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ void StackAccount::add(ProcessHandle process, std::optional<wire::StackMode> mod
         case StopReason::bad_read:
         case StopReason::not_advancing:
         case StopReason::other_stack:
+        case StopReason::too_much_work:
             ++counts.stopped;
             break;
     }

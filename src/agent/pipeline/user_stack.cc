@@ -72,6 +72,7 @@ void UserStacks::find(const SampleRecord& sample, std::span<const std::uint64_t>
     out.joined = out.provisional = false;
     out.stop = out.walked = StopReason::chain_end;
     out.check = {};
+    unwinder_.begin_stack();
     Context in = context_of(sample, process);
     in.chain = chain;
     in.thread = thread;
@@ -83,6 +84,7 @@ void UserStacks::find(const SampleRecord& sample, std::span<const std::uint64_t>
         by_short_walk(in, out);
     else
         by_chain(in, out);
+    if (unwinder_.stack_spent() && costly_pid_ == 0) costly_pid_ = sample.pid;
 }
 
 std::optional<StackNeed> UserStacks::judge(const SampleRecord& sample, ProcessHandle process, const UserStack& stack) {
@@ -110,7 +112,9 @@ std::optional<StackNeed> UserStacks::judge(const SampleRecord& sample, ProcessHa
 }
 
 void UserStacks::look_at_stacks() {
-    if constexpr (unwind::walks_here) deep_.look();
+    if constexpr (!unwind::walks_here) return;
+    unwinder_.begin_round();
+    deep_.look();
 }
 
 // Gives the frames of a chain that is right so far their end: the root, the tail that leads there, or the truth that

@@ -69,6 +69,9 @@ public:
     void look_at_stacks();
     [[nodiscard]] bool wants_looks() const { return deep_.wants_looks(); }
 
+    // The first process whose tables took more work than a stack may; 0: none has.
+    [[nodiscard]] std::uint32_t process_of_costly_tables() const { return costly_pid_; }
+
     [[nodiscard]] const unwind::Unwinder::Counts& unwinder_counts() const { return unwinder_.counts(); }
 
 private:
@@ -92,6 +95,7 @@ private:
     DeepStacks deep_;
     StackTails tails_;
     StackPages pages_;
+    std::uint32_t costly_pid_ = 0;
     std::vector<unwind::Branch> branches_;  // scratch
 };
 

@@ -134,7 +134,9 @@ public:
             walked.addresses.push_back(address);
             const auto piece = map.find(address);
             unwind::ModuleTables* module = piece ? tables(piece->module) : nullptr;
-            const auto next = module != nullptr ? step_.step(registers, caller, *piece, *module, read) : std::nullopt;
+            work_.begin_stack();
+            const auto next =
+                module != nullptr ? step_.step(registers, caller, *piece, *module, read, work_) : std::nullopt;
             if (!next || !next->has(unwind::register_names(registers.arch()).pc)) {
                 walked.stop = next ? "root" : "no_step";
                 break;
@@ -150,12 +152,14 @@ private:
         if (known != tables_.end()) return known->second.get();
         std::unique_ptr<unwind::ModuleTables>& module = tables_[id];
         if (Result<elf::ByteSource> source = processes_.open(id))
-            if (auto opened = unwind::ModuleTables::open(id, *std::move(source), pages_)) module = *std::move(opened);
+            if (auto opened = unwind::ModuleTables::open(id, *std::move(source), pages_, work_))
+                module = *std::move(opened);
         return module.get();
     }
 
     perf_data::Processes& processes_;
     unwind::PageCache pages_{std::size_t{32} << 20};
+    unwind::TableWork work_;
     std::map<unwind::ModuleId, std::unique_ptr<unwind::ModuleTables>> tables_;
     unwind::LibunwindStep step_;
 };

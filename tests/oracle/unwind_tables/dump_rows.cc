@@ -77,13 +77,15 @@ int main(int argc, char** argv) {
         return 1;
     }
     unwind::PageCache pages(std::size_t{8} << 20);
-    const auto tables = unwind::ModuleTables::open(1, elf::source_of_fd(fd->get()), pages);
+    unwind::TableWork work;
+    const auto tables = unwind::ModuleTables::open(1, elf::source_of_fd(fd->get()), pages, work);
     if (!tables) {
         std::fprintf(stderr, "dump_rows: %s: %s\n", argv[1], tables.error().message.c_str());
         return 1;
     }
     char line[64];
     while (std::fgets(line, sizeof line, stdin) != nullptr) {
+        work.begin_stack();
         if (std::strncmp(line, "functions ", 10) == 0) {
             for (const unwind::CodeRange& function : (*tables)->some_functions(std::strtoul(line + 10, nullptr, 10)))
                 std::printf("%" PRIx64 " %" PRIx64 "\n", function.start, function.size);

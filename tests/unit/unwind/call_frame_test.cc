@@ -27,11 +27,12 @@ struct Function {
     bool big_endian = false;
     CommonEntry common{.data_alignment = -8, .return_column = 16};
     std::uint64_t start = 0x1000, end = 0x1100, instructions_address = 0;
+    TableWork work{};
 
     std::optional<FrameRow> at(std::uint64_t address) {
         common.instructions = as_bytes_view(initial);
         const FrameDescription description{start, end, as_bytes_view(instructions), instructions_address};
-        return run_call_frame(common, description, address, arch, big_endian);
+        return run_call_frame(common, description, address, arch, big_endian, work);
     }
 };
 
@@ -246,6 +247,16 @@ TEST_CASE("registers that nobody tracks are skipped") {
 TEST_CASE("signal frames are marked") {
     Function function{.common = {.data_alignment = -8, .return_column = 16, .signal_frame = true}};
     CHECK(function.at(0x1000)->signal_frame);
+}
+
+TEST_CASE("instructions are run as long as there is work left") {
+    Function function;
+    for (int i = 0; i < 2000; ++i) function.instructions += bytes({0x0a, 0x0b});  // remember_state, restore_state
+    CHECK(function.at(0x1000));
+    for (int i = 0; i < 500'000; ++i) function.instructions += bytes({0x0a, 0x0b});
+    function.work.begin_stack();
+    CHECK_FALSE(function.at(0x1000));
+    CHECK(function.work.spent());
 }
 
 TEST_CASE("what nobody can read is refused") {

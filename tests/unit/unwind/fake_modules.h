@@ -21,6 +21,7 @@ struct Module {
     std::map<std::uint64_t, std::string> memory;  // by ELF virtual address
     std::size_t index_bytes = 0;
     bool opens = true;
+    std::uint64_t work_of_row = 0;
 
     int opened = 0;  // times
     int rows_asked = 0;
@@ -34,12 +35,13 @@ inline std::map<ModuleId, Module>& modules() {
 
 class Tables final : public ModuleTables {
 public:
-    explicit Tables(Module& module) : module_(module) {}
+    Tables(Module& module, TableWork& work) : module_(module), work_(work) {}
     [[nodiscard]] Arch arch() const override { return module_.arch; }
     [[nodiscard]] bool big_endian() const override { return false; }
     [[nodiscard]] std::uint64_t entry() const override { return module_.entry; }
     std::optional<FrameRow> row_at(std::uint64_t address) override {
         ++module_.rows_asked;
+        work_.add(module_.work_of_row);
         for (const FrameRow& row : module_.rows)
             if (row.start <= address && address < row.end) return row;
         return std::nullopt;
@@ -63,13 +65,14 @@ public:
 
 private:
     Module& module_;
+    TableWork& work_;
 };
 
-inline Result<std::unique_ptr<ModuleTables>> open_tables(ModuleId id, elf::ByteSource, PageCache&) {
+inline Result<std::unique_ptr<ModuleTables>> open_tables(ModuleId id, elf::ByteSource, PageCache&, TableWork& work) {
     Module& module = modules()[id];
     ++module.opened;
     if (!module.opens) return fail(ErrorCode::invalid, "no ELF file");
-    return std::unique_ptr<ModuleTables>(std::make_unique<Tables>(module));
+    return std::unique_ptr<ModuleTables>(std::make_unique<Tables>(module, work));
 }
 
 class Files final : public ModuleFiles {

@@ -48,6 +48,7 @@ std::string table_of(const std::vector<Function>& functions) {
 struct Program {
     std::string bytes;
     PageCache pages{std::size_t{1} << 20};
+    TableWork work;
     std::unique_ptr<ModuleTables> tables;
     std::vector<std::uint64_t> starts;
 
@@ -67,7 +68,7 @@ struct Program {
         if (with_note) image.segment(note_segment, notes_at, note.out.size());
         image.section(".gopclntab", 2, table_at, table.size());
         bytes = image.build();
-        auto opened = ModuleTables::open(1, elf::source_of_bytes(as_bytes_view(bytes)), pages);
+        auto opened = ModuleTables::open(1, elf::source_of_bytes(as_bytes_view(bytes)), pages, work);
         REQUIRE(opened);
         tables = std::move(*opened);
     }

@@ -33,6 +33,7 @@ struct Opened {
     std::size_t reads = 0;
     std::uint64_t furthest = 0;  // offset that was read
     PageCache pages{std::size_t{1} << 20};
+    TableWork work;
     std::unique_ptr<ModuleTables> tables;
 
     explicit Opened(std::string image) : bytes(std::move(image)) {
@@ -43,7 +44,7 @@ struct Opened {
             if (broken) return fail(ErrorCode::io, "broken");
             return whole(offset, size);
         };
-        if (auto opened = ModuleTables::open(1, source, pages)) tables = std::move(*opened);
+        if (auto opened = ModuleTables::open(1, source, pages, work)) tables = std::move(*opened);
     }
     Opened(const Opened&) = delete;
     Opened& operator=(const Opened&) = delete;

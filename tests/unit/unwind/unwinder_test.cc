@@ -204,6 +204,47 @@ TEST_CASE("The frame limit is not the root, and the root is not the limit") {
     CHECK(world.frames.size() == 1);
 }
 
+TEST_CASE("A walk ends where the tables on its way take too much work, and goes on from there the next time") {
+    World world;
+    modules()[1].rows = {leaf_row(), middle_row(), root_row()};
+    modules()[1].work_of_row = TableWork::most_in_stack / 3 * 2;
+    Space space({piece()});
+    const Stack stack = simple_stack();
+    CHECK(world.walk(simple_start(), stack.copy(), space) == StopReason::too_much_work);
+    CHECK(world.frames.size() == 2);
+    CHECK(world.unwinder.stack_spent());
+    // Rules that were found stay.
+    CHECK(world.walk(simple_start(), stack.copy(), space) == StopReason::too_much_work);
+    CHECK(world.frames.size() == 3);
+    CHECK(world.walk(simple_start(), stack.copy(), space) == StopReason::root);
+    CHECK_FALSE(world.unwinder.stack_spent());
+}
+
+TEST_CASE("All walks of a round together are limited, but for what is known already") {
+    World world;
+    modules()[1].rows = {leaf_row(), middle_row(), root_row()};
+    Space space({piece()});
+    const Stack stack = simple_stack();
+    CHECK(world.walk(simple_start(), stack.copy(), space) == StopReason::root);
+    world.unwinder.begin_round();
+    modules()[2].work_of_row = TableWork::most_in_stack / 2;
+    const std::uint64_t others = 0x900000;
+    Space other({{others, others + 0x100000, 2, others}});
+    for (std::uint64_t round = 0; round < 2; ++round) {
+        StopReason stop = StopReason::root;
+        std::uint64_t walks = 0;
+        while (stop != StopReason::too_much_work && walks < 1000) {
+            const std::uint64_t pc = others + 0x1000 * round + walks++;
+            stop = world.walk(registers_of(Arch::x86_64, {{rip, pc}, {rsp, 0x7000}}), stack.copy(), other);
+        }
+        const std::uint64_t affordable = TableWork::most_in_round / modules()[2].work_of_row;
+        CHECK(walks <= affordable);
+        CHECK(walks >= affordable / 2);
+        CHECK(world.walk(simple_start(), stack.copy(), space) == StopReason::root);
+        world.unwinder.begin_round();
+    }
+}
+
 TEST_CASE("Addresses without code") {
     World world;
     modules()[1].rows = {leaf_row(), middle_row(), root_row()};
